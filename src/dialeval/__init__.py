@@ -1,0 +1,43 @@
+"""dialeval: automatic evaluation of open-domain dialogue.
+
+    >>> import dialeval
+    >>> metric = dialeval.load("density")                                  # doctest: +SKIP
+    >>> metric.score(responses=["Fine, thanks!"], contexts=[["How are you?"]])  # doctest: +SKIP
+
+Heavy libraries are imported when a metric is loaded, not here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from dialeval.exchange import BadRow, Exchange
+    from dialeval.metric import available, load, register
+    from dialeval.scores import Scores, Signature
+
+_HOMES = {
+    "BadRow": "dialeval.exchange",
+    "Exchange": "dialeval.exchange",
+    "Scores": "dialeval.scores",
+    "Signature": "dialeval.scores",
+    "available": "dialeval.metric",
+    "load": "dialeval.metric",
+    "register": "dialeval.metric",
+}
+
+__all__ = ["BadRow", "Exchange", "Scores", "Signature", "__version__", "available", "load", "register"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'dialeval' has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,172 @@
+"""An exchange: a context, the response to judge, and what may be known beside them.
+
+This is the one door through which input enters. Whatever passes it is well formed, so nothing
+behind it checks again; whatever does not is refused with one sentence that names the row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+EmptyPolicy = Literal["error", "score"]
+
+
+class BadRow(ValueError):
+    """One row of the input cannot be scored; the message names the row and says what to do."""
+
+    def __init__(self, row: int | str, problem: str) -> None:
+        self.row = row
+        self.problem = problem
+        super().__init__(f"row {row}: {problem}")
+
+    def __reduce__(self) -> tuple[type[BadRow], tuple[int | str, str]]:
+        return type(self), (self.row, self.problem)
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A context, the response to judge, and optionally references, persona facts, system and id."""
+
+    context: tuple[str, ...]
+    response: str
+    references: tuple[str, ...] = ()
+    facts: tuple[str, ...] = ()
+    system: str | None = None
+    id: str | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the response or the whole context is blank."""
+        return not self.response.strip() or not any(turn.strip() for turn in self.context)
+
+
+def check_exchange(
+    row: int | str,
+    *,
+    response: Any,
+    context: Any,
+    references: Any = None,
+    facts: Any = None,
+    system: Any = None,
+    id: Any = None,
+    empty: EmptyPolicy = "error",
+) -> Exchange:
+    """Turn one row of raw values into an `Exchange`, or raise `BadRow`.
+
+    A context given as a plain string is one turn. `references` may be one string or several.
+    With `empty="error"` a blank response or context is refused; with `empty="score"` it passes
+    and is counted, because some benchmarks contain systems that stay silent.
+    """
+    exchange = Exchange(
+        context=_texts(row, "context", context, required=True),
+        response=_text(row, "response", response),
+        references=_texts(row, "references", references),
+        facts=_texts(row, "facts", facts),
+        system=_label(row, "system", system),
+        id=_label(row, "id", id),
+    )
+    if empty == "error":
+        if not exchange.response.strip():
+            raise BadRow(row, 'response is empty; give it text, or pass empty="score" to score it as it stands')
+        if not any(turn.strip() for turn in exchange.context):
+            raise BadRow(row, 'context is empty; give at least one turn, or pass empty="score" to score it as it stands')
+    return exchange
+
+
+def exchanges_from_columns(
+    responses: Iterable[Any],
+    contexts: Iterable[Any],
+    references: Iterable[Any] | None = None,
+    *,
+    facts: Iterable[Any] | None = None,
+    systems: Iterable[Any] | None = None,
+    ids: Iterable[Any] | None = None,
+    empty: EmptyPolicy = "error",
+) -> list[Exchange]:
+    """Zip parallel columns into checked exchanges; columns of different length are refused."""
+    columns = {
+        "responses": _column("responses", responses),
+        "contexts": _column("contexts", contexts),
+        "references": _column("references", references),
+        "facts": _column("facts", facts),
+        "systems": _column("systems", systems),
+        "ids": _column("ids", ids),
+    }
+    given = {name: column for name, column in columns.items() if column is not None}
+    lengths = {name: len(column) for name, column in given.items()}
+    if len(set(lengths.values())) > 1:
+        told = ", ".join(f"{count} {name}" for name, count in lengths.items())
+        raise ValueError(f"columns differ in length: {told}; give one of each per row")
+    return list(_zip_rows(given, lengths["responses"], empty))
+
+
+def _zip_rows(columns: Mapping[str, Sequence[Any]], count: int, empty: EmptyPolicy) -> Iterator[Exchange]:
+    def cell(name: str, row: int) -> Any:
+        return columns[name][row] if name in columns else None
+
+    for row in range(count):
+        yield check_exchange(
+            row,
+            response=cell("responses", row),
+            context=cell("contexts", row),
+            references=cell("references", row),
+            facts=cell("facts", row),
+            system=cell("systems", row),
+            id=cell("ids", row),
+            empty=empty,
+        )
+
+
+def _column(name: str, values: Iterable[Any] | None) -> Sequence[Any] | None:
+    if values is None:
+        if name in ("responses", "contexts"):
+            raise ValueError(f"{name} are missing; pass one per row")
+        return None
+    if isinstance(values, str | bytes):
+        raise ValueError(f"{name} is one {type(values).__name__}; pass a list with one entry per row")
+    if not isinstance(values, Iterable):
+        raise ValueError(f"{name} is a {type(values).__name__}; pass a list with one entry per row")
+    return list(values)
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
+def _text(row: int | str, field: str, value: Any) -> str:
+    if value is None:
+        raise BadRow(row, f"{field} is None; pass a string")
+    if _is_nan(value):
+        raise BadRow(row, f"{field} is NaN (a missing value); pass a string")
+    if not isinstance(value, str):
+        raise BadRow(row, f"{field} is a {type(value).__name__}; pass a string")
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise BadRow(row, f"{field} holds a lone surrogate at character {error.start}; repair its encoding") from None
+    # Sub-classes of str (numpy's, for one) would travel through pickles and JSON differently.
+    return value if type(value) is str else str(value)
+
+
+def _texts(row: int | str, field: str, value: Any, *, required: bool = False) -> tuple[str, ...]:
+    if value is None or _is_nan(value):
+        if required:
+            told = "None" if value is None else "NaN (a missing value)"
+            raise BadRow(row, f"{field} is {told}; pass a list of strings, one per turn")
+        return ()
+    if isinstance(value, str):
+        return (_text(row, field, value),)
+    if isinstance(value, Mapping) or not isinstance(value, Iterable) or isinstance(value, bytes):
+        raise BadRow(row, f"{field} is a {type(value).__name__}; pass a list of strings")
+    return tuple(_text(row, f"{field}[{position}]", item) for position, item in enumerate(value))
+
+
+def _label(row: int | str, field: str, value: Any) -> str | None:
+    if value is None or _is_nan(value):
+        return None
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return _text(row, field, value)

@@ -1,0 +1,233 @@
+"""What a metric is, which ones there are, and how one is loaded.
+
+A metric declares its level, direction, range and needs; nobody has to guess them. The registry
+holds import paths, not classes, so that listing the metrics costs no import of torch.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialeval.exchange import BadRow, EmptyPolicy, Exchange, exchanges_from_columns
+from dialeval.scores import Scores, Signature
+
+Scale = Literal["native", "human_percentile"]
+
+
+class Level(StrEnum):
+    """What one value of a metric judges."""
+
+    TURN = "turn"
+    DIALOGUE = "dialogue"
+    SYSTEM = "system"
+
+
+@dataclass(frozen=True)
+class MetricInfo:
+    """What a user must know to read a metric's number."""
+
+    name: str
+    title: str
+    level: Level
+    higher_is_better: bool
+    range: tuple[float, float]
+    summary: str
+    needs: frozenset[str] = frozenset({"contexts"})
+    citation: str = ""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Raw outcome of a metric before it is dressed as `Scores`."""
+
+    values: NDArray[np.float64]
+    n_truncated: int = 0
+    details: Mapping[str, Any] = field(default_factory=dict)
+    aggregate: float | None = None
+    ids: tuple[str | None, ...] | None = None
+
+
+class Metric(ABC):
+    """The base of every metric: input checks, counts and signature are the same for all."""
+
+    info: ClassVar[MetricInfo]
+    scales: ClassVar[tuple[Scale, ...]] = ("native",)
+
+    @abstractmethod
+    def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
+        """Compute raw values for exchanges that already passed the door."""
+
+    @abstractmethod
+    def signature(self) -> Signature:
+        """Everything that, if changed, may change a value."""
+
+    def rescale(self, values: NDArray[np.float64], scale: Scale) -> NDArray[np.float64]:
+        """Map native values to another scale; metrics without one refuse."""
+        if scale == "native":
+            return values
+        raise ValueError(f"{self.info.name} has no scale {scale!r}; it has {', '.join(self.scales)}")
+
+    def score(
+        self,
+        responses: Iterable[Any],
+        contexts: Iterable[Any],
+        references: Iterable[Any] | None = None,
+        *,
+        facts: Iterable[Any] | None = None,
+        systems: Iterable[Any] | None = None,
+        ids: Iterable[Any] | None = None,
+        scale: Scale = "native",
+        empty: EmptyPolicy = "error",
+        progress: bool = False,
+    ) -> Scores:
+        """Score parallel columns: one response, one context (list of turns), optional references per row."""
+        exchanges = exchanges_from_columns(
+            responses, contexts, references, facts=facts, systems=systems, ids=ids, empty=empty
+        )
+        return self.score_exchanges(exchanges, scale=scale, progress=progress)
+
+    def score_exchanges(
+        self, exchanges: Sequence[Exchange], *, scale: Scale = "native", progress: bool = False
+    ) -> Scores:
+        """Score exchanges that were checked before."""
+        self.check_needs(exchanges)
+        judged = self.judge(exchanges, progress=progress)
+        values = self.rescale(np.asarray(judged.values, dtype=np.float64), scale)
+        signature = self.signature()
+        if scale != "native":
+            signature = Signature({**signature, "scale": scale})
+        ids = judged.ids
+        if ids is None and any(exchange.id is not None for exchange in exchanges):
+            ids = tuple(exchange.id for exchange in exchanges)
+        return Scores(
+            metric=self.info.name,
+            values=values,
+            aggregate=_mean(values) if judged.aggregate is None else judged.aggregate,
+            signature=signature,
+            higher_is_better=self.info.higher_is_better,
+            n_truncated=judged.n_truncated,
+            n_empty=sum(exchange.is_empty for exchange in exchanges),
+            ids=ids,
+            details=judged.details,
+        )
+
+    def score_dialogues(
+        self,
+        dialogues: Sequence[Sequence[str]],
+        *,
+        facts: Sequence[Sequence[str]] | None = None,
+        ids: Sequence[str | None] | None = None,
+        scale: Scale = "native",
+        progress: bool = False,
+    ) -> Scores:
+        """Score whole dialogues: every turn after the first, by both speakers, with its prefix as context."""
+        if self.info.level is not Level.TURN:
+            raise ValueError(f"{self.info.name} judges a {self.info.level}, so it has no dialogue-level value")
+        turns: list[Exchange] = []
+        owners: list[int] = []
+        for number, dialogue in enumerate(dialogues):
+            if len(dialogue) < 2:
+                raise BadRow(number, "a dialogue needs at least two turns")
+            known = tuple(facts[number]) if facts is not None else ()
+            for turn in range(1, len(dialogue)):
+                turns.append(Exchange(context=tuple(dialogue[:turn]), response=dialogue[turn], facts=known))
+                owners.append(number)
+        judged = self.judge(turns, progress=progress)
+        of_dialogue = np.asarray(owners)
+        values = np.array(
+            [self.aggregate_dialogue(judged.values[of_dialogue == number]) for number in range(len(dialogues))]
+        )
+        values = self.rescale(values, scale)
+        return Scores(
+            metric=self.info.name,
+            values=values,
+            aggregate=_mean(values),
+            signature=Signature({**self.signature(), "level": "dialogue", "scale": scale}),
+            higher_is_better=self.info.higher_is_better,
+            n_truncated=judged.n_truncated,
+            n_empty=sum(turn.is_empty for turn in turns),
+            ids=tuple(ids) if ids is not None else None,
+        )
+
+    def aggregate_dialogue(self, values: NDArray[np.float64]) -> float:
+        """One number for a dialogue from the values of its turns; the mean unless a paper says otherwise."""
+        return _mean(values)
+
+    def check_needs(self, exchanges: Sequence[Exchange]) -> None:
+        """Refuse an empty set, and rows without the references that this metric needs."""
+        if not exchanges:
+            raise ValueError("there are no rows to score; pass at least one")
+        if "references" in self.info.needs:
+            for row, exchange in enumerate(exchanges):
+                if not exchange.references:
+                    raise BadRow(row, f"{self.info.name} compares with references and this row has none; add one")
+
+
+def _mean(values: NDArray[np.float64]) -> float:
+    finite = values[np.isfinite(values)]
+    return float(finite.mean()) if len(finite) else float("nan")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where a metric's class lives, and the options that make it this metric."""
+
+    target: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    extra: str | None = None
+
+
+#: name -> class. The five approaches first, then the baselines of the papers.
+REGISTRY: dict[str, Entry] = {
+    "density": Entry("dialeval.approaches.density:Density"),
+}
+
+
+def available() -> list[str]:
+    """The names that `load` understands, without importing any of the metrics."""
+    return list(REGISTRY)
+
+
+def register(name: str, target: str, *, extra: str | None = None, **options: Any) -> None:
+    """Add a metric of your own: `register("mine", "my_package.my_module:MyMetric")`."""
+    REGISTRY[name] = Entry(target, options, extra)
+
+
+def metric_class(name: str) -> tuple[type[Metric], Mapping[str, Any]]:
+    """The class behind a name and its preset options; unknown names get a suggestion."""
+    if name not in REGISTRY:
+        close = difflib.get_close_matches(str(name), REGISTRY, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(REGISTRY)}"
+        raise ValueError(f"there is no metric {name!r}{hint}")
+    entry = REGISTRY[name]
+    module, _, attribute = entry.target.partition(":")
+    try:
+        loaded = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if entry.extra is None or (error.name or "").startswith("dialeval"):
+            raise
+        raise ModuleNotFoundError(
+            f"metric {name!r} needs {error.name}; install it with: pip install 'dialeval[{entry.extra}]'",
+            name=error.name,
+        ) from None
+    found: type[Metric] = getattr(loaded, attribute)
+    return found, entry.options
+
+
+def load(name: str, **options: Any) -> Metric:
+    """Load one metric by name.
+
+    Learned metrics take `checkpoint=` (a folder, a Hub id, or None for the embedded one),
+    `device=`, `dtype=` and `batch_tokens=`; what else a metric takes is in its class.
+    """
+    found, preset = metric_class(name)
+    return found(**{**preset, **options})

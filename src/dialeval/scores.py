@@ -1,0 +1,110 @@
+"""What a metric returns: values, an aggregate, a signature, and how much was cut or empty."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Signature(dict[str, str]):
+    """What a reader needs to reproduce a number, as ordered `key:value` parts.
+
+    The long form is meant for files, the short form (abbreviated hashes, no library versions)
+    for tables.
+    """
+
+    def __str__(self) -> str:
+        return "|".join(f"{key}:{value}" for key, value in self.items())
+
+    @property
+    def short(self) -> str:
+        """The signature without library versions, hashes cut to eight digits."""
+        kept = {key: value for key, value in self.items() if key not in {"torch", "transformers", "python"}}
+        return "|".join(f"{key}:{_shorten(value)}" for key, value in kept.items())
+
+
+def _shorten(value: str) -> str:
+    name, at, revision = value.partition("@")
+    return f"{name}@{revision[:8]}" if at else value
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The outcome of one metric on one set of exchanges.
+
+    `values` holds one number per exchange for turn-level metrics, one per dialogue or per system
+    for the others; `aggregate` is the number that stands for the whole set.
+    """
+
+    metric: str
+    values: NDArray[np.float64]
+    aggregate: float
+    signature: Signature
+    higher_is_better: bool
+    n_truncated: int = 0
+    n_empty: int = 0
+    ids: tuple[str | None, ...] | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __repr__(self) -> str:
+        notes = f"n={len(self)}, truncated={self.n_truncated}, empty={self.n_empty}"
+        return f"Scores({self.metric}={self.aggregate:.4f}, {notes}, signature={self.signature.short!r})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain Python values, ready for JSON; NaN becomes None because JSON has no NaN."""
+        return {
+            "metric": self.metric,
+            "aggregate": _plain(self.aggregate),
+            "values": [_plain(value) for value in self.values],
+            "signature": str(self.signature),
+            "higher_is_better": self.higher_is_better,
+            "n_truncated": self.n_truncated,
+            "n_empty": self.n_empty,
+            **({"ids": list(self.ids)} if self.ids is not None else {}),
+            **({"details": _plain_tree(self.details)} if self.details else {}),
+        }
+
+    def to_json(self, **options: Any) -> str:
+        """The same as `to_dict`, as JSON text."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, **options)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One row per value, the signature in the frame's `attrs`."""
+        import pandas as pd
+
+        frame = pd.DataFrame({self.metric: self.values})
+        if self.ids is not None:
+            frame.insert(0, "id", pd.Series(self.ids, dtype="object"))
+        frame.attrs["signature"] = str(self.signature)
+        return frame
+
+
+def _plain(value: Any) -> float | None:
+    number = float(value)
+    return number if math.isfinite(number) else None
+
+
+def _plain_tree(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain_tree(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return _plain_tree(value.tolist())
+    if isinstance(value, list | tuple):
+        return [_plain_tree(item) for item in value]
+    if isinstance(value, np.generic):
+        return _plain_tree(value.item())
+    if isinstance(value, float):
+        return _plain(value)
+    return value
