@@ -1,0 +1,86 @@
+"""What people say, and how far they agree: the outlier rule, the ceiling, Krippendorff's alpha.
+
+Ratings come as one list per row, because rows have different numbers of raters. Position in the
+list is not taken to be a person: crowd workers change from row to row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+from dialeval.agreement.correlation import CORRELATIONS, Floats
+from dialeval.agreement.system_level import system_means
+
+#: Scales a consistent deviation so that it estimates the standard deviation of normal data.
+_MAD_TO_SD = 1.4826
+
+Ratings = Sequence[Sequence[float]]
+
+
+def without_outliers(ratings: Sequence[float]) -> list[float]:
+    """The ratings of one row that lie within one scaled median absolute deviation of the median.
+
+    This is the rule of the DailyDialog and PersonaChat judgements of Zhao et al. (2020). Where more
+    than half of the raters agree, the deviation is zero and every other rating is dropped.
+    """
+    values = np.asarray(ratings, dtype=np.float64)
+    if not len(values):
+        return []
+    distance = np.abs(values - np.median(values))
+    return [float(value) for value in values[distance <= _MAD_TO_SD * np.median(distance)]]
+
+
+def mean_rating(ratings: Sequence[float], *, drop_outliers: bool = False) -> float:
+    """The mean of a row's ratings, NaN if there are none."""
+    kept = without_outliers(ratings) if drop_outliers else list(ratings)
+    return float(np.mean(kept)) if kept else math.nan
+
+
+def human_ceiling(ratings: Ratings, statistic: str = "spearman", *, systems: Sequence[str] | None = None) -> float:
+    """How well one person predicts the others: the correlation of one rating with the mean of the rest.
+
+    Every position in the lists is left out once, over the rows that have it and at least one more
+    rating; the correlations are averaged, weighted by their number of rows. With `systems`, means
+    per system are correlated instead of rows. A metric may exceed this: it is compared with the mean
+    of *all* raters, which is steadier than any one of them.
+    """
+    found: list[tuple[float, int]] = []
+    for position in range(max((len(row) for row in ratings), default=0)):
+        rows = [number for number, row in enumerate(ratings) if len(row) > max(position, 1)]
+        one = np.array([ratings[number][position] for number in rows], dtype=np.float64)
+        rest = np.array([_mean_without(ratings[number], position) for number in rows], dtype=np.float64)
+        if systems is not None:
+            owners = [systems[number] for number in rows]
+            one, rest = system_means(one, owners)[1], system_means(rest, owners)[1]
+        value = CORRELATIONS[statistic](one, rest).value
+        if math.isfinite(value):
+            found.append((value, len(rows)))
+    rows_behind = sum(n for _, n in found)
+    return sum(value * n for value, n in found) / rows_behind if found else math.nan
+
+
+def _mean_without(row: Sequence[float], position: int) -> float:
+    return (sum(row) - row[position]) / (len(row) - 1)
+
+
+def alpha(ratings: Ratings, scale: Literal["interval", "ordinal", "nominal", "ratio"] = "interval") -> float:
+    """Krippendorff's alpha: 1 is perfect agreement, 0 what chance would give, below 0 is worse than chance."""
+    import krippendorff
+
+    table = rating_table(ratings)
+    pairable = table[:, (~np.isnan(table)).sum(axis=0) > 1]
+    if not pairable.size or len(np.unique(pairable[~np.isnan(pairable)])) < 2:
+        return math.nan
+    return float(krippendorff.alpha(reliability_data=pairable, level_of_measurement=scale))
+
+
+def rating_table(ratings: Ratings) -> Floats:
+    """Raters x rows, NaN where a row has fewer ratings than another."""
+    table = np.full((max((len(row) for row in ratings), default=0), len(ratings)), np.nan)
+    for column, row in enumerate(ratings):
+        table[: len(row), column] = row
+    return table

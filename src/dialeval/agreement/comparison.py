@@ -1,0 +1,159 @@
+"""Is one metric better than another, on the same rows? Paired tests.
+
+The permutation test makes the fewest assumptions and is the default: if two metrics were equally
+good, it would not matter which of them gave which values, so their (standardised) values are
+swapped at random, all rows of a context together. Williams' test is what papers print.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dialeval.agreement.correlation import Floats, is_constant, paired_columns
+from dialeval.agreement.rowwise import correlation_of_sums, group_sums
+
+#: Correlations that the permutation test can compare.
+Swappable = Literal["pearson", "spearman"]
+
+
+@dataclass(frozen=True)
+class TestResult:
+    """A test statistic (for permutation tests the observed difference), its two-sided p, and how p was found."""
+
+    statistic: float
+    p: float
+    method: str
+
+
+def permutation_test(
+    first: ArrayLike,
+    second: ArrayLike,
+    human: ArrayLike,
+    groups: NDArray[np.intp],
+    *,
+    statistic: Swappable = "spearman",
+    resamples: int = 10_000,
+    seed: int = 0,
+) -> TestResult:
+    """Whether two metrics correlate differently with people, by swapping their values block by block.
+
+    Values are standardised first (ranks for Spearman), because swapping needs one scale. After a
+    swap the ranks are kept, not taken anew: any statistic makes a valid permutation test, and this
+    one is a matter of sums per block. With few blocks all swaps are tried.
+    """
+    x, truth = paired_columns(first, human)
+    y, _ = paired_columns(second, human)
+    if is_constant(x) or is_constant(y) or is_constant(truth):
+        return TestResult(math.nan, math.nan, "undefined")
+    if statistic == "spearman":
+        from scipy import stats
+
+        x, y, truth = stats.rankdata(x), stats.rankdata(y), stats.rankdata(truth)
+    x, y, truth = _z(x), _z(y), _z(truth)
+    n_groups = int(groups.max()) + 1
+    sums_x, sums_y = group_sums(x, truth, groups, n_groups), group_sums(y, truth, groups, n_groups)
+
+    def difference(swapped: Floats) -> Floats:
+        kept = 1 - swapped
+        return correlation_of_sums(kept @ sums_x + swapped @ sums_y) - correlation_of_sums(
+            swapped @ sums_x + kept @ sums_y
+        )
+
+    return _swap_test(difference, n_groups, resamples, seed)
+
+
+def paired_mean_test(
+    first: ArrayLike, second: ArrayLike, groups: NDArray[np.intp], *, resamples: int = 10_000, seed: int = 0
+) -> TestResult:
+    """Whether two columns differ in their mean, by swapping them block by block (sign flips of the differences)."""
+    x, y = paired_columns(first, second)
+    if not len(x):
+        return TestResult(math.nan, math.nan, "undefined")
+    n_groups = int(groups.max()) + 1
+    gaps = np.bincount(groups, x - y, n_groups) / len(x)
+    return _swap_test(lambda swapped: (1 - 2 * swapped) @ gaps, n_groups, resamples, seed)
+
+
+def williams(r12: float, r13: float, r23: float, n: int) -> TestResult:
+    """Williams' t for two correlations that share a variable: 1 is the human side, 2 and 3 are the metrics."""
+    from scipy import stats
+
+    if n <= 3 or not all(math.isfinite(r) for r in (r12, r13, r23)):
+        return TestResult(math.nan, math.nan, "undefined")
+    if r12 == r13:
+        return TestResult(0.0, 1.0, "t")
+    determinant = 1 - r12**2 - r13**2 - r23**2 + 2 * r12 * r13 * r23
+    spread = 2 * determinant * (n - 1) / (n - 3) + ((r12 + r13) ** 2 / 4) * (1 - r23) ** 3
+    if spread <= 0:
+        return TestResult(math.nan, math.nan, "undefined")
+    t = (r12 - r13) * math.sqrt((n - 1) * (1 + r23) / spread)
+    return TestResult(t, float(2 * stats.t.sf(abs(t), n - 3)), "t")
+
+
+def mcnemar(first_right: ArrayLike, second_right: ArrayLike, *, exact_below: int = 25) -> TestResult:
+    """Whether two classifiers differ in accuracy on the same rows; only rows where one of them errs count.
+
+    Exact (binomial) when fewer than `exact_below` rows are in dispute, else chi-square with
+    continuity correction. The statistic is the difference of the accuracies.
+    """
+    from scipy import stats
+
+    a, b = np.asarray(first_right, dtype=bool), np.asarray(second_right, dtype=bool)
+    if a.shape != b.shape:
+        raise ValueError(f"the two metrics judge {a.size} and {b.size} rows; give both the same rows")
+    only_a, only_b = int((a & ~b).sum()), int((~a & b).sum())
+    disputed = only_a + only_b
+    gap = (only_a - only_b) / a.size if a.size else math.nan
+    if disputed == 0:
+        return TestResult(gap, 1.0 if a.size else math.nan, "exact")
+    if disputed < exact_below:
+        return TestResult(gap, float(stats.binomtest(only_a, disputed).pvalue), "exact")
+    chi2 = max(abs(only_a - only_b) - 1, 0) ** 2 / disputed
+    return TestResult(gap, float(stats.chi2.sf(chi2, 1)), "chi-square, continuity correction")
+
+
+def chi_square(hits_a: int, n_a: int, hits_b: int, n_b: int, *, continuity: bool = True) -> TestResult:
+    """Two accuracies as if their rows were independent, as papers do; `mcnemar` is the paired test."""
+    from scipy import stats
+
+    table = [[hits_a, n_a - hits_a], [hits_b, n_b - hits_b]]
+    if min(min(row) for row in table) < 0 or n_a <= 0 or n_b <= 0:
+        raise ValueError(f"{hits_a} of {n_a} and {hits_b} of {n_b} are not counts of hits; check the numbers")
+    if hits_a + hits_b in (0, n_a + n_b):
+        return TestResult(0.0, 1.0, "all the same")
+    outcome = stats.chi2_contingency(table, correction=continuity)
+    return TestResult(float(outcome.statistic), float(outcome.pvalue), "chi-square")
+
+
+def _swap_test(difference: Callable[[Floats], Floats], n_groups: int, resamples: int, seed: int) -> TestResult:
+    observed = float(difference(np.zeros((1, n_groups)))[0])
+    exhaustive = n_groups <= math.log2(max(resamples, 1))
+    reached, tried = 0, 0
+    for swapped in _all_swaps(n_groups) if exhaustive else _random_swaps(n_groups, resamples, seed):
+        drawn = difference(swapped)
+        reached += int((np.abs(drawn) >= abs(observed) - 1e-12).sum())
+        tried += len(drawn)
+    if exhaustive:
+        return TestResult(observed, reached / tried, "permutation, exact")
+    return TestResult(observed, (reached + 1) / (tried + 1), "permutation, sampled")
+
+
+def _all_swaps(n_groups: int) -> Iterator[Floats]:
+    yield np.array(list(itertools.product((0.0, 1.0), repeat=n_groups)))
+
+
+def _random_swaps(n_groups: int, resamples: int, seed: int) -> Iterator[Floats]:
+    random = np.random.default_rng(seed)
+    for start in range(0, resamples, step := max(1, 2_000_000 // n_groups)):
+        yield random.integers(2, size=(min(step, resamples - start), n_groups)).astype(np.float64)
+
+
+def _z(x: Floats) -> Floats:
+    return np.asarray((x - x.mean()) / x.std())

@@ -1,0 +1,188 @@
+"""Statistics of many resamples at once, each resample a vector of counts per group of rows.
+
+* Pearson from sums per group (counts @ sums);
+* Spearman with ranks taken anew in every resample, from cumulated weights of the sorted rows;
+* Kendall from the concordance of pairs summed per pair of groups (a quadratic form);
+* AUC from cumulated weights, means and accuracies from sums.
+
+Each function here takes the columns and returns the statistic as a function of the counts; with
+every count 1 it is the statistic of the rows themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dialeval.agreement.correlation import Floats, concordance, paired_columns
+from dialeval.agreement.resampling import Resampled
+from dialeval.agreement.rowwise import ROWWISE, correlation_of_sums, group_sums
+
+
+def pearson_of(x: ArrayLike, y: ArrayLike, groups: NDArray[np.intp], n_groups: int) -> Resampled:
+    """Pearson's correlation (and with labels of 0 and 1 the point-biserial one)."""
+    first, second = paired_columns(x, y)
+    # Centred and scaled before squares are summed: otherwise a large offset eats the digits.
+    first, second = _standardised(first), _standardised(second)
+    sums = group_sums(first, second, groups, n_groups)
+
+    def statistic(counts: Floats) -> Floats:
+        return correlation_of_sums(counts @ sums)
+
+    return statistic
+
+
+def spearman_of(x: ArrayLike, y: ArrayLike, groups: NDArray[np.intp], n_groups: int) -> Resampled:
+    """Spearman's correlation, average ranks taken anew within every resample."""
+    first, second = paired_columns(x, y)
+    rank_first, rank_second = _ranks_within(first, groups), _ranks_within(second, groups)
+
+    def statistic(counts: Floats) -> Floats:
+        weights = counts[:, groups]
+        a, b = rank_first(counts), rank_second(counts)
+        # Ranks average to (N + 1) / 2 whatever the ties.
+        middle = (weights.sum(axis=1, keepdims=True) + 1) / 2
+        a -= middle
+        b -= middle
+        weighted = weights * a
+        cross = np.einsum("ij,ij->i", weighted, b)
+        spread_a = np.einsum("ij,ij->i", weighted, a)
+        spread_b = np.einsum("ij,ij,ij->i", weights, b, b)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            value = cross / np.sqrt(spread_a * spread_b)
+        return np.where((spread_a > 0) & (spread_b > 0), np.clip(value, -1, 1), np.nan)
+
+    return statistic
+
+
+def _ranks_within(x: Floats, groups: NDArray[np.intp]) -> Resampled:
+    order = np.argsort(x, kind="stable")
+    starts = np.flatnonzero(np.r_[True, np.diff(x[order]) > 0])
+    tie_of_sorted = np.cumsum(np.r_[0, np.diff(x[order]) > 0])
+    tie = np.empty(len(x), dtype=np.intp)
+    tie[order] = tie_of_sorted
+    sorted_groups = groups[order]
+
+    def ranks(counts: Floats) -> Floats:
+        heavy = np.add.reduceat(counts[:, sorted_groups], starts, axis=1)
+        upto = np.cumsum(heavy, axis=1)
+        return np.asarray((upto - (heavy - 1) / 2)[:, tie])
+
+    return ranks
+
+
+def kendall_of(x: ArrayLike, y: ArrayLike, groups: NDArray[np.intp], n_groups: int) -> Resampled:
+    """Kendall's tau-b. A row drawn twice is tied with itself, as in a plain bootstrap."""
+    first, second = paired_columns(x, y)
+    by_group = _summed_by_group(concordance(first, second), groups, n_groups)
+    ties_first, ties_second = _ties_within(first, groups), _ties_within(second, groups)
+    sizes = np.bincount(groups, minlength=n_groups).astype(np.float64)
+
+    def statistic(counts: Floats) -> Floats:
+        n = counts @ sizes
+        pairs = n * (n - 1)
+        agreement = np.einsum("ij,ij->i", counts @ by_group, counts)
+        spread = (pairs - ties_first(counts)) * (pairs - ties_second(counts))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(spread > 0, agreement / np.sqrt(spread), np.nan)
+
+    return statistic
+
+
+def _summed_by_group(matrix: NDArray[np.int8], groups: NDArray[np.intp], n_groups: int) -> Floats:
+    summed = np.zeros((n_groups, n_groups))
+    membership = np.zeros((len(groups), n_groups), dtype=np.float32)
+    membership[np.arange(len(groups)), groups] = 1
+    # In slices of rows: the matrix has one byte per pair, its product in float32 four times as many.
+    for start in range(0, len(groups), 1024):
+        part = slice(start, start + 1024)
+        summed += membership[part].T @ (matrix[part].astype(np.float32) @ membership)
+    return summed
+
+
+def _ties_within(x: Floats, groups: NDArray[np.intp]) -> Resampled:
+    order = np.argsort(x, kind="stable")
+    starts = np.flatnonzero(np.r_[True, np.diff(x[order]) > 0])
+    sorted_groups = groups[order]
+
+    def tied_pairs(counts: Floats) -> Floats:
+        heavy = np.add.reduceat(counts[:, sorted_groups], starts, axis=1)
+        return np.asarray((heavy * (heavy - 1)).sum(axis=1))
+
+    return tied_pairs
+
+
+def auc_of(labels: ArrayLike, scores: ArrayLike, groups: NDArray[np.intp], n_groups: int) -> Resampled:
+    """The area under the ROC curve, ties counting half."""
+    truth, values = paired_columns(labels, scores)
+    order = np.argsort(values, kind="stable")
+    starts = np.flatnonzero(np.r_[True, np.diff(values[order]) > 0])
+    sorted_groups, sorted_truth = groups[order], truth[order]
+
+    def statistic(counts: Floats) -> Floats:
+        weights = counts[:, sorted_groups]
+        good = np.add.reduceat(weights * sorted_truth, starts, axis=1)
+        bad = np.add.reduceat(weights * (1 - sorted_truth), starts, axis=1)
+        below = np.cumsum(bad, axis=1) - bad / 2
+        pairs = good.sum(axis=1) * bad.sum(axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(pairs > 0, (good * below).sum(axis=1) / pairs, np.nan)
+
+    return statistic
+
+
+def mean_of(values: ArrayLike, groups: NDArray[np.intp], n_groups: int) -> Resampled:
+    """The mean of a column; of a column of hits and misses this is the accuracy."""
+    column = np.asarray(values, dtype=np.float64)
+    sums = np.stack([np.bincount(groups, column, n_groups), np.bincount(groups, minlength=n_groups)], axis=1)
+
+    def statistic(counts: Floats) -> Floats:
+        total, n = (counts @ sums).T
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(n > 0, total / n, np.nan)
+
+    return statistic
+
+
+def _standardised(x: Floats) -> Floats:
+    centred = x - x.mean() if len(x) else x
+    spread = np.abs(centred).max(initial=0.0)
+    return centred / spread if spread > 0 else centred
+
+
+def averaged(statistics: Sequence[Resampled]) -> Resampled:
+    """The plain average of several statistics, undefined ones left out (one correlation per system, averaged)."""
+
+    def statistic(counts: Floats) -> Floats:
+        values = np.stack([one(counts) for one in statistics])
+        defined = np.isfinite(values)
+        with np.errstate(invalid="ignore"):
+            return np.asarray(np.where(defined, values, 0).sum(axis=0) / defined.sum(axis=0))
+
+    return statistic
+
+
+def over_systems(
+    name: str, x: ArrayLike, y: ArrayLike, systems: NDArray[np.intp], groups: NDArray[np.intp], n_groups: int
+) -> Resampled:
+    """A correlation of system means: the contexts are resampled, the systems stay.
+
+    In a resample that leaves a system without rows the correlation is undefined.
+    """
+    first, second = paired_columns(x, y)
+    n_systems = int(systems.max(initial=-1)) + 1
+    cell = groups * n_systems + systems
+
+    def table(column: Floats) -> Floats:
+        return np.asarray(np.bincount(cell, column, n_groups * n_systems), np.float64).reshape(n_groups, n_systems)
+
+    sums_x, sums_y, sizes = table(first), table(second), table(np.ones_like(first))
+
+    def statistic(counts: Floats) -> Floats:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            n = counts @ sizes
+            return ROWWISE[name](counts @ sums_x / n, counts @ sums_y / n)
+
+    return statistic

@@ -1,0 +1,239 @@
+"""Intervals and paired tests against brute force."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from dialeval.agreement import comparison, resampled, resampling
+from dialeval.agreement.correlation import kendall, pearson, spearman
+from dialeval.agreement.discrimination import auc
+from dialeval.agreement.rowwise import ROWWISE
+
+rows = st.lists(
+    st.tuples(st.integers(0, 6), st.integers(0, 6), st.integers(0, 1), st.integers(0, 4)), min_size=3, max_size=25
+)
+
+
+def all_draws(n_groups: int, resamples: int, seed: int, width: int = 1) -> np.ndarray:
+    return np.concatenate(list(resampling.draw_counts(n_groups, resamples, seed, width)))
+
+
+@given(rows, st.integers(0, 3))
+@settings(max_examples=40, deadline=None)
+def test_every_resampled_statistic_equals_the_statistic_of_the_drawn_rows(drawn, seed):
+    x, y, labels, groups = (np.array(column, dtype=float) for column in zip(*drawn, strict=True))
+    groups = groups.astype(int)
+    systems = (x + y).astype(int) % 3
+    _, systems = np.unique(systems, return_inverse=True)
+    statistics = {
+        "pearson": resampled.pearson_of(x, y, groups, 5),
+        "spearman": resampled.spearman_of(x, y, groups, 5),
+        "kendall": resampled.kendall_of(x, y, groups, 5),
+        "auc": resampled.auc_of(labels, x, groups, 5),
+        "mean": resampled.mean_of(x, groups, 5),
+        "systems": resampled.over_systems("pearson", x, y, systems, groups, 5),
+    }
+    found = resampling.bootstrap(statistics, 5, resamples=20, seed=seed, rows=len(x))
+    for number, counts in enumerate(all_draws(5, 20, seed)):
+        taken = np.repeat(np.arange(len(x)), counts[groups].astype(int))
+        a, b, good, owner = x[taken], y[taken], labels[taken], systems[taken]
+        expected = {
+            "pearson": pearson(a, b).value,
+            "spearman": spearman(a, b).value,
+            "kendall": kendall(a, b).value,
+            "auc": auc(good, a).value,
+            "mean": a.mean() if len(a) else math.nan,
+            "systems": math.nan,
+        }
+        if len(set(owner)) == len(set(systems)):
+            means = [[column[owner == s].mean() for s in sorted(set(systems))] for column in (a, b)]
+            if all(np.ptp(column) > 1e-9 for column in means):
+                expected["systems"] = pearson(*means).value
+            else:
+                expected.pop("systems")
+        for name, value in expected.items():
+            assert found[name][number] == pytest.approx(value, abs=1e-9, nan_ok=True), name
+
+
+def test_resamples_depend_on_the_seed_alone():
+    once = all_draws(17, 50, seed=4, width=1)
+    assert np.array_equal(once, all_draws(17, 50, seed=4, width=300_000))
+    assert not np.array_equal(once, all_draws(17, 50, seed=5))
+    assert np.all(once.sum(axis=1) == 17)
+
+
+def test_interval_of_independent_rows_is_near_the_textbook_one():
+    random = np.random.default_rng(0)
+    x = random.normal(size=400)
+    y = 0.5 * x + random.normal(size=400)
+    groups = np.arange(400)
+    drawn = resampling.bootstrap({"r": resampled.pearson_of(x, y, groups, 400)}, 400, resamples=4000, seed=1)["r"]
+    found = resampling.interval(drawn)
+    z = np.arctanh(pearson(x, y).value)
+    assert found.low == pytest.approx(np.tanh(z - 1.96 / math.sqrt(397)), abs=0.02)
+    assert found.high == pytest.approx(np.tanh(z + 1.96 / math.sqrt(397)), abs=0.02)
+    assert found.resamples == 4000
+
+
+def test_clusters_widen_the_interval():
+    """Ten copies of each of forty rows are worth forty rows."""
+    random = np.random.default_rng(0)
+    x = np.repeat(random.normal(size=40), 10)
+    y = np.repeat(random.normal(size=40), 10)
+    of_context, of_row = np.repeat(np.arange(40), 10), np.arange(400)
+    widths = []
+    for groups, count in ((of_context, 40), (of_row, 400)):
+        drawn = resampling.bootstrap({"r": resampled.spearman_of(x, y, groups, count)}, count, resamples=2000, seed=0)[
+            "r"
+        ]
+        found = resampling.interval(drawn)
+        widths.append(found.high - found.low)
+    assert widths[0] > 2.5 * widths[1]
+
+
+def test_offsets_do_not_eat_digits():
+    random = np.random.default_rng(2)
+    x, y = random.normal(size=(2, 50))
+    groups = np.arange(50)
+    plain, shifted = (
+        resampling.bootstrap({"r": resampled.pearson_of(x + by, y, groups, 50)}, 50, resamples=100, seed=0)["r"]
+        for by in (0, 1e7)
+    )
+    assert shifted == pytest.approx(plain, abs=1e-6)
+
+
+def test_undefined_resamples_are_counted_out():
+    x, y = np.array([0.0, 0.0, 1.0]), np.array([0.0, 1.0, 2.0])
+    drawn = resampling.bootstrap({"r": resampled.spearman_of(x, y, np.arange(3), 3)}, 3, resamples=500, seed=0)["r"]
+    found = resampling.interval(drawn)
+    # Only resamples that hold row 2 and another row have two different values in x: 1 - (8 + 1) / 27.
+    assert found.resamples == pytest.approx(500 * 18 / 27, abs=40)
+    assert resampling.interval(np.array([np.nan])).resamples == 0
+    assert (
+        resampling.bootstrap({"r": resampled.mean_of([], np.array([], int), 0)}, 0, resamples=9, seed=0)["r"].size == 0
+    )
+
+
+def test_groups_are_numbered_in_order():
+    assert resampling.number_groups(["b", "a", "b", "c"]).tolist() == [0, 1, 0, 2]
+
+
+def test_averaging_leaves_undefined_parts_out():
+    parts = [lambda c: np.array([1.0, np.nan]), lambda c: np.array([3.0, np.nan])]
+    found = resampled.averaged(parts)(np.ones((2, 1)))
+    assert found[0] == 2.0
+    assert math.isnan(found[1])
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 4)] * 8), min_size=1, max_size=6))
+@settings(max_examples=30, deadline=None)
+def test_rowwise_correlations_match_scipy(table):
+    x, y = np.array(table, float)[:, :4], np.array(table, float)[:, 4:]
+    for name, one in (("pearson", pearson), ("spearman", spearman), ("kendall", kendall)):
+        with np.errstate(all="ignore"):
+            found = ROWWISE[name](x, y)
+        assert found == pytest.approx([one(a, b).value for a, b in zip(x, y, strict=True)], nan_ok=True, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("r12", "r13", "r23", "n", "t", "p"),
+    [
+        (0.44, 0.265, 0.50, 400, 3.864740665, 1.298676e-4),
+        (0.8, 0.5, 0.3, 100, 4.140503203, 7.397050e-5),
+        (0.523, 0.256, 0.35, 500, 6.052243669, 2.815666e-9),
+    ],
+)
+def test_williams(r12, r13, r23, n, t, p):
+    found = comparison.williams(r12, r13, r23, n)
+    assert found.statistic == pytest.approx(t, abs=1e-8)
+    assert found.p == pytest.approx(p, rel=1e-6)
+    turned = comparison.williams(r13, r12, r23, n)
+    assert (turned.statistic, turned.p) == (pytest.approx(-t, abs=1e-8), pytest.approx(p, rel=1e-6))
+
+
+def test_williams_at_its_edges():
+    assert comparison.williams(0.3, 0.3, 0.3, 50).p == 1.0
+    assert math.isnan(comparison.williams(0.3, 0.2, 0.3, 3).p)
+    assert math.isnan(comparison.williams(math.nan, 0.2, 0.3, 30).p)
+
+
+def test_chi_square_of_two_accuracies():
+    plain = comparison.chi_square(8827, 10_000, 8236, 10_000, continuity=False)
+    assert plain.statistic == pytest.approx(139.394494, abs=1e-6)
+    assert comparison.chi_square(8827, 10_000, 8236, 10_000).statistic == pytest.approx(138.923169, abs=1e-6)
+    assert comparison.chi_square(5, 5, 7, 7).p == 1.0
+    with pytest.raises(ValueError, match="not counts"):
+        comparison.chi_square(6, 5, 1, 5)
+
+
+def test_mcnemar():
+    first = [True] * 8 + [False] * 2 + [True] * 5
+    second = [False] * 8 + [True] * 2 + [True] * 5
+    found = comparison.mcnemar(first, second)
+    # Ten rows in dispute, 8 against 2: twice the binomial tail of 0, 1 or 2 of 10.
+    assert found.p == pytest.approx(2 * (1 + 10 + 45) / 1024)
+    assert found.statistic == pytest.approx(6 / 15)
+    assert found.method == "exact"
+    many = comparison.mcnemar(np.repeat(first, 10), np.repeat(second, 10))
+    assert many.p == pytest.approx(stats.chi2.sf(59**2 / 100, 1))
+    assert comparison.mcnemar([True, False], [True, False]).p == 1.0
+    with pytest.raises(ValueError, match="same rows"):
+        comparison.mcnemar([True], [True, False])
+
+
+@pytest.mark.parametrize("name", ["pearson", "spearman"])
+def test_permutation_test_tries_every_swap_of_few_contexts(name):
+    random = np.random.default_rng(5)
+    human, x, y = random.normal(size=(3, 12))
+    x += human
+    groups = np.repeat(np.arange(6), 2)
+    rank = stats.rankdata if name == "spearman" else np.asarray
+    a, b, h = (stats.zscore(rank(column)) for column in (x, y, human))
+    gaps = []
+    for swaps in itertools.product((False, True), repeat=6):
+        swapped = np.array(swaps)[groups]
+        one, two = np.where(swapped, b, a), np.where(swapped, a, b)
+        gaps.append(pearson(one, h).value - pearson(two, h).value)
+    found = comparison.permutation_test(x, y, human, groups, statistic=name)
+    assert found.method == "permutation, exact"
+    assert found.statistic == pytest.approx(gaps[0])
+    assert found.p == pytest.approx(np.mean(np.abs(gaps) >= abs(gaps[0]) - 1e-12))
+
+
+def test_permutation_test_of_a_metric_with_itself_and_with_noise():
+    random = np.random.default_rng(6)
+    human = random.normal(size=300)
+    groups = np.arange(300) // 3
+    good = human + 0.5 * random.normal(size=300)
+    assert comparison.permutation_test(good, good, human, groups).p == 1.0
+    assert comparison.permutation_test(good, 3 * good + 7, human, groups, statistic="pearson").p == 1.0
+    against_noise = comparison.permutation_test(good, random.normal(size=300), human, groups)
+    assert against_noise.p < 0.001
+    assert against_noise.statistic > 0.5
+    assert comparison.permutation_test(np.ones(300), good, human, groups).method == "undefined"
+
+
+def test_permutation_test_keeps_its_level():
+    """Of two equally good metrics, about one pair in ten differs at p < .1."""
+    random = np.random.default_rng(7)
+    hits = 0
+    for _ in range(200):
+        human = random.normal(size=40)
+        x, y = human + random.normal(size=(2, 40))
+        hits += comparison.permutation_test(x, y, human, np.arange(40), resamples=199).p <= 0.1
+    assert 8 <= hits <= 36
+
+
+def test_paired_mean_test():
+    # All four sign patterns of the differences 1 and 3: |mean| is 2, 1, 1, 2.
+    found = comparison.paired_mean_test([2.0, 5.0], [1.0, 2.0], np.array([0, 1]))
+    assert (found.statistic, found.p) == (2.0, 0.5)
+    assert comparison.paired_mean_test([1.0, 2.0], [1.0, 2.0], np.array([0, 1])).p == 1.0
+    assert math.isnan(comparison.paired_mean_test([], [], np.array([], int)).p)
