@@ -1,0 +1,369 @@
+"""Checkpoints: one folder format for disk and Hub, safetensors and JSON only.
+
+config.json         approach, base encoder (id, revision, sha256), layout, recipe, quantiles, versions
+model.safetensors   heads and fitted statistics; the encoder too if it was fully tuned
+adapter/            LoRA weights in PEFT's format, if it was tuned that way
+tokenizer files, README.md (the model card)
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self, get_args
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+from dialeval import __version__
+from dialeval.encoding import choose_device, choose_dtype
+from dialeval.formatting import PairFormat
+from dialeval.sources import BASE_ENCODER, CheckpointError, Located, file_sha256, find_checkpoint, find_encoder
+
+FORMAT_VERSION = 1
+Tuning = Literal["lora", "full", "frozen"]
+
+
+@dataclass(frozen=True)
+class EncoderSource:
+    """Which base encoder a checkpoint stands on, and how it was tuned."""
+
+    id: str = BASE_ENCODER
+    revision: str | None = None
+    sha256: str | None = None
+    tuning: Tuning = "lora"
+
+
+@dataclass(frozen=True)
+class LoraSettings:
+    """Low-rank adapters on every linear layer of the encoder."""
+
+    rank: int = 32
+    alpha: int = 64
+    dropout: float = 0.0
+
+
+@dataclass(frozen=True)
+class CheckpointConfig:
+    """Everything in `config.json`."""
+
+    approach: str
+    name: str = ""
+    encoder: EncoderSource = field(default_factory=EncoderSource)
+    layout: PairFormat = field(default_factory=PairFormat)
+    #: Architecture choices of the approach (widths, bank sizes); sizes of the encoder are never among them.
+    architecture: Mapping[str, Any] = field(default_factory=dict)
+    #: Quantiles of the scores of held-out human replies and of random replies.
+    quantiles: Mapping[str, Any] = field(default_factory=dict)
+    #: How it was made: recipe, corpora with licences, command, hardware, time, validation figures.
+    training: Mapping[str, Any] = field(default_factory=dict)
+    #: Benchmarks whose data it was trained on.
+    contaminated_by: tuple[str, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+    format_version: int = FORMAT_VERSION
+
+    def to_json(self) -> str:
+        """The text of `config.json`; `model_type` is what `AutoModel` looks for."""
+        plain = {"model_type": "dialeval", "architectures": [self.approach], **asdict(self)}
+        return json.dumps(plain, indent=2, ensure_ascii=False) + "\n"
+
+    @classmethod
+    def read(cls, folder: Path) -> Self:
+        """Read and check a folder's `config.json`."""
+        path = folder / "config.json"
+        try:
+            raw = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise CheckpointError(f"{folder} has no config.json, so it is not a checkpoint folder") from None
+        except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+            raise CheckpointError(f"{path} is damaged: {str(error).splitlines()[0]}") from None
+        if not isinstance(raw, dict) or raw.get("model_type") != "dialeval":
+            told = raw.get("model_type") if isinstance(raw, dict) else type(raw).__name__
+            raise CheckpointError(f"{folder} is not a dialeval checkpoint (its model_type is {told!r})")
+        version = raw.get("format_version")
+        if not isinstance(version, int) or version > FORMAT_VERSION:
+            raise CheckpointError(
+                f"{folder} has format {version!r}, this dialeval reads up to {FORMAT_VERSION}; upgrade dialeval"
+            )
+        try:
+            known = {entry.name for entry in fields(cls)}
+            values = {key: value for key, value in raw.items() if key in known}
+            values["encoder"] = _checked_encoder(raw["encoder"])
+            values["layout"] = PairFormat(**raw["layout"])
+            values["contaminated_by"] = tuple(raw.get("contaminated_by", ()))
+            return cls(**values)
+        except (KeyError, TypeError, ValueError) as error:
+            raise CheckpointError(f"{path} is damaged: {error}") from None
+
+
+def _checked_encoder(raw: Mapping[str, Any]) -> EncoderSource:
+    source = EncoderSource(**raw)
+    if not isinstance(source.id, str) or source.tuning not in get_args(Tuning):
+        raise ValueError(f"encoder {raw!r} is not understood")
+    return source
+
+
+class Network(nn.Module):
+    """The networks of one approach: an encoder (or several over one base) and heads.
+
+    Sub-classes build their heads in `build_heads` and say in `forward` what one row of numbers is.
+    """
+
+    approach: ClassVar[str]
+    #: Attributes that hold encoders. Each gets its own adapter over the same base weights.
+    encoders: ClassVar[tuple[str, ...]] = ("encoder",)
+
+    def __init__(self, config: CheckpointConfig, base: Mapping[str, nn.Module], tokenizer: Any) -> None:
+        super().__init__()
+        self.config = config
+        self.tokenizer = tokenizer
+        self.located: Located | None = None
+        for name in self.encoders:
+            setattr(self, name, base[name])
+        self.build_heads(int(base[self.encoders[0]].config.hidden_size))  # type: ignore[union-attr, arg-type]
+
+    def build_heads(self, width: int) -> None:
+        """Create the modules and buffers that stand on encoder features of `width` dimensions."""
+
+    @classmethod
+    def create(
+        cls, config: CheckpointConfig, *, lora: LoraSettings | None = None, start: str | Path | None = None
+    ) -> Self:
+        """A fresh network for training.
+
+        `lora=None` leaves every weight of the encoder trainable. `start` names a checkpoint of any
+        approach (with one encoder) whose adapter every encoder of this network begins from.
+        """
+        located = find_encoder(config.encoder.id, revision=config.encoder.revision, sha256=config.encoder.sha256)
+        tokenizer = load_tokenizer(located.folder, config.layout)
+        base = {}
+        for name in cls.encoders:
+            encoder = load_encoder(located.folder, len(tokenizer))
+            if start is not None:
+                begun = find_checkpoint(start, default=str(start))
+                encoder = _load_adapter(encoder, begun.folder / "adapter", trainable=True)
+            elif config.encoder.tuning == "lora" and lora is not None:
+                encoder = _with_lora(encoder, lora)
+            base[name] = encoder
+        return cls(config, base, tokenizer)
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        source: str | Path | None = None,
+        *,
+        revision: str | None = None,
+        device: str | torch.device | None = None,
+        dtype: str | torch.dtype = "float32",
+        trainable: bool = False,
+        **ignored: Any,
+    ) -> Self:
+        """Load a checkpoint: a folder, a Hub id, or the embedded one. Adapters are merged unless `trainable`."""
+        located = find_checkpoint(source, default=cls.default_checkpoint(), revision=revision)
+        config = CheckpointConfig.read(located.folder)
+        if config.approach != cls.approach:
+            raise CheckpointError(f"{located.folder} is a checkpoint of {config.approach}, not of {cls.approach}")
+        found = find_encoder(config.encoder.id, revision=config.encoder.revision, sha256=config.encoder.sha256)
+        tokenizer = load_tokenizer(located.folder, config.layout)
+        base = {name: load_encoder(found.folder, len(tokenizer)) for name in cls.encoders}
+        if config.encoder.tuning == "lora":
+            for name in cls.encoders:
+                base[name] = _load_adapter(base[name], adapter_folder(located.folder, cls.encoders, name), trainable)
+        network = cls(config, base, tokenizer)
+        network.located = located
+        network._load_heads(located.folder / "model.safetensors")
+        chosen = choose_device(device)
+        network.to(chosen)
+        for name in cls.encoders:
+            getattr(network, name).to(choose_dtype(dtype, chosen))
+        return network if trainable else network.eval().requires_grad_(False)
+
+    @classmethod
+    def default_checkpoint(cls) -> str:
+        """Name of the embedded checkpoint of this approach."""
+        return f"{cls.approach}-minilm"
+
+    def save_pretrained(self, folder: str | Path, *, card: str | None = None, **ignored: Any) -> None:
+        """Write the checkpoint folder; `config.json` comes last, so a half-written folder is not one."""
+        target = Path(folder)
+        target.mkdir(parents=True, exist_ok=True)
+        if self.config.encoder.tuning == "lora":
+            for name in self.encoders:
+                _save_adapter(getattr(self, name), adapter_folder(target, self.encoders, name))
+        _replace(target / "model.safetensors", lambda path: save_file(self._own_state(), path))
+        self.tokenizer.save_pretrained(target)
+        if card is not None:
+            (target / "README.md").write_text(card, encoding="utf-8")
+        _replace(target / "config.json", lambda path: path.write_text(self.config.to_json(), encoding="utf-8"))
+
+    def push_to_hub(
+        self,
+        repo_id: str,
+        *,
+        private: bool = False,
+        token: str | None = None,
+        commit_message: str = "Upload dialeval checkpoint",
+        card: str | None = None,
+    ) -> str:
+        """Create the model repository if it is not there and upload the folder; returns the commit's URL."""
+        import tempfile
+
+        from huggingface_hub import HfApi
+
+        api = HfApi(token=token)
+        api.create_repo(repo_id, private=private, exist_ok=True)
+        with tempfile.TemporaryDirectory() as folder:
+            self.save_pretrained(folder, card=card)
+            return str(api.upload_folder(repo_id=repo_id, folder_path=folder, commit_message=commit_message))
+
+    def round_adapters(self) -> None:
+        """Round adapter weights to what will be saved, so that statistics fitted now fit what is loaded later."""
+        for name, parameter in self.named_parameters():
+            if "lora_" in name:
+                parameter.data = parameter.data.to(torch.float16).to(parameter.dtype)
+
+    def _own_state(self) -> dict[str, torch.Tensor]:
+        """What `model.safetensors` holds: heads and statistics, and fully tuned encoders."""
+        full = self.config.encoder.tuning == "full"
+        prefixes = tuple(f"{name}." for name in self.encoders)
+        state = self.state_dict()
+        return {
+            key: tensor.detach().cpu().contiguous().clone()
+            for key, tensor in state.items()
+            if full or not key.startswith(prefixes)
+        }
+
+    def _load_heads(self, path: Path) -> None:
+        expected = {key: tuple(tensor.shape) for key, tensor in self._own_state().items()}
+        try:
+            # The header tells shapes before anything is allocated.
+            with safe_open(path, framework="pt") as stored:
+                found = {key: tuple(stored.get_slice(key).get_shape()) for key in stored.keys()}  # noqa: SIM118
+            if found != expected:
+                wrong = sorted(key for key in found.keys() | expected.keys() if found.get(key) != expected.get(key))
+                raise CheckpointError(f"{path} does not fit its config.json: {', '.join(wrong[:3])} differ in shape")
+            self.load_state_dict(load_file(path), strict=False)
+        except FileNotFoundError:
+            raise CheckpointError(f"{path} is missing; pickled weights are not loaded") from None
+        except (SafetensorError, OSError) as error:
+            raise CheckpointError(f"{path} is damaged: {str(error).splitlines()[0]}") from None
+
+
+def adapter_folder(folder: Path, encoders: tuple[str, ...], name: str) -> Path:
+    """`adapter/` for one encoder, `adapter/NAME/` where an approach has several."""
+    return folder / "adapter" if len(encoders) == 1 else folder / "adapter" / name
+
+
+def load_tokenizer(folder: Path, layout: PairFormat) -> Any:
+    """The tokenizer of a folder; a separator such as `[SEPT]` that it does not know becomes a special token."""
+    from transformers import AutoTokenizer
+
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise CheckpointError(f"{folder} has no usable tokenizer: {str(error).splitlines()[0]}") from None
+    separator = layout.separator
+    if separator.strip() and separator not in tokenizer.get_vocab():
+        tokenizer.add_special_tokens({"additional_special_tokens": [separator]})
+    return tokenizer
+
+
+def load_encoder(folder: Path, vocabulary: int) -> nn.Module:
+    """An encoder in float32 with fused attention, without the pooler (approaches that pool have their own)."""
+    from transformers import AutoModel
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    try:
+        encoder = AutoModel.from_pretrained(
+            folder, local_files_only=True, use_safetensors=True, dtype=torch.float32, attn_implementation="sdpa"
+        )
+    except (OSError, ValueError, SafetensorError) as error:
+        raise CheckpointError(f"{folder} holds no encoder that can be loaded: {str(error).splitlines()[0]}") from None
+    if getattr(encoder, "pooler", None) is not None:
+        encoder.pooler = None
+    if vocabulary > encoder.get_input_embeddings().num_embeddings:
+        encoder.resize_token_embeddings(vocabulary)
+    loaded: nn.Module = encoder
+    return loaded
+
+
+def _with_lora(encoder: nn.Module, settings: LoraSettings) -> nn.Module:
+    from peft import LoraConfig, get_peft_model
+
+    config = LoraConfig(
+        r=settings.rank, lora_alpha=settings.alpha, lora_dropout=settings.dropout, target_modules="all-linear"
+    )
+    adapted: nn.Module = get_peft_model(encoder, config)
+    return adapted
+
+
+def _load_adapter(encoder: nn.Module, folder: Path, trainable: bool) -> nn.Module:
+    from peft import PeftModel
+
+    if not (folder / "adapter_model.safetensors").is_file():
+        raise CheckpointError(f"{folder} has no adapter_model.safetensors; the checkpoint is incomplete")
+    try:
+        adapted = PeftModel.from_pretrained(encoder, str(folder), is_trainable=trainable)
+        merged: nn.Module = adapted if trainable else adapted.merge_and_unload()
+    except (SafetensorError, OSError, ValueError, TypeError, KeyError, RuntimeError) as error:
+        raise CheckpointError(f"{folder} does not hold a usable adapter: {str(error).splitlines()[0]}") from None
+    return merged
+
+
+def _save_adapter(adapted: nn.Module, folder: Path) -> None:
+    """Save in PEFT's format, in float16: half the size, and `round_adapters` made it exact."""
+    from peft import get_peft_model_state_dict
+
+    folder.mkdir(parents=True, exist_ok=True)
+    state = get_peft_model_state_dict(adapted)
+    half = {key: tensor.detach().cpu().to(torch.float16).contiguous() for key, tensor in state.items()}
+    config: Any = adapted.peft_config["default"]  # type: ignore[index]
+    kept, config.base_model_name_or_path = config.base_model_name_or_path, BASE_NAME_IN_CONFIG
+    config.save_pretrained(str(folder))
+    config.base_model_name_or_path = kept
+    _replace(folder / "adapter_model.safetensors", lambda path: save_file(half, path))
+
+
+#: PEFT would write the folder from which the base was loaded; the base is named in config.json.
+BASE_NAME_IN_CONFIG = None
+
+
+def _replace(path: Path, write: Any) -> None:
+    """Write beside the target and rename, so that a reader never sees half a file."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        write(temporary)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def current_versions() -> dict[str, str]:
+    """Versions that a signature and a config record."""
+    import transformers
+
+    return {
+        "dialeval": __version__,
+        "torch": torch.__version__.split("+")[0],
+        "transformers": transformers.__version__,
+        "python": platform.python_version(),
+    }
+
+
+def encoder_source(encoder_id: str, tuning: Tuning, revision: str | None = None) -> EncoderSource:
+    """Pin a base encoder by the digest of the weights that are at hand."""
+    found = find_encoder(encoder_id, revision=revision)
+    weights = found.folder / "model.safetensors"
+    return EncoderSource(
+        id=encoder_id,
+        revision=revision or found.revision,
+        sha256=file_sha256(weights) if weights.is_file() else None,
+        tuning=tuning,
+    )

@@ -1,0 +1,1 @@
+"""Training corpora: readers, negative sampling and batching. Nothing here computes a score."""

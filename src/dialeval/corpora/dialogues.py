@@ -1,0 +1,128 @@
+"""Read dialogue corpora: a folder of JSON lines, or a dataset of the Hub.
+
+A corpus folder holds `NAME/SPLIT.jsonl` or `.jsonl.gz`, one dialogue a line:
+`{"id": "...", "utterances": [...], "speakers": [...], "persona": [[...], [...]]}`.
+Only `utterances` is required. `persona` lists facts per speaker, in the alphabetical order of speakers.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from dialeval.exchange import Exchange
+
+
+@dataclass(frozen=True)
+class Dialogue:
+    """Turns of one conversation and what is known of their speakers."""
+
+    id: str
+    turns: tuple[str, ...]
+    corpus: str = ""
+    #: Facts known of the speaker of each turn; empty when the corpus has none.
+    facts: tuple[tuple[str, ...], ...] = ()
+
+    def exchange(self, turn: int) -> Exchange:
+        """Turn number `turn` as the response to all turns before it."""
+        facts = self.facts[turn] if self.facts else ()
+        return Exchange(context=self.turns[:turn], response=self.turns[turn], facts=facts, id=f"{self.id}#{turn}")
+
+
+def read_corpus(root: Path, name: str, split: str, *, leave_out: frozenset[str] = frozenset()) -> list[Dialogue]:
+    """All dialogues of one split with at least two turns, without those in `leave_out`."""
+    if name.startswith("hub:"):
+        return _usable(_read_hub(name.removeprefix("hub:"), split), name, leave_out)
+    return _usable(read_rows(find_split(root, name, split)), name, leave_out)
+
+
+def find_split(root: Path, name: str, split: str) -> Path:
+    """The file of a split; the error lists what is there instead."""
+    for ending in (".jsonl", ".jsonl.gz"):
+        path = root / name / f"{split}{ending}"
+        if path.is_file():
+            return path
+    there = sorted(path.name for path in (root / name).glob("*.jsonl*")) if (root / name).is_dir() else []
+    told = f"it holds {', '.join(there)}" if there else f"{root / name} does not exist"
+    raise FileNotFoundError(f"corpus {name} has no split {split}: {told}")
+
+
+def open_text(path: Path) -> IO[str]:
+    """A UTF-8 text file, gzipped or not."""
+    return gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8")
+
+
+def read_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """JSON objects of a (gzipped) JSON-lines file, errors naming the line."""
+    with open_text(path) as stream:
+        for number, line in enumerate(stream, start=1):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line)
+            except json.JSONDecodeError as error:
+                raise ValueError(f"{path} line {number} is not JSON: {error.msg}") from None
+            if not isinstance(row, dict):
+                raise ValueError(f"{path} line {number} is a {type(row).__name__}, not an object")
+            yield row
+
+
+def overlapping_ids(path: Path) -> frozenset[str]:
+    """Ids of dialogues that share text with evaluation data, from an overlaps file (nested lists of ids).
+
+    Overlaps with the positives-only part of DailyDialog++ are training data on both sides and stay.
+    """
+    with open_text(path) as stream:
+        return frozenset(_strings(json.load(stream)))
+
+
+def _strings(node: Any) -> Iterator[str]:
+    if isinstance(node, str):
+        yield node
+    elif isinstance(node, Mapping):
+        for key, value in node.items():
+            if "train_positives_only in" not in key:
+                yield from _strings(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from _strings(value)
+
+
+def _usable(rows: Iterable[Mapping[str, Any]], corpus: str, leave_out: frozenset[str]) -> list[Dialogue]:
+    dialogues: list[Dialogue] = []
+    for number, row in enumerate(rows):
+        identity = str(row.get("id", f"{corpus}-{number}"))
+        turns = tuple(turn for turn in row.get("utterances", ()) if isinstance(turn, str))
+        if identity in leave_out or len(turns) < 2 or any(not turn.strip() for turn in turns):
+            continue
+        dialogues.append(Dialogue(identity, turns, corpus, _facts(row, len(turns))))
+    if not dialogues:
+        raise ValueError(f"corpus {corpus} holds no dialogue of two or more turns")
+    return dialogues
+
+
+def _facts(row: Mapping[str, Any], turns: int) -> tuple[tuple[str, ...], ...]:
+    speakers, personas = row.get("speakers"), row.get("persona")
+    if not personas or not speakers or len(speakers) != turns:
+        return ()
+    names = sorted(set(speakers))
+    of_name = {
+        name: tuple(f"your persona: {fact}" for fact in facts) for name, facts in zip(names, personas, strict=False)
+    }
+    return tuple(of_name.get(speaker, ()) for speaker in speakers)
+
+
+def _read_hub(name: str, split: str) -> Iterator[dict[str, Any]]:
+    """A Hub dataset with one dialogue a row, its turns in a list column."""
+    from datasets import load_dataset
+
+    loaded = load_dataset(name, split=split)
+    column = next((key for key in ("utterances", "dialog", "dialogue", "turns") if key in loaded.column_names), None)
+    if column is None:
+        raise ValueError(f"dataset {name} has no column of turns; it has {', '.join(loaded.column_names)}")
+    for number, row in enumerate(loaded):
+        yield {"id": f"{name}-{split}-{number}", "utterances": row[column]}

@@ -1,0 +1,231 @@
+"""The encoder engine: tokenise, drop repeats, batch by token budget, run, restore the order.
+
+Every metric that reads text with a transformer goes through here, so that one row's value never
+depends on the rows beside it beyond float rounding (batches change the order of summation; in
+float32 features move by less than 1e-5).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from dialeval.exchange import Exchange
+from dialeval.formatting import PairTokenizer, TokenPair
+
+Segment = Literal["pair", "context"]
+
+#: Rows tokenised and sorted together: large enough to fill length buckets, small enough to stay in memory.
+CHUNK_ROWS = 8192
+#: Results kept so that a pair seen in an earlier chunk is not encoded again.
+REMEMBERED_BYTES = 64 * 2**20
+#: Padded tokens in one batch.
+DEFAULT_BATCH_TOKENS = {"cpu": 4096, "cuda": 131_072, "mps": 16_384}
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """One result row per exchange, and which exchanges lost tokens to the length limit."""
+
+    rows: NDArray[np.float32]
+    cut: NDArray[np.bool_]
+
+
+def choose_device(device: str | torch.device | None = None) -> torch.device:
+    """The device asked for; by default the first GPU there is, else the CPU."""
+    if device is not None and str(device) != "auto":
+        try:
+            chosen = torch.device(device)
+            torch.empty(0, device=chosen)
+        except (RuntimeError, AssertionError) as error:
+            raise ValueError(f"device {device!r} is not available here: {str(error).splitlines()[0]}") from None
+        return chosen
+    if torch.cuda.is_available():
+        return torch.device("cuda")
+    if torch.backends.mps.is_available():
+        return torch.device("mps")
+    return torch.device("cpu")
+
+
+def has_fast_bfloat16(device: torch.device) -> bool:
+    """Whether bfloat16 runs on the device's own matrix units; elsewhere it is slower than float32."""
+    if device.type == "cuda":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    if device.type == "cpu":
+        # torch.cpu's probes are private before 2.6, the lowest version that is supported.
+        probes = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
+        return any(getattr(torch.cpu, probe, lambda: False)() for probe in probes)
+    return False
+
+
+def choose_dtype(dtype: str | torch.dtype, device: torch.device) -> torch.dtype:
+    """`float32` is the reference; `auto` takes bfloat16 where the hardware computes it natively."""
+    if dtype == "auto":
+        return torch.bfloat16 if has_fast_bfloat16(device) else torch.float32
+    known = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+    for name, value in known.items():
+        if dtype in (name, value):
+            return value
+    raise ValueError(f"dtype is {dtype!r}; it is 'float32', 'bfloat16' or 'auto'")
+
+
+class PairEncoder:
+    """Runs a network over exchanges and returns one row of numbers for each.
+
+    The network maps `(input_ids, attention_mask, token_type_ids)` to a `[batch, width]` tensor; what
+    the numbers mean (features, logits, both) is the business of the approach that made it.
+    """
+
+    def __init__(
+        self,
+        network: nn.Module,
+        tokenizer: PairTokenizer,
+        *,
+        segment: Segment = "pair",
+        batch_tokens: int | None = None,
+        deduplicate: bool = True,
+    ) -> None:
+        self.network = network.eval()
+        self.tokenizer = tokenizer
+        self.segment = segment
+        self.device = next(network.parameters()).device
+        self.batch_tokens = batch_tokens or DEFAULT_BATCH_TOKENS.get(self.device.type, 4096)
+        if self.batch_tokens < 1:
+            raise ValueError(f"batch_tokens is {batch_tokens}; it must be positive")
+        self.deduplicate = deduplicate
+        self._remembered: OrderedDict[bytes, NDArray[np.float32]] = OrderedDict()
+
+    def encode(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Encoded:
+        """All rows at once, in the order of the exchanges."""
+        parts = list(self.stream_chunks(exchanges, progress=progress, total=len(exchanges)))
+        if not parts:
+            raise ValueError("there are no rows to encode")
+        return Encoded(np.concatenate([part.rows for part in parts]), np.concatenate([part.cut for part in parts]))
+
+    def stream_chunks(
+        self, exchanges: Iterable[Exchange], *, progress: bool = False, total: int | None = None
+    ) -> Iterator[Encoded]:
+        """Chunk after chunk in bounded memory, also for a stream that never ends."""
+        iterator = iter(exchanges)
+        with _progress_bar(progress, total) as advance:
+            while chunk := list(islice(iterator, CHUNK_ROWS)):
+                yield self._encode_chunk(chunk, advance)
+
+    def _encode_chunk(self, chunk: Sequence[Exchange], advance: Callable[[int], None]) -> Encoded:
+        pairs = self.tokenizer.pairs(chunk) if self.segment == "pair" else self.tokenizer.contexts(chunk)
+        owners: dict[bytes, list[int]] = {}
+        for row, pair in enumerate(pairs):
+            key = pair.key if self.deduplicate else pair.key + row.to_bytes(8, "little")
+            owners.setdefault(key, []).append(row)
+
+        results: list[NDArray[np.float32] | None] = [None] * len(pairs)
+        fresh: list[bytes] = []
+        for key, rows in owners.items():
+            known = self._remembered.get(key)
+            if known is None:
+                fresh.append(key)
+                continue
+            for row in rows:
+                results[row] = known
+            advance(len(rows))
+
+        fresh.sort(key=lambda key: -len(key))  # stable, longest first: memory peaks at once, not at the end
+        for batch in self._batches(fresh, {key: pairs[owners[key][0]] for key in fresh}):
+            values = self._run([pairs[owners[key][0]] for key in batch])
+            for key, value in zip(batch, values, strict=True):
+                for row in owners[key]:
+                    results[row] = value
+                if self.deduplicate:
+                    self._remember(key, value)
+            advance(sum(len(owners[key]) for key in batch))
+        return Encoded(np.stack([row for row in results if row is not None]), np.array([pair.cut for pair in pairs]))
+
+    def _batches(self, keys: Sequence[bytes], pair_of: dict[bytes, TokenPair]) -> Iterator[list[bytes]]:
+        """Runs of neighbours in length order whose padded size stays within the token budget."""
+        batch: list[bytes] = []
+        width = 0
+        for key in keys:
+            width = width or _padded(len(pair_of[key].ids))
+            if batch and (len(batch) + 1) * width > self.batch_tokens:
+                yield batch
+                batch, width = [], _padded(len(pair_of[key].ids))
+            batch.append(key)
+        if batch:
+            yield batch
+
+    def _run(self, pairs: Sequence[TokenPair]) -> NDArray[np.float32]:
+        tensors = collate(pairs, self.tokenizer.pad_id, segment_ids=self.tokenizer.layout.segment_ids)
+        on_device = {name: tensor.to(self.device, non_blocking=True) for name, tensor in tensors.items()}
+        with torch.inference_mode():
+            output: Tensor = self.network(**on_device)
+        rows: NDArray[np.float32] = output.float().cpu().numpy()
+        return rows
+
+    def _remember(self, key: bytes, value: NDArray[np.float32]) -> None:
+        # A copy: a view would keep its whole batch alive.
+        self._remembered[key] = value.copy()
+        while len(self._remembered) * (value.nbytes + len(key) + 200) > REMEMBERED_BYTES:
+            self._remembered.popitem(last=False)
+
+
+def collate(pairs: Sequence[TokenPair], pad_id: int, *, segment_ids: bool) -> dict[str, Tensor]:
+    """Pad pairs to one rectangle of tensors, as the encoder's forward takes them."""
+    width = _padded(max(len(pair.ids) for pair in pairs))
+    ids = np.full((len(pairs), width), pad_id, dtype=np.int64)
+    mask = np.zeros((len(pairs), width), dtype=np.int64)
+    types = np.zeros((len(pairs), width), dtype=np.int64)
+    for row, pair in enumerate(pairs):
+        length = len(pair.ids)
+        ids[row, :length] = pair.ids
+        mask[row, :length] = 1
+        if segment_ids:
+            types[row, pair.boundary : length] = 1
+    return {
+        "input_ids": torch.from_numpy(ids),
+        "attention_mask": torch.from_numpy(mask),
+        "token_type_ids": torch.from_numpy(types),
+    }
+
+
+def _padded(length: int) -> int:
+    """Widths in steps of eight: fewer distinct shapes, aligned matrix tiles."""
+    return -(-length // 8) * 8
+
+
+def _progress_bar(shown: bool, total: int | None) -> Any:
+    if not shown:
+        return nullcontext(lambda rows: None)
+    return _RichBar(total)
+
+
+class _RichBar:
+    """Rows done, rate and time left, on stderr."""
+
+    def __init__(self, total: int | None) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        self._bar = Progress(
+            TextColumn("encoding"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+        )
+        self._task = self._bar.add_task("encoding", total=total)
+
+    def __enter__(self) -> Callable[[int], None]:
+        self._bar.start()
+        return lambda rows: self._bar.update(self._task, advance=rows)
+
+    def __exit__(self, *error: object) -> None:
+        self._bar.stop()

@@ -1,0 +1,189 @@
+"""From an exchange to token ids: joining turns, cutting to length, counting what was cut.
+
+Ids are assembled by hand from separately tokenised texts. That keeps the response whole whatever
+the context's length, lets each distinct turn be tokenised once, and makes it impossible for a
+user's text to smuggle in a special token.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialeval.exchange import Exchange
+
+#: Longer texts are clipped before tokenisation. No encoder sees more than a few thousand tokens,
+#: so this only bounds the time that a hostile ten-megabyte line can take.
+MAX_CHARACTERS = 50_000
+
+_QUOTES = str.maketrans({"‘": "'", "’": "'", "`": "'", "“": '"', "”": '"', "…": "...", "\u00a0": " "})
+_SPLIT_NEGATION = re.compile(r"(?<=\w) n ?' ?t\b", re.IGNORECASE)
+
+
+def tidy(text: str) -> str:
+    """Undo what corpus tokenisers do to text, so that one reply in two spellings gets one score.
+
+    Benchmarks print "I ’ m", "did n't" and "it 's" where users type "I'm", "didn't" and "it's".
+    A word-piece tokeniser absorbs spaces before punctuation but neither curly quotes nor split negations.
+    """
+    return _SPLIT_NEGATION.sub("n't", " ".join(text.translate(_QUOTES).split()))
+
+
+@dataclass(frozen=True)
+class PairFormat:
+    """How a (context, response) pair is laid out for an encoder; part of every checkpoint."""
+
+    max_length: int = 128
+    #: Tokens the response may keep; None means three quarters of `max_length`.
+    response_budget: int | None = None
+    #: Put between turns: a special token of the vocabulary, or plain text such as one space.
+    separator: str = " "
+    segment_ids: bool = False
+    #: `left` keeps the end of the context. `right_longest_first` is what plain `truncation=True`
+    #: does: it drops the last token of the longer side, so recent turns are lost first.
+    truncation: Literal["left", "right_longest_first"] = "left"
+    tidy: bool = True
+
+    def __post_init__(self) -> None:
+        if self.max_length < 8:
+            raise ValueError(f"max_length is {self.max_length}; an encoder needs at least 8 tokens")
+        if self.truncation not in ("left", "right_longest_first"):
+            raise ValueError(f"truncation is {self.truncation!r}; it is 'left' or 'right_longest_first'")
+
+    def to_dict(self) -> dict[str, Any]:
+        """For `config.json`."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenPair:
+    """Token ids of one pair, where its second segment begins, and whether anything was cut."""
+
+    ids: NDArray[np.int32]
+    boundary: int
+    cut: bool
+
+    @property
+    def key(self) -> bytes:
+        """Equal keys mean equal input to the encoder."""
+        return self.boundary.to_bytes(4, "little") + self.ids.tobytes()
+
+
+class PairTokenizer:
+    """Lays exchanges out as `PairFormat` says, for any fast Hugging Face tokenizer."""
+
+    def __init__(self, tokenizer: Any, layout: PairFormat) -> None:
+        from tokenizers import Tokenizer
+
+        backend = getattr(tokenizer, "backend_tokenizer", None)
+        if backend is None:
+            raise ValueError(f"{type(tokenizer).__name__} has no fast backend; use a model with a tokenizer.json")
+        self.layout = layout
+        self.pad_id = int(tokenizer.pad_token_id or 0)
+        # A copy: padding, truncation and special-token settings of the caller's tokenizer stay as they are.
+        self._backend: Any = Tokenizer.from_str(backend.to_str())
+        self._backend.no_padding()
+        self._backend.no_truncation()
+        self._prefix, self._middle, self._suffix = self._template("a", "b")
+        self._single_prefix, _, self._single_suffix = self._template("a", None)
+        self._backend.encode_special_tokens = True
+        self._separator_id = self._find_separator()
+        room = layout.max_length - len(self._prefix) - len(self._middle) - len(self._suffix)
+        wanted = layout.response_budget if layout.response_budget is not None else layout.max_length * 3 // 4
+        self._room = room
+        self._response_budget = max(1, min(wanted, room))
+
+    def pairs(self, exchanges: Sequence[Exchange]) -> list[TokenPair]:
+        """Token ids of every (facts + context, response) pair."""
+        contexts = [exchange.facts + exchange.context for exchange in exchanges]
+        of_text = self._tokenise([*self._pieces(contexts), *(exchange.response for exchange in exchanges)])
+        return [
+            self._assemble(self._join(context, of_text), of_text[exchange.response])
+            for exchange, context in zip(exchanges, contexts, strict=True)
+        ]
+
+    def contexts(self, exchanges: Sequence[Exchange]) -> list[TokenPair]:
+        """Token ids of every context alone, as a single segment."""
+        contexts = [exchange.facts + exchange.context for exchange in exchanges]
+        of_text = self._tokenise(self._pieces(contexts))
+        room = self.layout.max_length - len(self._single_prefix) - len(self._single_suffix)
+        laid: list[TokenPair] = []
+        for context in contexts:
+            ids = self._join(context, of_text)
+            kept = ids[-room:] if self.layout.truncation == "left" else ids[:room]
+            whole = np.array([*self._single_prefix, *kept, *self._single_suffix], dtype=np.int32)
+            laid.append(TokenPair(whole, len(whole), len(kept) < len(ids)))
+        return laid
+
+    def _pieces(self, contexts: Sequence[tuple[str, ...]]) -> Iterable[str]:
+        if self._separator_id is None:
+            return [self.layout.separator.join(context) for context in contexts]
+        return [turn for context in contexts for turn in context]
+
+    def _tokenise(self, texts: Iterable[str]) -> dict[str, list[int]]:
+        distinct = list(dict.fromkeys(texts))
+        # The end of a context matters and the beginning of a response; both survive a cut in the middle.
+        clipped = [text if len(text) <= 2 * MAX_CHARACTERS else _clip(text) for text in distinct]
+        prepared = [tidy(text) for text in clipped] if self.layout.tidy else clipped
+        encoded = self._backend.encode_batch_fast(prepared, add_special_tokens=False)
+        return {text: encoding.ids for text, encoding in zip(distinct, encoded, strict=True)}
+
+    def _join(self, context: tuple[str, ...], of_text: dict[str, list[int]]) -> list[int]:
+        if self._separator_id is None:
+            return of_text[self.layout.separator.join(context)]
+        joined: list[int] = []
+        for position, turn in enumerate(context):
+            if position:
+                joined.append(self._separator_id)
+            joined.extend(of_text[turn])
+        return joined
+
+    def _assemble(self, context: list[int], response: list[int]) -> TokenPair:
+        if self.layout.truncation == "left":
+            kept_response = response[: self._response_budget]
+            room = self._room - len(kept_response)
+            kept_context = context[-room:] if room else []
+        else:
+            keep_context, keep_response = _longest_first(len(context), len(response), self._room)
+            kept_context, kept_response = context[:keep_context], response[:keep_response]
+        cut = len(kept_response) < len(response) or len(kept_context) < len(context)
+        head = [*self._prefix, *kept_context, *self._middle]
+        ids = np.array([*head, *kept_response, *self._suffix], dtype=np.int32)
+        return TokenPair(ids, len(head), cut)
+
+    def _template(self, first: str, second: str | None) -> tuple[list[int], list[int], list[int]]:
+        """The special tokens before, between and behind the segments, read off a short example."""
+        encoding = self._backend.encode(first, second) if second is not None else self._backend.encode(first)
+        runs: list[list[int]] = [[]]
+        for token, special in zip(encoding.ids, encoding.special_tokens_mask, strict=True):
+            if special:
+                runs[-1].append(token)
+            elif runs[-1] or len(runs) == 1:
+                runs.append([])
+        # ids of the texts split the special tokens into runs: prefix, (middle,) suffix
+        return runs[0], runs[1] if second is not None else [], runs[-1]
+
+    def _find_separator(self) -> int | None:
+        if not self.layout.separator.strip():
+            return None
+        found = self._backend.token_to_id(self.layout.separator)
+        return int(found) if found is not None else None
+
+
+def _clip(text: str) -> str:
+    return f"{text[:MAX_CHARACTERS]} {text[-MAX_CHARACTERS:]}"
+
+
+def _longest_first(first: int, second: int, room: int) -> tuple[int, int]:
+    """How many tokens each side keeps under `truncation=True`, as the fast tokenizers count them."""
+    shorter, longer = sorted((first, second))
+    if shorter + longer > room:
+        longer = max(shorter, room - shorter)
+        if shorter + longer > room:
+            shorter, longer = room // 2, room - room // 2
+    return (shorter, longer) if first <= second else (longer, shorter)

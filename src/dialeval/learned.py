@@ -1,0 +1,116 @@
+"""What the metrics that stand on a trained checkpoint have in common."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from dialeval.checkpoints import Network, current_versions
+from dialeval.encoding import PairEncoder
+from dialeval.exchange import Exchange
+from dialeval.formatting import PairTokenizer
+from dialeval.metric import Judged, Metric, Scale
+from dialeval.scores import Signature
+from dialeval.sources import weights_digest
+
+#: Points of the stored quantile curves: 0, 0.005, …, 1.
+QUANTILE_GRID = np.linspace(0.0, 1.0, 201)
+
+
+class LearnedMetric(Metric):
+    """A turn-level metric whose numbers come from a checkpoint's network."""
+
+    network_class: ClassVar[type[Network]]
+    scales: ClassVar[tuple[Scale, ...]] = ("native", "human_percentile")
+
+    def __init__(
+        self,
+        checkpoint: str | Path | None = None,
+        *,
+        revision: str | None = None,
+        device: str | torch.device | None = None,
+        dtype: str | torch.dtype = "float32",
+        batch_tokens: int | None = None,
+        max_length: int | None = None,
+        truncation: Literal["left", "right_longest_first"] | None = None,
+    ) -> None:
+        self.network = self.network_class.from_pretrained(checkpoint, revision=revision, device=device, dtype=dtype)
+        changes: dict[str, Any] = {"max_length": max_length, "truncation": truncation}
+        self.layout = replace(
+            self.network.config.layout, **{key: value for key, value in changes.items() if value is not None}
+        )
+        self.encoder = PairEncoder(
+            self.network, PairTokenizer(self.network.tokenizer, self.layout), batch_tokens=batch_tokens
+        )
+
+    @abstractmethod
+    def values_of(self, rows: NDArray[np.float32]) -> NDArray[np.float64]:
+        """The scoring rule: from the network's rows to one value each."""
+
+    def variant(self) -> Mapping[str, str]:
+        """Options of the scoring rule, for the signature."""
+        return {}
+
+    def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
+        """Encode and score."""
+        encoded = self.encoder.encode(exchanges, progress=progress)
+        return Judged(self.values_of(encoded.rows), n_truncated=int(encoded.cut.sum()))
+
+    def signature(self) -> Signature:
+        """Checkpoint, options, precision, length and versions."""
+        located = self.network.located
+        assert located is not None  # from_pretrained has set it
+        name = self.network.config.name or located.folder.name
+        encoder = getattr(self.network, self.network.encoders[0])
+        return Signature(
+            {
+                "metric": self.info.name,
+                "checkpoint": f"{name}@{located.revision or weights_digest(located.folder)[:12]}",
+                **self.variant(),
+                "dtype": str(next(encoder.parameters()).dtype).removeprefix("torch."),
+                "max_length": str(self.layout.max_length),
+                "truncation": self.layout.truncation,
+                **current_versions(),
+            }
+        )
+
+    @property
+    def contaminated_by(self) -> frozenset[str]:
+        """Benchmarks that this checkpoint was trained on."""
+        return frozenset(self.network.config.contaminated_by)
+
+    @property
+    def quantile_key(self) -> str:
+        """Under which name the checkpoint keeps the quantiles of this variant's scores."""
+        return "native"
+
+    def rescale(self, values: NDArray[np.float64], scale: Scale) -> NDArray[np.float64]:
+        """`human_percentile`: the share of held-out human replies that score lower."""
+        if scale != "human_percentile":
+            return super().rescale(values, scale)
+        curves = self.network.config.quantiles.get(self.quantile_key)
+        if not curves:
+            raise ValueError(f"the checkpoint of {self.info.name} holds no human quantiles for this variant")
+        return percentile(values, np.asarray(curves["human"], dtype=np.float64))
+
+
+def percentile(values: NDArray[np.float64], quantiles: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Share of the population behind `quantiles` that lies below each value, in [0, 1]."""
+    grid = np.linspace(0.0, 1.0, len(quantiles))
+    # Equal neighbouring quantiles would make the curve ambiguous; below all of them nothing is lower.
+    return np.where(values < quantiles[0], 0.0, np.interp(values, quantiles, grid))
+
+
+def quantile_curves(human: NDArray[np.float64], random: NDArray[np.float64]) -> dict[str, list[float]]:
+    """Quantiles of the scores of held-out human replies and of random ones, to store in a checkpoint."""
+    return {
+        "human": [float(value) for value in np.quantile(human, QUANTILE_GRID)],
+        "random": [float(value) for value in np.quantile(random, QUANTILE_GRID)],
+    }

