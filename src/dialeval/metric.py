@@ -189,6 +189,21 @@ class Entry:
 #: name -> class. The five approaches first, then the baselines of the papers.
 REGISTRY: dict[str, Entry] = {
     "density": Entry("dialeval.approaches.density:Density"),
+    "bleu1": Entry("dialeval.baselines.bleu:Bleu1", extra="agreement"),
+    "bleu2": Entry("dialeval.baselines.bleu:Bleu2", extra="agreement"),
+    "bleu3": Entry("dialeval.baselines.bleu:Bleu3", extra="agreement"),
+    "bleu4": Entry("dialeval.baselines.bleu:Bleu4", extra="agreement"),
+    "deltableu": Entry("dialeval.baselines.delta_bleu:DeltaBleu", extra="agreement"),
+    "rougeL": Entry("dialeval.baselines.rouge:RougeL", extra="agreement"),
+    "meteor": Entry("dialeval.baselines.meteor:Meteor", extra="agreement"),
+    "embedding_average": Entry("dialeval.baselines.embedding:EmbeddingAverage", extra="agreement"),
+    "embedding_greedy": Entry("dialeval.baselines.embedding:EmbeddingGreedy", extra="agreement"),
+    "embedding_extrema": Entry("dialeval.baselines.embedding:EmbeddingExtrema", extra="agreement"),
+    "bertscore": Entry("dialeval.baselines.bertscore:BertScore", extra="agreement"),
+    "sentence_cosine": Entry("dialeval.baselines.sentence:SentenceCosine", extra="agreement"),
+    "mlm_likelihood": Entry("dialeval.baselines.masked:MaskedLikelihood", extra="agreement"),
+    "lm_likelihood": Entry("dialeval.baselines.causal:CausalLikelihood", extra="agreement"),
+    "fed": Entry("dialeval.baselines.fed:FollowUpLikelihood", extra="agreement"),
 }
 
 

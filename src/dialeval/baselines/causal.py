@@ -1,0 +1,159 @@
+"""Causal-LM likelihood: how likely a left-to-right language model finds the reply."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from dialeval.baselines.batching import DEFAULT_BATCH_TOKENS, input_limit, token_batches, with_progress
+from dialeval.baselines.models import load_language_model
+from dialeval.encoding import choose_device
+from dialeval.exchange import Exchange
+from dialeval.formatting import tidy
+from dialeval.metric import Judged, Level, Metric, MetricInfo
+from dialeval.scores import Signature
+
+
+class Continuation(NamedTuple):
+    """Token ids, and from which of them on the likelihood counts."""
+
+    ids: tuple[int, ...]
+    start: int
+
+
+class CausalScorer:
+    """A causal language model that reads dialogues: turns are divided by the end-of-text token."""
+
+    def __init__(
+        self,
+        model: str | None,
+        revision: str | None,
+        *,
+        max_length: int | None,
+        device: str | None,
+        batch_tokens: int,
+        needed_by: str,
+        example: str,
+    ) -> None:
+        network, self._tokenizer, self.identity = load_language_model(
+            "AutoModelForCausalLM", model, revision, needed_by=needed_by, example=example
+        )
+        self._network: Any = network.to(choose_device(device))
+        self._batch_tokens = batch_tokens
+        self.max_length = input_limit(network.config, self._tokenizer, max_length)
+        if self._tokenizer.eos_token_id is None:
+            raise ValueError(f"{model} has no end-of-text token to divide turns by; pass another model")
+        self._end = int(self._tokenizer.eos_token_id)
+        begin = self._tokenizer.bos_token_id
+        #: Models whose beginning has a token of its own expect it.
+        self._begin = () if begin is None or begin == self._end else (int(begin),)
+
+    def tokens(self, text: str) -> list[int]:
+        """Token ids of one turn. What looks like a special token in the text stays text."""
+        ids: list[int] = self._tokenizer(tidy(text), add_special_tokens=False, split_special_tokens=True)["input_ids"]
+        return ids
+
+    def continuation(self, turns: Sequence[Sequence[int]], target: Sequence[int]) -> tuple[Continuation, bool]:
+        """Turns and a target laid out in a row; the beginning of the turns is cut off where it is too long.
+
+        The target keeps at most three quarters of the length. Also tells whether anything was cut.
+        """
+        kept = target[: self.max_length * 3 // 4]
+        context = [token for turn in turns for token in (*turn, self._end)]
+        room = self.max_length - len(kept) - len(self._begin)
+        # Even without a context the target's first token needs something before it.
+        head = (*self._begin, *context[-room:]) or (self._end,)
+        cut = len(kept) < len(target) or len(context) > room
+        return Continuation((*head, *kept), len(head)), cut
+
+    def mean_log_likelihood(self, continuations: Sequence[Continuation], *, progress: bool, label: str) -> NDArray[Any]:
+        """Mean log-probability of the tokens from `start` on; NaN where there are none."""
+        distinct = list(dict.fromkeys(continuations))
+        values = np.full(len(distinct), np.nan)
+        batches = token_batches([len(one.ids) for one in distinct], self._batch_tokens)
+        for batch in with_progress(batches, progress, label):
+            values[batch] = self._run([distinct[row] for row in batch])
+        position = {one: number for number, one in enumerate(distinct)}
+        return values[[position[one] for one in continuations]]
+
+    @torch.inference_mode()
+    def _run(self, batch: Sequence[Continuation]) -> list[float]:
+        width = max(len(one.ids) for one in batch)
+        ids = torch.full((len(batch), width), self._end)
+        mask = torch.zeros((len(batch), width), dtype=torch.long)
+        for row, one in enumerate(batch):
+            ids[row, : len(one.ids)] = torch.tensor(one.ids)
+            mask[row, : len(one.ids)] = 1
+        device = self._network.device
+        logits = self._network(input_ids=ids.to(device), attention_mask=mask.to(device)).logits
+        means = []
+        for row, one in enumerate(batch):
+            # What stands at a position is foretold by the position before it.
+            foretold = logits[row, one.start - 1 : len(one.ids) - 1].float().log_softmax(dim=-1).cpu()
+            truth = torch.tensor(one.ids[one.start :], dtype=torch.long)
+            found = foretold[torch.arange(len(truth)), truth].double()
+            means.append(float(found.mean()) if len(found) else float("nan"))
+        return means
+
+
+class CausalLikelihood(Metric):
+    """Mean log-probability of the reply's tokens after the context (minus the log of its perplexity).
+
+    The end of the reply is not part of it. The papers tune GPT-2 on their corpus first; any causal
+    LM of Hugging Face can be given.
+    """
+
+    info = MetricInfo(
+        name="lm_likelihood",
+        title="Causal-LM likelihood",
+        level=Level.TURN,
+        higher_is_better=True,
+        range=(-np.inf, 0.0),
+        summary="mean log-probability of the reply's tokens after the context",
+        citation="Pang et al. 2020, Towards Holistic and Automatic Evaluation of Open-Domain Dialogue Generation",
+    )
+
+    def __init__(
+        self,
+        *,
+        model: str | None = None,
+        revision: str | None = None,
+        max_length: int | None = None,
+        device: str | None = None,
+        batch_tokens: int = DEFAULT_BATCH_TOKENS,
+    ) -> None:
+        self._scorer = CausalScorer(
+            model,
+            revision,
+            max_length=max_length,
+            device=device,
+            batch_tokens=batch_tokens,
+            needed_by=self.info.name,
+            example="gpt2",
+        )
+
+    def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
+        """One value per exchange; equal exchanges are computed once."""
+        tokens = self._scorer.tokens
+        laid = [
+            self._scorer.continuation([tokens(turn) for turn in row.facts + row.context], tokens(row.response))
+            for row in exchanges
+        ]
+        values = self._scorer.mean_log_likelihood([one for one, _ in laid], progress=progress, label=self.info.name)
+        return Judged(values=values, n_truncated=sum(cut for _, cut in laid))
+
+    def signature(self) -> Signature:
+        """Model and length."""
+        return Signature(
+            {
+                "metric": self.info.name,
+                "model": self._scorer.identity,
+                "max_length": str(self._scorer.max_length),
+                "tidy": "true",
+                "dtype": "float32",
+            }
+        )

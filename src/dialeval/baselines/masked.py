@@ -1,0 +1,107 @@
+"""Masked-LM likelihood: how well a masked language model guesses each token of the reply."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+from dialeval.baselines.batching import DEFAULT_BATCH_TOKENS, input_limit, token_batches, with_progress
+from dialeval.baselines.models import load_language_model
+from dialeval.encoding import choose_device, collate
+from dialeval.exchange import Exchange
+from dialeval.formatting import PairFormat, PairTokenizer, TokenPair
+from dialeval.metric import Judged, Level, Metric, MetricInfo
+from dialeval.scores import Signature
+
+
+class MaskedLikelihood(Metric):
+    """Each token of the reply is masked in turn, given the context and the rest of the reply.
+
+    The value is the mean of the tokens' log-probabilities, or their sum with `reduce="sum"` (which
+    prefers short replies). A reply without tokens has none (NaN). The papers tune the model on their
+    corpus first; any masked LM of Hugging Face can be given.
+    """
+
+    info = MetricInfo(
+        name="mlm_likelihood",
+        title="Masked-LM likelihood",
+        level=Level.TURN,
+        higher_is_better=True,
+        range=(-np.inf, 0.0),
+        summary="log-probability of the reply's tokens, each masked in turn",
+        citation="Mehri and Eskenazi 2020, USR: An Unsupervised and Reference Free Evaluation Metric (USR-MLM)",
+    )
+
+    def __init__(
+        self,
+        *,
+        model: str | None = None,
+        revision: str | None = None,
+        reduce: Literal["mean", "sum"] = "mean",
+        max_length: int | None = None,
+        device: str | None = None,
+        batch_tokens: int = DEFAULT_BATCH_TOKENS,
+    ) -> None:
+        if reduce not in ("mean", "sum"):
+            raise ValueError(f"reduce is {reduce!r}; it is 'mean' or 'sum'")
+        network, tokenizer, self._identity = load_language_model(
+            "AutoModelForMaskedLM", model, revision, needed_by=self.info.name, example="bert-base-uncased"
+        )
+        self.reduce = reduce
+        self.batch_tokens = batch_tokens
+        self._network: Any = network.to(choose_device(device))
+        self._mask_id = int(tokenizer.mask_token_id)
+        # Batches are padded to a multiple of eight, which must not exceed what the model can take.
+        self.max_length = input_limit(network.config, tokenizer, max_length) // 8 * 8
+        self._segments = getattr(network.config, "type_vocab_size", 0) > 1
+        self._pairs = PairTokenizer(tokenizer, PairFormat(max_length=self.max_length, segment_ids=self._segments))
+        (empty,) = self._pairs.pairs([Exchange(context=(), response="")])
+        self._tail = len(empty.ids) - empty.boundary
+
+    def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
+        """One value per exchange; equal exchanges are computed once."""
+        pairs = self._pairs.pairs(exchanges)
+        distinct = list({pair.key: pair for pair in pairs}.values())
+        value_of = dict(zip((pair.key for pair in distinct), self._values(distinct, progress), strict=True))
+        values = np.array([value_of[pair.key] for pair in pairs])
+        return Judged(values=values, n_truncated=sum(pair.cut for pair in pairs))
+
+    def signature(self) -> Signature:
+        """Model, length, and how tokens are put together."""
+        return Signature(
+            {
+                "metric": self.info.name,
+                "model": self._identity,
+                "reduce": self.reduce,
+                "max_length": str(self.max_length),
+                "tidy": str(self._pairs.layout.tidy).lower(),
+                "dtype": "float32",
+            }
+        )
+
+    def _values(self, pairs: Sequence[TokenPair], progress: bool) -> list[float]:
+        spots = [(row, at) for row, pair in enumerate(pairs) for at in range(pair.boundary, len(pair.ids) - self._tail)]
+        batches = token_batches([len(pairs[row].ids) for row, _ in spots], self.batch_tokens)
+        found: list[list[float]] = [[] for _ in pairs]
+        guessed = np.empty(len(spots))
+        for batch in with_progress(batches, progress, self.info.name):
+            guessed[batch] = self._guess([pairs[spots[spot][0]] for spot in batch], [spots[spot][1] for spot in batch])
+        for (row, _), logarithm in zip(spots, guessed, strict=True):
+            found[row].append(logarithm)
+        combine = np.mean if self.reduce == "mean" else np.sum
+        return [float(combine(logarithms)) if logarithms else float("nan") for logarithms in found]
+
+    @torch.inference_mode()
+    def _guess(self, pairs: Sequence[TokenPair], positions: Sequence[int]) -> Any:
+        inputs = collate(pairs, self._pairs.pad_id, segment_ids=self._segments)
+        if not self._segments:
+            del inputs["token_type_ids"]
+        rows, places = torch.arange(len(pairs)), torch.tensor(positions)
+        targets = inputs["input_ids"][rows, places].clone()
+        inputs["input_ids"][rows, places] = self._mask_id
+        logits = self._network(**{key: value.to(self._network.device) for key, value in inputs.items()}).logits
+        chosen = logits[rows, places].float().log_softmax(dim=-1).cpu()
+        return chosen[rows, targets].double().numpy()

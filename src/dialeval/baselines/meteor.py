@@ -1,0 +1,57 @@
+"""METEOR: words aligned by form, stem and WordNet synonym, with a penalty for scattered matches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from nltk.translate.meteor_score import single_meteor_score
+
+from dialeval.baselines.reference import Aggregation, ReferenceMetric, Values, library_version
+from dialeval.baselines.wordnet import load_wordnet
+from dialeval.baselines.words import WordSplitter, check_splitter, split_words
+from dialeval.metric import Level, MetricInfo
+
+
+class Meteor(ReferenceMetric):
+    """nltk's METEOR (the parameters of METEOR 2, not those of the Java program 1.5).
+
+    nltk looks synonyms up by the stem of a word, so pairs whose stem is no word are missed:
+    "auto" meets "car", "automobile" does not. That is the number the field knows as nltk's METEOR.
+    """
+
+    info = MetricInfo(
+        name="meteor",
+        title="METEOR",
+        level=Level.TURN,
+        higher_is_better=True,
+        range=(0.0, 1.0),
+        summary="words in common with the references by form, stem or synonym",
+        needs=frozenset({"references"}),
+        citation="Banerjee and Lavie 2005, METEOR: An Automatic Metric for MT Evaluation",
+    )
+
+    def __init__(self, *, aggregation: Aggregation | None = None, splitter: WordSplitter = "treebank") -> None:
+        super().__init__(aggregation)
+        check_splitter(splitter)
+        self.splitter = splitter
+        self._wordnet = load_wordnet("meteor")
+
+    def compare(self, candidates: Sequence[str], references: Sequence[tuple[str, ...]], *, progress: bool) -> Values:
+        """METEOR of each candidate with its one reference."""
+        values = []
+        for candidate, (reference,) in zip(candidates, references, strict=True):
+            known, said = self._words(reference), self._words(candidate)
+            values.append(single_meteor_score(known, said, wordnet=self._wordnet) if known and said else 0.0)
+        return np.array(values)
+
+    def options(self) -> Mapping[str, str]:
+        """Words, and the versions of WordNet and nltk."""
+        return {
+            "words": self.splitter,
+            "wordnet": str(self._wordnet.get_version()),
+            "lib": library_version("nltk"),
+        }
+
+    def _words(self, text: str) -> list[str]:
+        return split_words(text, self.splitter, lowercase=True)

