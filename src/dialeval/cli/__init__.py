@@ -10,19 +10,25 @@ import importlib
 
 import typer
 
+from dialeval.cli.errors import ErrorsInOneSentence
+
 #: Modules of this package, in the order in which `--help` shows their commands.
-COMMANDS: tuple[str, ...] = ()
+COMMANDS: tuple[str, ...] = ("score", "info", "install_modules", "benchmarks")
 
 
 def build_app() -> typer.Typer:
     """The command with all its sub-commands."""
     app = typer.Typer(
         name="dialeval",
+        cls=ErrorsInOneSentence,
         help="Judge open-domain dialogue replies automatically.",
+        epilog="[bold]Exit codes[/bold]: 0 done; 1 the program or the machine failed; 2 wrong usage or input; "
+        "3 done, but rows were set aside; 130 interrupted. DIALEVAL_TRACEBACK=1 shows where an error came from.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode="rich",
     )
+    app.callback()(_nothing_to_do)
     for name in COMMANDS:
         importlib.import_module(f"{__name__}.{name}").add_to(app)
     return app
@@ -31,3 +37,8 @@ def build_app() -> typer.Typer:
 def main() -> None:
     """Entry point of the console script."""
     build_app()()
+
+
+def _nothing_to_do() -> None:
+    # Its presence keeps `dialeval NAME` a sub-command even while there is only one.
+    pass

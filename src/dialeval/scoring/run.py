@@ -1,0 +1,230 @@
+"""From a source of rows to a table of scores."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from dialeval.exchange import BadRow, EmptyPolicy, Exchange
+from dialeval.metric import Level, Metric, MetricInfo, Scale, load, metric_class
+from dialeval.readers import Rejects, Source
+from dialeval.readers.rows import Dialogue, RawRow
+from dialeval.scores import Scores
+from dialeval.scoring.chunks import Chunk, chunked
+from dialeval.scoring.journal import Journal
+from dialeval.scoring.outputs import OutputFormat, Record, replacing, table
+from dialeval.scoring.summary import Summary
+
+#: Called with the number of rows done so far.
+Progress = Callable[[int], None]
+
+
+def load_metrics(names: Sequence[str], options: Mapping[str, Any], checkpoints: Mapping[str, str]) -> dict[str, Metric]:
+    """Load metrics by name; each gets those options that it takes, and an option that none takes is refused."""
+    classes = {name: metric_class(name)[0] for name in names}
+    for option in options:
+        if not any(_takes(found, option) for found in classes.values()):
+            raise ValueError(f"{', '.join(names)}: there is no option {option!r}; leave it out")
+    for name in checkpoints:
+        if not _takes(classes[name], "checkpoint"):
+            raise ValueError(f"{name} has no weights and takes no checkpoint; leave it out")
+    return {
+        name: load(
+            name,
+            **{option: value for option, value in options.items() if _takes(found, option)},
+            **({"checkpoint": checkpoints[name]} if name in checkpoints else {}),
+        )
+        for name, found in classes.items()
+    }
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is to be judged, on which level and scale, by which metrics."""
+
+    source: Source
+    infos: Mapping[str, MetricInfo]
+    level: Level = Level.TURN
+    scale: Scale = "native"
+    empty: EmptyPolicy = "error"
+    #: Loaded metrics by name; a task without them can look its rows through but not score them.
+    metrics: Mapping[str, Metric] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, info in self.infos.items():
+            if self.level is Level.DIALOGUE and info.level is not Level.TURN:
+                raise ValueError(f"{name} judges a {info.level}, so it has no dialogue-level value")
+
+    @property
+    def of_systems(self) -> list[str]:
+        """The metrics that compare sets and so need all rows at once."""
+        return [name for name, info in self.infos.items() if info.level is Level.SYSTEM]
+
+    @property
+    def of_rows(self) -> list[str]:
+        """The metrics that give every row a value."""
+        return [name for name in self.infos if name not in self.of_systems]
+
+    def rows(self, rejects: Rejects | None) -> Iterator[tuple[RawRow, Exchange | Dialogue]]:
+        """The checked rows, in order."""
+        if self.level is Level.DIALOGUE:
+            yield from self.source.dialogues(empty=self.empty, skip_bad=rejects)
+        else:
+            needs = frozenset().union(*(info.needs for info in self.infos.values()))
+            yield from self.source.exchanges(empty=self.empty, needs=needs, skip_bad=rejects)
+
+    def look_through(self, *, skip_bad: bool) -> int:
+        """Read every row once and count the good ones, so that a bad last row stops a long run before it starts."""
+        rejects = Rejects() if skip_bad else None
+        count = sum(1 for _ in self.rows(rejects))
+        if not count and rejects:
+            raise ValueError(f"none of the {rejects.count} rows can be scored; the first: {rejects.first}")
+        return count
+
+    def identity(self) -> dict[str, Any]:
+        """What decides the values besides the rows: two runs that agree in it may share a journal."""
+        signatures = {name: dict(self.metrics[name].signature()) for name in self.of_rows}
+        return {"level": str(self.level), "scale": self.scale, "metrics": signatures}
+
+    def score(self, chunk: Chunk) -> dict[str, Any]:
+        """The finished record of one chunk."""
+        scored = {name: self._judge(self.metrics[name], chunk) for name in self.of_rows}
+        for name, scores in scored.items():
+            if len(scores) != len(chunk.rows):
+                raise RuntimeError(f"{name} gave {len(scores)} values for {len(chunk.rows)} rows")
+        return {
+            "fingerprint": chunk.fingerprint(),
+            "row": chunk.rows,
+            "id": [item.id for item in chunk.items],
+            "system": [item.system for item in chunk.items],
+            "values": {name: scores.to_dict()["values"] for name, scores in scored.items()},
+            "n_truncated": {name: scores.n_truncated for name, scores in scored.items()},
+            "n_empty": _n_empty(chunk),
+            "signature": {name: str(scores.signature) for name, scores in scored.items()},
+        }
+
+    def _judge(self, metric: Metric, chunk: Chunk) -> Scores:
+        try:
+            if self.level is Level.DIALOGUE:
+                return metric.score_dialogues(
+                    [dialogue.turns for dialogue in chunk.dialogues],
+                    facts=[dialogue.facts for dialogue in chunk.dialogues],
+                    scale=self.scale,
+                )
+            return metric.score_exchanges(chunk.exchanges, scale=self.scale)
+        except BadRow as error:  # a metric counts from the chunk's first row
+            raise BadRow(chunk.places[int(error.row)], error.problem) from None
+
+
+def score_to_file(
+    task: Task, output: Path, told: OutputFormat, *, rejects: Rejects | None, resume: bool, progress: Progress
+) -> Summary:
+    """Score into a file that appears when all is done; until then finished chunks are kept beside it.
+
+    The journal of those chunks is left for the caller to remove when whatever else belongs to the outcome
+    is written, so that a run killed before that is finished by running it again.
+    """
+    if not task.of_rows:
+        summary = _score_chunks(task, rejects, progress, lambda chunk: _unscored(chunk))
+        with replacing(output) as stream:
+            _write_systems(task, summary, stream, told)
+        return summary
+    with Journal(journal_path(output), task.identity(), fresh=not resume) as journal:
+        summary = _score_chunks(task, rejects, progress, lambda chunk: _once(task, chunk, journal))
+        if journal.next_finished() is not None:
+            raise ValueError(_changed(journal, "ends earlier than it did"))
+        with replacing(output) as stream, table(stream, told, task.of_rows) as write:
+            for record in journal.finished():
+                write(record)
+    return summary
+
+
+def score_to_stream(
+    task: Task, stream: BinaryIO, told: OutputFormat, *, rejects: Rejects | None, progress: Progress
+) -> Summary:
+    """Score into a pipe, each chunk as soon as it is done."""
+    if not task.of_rows:
+        summary = _score_chunks(task, rejects, progress, lambda chunk: _unscored(chunk))
+        _write_systems(task, summary, stream, told)
+        return summary
+    with table(stream, told, task.of_rows) as write:
+
+        def finish(chunk: Chunk) -> tuple[Record, bool]:
+            record = task.score(chunk)
+            write(record)
+            stream.flush()
+            return record, False
+
+        return _score_chunks(task, rejects, progress, finish)
+
+
+def journal_path(output: Path) -> Path:
+    """Where the finished chunks of an unfinished run lie."""
+    return output.with_name(output.name + ".partial")
+
+
+def _score_chunks(
+    task: Task, rejects: Rejects | None, progress: Progress, finish: Callable[[Chunk], tuple[Record, bool]]
+) -> Summary:
+    """Take every chunk to its record (and whether that record was there before), and add them up."""
+    summary = Summary.begin(str(task.level), task.infos)
+    collected: list[Exchange] = []
+    for chunk in chunked(task.rows(rejects)):
+        record, was_there = finish(chunk)
+        summary.add(record)
+        summary.n_resumed += len(chunk.rows) if was_there else 0
+        if task.of_systems:
+            collected += chunk.exchanges
+        progress(summary.n)
+    summary.n_rejected = rejects.count if rejects else 0
+    if not summary.n:
+        raise ValueError(f"none of the {summary.n_rejected} rows can be scored")
+    for name in task.of_systems:
+        summary.add_systems(name, task.metrics[name].score_exchanges(collected, scale=task.scale))
+    return summary
+
+
+def _once(task: Task, chunk: Chunk, journal: Journal) -> tuple[Record, bool]:
+    before = journal.next_finished()
+    if before is None:
+        record = task.score(chunk)
+        journal.append(record)
+        return record, False
+    if before.get("fingerprint") != chunk.fingerprint():
+        raise ValueError(_changed(journal, f"differs between rows {chunk.rows[0]} and {chunk.rows[-1]}"))
+    return before, True
+
+
+def _changed(journal: Journal, how: str) -> str:
+    return (
+        f"the input is not that of the interrupted run: it {how}; "
+        f"bring {journal.path.name} its input back, or begin again with --no-resume"
+    )
+
+
+def _unscored(chunk: Chunk) -> tuple[Record, bool]:
+    return {"row": chunk.rows, "values": {}, "n_empty": _n_empty(chunk)}, False
+
+
+def _write_systems(task: Task, summary: Summary, stream: BinaryIO, told: OutputFormat) -> None:
+    """With nothing but metrics of systems, the table has one row per system."""
+    columns = {name: summary.tallies[name].systems or {} for name in task.of_systems}
+    systems = list(dict.fromkeys(system for column in columns.values() for system in column))
+    values = {name: [column.get(system) for system in systems] for name, column in columns.items()}
+    with table(stream, told, task.of_systems, keys=("system",)) as write:
+        write({"system": systems, "values": values})
+
+
+def _n_empty(chunk: Chunk) -> int:
+    blank = sum(exchange.is_empty for exchange in chunk.exchanges)
+    return blank + sum(any(not turn.strip() for turn in dialogue.turns) for dialogue in chunk.dialogues)
+
+
+def _takes(found: type[Metric], option: str) -> bool:
+    parameters = inspect.signature(found).parameters
+    return option in parameters or any(
+        parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()
+    )

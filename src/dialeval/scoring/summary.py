@@ -1,0 +1,123 @@
+"""What a run adds up to: one entry per metric, with everything needed to read and repeat its number."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dialeval.metric import MetricInfo
+from dialeval.scores import Scores
+from dialeval.scoring.outputs import Record, replacing
+
+
+@dataclass
+class Tally:
+    """Running totals of one metric over the chunks of a run."""
+
+    higher_is_better: bool
+    signature: str = ""
+    n: int = 0
+    n_finite: int = 0
+    n_truncated: int = 0
+    total: float = 0.0
+    systems: dict[str, float | None] | None = None
+    of_set: float | None = None
+
+    @property
+    def aggregate(self) -> float | None:
+        """The metric's own number for a set of systems, else the mean of the finite values."""
+        if self.systems is not None:
+            return self.of_set
+        return self.total / self.n_finite if self.n_finite else None
+
+
+@dataclass
+class Summary:
+    """How many rows were scored, what became of the others, and the tallies."""
+
+    level: str
+    tallies: dict[str, Tally]
+    n: int = 0
+    n_empty: int = 0
+    n_resumed: int = 0
+    n_rejected: int = 0
+    files: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def begin(cls, level: str, infos: Mapping[str, MetricInfo]) -> Summary:
+        """A summary of nothing yet."""
+        return cls(level, {name: Tally(info.higher_is_better) for name, info in infos.items()})
+
+    def add(self, record: Record) -> None:
+        """Count one finished chunk."""
+        self.n += len(record["row"])
+        self.n_empty += record["n_empty"]
+        for name, values in record["values"].items():
+            tally = self.tallies[name]
+            finite = [value for value in values if value is not None]
+            tally.n += len(values)
+            tally.n_finite += len(finite)
+            tally.n_truncated += record["n_truncated"][name]
+            tally.total += math.fsum(finite)
+            tally.signature = record["signature"][name]
+
+    def add_systems(self, name: str, scores: Scores) -> None:
+        """Note the values of a metric that judges systems."""
+        labels = scores.ids or ("all",) * len(scores)
+        plain = scores.to_dict()
+        tally = self.tallies[name]
+        tally.systems = {label or "all": value for label, value in zip(labels, plain["values"], strict=True)}
+        tally.of_set, tally.signature, tally.n = plain["aggregate"], plain["signature"], len(scores)
+        tally.n_truncated = scores.n_truncated
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return {
+            "level": self.level,
+            "n": self.n,
+            "n_empty": self.n_empty,
+            "n_rejected": self.n_rejected,
+            "metrics": {name: _plain(tally) for name, tally in self.tallies.items()},
+        }
+
+    def save(self, path: Path) -> None:
+        """Write the summary as JSON, all or nothing."""
+        with replacing(path) as stream:
+            stream.write(json.dumps(self.to_dict(), ensure_ascii=False, indent=2).encode() + b"\n")
+
+    def lines(self) -> list[str]:
+        """The summary for people."""
+        lines = []
+        for name, tally in self.tallies.items():
+            better = "higher is better" if tally.higher_is_better else "lower is better"
+            value = "not a number" if tally.aggregate is None else f"{tally.aggregate:.6g}"
+            undefined = (
+                f", {tally.n - tally.n_finite} without a value"
+                if tally.systems is None and tally.n > tally.n_finite
+                else ""
+            )
+            lines.append(f"{name} {value} ({better}; {tally.n} values{undefined}, {tally.n_truncated} truncated)")
+            lines += [f"  {system} {number}" for system, number in (tally.systems or {}).items()]
+            lines.append(f"  {tally.signature}")
+        counts = f"{self.n} rows scored, {self.n_empty} of them empty"
+        if self.n_resumed:
+            counts += f", {self.n_resumed} taken over from the interrupted run"
+        lines.append(counts)
+        lines += [f"{what}: {where}" for what, where in self.files.items()]
+        return lines
+
+
+def _plain(tally: Tally) -> dict[str, Any]:
+    systems = {} if tally.systems is None else {"systems": tally.systems}
+    return {
+        "aggregate": tally.aggregate,
+        "higher_is_better": tally.higher_is_better,
+        "n": tally.n,
+        "n_truncated": tally.n_truncated,
+        "signature": tally.signature,
+        **systems,
+    }
