@@ -1,0 +1,155 @@
+"""What a benchmark is: where it comes from, what was rated, and what one must know to use it fairly."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+#: ratings: people rated each reply or dialogue; labels: each reply is valid or not;
+#: pairs: a true reply beside an attacked one, without human scores.
+Kind = Literal["ratings", "labels", "pairs"]
+BenchmarkLevel = Literal["turn", "dialogue"]
+Row = dict[str, Any]
+T = TypeVar("T")
+#: Local copies of a benchmark's source files, by their path in the repository.
+Files = Mapping[str, Path]
+
+#: Raised whenever `rows.complete` starts to fill the columns differently, so that cached values are not reused.
+TABLE_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The lowest and highest rating that an annotator could give."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """One file, pinned by its content."""
+
+    path: str
+    sha256: str
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Source:
+    """Files of one repository at one commit."""
+
+    repository: str
+    commit: str
+    files: tuple[SourceFile, ...]
+
+
+@dataclass(frozen=True)
+class Subset:
+    """Rows that a paper kept: some systems left out first, then the last share of what remains, in file order."""
+
+    without: tuple[str, ...] = ()
+    last_share: float = 1.0
+    why: str = ""
+
+    def keep(self, systems: Sequence[str | None]) -> list[int]:
+        """Positions of the rows that stay, given the system of every row."""
+        remaining = [position for position, system in enumerate(systems) if system not in self.without]
+        return remaining[len(remaining) - round(len(remaining) * self.last_share) :]
+
+
+@dataclass(frozen=True)
+class BenchmarkInfo:
+    """The declaration of one benchmark; everything a result must say about its data is here."""
+
+    name: str
+    title: str
+    level: BenchmarkLevel
+    rows: int
+    sources: tuple[Source, ...]
+    licence: str
+    citation: str
+    bibtex: str = ""
+    kind: Kind = "ratings"
+    aspects: Mapping[str, Scale] = field(default_factory=dict)
+    main_aspect: str = ""
+    systems: tuple[str, ...] = ()
+    human_systems: tuple[str, ...] = ()
+    negative_systems: tuple[str, ...] = ()
+    exclusions: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: {"none": ()})
+    default_exclusion: str = "none"
+    subsets: Mapping[str, Subset] = field(default_factory=dict)
+    oddities: tuple[str, ...] = ()
+    contaminates: tuple[str, ...] = ()
+    protocol: str = "standard"
+    #: A converted file that stands in for sources too many to fetch one by one; it is looked for beside the mirror.
+    companion: SourceFile | None = None
+    #: To be raised when the reader of this benchmark starts to give other rows for the same files.
+    reader_version: int = 1
+
+    @property
+    def files(self) -> tuple[tuple[Source, SourceFile], ...]:
+        """Every file that the reader needs, with the source it belongs to."""
+        return tuple((source, file) for source in self.sources for file in source.files)
+
+    @property
+    def revision(self) -> str:
+        """A short digest that changes whenever the rows could."""
+        pinned = [file.sha256 for _, file in self.files]
+        if self.companion is not None:
+            pinned.append(self.companion.sha256)
+        parts = [self.name, self.protocol, str(self.reader_version), str(TABLE_VERSION), *pinned]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:12]
+
+
+#: Turns source files into raw rows; `rows.complete` adds ids, groups and mean scores.
+Reader = Callable[[BenchmarkInfo, Files], Iterable[Row]]
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A declaration with the reader that its files need."""
+
+    info: BenchmarkInfo
+    read: Reader
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A benchmark that was read: its declaration and its rows."""
+
+    info: BenchmarkInfo
+    dataset: Dataset
+
+    @property
+    def protocol(self) -> str:
+        """Which of the benchmark's readings this is."""
+        return self.info.protocol
+
+    def select(self, *, exclusion: str | None = None, subset: str | None = None) -> Dataset:
+        """The rows left by a named exclusion (the benchmark's default if None) or by a paper's named subset.
+
+        A subset states its own exclusions, so only one of the two can be given.
+        """
+        if subset is not None:
+            if exclusion is not None:
+                raise ValueError(f"subset {subset!r} already says which systems are left out; drop the exclusion")
+            rule = _named("subset", subset, self.info.subsets, self.info.name)
+        else:
+            name = self.info.default_exclusion if exclusion is None else exclusion
+            rule = Subset(without=_named("exclusion", name, self.info.exclusions, self.info.name))
+        return self.dataset.select(rule.keep(self.dataset["system"][:]))
+
+
+def _named(what: str, name: str, table: Mapping[str, T], benchmark: str) -> T:
+    if name not in table:
+        known = ", ".join(table) or "none"
+        raise ValueError(f"{benchmark} has no {what} {name!r}; it has: {known}")
+    return table[name]

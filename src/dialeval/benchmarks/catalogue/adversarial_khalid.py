@@ -1,0 +1,43 @@
+"""True replies beside attacked ones: which does a metric prefer?"""
+
+from __future__ import annotations
+
+from dialeval.benchmarks.base import BenchmarkInfo, Definition, Source, SourceFile
+from dialeval.benchmarks.catalogue.papers import ATTACKS
+from dialeval.benchmarks.readers.attacks import read
+
+INFO = BenchmarkInfo(
+    name="adversarial_khalid",
+    title="Adversarial behaviour pairs",
+    level="turn",
+    rows=4744,
+    sources=(
+        Source(
+            "baber-sos/Explaining-Dialogue-Evaluation-Metrics-using-Adversarial-Behavioral-Analysis",
+            "561467992f7d83fe36e43b9e61c56c53e870b75c",
+            (),
+        ),
+    ),
+    companion=SourceFile(
+        "benchmarks/adversarial_khalid.jsonl",
+        "81870c237cddb62e036577b26fb2b7bd50770d1e056bd383e5874bbb834e68ef",
+        4084696,
+    ),
+    licence="none stated",
+    citation=ATTACKS.citation,
+    bibtex=ATTACKS.bibtex,
+    kind="pairs",
+    main_aspect="harmful",
+    oddities=(
+        (
+            "A fixed-seed sample of about 70,000 cases that the source keeps in 20,000 files; it is read from "
+            "one converted file, found beside the mirror or given by its path."
+        ),
+        "good_paraphrase and ner_neutral are controls (harmful is false): a score should not drop.",
+        "18 attacks also changed earlier turns; their context is adversarial_context.",
+        "The reference is the true reply itself, so a metric that compares with references wins by construction.",
+        "The multiwoz domain is task-oriented.",
+    ),
+)
+
+DEFINITIONS = (Definition(INFO, read),)

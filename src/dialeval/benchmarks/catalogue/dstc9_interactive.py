@@ -1,0 +1,117 @@
+"""Conversations of people with the eleven chatbots of the DSTC9 interactive track."""
+
+from __future__ import annotations
+
+from dialeval.benchmarks.base import BenchmarkInfo, Definition, Scale, Source, SourceFile
+from dialeval.benchmarks.catalogue.papers import DSTC9
+from dialeval.benchmarks.readers.dstc9 import read
+
+INFO = BenchmarkInfo(
+    name="dstc9_interactive",
+    title="DSTC9 interactive dialogues",
+    level="dialogue",
+    rows=2200,
+    sources=(
+        Source(
+            "ictnlp/DialoFlow",
+            "a86140824890ad5a09b764181d305a1d97eb1dd3",
+            (
+                SourceFile(
+                    "FlowScore/data/chatbot1.json",
+                    "1106454ac56344e86da4cc072fdee12bfa7c515b3a991c0e90da6e54a092085c",
+                    1431938,
+                ),
+                SourceFile(
+                    "FlowScore/data/chatbot2.json",
+                    "eff39594dd2d895f76604f368d48c72c08a1e72c618f727dc4668270733ee6bb",
+                    1255465,
+                ),
+                SourceFile(
+                    "FlowScore/data/chatbot3.json",
+                    "96604aed90fdb548bedf50ab7b81c382bf9431ac42a3d6cef0f1fa776c5379c5",
+                    1159128,
+                ),
+                SourceFile(
+                    "FlowScore/data/chatbot4.json",
+                    "d4946a53a84790567a1ac3dba40157a2e9a5246167a3ed1778dd126fcc8c0bf0",
+                    1154272,
+                ),
+                SourceFile(
+                    "FlowScore/data/chatbot5.json",
+                    "1cfc061bb9b5e2144ade3ffa546735b5b2a42618cbeb04c1464bb5165fc43c61",
+                    1263259,
+                ),
+                SourceFile(
+                    "FlowScore/data/chatbot6.json",
+                    "3cb78055481bfe3db5306fd324e841045409efe664e830466462e5984108a9e1",
+                    1045700,
+                ),
+                SourceFile(
+                    "FlowScore/data/chatbot7.json",
+                    "9d90e73ba360cba845172b0a1d4dca1d028c91167a9bdd58054a06027ad57b3b",
+                    811483,
+                ),
+                SourceFile(
+                    "FlowScore/data/chatbot8.json",
+                    "c59ae66ecf34354bcc36c001e75c87cf3967d4f639cf83fafdaf5884b0f38bb3",
+                    755141,
+                ),
+                SourceFile(
+                    "FlowScore/data/chatbot9.json",
+                    "ece5688b18e23d2f0577dfb4dd85f915b04e1477e32e382fcf7e201499342c37",
+                    636252,
+                ),
+                SourceFile(
+                    "FlowScore/data/chatbot10.json",
+                    "676216cefccfdf34c79f2a5d67dc3670541d3d869486cdc56f5e7dfd43fc7858",
+                    634817,
+                ),
+                SourceFile(
+                    "FlowScore/data/chatbot11.json",
+                    "8bbc99aecb1471b49f56298148ab85da5f592dc2998ef6eeb9c1e471c1350571",
+                    755069,
+                ),
+            ),
+        ),
+    ),
+    licence="MIT (repository)",
+    citation=DSTC9.citation,
+    bibtex=DSTC9.bibtex,
+    aspects={
+        "consistent": Scale(0, 1),
+        "likeable": Scale(1, 3),
+        "diverse": Scale(1, 3),
+        "informative": Scale(1, 3),
+        "coherent": Scale(1, 3),
+        "overall": Scale(1, 5),
+        "understanding": Scale(1, 3),
+        "flexible": Scale(1, 3),
+        "topic depth": Scale(1, 3),
+        "error recovery": Scale(1, 3),
+        "inquisitive": Scale(1, 3),
+    },
+    main_aspect="overall",
+    systems=(
+        "chatbot1",
+        "chatbot2",
+        "chatbot3",
+        "chatbot4",
+        "chatbot5",
+        "chatbot6",
+        "chatbot7",
+        "chatbot8",
+        "chatbot9",
+        "chatbot10",
+        "chatbot11",
+    ),
+    oddities=(
+        (
+            "The source has one item per annotator: neighbouring items with the same text are one dialogue, "
+            "judged by one to three people."
+        ),
+        "Answers that are no number are dropped; one dialogue has none for 'error recovery'.",
+        "Some turns of either side are empty and stay so; some turns of chatbot6 contain a line break.",
+    ),
+)
+
+DEFINITIONS = (Definition(INFO, read),)

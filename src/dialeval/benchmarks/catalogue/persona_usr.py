@@ -1,0 +1,62 @@
+"""Replies of three generators and two humans to 60 PersonaChat contexts, judged by the authors of USR."""
+
+from __future__ import annotations
+
+from dialeval.benchmarks.base import BenchmarkInfo, Definition, Scale, Source, SourceFile, Subset
+from dialeval.benchmarks.catalogue.papers import USR
+from dialeval.benchmarks.readers.usr import read
+
+INFO = BenchmarkInfo(
+    name="persona_usr",
+    title="USR judgements on PersonaChat",
+    level="turn",
+    rows=300,
+    sources=(
+        Source(
+            "daqh/llm-eval",
+            "41dfd1a21f59aaf4830e35748f13c4b7d031cad5",
+            (
+                SourceFile(
+                    "pc_usr_data.json", "9695056e48d2370d93ec0f4d55e2f4dbf4fe8f5645dd41a0c2be871cf21ada71", 230177
+                ),
+            ),
+        ),
+    ),
+    licence="none stated in the repository this copy comes from",
+    citation=USR.citation,
+    bibtex=USR.bibtex,
+    aspects={
+        "Understandable": Scale(0, 1),
+        "Natural": Scale(1, 3),
+        "Maintains Context": Scale(1, 3),
+        "Engaging": Scale(1, 3),
+        "Uses Knowledge": Scale(0, 1),
+        "Overall": Scale(1, 5),
+    },
+    main_aspect="Overall",
+    systems=("Original Ground Truth", "KV-MemNN", "Seq2Seq", "Language Model", "New Human Generated"),
+    human_systems=("Original Ground Truth", "New Human Generated"),
+    exclusions={
+        "original": ("Original Ground Truth",),
+        "generated": ("Original Ground Truth", "New Human Generated"),
+        "none": (),
+    },
+    default_exclusion="original",
+    subsets={
+        "density": Subset(
+            without=("Original Ground Truth",),
+            last_share=0.8,
+            why="192 rows: the size that the significance marks of the DENSITY paper imply; an inference",
+        )
+    },
+    oddities=(
+        (
+            "By default only the original human reply is left out, as in the papers: the 60 newly written "
+            "human replies stay."
+        ),
+        ("The reference of every row is the original human reply, so in the original rows it is the response itself."),
+        "Facts are the persona of the replying side.",
+    ),
+)
+
+DEFINITIONS = (Definition(INFO, read),)

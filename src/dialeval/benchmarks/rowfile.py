@@ -1,0 +1,136 @@
+"""Anybody's benchmark: a file of JSON lines (plain or gzip), one item per line.
+
+`context` and `response`, or a whole `dialogue`; then what people said about it: `scores` or `ratings`
+per aspect, or a `label` of 0 or 1, or `responses` (lists of positive, adversarial and random replies),
+or an `adversarial_response`. Everything else is optional: id, dataset, level, reference(s), facts,
+system, speakers, attack, domain, harmful.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from dialeval.benchmarks.base import BenchmarkInfo, BenchmarkLevel, Kind, Row, Scale, Source, SourceFile
+from dialeval.benchmarks.item import BadItem, kind_of, level_of, rows_of
+from dialeval.benchmarks.rows import complete
+
+SUFFIXES = (".jsonl", ".jsonl.gz")
+#: Aspects that stand for the whole impression, best first; without one of them the first aspect does.
+_MAIN = ("overall", "overall quality", "appropriateness", "coherence", "relevance", "relevant")
+#: Names under which the known benchmarks list replies that no system wrote.
+_HUMAN = {"human", "ground-truth", "original ground truth", "new human generated"}
+_NEGATIVE = {"negative-sample"}
+
+
+class BadFile(ValueError):
+    """A benchmark file cannot be read; the message names the file and, where one is to blame, the line."""
+
+
+def read_file(path: Path) -> tuple[BenchmarkInfo, list[Row]]:
+    """The rows of a file, and the declaration inferred from them."""
+    content = _content(path)
+    name = _stem(path)
+    level: BenchmarkLevel | None = None
+    kind: Kind | None = None
+    lines_of: dict[str, int] = {}
+    raw: list[Row] = []
+    for number, (line, item) in enumerate(_items(path, content)):
+        try:
+            level, kind = _same(level, level_of(item)), _same(kind, kind_of(item))
+            rows = rows_of(item, f"{name}-{number:05d}", level, kind)
+        except BadItem as problem:
+            raise BadFile(f"{path.name} line {line}: {problem}") from None
+        for row in rows:
+            if row["id"] in lines_of:
+                raise BadFile(f"{path.name} line {line}: id {row['id']!r} was used in line {lines_of[row['id']]}")
+            lines_of[row["id"]] = line
+        raw.extend(rows)
+    if level is None or kind is None:
+        raise BadFile(f"{path.name} has no rows; write one JSON object per line")
+    info = _infer(name, raw, level, kind, SourceFile(path.name, hashlib.sha256(content).hexdigest(), len(content)))
+    return info, complete(info, raw)
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise BadFile(f"{path} cannot be read ({error.strerror}); pass a file that exists") from None
+
+
+def _items(path: Path, content: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
+    try:
+        text = (gzip.decompress(content) if path.name.endswith(".gz") else content).decode("utf-8-sig")
+    except (OSError, EOFError) as error:
+        raise BadFile(f"{path.name} is no complete gzip file ({error}); compress it again") from None
+    except UnicodeDecodeError as error:
+        raise BadFile(f"{path.name} is not UTF-8 (byte {error.start}); save it as UTF-8") from None
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            item = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise BadFile(f"{path.name} line {number}: not JSON ({error.msg} at column {error.colno})") from None
+        if not isinstance(item, dict):
+            raise BadFile(f"{path.name} line {number}: a {type(item).__name__}; write a JSON object")
+        yield number, item
+
+
+def _same(before: Any, now: Any) -> Any:
+    if before is not None and before != now:
+        raise BadItem(f"a {now} item after {before} items; put them into files of their own")
+    return now
+
+
+def _infer(name: str, rows: list[Row], level: BenchmarkLevel, kind: Kind, file: SourceFile) -> BenchmarkInfo:
+    named = list(dict.fromkeys(row["dataset"] for row in rows if "dataset" in row))
+    for row in rows:
+        row.setdefault("dataset", name)
+    systems = tuple(dict.fromkeys(row["system"] for row in rows if row.get("system") is not None))
+    humans = tuple(system for system in systems if system.lower() in _HUMAN)
+    negatives = tuple(system for system in systems if system.lower() in _NEGATIVE)
+    written = {"generated": (*humans, *negatives)} if humans or negatives else {}
+    aspects = {aspect: _scale(rows, aspect) for aspect in _aspects(rows)} if kind == "ratings" else {}
+    main = {"labels": "label", "pairs": "harmful"}.get(kind) or min(aspects, key=_rank)
+    return BenchmarkInfo(
+        name=named[0] if len(named) == 1 else name,
+        title=file.path,
+        level=level,
+        rows=len(rows),
+        sources=(Source("local file", "", (file,)),),
+        licence="not known",
+        citation="not known",
+        kind=kind,
+        aspects=aspects,
+        main_aspect=main,
+        systems=systems,
+        human_systems=humans,
+        negative_systems=negatives,
+        exclusions={"none": (), **written},
+        oddities=("Aspects, their scales and the systems are inferred from the rows.",),
+    )
+
+
+def _aspects(rows: list[Row]) -> list[str]:
+    return list(dict.fromkeys(chain.from_iterable((*row["scores"], *row["ratings"]) for row in rows)))
+
+
+def _scale(rows: list[Row], aspect: str) -> Scale:
+    given = [value for row in rows for value in row["ratings"].get(aspect, ())]
+    values = given or [row["scores"][aspect] for row in rows if row["scores"].get(aspect) is not None]
+    return Scale(min(values), max(values)) if values else Scale(0, 0)
+
+
+def _rank(aspect: str) -> int:
+    return _MAIN.index(aspect.lower()) if aspect.lower() in _MAIN else len(_MAIN)
+
+
+def _stem(path: Path) -> str:
+    return path.name.removesuffix(".gz").removesuffix(".jsonl")
