@@ -1,0 +1,296 @@
+"""Every reader on a small file of its format, with texts made up here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dialeval.benchmarks.base import BenchmarkInfo, Definition, Scale
+from dialeval.benchmarks.readers import dailydialogpp, dstc9, dstc10, fbd, fed, grade, usr
+from dialeval.benchmarks.readers.transcript import ratings_of, turns_of
+from dialeval.benchmarks.rows import complete, labelled_replies
+
+
+def declare(**facts: Any) -> BenchmarkInfo:
+    shared: dict[str, Any] = {"name": "toy", "title": "Toy", "level": "turn", "rows": 0, "sources": ()}
+    return BenchmarkInfo(**{**shared, "licence": "MIT", "citation": "nobody", **facts})
+
+
+def written(folder: Path, files: Mapping[str, Any]) -> dict[str, Path]:
+    """Write JSON values, lists of them one per line, or plain text."""
+    paths = {}
+    for number, (name, content) in enumerate(files.items()):
+        paths[name] = folder / str(number)
+        paths[name].write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+    return paths
+
+
+def lines(*items: Any) -> str:
+    return "".join(json.dumps(item) + "\n" for item in items)
+
+
+def test_grade_takes_contexts_and_references_per_system(tmp_path: Path) -> None:
+    def judged(model: str, context: str, response: str, scores: str, corpus: str = "tea_EVAL") -> dict[str, Any]:
+        return {
+            "Dataset": corpus,
+            "DialogModel": model,
+            "Context": context,
+            "Response": response,
+            "HumanScores": scores,
+        }
+
+    files = {
+        grade.JUDGEMENTS: [
+            judged("b", "Tea ?|||Yes !", "Green or black ?", "[5, 4]"),
+            judged("a", "Cold today .|||Very .", "i ' m a cat .", "[1, 2, 3]"),
+            judged("a", "elsewhere|||x", "y", "[1]", corpus="coffee"),
+            judged("a", "Hello .|||Hi .", "Bye .", "[2, 2]"),
+        ],
+        grade.references_path("tea", "a"): "Take a coat .\nHow are you ?\n",
+        grade.references_path("tea", "b"): "With milk ?\n",
+    }
+    info = declare(systems=("a", "b"), aspects={"coherence": Scale(1, 5)})
+    rows = list(grade.reader("tea", judged_as="tea_EVAL")(info, written(tmp_path, files)))
+    assert rows == [
+        {
+            "context": ["Cold today .", "Very ."],
+            "response": "i ' m a cat .",
+            "references": ["Take a coat ."],
+            "system": "a",
+            "ratings": {"coherence": [1, 2, 3]},
+        },
+        {
+            "context": ["Hello .", "Hi ."],
+            "response": "Bye .",
+            "references": ["How are you ?"],
+            "system": "a",
+            "ratings": {"coherence": [2, 2]},
+        },
+        {
+            "context": ["Tea ?", "Yes !"],
+            "response": "Green or black ?",
+            "references": ["With milk ?"],
+            "system": "b",
+            "ratings": {"coherence": [5, 4]},
+        },
+    ]
+
+
+def test_dstc10_gives_the_overall_score_its_name(tmp_path: Path) -> None:
+    item = {
+        "model": "S2S",
+        "context": "Tea ?\nYes .",
+        "response": "Here .",
+        "reference": ["Milk ?"],
+        "annotations": {"content": [1, 2, 3, 4], "appropriateness": [5, 5, 5, 1]},
+    }
+    assert list(dstc10.read(declare(), written(tmp_path, {"f": [item]}))) == [
+        {
+            "context": ["Tea ?", "Yes ."],
+            "response": "Here .",
+            "references": ["Milk ?"],
+            "system": "S2S",
+            "ratings": {"content": [1, 2, 3, 4], "overall": [5, 5, 5, 1]},
+        }
+    ]
+
+
+def test_usr_refers_to_the_original_reply(tmp_path: Path) -> None:
+    item = {
+        "context": "hi\nhello there\n",
+        "fact": "your persona: i like tea.\nyour persona: i have a boat.\n",
+        "annotators": ["x", "y", "z"],
+        "responses": [
+            {"response": "ahoy\n", "model": "Original Ground Truth", "Overall": [3, 4, 4]},
+            {"response": " tea \n", "model": "KV-MemNN", "Overall": [1, 1, 2]},
+        ],
+    }
+    first, second = usr.read(declare(aspects={"Overall": Scale(1, 5)}), written(tmp_path, {"f": [item]}))
+    assert first["response"] == "ahoy"
+    assert second == {
+        "context": ["hi", "hello there"],
+        "response": "tea",
+        "references": ["ahoy"],
+        "facts": ["i like tea.", "i have a boat."],
+        "system": "KV-MemNN",
+        "ratings": {"Overall": [1, 1, 2]},
+    }
+
+
+TEA = "User: Hi!\nSystem: Hello.\nUser: Tea?"
+
+
+def judged_by_fed(context: str, system: str, answers: dict[str, Any], response: str | None = None) -> dict[str, Any]:
+    item = {"context": context, "system": system, "annotations": answers}
+    return item if response is None else {**item, "response": response}
+
+
+FED = [
+    judged_by_fed("User: Hi!", "Bot", {"Overall": [4, "N/A (so)"]}, "System: Hello."),
+    judged_by_fed(TEA, "Bot", {"Overall": []}, "System:  Yes: black"),
+    judged_by_fed(TEA, "Bot", {"Coherent": [2, 0, "N/A"]}),
+    judged_by_fed("User: Cold.", "Human", {"Overall": [1]}, "System: So?"),
+    judged_by_fed("User: Cold.\nSystem: So?", "Human", {"Coherent": [1]}),
+    judged_by_fed("User: Hi!", "Bot", {"Overall": [0]}, "System: Ho!"),
+    judged_by_fed("User: Hi!\nSystem: Ho!", "Bot", {"Coherent": [1]}),
+]
+
+
+def test_fed_turns_are_grouped_by_dialogue_and_by_shared_context(tmp_path: Path) -> None:
+    rows = list(fed.read_turns(declare(), written(tmp_path, {"f": FED})))
+    assert [row["context"] for row in rows] == [["Hi!"], ["Hi!", "Hello.", "Tea?"], ["Cold."], ["Hi!"]]
+    assert [row["response"] for row in rows] == ["Hello.", "Yes: black", "So?", "Ho!"]
+    assert [row["ratings"]["Overall"] for row in rows] == [[4.0], [], [1.0], [0.0]]
+    assert [row["group"] for row in rows] == [f"toy-dialogue-{number:05d}" for number in (0, 0, 1, 0)]
+
+
+def test_fed_dialogues_keep_both_speakers(tmp_path: Path) -> None:
+    first, second, _ = fed.read_dialogues(declare(level="dialogue"), written(tmp_path, {"f": FED}))
+    assert first == {
+        "dialogue": ["Hi!", "Hello.", "Tea?"],
+        "speakers": ["User", "System", "User"],
+        "system": "Bot",
+        "ratings": {"Coherent": [2.0, 0.0]},
+    }
+    assert second["system"] == "Human"
+
+
+def test_dstc9_joins_the_annotators_of_neighbouring_items(tmp_path: Path) -> None:
+    def judged(context: str, overall: Any, depth: Any) -> dict[str, Any]:
+        return {"context": context, "human (overall)": overall, "topic depth": depth}
+
+    tea, cold = "User: Tea?\nSystem: \nUser:\nSystem: two\nlines\n", "User: Cold.\nSystem: So?\n"
+    files = {
+        dstc9.chatbot_path("bot1"): [judged(tea, 5, 3), judged(tea, 2, "N/A"), judged(cold, 1, 1), judged(tea, 4, 1)],
+        dstc9.chatbot_path("bot2"): [judged(cold, 3, 2)],
+    }
+    info = declare(
+        level="dialogue", systems=("bot1", "bot2"), aspects={"overall": Scale(1, 5), "topic depth": Scale(1, 3)}
+    )
+    rows = list(dstc9.read(info, written(tmp_path, files)))
+    assert [(row["system"], row["ratings"]) for row in rows] == [
+        ("bot1", {"overall": [5.0, 2.0], "topic depth": [3.0]}),
+        ("bot1", {"overall": [1.0], "topic depth": [1.0]}),
+        ("bot1", {"overall": [4.0], "topic depth": [1.0]}),
+        ("bot2", {"overall": [3.0], "topic depth": [2.0]}),
+    ]
+    assert rows[0]["dialogue"] == ["Tea?", "", "", "two\nlines"]
+    assert rows[0]["speakers"] == ["User", "System", "User", "System"]
+
+
+def test_a_transcript_must_start_with_a_speaker() -> None:
+    with pytest.raises(ValueError, match="'hello there' instead of a speaker"):
+        turns_of("hello there")
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["User", "System"]), st.text().filter(lambda text: ":" not in text)), min_size=1)
+)
+def test_a_transcript_gives_back_its_turns(turns: list[tuple[str, str]]) -> None:
+    turns = [(speaker, text.replace("\r", "")) for speaker, text in turns]
+    transcript = "\n".join(f"{speaker}: {text}" for speaker, text in turns)
+    assert turns_of(transcript) == ([speaker for speaker, _ in turns], [text.strip() for _, text in turns])
+
+
+def test_answers_that_are_no_number_are_no_ratings() -> None:
+    assert ratings_of({"a": [0, 1, "N/A (none)", 2], "b": ["N/A"]}) == {"a": [0.0, 1.0, 2.0], "b": []}
+
+
+REPLIES = {"positive": ["p0", "p1", "p2"], "adversarial": ["a0", "a1", "a2"], "random": ["r0", "r1", "r2"]}
+
+
+def test_references_of_labelled_replies_follow_the_rule() -> None:
+    rows = labelled_replies("x-1", ["Tea?"], REPLIES)
+    assert [(row["id"], row["label"], row["kind_of_reply"], row["references"]) for row in rows] == [
+        ("x-1#positive#0", 1, "positive", ["p1", "p2"]),
+        ("x-1#positive#1", 1, "positive", ["p0", "p2"]),
+        ("x-1#positive#2", 1, "positive", ["p0", "p1"]),
+        ("x-1#adversarial_negative#0", 0, "adversarial", ["p1", "p2"]),
+        ("x-1#adversarial_negative#1", 0, "adversarial", ["p0", "p2"]),
+        ("x-1#adversarial_negative#2", 0, "adversarial", ["p0", "p1"]),
+        ("x-1#random_negative#0", 0, "random", ["p1", "p2"]),
+        ("x-1#random_negative#1", 0, "random", ["p0", "p2"]),
+        ("x-1#random_negative#2", 0, "random", ["p0", "p1"]),
+    ]
+
+
+def test_negatives_may_have_all_positives_as_references() -> None:
+    rows = labelled_replies("x", ["Tea?"], REPLIES, all_positives=True)
+    assert [row["references"] for row in rows[2:4]] == [["p0", "p1"], ["p0", "p1", "p2"]]
+
+
+@given(st.integers(1, 7), st.integers(0, 12))
+def test_every_reply_has_one_reference_less_than_positives(positives: int, negatives: int) -> None:
+    replies = {"positive": [f"p{k}" for k in range(positives)], "random": [f"r{k}" for k in range(negatives)]}
+    rows = labelled_replies("x", ["Tea?"], replies)
+    assert [len(row["references"]) for row in rows] == [positives - 1] * (positives + negatives)
+    assert not any(row["response"] in row["references"] for row in rows)
+
+
+def test_dailydialogpp_reads_contexts_with_and_without_negatives(tmp_path: Path) -> None:
+    full = {
+        "id": 0,
+        "context": ["Tea?", " Yes. "],
+        "positive_responses": ["Good.", "Milk?"],
+        "adversarial_negative_responses": ["Tea grows."],
+        "random_negative_responses": ["Nine o'clock."],
+    }
+    bare = {"dialog_id": 7, "context": ["Hi."], "positive_responses": ["Hello."]}
+    rows = list(dailydialogpp.reader()(declare(), written(tmp_path, {"f": lines(full, bare)})))
+    assert [row["id"] for row in rows] == [
+        "toy-00000#positive#0",
+        "toy-00000#positive#1",
+        "toy-00000#adversarial_negative#0",
+        "toy-00000#random_negative#0",
+        "toy-00001#positive#0",
+    ]
+    assert rows[0]["context"] == ["Tea?", "Yes."]
+    assert rows[4]["references"] == []
+
+
+def test_fbd_as_released_keeps_every_position_and_character(tmp_path: Path) -> None:
+    item = {"src": " tea ? yes . ", "refs": ["milk ?"], "hyps": [" a", "b"], "human_scores": [[1.5, 4.0], [2.5, 3.0]]}
+    info = declare(systems=("toy/0", "toy/1"), aspects={"Natural": Scale(1, 3), "Overall": Scale(1, 5)})
+    assert list(fbd.read_released(info, written(tmp_path, {"f": lines(item)}))) == [
+        {
+            "context": [" tea ? yes . "],
+            "response": response,
+            "references": ["milk ?"],
+            "system": system,
+            "scores": scores,
+        }
+        for response, system, scores in (
+            (" a", "toy/0", {"Natural": 1.5, "Overall": 4.0}),
+            ("b", "toy/1", {"Natural": 2.5, "Overall": 3.0}),
+        )
+    ]
+
+
+def test_fbd_clean_drops_what_is_no_system_and_keeps_ids() -> None:
+    raw = [
+        {"context": ["Tea?"], "response": text, "system": system, "ratings": {"overall": [score]}}
+        for text, system, score in (("a", "truth", 5), ("b", "S2S", 2), ("c", "noise", 1), ("d", "GPT", 3))
+    ]
+    base = declare(
+        name="base",
+        rows=4,
+        aspects={"overall": Scale(1, 5)},
+        systems=("truth", "S2S", "GPT", "noise"),
+        human_systems=("truth",),
+        negative_systems=("noise",),
+    )
+    cleaned = fbd.cleaned(replace(base, name="fbd_toy"), Definition(base, lambda *_: raw), rows=2, oddities=("so",))
+    rows = complete(cleaned.info, cleaned.read(cleaned.info, {}))
+    assert cleaned.info.systems == ("S2S", "GPT")
+    assert cleaned.info.protocol == "clean"
+    assert [(row["id"], row["dataset"], row["system"], row["scores"], row["group"]) for row in rows] == [
+        ("base-00001", "fbd_toy", "S2S", {"overall": 2.0}, "base-context-00000"),
+        ("base-00003", "fbd_toy", "GPT", {"overall": 3.0}, "base-context-00000"),
+    ]
