@@ -1,0 +1,144 @@
+"""`dialeval benchmarks`: the human-judgement data that metrics are compared with."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class Format(StrEnum):
+    """File formats of an export."""
+
+    PARQUET = "parquet"
+    JSONL = "jsonl"
+
+
+Mirror = Annotated[
+    str | None,
+    typer.Option(
+        "--mirror",
+        envvar="DIALEVAL_MIRROR",
+        help="Folder or http(s)/file address of the layout OWNER/REPO/COMMIT/PATH that takes GitHub's place.",
+    ),
+]
+Protocol = Annotated[
+    str | None,
+    typer.Option("--protocol", help="Which reading, where a benchmark has several; `info` lists them."),
+]
+
+app = typer.Typer(
+    help="Human-judgement benchmarks: list, describe, fetch and export them.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+)
+
+
+def add_to(parent: typer.Typer) -> None:
+    """Hang the sub-commands into the `dialeval` command."""
+    parent.add_typer(app, name="benchmarks")
+
+
+@app.command("list")
+def list_benchmarks() -> None:
+    """Show every benchmark: what was judged, how many rows, and whether its files are at hand."""
+    from dialeval import benchmarks
+    from dialeval.benchmarks.fetch import is_cached
+
+    rows = [("name", "level", "rows", "main aspect", "systems", "fetched", "protocols")]
+    for name in benchmarks.available():
+        info = benchmarks.info(name)
+        facts = (info.level, str(info.rows), info.main_aspect, str(len(info.systems) or "-"))
+        rows.append((name, *facts, "yes" if is_cached(info) else "no", ", ".join(benchmarks.protocols(name))))
+    # Plain columns, never cut: names are there to be copied into the next command.
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        typer.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+@app.command()
+def info(
+    name: Annotated[str, typer.Argument(help="A name of `list`, or a .jsonl file of your own.")],
+    protocol: Protocol = None,
+) -> None:
+    """Describe a benchmark: source, licence, aspects, systems, exclusions, oddities, contamination.
+
+    [bold]Examples[/bold]
+
+      dialeval benchmarks info convai2_grade
+
+      dialeval benchmarks info fbd_convai2 --protocol as_released
+
+      dialeval benchmarks info my_ratings.jsonl
+    """
+    from dialeval import benchmarks
+    from dialeval.benchmarks.describe import describe
+
+    known = name in benchmarks.available() or not name.endswith(benchmarks.SUFFIXES)
+    declared = benchmarks.info(name, protocol) if known else benchmarks.load(name, protocol=protocol).info
+    typer.echo(describe(declared, benchmarks.protocols(name) if known else ()))
+
+
+@app.command()
+def fetch(
+    names: Annotated[list[str], typer.Argument(help="Names of `list`, or `all`.")],
+    mirror: Mirror = None,
+) -> None:
+    """Fetch and verify the files of benchmarks, so that later runs need no network.
+
+    An interrupted fetch goes on where it stopped. Files are kept under DIALEVAL_CACHE
+    (default: dialeval in your cache folder) and are never fetched twice.
+
+    [bold]Examples[/bold]
+
+      dialeval benchmarks fetch convai2_grade persona_usr
+
+      dialeval benchmarks fetch all --mirror /media/stick/benchmarks
+    """
+    from dialeval import benchmarks
+
+    # Every name is looked up before the first byte is asked for.
+    wanted = [
+        benchmarks.info(name, protocol)
+        for name in (benchmarks.available() if "all" in names else names)
+        for protocol in benchmarks.protocols(name)
+    ]
+    failed = False
+    for declared in wanted:
+        try:
+            files = benchmarks.fetch_files(declared, mirror=mirror, progress=True)
+        except benchmarks.Unreachable:
+            # Without a connection the others would fail in the same way.
+            raise
+        except benchmarks.FetchError as error:
+            typer.echo(f"{declared.name}: {error}", err=True)
+            # A benchmark without a file on GitHub cannot be part of `all` without a mirror.
+            failed = failed or declared.companion is None or "all" not in names
+        else:
+            typer.echo(f"{declared.name} ({declared.protocol}): {len(files)} files")
+    if failed:
+        raise typer.Exit(1)
+
+
+@app.command()
+def export(
+    name: Annotated[str, typer.Argument(help="A name of `list`, or a .jsonl file of your own.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="A new or empty folder.")],
+    form: Annotated[Format, typer.Option("--format", help="File format of the rows.")] = Format.PARQUET,
+    protocol: Protocol = None,
+    mirror: Mirror = None,
+) -> None:
+    """Write a benchmark as a folder that `datasets.load_dataset` reads, with a card stating source and licence.
+
+    [bold]Example[/bold]
+
+      dialeval benchmarks export persona_usr --output persona_usr/
+    """
+    from dialeval import benchmarks
+    from dialeval.benchmarks.export import export as write
+
+    loaded = benchmarks.load(name, mirror=mirror, protocol=protocol, progress=True)
+    rows = write(loaded, output, form=form.value)
+    typer.echo(f"{len(loaded.dataset)} rows in {rows}; licence as stated by the source: {loaded.info.licence}")

@@ -1,0 +1,128 @@
+"""`dialeval benchmarks` and the folders that it exports."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+import yaml
+from typer.testing import CliRunner, Result
+
+from dialeval import benchmarks
+from dialeval.benchmarks.export import card, export
+from dialeval.cli import benchmarks as command
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.setenv("DIALEVAL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "hub"))
+    monkeypatch.delenv("DIALEVAL_MIRROR", raising=False)
+    app = typer.Typer()
+    command.add_to(app)
+    app.callback()(lambda: None)
+    return lambda *words: CliRunner().invoke(app, ["benchmarks", *map(str, words)])
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Path:
+    rows: list[dict[str, Any]] = [
+        {"id": "a", "context": ["Tea?"], "response": "Yes.", "system": "S2S", "ratings": {"wit": [1, 2], "all": [4]}},
+        {"id": "b", "context": ["Tea?"], "response": "", "reference": "No.", "system": "GPT", "scores": {"wit": 3.0}},
+    ]
+    path = tmp_path / "mine.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def test_the_list_names_every_benchmark_in_full(run: Run) -> None:
+    lines = run("list").output.splitlines()
+    assert [line.split()[0] for line in lines[1:]] == benchmarks.available()
+    assert lines[1].split() == ["convai2_grade", "turn", "600", "coherence", "4", "no", "standard"]
+
+
+def test_info_tells_what_one_must_know(run: Run) -> None:
+    told = run("info", "dailydialog_zhao").output
+    for part in (
+        "900 rows, kind ratings, level turn, revision " + benchmarks.info("dailydialog_zhao").revision,
+        "source: Jeiyoon/dstc10 at ca5ec03881c6ee35bba7d4511064417d723eea14",
+        "aspect: overall 1 to 5 (main)",
+        "system: ground-truth (human)",
+        "system: negative-sample (planted)",
+        "exclusion generated (default): ground-truth, negative-sample",
+        "subset density: 640 rows",
+    ):
+        assert part in told
+    assert "contaminated for checkpoints of: quantidce" in run("info", "dailydialog_grade").output
+    released = run("info", "fbd_dailyz", "--protocol", "as_released").output
+    assert "protocol as_released of clean, as_released" in released
+
+
+def test_info_reads_a_file_of_ones_own(run: Run, mine: Path) -> None:
+    told = run("info", mine).output
+    assert "2 rows, kind ratings, level turn" in told
+    assert "aspect: wit 1 to 2" in told
+
+
+def test_an_unknown_name_gets_a_suggestion_before_anything_is_fetched(run: Run) -> None:
+    failed = run("fetch", "convai2_grade", "persona_user")
+    assert isinstance(failed.exception, ValueError)
+    assert "did you mean 'persona_usr'" in str(failed.exception)
+
+
+def test_fetching_goes_on_after_a_failure_and_says_so_at_the_end(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "mirror").mkdir()
+    failed = run("fetch", "persona_usr", "fed_turn", "--mirror", tmp_path / "mirror")
+    assert failed.exit_code == 1
+    first, second = failed.output.splitlines()
+    assert first.startswith("persona_usr: ")
+    assert "pc_usr_data.json does not exist; complete the mirror" in first
+    assert second.startswith("fed_turn: ")
+
+
+@pytest.mark.parametrize("form", ["parquet", "jsonl"])
+def test_an_export_is_read_by_datasets_with_the_same_rows(run: Run, mine: Path, tmp_path: Path, form: str) -> None:
+    from datasets import load_dataset
+
+    folder = tmp_path / "out"
+    done = run("export", mine, "--output", folder, "--format", form)
+    assert done.exit_code == 0, done.output
+    assert sorted(path.name for path in folder.iterdir()) == ["README.md", f"mine.{form}"]
+    read = load_dataset(str(folder), split="test", cache_dir=str(tmp_path / "cache"))
+    assert read.to_list() == benchmarks.load(mine).dataset.to_list()
+
+
+def test_an_export_in_lines_is_a_benchmark_again(mine: Path, tmp_path: Path) -> None:
+    first = benchmarks.load(mine)
+    again = benchmarks.load(export(first, tmp_path / "out", form="jsonl"))
+    assert again.dataset.to_list() == first.dataset.to_list()
+    assert again.info.aspects == first.info.aspects
+
+
+def test_an_export_overwrites_nothing(run: Run, mine: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    folder.mkdir()
+    (folder / "thesis.txt").write_text("precious")
+    failed = run("export", mine, "--output", folder)
+    assert isinstance(failed.exception, FileExistsError)
+    assert "is not an empty folder; choose another one" in str(failed.exception)
+    assert [path.name for path in folder.iterdir()] == ["thesis.txt"]
+
+
+def test_the_card_states_licence_source_and_oddities() -> None:
+    info = benchmarks.info("dailydialog_zhao")
+    text = card(info, "rows.parquet")
+    _, header, body = text.split("---\n", 2)
+    assert yaml.safe_load(header)["license_name"] == info.licence
+    assert yaml.safe_load(header)["configs"][0]["data_files"] == [{"split": "test", "path": "rows.parquet"}]
+    assert info.licence in body
+    assert "https://github.com/Jeiyoon/dstc10 at commit ca5ec03881c6ee35bba7d4511064417d723eea14" in body
+    assert info.files[0][1].sha256 in body
+    assert all(oddity in body for oddity in info.oddities)
+    assert info.bibtex in body
