@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -113,6 +114,20 @@ def test_an_export_overwrites_nothing(run: Run, mine: Path, tmp_path: Path) -> N
     assert isinstance(failed.exception, FileExistsError)
     assert "is not an empty folder; choose another one" in str(failed.exception)
     assert [path.name for path in folder.iterdir()] == ["thesis.txt"]
+
+
+def test_an_interrupted_export_can_be_repeated(mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    folder = tmp_path / "out"
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            export(benchmarks.load(mine), folder)
+    assert not (folder / "mine.parquet").exists()
+    assert export(benchmarks.load(mine), folder) == folder / "mine.parquet"
+    assert sorted(path.name for path in folder.iterdir()) == ["README.md", "mine.parquet"]
 
 
 def test_the_card_states_licence_source_and_oddities() -> None:

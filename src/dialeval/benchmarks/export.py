@@ -17,11 +17,14 @@ def export(benchmark: Benchmark, folder: Path, *, form: Format = "parquet") -> P
 
     The rows get their final name last, so an interrupted export never looks like a finished one.
     """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise FileExistsError(f"{folder} is not an empty folder; choose another one for {benchmark.info.name}")
-    folder.mkdir(parents=True, exist_ok=True)
     rows = folder / f"{benchmark.info.name}.{form}"
     partial = folder / f"{rows.name}.part"
+    if folder.exists():
+        found = {path.name for path in folder.iterdir()} if folder.is_dir() else {folder.name}
+        # What an interrupted export of the same rows left is ours to write over.
+        if found - ({partial.name, "README.md"} if partial.name in found else set()):
+            raise FileExistsError(f"{folder} is not an empty folder; choose another one for {benchmark.info.name}")
+    folder.mkdir(parents=True, exist_ok=True)
     if form == "parquet":
         benchmark.dataset.to_parquet(str(partial))
     else:

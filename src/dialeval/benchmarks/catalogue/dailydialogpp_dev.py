@@ -37,8 +37,8 @@ INFO = BenchmarkInfo(
         ),
         "One context occurs twice.",
         (
-            "The step counts of the released checkpoints suggest that DEB was fine-tuned on this part too; it"
-            " serves QuantiDCE as validation data."
+            "Checkpoints of DEB and QuantiDCE count as trained on it: the train part is missing from the public "
+            "copies, and the step counts of DEB's released checkpoints point to train and dev together."
         ),
     ),
     contaminates=("deb", "quantidce"),
