@@ -19,7 +19,7 @@ _FOREIGN = {
     b"\x28\xb5\x2f\xfd": "is compressed with zstandard; unpack it or use gzip",
     b"BZh": "is compressed with bzip2; unpack it or use gzip",
     b"\xfd7zXZ": "is compressed with xz; unpack it or use gzip",
-    b"\xff\xfe": "is encoded in UTF-16; save it as UTF-8",
+    b"\xff\xfe": "is encoded in UTF-16 or UTF-32; save it as UTF-8",
     b"\xfe\xff": "is encoded in UTF-16; save it as UTF-8",
 }
 
@@ -38,9 +38,10 @@ def read_lines(stream: BinaryIO, name: str) -> Iterator[Line]:
 
     Of an over-long line only the beginning is kept; the rest is passed over in pieces.
     """
-    plain = _unpacked(stream, name)
+    buffered = stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(cast(io.RawIOBase, stream))
     number = 0
     try:
+        plain = _unpacked(buffered, name)
         while data := plain.readline(MAX_LINE_BYTES + 1):
             number += 1
             is_overlong = len(data) > MAX_LINE_BYTES and not data.endswith(b"\n")
@@ -52,10 +53,12 @@ def read_lines(stream: BinaryIO, name: str) -> Iterator[Line]:
             yield Line(number, data, is_overlong)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise ValueError(f"{name} is a damaged gzip file ({error}); fetch or pack it again") from None
+    finally:
+        if buffered is not stream:
+            buffered.detach()  # or the stream would be closed with it, and it is not ours
 
 
-def _unpacked(stream: BinaryIO, name: str) -> BinaryIO:
-    buffered = stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(cast(io.RawIOBase, stream))
+def _unpacked(buffered: io.BufferedReader, name: str) -> BinaryIO:
     start = buffered.peek(8)[:8]
     for magic, told in _FOREIGN.items():
         if start.startswith(magic):

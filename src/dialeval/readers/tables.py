@@ -46,7 +46,7 @@ def dataset_rows(
         present = data.column_names or list(next(iter(data), {}))
         _require(present, name, columns, level)
         yield from mapping_rows(data.select_columns([column for column in columns.wanted() if column in present]), name)
-    except (datasets.exceptions.DatasetsError, pa.ArrowException) as error:
+    except (datasets.exceptions.DatasetsError, pa.ArrowException, TypeError) as error:  # TypeError: a failed cast
         raise ValueError(f"{name} cannot be read as a data set ({_first_line(error.__cause__ or error)})") from None
 
 

@@ -44,11 +44,14 @@ def _json_row(number: int, line: Line, name: str) -> RawRow:
     try:
         values = json.loads(text)
     except json.JSONDecodeError as error:
-        return bad(f"this is not JSON: {error.msg} at character {error.pos}; write one JSON object per line")
+        if number == 0 and text.strip() in ("[", "{"):
+            return bad("the JSON is spread over lines; write one object per line (jq -c '.[]' does it)")
+        told = error.msg.removesuffix(" at")
+        return bad(f"this is not JSON: {told} at character {error.pos}; write one JSON object per line")
     except RecursionError:
         return bad("the JSON is nested too deeply; a row is an object of strings and lists of strings")
-    except ValueError as error:  # a number with thousands of digits
-        return bad(f"the JSON cannot be read: {error}")
+    except ValueError:  # what Python refuses to convert
+        return bad("a number in the JSON has thousands of digits; a row holds strings")
     if isinstance(values, list) and number == 0:
         return bad("the line is a JSON array; write one object per line (jq -c '.[]' does it)")
     if not isinstance(values, dict):
@@ -70,7 +73,7 @@ def csv_rows(
     # The module's bound on a cell is global; the bound on a line, above it, is the one that counts here.
     csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_BYTES))
     records = csv.reader(lines, delimiter=delimiter, strict=True)
-    header = _header(records, name, columns, level, delimiter)
+    header = _header(records, name, columns, level)
     lists = {columns.name(field): field for field in _LISTS}
     singles = {columns.name(field) for field in FIELDS} - set(lists)
     number = 0
@@ -84,7 +87,8 @@ def csv_rows(
         except csv.Error as error:
             if "field larger" in str(error):
                 raise ValueError(f"row {number} ({where}): a cell never ends; is a quote left open?") from None
-            yield RawRow(number, where, problem=f"this is not CSV: {error}; check its quotes", raw=lines.last)
+            told = "a lone carriage return" if "new-line" in str(error) else str(error)
+            yield RawRow(number, where, problem=f"this is not CSV: {told}; put the cell in quotes", raw=lines.last)
             number += 1
             continue
         if not cells:  # a blank line
@@ -121,7 +125,7 @@ class _CsvLines:
         return line.data.decode("utf-8", errors="surrogateescape")
 
 
-def _header(records: Iterator[list[str]], name: str, columns: Columns, level: str, delimiter: str) -> list[str]:
+def _header(records: Iterator[list[str]], name: str, columns: Columns, level: str) -> list[str]:
     try:
         header = next((record for record in records if record), None)
     except csv.Error as error:
@@ -133,9 +137,10 @@ def _header(records: Iterator[list[str]], name: str, columns: Columns, level: st
     if twice := next((column for at, column in enumerate(header) if column in header[:at]), None):
         raise ValueError(f"{name} has two columns {twice!r}; rename one of them")
     if absent := columns.missing(header, required_fields(columns, header, level)):
-        other = next((mark for mark in (";", "\t", ",") if mark != delimiter and mark in header[0]), None)
-        hint = f" (the header holds {other!r}: are cells separated by it? .tsv is read with tabs)" if other else ""
-        raise ValueError(f"{name}: {absent}{hint}")
+        for other in (";", "\t", ","):
+            if len(header) == 1 and other in header[0]:
+                raise ValueError(f"the cells of {name} are separated by {other!r}; write commas, or tabs in a .tsv")
+        raise ValueError(f"{name}: {absent}")
     return header
 
 

@@ -1,0 +1,337 @@
+"""Every kind of input gives the same exchanges; reading streams."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import itertools
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dialeval.exchange import BadRow, Exchange
+from dialeval.readers import Dialogue, Rejects, read_dialogues, read_exchanges
+
+ROWS: list[dict[str, Any]] = [
+    {
+        "context": ["Did the parcel come?", "Not yet."],
+        "response": "Then I will wait, “of course”.",
+        "references": ["I'll wait.", "Call them, please"],
+        "facts": ["I ordered a lamp."],
+        "system": "A",
+        "id": "p-1",
+    },
+    {
+        "context": ["Grüße aus Köln! 🌧"],
+        "response": "雨ですね。",
+        "references": None,
+        "facts": None,
+        "system": "B",
+        "id": "007",
+    },
+    {"context": ["a"], "response": "b", "references": ["c"], "facts": None, "system": None, "id": None},
+]
+EXCHANGES = [
+    Exchange(
+        ("Did the parcel come?", "Not yet."),
+        "Then I will wait, “of course”.",
+        ("I'll wait.", "Call them, please"),
+        ("I ordered a lamp.",),
+        "A",
+        "p-1",
+    ),
+    Exchange(("Grüße aus Köln! 🌧",), "雨ですね。", system="B", id="007"),
+    Exchange(("a",), "b", ("c",)),
+]
+
+
+def write_jsonl(path: Path, rows: list[dict[str, Any]] = ROWS) -> Path:
+    text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
+    path.write_bytes(gzip.compress(text) if path.suffix == ".gz" else text)
+    return path
+
+
+def write_csv(path: Path, delimiter: str = ",", separator: str = " __eou__ ") -> Path:
+    text = io.StringIO()
+    writer = csv.writer(text, delimiter=delimiter)
+    writer.writerow(ROWS[0])
+    for row in ROWS:
+        writer.writerow([separator.join(cell) if isinstance(cell, list) else cell for cell in row.values()])
+    content = text.getvalue().encode()
+    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+    return path
+
+
+def write_parquet(path: Path) -> Path:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.Table.from_pylist(ROWS), path, row_group_size=2)
+    return path
+
+
+def write_folder(path: Path) -> Path:
+    import datasets
+
+    datasets.Dataset.from_list(ROWS).save_to_disk(str(path))
+    return path
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl", "rows.jsonl.gz", "rows.NDJSON", "rows.v2.json"])
+def test_json_lines(tmp_path: Path, name: str) -> None:
+    assert list(read_exchanges(write_jsonl(tmp_path / name))) == EXCHANGES
+
+
+@pytest.mark.parametrize(("name", "delimiter"), [("rows.csv", ","), ("rows.tsv", "\t"), ("rows.csv.gz", ",")])
+def test_csv(tmp_path: Path, name: str, delimiter: str) -> None:
+    assert list(read_exchanges(write_csv(tmp_path / name, delimiter))) == EXCHANGES
+
+
+def test_csv_with_another_separator(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "rows.csv", separator="\n")
+    assert list(read_exchanges(path, separator="\n")) == EXCHANGES
+
+
+def test_parquet(tmp_path: Path) -> None:
+    assert list(read_exchanges(write_parquet(tmp_path / "rows.parquet"))) == EXCHANGES
+
+
+def test_saved_data_set(tmp_path: Path) -> None:
+    assert list(read_exchanges(write_folder(tmp_path / "saved"))) == EXCHANGES
+
+
+def test_folder_of_files_with_splits(tmp_path: Path) -> None:
+    write_jsonl(tmp_path / "test.jsonl", [{"context": ["a"], "response": "b"}])
+    write_jsonl(tmp_path / "train.jsonl", [{"context": ["c"], "response": "d"}])
+    assert list(read_exchanges(tmp_path, split="test")) == [Exchange(("a",), "b")]
+    with pytest.raises(ValueError, match="has several splits; choose one of: "):
+        list(read_exchanges(tmp_path))
+    with pytest.raises(ValueError, match="has no split 'tset'; choose one of: "):
+        list(read_exchanges(tmp_path, split="tset"))
+
+
+def test_mappings_and_data_sets_in_memory() -> None:
+    import datasets
+
+    assert list(read_exchanges(ROWS)) == EXCHANGES
+    assert list(read_exchanges(iter(ROWS))) == EXCHANGES
+    assert list(read_exchanges(datasets.Dataset.from_list(ROWS))) == EXCHANGES
+
+
+def test_standard_input(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("rows.jsonl", "rows.jsonl.gz"):
+        content = write_jsonl(tmp_path / name).read_bytes()
+        stream = io.BytesIO(content)
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(stream))
+        assert list(read_exchanges("-")) == EXCHANGES
+        assert not stream.closed
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(write_csv(tmp_path / "rows.csv").read_bytes())))
+    assert list(read_exchanges("-", format="csv")) == EXCHANGES
+
+
+def test_columns_are_mapped(tmp_path: Path) -> None:
+    rows = [{"history": row["context"], "reply": row["response"], "response": "not this one"} for row in ROWS]
+    columns = {"context": "history", "response": "reply"}
+    expected = [Exchange(exchange.context, exchange.response) for exchange in EXCHANGES]
+    assert list(read_exchanges(write_jsonl(tmp_path / "rows.jsonl", rows), columns=columns)) == expected
+    with pytest.raises(ValueError, match=r"columns map 'respons', which is no field .did you mean 'response'"):
+        list(read_exchanges(tmp_path / "rows.jsonl", columns={"respons": "reply"}))
+    # An optional column that was asked for by name must be there, or a typing error would go unnoticed.
+    with pytest.raises(BadRow, match="column 'gold' is missing"):
+        list(read_exchanges(tmp_path / "rows.jsonl", columns={**columns, "reference": "gold"}))
+
+
+def test_a_byte_order_mark_and_windows_line_ends_are_passed_over(tmp_path: Path) -> None:
+    for path in (write_jsonl(tmp_path / "rows.jsonl"), write_csv(tmp_path / "rows.csv")):
+        path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\r\n", b"\n").replace(b"\n", b"\r\n"))
+        assert list(read_exchanges(path)) == EXCHANGES
+
+
+def test_blank_lines_do_not_count(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(b'\n{"context": ["a"], "response": "b"}\n  \n{"context": ["a"], "response": 1}\n')
+    with pytest.raises(BadRow, match=r"row 1 \(.*, line 4\)"):
+        list(read_exchanges(path))
+
+
+def test_csv_cells(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text(
+        "context,response,reference\n"
+        '"[""Hi, you"", ""there""]",a,\n'
+        '[laughs] __eou__ Why?,b,"c __eou__ d"\n'
+        " a__eou__b __eou__ ,c,\n"
+        '"[1, 2]",d,\n',
+        encoding="utf-8",
+    )
+    assert list(read_exchanges(path)) == [
+        Exchange(("Hi, you", "there"), "a"),
+        # `reference` is one text, so a separator in it is only text.
+        Exchange(("[laughs]", "Why?"), "b", ("c __eou__ d",)),
+        Exchange(("a", "b"), "c"),
+        Exchange(("[1, 2]",), "d"),
+    ]
+
+
+def test_reading_streams() -> None:
+    taken = itertools.count()
+
+    def endless() -> Iterator[dict[str, Any]]:
+        for number in taken:
+            yield {"context": [str(number)], "response": "a"}
+
+    first = list(itertools.islice(read_exchanges(endless()), 3))
+    assert [exchange.context for exchange in first] == [("0",), ("1",), ("2",)]
+    assert next(taken) == 3
+
+
+def test_one_bad_row_among_100_000(tmp_path: Path) -> None:
+    good = json.dumps({"context": ["Is it far?"], "response": "Ten minutes."})
+    path = tmp_path / "rows.jsonl"
+    path.write_text(f"{good}\n" * 73_104 + '{"context": ["Is it far?"]}\n' + f"{good}\n" * 26_895, encoding="utf-8")
+    with pytest.raises(BadRow, match=r"^row 73104 \(.*rows.jsonl, line 73105\): column 'response' is missing"):
+        list(read_exchanges(path))
+
+
+def test_a_reject_file_holds_what_is_needed_to_repair(tmp_path: Path) -> None:
+    rows = [*ROWS, {"context": ["Is it far?"], "reply": "Ten minutes."}, ROWS[0]]
+    path = write_jsonl(tmp_path / "rows.jsonl", rows)
+    with Rejects(tmp_path / "bad.jsonl") as rejects:
+        assert list(read_exchanges(path, skip_bad=rejects)) == [*EXCHANGES, EXCHANGES[0]]
+    (aside,) = (tmp_path / "bad.jsonl").read_text(encoding="utf-8").splitlines()
+    assert json.loads(aside) == {
+        "row": 3,
+        "where": f"{path}, line 4",
+        "problem": "column 'response' is missing; there are: context, reply; rename it or map it: response=COLUMN",
+        "raw": {"context": ["Is it far?"], "reply": "Ten minutes."},
+    }
+
+
+def test_rejects_are_strict_json(tmp_path: Path) -> None:
+    rows = [{"context": ["a"], "response": float("nan"), "id": "\ud800"}, {"context": [b"\xff"], "response": "a"}, 3]
+    with Rejects(tmp_path / "bad.jsonl") as rejects:
+        assert list(read_exchanges(rows, skip_bad=rejects)) == []
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(constant)
+
+    lines = (tmp_path / "bad.jsonl").read_text(encoding="utf-8").splitlines()
+    raws = [json.loads(text, parse_constant=refuse)["raw"] for text in lines]
+    assert raws == [
+        {"context": ["a"], "response": "NaN", "id": "\ud800"},
+        {"context": ["b'\\xff'"], "response": "a"},
+        "3",
+    ]
+
+
+def test_parquet_with_texts_that_are_no_utf8(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    offsets, content = pa.py_buffer(b"\0\0\0\0\1\0\0\0\2\0\0\0\3\0\0\0"), pa.py_buffer(b"a\xffc")
+    broken = pa.Array.from_buffers(pa.string(), 3, [None, offsets, content])
+    pq.write_table(pa.table({"context": broken, "response": ["x", "y", "z"]}), tmp_path / "rows.parquet")
+    with pytest.raises(BadRow, match=r"row 1 \(.*rows.parquet\): a text is not UTF-8"):
+        list(read_exchanges(tmp_path / "rows.parquet"))
+    rejects = Rejects()
+    kept = list(read_exchanges(tmp_path / "rows.parquet", skip_bad=rejects))
+    assert [exchange.response for exchange in kept] == ["x", "z"]
+
+
+def test_parquet_names_a_missing_column(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"rows.parquet: column 'answer' is missing"):
+        list(read_exchanges(write_parquet(tmp_path / "rows.parquet"), columns={"response": "answer"}))
+
+
+def test_places_that_hold_no_rows(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"there is no file .*rows.jsonl"):
+        list(read_exchanges(tmp_path / "rows.jsonl"))
+    with pytest.raises(FileNotFoundError, match=r"there is no file .*rows.parquet"):
+        list(read_exchanges(tmp_path / "rows.parquet"))
+    with pytest.raises(ValueError, match="holds no data files"):
+        list(read_exchanges(tmp_path))
+    with pytest.raises(IsADirectoryError, match="is a folder; pass a file"):
+        list(read_exchanges(tmp_path, format="jsonl"))
+    with pytest.raises(ValueError, match="has no splits or subsets"):
+        list(read_exchanges(write_jsonl(tmp_path / "rows.jsonl"), split="test"))
+    with pytest.raises(ValueError, match="there is no format 'xml'"):
+        list(read_exchanges(tmp_path / "rows.jsonl", format="xml"))  # type: ignore[arg-type]
+
+
+def test_no_network_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(ValueError, match="there is no file or folder nobody/nothing, and the Hub cannot be reached"):
+        list(read_exchanges("nobody/nothing"))
+
+
+def test_dialogues(tmp_path: Path) -> None:
+    rows = [
+        {"dialogue": ["a", "b", "c"], "id": "1", "facts": ["f"]},
+        {"context": ["a", "b"], "response": "c", "system": "s"},
+    ]
+    path = write_jsonl(tmp_path / "rows.jsonl", rows)
+    assert list(read_dialogues(path)) == [
+        Dialogue(("a", "b", "c"), ("f",), id="1"),
+        Dialogue(("a", "b", "c"), system="s"),
+    ]
+    (tmp_path / "rows.csv").write_text("dialogue\na __eou__ b\n", encoding="utf-8")
+    assert list(read_dialogues(tmp_path / "rows.csv")) == [Dialogue(("a", "b"))]
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ({"dialogue": ["a"]}, "the dialogue has 1 turns; it needs at least two"),
+        ({"dialogue": []}, "the dialogue has 0 turns"),
+        ({"dialogue": "a"}, "dialogue is a str; pass a list"),
+        ({"dialogue": {"a": "b"}}, "dialogue is a dict; pass a list"),
+        ({"dialogue": ["a", "", "b"]}, "turn 1 of the dialogue is empty"),
+        ({"dialogue": ["a", None]}, "response is None"),
+        ({"dialogue": [3, "a"]}, r"context\[0\] is a int"),
+        ({"dialogues": ["a", "b"]}, "column 'dialogue' is missing .did you mean 'dialogues'"),
+        ({"context": [], "response": "a"}, "context is empty"),
+    ],
+)
+def test_bad_dialogues(row: dict[str, Any], told: str) -> None:
+    with pytest.raises(BadRow, match=told):
+        list(read_dialogues([row]))
+
+
+def test_blank_texts_pass_when_they_are_to_be_scored() -> None:
+    rows = [{"context": ["a"], "response": ""}, {"context": [], "response": "b"}]
+    assert [exchange.is_empty for exchange in read_exchanges(rows, empty="score")] == [True, True]
+    assert list(read_dialogues([{"dialogue": ["a", ""]}], empty="score")) == [Dialogue(("a", ""))]
+
+
+TEXT = st.text(st.characters(exclude_categories=("Cs",)), min_size=1).filter(lambda text: bool(text.strip()))
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.tuples(st.lists(TEXT, min_size=1), TEXT), min_size=1))
+def test_any_text_survives_json_lines(
+    tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[list[str], str]]
+) -> None:
+    path = tmp_path_factory.mktemp("any") / "rows.jsonl"
+    write_jsonl(path, [{"context": context, "response": response} for context, response in pairs])
+    assert list(read_exchanges(path)) == [Exchange(tuple(context), response) for context, response in pairs]
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.binary(max_size=300), st.sampled_from(["rows.jsonl", "rows.csv", "rows.parquet", "rows.jsonl.gz"]))
+def test_no_bytes_whatever_cause_anything_but_a_told_error(
+    tmp_path_factory: pytest.TempPathFactory, content: bytes, name: str
+) -> None:
+    path = tmp_path_factory.mktemp("bytes") / name
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="rows") as caught:
+        list(read_exchanges(path))
+    assert "\n" not in str(caught.value)
