@@ -84,3 +84,17 @@ def rating_table(ratings: Ratings) -> Floats:
     for column, row in enumerate(ratings):
         table[: len(row), column] = row
     return table
+
+
+def attainable(ratings: Ratings) -> float:
+    """The correlation with the mean rating that a perfect metric could expect, given how noisy that mean is.
+
+    The square root of the mean's reliability, which follows from alpha by the Spearman-Brown formula
+    for the (harmonic) mean number of raters. NaN where people agree no better than chance.
+    """
+    single = alpha(ratings)
+    sizes = [len(row) for row in ratings if row]
+    if not single > 0:
+        return math.nan
+    raters = len(sizes) / sum(1 / size for size in sizes)
+    return math.sqrt(raters * single / (1 + (raters - 1) * single))

@@ -11,7 +11,7 @@ every count 1 it is the statistic of the rows themselves.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -58,37 +58,63 @@ def spearman_of(x: ArrayLike, y: ArrayLike, groups: NDArray[np.intp], n_groups: 
 
 
 def _ranks_within(x: Floats, groups: NDArray[np.intp]) -> Resampled:
-    order = np.argsort(x, kind="stable")
-    starts = np.flatnonzero(np.r_[True, np.diff(x[order]) > 0])
-    tie_of_sorted = np.cumsum(np.r_[0, np.diff(x[order]) > 0])
-    tie = np.empty(len(x), dtype=np.intp)
-    tie[order] = tie_of_sorted
-    sorted_groups = groups[order]
+    sorted_groups = groups[np.argsort(x, kind="stable")]
+    below, upto = _tie_bounds(x)
 
     def ranks(counts: Floats) -> Floats:
-        heavy = np.add.reduceat(counts[:, sorted_groups], starts, axis=1)
-        upto = np.cumsum(heavy, axis=1)
-        return np.asarray((upto - (heavy - 1) / 2)[:, tie])
+        weight = _cumulated(counts, sorted_groups)
+        return (np.take(weight, below, axis=1) + np.take(weight, upto, axis=1) + 1) / 2
 
     return ranks
+
+
+def _tie_bounds(x: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """For every row, how many values are smaller, and how many smaller or equal."""
+    ordered = np.sort(x)
+    return np.searchsorted(ordered, x, side="left"), np.searchsorted(ordered, x, side="right")
+
+
+def _cumulated(counts: Floats, sorted_groups: NDArray[np.intp]) -> Floats:
+    """How many drawn rows stand before each position, in the order of the groups given."""
+    weight = np.zeros((len(counts), len(sorted_groups) + 1))
+    np.cumsum(np.take(counts, sorted_groups, axis=1), axis=1, out=weight[:, 1:])
+    return weight
 
 
 def kendall_of(x: ArrayLike, y: ArrayLike, groups: NDArray[np.intp], n_groups: int) -> Resampled:
     """Kendall's tau-b. A row drawn twice is tied with itself, as in a plain bootstrap."""
     first, second = paired_columns(x, y)
-    by_group = _summed_by_group(concordance(first, second), groups, n_groups)
+    agreement = _agreeing_pairs(first, second, groups, n_groups)
     ties_first, ties_second = _ties_within(first, groups), _ties_within(second, groups)
     sizes = np.bincount(groups, minlength=n_groups).astype(np.float64)
 
     def statistic(counts: Floats) -> Floats:
         n = counts @ sizes
         pairs = n * (n - 1)
-        agreement = np.einsum("ij,ij->i", counts @ by_group, counts)
         spread = (pairs - ties_first(counts)) * (pairs - ties_second(counts))
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(spread > 0, agreement / np.sqrt(spread), np.nan)
+            return np.where(spread > 0, agreement(counts) / np.sqrt(spread), np.nan)
 
     return statistic
+
+
+def kendall_a_of(x: ArrayLike, y: ArrayLike, groups: NDArray[np.intp], n_groups: int) -> Resampled:
+    """Kendall's tau-a: agreeing minus disagreeing pairs, of all pairs."""
+    first, second = paired_columns(x, y)
+    agreement = _agreeing_pairs(first, second, groups, n_groups)
+    sizes = np.bincount(groups, minlength=n_groups).astype(np.float64)
+
+    def statistic(counts: Floats) -> Floats:
+        n = counts @ sizes
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(n > 1, agreement(counts) / (n * (n - 1)), np.nan)
+
+    return statistic
+
+
+def _agreeing_pairs(x: Floats, y: Floats, groups: NDArray[np.intp], n_groups: int) -> Resampled:
+    by_group = _summed_by_group(concordance(x, y), groups, n_groups)
+    return lambda counts: np.einsum("ij,ij->i", counts @ by_group, counts)
 
 
 def _summed_by_group(matrix: NDArray[np.int8], groups: NDArray[np.intp], n_groups: int) -> Floats:
@@ -103,12 +129,13 @@ def _summed_by_group(matrix: NDArray[np.int8], groups: NDArray[np.intp], n_group
 
 
 def _ties_within(x: Floats, groups: NDArray[np.intp]) -> Resampled:
-    order = np.argsort(x, kind="stable")
-    starts = np.flatnonzero(np.r_[True, np.diff(x[order]) > 0])
-    sorted_groups = groups[order]
+    sorted_groups = groups[np.argsort(x, kind="stable")]
+    starts = np.unique(_tie_bounds(x)[0])
+    ends = np.append(starts[1:], len(x)).astype(np.intp)
 
     def tied_pairs(counts: Floats) -> Floats:
-        heavy = np.add.reduceat(counts[:, sorted_groups], starts, axis=1)
+        weight = _cumulated(counts, sorted_groups)
+        heavy = np.take(weight, ends, axis=1) - np.take(weight, starts, axis=1)
         return np.asarray((heavy * (heavy - 1)).sum(axis=1))
 
     return tied_pairs
@@ -117,18 +144,22 @@ def _ties_within(x: Floats, groups: NDArray[np.intp]) -> Resampled:
 def auc_of(labels: ArrayLike, scores: ArrayLike, groups: NDArray[np.intp], n_groups: int) -> Resampled:
     """The area under the ROC curve, ties counting half."""
     truth, values = paired_columns(labels, scores)
-    order = np.argsort(values, kind="stable")
-    starts = np.flatnonzero(np.r_[True, np.diff(values[order]) > 0])
-    sorted_groups, sorted_truth = groups[order], truth[order]
+    is_good = truth == 1
+    good, bad = values[is_good], values[~is_good]
+    groups_of_good = groups[is_good]
+    order = np.argsort(bad, kind="stable")
+    sorted_groups = groups[~is_good][order]
+    below = np.searchsorted(bad[order], good, side="left")
+    upto = np.searchsorted(bad[order], good, side="right")
 
     def statistic(counts: Floats) -> Floats:
-        weights = counts[:, sorted_groups]
-        good = np.add.reduceat(weights * sorted_truth, starts, axis=1)
-        bad = np.add.reduceat(weights * (1 - sorted_truth), starts, axis=1)
-        below = np.cumsum(bad, axis=1) - bad / 2
-        pairs = good.sum(axis=1) * bad.sum(axis=1)
+        beaten = _cumulated(counts, sorted_groups)
+        weight = np.take(counts, groups_of_good, axis=1)
+        wins = np.einsum("ij,ij->i", weight, np.take(beaten, below, axis=1))
+        wins += np.einsum("ij,ij->i", weight, np.take(beaten, upto, axis=1))
+        pairs = weight.sum(axis=1) * beaten[:, -1]
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(pairs > 0, (good * below).sum(axis=1) / pairs, np.nan)
+            return np.where(pairs > 0, wins / 2 / pairs, np.nan)
 
     return statistic
 
@@ -186,3 +217,14 @@ def over_systems(
             return ROWWISE[name](counts @ sums_x / n, counts @ sums_y / n)
 
     return statistic
+
+
+#: How each statistic of rows is resampled, by the names of tables; labels stand where people's scores do.
+RESAMPLED: dict[str, Callable[[ArrayLike, ArrayLike, NDArray[np.intp], int], Resampled]] = {
+    "pearson": pearson_of,
+    "spearman": spearman_of,
+    "kendall": kendall_of,
+    "kendall_a": kendall_a_of,
+    "point_biserial": pearson_of,
+    "auc": lambda scores, labels, groups, n_groups: auc_of(labels, scores, groups, n_groups),
+}

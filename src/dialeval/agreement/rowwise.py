@@ -34,14 +34,13 @@ def kendall_rows(x: Floats, y: Floats) -> Floats:
     """Tau-b, row by row; meant for short rows, since every pair is compared."""
     a, b = _signs(x), _signs(y)
     with np.errstate(divide="ignore", invalid="ignore"):
-        value = (a * b).sum((-2, -1)) / np.sqrt((a * a).sum((-2, -1)) * (b * b).sum((-2, -1)))
-    return np.asarray(value)
+        return np.asarray(_dot(a, b) / np.sqrt(_dot(a, a) * _dot(b, b)))
 
 
 def kendall_a_rows(x: Floats, y: Floats) -> Floats:
     """Tau-a, row by row."""
-    n = x.shape[-1]
-    return np.asarray((_signs(x) * _signs(y)).sum((-2, -1)) / (n * (n - 1)))
+    a, b = _signs(x), _signs(y)
+    return np.asarray(_dot(a, b) / a.shape[-1])
 
 
 def group_sums(x: Floats, y: Floats, groups: NDArray[np.intp], n_groups: int) -> Floats:
@@ -66,7 +65,13 @@ def _ranks(rankdata: Callable[..., Floats], x: Floats) -> Floats:
 
 
 def _signs(x: Floats) -> Floats:
-    return np.sign(x[..., :, None] - x[..., None, :])
+    """Which of each pair of values is greater, the pairs of a row side by side; NaN stays NaN."""
+    one, other = np.triu_indices(x.shape[-1], 1)
+    return np.sign(x[..., one] - x[..., other])
+
+
+def _dot(a: Floats, b: Floats) -> Floats:
+    return np.asarray(np.einsum("...i,...i->...", a, b))
 
 
 #: Row-wise correlations by the names of `correlation.CORRELATIONS`.

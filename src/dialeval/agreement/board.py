@@ -1,0 +1,135 @@
+"""The leaderboard as data: one section per question, one entry per metric, best first."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dialeval.agreement.results import Report, Result
+
+#: How tables call the statistics.
+TITLES = {
+    "pearson": "Pearson",
+    "spearman": "Spearman",
+    "kendall": "Kendall τ-b",
+    "kendall_a": "Kendall τ-a",
+    "point_biserial": "Point-biserial",
+    "auc": "AUC",
+    "accuracy": "Accuracy",
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A metric in a section: its result for each statistic."""
+
+    metric: str
+    results: dict[str, Result]
+
+    @property
+    def contaminated(self) -> bool:
+        """Whether the metric was trained on this benchmark."""
+        return any(result.contaminated for result in self.results.values())
+
+
+@dataclass(frozen=True)
+class Section:
+    """All metrics on one question."""
+
+    benchmark: str
+    protocol: str
+    level: str
+    aspect: str
+    statistics: list[str]
+    entries: list[Entry]
+
+    @property
+    def ranked_by(self) -> str:
+        """The statistic by which entries are ordered and compared."""
+        known = [name for name in ("spearman", "point_biserial", "pearson") if name in self.statistics]
+        return known[0] if known else self.statistics[0]
+
+    @property
+    def fullest(self) -> Result:
+        """A result of the metric that judged the most rows, for what all of them share."""
+        return max((next(iter(entry.results.values())) for entry in self.entries), key=lambda result: result.n)
+
+    @property
+    def title(self) -> str:
+        """Benchmark, protocol if it is not the usual one, level and aspect."""
+        protocol = "" if self.protocol == "standard" else f" ({self.protocol})"
+        return f"{self.benchmark}{protocol}, {self.level} level, {self.aspect}"
+
+    @property
+    def facts(self) -> str:
+        """What stands beside every number of the section."""
+        one = self.fullest
+        units = f"{one.n} systems" if self.level == "system" else f"{one.n + one.n_excluded} rows"
+        parts = [f"{units} in {one.n_groups} {'dialogues' if self.level == 'dialogue' else 'contexts'}"]
+        if self.level != "system" and one.n_systems:
+            parts.append(f"{one.n_systems} systems")
+        parts.append(f"{one.selection}, {one.n_left_out} left out" if one.n_left_out else one.selection)
+        parts.append(f"revision {one.revision}")
+        return "; ".join(parts)
+
+    @property
+    def people(self) -> str:
+        """How far people agree with each other, or nothing where single ratings are not known."""
+        first = self.entries[0].results
+        parts = [
+            f"{TITLES[name]} {number(first[name].ceiling)}"
+            for name in self.statistics
+            if name in first and math.isfinite(first[name].ceiling)
+        ]
+        if not parts:
+            return ""
+        one = self.fullest
+        reach = f"; within reach of a perfect metric {number(one.attainable)}" if math.isfinite(one.attainable) else ""
+        return f"one person against the others {', '.join(parts)}; Krippendorff's α {number(one.alpha)}{reach}"
+
+
+def sections(report: Report) -> list[Section]:
+    """The report's results, question by question, in the order in which they were measured."""
+    grouped: dict[tuple[str, str, str, str], dict[str, dict[str, Result]]] = {}
+    for result in report.results:
+        question = (result.benchmark, result.protocol, result.level, result.aspect)
+        grouped.setdefault(question, {}).setdefault(result.metric, {})[result.statistic] = result
+    return [_section(question, metrics) for question, metrics in grouped.items()]
+
+
+def _section(question: tuple[str, str, str, str], metrics: dict[str, dict[str, Result]]) -> Section:
+    statistics = list(dict.fromkeys(name for results in metrics.values() for name in results))
+    section = Section(*question, statistics, [Entry(name, results) for name, results in metrics.items()])
+    section.entries.sort(key=lambda entry: _rank(entry, section.ranked_by))
+    return section
+
+
+def _rank(entry: Entry, statistic: str) -> float:
+    result = entry.results.get(statistic)
+    return -result.value if result is not None and math.isfinite(result.value) else math.inf
+
+
+def overview(found: Sequence[Section]) -> tuple[list[Section], list[str]]:
+    """Sections and metrics of the table at the top: each benchmark at its own level, metrics by first appearance."""
+    own = [section for section in found if section.level != "system"] or list(found)
+    return own, list(dict.fromkeys(entry.metric for section in found for entry in section.entries))
+
+
+def number(value: float) -> str:
+    """Three digits after the point, a dash where there is no number."""
+    return f"{value:.3f}" if math.isfinite(value) else "–"
+
+
+def with_interval(result: Result) -> str:
+    """A value with its interval."""
+    if not math.isfinite(result.value) or not math.isfinite(result.low):
+        return number(result.value)
+    return f"{number(result.value)} [{number(result.low)}, {number(result.high)}]"
+
+
+def p_value(p: float) -> str:
+    """A p-value for people: two significant digits, tiny ones as a bound."""
+    if not math.isfinite(p):
+        return "–"
+    return "< .0001" if p < 1e-4 else f"{p:.2g}"

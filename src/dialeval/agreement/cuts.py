@@ -1,0 +1,67 @@
+"""The questions put to a benchmark: which rows, which human column, at which level, by which statistics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialeval.agreement.correlation import Floats
+from dialeval.agreement.judgements import Judgements
+from dialeval.agreement.settings import Settings
+from dialeval.agreement.system_level import FEWEST_SYSTEMS
+
+#: What is computed where replies are labelled good or bad.
+LABEL_STATISTICS = ("point_biserial", "auc", "accuracy")
+
+
+@dataclass(frozen=True)
+class Cut:
+    """One question: rows of the judgements, and the human value of each.
+
+    `level` is turn, dialogue or system; for labels `aspect` names what is told apart.
+    """
+
+    level: str
+    aspect: str
+    rows: NDArray[np.intp]
+    human: Floats
+    statistics: tuple[str, ...]
+
+    @property
+    def is_labelled(self) -> bool:
+        """Whether the human column is 0 or 1 rather than a rating."""
+        return "point_biserial" in self.statistics
+
+
+def cuts(judged: Judgements, settings: Settings) -> list[Cut]:
+    """Every question that the settings ask of a benchmark."""
+    if judged.labels is not None and judged.kinds is not None:
+        return _label_cuts(judged.labels, np.array(judged.kinds))
+    found: list[Cut] = []
+    for aspect, scores in judged.scores.items():
+        rows = np.flatnonzero(np.isfinite(scores))
+        if settings.levels != "system":
+            found.append(Cut(judged.info.level, aspect, rows, scores[rows], settings.statistics))
+        if _asks_for_systems(judged, settings):
+            rows = np.array([row for row in rows if judged.systems[row] is not None], dtype=np.intp)
+            found.append(Cut("system", aspect, rows, scores[rows], settings.statistics))
+    return found
+
+
+def _asks_for_systems(judged: Judgements, settings: Settings) -> bool:
+    enough = len(judged.named_systems) >= FEWEST_SYSTEMS or settings.force_systems
+    return settings.levels == "system" or (settings.levels == "auto" and enough and len(judged.named_systems) > 1)
+
+
+def _label_cuts(labels: NDArray[np.int8], kinds: NDArray[np.str_]) -> list[Cut]:
+    """Good replies against each kind of bad ones: what is easy and what is hard should not be mixed."""
+    good = labels == 1
+    found: list[Cut] = []
+    if not good.any():
+        return found
+    for kind in dict.fromkeys(str(kind) for kind in kinds[~good]):
+        rows = np.flatnonzero(good | (kinds == kind))
+        found.append(Cut("turn", f"positive/{kind}", rows, labels[rows].astype(np.float64), LABEL_STATISTICS))
+    return found

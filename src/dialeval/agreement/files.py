@@ -1,0 +1,38 @@
+"""Files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+class WriteError(OSError):
+    """A file could not be written; the message names it and says what to do."""
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Hand out a path beside `path` to write to, and put what was written in its place if all went well."""
+    temporary = path.with_name(f".{path.stem}.{os.getpid()}-{secrets.token_hex(4)}{path.suffix}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield temporary
+        os.replace(temporary, path)
+    except OSError as error:
+        raise WriteError(
+            f"{path} cannot be written ({error.strerror or error}); make room or choose another folder, "
+            "then run the same command again: what was finished is kept"
+        ) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_atomically(path: Path, lines: Iterable[str]) -> None:
+    """Write a text file line by line."""
+    with replacing(path) as temporary, temporary.open("w", encoding="utf-8") as stream:
+        stream.writelines(f"{line}\n" for line in lines)
+        stream.flush()
+        os.fsync(stream.fileno())

@@ -1,0 +1,173 @@
+"""One metric, one question, all statistics: the value, its p, its interval, and everything to read them by."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialeval.agreement import discrimination
+from dialeval.agreement.correlation import CORRELATIONS, Estimate, Floats
+from dialeval.agreement.cuts import Cut
+from dialeval.agreement.judgements import Judgements
+from dialeval.agreement.resampled import RESAMPLED, averaged, mean_of, over_systems
+from dialeval.agreement.resampling import Interval, Resampled, bootstrap, interval, number_groups
+from dialeval.agreement.settings import Settings
+from dialeval.agreement.sources import Source
+from dialeval.agreement.store import Values
+from dialeval.agreement.system_level import TooFewSystems, correlate_systems, system_means
+from dialeval.agreement.thresholds import Decision
+from dialeval.metric import Level
+
+_NO_INTERVAL = Interval(math.nan, math.nan, 0)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A statistic of one metric on one question; `threshold` is on the metric's own scale."""
+
+    statistic: str
+    value: float
+    low: float
+    high: float
+    p: float
+    p_method: str
+    n: int
+    n_excluded: int
+    n_groups: int
+    n_systems: int
+    resamples: int
+    threshold: float = math.nan
+    threshold_method: str = ""
+
+
+@dataclass(frozen=True)
+class View:
+    """The rows that both a metric and people judged; values turned so that higher is better."""
+
+    values: Floats
+    human: Floats
+    groups: NDArray[np.intp]
+    n_groups: int
+    systems: NDArray[np.object_]
+    n_excluded: int
+
+    def of_system(self, system: str) -> View:
+        """The rows of one system; the groups keep their numbers, so that resamples stay the same."""
+        own = self.systems == system
+        return View(self.values[own], self.human[own], self.groups[own], self.n_groups, self.systems[own], 0)
+
+    @property
+    def named_systems(self) -> list[str]:
+        """The systems among the rows, in order of first occurrence."""
+        return list(dict.fromkeys(system for system in self.systems if system is not None))
+
+
+def column_of(source: Source, judged: Judgements, values: Values, settings: Settings) -> Floats:
+    """A metric's values beside the rows, higher always better, NaN where there is none.
+
+    What a metric says of a whole system stands in all rows of the system.
+    """
+    keys = [system or "" for system in judged.systems] if source.level is Level.SYSTEM else judged.ids
+    raw = values.column(keys)
+    if settings.missing == "zero":
+        raw = np.where(np.isnan(raw), 0.0, raw)
+    return raw if source.higher_is_better else -raw
+
+
+def view_of(column: Floats, cut: Cut, judged: Judgements) -> View:
+    """The rows of a question for which the metric has a value."""
+    kept = np.isfinite(column[cut.rows])
+    rows = cut.rows[kept]
+    systems = np.array(judged.systems, dtype=object)[rows]
+    return View(column[rows], cut.human[kept], judged.groups[rows], judged.n_groups, systems, int((~kept).sum()))
+
+
+def measure(
+    source: Source, view: View, cut: Cut, settings: Settings, decision: Decision | None = None
+) -> list[Measured]:
+    """All statistics of a metric on a question; accuracy only where there is a threshold.
+
+    Raises `TooFewSystems` at the system level below five systems, unless forced.
+    """
+    wanted = [name for name in cut.statistics if name != "accuracy" or decision is not None]
+    return [_measure(name, source, view, cut, settings, decision) for name in wanted]
+
+
+def _measure(
+    name: str, source: Source, view: View, cut: Cut, settings: Settings, decision: Decision | None
+) -> Measured:
+    found: tuple[Estimate, Resampled | None, str]
+    if cut.level == "system":
+        found = _of_systems(name, source, view, settings)
+    elif name == "accuracy" and decision is not None:
+        found = _accuracy(view, decision)
+    elif settings.pooling == "per_system" and not cut.is_labelled:
+        found = _per_system(name, view)
+    else:
+        found = _pooled(name, view)
+    estimate, statistic, p_method = found
+    spread = _NO_INTERVAL
+    if statistic is not None and settings.resamples_for(name) and len(view.values):
+        drawn = bootstrap(
+            {name: statistic},
+            view.n_groups,
+            resamples=settings.resamples_for(name),
+            seed=settings.seed,
+            rows=len(view.values),
+        )[name]
+        spread = interval(np.abs(drawn) if settings.absolute and cut.level == "system" else drawn, settings.confidence)
+    absolute = settings.absolute and cut.level == "system"
+    return Measured(
+        statistic=name,
+        value=abs(estimate.value) if absolute else estimate.value,
+        low=spread.low,
+        high=spread.high,
+        p=estimate.p,
+        p_method=p_method if math.isfinite(estimate.p) else "",
+        n=estimate.n,
+        n_excluded=view.n_excluded,
+        n_groups=len(np.unique(view.groups)),
+        n_systems=len(view.named_systems),
+        resamples=spread.resamples,
+        threshold=decision.native if decision is not None and name == "accuracy" else math.nan,
+        threshold_method=decision.method if decision is not None and name == "accuracy" else "",
+    )
+
+
+def _pooled(name: str, view: View) -> tuple[Estimate, Resampled, str]:
+    statistic = RESAMPLED[name](view.values, view.human, view.groups, view.n_groups)
+    if name == "point_biserial":
+        return discrimination.point_biserial(view.human, view.values), statistic, "t"
+    if name == "auc":
+        return discrimination.auc(view.human, view.values), statistic, "Mann-Whitney"
+    return CORRELATIONS[name](view.values, view.human), statistic, "normal" if name == "kendall" else "t"
+
+
+def _per_system(name: str, view: View) -> tuple[Estimate, Resampled, str]:
+    parts = [_pooled(name, view.of_system(system)) for system in view.named_systems]
+    defined = [estimate.value for estimate, _, _ in parts if math.isfinite(estimate.value)]
+    value = float(np.mean(defined)) if defined else math.nan
+    return Estimate(value, math.nan, len(view.values)), averaged([part for _, part, _ in parts]), ""
+
+
+def _accuracy(view: View, decision: Decision) -> tuple[Estimate, Resampled, str]:
+    right = discrimination.correct(view.human, view.values, decision.threshold)
+    estimate = Estimate(float(right.mean()) if len(right) else math.nan, math.nan, len(right))
+    return estimate, mean_of(right, view.groups, view.n_groups), ""
+
+
+def _of_systems(name: str, source: Source, view: View, settings: Settings) -> tuple[Estimate, Resampled | None, str]:
+    names = [str(system) for system in view.systems]
+    if not names:
+        raise TooFewSystems("no system has a value")
+    x, y = system_means(view.values, names)[1], system_means(view.human, names)[1]
+    estimate, method = correlate_systems(x, y, name, seed=settings.seed, force=settings.force_systems)
+    if source.level is Level.SYSTEM:
+        # Resampling only the human side would look surer than it is, and the metric is not run again.
+        return estimate, None, f"permutation, {method}"
+    numbers = number_groups(names)
+    statistic = over_systems(name, view.values, view.human, numbers, view.groups, view.n_groups)
+    return estimate, statistic, f"permutation, {method}"

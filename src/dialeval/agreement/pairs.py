@@ -1,0 +1,189 @@
+"""Two metrics on the same question: which agrees better, and could that be chance?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialeval.agreement import corrections
+from dialeval.agreement.comparison import Swappable, TestResult, chi_square, mcnemar, permutation_test, williams
+from dialeval.agreement.correlation import CORRELATIONS, Floats
+from dialeval.agreement.cuts import Cut
+from dialeval.agreement.discrimination import correct
+from dialeval.agreement.judgements import Judgements
+from dialeval.agreement.measure import View, view_of
+from dialeval.agreement.resampled import RESAMPLED, over_systems
+from dialeval.agreement.resampling import Resampled, bootstrap, interval, number_groups
+from dialeval.agreement.settings import Settings
+from dialeval.agreement.system_level import system_means
+from dialeval.agreement.thresholds import Decision
+
+#: A metric must have values for this share of a question's rows to be ranked.
+_RANKED_SHARE = 0.8
+
+_UNDEFINED = TestResult(math.nan, math.nan, "undefined")
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """A metric that takes part in a comparison: its values (higher better), and its threshold if it has one."""
+
+    name: str
+    values: Floats
+    decision: Decision | None = None
+    contaminated: bool = False
+
+
+@dataclass(frozen=True)
+class Compared:
+    """The difference of two metrics in one statistic, on the rows that both of them judged."""
+
+    first: str
+    second: str
+    statistic: str
+    value_first: float
+    value_second: float
+    difference: float
+    p: float
+    method: str
+    n: int
+    n_groups: int
+    p_adjusted: float = math.nan
+
+
+def compared_statistic(cut: Cut) -> str:
+    """The statistic by which metrics are ranked on a question: Spearman, which no monotone change of scale alters."""
+    if cut.is_labelled:
+        return "point_biserial"
+    return "spearman" if "spearman" in cut.statistics or "pearson" not in cut.statistics else "pearson"
+
+
+def common_views(first: Entrant, second: Entrant, cut: Cut, judged: Judgements) -> tuple[View, View]:
+    """Both metrics on the rows that both have values for."""
+    both = np.isfinite(first.values) & np.isfinite(second.values)
+    a, b = (np.where(both, entrant.values, np.nan) for entrant in (first, second))
+    return view_of(a, cut, judged), view_of(b, cut, judged)
+
+
+def compare(
+    first: Entrant, second: Entrant, cut: Cut, judged: Judgements, settings: Settings, statistic: str | None = None
+) -> Compared:
+    """The permutation test. At the system level whole systems are swapped, otherwise whole contexts."""
+    name = statistic or compared_statistic(cut)
+    a, b = common_views(first, second, cut, judged)
+    x, y, human, blocks = _points(a, b, cut)
+    kind: Swappable = "spearman" if name == "spearman" else "pearson"
+    measure = CORRELATIONS[kind]
+    test = _UNDEFINED
+    if len(x):
+        test = permutation_test(
+            x, y, human, blocks, statistic=kind, resamples=max(settings.resamples, 1), seed=settings.seed
+        )
+    value_a, value_b = measure(x, human).value, measure(y, human).value
+    return Compared(
+        first.name,
+        second.name,
+        name,
+        value_a,
+        value_b,
+        value_a - value_b,
+        test.p,
+        test.method,
+        len(x),
+        len(set(blocks)),
+    )
+
+
+def _points(a: View, b: View, cut: Cut) -> tuple[Floats, Floats, Floats, NDArray[np.intp]]:
+    if cut.level != "system":
+        return a.values, b.values, a.human, number_groups(a.groups.tolist())
+    names = [str(system) for system in a.systems]
+    x, y, human = (system_means(column, names)[1] for column in (a.values, b.values, a.human))
+    return x, y, human, np.arange(len(x), dtype=np.intp)
+
+
+def difference_interval(
+    first: Entrant, second: Entrant, cut: Cut, judged: Judgements, settings: Settings, statistic: str
+) -> tuple[float, float]:
+    """A bootstrap interval of the difference; both metrics see the same resamples."""
+    a, b = common_views(first, second, cut, judged)
+    if not len(a.values) or not settings.resamples_for(statistic):
+        return math.nan, math.nan
+    drawn = bootstrap(
+        {"a": _resampled(a, cut, statistic), "b": _resampled(b, cut, statistic)},
+        a.n_groups,
+        resamples=settings.resamples_for(statistic),
+        seed=settings.seed,
+        rows=len(a.values),
+    )
+    found = interval(drawn["a"] - drawn["b"], settings.confidence)
+    return found.low, found.high
+
+
+def _resampled(view: View, cut: Cut, statistic: str) -> Resampled:
+    if cut.level == "system":
+        systems = number_groups([str(system) for system in view.systems])
+        return over_systems(statistic, view.values, view.human, systems, view.groups, view.n_groups)
+    return RESAMPLED[statistic](view.values, view.human, view.groups, view.n_groups)
+
+
+def williams_on(first: Entrant, second: Entrant, cut: Cut, judged: Judgements, statistic: str) -> TestResult:
+    """Williams' test on the rows that both judged (for rank correlations an approximation, as papers use it)."""
+    a, b = common_views(first, second, cut, judged)
+    x, y, human, _ = _points(a, b, cut)
+    measure = CORRELATIONS["pearson" if statistic == "point_biserial" else statistic]
+    return williams(measure(x, human).value, measure(y, human).value, measure(x, y).value, len(x))
+
+
+def accuracy_tests(first: Entrant, second: Entrant, cut: Cut, judged: Judgements) -> tuple[TestResult, TestResult]:
+    """McNemar's test and the chi-square test of two accuracies; undefined where a threshold is missing."""
+    if first.decision is None or second.decision is None:
+        return _UNDEFINED, _UNDEFINED
+    a, b = common_views(first, second, cut, judged)
+    if not len(a.values):
+        return _UNDEFINED, _UNDEFINED
+    right_a = correct(a.human, a.values, first.decision.threshold)
+    right_b = correct(b.human, b.values, second.decision.threshold)
+    n = len(right_a)
+    return mcnemar(right_a, right_b), chi_square(int(right_a.sum()), n, int(right_b.sum()), n)
+
+
+def against_best(entrants: Sequence[Entrant], cut: Cut, judged: Judgements, settings: Settings) -> list[Compared]:
+    """The best metric against each other one, p-values corrected for their number.
+
+    Metrics that are not significantly worse than the best form the best group of a leaderboard. One
+    that judged only a part of the rows is not ranked: a few rows can look like anything.
+    """
+    statistic = compared_statistic(cut)
+    values = {entrant.name: _value(entrant, cut, judged, statistic) for entrant in entrants}
+    ranked = [entrant for entrant in entrants if math.isfinite(values[entrant.name])]
+    if len(ranked) < 2:
+        return []
+    best = max(ranked, key=lambda entrant: values[entrant.name])
+    found = [compare(best, other, cut, judged, settings, statistic) for other in ranked if other is not best]
+    tested = [one.second for one in found if math.isfinite(one.p)]
+    adjust = corrections.holm if settings.correction == "holm" else corrections.benjamini_hochberg
+    adjusted = dict(zip(tested, adjust([one.p for one in found if math.isfinite(one.p)]), strict=True))
+    return [replace(one, p_adjusted=float(adjusted.get(one.second, math.nan))) for one in found]
+
+
+def best_group(tests: Sequence[Compared], level: float) -> set[str]:
+    """The best metric, and those that are not significantly worse than it."""
+    return {test.first for test in tests} | {test.second for test in tests if not test.p_adjusted < level}
+
+
+def _value(entrant: Entrant, cut: Cut, judged: Judgements, statistic: str) -> float:
+    view = view_of(entrant.values, cut, judged)
+    if len(view.values) < _RANKED_SHARE * len(cut.rows):
+        return math.nan
+    return measured_on(view, cut, statistic)
+
+
+def measured_on(view: View, cut: Cut, statistic: str) -> float:
+    """A correlation on the rows of a view, or on its systems."""
+    x, _, human, _ = _points(view, view, cut)
+    return CORRELATIONS["pearson" if statistic == "point_biserial" else statistic](x, human).value

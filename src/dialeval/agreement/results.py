@@ -1,0 +1,195 @@
+"""What a run leaves behind: one tidy table, the paired tests, what was left out, and why."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dialeval.agreement.correlation import Floats
+from dialeval.agreement.cuts import Cut
+from dialeval.agreement.files import replacing, write_atomically
+from dialeval.agreement.judgements import Judgements
+from dialeval.agreement.pairs import Compared, Entrant
+from dialeval.agreement.settings import Settings
+
+
+@dataclass(frozen=True)
+class Result:
+    """One row of the table: one number, and everything that it must not be shown without."""
+
+    metric: str
+    benchmark: str
+    protocol: str
+    level: str
+    aspect: str
+    statistic: str
+    value: float
+    low: float
+    high: float
+    p: float
+    p_method: str
+    n: int
+    n_excluded: int
+    n_left_out: int
+    n_groups: int
+    n_systems: int
+    contaminated: bool
+    in_best_group: bool | None
+    ceiling: float
+    attainable: float
+    alpha: float
+    threshold: float
+    threshold_method: str
+    resamples: int
+    n_truncated: int
+    n_empty: int
+    higher_is_better: bool
+    selection: str
+    signature: str
+    metric_signature: str
+    revision: str
+
+    @property
+    def question(self) -> tuple[str, str, str, str, str]:
+        """What rows must share to be compared: benchmark, protocol, level, aspect, statistic."""
+        return self.benchmark, self.protocol, self.level, self.aspect, self.statistic
+
+
+@dataclass(frozen=True)
+class Excluded:
+    """A row without a value: it counts neither for nor against the metric."""
+
+    metric: str
+    benchmark: str
+    id: str
+    problem: str
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A metric and a benchmark that gave no number, and why; `*` stands for all metrics."""
+
+    metric: str
+    benchmark: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class PairedTest:
+    """The best metric of a question against another one."""
+
+    benchmark: str
+    protocol: str
+    level: str
+    aspect: str
+    compared: Compared
+
+
+@dataclass(frozen=True)
+class Panel:
+    """The numbers behind the results on one benchmark: people's, and every metric's beside each question."""
+
+    judged: Judgements
+    questions: Sequence[tuple[Cut, Sequence[Entrant]]]
+    columns: Mapping[str, Floats]
+
+
+@dataclass
+class Report:
+    """Everything that a run found."""
+
+    settings: Settings
+    results: list[Result] = field(default_factory=list)
+    tests: list[PairedTest] = field(default_factory=list)
+    excluded: list[Excluded] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
+    panels: list[Panel] = field(default_factory=list)
+    command: str = ""
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """The table as plain values, NaN as None."""
+        return [_plain(dataclasses.asdict(result)) for result in self.results]
+
+    def write(self, folder: Path) -> list[Path]:
+        """Write the tables: JSON lines and Parquet, the tests, the exclusions, and how they came about."""
+        folder.mkdir(parents=True, exist_ok=True)
+        rows = self.to_rows()
+        tests = [_plain({**_shallow(test), **dataclasses.asdict(test.compared)}) for test in self.tests]
+        paths = [
+            _write_lines(folder / "agreement.jsonl", rows),
+            _write_parquet(folder / "agreement.parquet", rows),
+            _write_lines(folder / "tests.jsonl", tests),
+            _write_lines(folder / "excluded.jsonl", [dataclasses.asdict(row) for row in self.excluded]),
+        ]
+        about = {
+            "command": self.command,
+            "settings": _plain(self.settings.as_dict()),
+            "versions": versions(),
+            "skipped": [dataclasses.asdict(row) for row in self.skipped],
+        }
+        write_atomically(folder / "run.json", [json.dumps(about, ensure_ascii=False, indent=1)])
+        return [*paths, folder / "run.json"]
+
+
+def read_results(folder: Path) -> list[Result]:
+    """The table of an earlier run."""
+    path = folder / "agreement.jsonl"
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise ValueError(
+            f"{path} cannot be read ({error.strerror}); run `dialeval agreement --out {folder}` first"
+        ) from None
+    return [_result(json.loads(line)) for line in lines]
+
+
+def versions() -> dict[str, str]:
+    """The versions that may change a number."""
+    from importlib.metadata import version
+
+    import dialeval
+
+    return {"dialeval": dialeval.__version__, **{name: version(name) for name in ("numpy", "scipy", "krippendorff")}}
+
+
+def _result(row: Mapping[str, Any]) -> Result:
+    kinds = {one.name: one.type for one in dataclasses.fields(Result)}
+    values: dict[str, Any] = {
+        name: math.nan if kinds[name] == "float" and row.get(name) is None else row.get(name) for name in kinds
+    }
+    return Result(**values)
+
+
+def _shallow(test: PairedTest) -> dict[str, Any]:
+    return {one.name: getattr(test, one.name) for one in dataclasses.fields(test) if one.name != "compared"}
+
+
+def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in row.items()}
+
+
+def _write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
+    write_atomically(path, (json.dumps(row, ensure_ascii=False) for row in rows))
+    return path
+
+
+def _write_parquet(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
+    import pyarrow
+    import pyarrow.parquet
+
+    types = {
+        "str": pyarrow.string(),
+        "float": pyarrow.float64(),
+        "int": pyarrow.int64(),
+        "bool": pyarrow.bool_(),
+        "bool | None": pyarrow.bool_(),
+    }
+    schema = pyarrow.schema([(one.name, types[str(one.type)]) for one in dataclasses.fields(Result)])
+    with replacing(path) as temporary:
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(list(rows), schema=schema), temporary)
+    return path

@@ -1,0 +1,194 @@
+"""Many metrics on many benchmarks: compute what is missing, measure, compare."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from dialeval.agreement.correlation import Floats
+from dialeval.agreement.cuts import Cut
+from dialeval.agreement.measure import measure, view_of
+from dialeval.agreement.pairs import Entrant, against_best, best_group, compared_statistic
+from dialeval.agreement.results import PairedTest, Panel, Report, Result, Skipped
+from dialeval.agreement.scoring import Advance, MetricFailed, NotApplicable
+from dialeval.agreement.settings import Settings
+from dialeval.agreement.signing import result_of
+from dialeval.agreement.sources import Source, Spec, find_sources
+from dialeval.agreement.stages import Contestant, Stage, contend, excluded_rows, open_benchmark, prepare
+from dialeval.agreement.system_level import TooFewSystems
+from dialeval.agreement.thresholds import Decision, decide
+from dialeval.metric import Level
+
+if TYPE_CHECKING:
+    from dialeval.benchmarks import Benchmark
+
+#: Where thresholds are searched unless another benchmark is named.
+VALIDATION = "dailydialogpp_dev"
+
+
+class Witness(Protocol):
+    """Somebody who wants to know how a run goes."""
+
+    def begin(self, metric: str, benchmark: str, rows: int) -> Advance:
+        """A metric starts on a benchmark; what is returned is told how many rows were done."""
+
+    def say(self, text: str) -> None:
+        """Something was left out."""
+
+
+class _Nobody:
+    def begin(self, metric: str, benchmark: str, rows: int) -> Advance:
+        return lambda done: None
+
+    def say(self, text: str) -> None:
+        pass
+
+
+def run(
+    metrics: Iterable[Spec | Source],
+    benchmarks: Iterable[str | os.PathLike[str] | Benchmark],
+    *,
+    settings: Settings | None = None,
+    values: Path | None = None,
+    mirror: str | os.PathLike[str] | None = None,
+    validation: str | os.PathLike[str] | Benchmark = VALIDATION,
+    witness: Witness | None = None,
+) -> Report:
+    """Measure metrics on benchmarks.
+
+    Args:
+        metrics: names, `scores:` or `python:` texts (see `sources`), metrics, or functions of exchanges.
+        benchmarks: names (`name@protocol` for another reading), files of rows, or loaded benchmarks.
+        settings: every choice that may change a number.
+        values: a folder in which computed values are kept and looked for; without it nothing is kept.
+        mirror: a folder or address from which benchmark files are read instead of their origin.
+        validation: where decision thresholds are searched.
+        witness: who is told how far the run is and what was left out.
+    """
+    return _Run(find_sources(metrics), settings or Settings(), values, mirror, validation, witness or _Nobody()).all(
+        benchmarks
+    )
+
+
+class _Run:
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        settings: Settings,
+        values: Path | None,
+        mirror: str | os.PathLike[str] | None,
+        validation: str | os.PathLike[str] | Benchmark,
+        witness: Witness,
+    ) -> None:
+        self.sources = sources
+        self.settings = settings
+        self.values = values
+        self.mirror = mirror
+        self.validation = validation
+        self.witness = witness
+        self.report = Report(settings)
+        self._validation: list[Stage | None] = []
+        self._validated: dict[str, Contestant | None] = {}
+
+    def all(self, benchmarks: Iterable[str | os.PathLike[str] | Benchmark]) -> Report:
+        for wanted in benchmarks:
+            if (stage := self._stage(wanted)) is not None:
+                self._one(stage)
+        return self.report
+
+    def _stage(self, wanted: str | os.PathLike[str] | Benchmark, settings: Settings | None = None) -> Stage | None:
+        from dialeval.benchmarks import Benchmark
+
+        name = wanted.info.name if isinstance(wanted, Benchmark) else str(wanted)
+        try:
+            benchmark = wanted if isinstance(wanted, Benchmark) else open_benchmark(wanted, self.mirror)
+            return prepare(benchmark, settings or self.settings)
+        except (ValueError, OSError) as error:
+            self._skip("*", name, str(error))
+            return None
+
+    def _one(self, stage: Stage) -> None:
+        contestants = [found for source in self.sources if (found := self._contestant(source, stage)) is not None]
+        if self.settings.missing == "drop_for_all" and contestants:
+            shared = np.all([np.isfinite(one.column) for one in contestants], axis=0)
+            contestants = [dataclasses.replace(one, column=np.where(shared, one.column, np.nan)) for one in contestants]
+        questions = [(cut, self._answer(cut, contestants, stage)) for cut in stage.cuts]
+        columns = {one.source.name: one.column for one in contestants}
+        self.report.panels.append(Panel(stage.judged, questions, columns))
+
+    def _contestant(self, source: Source, stage: Stage) -> Contestant | None:
+        name = stage.benchmark.info.name
+        advance = self.witness.begin(source.name, name, len(stage.benchmark.dataset))
+        try:
+            found = contend(source, stage, self.settings, self.values, advance)
+        except (NotApplicable, MetricFailed) as error:
+            self._skip(source.name, name, str(error))
+            return None
+        if out := excluded_rows(found, stage):
+            self.report.excluded.extend(out)
+            what = "count as 0" if self.settings.missing == "zero" else "left out"
+            self.witness.say(f"{source.name} on {name}: {len(out)} rows {what}; {out[0].id}: {out[0].problem}")
+        return found
+
+    def _answer(self, cut: Cut, contestants: Sequence[Contestant], stage: Stage) -> list[Entrant]:
+        judged, settings = stage.judged, self.settings
+        rows: list[Result] = []
+        entrants: list[Entrant] = []
+        for one in contestants:
+            if one.source.level is Level.SYSTEM and cut.level != "system":
+                continue
+            decision = self._threshold(one.source, cut, stage)
+            view = view_of(one.column, cut, judged)
+            try:
+                found = measure(one.source, view, cut, settings, decision)
+            except TooFewSystems as error:
+                self._skip(one.source.name, judged.info.name, str(error))
+                continue
+            rows.extend(result_of(each, one.source, one.values, cut, judged, settings) for each in found)
+            spoilt = one.source.is_contaminated_by(judged.info.name, judged.info.contaminates)
+            entrants.append(Entrant(one.source.name, one.column, decision, spoilt))
+        tests = against_best([one for one in entrants if not one.contaminated], cut, judged, settings)
+        info = judged.info
+        self.report.tests.extend(PairedTest(info.name, info.protocol, cut.level, cut.aspect, test) for test in tests)
+        group = best_group(tests, 1 - settings.confidence)
+        ranked = compared_statistic(cut)
+        self.report.results.extend(
+            dataclasses.replace(row, in_best_group=row.metric in group) if tests and row.statistic == ranked else row
+            for row in rows
+        )
+        return entrants
+
+    def _threshold(self, source: Source, cut: Cut, stage: Stage) -> Decision | None:
+        if not cut.is_labelled:
+            return None
+        return decide(source, cut, self.settings, lambda: self._validation_rows(source, cut, stage))
+
+    def _validation_rows(self, source: Source, cut: Cut, stage: Stage) -> tuple[Floats, Floats] | None:
+        """The metric's values and the labels where a threshold may be searched: never on the rows it is used on."""
+        if not self._validation:
+            self._validation.append(
+                self._stage(self.validation, dataclasses.replace(self.settings, subset=None, exclusion=None))
+            )
+        other = self._validation[0]
+        twin = next((one for one in other.cuts if one.aspect == cut.aspect), None) if other else None
+        if other is None or twin is None or other.benchmark.info.revision == stage.benchmark.info.revision:
+            return None
+        if source.name not in self._validated:
+            self._validated[source.name] = self._contestant(source, other)
+        found = self._validated[source.name]
+        if found is None:
+            return None
+        view = view_of(found.column, twin, other.judged)
+        return view.values, view.human
+
+    def _skip(self, metric: str, benchmark: str, reason: str) -> None:
+        skipped = Skipped(metric, benchmark, reason)
+        if skipped not in self.report.skipped:
+            self.report.skipped.append(skipped)
+            who = "every metric" if metric == "*" else metric
+            self.witness.say(f"{who} left out on {benchmark}: {reason}")

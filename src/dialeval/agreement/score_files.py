@@ -1,0 +1,162 @@
+"""Scores that somebody already computed, read from a file.
+
+Understood are JSON lines `{"id": …, "scores": {name: value}}` (optionally with `dataset`), JSON lines
+or CSV or Parquet with an `id` column and one numeric column per metric, and the JSON of
+`Scores.to_json`. Each also as .gz where it is text. A missing value (null, NaN, an empty cell) is kept
+as NaN, so that the harness can count it.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+#: Columns that are numbers but no scores.
+_NOT_SCORES = frozenset({"id", "dataset", "label", "row", "system", "index", ""})
+
+
+class BadScoreFile(ValueError):
+    """A score file cannot be used; the message names the file and row and says what to do."""
+
+
+@dataclass(frozen=True)
+class ScoreTable:
+    """The columns of a score file, each from row id to value."""
+
+    path: Path
+    sha256: str
+    columns: Mapping[str, Mapping[str, float]]
+    higher_is_better: bool | None = None
+    signature: str | None = None
+
+
+def read_scores(path: str | Path) -> ScoreTable:
+    """Read every column of scores in a file."""
+    file = Path(path)
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise BadScoreFile(f"score file {file} cannot be read ({error.strerror}); check the path") from None
+    digest = hashlib.sha256(content).hexdigest()
+    suffixes = [suffix.lower() for suffix in file.suffixes if suffix.lower() != ".gz"]
+    kind = suffixes[-1] if suffixes else ""
+    if kind == ".json" and (whole := _whole_scores(content)) is not None:
+        metric, values, higher, signature = whole
+        return ScoreTable(file, digest, {metric: _column(file, metric, values)}, higher, signature)
+    if kind in (".csv", ".tsv"):
+        rows = _csv_rows(file, "\t" if kind == ".tsv" else ",")
+    elif kind == ".parquet":
+        rows = _parquet_rows(file)
+    else:
+        rows = _json_rows(file)
+    return ScoreTable(file, digest, _columns(file, rows))
+
+
+def _columns(file: Path, rows: Iterator[tuple[str, Mapping[str, Any]]]) -> dict[str, dict[str, float]]:
+    columns: dict[str, dict[str, float]] = {}
+    seen: set[str] = set()
+    for where, row in rows:
+        # `dialeval score` numbers the rows of an input without ids.
+        row_id = row.get("id") if row.get("id") not in (None, "") else row.get("row")
+        if row_id is None or row_id == "":
+            raise BadScoreFile(f"{where} has no id; give every row the id of its benchmark row")
+        if str(row_id) in seen:
+            raise BadScoreFile(f"{where} repeats the id {row_id!r}; keep one score per row")
+        seen.add(str(row_id))
+        for name, value in _row_scores(where, row).items():
+            columns.setdefault(name, {})[str(row_id)] = value
+    # A column of nothing but null is some other field that was left empty.
+    columns = {name: column for name, column in columns.items() if any(map(math.isfinite, column.values()))}
+    if not columns:
+        raise BadScoreFile(f'{file} holds no scores; write rows such as {{"id": "…", "scores": {{"mine": 0.5}}}}')
+    return columns
+
+
+def _row_scores(where: str, row: Mapping[str, Any]) -> dict[str, float]:
+    scores = row.get("scores")
+    if isinstance(scores, Mapping):
+        return {str(name): _number(where, str(name), value) for name, value in scores.items()}
+    return {
+        str(name): math.nan if value is None else float(value)
+        for name, value in row.items()
+        if name not in _NOT_SCORES and (value is None or isinstance(value, int | float)) and not isinstance(value, bool)
+    }
+
+
+def _number(where: str, name: str, value: Any) -> float:
+    if value is None:
+        return math.nan
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise BadScoreFile(
+            f"{where}: {name} is a {type(value).__name__}; a score is a number, or null if there is none"
+        )
+    return float(value)
+
+
+def _json_rows(file: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    from dialeval.readers.text import json_rows
+
+    with file.open("rb") as stream:
+        for row in json_rows(stream, str(file)):
+            if row.values is None:
+                raise BadScoreFile(f"{row.where}: {row.problem}")
+            yield row.where, row.values
+
+
+def _csv_rows(file: Path, delimiter: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    from dialeval.readers.lines import read_lines
+
+    with file.open("rb") as stream:
+        lines = (line.data.decode("utf-8", errors="replace") for line in read_lines(stream, str(file)))
+        table = csv.DictReader(lines, delimiter=delimiter)
+        if not {"id", "row"} & set(table.fieldnames or []):
+            raise BadScoreFile(f"{file} has no column id; its first line names the columns, for example id,score")
+        rows = list(table)
+    numeric = {name for name in table.fieldnames or [] if all(_cell(row.get(name)) is not None for row in rows)}
+    for number, row in enumerate(rows, start=2):
+        cells = {name: _cell(row[name]) for name in numeric if name not in _NOT_SCORES}
+        yield f"{file}, line {number}", {"id": row.get("id"), "row": row.get("row"), **cells}
+
+
+def _cell(text: str | None) -> float | None:
+    """A cell's number; an empty one has none (NaN), and None means that the column holds text."""
+    try:
+        return float(text) if text and text.strip() else math.nan
+    except ValueError:
+        return None
+
+
+def _parquet_rows(file: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    import pyarrow.parquet
+
+    try:
+        rows = pyarrow.parquet.read_table(file).to_pylist()
+    except (OSError, ValueError) as error:
+        raise BadScoreFile(f"{file} is not a Parquet file that can be read ({error})") from None
+    for number, row in enumerate(rows):
+        yield f"{file}, row {number}", row
+
+
+def _whole_scores(content: bytes) -> tuple[str, list[tuple[Any, Any]], bool, str] | None:
+    """The parts of a `Scores.to_json` document, or None if the file is something else."""
+    try:
+        document = json.loads(content)
+    except ValueError:
+        return None
+    if not isinstance(document, dict) or not {"metric", "values", "ids"} <= document.keys():
+        return None
+    pairs = list(zip(document["ids"], document["values"], strict=False))
+    return str(document["metric"]), pairs, bool(document["higher_is_better"]), str(document["signature"])
+
+
+def _column(file: Path, metric: str, pairs: list[tuple[Any, Any]]) -> dict[str, float]:
+    rows = (
+        (f"{file}, value {number}", {"id": key, "scores": {metric: value}}) for number, (key, value) in enumerate(pairs)
+    )
+    return _columns(file, rows)[metric]

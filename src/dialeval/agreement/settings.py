@@ -1,0 +1,102 @@
+"""Every choice that may change a number of the harness, with its default; all of them go into signatures."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from dialeval.agreement.correlation import CORRELATIONS
+from dialeval.agreement.discrimination import TieRule
+
+Pooling = Literal["pooled", "per_system"]
+Missing = Literal["drop", "drop_for_all", "zero"]
+RatingRule = Literal["mean", "without_outliers"]
+Levels = Literal["auto", "own", "system"]
+Correction = Literal["holm", "benjamini_hochberg"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How agreement is measured.
+
+    Attributes:
+        statistics: correlations for benchmarks with ratings; those with labels have their own three.
+        aspects: `main` (the one a benchmark names), `all`, or names of aspects.
+        levels: `own` is the benchmark's (turn or dialogue), `system` one point per system; `auto` is
+            `own`, and `system` beside it where there are at least five systems.
+        exclusion: a benchmark's named exclusion of systems; None takes the benchmark's default.
+        subset: a paper's named subset; benchmarks without it are left out.
+        ratings: mean of all ratings of a row, or without outliers (Zhao et al.'s rule).
+        pooling: one correlation over all rows, or one per system and their average.
+        missing: rows for which a metric has no value are dropped for it, dropped for all metrics, or count as 0.
+        absolute: print the size of system-level correlations without their sign, as some papers do.
+        force_systems: allow system-level correlations of fewer than five systems.
+        threshold: `auto` is 0.5 for metrics in [0, 1] and searched for others; `search`; or a number.
+        threshold_ties: which of equally good thresholds a search takes.
+        resamples: bootstrap resamples, and swaps of permutation tests.
+        slow_resamples: the same for Kendall and AUC, which are heavier.
+        confidence: level of the intervals.
+        seed: of every random draw.
+        correction: of the p-values by which the best group of a leaderboard is found.
+    """
+
+    statistics: tuple[str, ...] = ("pearson", "spearman", "kendall")
+    aspects: tuple[str, ...] = ("main",)
+    levels: Levels = "auto"
+    exclusion: str | None = None
+    subset: str | None = None
+    ratings: RatingRule = "mean"
+    pooling: Pooling = "pooled"
+    missing: Missing = "drop"
+    absolute: bool = False
+    force_systems: bool = False
+    threshold: float | Literal["auto", "search"] = "auto"
+    threshold_ties: TieRule = "smallest"
+    resamples: int = 10_000
+    slow_resamples: int = 2_000
+    confidence: float = 0.95
+    seed: int = 0
+    correction: Correction = "holm"
+
+    def __post_init__(self) -> None:
+        choices: Mapping[str, tuple[Any, ...]] = {
+            "levels": get_args(Levels),
+            "ratings": get_args(RatingRule),
+            "pooling": get_args(Pooling),
+            "missing": get_args(Missing),
+            "threshold_ties": get_args(TieRule),
+            "correction": get_args(Correction),
+        }
+        for name, allowed in choices.items():
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"{name} is {getattr(self, name)!r}; it is one of {', '.join(allowed)}")
+        unknown = [name for name in self.statistics if name not in CORRELATIONS]
+        if unknown or not self.statistics:
+            raise ValueError(f"statistic {', '.join(unknown) or 'none'}: choose from {', '.join(CORRELATIONS)}")
+        if not 0 < self.confidence < 1:
+            raise ValueError(f"confidence is {self.confidence}; it lies between 0 and 1, for example 0.95")
+        if self.resamples < 0 or self.slow_resamples < 0 or self.seed < 0:
+            raise ValueError("resamples and seed are not negative; 0 resamples give no intervals")
+        if isinstance(self.threshold, str) and self.threshold not in ("auto", "search"):
+            raise ValueError(f"threshold is {self.threshold!r}; it is auto, search or a number")
+
+    def resamples_for(self, statistic: str) -> int:
+        """How many resamples a statistic gets."""
+        slow = statistic in ("kendall", "kendall_a", "auc")
+        return min(self.slow_resamples, self.resamples) if slow else self.resamples
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for a file."""
+        return dataclasses.asdict(self)
+
+
+def as_threshold(text: str) -> float | Literal["auto", "search"]:
+    """`auto`, `search` or a number, from the command line."""
+    if text == "auto" or text == "search":
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"threshold is {text!r}; it is auto, search or a number") from None

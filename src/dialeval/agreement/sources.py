@@ -1,0 +1,157 @@
+"""What can be judged: a metric of the registry, a file of scores, or a function of yours.
+
+A source is named by a short text:
+
+* `density`, or with options `bleu2?aggregation=avg`: a registered metric;
+* `scores:FILE` (every column) or `scores:FILE#column`: scores computed elsewhere;
+* `python:package.module:function`: called with a list of exchanges, returns one number each.
+
+Options after `?` are joined by `&`. Three of them are the harness's own: `name` (what tables call
+it), `lower_is_better=true` and `range=0:1`, for files and functions, which cannot declare these.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from dialeval.agreement.functions import FunctionMetric, Judge, imported
+from dialeval.agreement.score_files import read_scores
+from dialeval.agreement.specs import ANY_RANGE, OWN, Declared, declared_in, split_options
+from dialeval.metric import Level, Metric, load
+
+Spec = str | Metric | Judge
+
+
+@dataclass(frozen=True)
+class Source:
+    """Something that gives values: a metric to run, or a table of what was computed before."""
+
+    name: str
+    signature: str
+    higher_is_better: bool
+    range: tuple[float, float]
+    metric: Metric | None = None
+    table: Mapping[str, float] = field(default_factory=dict)
+    cacheable: bool = True
+
+    @property
+    def level(self) -> Level | None:
+        """What one value judges; None for a table, which has whatever ids it has."""
+        return self.metric.info.level if self.metric is not None else None
+
+    @property
+    def in_unit_range(self) -> bool:
+        """Whether values are declared to lie in [0, 1], so that 0.5 can be a threshold."""
+        return self.range[0] >= 0 and self.range[1] <= 1
+
+    def is_contaminated_by(self, benchmark: str, contaminates: Sequence[str]) -> bool:
+        """Whether the metric was trained on the benchmark, by its own account or the benchmark's."""
+        names = {self.name} if self.metric is None else {self.name, self.metric.info.name}
+        own: frozenset[str] = getattr(self.metric, "contaminated_by", frozenset())
+        return bool(names & set(contaminates)) or benchmark in own
+
+
+def find_sources(specs: Iterable[Spec | Source]) -> list[Source]:
+    """All sources that the texts, metrics and functions name; two of one name are refused."""
+    found = [source for spec in specs for source in _find(spec)]
+    names = [source.name for source in found]
+    if not found:
+        raise ValueError("there is no metric to measure; name at least one")
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise ValueError(f"two metrics are called {twice!r}; give one another name with ?name=…")
+    return found
+
+
+def turned(sources: Iterable[Source], lower_is_better: Sequence[str]) -> list[Source]:
+    """The same sources, some of them declared to be better when lower; metrics declare that themselves."""
+    found = list(sources)
+    known = {source.name: source for source in found}
+    for name in lower_is_better:
+        if name not in known:
+            raise ValueError(f"lower-is-better names {name!r}, but the metrics are {', '.join(known)}")
+        if known[name].metric is not None and not isinstance(known[name].metric, FunctionMetric):
+            raise ValueError(f"{name} declares its own direction; leave it out of lower-is-better")
+    return [replace(one, higher_is_better=False) if one.name in lower_is_better else one for one in found]
+
+
+def score_pairs(first: str, second: str) -> list[tuple[Source, Source]]:
+    """The columns that two files of scores have in common, side by side; a prefix `scores:` may be left out."""
+    left, right = (_of_file(*split_options(text.removeprefix("scores:"))) for text in (first, second))
+    if len(left) == len(right) == 1:
+        return [(left[0], right[0])]
+    other = {source.name: source for source in right}
+    pairs = [(source, other[source.name]) for source in left if source.name in other]
+    if not pairs:
+        raise ValueError(f"{first} and {second} have no column of the same name; choose one each with #column")
+    return pairs
+
+
+def _find(spec: Spec | Source) -> list[Source]:
+    if isinstance(spec, Source):
+        return [spec]
+    if isinstance(spec, Metric):
+        return [_of_metric(spec, None)]
+    if not isinstance(spec, str):
+        return [_of_object(spec, getattr(spec, "__name__", type(spec).__name__), Declared())]
+    kind, colon, rest = spec.partition(":")
+    if colon and kind == "scores":
+        return _of_file(*split_options(rest))
+    if colon and kind == "python":
+        target, options = split_options(rest)
+        declared, unknown = declared_in(options)
+        if unknown:
+            raise ValueError(f"{spec} has the options {', '.join(unknown)}; a function takes only {', '.join(OWN)}")
+        return [_of_object(imported(target), target.rpartition(":")[2], declared)]
+    name, options = split_options(spec)
+    declared, chosen = declared_in(options)
+    if declared.lower_is_better or declared.range != ANY_RANGE:
+        raise ValueError(f"{name} declares its own direction and range; leave lower_is_better and range out")
+    return [_of_metric(load(name, **chosen), declared.name)]
+
+
+def _of_metric(metric: Metric, name: str | None) -> Source:
+    info = metric.info
+    return Source(name or info.name, str(metric.signature()), info.higher_is_better, info.range, metric)
+
+
+def _of_object(thing: Any, name: str, declared: Declared) -> Source:
+    if isinstance(thing, type) and issubclass(thing, Metric):
+        thing = thing()
+    if isinstance(thing, Metric):
+        return _of_metric(thing, declared.name)
+    if not callable(thing):
+        raise ValueError(f"{name} is a {type(thing).__name__}; pass a function of a list of exchanges")
+    metric = FunctionMetric(thing, declared.name or name, declared)
+    info = metric.info
+    return Source(info.name, str(metric.signature()), info.higher_is_better, info.range, metric, cacheable=metric.known)
+
+
+def _of_file(target: str, options: Mapping[str, Any]) -> list[Source]:
+    declared, unknown = declared_in(options)
+    if unknown:
+        raise ValueError(f"scores:{target} has the options {', '.join(unknown)}; a file takes only {', '.join(OWN)}")
+    path, mark, column = target.rpartition("#") if "#" in target and not Path(target).exists() else (target, "", "")
+    table = read_scores(path)
+    if mark and column not in table.columns:
+        close = difflib.get_close_matches(column, table.columns, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else f"; it has {', '.join(table.columns)}"
+        raise ValueError(f"{path} has no column {column!r}{hint}")
+    chosen = [column] if mark else list(table.columns)
+    if declared.name and len(chosen) > 1:
+        raise ValueError(f"{path} has {len(chosen)} columns; choose one with #column to give it a name")
+    higher = not declared.lower_is_better if table.higher_is_better is None else table.higher_is_better
+    stem = table.path.name.split(".")[0]
+    return [
+        Source(
+            name=declared.name or (stem if one in ("score", "value") else one),
+            signature=table.signature or f"scores:{table.path.name}#{one}|sha256:{table.sha256[:16]}",
+            higher_is_better=higher,
+            range=declared.range,
+            table=table.columns[one],
+        )
+        for one in chosen
+    ]

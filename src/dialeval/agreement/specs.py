@@ -1,0 +1,54 @@
+"""The short texts that name a metric: a target, and options after a question mark."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+#: Options that are the harness's own, not the metric's.
+OWN = ("name", "lower_is_better", "range")
+ANY_RANGE = (-math.inf, math.inf)
+_PLAIN = re.compile(r"true|false|null|-?(0|[1-9]\d*)(\.\d+)?")
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What a user declares about scores that cannot speak for themselves."""
+
+    name: str | None = None
+    lower_is_better: bool = False
+    range: tuple[float, float] = ANY_RANGE
+
+
+def declared_in(options: Mapping[str, Any]) -> tuple[Declared, dict[str, Any]]:
+    """The harness's own options, and those that are the metric's."""
+    lower = options.get("lower_is_better", False)
+    if not isinstance(lower, bool):
+        raise ValueError(f"lower_is_better is {lower!r}; it is true or false")
+    bounds = ANY_RANGE
+    if "range" in options:
+        try:
+            low, high = (float(part) for part in str(options["range"]).split(":"))
+        except ValueError:
+            raise ValueError(f"range is {options['range']!r}; write it as low:high, for example 0:1") from None
+        bounds = (low, high)
+    name = options.get("name")
+    rest = {key: value for key, value in options.items() if key not in OWN}
+    return Declared(None if name is None else str(name), lower, bounds), rest
+
+
+def split_options(spec: str) -> tuple[str, dict[str, Any]]:
+    """`target?key=value&key=value`; true, false, null and plain numbers are what they say, all else is text."""
+    target, _, query = spec.partition("?")
+    options: dict[str, Any] = {}
+    for part in filter(None, query.split("&")):
+        key, equals, value = part.partition("=")
+        if not equals:
+            raise ValueError(f"{spec}: option {part!r} has no value; write {part}=…")
+        options[key] = json.loads(value) if _PLAIN.fullmatch(value) else unquote(value)
+    return target, options

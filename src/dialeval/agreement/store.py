@@ -1,0 +1,137 @@
+"""Values on disk: what was computed once is never computed again, and a killed run loses one chunk.
+
+While a metric runs, every finished chunk becomes a file of its own; when all are there they become
+one file of JSON lines, and the chunks go. Every file appears by a rename, so a reader never sees
+half of one. The name holds a digest of all that may change a value: the metric's signature, the
+benchmark's revision, and the ids.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dialeval.agreement.correlation import Floats
+from dialeval.agreement.files import write_atomically
+
+
+@dataclass(frozen=True)
+class Values:
+    """What a metric said of rows, and why it said nothing of some."""
+
+    by_id: Mapping[str, float]
+    problems: Mapping[str, str] = field(default_factory=dict)
+    n_truncated: int = 0
+    n_empty: int = 0
+
+    def column(self, ids: Sequence[str]) -> Floats:
+        """The values of these rows in this order, NaN where there is none."""
+        import numpy as np
+
+        return np.array([self.by_id.get(key, math.nan) for key in ids], dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The place of one metric's values on one benchmark."""
+
+    folder: Path
+    header: Mapping[str, str]
+
+    @property
+    def path(self) -> Path:
+        """The finished file."""
+        digest = hashlib.sha256(json.dumps(dict(self.header), sort_keys=True).encode()).hexdigest()[:12]
+        name = re.sub(r"[^\w.-]+", "_", self.header["metric"])[:60]
+        return self.folder / self.header["benchmark"] / f"{name}-{digest}.jsonl"
+
+    @property
+    def _chunks(self) -> Path:
+        return self.path.with_suffix(".chunks")
+
+    def read(self) -> Values | None:
+        """The finished values, or None if there are none yet (or the file was damaged)."""
+        try:
+            lines = self.path.read_text(encoding="utf-8").splitlines()
+            header = json.loads(lines[0])
+            rows = [json.loads(line) for line in lines[1:]]
+            if len(rows) != header["rows"]:
+                return None
+            values = {row["id"]: _number(row["value"]) for row in rows if "value" in row}
+            problems = {row["id"]: str(row["problem"]) for row in rows if "problem" in row}
+            return Values(values, problems, int(header["n_truncated"]), int(header["n_empty"]))
+        except (OSError, ValueError, LookupError, TypeError):
+            return None
+
+    def read_chunk(self, number: int, ids: Sequence[str]) -> Values | None:
+        """A chunk that an earlier run finished, if it is about the same rows."""
+        try:
+            document = json.loads((self._chunks / f"{number:06d}.json").read_text(encoding="utf-8"))
+            values = {key: _number(value) for key, value in document["values"].items()}
+            found = Values(values, document["problems"], document["n_truncated"], document["n_empty"])
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+            return None
+        return found if found.by_id.keys() | found.problems.keys() == set(ids) else None
+
+    def write_chunk(self, number: int, values: Values) -> None:
+        """Keep a finished chunk."""
+        document = {
+            "values": {key: _plain(value) for key, value in values.by_id.items()},
+            "problems": dict(values.problems),
+            "n_truncated": values.n_truncated,
+            "n_empty": values.n_empty,
+        }
+        write_atomically(self._chunks / f"{number:06d}.json", [json.dumps(document, ensure_ascii=False)])
+
+    def finish(self, ids: Sequence[str], values: Values) -> None:
+        """Write the finished file and drop the chunks."""
+        header = {
+            **self.header,
+            "rows": len(ids),
+            "n_truncated": values.n_truncated,
+            "n_empty": values.n_empty,
+        }
+        rows = (
+            {"id": key, "problem": values.problems[key]}
+            if key in values.problems
+            else {"id": key, "value": _plain(values.by_id[key])}
+            for key in ids
+        )
+        write_atomically(self.path, (json.dumps(row, ensure_ascii=False) for row in (header, *rows)))
+        shutil.rmtree(self._chunks, ignore_errors=True)
+
+
+def merged(parts: Iterable[Values]) -> Values:
+    """Chunks put together."""
+    by_id: dict[str, float] = {}
+    problems: dict[str, str] = {}
+    n_truncated = n_empty = 0
+    for part in parts:
+        by_id.update(part.by_id)
+        problems.update(part.problems)
+        n_truncated += part.n_truncated
+        n_empty += part.n_empty
+    return Values(by_id, problems, n_truncated, n_empty)
+
+
+def _number(value: Any) -> float:
+    return math.nan if value is None else float(value)
+
+
+def _plain(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def rows_digest(ids: Iterable[str]) -> str:
+    """A short digest of row ids in order."""
+    digest = hashlib.sha256()
+    for key in ids:
+        digest.update(key.encode() + b"\0")
+    return digest.hexdigest()[:12]

@@ -1,0 +1,88 @@
+"""`dialeval compare`: is one metric better than another, or one set of scores higher than another?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dialeval.cli.parsing import flowing, listed
+
+_HELP = """Compare two metrics on benchmarks, or two files of scores with each other, by paired tests.
+
+With --benchmarks, A and B are metrics as in `dialeval agreement`: for each statistic both values, the difference with
+its bootstrap interval, and the p-values of the permutation test (contexts are swapped whole) and of Williams' test, or
+for accuracies of McNemar's and the chi-square test. Without it, A and B are files of scores for the same rows, as
+`dialeval score` writes them for two systems: is one higher on average?
+
+[bold]Examples[/bold]
+
+$ dialeval compare density bleu2 --benchmarks convai2_grade,persona_usr
+
+$ dialeval compare 'scores:judges.jsonl#gpt' 'scores:judges.jsonl#claude' --benchmarks dailydialog_zhao
+
+$ dialeval compare old_bot.jsonl new_bot.jsonl"""
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command to the app."""
+    app.command("compare", help=flowing(_HELP), no_args_is_help=True)(compare)
+
+
+def compare(
+    first: Annotated[str, typer.Argument(metavar="A", help="A metric, or a file of scores.")],
+    second: Annotated[str, typer.Argument(metavar="B", help="Another one.")],
+    benchmarks: Annotated[
+        list[str] | None, typer.Option("--benchmarks", "-b", help="Names, NAME@PROTOCOL or files, or all.")
+    ] = None,
+    aspects: Annotated[list[str] | None, typer.Option(help="main, all, or names of aspects.")] = None,
+    exclude: Annotated[str | None, typer.Option(help="A benchmark's named exclusion; none keeps all rows.")] = None,
+    threshold: Annotated[str, typer.Option(help="For accuracy: auto, search, or a number.")] = "auto",
+    lower_is_better: Annotated[
+        list[str] | None, typer.Option(help="Names of score columns or functions of which less is better.")
+    ] = None,
+    mirror: Annotated[
+        str | None, typer.Option(envvar="DIALEVAL_MIRROR", help="Folder or address in GitHub's place.")
+    ] = None,
+    values: Annotated[Path | None, typer.Option(help="Folder where computed values are kept and looked for.")] = None,
+    resamples: Annotated[int, typer.Option(min=0, help="Of the bootstrap and the permutation test.")] = 10_000,
+    seed: Annotated[int, typer.Option(min=0, help="Of every random draw.")] = 0,
+) -> None:
+    """Print the paired tests."""
+    from dialeval.agreement.console import show_lines, telling
+    from dialeval.agreement.duel import duel, duel_of_scores
+    from dialeval.agreement.runs import run
+    from dialeval.agreement.settings import Settings, as_threshold
+    from dialeval.agreement.sources import find_sources, score_pairs, turned
+    from dialeval.agreement.stages import benchmark_names
+
+    settings = Settings(
+        aspects=tuple(listed(aspects)) or ("main",),
+        exclusion=exclude,
+        threshold=as_threshold(threshold),
+        resamples=resamples,
+        seed=seed,
+    )
+    if not benchmarks:
+        lines = [duel_of_scores(a, b, settings) for a, b in score_pairs(first, second)]
+        show_lines("A", "B", lines)
+        return
+    sources = turned(find_sources([first, second]), listed(lower_is_better))
+    if len(sources) != 2:
+        raise ValueError(f"{first} and {second} are {len(sources)} metrics; choose one column each with #column")
+    with telling() as witness:
+        report = run(
+            sources,
+            benchmark_names(listed(benchmarks)),
+            settings=settings,
+            values=values,
+            mirror=mirror,
+            witness=witness,
+        )
+    a, b = (source.name for source in sources)
+    lines = [line for panel in report.panels for line in duel(panel, a, b, settings)]
+    if not lines:
+        typer.echo("error: nothing could be compared; the reasons are above", err=True)
+        raise typer.Exit(1)
+    show_lines(a, b, lines)

@@ -1,0 +1,194 @@
+"""`dialeval plot`: pictures of agreement."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from dialeval.cli.parsing import listed
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from dialeval.agreement.results import Panel
+
+Metrics = Annotated[list[str], typer.Option("--metrics", "-m", help="As in `dialeval agreement`.")]
+Benchmarks = Annotated[list[str], typer.Option("--benchmarks", "-b", help="Names, NAME@PROTOCOL, files, or all.")]
+Out = Annotated[Path, typer.Option("--out", "-o", help="Folder for the pictures.")]
+Formats = Annotated[str, typer.Option(help="png, svg, or png,svg.")]
+Values = Annotated[Path | None, typer.Option(help="Folder with values of an earlier run (its OUT/values).")]
+Mirror = Annotated[str | None, typer.Option(envvar="DIALEVAL_MIRROR", help="Folder or address in GitHub's place.")]
+Aspects = Annotated[list[str] | None, typer.Option(help="main, all, or names of aspects.")]
+Exclude = Annotated[str | None, typer.Option(help="A benchmark's named exclusion; none keeps all rows.")]
+Seed = Annotated[int, typer.Option(min=0, help="Of jitter and of t-SNE.")]
+
+app = typer.Typer(help="Draw pictures of agreement.", no_args_is_help=True, rich_markup_mode="rich")
+
+
+def add_to(parent: typer.Typer) -> None:
+    """Hang the sub-commands into the `dialeval` command."""
+    parent.add_typer(app, name="plot")
+
+
+@app.command()
+def forest(
+    results: Annotated[Path, typer.Option("--results", "-r", help="The folder of a `dialeval agreement` run.")],
+    out: Out,
+    formats: Formats = "png",
+) -> None:
+    """Every metric with its interval, a picture per benchmark, from the table of a run."""
+    from dialeval.agreement.board import sections
+    from dialeval.agreement.plots import forest as draw
+    from dialeval.agreement.results import Report, read_results
+    from dialeval.agreement.settings import Settings
+
+    for section in sections(Report(Settings(), results=read_results(results))):
+        name = f"forest_{section.benchmark}_{section.protocol}_{section.level}_{section.aspect}"
+        _save(draw(section), name, out, formats)
+
+
+@app.command()
+def scatter(
+    metrics: Metrics,
+    benchmarks: Benchmarks,
+    out: Out,
+    formats: Formats = "png",
+    values: Values = None,
+    mirror: Mirror = None,
+    aspects: Aspects = None,
+    exclude: Exclude = None,
+    seed: Seed = 0,
+) -> None:
+    """People against each metric, both scaled to [0, 1], with the regression line; human scores are jittered."""
+    from dialeval.agreement.gallery import scatters
+
+    for panel in _panels(metrics, benchmarks, values, mirror, aspects, exclude):
+        for name, figure in scatters(panel, seed=seed):
+            _save(figure, name, out, formats)
+
+
+@app.command()
+def box(
+    metrics: Metrics,
+    benchmarks: Benchmarks,
+    out: Out,
+    formats: Formats = "png",
+    values: Values = None,
+    mirror: Mirror = None,
+    exclude: Exclude = None,
+) -> None:
+    """Box plots of each metric's scores, per kind of reply or per system."""
+    _distributions("box", _panels(metrics, benchmarks, values, mirror, None, exclude), out, formats)
+
+
+@app.command()
+def violin(
+    metrics: Metrics,
+    benchmarks: Benchmarks,
+    out: Out,
+    formats: Formats = "png",
+    values: Values = None,
+    mirror: Mirror = None,
+    exclude: Exclude = None,
+) -> None:
+    """Violins of each metric's scores, per kind of reply or per system."""
+    _distributions("violin", _panels(metrics, benchmarks, values, mirror, None, exclude), out, formats)
+
+
+@app.command()
+def histogram(
+    metrics: Metrics,
+    benchmarks: Benchmarks,
+    out: Out,
+    formats: Formats = "png",
+    values: Values = None,
+    mirror: Mirror = None,
+    exclude: Exclude = None,
+) -> None:
+    """Histograms of each metric's scores, per kind of reply or per system."""
+    _distributions("histogram", _panels(metrics, benchmarks, values, mirror, None, exclude), out, formats)
+
+
+@app.command()
+def heatmap(
+    metrics: Metrics,
+    benchmarks: Benchmarks,
+    out: Out,
+    formats: Formats = "png",
+    values: Values = None,
+    mirror: Mirror = None,
+    aspects: Aspects = None,
+    exclude: Exclude = None,
+) -> None:
+    """How metrics correlate with each other and with people."""
+    from dialeval.agreement.gallery import panel_name, with_people
+    from dialeval.agreement.plots import heat_map
+
+    for panel in _panels(metrics, benchmarks, values, mirror, aspects, exclude):
+        _save(heat_map(with_people(panel), title=panel.judged.info.name), f"heatmap_{panel_name(panel)}", out, formats)
+
+
+@app.command()
+def features(
+    file: Annotated[Path, typer.Argument(help="An .npz with `features` (rows x dimensions), optionally `labels`.")],
+    out: Out,
+    method: Annotated[Literal["pca", "tsne"], typer.Option(help="How to flatten.")] = "pca",
+    formats: Formats = "png",
+    seed: Seed = 0,
+) -> None:
+    """A matrix of features in two dimensions."""
+    from dialeval.agreement.plots_features import feature_map, read_features
+
+    matrix, labels = read_features(file)
+    _save(feature_map(matrix, labels, method=method, seed=seed), f"{method}_{file.stem}", out, formats)
+
+
+def _panels(
+    metrics: list[str],
+    benchmarks: list[str],
+    values: Path | None,
+    mirror: str | None,
+    aspects: list[str] | None,
+    exclude: str | None,
+) -> list[Panel]:
+    from dialeval.agreement.console import telling
+    from dialeval.agreement.runs import run
+    from dialeval.agreement.settings import Settings
+    from dialeval.agreement.stages import benchmark_names
+
+    # Pictures need values, not intervals.
+    settings = Settings(aspects=tuple(listed(aspects)) or ("main",), exclusion=exclude, resamples=0)
+    with telling() as witness:
+        report = run(
+            listed(metrics),
+            benchmark_names(listed(benchmarks)),
+            settings=settings,
+            values=values,
+            mirror=mirror,
+            witness=witness,
+        )
+    found = [panel for panel in report.panels if panel.columns]
+    if not found:
+        typer.echo("error: there is nothing to draw; the reasons are above", err=True)
+        raise typer.Exit(1)
+    return found
+
+
+def _distributions(kind: Literal["box", "violin", "histogram"], panels: list[Panel], out: Path, formats: str) -> None:
+    from dialeval.agreement.gallery import panel_name, reply_labels
+    from dialeval.agreement.plots_distributions import distributions
+
+    for panel in panels:
+        figure = distributions(panel.columns, reply_labels(panel), kind=kind, title=panel.judged.info.name)
+        _save(figure, f"{kind}_{panel_name(panel)}", out, formats)
+
+
+def _save(figure: Figure, name: str, out: Path, formats: str) -> None:
+    from dialeval.agreement.canvas import save
+    from dialeval.agreement.gallery import file_name
+    from dialeval.agreement.outputs import plot_formats
+
+    for path in save(figure, out / file_name(name), plot_formats(formats)):
+        typer.echo(path)
