@@ -23,8 +23,11 @@ from dialeval.corpora.negatives import NegativeCounts
 Recipe = dict[str, Any]
 
 
-def parse_arguments(description: str, default_recipe: str) -> tuple[Recipe, argparse.Namespace]:
-    """Read the recipe and the overrides given on the command line (`--set training.steps=100`)."""
+def parse_arguments(description: str, default_recipe: str, **folders: str) -> tuple[Recipe, argparse.Namespace]:
+    """Read the recipe and the overrides given on the command line (`--set training.steps=100`).
+
+    `folders` are further optional folders that a script takes: name and help.
+    """
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     recipes = Path(__file__).parent / "recipes"
     parser.add_argument("--recipe", default=str(recipes / default_recipe), help="YAML file (default: %(default)s)")
@@ -33,6 +36,8 @@ def parse_arguments(description: str, default_recipe: str) -> tuple[Recipe, argp
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override a recipe value")
     parser.add_argument("--resume", action="store_true", help="continue the run in --out from its last state")
     parser.add_argument("--cpu", action="store_true", help="stay on the CPU even if there is a GPU")
+    for name, told in folders.items():
+        parser.add_argument(f"--{name}", type=Path, help=told)
     arguments = parser.parse_args()
     with open(arguments.recipe, encoding="utf-8") as stream:
         recipe: Recipe = yaml.safe_load(stream)

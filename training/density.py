@@ -59,7 +59,8 @@ def build_network(recipe: Recipe) -> DensityNetwork:
         architecture={"bias": True},
         versions=current_versions(),
     )
-    network = DensityNetwork.create(config, lora=LoraSettings(**recipe["lora"]) if recipe["tuning"] == "lora" else None)
+    lora = LoraSettings(**recipe["lora"]) if recipe["tuning"] == "lora" else None
+    network = DensityNetwork.create(config, lora=lora, start=recipe["start_from"])
     for module in network.encoder.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = recipe["encoder_dropout"]
@@ -75,6 +76,7 @@ class Collator:
         self.segment_ids = shorter.segment_ids
 
     def __call__(self, batch: list[Candidates]) -> dict[str, Tensor]:
+        """Tensors for the network's forward."""
         pairs = self.tokenizer.pairs([exchange for one in batch for exchange in one.exchanges()])
         return collate(pairs, self.tokenizer.pad_id, segment_ids=self.segment_ids)
 
@@ -235,7 +237,7 @@ def main() -> None:
     network = build_network(recipe)
     parameters = [parameter for parameter in network.parameters() if parameter.requires_grad]
     optimizer = torch.optim.AdamW(parameters, lr=settings["learning_rate"], weight_decay=settings["weight_decay"])
-    schedule = linear_schedule(optimizer, settings["warmup"], settings["steps"])
+    schedule = linear_schedule(optimizer, settings["warmup"], settings["schedule_steps"] or settings["steps"])
     model, optimizer = accelerator.prepare(network, optimizer)
     accelerator.register_for_checkpointing(schedule)
     run = Run(arguments.out, accelerator, recipe, resume=arguments.resume)

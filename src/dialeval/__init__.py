@@ -41,3 +41,12 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+def _teach_transformers() -> None:
+    from dialeval import automodel
+
+    automodel.install()
+
+
+_teach_transformers()

@@ -91,7 +91,7 @@ def contrastive_loss(
     if shared_negative_class:
         partners = (positive[:, None] == positive[None, :]) & ~itself
         anchors = torch.ones_like(positive)
-    count = partners.sum(dim=1)
+    count = partners.sum(dim=1).to(features.dtype)
     anchors = anchors & (count > 0)
     if reduction == "mean_all_pairs":
         terms = (log_ratio.exp() + 1e-5).log()
