@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, get_args
+from weakref import WeakValueDictionary
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -180,8 +181,11 @@ class Network(nn.Module):
         network._load_heads(located.folder / "model.safetensors")
         chosen = choose_device(device)
         network.to(chosen)
+        precision = choose_dtype(dtype, chosen)
         for name in cls.encoders:
-            getattr(network, name).to(choose_dtype(dtype, chosen))
+            encoder = getattr(network, name).to(precision)
+            if config.encoder.tuning != "full" and not trainable:
+                _share_embeddings(encoder, (found.folder, len(tokenizer), chosen, precision))
         return network if trainable else network.eval().requires_grad_(False)
 
     @classmethod
@@ -255,6 +259,14 @@ class Network(nn.Module):
             raise CheckpointError(f"{path} is damaged: {str(error).splitlines()[0]}") from None
 
 
+#: Half of a small encoder is its embedding table, and adapters leave it alone: one copy serves all metrics.
+_EMBEDDINGS: WeakValueDictionary[Any, nn.Module] = WeakValueDictionary()
+
+
+def _share_embeddings(encoder: Any, key: Any) -> None:
+    encoder.set_input_embeddings(_EMBEDDINGS.setdefault(key, encoder.get_input_embeddings()))
+
+
 def adapter_folder(folder: Path, encoders: tuple[str, ...], name: str) -> Path:
     """`adapter/` for one encoder, `adapter/NAME/` where an approach has several."""
     return folder / "adapter" if len(encoders) == 1 else folder / "adapter" / name
@@ -288,8 +300,12 @@ def load_encoder(folder: Path, vocabulary: int) -> nn.Module:
         raise CheckpointError(f"{folder} holds no encoder that can be loaded: {str(error).splitlines()[0]}") from None
     if getattr(encoder, "pooler", None) is not None:
         encoder.pooler = None
-    if vocabulary > encoder.get_input_embeddings().num_embeddings:
-        encoder.resize_token_embeddings(vocabulary)
+    known = encoder.get_input_embeddings().num_embeddings
+    if vocabulary > known:
+        encoder.resize_token_embeddings(vocabulary, mean_resizing=False)
+        # An adapter does not store embeddings, so a new token must start from the same row every time.
+        rows = encoder.get_input_embeddings().weight.data
+        rows[known:] = rows[:known].mean(dim=0)
     loaded: nn.Module = encoder
     return loaded
 

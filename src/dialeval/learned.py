@@ -29,6 +29,8 @@ class LearnedMetric(Metric):
 
     network_class: ClassVar[type[Network]]
     scales: ClassVar[tuple[Scale, ...]] = ("native", "human_percentile")
+    #: Attributes that hold a `PairEncoder`; a suite lets them share their tokenizer.
+    pair_encoders: ClassVar[tuple[str, ...]] = ("encoder",)
 
     def __init__(
         self,

@@ -12,13 +12,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dialeval.exchange import BadRow, EmptyPolicy, Exchange, exchanges_from_columns
 from dialeval.scores import Scores, Signature
+
+if TYPE_CHECKING:
+    from dialeval.suite import Suite
 
 Scale = Literal["native", "human_percentile"]
 
@@ -189,6 +192,8 @@ class Entry:
 #: name -> class. The five approaches first, then the baselines of the papers.
 REGISTRY: dict[str, Entry] = {
     "density": Entry("dialeval.approaches.density:Density"),
+    "deb": Entry("dialeval.approaches.deb:Deb"),
+    "quantidce": Entry("dialeval.approaches.quantidce:QuantiDce"),
     "bleu1": Entry("dialeval.baselines.bleu:Bleu1", extra="agreement"),
     "bleu2": Entry("dialeval.baselines.bleu:Bleu2", extra="agreement"),
     "bleu3": Entry("dialeval.baselines.bleu:Bleu3", extra="agreement"),
@@ -238,11 +243,19 @@ def metric_class(name: str) -> tuple[type[Metric], Mapping[str, Any]]:
     return found, entry.options
 
 
-def load(name: str, **options: Any) -> Metric:
-    """Load one metric by name.
+@overload
+def load(name: str, **options: Any) -> Metric: ...
+@overload
+def load(name: Sequence[str], **options: Any) -> Suite: ...
+def load(name: str | Sequence[str], **options: Any) -> Metric | Suite:
+    """Load one metric by name, or several as a `Suite` that shares tokenisation and encoders.
 
     Learned metrics take `checkpoint=` (a folder, a Hub id, or None for the embedded one),
     `device=`, `dtype=` and `batch_tokens=`; what else a metric takes is in its class.
     """
+    if not isinstance(name, str):
+        from dialeval.suite import Suite
+
+        return Suite(name, **options)
     found, preset = metric_class(name)
     return found(**{**preset, **options})
