@@ -104,6 +104,10 @@ class PairEncoder:
         self.deduplicate = deduplicate
         self._remembered: OrderedDict[bytes, NDArray[np.float32]] = OrderedDict()
 
+    def forget(self) -> None:
+        """Drop remembered results, to measure or to free memory."""
+        self._remembered.clear()
+
     def encode(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Encoded:
         """All rows at once, in the order of the exchanges."""
         parts = list(self.stream_chunks(exchanges, progress=progress, total=len(exchanges)))

@@ -1,0 +1,131 @@
+"""The DENSITY training script end to end, on a tiny random encoder and a made-up corpus."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.torch import load_file
+
+from dialeval.approaches.density import Density
+
+ROOT = Path(__file__).resolve().parent.parent
+SCRIPT = ROOT / "training" / "density.py"
+
+
+def overrides(encoder: Path, steps: int) -> list[str]:
+    values = {
+        "encoder": str(encoder),
+        "start_from": "null",
+        "lora": "{rank: 4, alpha: 8, dropout: 0.0}",
+        "layout.max_length": 48,
+        "leave_out": "overlaps.json",
+        "corpora": "[{name: chat, splits: [train], share: 1.0}]",
+        "negatives": "{random: 2, same_dialogue: 1, shared_word: 0, corrupted: 1}",
+        "validation": "{corpus: chat, split: validation, contexts: 10, candidates: 4}",
+        "training.max_length": 48,
+        "training.batch_contexts": 4,
+        "training.steps": steps,
+        "training.warmup": 2,
+        "training.learning_rate": 0.01,
+        "training.log_every": 1,
+        "training.evaluate_every": 4,
+        "training.save_every": 4,
+        "fit": "{corpus: chat, split: train, pairs: 100, shrinkage: 0.0, held_out_pairs: 30}",
+    }
+    return [word for key, value in values.items() for word in ("--set", f"{key}={value}")]
+
+
+def command(encoder: Path, corpora: Path, out: Path, steps: int, *more: str) -> list[str]:
+    return [
+        *[str(SCRIPT), "--cpu", "--corpora", str(corpora), "--out", str(out)],
+        *overrides(encoder, steps),
+        *more,
+    ]
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
+
+
+def weights(out: Path) -> dict[str, np.ndarray]:
+    folder = out / "checkpoint"
+    files = [folder / "model.safetensors", folder / "adapter" / "adapter_model.safetensors"]
+    return {f"{file.name}:{key}": value.float().numpy() for file in files for key, value in load_file(file).items()}
+
+
+@pytest.fixture(scope="module")
+def finished(tiny_encoder: Path, tiny_corpora: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("run") / "whole"
+    subprocess.run([sys.executable, *command(tiny_encoder, tiny_corpora, out, 12)], check=True, env=environment())
+    return out
+
+
+def test_a_run_leaves_a_checkpoint_that_scores(finished: Path) -> None:
+    metric = Density(finished / "checkpoint")
+    scores = metric.score(["i am fine thanks", "fish and chips"], [["how are you"], ["how are you"]])
+    assert (scores.values < 0).all()
+    shares = metric.score(["i am fine thanks"], [["how are you"]], scale="human_percentile")
+    assert 0 <= shares.aggregate <= 1
+
+
+def test_the_log_tells_the_loss_of_every_step(finished: Path) -> None:
+    rows = [json.loads(line) for line in (finished / "log.jsonl").read_text().splitlines()]
+    steps = [row["step"] for row in rows if row["kind"] == "train"]
+    assert steps == list(range(1, 13))
+    losses = [row["selection"] for row in rows if row["kind"] == "train"]
+    assert np.mean(losses[-4:]) < np.mean(losses[:4])
+    assert {row["kind"] for row in rows} == {"train", "validation", "final"}
+    assert list((finished / "tensorboard").iterdir())
+
+
+def test_the_config_tells_how_it_was_made(finished: Path) -> None:
+    training = json.loads((finished / "checkpoint" / "config.json").read_text())["training"]
+    assert training["steps"] == 12
+    assert training["corpora"] == ["chat"]
+    assert training["command"].startswith("training/density.py --recipe training/recipes/density-minilm.yaml")
+    assert set(training["validation"]) == {"r1", "mrr"}
+
+
+def test_a_killed_run_resumes_to_the_same_weights(
+    finished: Path, tiny_encoder: Path, tiny_corpora: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "killed"
+    whole = command(tiny_encoder, tiny_corpora, out, 12)
+    process = subprocess.Popen([sys.executable, *whole], env=environment(), stderr=subprocess.DEVNULL)
+    waited = time.monotonic()
+    while not (out / "progress.json").exists() and process.poll() is None and time.monotonic() - waited < 300:
+        time.sleep(0.02)
+    process.kill()
+    process.wait()
+    assert (out / "progress.json").exists()
+    refused = subprocess.run([sys.executable, *whole], env=environment(), capture_output=True, text=True, check=False)
+    assert refused.returncode != 0
+    assert "--resume" in refused.stderr
+    subprocess.run([sys.executable, *whole, "--resume"], check=True, env=environment())
+    expected, resumed = weights(finished), weights(out)
+    assert expected.keys() == resumed.keys()
+    for name, value in expected.items():
+        assert np.allclose(value, resumed[name], rtol=1e-4, atol=1e-5), name
+
+
+def test_two_processes_train_one_model(tiny_encoder: Path, tiny_corpora: Path, tmp_path: Path) -> None:
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
+    out = tmp_path / "two"
+    subprocess.run([*launch, *command(tiny_encoder, tiny_corpora, out, 4)], check=True, env=environment())
+    config = json.loads((out / "checkpoint" / "config.json").read_text())
+    assert config["training"]["hardware"].startswith("2 process(es)")
+    assert np.isfinite(Density(out / "checkpoint").score(["yes"], [["shall we go"]]).values).all()
+
+
+def test_a_key_that_the_recipe_does_not_have(tiny_corpora: Path, tmp_path: Path) -> None:
+    words = [str(SCRIPT), "--corpora", str(tiny_corpora), "--out", str(tmp_path / "x"), "--set", "training.stepz=3"]
+    done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False, env=environment())
+    assert done.returncode == 2
+    assert "the recipe has no key 'training.stepz'" in done.stderr
