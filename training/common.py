@@ -16,9 +16,11 @@ from accelerate import Accelerator
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from dialeval.checkpoints import CheckpointConfig
 from dialeval.corpora.batches import CandidateSet
 from dialeval.corpora.dialogues import Dialogue, overlapping_ids, read_corpus
 from dialeval.corpora.negatives import NegativeCounts
+from dialeval.sources import find_checkpoint
 
 Recipe = dict[str, Any]
 
@@ -181,9 +183,20 @@ class Run:
         return progress
 
 
+def earlier_training(source: str | None) -> dict[str, Any]:
+    """How the checkpoint that a run starts from was trained itself."""
+    if source is None:
+        return {}
+    return dict(CheckpointConfig.read(find_checkpoint(source, default=source).folder).training)
+
+
 def provenance(run: Run, arguments: argparse.Namespace, **figures: Any) -> dict[str, Any]:
     """What a checkpoint's config says about its making. Folders of the machine are left out."""
     accelerator = run.accelerator
+    begun = earlier_training(run.recipe.get("start_from"))
+    if begun:
+        figures["started_from"] = f"{begun['recipe']['name']} ({begun['steps']} steps, {begun['hours']} hours)"
+        figures["corpora"] = list(dict.fromkeys([*figures.get("corpora", ()), *begun["corpora"]]))
     script = Path(sys.argv[0]).name
     words = [f"training/{script}", "--recipe", f"training/recipes/{Path(arguments.recipe).name}"]
     words += ["--corpora", "CORPORA", "--out", "RUN", *[word for pair in arguments.set for word in ("--set", pair)]]

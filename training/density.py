@@ -40,6 +40,7 @@ from dialeval.approaches.density import (
     selection_ranks,
     squared_mahalanobis,
 )
+from dialeval.cards import render_card
 from dialeval.checkpoints import CheckpointConfig, LoraSettings, current_versions, encoder_source
 from dialeval.corpora.batches import Candidates, CandidateSet, mixed_batches
 from dialeval.encoding import PairEncoder, collate
@@ -221,7 +222,7 @@ def finish(run: Run, arguments: argparse.Namespace, train_sets: list[CandidateSe
         training=provenance(run, arguments, corpora=names, validation=figures),
         versions=current_versions(),
     )
-    network.save_pretrained(run.folder / "checkpoint")
+    network.save_pretrained(run.folder / "checkpoint", card=render_card(network.config))
     run.log("final", **figures)
     Density(run.folder / "checkpoint")  # what was written can be loaded
 
