@@ -254,6 +254,12 @@ def test_options_that_do_not_exist(folder: Path) -> None:
         dialeval.load("densty")
 
 
+def test_a_length_that_the_encoder_cannot_read(folder: Path) -> None:
+    with pytest.raises(ValueError, match="at most 128 tokens"):
+        Density(folder, max_length=600)
+    assert Density(folder, max_length=128).signature()["max_length"] == "128"
+
+
 def test_config_survives_a_round_trip(folder: Path) -> None:
     config = CheckpointConfig.read(folder)
     changed = replace(config, contaminated_by=("dailydialog_grade",), training={"hours": 1.5})

@@ -101,7 +101,7 @@ def test_batches_keep_to_the_token_budget(
     shapes: list[tuple[int, int]] = []
     original = encoding.collate
 
-    def spy(pairs, pad_id, **options):  # noqa: ANN001, ANN003, ANN202
+    def spy(pairs, pad_id, **options):
         tensors = original(pairs, pad_id, **options)
         shapes.append(tuple(tensors["input_ids"].shape))
         return tensors

@@ -14,7 +14,7 @@ from dialeval.formatting import PairFormat, PairTokenizer, tidy
 
 
 @pytest.fixture(scope="module")
-def tokenizer(tiny_encoder: Path):  # noqa: ANN201
+def tokenizer(tiny_encoder: Path):
     return AutoTokenizer.from_pretrained(tiny_encoder)
 
 

@@ -129,3 +129,36 @@ def test_a_key_that_the_recipe_does_not_have(tiny_corpora: Path, tmp_path: Path)
     done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False, env=environment())
     assert done.returncode == 2
     assert "the recipe has no key 'training.stepz'" in done.stderr
+
+
+DDP_CHECK = """
+import sys; sys.path.insert(0, {training!r}); sys.argv = ["check"]
+import torch
+from accelerate import Accelerator
+from density import losses
+accelerator = Accelerator(cpu=True)
+recipe = {{"losses": {{"contrastive_weight": 1.0, "temperature": 0.5, "reduction": "sum_anchors", "shared_negative_class": False}}}}
+data = torch.randn(8, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64)  # four contexts of two candidates
+
+def gradient(rows, contexts, one):
+    weight = torch.linspace(-1, 1, 30, dtype=torch.float64).view(6, 5).requires_grad_()
+    losses(rows @ weight, contexts, recipe, one)[0].backward()
+    return weight.grad
+
+class Alone:
+    num_processes = 1
+
+expected = gradient(data, 4, Alone())
+mine = gradient(data[4 * accelerator.process_index :][:4], 2, accelerator)
+averaged = accelerator.reduce(mine, "mean")
+assert torch.allclose(averaged, expected, atol=1e-10), (averaged - expected).abs().max()
+print("equal")
+"""
+
+
+def test_two_processes_have_the_gradient_of_one(tmp_path: Path) -> None:
+    script = tmp_path / "check.py"
+    script.write_text(DDP_CHECK.format(training=str(ROOT / "training")))
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", str(script)]
+    done = subprocess.run(launch, capture_output=True, text=True, check=False, env=environment())
+    assert done.stdout.count("equal") == 2, done.stderr[-2000:]

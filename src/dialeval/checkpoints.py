@@ -310,6 +310,12 @@ def load_encoder(folder: Path, vocabulary: int) -> nn.Module:
     return loaded
 
 
+def longest_input(config: Any) -> int:
+    """Tokens that an encoder has positions for; RoBERTa's family begins counting behind its padding index."""
+    positions = int(getattr(config, "max_position_embeddings", 512))
+    return positions - 2 if "roberta" in str(config.model_type) else positions
+
+
 def _with_lora(encoder: nn.Module, settings: LoraSettings) -> nn.Module:
     from peft import LoraConfig, get_peft_model
 

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from dialeval.checkpoints import Network, current_versions
+from dialeval.checkpoints import Network, current_versions, longest_input
 from dialeval.encoding import PairEncoder
 from dialeval.exchange import Exchange
 from dialeval.formatting import PairTokenizer
@@ -48,6 +48,10 @@ class LearnedMetric(Metric):
         self.layout = replace(
             self.network.config.layout, **{key: value for key, value in changes.items() if value is not None}
         )
+        encoder: Any = getattr(self.network, self.network.encoders[0])
+        longest = longest_input(encoder.config)
+        if self.layout.max_length > longest:
+            raise ValueError(f"max_length is {self.layout.max_length}; this encoder reads at most {longest} tokens")
         self.encoder = PairEncoder(
             self.network, PairTokenizer(self.network.tokenizer, self.layout), batch_tokens=batch_tokens
         )
