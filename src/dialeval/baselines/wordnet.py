@@ -18,7 +18,7 @@ _HOW_TO = (
 _DEBIAN = Path("/usr/share/wordnet")
 
 
-class MissingResource(RuntimeError):
+class MissingResource(ValueError):
     """Data or a model that something needs is not on this machine; the message says how to get it."""
 
 

@@ -13,7 +13,16 @@ import typer
 from dialeval.cli.errors import ErrorsInOneSentence
 
 #: Modules of this package, in the order in which `--help` shows their commands.
-COMMANDS: tuple[str, ...] = ("score", "info", "install_modules", "benchmarks", "agreement", "compare", "plot")
+COMMANDS: tuple[str, ...] = (
+    "score",
+    "info",
+    "install_modules",
+    "benchmarks",
+    "agreement",
+    "compare",
+    "plot",
+    "robustness",
+)
 
 
 def build_app() -> typer.Typer:

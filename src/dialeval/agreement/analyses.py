@@ -1,0 +1,170 @@
+"""Analyses of features and of single cases: how narrow a cone, how normal a distribution, which rank."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Floats = NDArray[np.float64]
+
+
+def conicity(vectors: ArrayLike) -> float:
+    """Mean cosine of a set of vectors to their mean: near 1 they lie in one narrow cone.
+
+    Of vectors that cancel out, or that contain a zero vector, it is not defined: NaN and a warning.
+    """
+    matrix = feature_matrix(vectors, rows=1)
+    centre = matrix.mean(axis=0)
+    lengths = np.linalg.norm(matrix, axis=1)
+    # What rounding leaves of a mean that cancels out is no direction.
+    if np.linalg.norm(centre) <= 1e-12 * lengths.max(initial=0.0) or not lengths.all():
+        warnings.warn("conicity is not defined for a zero vector or a zero mean; it is NaN here", stacklevel=2)
+        return math.nan
+    cosines = (matrix @ centre) / (lengths * np.linalg.norm(centre))
+    return float(np.clip(cosines, -1, 1).mean())
+
+
+def mean_conicity(groups: Iterable[ArrayLike]) -> float:
+    """Conicity within each group (the replies to one context), averaged over those in which it is defined."""
+    values = np.array([conicity(group) for group in groups], dtype=np.float64)
+    defined = values[~np.isnan(values)]
+    return float(defined.mean()) if len(defined) else math.nan
+
+
+@dataclass(frozen=True)
+class Normality:
+    """Shapiro-Wilk's test of each feature dimension.
+
+    `w` and `p` hold the statistic and p-value of every dimension that varies; `constant` counts
+    those that do not, for which the test says nothing.
+    """
+
+    w: Floats
+    p: Floats
+    n: int
+    constant: int
+
+    @property
+    def w_mean(self) -> float:
+        """Mean statistic over the dimensions; 1 is as normal as can be."""
+        return float(self.w.mean())
+
+    @property
+    def w_std(self) -> float:
+        """Standard deviation of the statistic over the dimensions."""
+        return float(self.w.std())
+
+    def share_rejected(self, level: float = 0.05) -> float:
+        """Share of the dimensions that are not normal at this level; of normal data it is the level itself."""
+        return float((self.p < level).mean())
+
+    @property
+    def pooled(self) -> tuple[float, float]:
+        """Mean and standard deviation of statistics and p-values thrown together.
+
+        Not a sensible figure: exactly normal features give about 0.74 ± 0.32. It is what the code behind a
+        published table computes, and only here to compare with that table.
+        """
+        both = np.concatenate([self.w, self.p])
+        return float(both.mean()), float(both.std())
+
+    def to_dict(self) -> dict[str, float]:
+        """The summary, for a table."""
+        pooled_mean, pooled_std = self.pooled
+        return {
+            "n": self.n,
+            "dimensions": len(self.w),
+            "constant": self.constant,
+            "w_mean": self.w_mean,
+            "w_std": self.w_std,
+            "share_p_below_05": self.share_rejected(),
+            "pooled_mean": pooled_mean,
+            "pooled_std": pooled_std,
+        }
+
+
+def normality(features: ArrayLike) -> Normality:
+    """Test every column of a feature matrix (one row per reply) for normality."""
+    from scipy import stats
+
+    matrix = feature_matrix(features, rows=3)
+    varies = np.ptp(matrix, axis=0) > 0
+    if not varies.any():
+        raise ValueError("every feature dimension is constant; there is nothing to test")
+    tested = [stats.shapiro(column) for column in matrix[:, varies].T]
+    return Normality(
+        w=np.array([result.statistic for result in tested]),
+        p=np.array([result.pvalue for result in tested]),
+        n=len(matrix),
+        constant=int((~varies).sum()),
+    )
+
+
+def case_table(
+    scores: Mapping[str, ArrayLike],
+    cases: Sequence[int],
+    *,
+    lower_is_better: Collection[str] = (),
+    labels: Sequence[str] | None = None,
+) -> pd.DataFrame:
+    """Chosen rows under several metrics (or people) made comparable: min-max value and rank of N.
+
+    1 and rank 1 are the best of all rows that the metric scored; equal values share the better
+    rank. `labels` names all rows; without it they are numbered.
+    """
+    import pandas as pd
+
+    columns = {name: np.asarray(values, dtype=np.float64) for name, values in scores.items()}
+    sizes = {len(values) for values in columns.values()}
+    if len(sizes) != 1:
+        raise ValueError(f"the columns have {sorted(sizes)} rows; give every metric one value per row")
+    (size,) = sizes
+    outside = [case for case in cases if not 0 <= case < size]
+    if outside:
+        raise ValueError(f"case {outside[0]} is not one of the {size} rows; they are counted from 0")
+    unknown = set(lower_is_better) - columns.keys()
+    if unknown:
+        raise ValueError(f"lower_is_better names {sorted(unknown)[0]!r}, which is not among the columns")
+    table = pd.DataFrame(index=[labels[case] if labels is not None else case for case in cases])
+    for name, values in columns.items():
+        better = -values if name in lower_is_better else values
+        table[name] = min_max(better)[list(cases)]
+        table[f"{name} rank"] = [_rank(better, case) for case in cases]
+    return table
+
+
+def min_max(values: Floats) -> Floats:
+    """Values moved to [0, 1]; NaN where there is no spread to speak of."""
+    known = values[np.isfinite(values)]
+    spread = np.ptp(known) if len(known) else 0.0
+    if not spread > 0:
+        return np.full(len(values), math.nan)
+    scaled = (values - known.min()) / spread
+    return np.where(np.isfinite(values), scaled, math.nan)
+
+
+def _rank(better: Floats, case: int) -> str:
+    known = better[~np.isnan(better)]
+    return "" if math.isnan(better[case]) else f"{int((known > better[case]).sum()) + 1}/{len(known)}"
+
+
+def feature_matrix(features: ArrayLike, *, rows: int) -> Floats:
+    """Check a matrix of features: two axes, enough rows, all numbers finite."""
+    matrix = np.asarray(features, dtype=np.float64)
+    if matrix.ndim != 2 or matrix.shape[1] == 0:
+        raise ValueError(f"features have shape {matrix.shape}; pass one row of numbers per reply")
+    if len(matrix) < rows:
+        raise ValueError(f"there are {len(matrix)} rows of features; this needs at least {rows}")
+    broken = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
+    if len(broken):
+        raise ValueError(f"row {broken[0]} of the features holds NaN or infinity; leave it out")
+    return matrix

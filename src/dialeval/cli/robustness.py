@@ -1,0 +1,88 @@
+"""`dialeval robustness`: does a metric notice when a reply is made worse?"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dialeval.cli.parsing import flowing, listed
+
+_HELP = """Attack true replies and see whether metrics prefer the true ones.
+
+[bold]Input[/bold] is a benchmark or a file of rows as `dialeval score` reads them. Of a benchmark the replies of people
+are attacked (its human system, its references, or the replies labelled good), of a plain file every reply. A set that
+brings its own attacks (adversarial_khalid, or rows with an adversarial_response) is taken as it is. A reference that
+equals the true reply is left out, because a metric that compares with it would win by construction.
+
+[bold]Attacks[/bold]: reverse, jumble, nouns_only, no_stopwords, no_punctuation, synonyms, repetition, speaker_echo,
+random_reply, truncation, generic_reply, noise. no_punctuation and synonyms are controls: there the score should not
+fall. Metrics that judge whole systems get sets of which ever more replies are perturbed.
+
+[bold]Output[/bold] in the folder: robustness.jsonl (a row per metric and attack, with interval, ties and n),
+robustness.md, a plot, run.json, and values/, from which an interrupted run goes on.
+
+[bold]Examples[/bold]
+
+$ dialeval robustness --metrics density,bleu2 --input dailydialogpp_test --sample 500 --out out/
+
+$ dialeval robustness -m density --input adversarial_khalid --out out/
+
+$ dialeval robustness -m python:mine.metric:score -i rows.jsonl --attacks jumble,random_reply --out out/"""
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command to the app."""
+    app.command("robustness", help=flowing(_HELP), no_args_is_help=True)(robustness)
+
+
+def robustness(
+    metrics: Annotated[list[str], typer.Option("--metrics", "-m", help="Metrics, separated by commas; repeatable.")],
+    input: Annotated[str, typer.Option("--input", "-i", help="A benchmark's name, or a file of rows.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for results.")],
+    attacks: Annotated[
+        list[str] | None, typer.Option("--attacks", "-a", help="Names, separated by commas, or all.")
+    ] = None,
+    sample: Annotated[
+        int | None, typer.Option(min=1, help="Attack only so many of the true replies, drawn by the seed.")
+    ] = None,
+    tolerance: Annotated[
+        float,
+        typer.Option(min=0, help="What counts as a fall for a control, in standard deviations of the true replies."),
+    ] = 0.1,
+    threshold: Annotated[
+        float | None, typer.Option(help="Also report the share of replies whose score reaches this value.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of every random draw.")] = 0,
+    mirror: Annotated[
+        str | None, typer.Option(envvar="DIALEVAL_MIRROR", help="Folder or address in GitHub's place.")
+    ] = None,
+    values: Annotated[Path | None, typer.Option(help="Where computed values are kept; by default OUT/values.")] = None,
+    plots: Annotated[str, typer.Option(help="Formats of the plots: png, svg, png,svg or none.")] = "png",
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no table.")] = False,
+) -> None:
+    """Attack, judge, and write what was found."""
+    from dialeval.agreement.console import telling
+    from dialeval.agreement.outputs import plot_formats
+    from dialeval.agreement.robustness import Rules
+    from dialeval.agreement.robustness_input import gather
+    from dialeval.agreement.robustness_report import render, write_report
+    from dialeval.agreement.robustness_run import run
+    from dialeval.agreement.sources import find_sources
+
+    formats = plot_formats(plots)
+    rules = Rules(tolerance=tolerance, threshold=threshold)
+    sources = find_sources(listed(metrics))
+    material = gather(input, listed(attacks) or ["all"], seed=seed, sample=sample, mirror=mirror)
+    with telling(quiet=quiet) as witness:
+        found = run(sources, material, rules=rules, seed=seed, values=values or out / "values", witness=witness)
+    found.command = shlex.join(["dialeval", *sys.argv[1:]])
+    write_report(found, out, formats)
+    if not quiet:
+        typer.echo(render(found))
+    if not found.verdicts and not found.decays:
+        typer.echo("error: no metric could be tried; the reasons are above", err=True)
+        raise typer.Exit(1)

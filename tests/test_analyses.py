@@ -1,0 +1,119 @@
+"""Analyses of features and cases, against the vectors of the specification."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from dialeval.agreement.analyses import case_table, conicity, mean_conicity, min_max, normality
+
+SHAPIRO = [2.1, 3.4, 1.9, 5.6, 4.4, 3.8, 2.7, 6.1, 3.3, 4.9, 3.0, 4.1]
+
+
+@pytest.mark.parametrize(
+    ("vectors", "expected"),
+    [
+        ([(1, 0), (0, 1)], 0.707106781),
+        ([(1, 0), (3, 4), (0, 2)], 0.795070281),
+        ([(1, 0), (0, 1), (-1, 0.5)], 0.482404532),
+        ([(2, 3), (2, 3), (2, 3)], 1.0),
+    ],
+)
+def test_conicity_vectors(vectors: list[tuple[float, float]], expected: float) -> None:
+    assert conicity(vectors) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("vectors", [[(1, 0), (-1, 0)], [(0, 0), (1, 1)], [(0.1, 0.2), (0.2, 0.1), (-0.3, -0.3)]])
+def test_conicity_without_a_direction_is_nan_with_a_warning(vectors: list[tuple[float, float]]) -> None:
+    with pytest.warns(UserWarning, match="zero mean"):
+        assert math.isnan(conicity(vectors))
+
+
+@given(arrays(np.float64, (5, 3), elements=st.floats(0.1, 9)), st.floats(0.1, 100))
+def test_conicity_does_not_see_scale_and_stays_in_bounds(vectors: np.ndarray, scale: float) -> None:
+    value = conicity(vectors)
+    assert 0 < value <= 1
+    assert conicity(vectors * scale) == pytest.approx(value)
+
+
+def test_mean_conicity_leaves_undefined_groups_out() -> None:
+    groups = [[(1, 0), (0, 1)], [(2, 3), (2, 3)], [(1, 0), (-1, 0)]]
+    with pytest.warns(UserWarning, match="not defined"):
+        assert mean_conicity(groups) == pytest.approx((0.707106781 + 1) / 2)
+    assert math.isnan(mean_conicity([]))
+
+
+def test_shapiro_wilk_vector() -> None:
+    found = normality(np.array([SHAPIRO, np.square(SHAPIRO), [5] * 12]).T)
+    assert found.w[0] == pytest.approx(0.970542758, abs=1e-9)
+    assert found.p[0] == pytest.approx(0.916406614, abs=1e-9)
+    assert (found.n, found.constant, len(found.w)) == (12, 1, 2)
+
+
+def test_both_ways_to_report_normality() -> None:
+    found = normality(np.array([SHAPIRO]).T)
+    w, p = 0.970542758, 0.916406614
+    assert found.to_dict()["w_mean"] == pytest.approx(w)
+    assert found.w_std == 0
+    assert found.share_rejected() == 0
+    assert found.share_rejected(level=0.95) == 1
+    assert found.pooled == pytest.approx(((w + p) / 2, (w - p) / 2))
+
+
+def test_pooled_figures_of_exactly_normal_features() -> None:
+    # Simulated with 768 dimensions in the specification: 0.737 ± 0.317 for 60 rows, W alone 0.979.
+    found = normality(np.random.default_rng(5).normal(size=(60, 768)))
+    assert found.pooled == pytest.approx((0.737, 0.317), abs=0.02)
+    assert found.w_mean == pytest.approx(0.979, abs=0.002)
+    assert found.share_rejected() == pytest.approx(0.05, abs=0.03)
+
+
+@pytest.mark.parametrize(
+    ("features", "told"),
+    [
+        ([1.0, 2.0], "shape"),
+        ([[1.0], [2.0]], "at least 3"),
+        ([[1.0], [math.nan], [2.0]], "row 1"),
+        ([[1.0], [1.0], [1.0]], "constant"),
+        (np.empty((3, 0)), "shape"),
+    ],
+)
+def test_features_that_cannot_be_tested(features: object, told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        normality(features)
+
+
+def test_case_table_by_hand() -> None:
+    table = case_table(
+        {"human": [1, 5, 3, 5], "distance": [9.0, 1.0, math.nan, 4.0]},
+        [0, 1, 2],
+        lower_is_better={"distance"},
+        labels=["a", "b", "c", "d"],
+    )
+    assert table["human"].tolist() == [0, 1, 0.5]
+    assert table["human rank"].tolist() == ["4/4", "1/4", "3/4"]
+    assert table["distance"].tolist()[:2] == [0, 1]
+    assert math.isnan(table["distance"].tolist()[2])
+    assert table["distance rank"].tolist() == ["3/3", "1/3", ""]
+    assert table.index.tolist() == ["a", "b", "c"]
+
+
+def test_min_max_without_a_spread() -> None:
+    assert np.isnan(min_max(np.array([2.0, 2.0, math.nan]))).all()
+    assert min_max(np.array([2.0, math.inf, 4.0]))[[0, 2]].tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("scores", "cases", "told"),
+    [({"a": [1, 2], "b": [1]}, [0], "rows"), ({"a": [1, 2]}, [2], "case 2"), ({"a": [1, 2]}, [-1], "case -1")],
+)
+def test_case_tables_that_do_not_fit(scores: dict[str, list[float]], cases: list[int], told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        case_table(scores, cases)
+    with pytest.raises(ValueError, match="'c'"):
+        case_table({"a": [1, 2]}, [0], lower_is_better=["c"])

@@ -1,0 +1,342 @@
+"""Attacks, perturbations, and what is counted: by hand, by brute force, by property."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dialeval.agreement.attacks import ATTACKS, GENERIC_REPLIES, Pool, choose_attacks, missing_resource
+from dialeval.agreement.perturbations import PERTURBATIONS, degradation, perturb
+from dialeval.agreement.robustness import Rules, Verdict, share_of, verdicts
+from dialeval.agreement.robustness_pairs import Pair, attacked_pairs, key_of, without_itself
+from dialeval.exchange import Exchange
+from small_resources import write_wordnet
+
+TEA = Exchange(("Hi!", "What do you like?"), "I really don't like the well-known tea, but coffee is fine.", id="tea")
+CAR = Exchange(("Where have you been?",), "We bought a car .")
+YES = Exchange(("Are you happy?",), "Yes")
+ROWS = [TEA, CAR, YES]
+POOL = Pool(ROWS)
+
+
+def attacked(name: str, exchange: Exchange = TEA, seed: int = 0) -> str | None:
+    found = ATTACKS[name].apply(exchange, POOL, seed=seed)
+    return None if found is None else found.response
+
+
+@pytest.fixture
+def wordnet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WNSEARCHDIR", str(write_wordnet(tmp_path / "wordnet")))
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("reverse", "fine. is coffee but tea, well-known the like don't really I"),
+        ("no_stopwords", "really don't like well-known tea, coffee fine."),
+        ("no_punctuation", "I really don't like the well-known tea but coffee is fine"),
+        ("repetition", "I really don't like the well-known tea, but coffee is fine. coffee is fine."),
+        ("speaker_echo", "What do you like? I really don't like the well-known tea, but coffee is fine."),
+        ("truncation", "I really don't like the"),
+    ],
+)
+def test_attacks_without_chance(name: str, expected: str) -> None:
+    assert attacked(name) == expected
+
+
+def test_stopwords_of_tokenised_text_take_their_apostrophe_along() -> None:
+    assert attacked("no_stopwords", Exchange(("a",), "I ' m at the station , it ' s late")) == "station , late"
+
+
+def test_jumble_keeps_the_words_in_another_order() -> None:
+    for seed in range(20):
+        jumbled = attacked("jumble", seed=seed)
+        assert jumbled is not None
+        assert Counter(jumbled.split()) == Counter(TEA.response.split())
+        assert jumbled.split() != TEA.response.split()
+    assert len({attacked("jumble", seed=seed) for seed in range(20)}) > 10
+
+
+@pytest.mark.parametrize("name", ["reverse", "jumble", "no_punctuation", "truncation"])
+def test_attacks_that_change_nothing_or_leave_nothing_give_no_pair(name: str) -> None:
+    assert attacked(name, YES) is None
+
+
+@pytest.mark.parametrize("reply", ["ha ha ha", "  yes  yes "])
+def test_equal_words_cannot_be_put_in_another_order(reply: str) -> None:
+    exchange = Exchange(("Hi",), reply)
+    assert attacked("jumble", exchange) is None
+    assert attacked("reverse", exchange) is None
+
+
+def test_echo_needs_a_context() -> None:
+    assert attacked("speaker_echo", Exchange((), "Yes")) is None
+
+
+def test_random_reply_comes_from_another_context_and_is_no_reference() -> None:
+    for seed in range(10):
+        assert attacked("random_reply", CAR, seed) in {TEA.response, YES.response}
+    with_reference = Exchange(CAR.context, CAR.response, references=(TEA.response,))
+    assert {attacked("random_reply", with_reference, seed) for seed in range(10)} == {YES.response}
+    assert ATTACKS["random_reply"].apply(CAR, Pool([CAR])) is None
+    assert ATTACKS["random_reply"].apply(CAR, Pool([])) is None
+
+
+def test_generic_reply_is_never_the_reply_itself() -> None:
+    for reply in GENERIC_REPLIES:
+        for seed in range(10):
+            found = attacked("generic_reply", Exchange(("Hi",), reply), seed)
+            assert found in GENERIC_REPLIES
+            assert found != reply
+
+
+def test_noise_puts_in_as_many_words_as_it_should() -> None:
+    # Twelve words: from 3 to 6 more.
+    reply = Exchange(("Hi",), " ".join(f"w{number}" for number in range(12)))
+    added = set()
+    for seed in range(60):
+        found = attacked("noise", reply, seed)
+        assert found is not None
+        assert [word for word in found.split() if re.fullmatch(r"w\d+", word)] == reply.response.split()
+        assert set(found.split()) <= set(reply.response.split()) | set(POOL.vocabulary)
+        added.add(len(found.split()) - 12)
+    assert added == {3, 4, 5, 6}
+
+
+def test_synonyms_are_other_words_and_keep_the_capital(wordnet: None) -> None:
+    assert attacked("synonyms", CAR) == "We bought a auto ."
+    assert attacked("synonyms", Exchange(("Hi",), "Sofa is big and happy?")) == "Couch is large and glad?"
+    assert attacked("synonyms", YES) is None
+    assert missing_resource("synonyms") is None
+
+
+def test_nouns_by_the_tagger(monkeypatch: pytest.MonkeyPatch) -> None:
+    tags = {"bought": "VBD", "car": "NN"}
+    monkeypatch.setattr("dialeval.agreement.attack_words.require_tagger", lambda: None)
+    monkeypatch.setattr("nltk.pos_tag", lambda words: [(word, tags.get(word, "DT")) for word in words])
+    assert attacked("nouns_only", CAR) == "car"
+    assert attacked("nouns_only", YES) is None
+
+
+def test_attacks_that_lack_their_data_say_which(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import nltk
+
+    monkeypatch.setattr(nltk.data, "path", [])
+    monkeypatch.setenv("WNSEARCHDIR", str(tmp_path))
+    chosen, lacking = choose_attacks(["all"])
+    assert lacking.keys() == {"nouns_only", "synonyms"}
+    assert "averaged_perceptron_tagger_eng" in lacking["nouns_only"]
+    assert "nltk.downloader wordnet" in lacking["synonyms"]
+    assert {attack.name for attack in chosen} == ATTACKS.keys() - lacking.keys()
+    with pytest.raises(ValueError, match="averaged_perceptron_tagger_eng"):
+        attacked("nouns_only")
+
+
+def test_an_unknown_attack_gets_a_suggestion() -> None:
+    assert [attack.name for attack in choose_attacks(["jumble", "noise"])[0]] == ["jumble", "noise"]
+    with pytest.raises(ValueError, match="did you mean 'jumble'"):
+        choose_attacks(["jumbel"])
+
+
+@given(st.permutations(ROWS), st.integers(0, 5))
+def test_a_row_s_attack_does_not_depend_on_the_order_of_the_others(rows: list[Exchange], seed: int) -> None:
+    pool = Pool([*rows, *rows])
+    for name in ATTACKS.keys() - {"nouns_only", "synonyms"}:
+        assert ATTACKS[name].apply(TEA, pool, seed=seed) == ATTACKS[name].apply(TEA, POOL, seed=seed)
+
+
+@given(st.lists(st.text(max_size=25), min_size=1, max_size=4), st.text(max_size=40))
+def test_any_text_survives_every_attack(context: list[str], response: str) -> None:
+    exchange = Exchange(tuple(context), response)
+    pool = Pool([exchange, TEA])
+    for name in ATTACKS.keys() - {"nouns_only", "synonyms"}:
+        found = ATTACKS[name].apply(exchange, pool)
+        assert found is None or (found.response.strip() and found.response.split() != response.split())
+
+
+def test_a_reference_that_is_the_reply_itself_is_left_out() -> None:
+    exchange = Exchange(("Hi",), "I am fine", references=("I am  fine", "fine"))
+    assert without_itself(exchange).references == ("fine",)
+    (pair,), untouched = attacked_pairs([exchange], [ATTACKS["reverse"]])
+    assert pair.true.references == pair.attacked.references == ("fine",)
+    assert untouched == {"reverse": 0}
+
+
+def test_keys_tell_rows_apart_by_what_a_metric_sees() -> None:
+    rows = [
+        Exchange(("a", "b"), "c"),
+        Exchange(("a b",), "c"),
+        Exchange(("a",), "b c"),
+        Exchange(("a", "b"), "c", references=("d",)),
+        Exchange(("a", "b"), "c", facts=("d",)),
+    ]
+    assert len({key_of(row) for row in rows}) == len(rows)
+    assert key_of(rows[0]) == key_of(Exchange(("a", "b"), "c", system="s", id="x"))
+
+
+def judged(
+    true: list[float], attacked: list[float], *, contexts: list[int] | None = None, higher: bool = True, **rules: float
+) -> Verdict:
+    numbers = contexts or list(range(len(true)))
+    pairs = [
+        Pair("jumble", True, Exchange((f"c{number}",), f"true {row}"), Exchange((f"c{number}",), f"attacked {row}"))
+        for row, number in enumerate(numbers)
+    ]
+    values = {key_of(pair.true): value for pair, value in zip(pairs, true, strict=True)}
+    values |= {key_of(pair.attacked): value for pair, value in zip(pairs, attacked, strict=True)}
+    (found,) = verdicts(
+        pairs, values, metric="m", source="s", signature="sig", higher_is_better=higher, rules=Rules(**rules)
+    )
+    return found
+
+
+def test_ties_count_half_and_missing_values_not_at_all() -> None:
+    found = judged([1, 2, 3, 4, math.nan, 6], [0, 3, 3, 1, 0, math.nan])
+    assert found.preferred.value == pytest.approx(2.5 / 4)
+    assert found.ties == 0.25
+    assert (found.n, found.n_unscored, found.n_contexts) == (4, 2, 4)
+    assert found.mean_true == pytest.approx(2.5)
+    assert found.mean_attacked == pytest.approx(1.75)
+
+
+def test_direction_and_tolerance() -> None:
+    # Standard deviation of the true values is 2, so a fall of 1 is allowed at 0.5.
+    true, attacked = [0, 4, 0, 4], [-1, 2.9, 1, 0]
+    up = judged(true, attacked, tolerance=0.5)
+    assert up.tolerance == pytest.approx(1)
+    assert up.kept.value == pytest.approx(0.5)
+    assert up.preferred.value == 0.75
+    down = judged([-value for value in true], [-value for value in attacked], higher=False, tolerance=0.5)
+    assert (down.kept, down.preferred) == (up.kept, up.preferred)
+    assert judged(true, attacked, tolerance=0).kept.value == 0.25
+
+
+def test_threshold_shares() -> None:
+    found = judged([0.9, 0.5, 0.2], [0.6, 0.4, 0.1], threshold=0.5)
+    assert found.passed_true == pytest.approx(2 / 3)
+    assert found.passed_attacked == pytest.approx(1 / 3)
+    low = judged([1, 9], [6, 4], higher=False, threshold=5)
+    assert (low.passed_true, low.passed_attacked) == (0.5, 0.5)
+    assert math.isnan(judged([1.0], [0.0]).passed_true)
+
+
+def test_without_any_value_there_is_no_share() -> None:
+    found = judged([math.nan], [1.0])
+    assert found.n == 0
+    assert math.isnan(found.preferred.value)
+    assert math.isnan(found.mean_true)
+
+
+def test_domains_are_counted_together_and_alone() -> None:
+    pairs = [
+        Pair("a", False, Exchange((str(row),), "true"), Exchange((str(row),), "not"), domain)
+        for row, domain in enumerate(["x", "y", "x"])
+    ]
+    values = {key_of(pair.true): 1.0 for pair in pairs} | {key_of(pair.attacked): row for row, pair in enumerate(pairs)}
+    found = verdicts(pairs, values, metric="m", source="s", signature="", higher_is_better=True)
+    assert [(one.domain, one.n, one.preferred.value) for one in found] == [
+        ("all", 3, 0.5),
+        ("x", 2, 0.5),
+        ("y", 1, 0.5),
+    ]
+    assert not found[0].harmful
+    assert found[0].share == found[0].kept
+
+
+def test_independent_rows_have_wilson_s_interval() -> None:
+    from scipy.stats import binomtest
+
+    for right in (0, 1, 8, 10):
+        share = share_of(np.array([1.0] * right + [0.0] * (10 - right)), np.arange(10))
+        expected = binomtest(right, 10).proportion_ci(method="wilson")
+        assert (share.value, share.low, share.high) == pytest.approx((right / 10, expected.low, expected.high))
+
+
+def test_rows_of_one_context_are_worth_less() -> None:
+    hits = np.array([1.0, 0.0] * 10)
+    alone = share_of(np.repeat(hits, 5), np.arange(100))
+    together = share_of(np.repeat(hits, 5), np.repeat(np.arange(20), 5))
+    of_contexts = share_of(hits, np.arange(20))
+    assert together.high - together.low > 1.8 * (alone.high - alone.low)
+    # Five equal rows of a context say as much as one, but for the correction for small samples.
+    assert (together.low, together.high) == pytest.approx((of_contexts.low, of_contexts.high), abs=0.005)
+
+
+@given(st.lists(st.tuples(st.sampled_from([0.0, 0.5, 1.0]), st.integers(0, 5)), min_size=1, max_size=30))
+def test_shares_lie_within_their_interval(rows: list[tuple[float, int]]) -> None:
+    labels = {label: number for number, label in enumerate(dict.fromkeys(label for _, label in rows))}
+    share = share_of(np.array([hit for hit, _ in rows]), np.array([labels[label] for _, label in rows]))
+    assert 0 <= share.low <= share.value <= share.high <= 1
+    assert share.high - share.low > 0.01
+
+
+def test_coverage_of_the_interval_on_clustered_data() -> None:
+    random = np.random.default_rng(3)
+    covered = 0
+    for _ in range(300):
+        chances = random.beta(2, 1, size=40)  # of mean 2/3
+        hits = (random.random((40, 4)) < chances[:, None]).astype(float).ravel()
+        share = share_of(hits, np.repeat(np.arange(40), 4))
+        covered += share.low <= 2 / 3 <= share.high
+    assert 0.91 <= covered / 300 <= 0.985
+
+
+@pytest.mark.parametrize("rules", [{"tolerance": -1}, {"tolerance": math.nan}, {"threshold": math.inf}])
+def test_rules_that_make_no_sense(rules: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match=r"tolerance is|threshold is"):
+        Rules(**rules)
+
+
+MANY = [Exchange((f"Question {number}?",), f"This is answer number {number} to it.") for number in range(60)]
+
+
+@pytest.mark.parametrize("kind", PERTURBATIONS)
+def test_perturbed_rows_grow_with_the_ratio(kind: str) -> None:
+    changed = []
+    for ratio in (0, 0.3, 0.7, 1):
+        found = perturb(MANY, kind, ratio, seed=1)
+        assert [row.context for row in found] == [row.context for row in MANY]
+        changed.append({row for row, (before, now) in enumerate(zip(MANY, found, strict=True)) if before != now})
+    none, some, more, every = changed
+    assert not none
+    assert some < more < every
+    assert every == set(range(60))
+    assert 8 <= len(some) <= 28
+
+
+def test_mismatch_passes_the_replies_on() -> None:
+    found = perturb(MANY, "mismatch", 0.5)
+    assert Counter(row.response for row in found) == Counter(row.response for row in MANY)
+
+
+@given(st.permutations(range(12)), st.floats(0, 1))
+def test_which_rows_are_chosen_does_not_depend_on_their_order(order: list[int], ratio: float) -> None:
+    rows = MANY[:12]
+    straight = perturb(rows, "permutate", ratio)
+    assert perturb([rows[row] for row in order], "permutate", ratio) == [straight[row] for row in order]
+
+
+def test_degradation_of_a_simple_judge() -> None:
+    def share_untouched(rows: list[Exchange]) -> float:
+        return sum(row in MANY for row in rows) / len(rows)
+
+    found = degradation(share_untouched, MANY, ratios=(0, 0.5, 1))
+    assert found.keys() == set(PERTURBATIONS)
+    for values in found.values():
+        assert values[0] == 1
+        assert values[2] == 0
+        assert 0.3 < values[1] < 0.7
+
+
+def test_perturbations_that_do_not_exist() -> None:
+    with pytest.raises(ValueError, match="'shuffle'"):
+        perturb(MANY, "shuffle", 0.5)
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        perturb(MANY, "noise", 1.5)

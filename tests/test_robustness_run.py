@@ -1,0 +1,294 @@
+"""Robustness runs: from inputs to files, past failures, and again from what was kept."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from dialeval.agreement.robustness import Rules
+from dialeval.agreement.robustness_input import gather
+from dialeval.agreement.robustness_report import render, rows_of, write_report
+from dialeval.agreement.robustness_run import run
+from dialeval.baselines.bleu import Bleu1
+from dialeval.cli import build_app
+from dialeval.exchange import Exchange
+from dialeval.metric import Judged, Level, Metric, MetricInfo
+from dialeval.scores import Signature
+
+QUICK = ("reverse", "repetition", "generic_reply", "no_punctuation")
+
+
+def write_rows(path: Path, rows: Sequence[dict[str, Any]]) -> Path:
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return path
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> Path:
+    return write_rows(
+        tmp_path / "plain.jsonl",
+        [
+            {
+                "context": [f"Do you like number {number}?"],
+                "response": f"Yes, {number} is my favourite.",
+                "id": str(number),
+            }
+            for number in range(8)
+        ],
+    )
+
+
+@pytest.fixture
+def adversarial(tmp_path: Path) -> Path:
+    base = {"context": ["How are you?"], "scores": {}}
+    dull = {"response": "Fine, thanks a lot.", "reference": "Fine, thanks a lot.", "adversarial_response": "No."}
+    repeat = {"response": "I am well.", "adversarial_response": "I am I am well."}
+    paraphrase = {"response": "I am quite well.", "adversarial_response": "I am fairly well."}
+    rows = [
+        base | dull | {"attack": "dull", "harmful": True, "domain": "one"},
+        base | repeat | {"attack": "repeat", "harmful": True, "domain": "two", "adversarial_context": ["Who are you?"]},
+        base | paraphrase | {"attack": "paraphrase", "harmful": False, "domain": "one"},
+    ]
+    return write_rows(tmp_path / "adversarial.jsonl", rows)
+
+
+def n_words(rows: Sequence[Exchange]) -> list[float]:
+    """Longer replies are better."""
+    return [float(len(row.response.split())) for row in rows]
+
+
+def test_a_plain_file_is_attacked_row_by_row(plain: Path) -> None:
+    material = gather(plain, QUICK)
+    assert (material.name, len(material.exchanges), len(material.pairs)) == ("plain.jsonl", 8, 32)
+    found = run([n_words], material, rules=Rules(tolerance=0.5, threshold=5))
+    by_attack = {one.attack: one for one in found.verdicts}
+    assert list(by_attack) == list(QUICK)
+    assert by_attack["reverse"].ties == 1
+    assert by_attack["reverse"].preferred.value == 0.5
+    assert by_attack["repetition"].preferred.value == 0
+    assert by_attack["no_punctuation"].share.value == 1
+    assert by_attack["no_punctuation"].passed_attacked == 1
+    assert all(one.n == 8 and one.metric == "n_words" for one in found.verdicts)
+
+
+def test_a_set_with_attacks_of_its_own(adversarial: Path) -> None:
+    material = gather(adversarial)
+    assert [pair.attack for pair in material.pairs] == ["dull", "repeat", "paraphrase"]
+    assert material.pairs[1].attacked.context == ("Who are you?",)
+    assert material.pairs[0].true.references == ()
+    found = run([n_words], material)
+    shares = {(one.attack, one.harmful): one.share.value for one in found.verdicts}
+    assert shares == {("dull", True): 1, ("repeat", True): 0, ("paraphrase", False): 1}
+    assert len(gather(adversarial, ["dull", "repeat"]).pairs) == 2
+    with pytest.raises(ValueError, match="no attack 'jumble'; it has dull"):
+        gather(adversarial, ["jumble"])
+
+
+def test_metrics_that_compare_with_the_true_reply_itself_are_left_out(adversarial: Path) -> None:
+    found = run([Bleu1(), n_words], gather(adversarial))
+    assert [metric for metric, _ in found.skipped] == ["bleu1"]
+    assert "by construction" in found.skipped[0][1]
+    assert {one.metric for one in found.verdicts} == {"n_words"}
+
+
+def test_rated_benchmarks_give_the_replies_of_people(tmp_path: Path) -> None:
+    rated = [
+        {"context": ["Hi"], "response": "a machine's", "references": ["a person's", "another's"], "scores": {"q": 1}},
+        {"context": ["Hi"], "response": "another machine's", "references": ["a person's"], "scores": {"q": 2}},
+    ]
+    (exchange,) = gather(write_rows(tmp_path / "rated.jsonl", rated), ["reverse"]).exchanges
+    assert (exchange.response, exchange.references) == ("a person's", ("another's",))
+    human = [row | {"system": system} for row, system in zip(rated, ["human", "bot"], strict=True)]
+    (exchange,) = gather(write_rows(tmp_path / "human.jsonl", human), ["reverse"]).exchanges
+    assert exchange.response == "a machine's"
+    labelled = [{"context": ["Hi"], "response": f"reply {label}", "label": label} for label in (0, 1)]
+    (exchange,) = gather(write_rows(tmp_path / "labelled.jsonl", labelled), ["reverse"]).exchanges
+    assert exchange.response == "reply 1"
+    nobody = [{"context": ["Hi"], "response": "a b", "scores": {"q": 1}}]
+    with pytest.raises(ValueError, match="no replies of people"):
+        gather(write_rows(tmp_path / "nobody.jsonl", nobody))
+
+
+def test_a_sample_is_drawn_by_the_seed(plain: Path) -> None:
+    drawn = [gather(plain, ["reverse"], sample=3, seed=seed) for seed in (1, 1, 2)]
+    assert [len(one.pairs) for one in drawn] == [3, 3, 3]
+    assert drawn[0].revision == drawn[1].revision != drawn[2].revision
+
+
+class Broken(Metric):
+    """Fails on replies that begin with a capital letter; NaN on some others."""
+
+    info = MetricInfo("broken", "Broken", Level.TURN, True, (0, 1), "fails")
+    calls = 0
+
+    def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
+        import numpy as np
+
+        type(self).calls += 1
+        if any(row.response.startswith("Yes, 3") for row in exchanges):
+            raise RuntimeError("no threes")
+        return Judged(np.array([np.nan if row.response.startswith("Yes, 4") else 0.5 for row in exchanges]))
+
+    def signature(self) -> Signature:
+        return Signature({"metric": "broken"})
+
+
+class Hears:
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def begin(self, metric: str, benchmark: str, rows: int) -> Any:
+        return lambda done: None
+
+    def say(self, text: str) -> None:
+        self.told.append(text)
+
+
+def test_rows_that_fail_are_told_and_sink_nothing(plain: Path) -> None:
+    hears = Hears()
+    found = run([Broken(), n_words], gather(plain, ["reverse"]), witness=hears)
+    verdict = found.verdicts[0]
+    assert (verdict.n, verdict.n_unscored) == (6, 2)
+    assert any("broken has no value for 2 replies" in text for text in hears.told)
+    assert found.verdicts[1].n == 8
+
+
+class Hopeless(Broken):
+    info = MetricInfo("hopeless", "Hopeless", Level.TURN, True, (0, 1), "fails")
+
+    def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
+        raise RuntimeError("always")
+
+
+def test_a_metric_that_only_fails_is_left_out_with_its_reason(plain: Path) -> None:
+    found = run([Hopeless(), n_words], gather(plain, QUICK))
+    assert {one.metric for one in found.verdicts if one.n} == {"n_words"}
+    told = [reason for metric, reason in found.skipped if metric == "hopeless"]
+    assert told
+    assert "always" in told[0]
+
+
+def test_what_was_computed_is_not_computed_again(plain: Path, tmp_path: Path) -> None:
+    Broken.calls = 0
+    first = run([Broken()], gather(plain, ["reverse"]), values=tmp_path / "values")
+    calls = Broken.calls
+    assert calls > 0
+    again = run([Broken()], gather(plain, ["reverse"]), values=tmp_path / "values", rules=Rules(tolerance=1))
+    assert Broken.calls == calls
+    assert again.verdicts[0].preferred == first.verdicts[0].preferred
+    run([Broken()], gather(plain, ["repetition"]), values=tmp_path / "values")
+    assert Broken.calls > calls
+
+
+class Distinct(Metric):
+    """Share of different replies, for whole systems."""
+
+    info = MetricInfo("distinct", "Distinct", Level.SYSTEM, True, (0, 1), "variety")
+
+    def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
+        import numpy as np
+
+        value = len({row.response for row in exchanges}) / len(exchanges)
+        return Judged(np.array([value]), aggregate=value, ids=(None,))
+
+    def signature(self) -> Signature:
+        return Signature({"metric": "distinct"})
+
+
+def test_metrics_of_systems_get_perturbed_sets(plain: Path, tmp_path: Path) -> None:
+    found = run([Distinct(), n_words], gather(plain, ["reverse"]))
+    values = {(one.perturbation, one.ratio): one.value for one in found.decays}
+    assert len(values) == 20
+    assert values["repeat", 0.0] == 1
+    assert values["repeat", 1.0] <= 6 / 8
+    assert values["mismatch", 1.0] == 1
+    paths = write_report(found, tmp_path / "out")
+    assert {path.name for path in paths} == {
+        "robustness.jsonl", "decays.jsonl", "robustness.md", "run.json", "robustness.png", "decays.png",
+    }  # fmt: skip
+    assert "| distinct | repeat | 1.000 |" in render(found)
+
+
+def test_tidy_rows(adversarial: Path) -> None:
+    rows = rows_of(run([n_words], gather(adversarial), seed=4).verdicts)
+    assert rows[0]["preferred"] == 1.0
+    assert rows[0]["preferred_low"] < 1.0
+    assert rows[0]["threshold"] is None
+    assert rows[0]["passed_true"] is None
+    json.dumps(rows, allow_nan=False)
+
+
+def invoke(*arguments: object) -> Any:
+    return CliRunner().invoke(build_app(), ["robustness", *map(str, arguments)])
+
+
+def test_the_command_writes_rows_page_and_plot(plain: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    spec = "python:test_robustness_run:n_words?name=words"
+    done = invoke(
+        "-m", spec, "-i", plain, "-o", out, "--attacks", "reverse,repetition,no_punctuation", "--threshold", 4
+    )
+    assert done.exit_code == 0, done.output
+    rows = [json.loads(line) for line in (out / "robustness.jsonl").read_text().splitlines()]
+    assert [(row["metric"], row["attack"], row["n"]) for row in rows] == [
+        ("words", "reverse", 8),
+        ("words", "repetition", 8),
+        ("words", "no_punctuation", 8),
+    ]
+    page = (out / "robustness.md").read_text()
+    assert "| repetition | 0.000 [0.000, 0.324] |" in page
+    assert "| no_punctuation ○ | 1.000 [0.676, 1.000] |" in page
+    assert (out / "robustness.png").read_bytes().startswith(b"\x89PNG")
+    assert json.loads((out / "run.json").read_text())["rules"] == {"tolerance": 0.1, "threshold": 4.0}
+    assert "# Robustness on plain.jsonl" in done.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("-m", "nosuch"), "there is no metric 'nosuch'"),
+        (("-m", "bleu1", "--attacks", "jumbel"), "did you mean 'jumble'"),
+        (("-m", "bleu1", "--plots", "gif"), "choose png"),
+    ],
+)
+def test_wrong_usage_is_one_sentence(plain: Path, tmp_path: Path, arguments: tuple[str, ...], told: str) -> None:
+    done = invoke(*arguments, "-i", plain, "-o", tmp_path / "out")
+    assert done.exit_code == 2
+    assert told in done.output
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_input_that_is_not_there(tmp_path: Path) -> None:
+    done = invoke("-m", "bleu1", "-i", tmp_path / "nowhere.jsonl", "-o", tmp_path / "out")
+    assert done.exit_code == 2
+    assert "nowhere.jsonl" in done.output
+
+
+def test_a_run_without_any_number_fails(plain: Path, tmp_path: Path) -> None:
+    done = invoke("-m", "bleu1", "-i", plain, "-o", tmp_path / "out")
+    assert done.exit_code == 1
+    assert "by construction" in done.output
+
+
+@pytest.mark.data
+def test_the_adversarial_pairs_of_the_study() -> None:
+    mirror = Path(os.environ.get("DIALEVAL_MIRROR") or Path(__file__).parents[2] / "shared" / "data" / "raw")
+    if not (mirror.parent / "benchmarks" / "adversarial_khalid.jsonl").is_file():
+        pytest.skip("the benchmark files are not at hand (DIALEVAL_MIRROR)")
+    material = gather("adversarial_khalid", mirror=mirror)
+    assert len(material.pairs) == 4744
+    assert sum(not pair.harmful for pair in material.pairs) == 400 + 344
+    assert sum(pair.true.context != pair.attacked.context for pair in material.pairs) <= 18
+    assert not any(pair.true.references for pair in material.pairs)
+    found = run([n_words], material)
+    over_all = {one.attack: one for one in found.verdicts if one.domain == "all"}
+    assert len(over_all) == 12
+    # A set made by repeating words cannot have fewer of them.
+    assert over_all["repetitiveness"].preferred.value < 0.05
+    assert over_all["repetitiveness"].n == 400
