@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dialeval.exchange import Exchange, exchanges_from_columns
-from dialeval.metric import Level, Metric, Scale, load
+from dialeval.metric import Metric, Scale
 from dialeval.scores import Scores
 
 if TYPE_CHECKING:
@@ -21,12 +21,13 @@ class Suite(Mapping[str, Metric]):
     share its features.
     """
 
-    def __init__(self, names: Iterable[str], **options: Any) -> None:
+    def __init__(self, names: Iterable[str], *, checkpoints: Mapping[str, str] | None = None, **options: Any) -> None:
+        from dialeval.scoring.run import load_metrics
+
         wanted = list(dict.fromkeys(names))
         if not wanted:
             raise ValueError("no metrics are named; pass at least one")
-        self._metrics = {name: load(name, **_accepted(name, options)) for name in wanted}
-        share_encoders(list(self._metrics.values()))
+        self._metrics = load_metrics(wanted, options, checkpoints or {})
 
     def __getitem__(self, name: str) -> Metric:
         return self._metrics[name]
@@ -80,34 +81,10 @@ class SuiteScores(dict[str, Scores]):
         return frame
 
 
-def _accepted(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options that this metric's constructor takes; a suite passes `device=` to those that have one."""
-    import inspect
-
-    from dialeval.metric import metric_class
-
-    found, _ = metric_class(name)
-    names: set[str] = set()
-    for base in found.__mro__:
-        initialiser = base.__dict__.get("__init__")
-        if initialiser is not None:
-            names |= set(inspect.signature(initialiser).parameters)
-    return {key: value for key, value in options.items() if key in names}
-
-
-def share_encoders(metrics: Sequence[Metric]) -> None:
-    """Let metrics whose pairs are laid out alike use one tokenizer, and one encoder where it is the same."""
+def share_tokenizers(metrics: Iterable[Metric]) -> None:
+    """Let metrics that lay pairs out alike use one tokenizer, which remembers the rows it saw last."""
     tokenizers: dict[Any, Any] = {}
-    encoders: dict[Any, Any] = {}
     for metric in metrics:
         for attribute in getattr(metric, "pair_encoders", ()):
             encoder = getattr(metric, attribute)
             encoder.tokenizer = tokenizers.setdefault(encoder.tokenizer.identity, encoder.tokenizer)
-            same = getattr(encoder.network, "identity", None)
-            if same is not None:
-                setattr(metric, attribute, encoders.setdefault((same, encoder.tokenizer.identity), encoder))
-
-
-def turn_level(metrics: Mapping[str, Metric]) -> dict[str, Metric]:
-    """Those that give one value per exchange."""
-    return {name: metric for name, metric in metrics.items() if metric.info.level is Level.TURN}

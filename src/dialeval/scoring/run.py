@@ -17,13 +17,16 @@ from dialeval.scoring.chunks import Chunk, chunked
 from dialeval.scoring.journal import Journal
 from dialeval.scoring.outputs import OutputFormat, Record, replacing, table
 from dialeval.scoring.summary import Summary
+from dialeval.suite import share_tokenizers
 
 #: Called with the number of rows done so far.
 Progress = Callable[[int], None]
 
 
-def load_metrics(names: Sequence[str], options: Mapping[str, Any], checkpoints: Mapping[str, str]) -> dict[str, Metric]:
-    """Load metrics by name; each gets those options that it takes, and an option that none takes is refused."""
+def check_options(
+    names: Sequence[str], options: Mapping[str, Any], checkpoints: Mapping[str, str], scale: Scale = "native"
+) -> None:
+    """Refuse what no metric takes, before any time is spent."""
     classes = {name: metric_class(name)[0] for name in names}
     for option in options:
         if not any(_takes(found, option) for found in classes.values()):
@@ -31,14 +34,21 @@ def load_metrics(names: Sequence[str], options: Mapping[str, Any], checkpoints: 
     for name in checkpoints:
         if not _takes(classes[name], "checkpoint"):
             raise ValueError(f"{name} has no weights and takes no checkpoint; leave it out")
-    return {
-        name: load(
-            name,
-            **{option: value for option, value in options.items() if _takes(found, option)},
-            **({"checkpoint": checkpoints[name]} if name in checkpoints else {}),
-        )
-        for name, found in classes.items()
-    }
+    for name, found in classes.items():
+        if scale not in found.scales:
+            raise ValueError(f"{name} has no scale {scale!r}; it has {', '.join(found.scales)}")
+
+
+def load_metrics(names: Sequence[str], options: Mapping[str, Any], checkpoints: Mapping[str, str]) -> dict[str, Metric]:
+    """Load metrics by name; each gets those options that it takes."""
+    check_options(names, options, checkpoints)
+    loaded = {}
+    for name in names:
+        taken = {option: value for option, value in options.items() if _takes(metric_class(name)[0], option)}
+        own = {"checkpoint": checkpoints[name]} if name in checkpoints else {}
+        loaded[name] = load(name, **taken, **own)
+    share_tokenizers(loaded.values())
+    return loaded
 
 
 @dataclass(frozen=True)

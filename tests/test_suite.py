@@ -1,0 +1,56 @@
+"""Several metrics at once: the same values as one by one, and what can be shared is shared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dialeval
+from dialeval.suite import Suite
+from test_checkpoints import make_network
+
+RESPONSES = ["i am fine thanks", "fish and chips", "i am fine thanks"]
+CONTEXTS = [["hello there", "how are you"], ["hello"], ["hello there", "how are you"]]
+
+
+@pytest.fixture(scope="module")
+def folder(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("suite") / "checkpoint"
+    make_network(tiny_encoder).save_pretrained(place)
+    return place
+
+
+@pytest.fixture(scope="module")
+def suite(folder: Path) -> Suite:
+    dialeval.register("density-again", "dialeval.approaches.density:Density", scoring="euclidean")
+    return dialeval.load(
+        ["density", "density-again"], checkpoints={"density": str(folder), "density-again": str(folder)}, device="cpu"
+    )
+
+
+def test_values_are_those_of_the_metrics_alone(suite: Suite, folder: Path) -> None:
+    together = suite.score(RESPONSES, CONTEXTS)
+    for name in ("density", "density-again"):
+        alone = dialeval.load(name, checkpoint=folder).score(RESPONSES, CONTEXTS)
+        assert together[name].values == pytest.approx(alone.values, abs=1e-5)
+    frame = together.to_pandas()
+    assert list(frame.columns) == ["density", "density-again"]
+    assert len(frame) == 3
+    assert set(frame.attrs["signatures"]) == {"density", "density-again"}
+
+
+def test_tokenizer_and_embeddings_are_shared(suite: Suite) -> None:
+    first, second = (suite[name] for name in suite)
+    assert first.encoder.tokenizer is second.encoder.tokenizer
+    tables = [metric.network.encoder.get_input_embeddings() for metric in (first, second)]
+    assert tables[0] is tables[1]
+    assert np.isfinite(suite.score(RESPONSES, CONTEXTS)["density"].values).all()
+
+
+def test_nothing_to_load() -> None:
+    with pytest.raises(ValueError, match="no metrics"):
+        dialeval.load([])
+    with pytest.raises(ValueError, match="there is no metric"):
+        dialeval.load(["density", "quality"])
