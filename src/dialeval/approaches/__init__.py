@@ -8,9 +8,9 @@ from typing import Any
 #: approach -> where its network is. FBD and PRD are training-free and have none.
 _NETWORKS = {
     "density": "density:DensityNetwork",
-    "cmn": "cmn:CMNNetwork",
-    "deb": "deb:DEBNetwork",
-    "quantidce": "quantidce:QuantiDCENetwork",
+    "cmn": "cmn:CmnNetwork",
+    "deb": "deb:DebNetwork",
+    "quantidce": "quantidce:QuantiDceNetwork",
 }
 
 
