@@ -113,7 +113,7 @@ def _metrics() -> list[tuple[str, ...]]:
         extra = entry.extra or ""
         try:
             told = metric_class(name)[0].info
-        except ModuleNotFoundError as error:
+        except (ImportError, AttributeError) as error:  # an extra is missing, or somebody's own metric is broken
             rows.append((name, "", "", "", str(error), extra))
             continue
         low, high = told.range

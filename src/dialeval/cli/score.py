@@ -130,9 +130,11 @@ def score(
     from dialeval.metric import Level, metric_class
     from dialeval.readers import Source
     from dialeval.scoring.outputs import output_format
-    from dialeval.scoring.run import Task, load_metrics
+    from dialeval.scoring.run import Task, check_options, load_metrics
 
     names = list(dict.fromkeys(listed(metric)))
+    if not names:
+        raise ValueError("no metric is named; `dialeval info` lists them")
     infos = {name: metric_class(name)[0].info for name in names}
     source = Source(input, input_format, pairs(columns), unescaped(context_separator), split, subset)
     task = Task(source, infos, Level(level), scale, empty)
@@ -141,13 +143,15 @@ def score(
         input, output, skip_bad=skip_bad, rejects=rejects, summary=summary, needs_summary=bool(task.of_systems)
     )
     places.check(overwrite=overwrite)
+    given = {"dtype": dtype, "device": device, "batch_tokens": batch_tokens}
+    options = {option: value for option, value in given.items() if value is not None}
+    weights = checkpoints(checkpoint, names)
+    check_options(names, options, weights, scale)
 
     # Bad rows come to light before the weights are read, and long before hours of scoring are spent.
     skips = places.rejects is not None
     total = task.look_through(skip_bad=skips) if source.can_be_read_twice else None
-    options = {"dtype": dtype, "device": device, "batch_tokens": batch_tokens}
-    chosen = {option: value for option, value in options.items() if value is not None}
-    task = replace(task, metrics=load_metrics(names, chosen, checkpoints(checkpoint, names)))
+    task = replace(task, metrics=load_metrics(names, options, weights))
 
     outcome = _run(task, places, told, resume=resume, total=total)
     for line in outcome.lines():

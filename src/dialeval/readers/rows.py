@@ -77,7 +77,7 @@ class Columns:
         for field in (*required, *self.mapping):
             column = self.name(field)
             if column not in present:
-                there = ", ".join(str(name) for name in list(present)[:20]) or "none"
+                there = ", ".join(str(name)[:40] for name in list(present)[:20]) or "none"
                 hint = _suggest(column, [str(name) for name in present])
                 return f"column {column!r} is missing{hint}; there are: {there}; rename it or map it: {field}=COLUMN"
         return ""

@@ -73,8 +73,9 @@ class Journal:
         self.close()
 
     def _check_header(self, run: dict[str, Any]) -> bool:
-        line = self._stream.readline()
-        if not line.endswith(b"\n") and (not line or line.startswith(f'{{"{_MARK}"'.encode())):
+        line, start = self._stream.readline(), f'{{"{_MARK}"'.encode()
+        # Nothing yet, or a header that was cut off while it was written.
+        if not line.endswith(b"\n") and (line.startswith(start) or start.startswith(line)):
             self._stream.seek(0)
             self._stream.truncate()
             self.append({_MARK: _FORMAT, "run": run})

@@ -1,0 +1,152 @@
+"""The command as a process: pipes, weight, what it says of itself, and where it puts the modules."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import dialeval
+import overlap_metric
+from dialeval.cli import build_app
+from dialeval.cli.install_modules import install, module_folders, modules_cache
+
+PROGRAM = [sys.executable, overlap_metric.__file__]
+HEAVY = ("torch", "transformers", "datasets", "pandas", "pyarrow", "scipy", "sklearn", "matplotlib", "peft")
+
+
+def rows(count: int) -> bytes:
+    return b"".join(json.dumps({"context": ["a b"], "response": f"a {n}"}).encode() + b"\n" for n in range(count))
+
+
+def run(*arguments: str, given: bytes = b"", code: str = "") -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-c", code] if code else [*PROGRAM, *arguments]
+    return subprocess.run(command, input=given, capture_output=True, timeout=120, check=False)
+
+
+def test_a_pipe_in_and_out() -> None:
+    done = run("score", "-m", "overlap", "-i", "-", "-o", "-", given=gzip.compress(rows(3000)))
+    assert done.returncode == 0
+    values = [json.loads(line)["overlap"] for line in done.stdout.splitlines()]
+    assert values == [1 / 3] * 3000
+    assert b"3000 rows scored" in done.stderr
+
+
+def test_a_bad_row_in_a_pipe() -> None:
+    done = run("score", "-m", "overlap", "-i", "-", "-o", "-", given=rows(2) + b"nonsense\n")
+    assert done.returncode == 2
+    assert done.stderr.startswith(b"error: row 2 (standard input, line 3): this is not JSON")
+
+
+def test_a_reader_that_goes_away(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_bytes(rows(60_000))
+    command = f"{' '.join(PROGRAM)} score -m overlap -i {tmp_path / 'rows.jsonl'} -o - | head -n 1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, timeout=120, check=False)
+    assert json.loads(done.stdout)["row"] == 0
+    assert done.stderr == b""
+
+
+@pytest.mark.parametrize(
+    "doing",
+    [
+        "import dialeval; dialeval.available()",
+        "from dialeval.cli import build_app; build_app()",
+        "import dialeval.readers, dialeval.scoring, dialeval.evaluate_module",
+    ],
+)
+def test_nothing_heavy_is_imported_for_nothing(doing: str) -> None:
+    done = run(code=f"{doing}\nimport sys\nprint([name for name in {HEAVY!r} if name in sys.modules])")
+    assert done.stdout.decode().strip() == "[]", done.stderr.decode()
+
+
+def test_scoring_without_a_model_imports_none(tmp_path: Path) -> None:
+    # What the command imports on the way to a metric is up to the metric.
+    (tmp_path / "rows.jsonl").write_bytes(rows(3))
+    told = [f"score -m overlap -i {tmp_path / 'rows.jsonl'} -o {tmp_path / 'scores.csv'}".split()]
+    code = (
+        f"import sys; sys.path.insert(0, {str(Path(overlap_metric.__file__).parent)!r}); sys.argv[1:] = {told[0]!r}\n"
+        "import overlap_metric; overlap_metric.register()\n"
+        "from dialeval.cli import build_app\n"
+        "build_app()(standalone_mode=False)\n"
+        f"print([name for name in {HEAVY!r} if name in sys.modules])"
+    )
+    done = run(code=code)
+    assert done.stdout.decode().strip() == "[]", done.stderr.decode()
+
+
+def test_info_names_versions_devices_metrics_and_folders() -> None:
+    result = CliRunner().invoke(build_app(), ["info"])
+    assert result.exit_code == 0
+    lines = [line.split() for line in result.stdout.splitlines()]
+    assert ["dialeval", dialeval.__version__] in lines
+    assert any(line[:1] == ["cpu"] and line[-1] in ("float32", "bfloat16") for line in lines)
+    assert ["density", "turn", "higher", "-inf", "to", "0", "contexts"] in lines
+    assert "sentence-transformers/all-MiniLM-L6-v2" in result.stdout
+    assert str(modules_cache()) in result.stdout
+
+
+def test_unknown_commands_and_options() -> None:
+    assert CliRunner().invoke(build_app(), ["scoer"]).exit_code == 2
+    assert CliRunner().invoke(build_app(), ["info", "--nothing"]).exit_code == 2
+    assert CliRunner().invoke(build_app(), []).exit_code == 2
+
+
+def test_a_traceback_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DIALEVAL_TRACEBACK", "1")
+    result = CliRunner().invoke(build_app(), ["score", "-m", "nothing", "-i", "a.jsonl", "-o", "b.jsonl"])
+    assert "Traceback" in result.stderr
+    assert "error: there is no metric 'nothing'" in result.stderr
+
+
+def test_modules_are_installed_where_evaluate_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_MODULES_CACHE", str(tmp_path / "modules"))
+    assert CliRunner().invoke(build_app(), ["install-modules"]).exit_code == 0
+    (script,) = tmp_path.glob("modules/evaluate_modules/metrics/dialeval--density/*/density.py")
+    assert len(script.parent.name) == 64
+    assert (
+        script.read_bytes()
+        == next(f for f in module_folders() if f.name == "density").joinpath("density.py").read_bytes()
+    )
+
+    # evaluate takes the newest version; what was installed last has to be it.
+    os.utime(script, (1, 1))
+    assert CliRunner().invoke(build_app(), ["install-modules"]).exit_code == 0
+    assert script.stat().st_mtime > 1
+    assert [path.name for path in script.parent.parent.iterdir()] == [script.parent.name]
+
+
+def test_modules_go_where_they_are_sent(tmp_path: Path) -> None:
+    assert CliRunner().invoke(build_app(), ["install-modules", "--destination", str(tmp_path)]).exit_code == 0
+    assert list(tmp_path.glob("evaluate_modules/metrics/dialeval--density/*/density.py"))
+
+
+def test_many_install_at_once(tmp_path: Path) -> None:
+    folder = tmp_path / "source" / "thing"
+    folder.mkdir(parents=True)
+    (folder / "thing.py").write_text("VALUE = 1\n", encoding="utf-8")
+    with ThreadPoolExecutor(16) as pool:
+        installed = set(pool.map(lambda _: install(folder, tmp_path / "cache"), range(64)))
+    (script,) = installed
+    assert script.read_text(encoding="utf-8") == "VALUE = 1\n"
+    assert [path.name for path in script.parent.parent.iterdir()] == [script.parent.name]
+
+
+@pytest.mark.parametrize("changes", [{}, {"HF_HOME": "~/hf"}, {"XDG_CACHE_HOME": "/x"}, {"HF_MODULES_CACHE": "/m"}])
+def test_the_modules_cache_is_evaluate_s_own(changes: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    evaluate_config = pytest.importorskip("evaluate.config")
+    for name in ("HF_HOME", "XDG_CACHE_HOME", "HF_MODULES_CACHE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in changes.items():
+        monkeypatch.setenv(name, value)
+    source = Path(evaluate_config.__file__).read_text(encoding="utf-8")
+    start, end = source.index("# Cache location"), source.index("DOWNLOADED_DATASETS_DIR")
+    its_own: dict[str, object] = {"os": os, "Path": Path}
+    exec(source[start:end], its_own)
+    assert modules_cache() == its_own["HF_MODULES_CACHE"]

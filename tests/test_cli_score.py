@@ -1,0 +1,274 @@
+"""`dialeval score`: what is written, where, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner, Result
+
+import overlap_metric
+from dialeval.cli import build_app
+
+ROWS = [
+    {"context": ["the bus is late", "again"], "response": "the bus", "id": "a", "system": "S"},
+    {"context": ["who"], "response": "nobody", "id": "=1+1", "system": "-T"},
+    {"context": ["it is long ago"], "response": "long ago it is", "id": "-7"},
+]
+#: 2 of 5 words, none of 2, all 4.
+VALUES = [0.4, 0.0, 1.0]
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_with_rows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    overlap_metric.register()
+    monkeypatch.chdir(tmp_path)
+    Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS), encoding="utf-8")
+
+
+def score(*options: str, metric: str = "overlap", output: str = "scores.jsonl") -> Result:
+    given = ["score", "-m", metric, "-o", output, *options]
+    return CliRunner().invoke(build_app(), [*given, *([] if "-i" in options else ["-i", "rows.jsonl"])])
+
+
+def files() -> set[str]:
+    return {path.name for path in Path.cwd().iterdir()}
+
+
+def test_json_lines() -> None:
+    result = score()
+    assert result.exit_code == 0
+    assert [json.loads(line) for line in Path("scores.jsonl").read_text(encoding="utf-8").splitlines()] == [
+        {"row": 0, "id": "a", "system": "S", "overlap": 0.4},
+        {"row": 1, "id": "=1+1", "system": "-T", "overlap": 0.0},
+        {"row": 2, "id": "-7", "system": None, "overlap": 1.0},
+    ]
+    assert pd.read_json("scores.jsonl", lines=True)["overlap"].tolist() == VALUES
+    assert result.stdout == ""
+    assert result.stderr.splitlines() == [
+        "overlap 0.466667 (higher is better; 3 values, 1 truncated)",
+        "  metric:overlap|weight:1.0",
+        "3 rows scored, 0 of them empty",
+    ]
+    assert files() == {"rows.jsonl", "scores.jsonl"}
+
+
+def test_csv_is_harmless_in_a_spreadsheet() -> None:
+    assert score(output="scores.csv").exit_code == 0
+    assert Path("scores.csv").read_text(encoding="utf-8").splitlines() == [
+        "row,id,system,overlap",
+        "0,a,S,0.4",
+        "1,'=1+1,'-T,0.0",
+        # A plain number is no formula.
+        "2,-7,,1.0",
+    ]
+    assert pd.read_csv("scores.csv")["overlap"].tolist() == VALUES
+
+
+def test_parquet() -> None:
+    assert score(output="scores.parquet").exit_code == 0
+    frame = pd.read_parquet("scores.parquet")
+    assert frame.columns.tolist() == ["row", "id", "system", "overlap"]
+    assert frame["overlap"].tolist() == VALUES
+    assert frame["id"].tolist() == ["a", "=1+1", "-7"]
+
+
+def test_standard_output() -> None:
+    result = score(output="-")
+    assert [json.loads(line)["overlap"] for line in result.stdout.splitlines()] == VALUES
+    assert score("--format", "csv", output="-").stdout.splitlines()[1] == "0,a,S,0.4"
+    assert "Parquet cannot be written to a pipe" in score("--format", "parquet", output="-").stderr
+    assert files() == {"rows.jsonl"}
+
+
+def test_several_metrics_make_one_table() -> None:
+    rows = [{**row, "reference": "the bus"} for row in ROWS]
+    Path("more.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    assert score("-i", "more.jsonl", "-m", "quoting", metric="overlap,variety").exit_code == 0
+    frame = pd.read_json("scores.jsonl", lines=True)
+    assert frame.columns.tolist() == ["row", "id", "system", "overlap", "quoting"]
+    assert frame["quoting"].tolist() == [1.0, 0.0, 0.0]
+    summary = json.loads(Path("scores.jsonl.summary.json").read_text(encoding="utf-8"))
+    assert summary["n"] == 3
+    assert summary["metrics"]["overlap"]["aggregate"] == pytest.approx(1.4 / 3)
+    assert summary["metrics"]["quoting"]["higher_is_better"] is False
+    assert summary["metrics"]["variety"]["systems"] == {"-T": 1.0, "S": 1.0, "all": 1.0}
+
+
+def test_metrics_of_systems_alone_give_a_row_per_system() -> None:
+    assert score(metric="variety").exit_code == 0
+    assert pd.read_json("scores.jsonl", lines=True).to_dict("list") == {
+        "system": ["-T", "S", "all"],
+        "variety": [1, 1, 1],
+    }
+
+
+def test_dialogues() -> None:
+    Path("talks.jsonl").write_text('{"dialogue": ["a b", "b", "c"], "id": "t"}\n', encoding="utf-8")
+    assert score("-i", "talks.jsonl", "--level", "dialogue").exit_code == 0
+    # "b" shares 1 of 2 words with "a b"; "c" none of 3 with both.
+    assert pd.read_json("scores.jsonl", lines=True)["overlap"].tolist() == [0.25]
+    assert "variety judges a system" in score("-i", "talks.jsonl", "--level", "dialogue", metric="variety").stderr
+
+
+def test_scale_and_the_signature_that_tells_it() -> None:
+    result = score("--scale", "human_percentile", "--summary", "summary.json")
+    assert pd.read_json("scores.jsonl", lines=True)["overlap"].tolist() == [0.2, 0.0, 0.5]
+    assert "metric:overlap|weight:1.0|scale:human_percentile" in result.stderr
+    summary = json.loads(Path("summary.json").read_text(encoding="utf-8"))
+    assert summary["metrics"]["overlap"]["signature"].endswith("scale:human_percentile")
+
+
+def test_values_that_are_not_numbers_are_null() -> None:
+    Path("blank.jsonl").write_text(
+        '{"context": [""], "response": ""}\n{"context": ["a"], "response": "a"}\n', encoding="utf-8"
+    )
+    assert 'pass empty="score"' in score("-i", "blank.jsonl").stderr
+    result = score("-i", "blank.jsonl", "--empty", "score")
+    assert [json.loads(line)["overlap"] for line in Path("scores.jsonl").read_text().splitlines()] == [None, 1.0]
+    assert "overlap 1 (higher is better; 2 values, 1 without a value" in result.stderr
+    assert "2 rows scored, 1 of them empty" in result.stderr
+
+
+def test_bad_rows_are_set_aside() -> None:
+    rows = [json.dumps(ROWS[0]), '{"context": ["a"], "response": null}', "nonsense", json.dumps(ROWS[2])]
+    Path("mixed.jsonl").write_text("\n".join(rows), encoding="utf-8")
+    result = score("-i", "mixed.jsonl", "--skip-bad")
+    assert result.exit_code == 3
+    assert "2 rows were set aside in scores.jsonl.rejects.jsonl" in result.stderr
+    assert [json.loads(line)["row"] for line in Path("scores.jsonl").read_text().splitlines()] == [0, 3]
+    aside = [json.loads(line) for line in Path("scores.jsonl.rejects.jsonl").read_text().splitlines()]
+    assert [(row["row"], row["raw"]) for row in aside] == [(1, {"context": ["a"], "response": None}), (2, "nonsense")]
+    assert score("-i", "mixed.jsonl", "--skip-bad", output="-").exit_code == 2
+    assert score("-i", "mixed.jsonl", "--rejects", "aside.jsonl", output="-").exit_code == 3
+    assert Path("aside.jsonl").read_bytes() == Path("scores.jsonl.rejects.jsonl").read_bytes()
+
+
+def test_no_bad_rows_leave_an_empty_reject_file() -> None:
+    assert score("--skip-bad").exit_code == 0
+    assert Path("scores.jsonl.rejects.jsonl").read_bytes() == b""
+
+
+def test_nothing_but_bad_rows() -> None:
+    Path("bad.jsonl").write_text("nonsense\n", encoding="utf-8")
+    result = score("-i", "bad.jsonl", "--skip-bad")
+    assert result.exit_code == 2
+    assert "none of the 1 rows can be scored; the first: row 0 (bad.jsonl, line 1)" in result.stderr
+    assert files() == {"rows.jsonl", "bad.jsonl"}
+
+
+def test_a_metric_that_needs_references_names_the_row_without() -> None:
+    result = score(metric="quoting")
+    assert result.exit_code == 2
+    assert "row 0 (rows.jsonl, line 1): there is no reference" in result.stderr
+
+
+def test_a_bad_last_row_is_found_before_anything_is_scored(monkeypatch: pytest.MonkeyPatch) -> None:
+    def judge(*_: object, **__: object) -> None:
+        raise AssertionError("scored too early")
+
+    monkeypatch.setattr(overlap_metric.Overlap, "judge", judge)
+    Path("rows.jsonl").write_bytes(Path("rows.jsonl").read_bytes() * 2000 + b"{}\n")
+    result = score()
+    assert (result.exit_code, "row 6000 (rows.jsonl, line 6001)" in result.stderr) == (2, True)
+
+
+def test_files_that_are_there_stay(tmp_path: Path) -> None:
+    Path("scores.jsonl").write_text("precious", encoding="utf-8")
+    result = score()
+    assert result.exit_code == 2
+    assert "scores.jsonl is there already; choose another name or --overwrite" in result.stderr
+    assert Path("scores.jsonl").read_text(encoding="utf-8") == "precious"
+    assert score("--overwrite").exit_code == 0
+    assert len(Path("scores.jsonl").read_text(encoding="utf-8").splitlines()) == 3
+
+
+def test_a_link_is_followed(tmp_path: Path) -> None:
+    Path("real.jsonl").touch()
+    Path("scores.jsonl").symlink_to("real.jsonl")
+    assert score("--overwrite").exit_code == 0
+    assert Path("scores.jsonl").is_symlink()
+    assert len(Path("real.jsonl").read_text(encoding="utf-8").splitlines()) == 3
+
+
+def test_a_device_is_written_to_not_replaced() -> None:
+    result = score("--format", "jsonl", output="/dev/null")
+    assert result.exit_code == 0
+    assert Path("/dev/null").is_char_device()
+
+
+WRONG: list[tuple[tuple[str, ...], dict[str, Any], str]] = [
+    ((), {"metric": "overlop"}, "there is no metric 'overlop'; did you mean 'overlap'?"),
+    ((), {"metric": ","}, "no metric is named"),
+    (("--scale", "human_percentile"), {"metric": "variety"}, "variety has no scale 'human_percentile'"),
+    ((), {"output": "rows.jsonl"}, "rows.jsonl is the input; choose another file"),
+    ((), {"output": "nowhere/scores.jsonl"}, "there is no folder"),
+    ((), {"output": "."}, "tells no format"),
+    ((), {"output": "scores.txt"}, "the ending of scores.txt tells no format"),
+    ((), {"output": ""}, "no format"),
+    (("-i", ""), {}, "the input has no name"),
+    (("-i", "nothing.jsonl"), {}, "there is no file nothing.jsonl"),
+    (("--dtype", "float32"), {}, "there is no option 'dtype'"),
+    (("--checkpoint", "somewhere"), {}, "overlap has no weights and takes no checkpoint"),
+    (("--checkpoint", "somewhere"), {"metric": "overlap,quoting"}, "does not say for which metric"),
+    (("--columns", "response"), {}, "is not FIELD=COLUMN"),
+    (("--columns", "answer=reply"), {}, "columns map 'answer', which is no field"),
+    (("--split", "test"), {}, "has no splits or subsets"),
+    (("--summary", "scores.jsonl"), {}, "are the same file"),
+    (("--rejects", "rows.jsonl"), {}, "rows.jsonl is the input"),
+    (("--input-format", "parquet"), {}, "is not a Parquet file"),
+    (("--input-format", "csv"), {}, "column 'context' is missing"),
+    (("--scale", "other"), {}, "--scale"),
+    (("--batch-tokens", "0"), {}, "--batch-tokens"),
+]
+
+
+@pytest.mark.parametrize(("options", "changes", "told"), WRONG)
+def test_wrong_usage(options: tuple[str, ...], changes: dict[str, str], told: str) -> None:
+    before = {name: Path(name).read_bytes() for name in files()}
+    result = score(*options, **changes)
+    assert result.exit_code == 2
+    assert told in " ".join(result.stderr.split())
+    assert "Traceback" not in result.stderr
+    assert {name: Path(name).read_bytes() for name in files()} == before
+
+
+def test_unreadable_and_unwritable_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: Path, *_: object) -> None:
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "open", refuse)
+    assert score().stderr == "error: rows.jsonl cannot be read: Permission denied\n"
+
+
+def test_a_full_disk_is_the_machine_s_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    import errno
+    import os
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    result = score()
+    assert result.exit_code == 1
+    assert result.stderr == "error: No space left on device\n"
+    assert "scores.jsonl" not in files()
+
+
+def test_an_unforeseen_error_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def judge(*_: object, **__: object) -> None:
+        raise KeyError("defect")
+
+    monkeypatch.setattr(overlap_metric.Overlap, "judge", judge)
+    result = score()
+    assert result.exit_code == 1
+    assert isinstance(result.exception, KeyError)
+
+
+def test_help_has_examples_and_exit_codes() -> None:
+    told = CliRunner().invoke(build_app(), ["score", "--help"], env={"COLUMNS": "200"}).stdout
+    assert "$ dialeval score --metric density --input rows.jsonl --output scores.jsonl" in told
+    assert "Exit codes: 0 done; 1 the program or the machine failed; 2 wrong usage or input; 3 done" in told

@@ -1,0 +1,72 @@
+"""The door: what passes is well formed, and a column or a row at a time makes no difference."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dialeval.exchange import BadRow, Exchange, check_exchange, exchanges_from_columns
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters()) | st.binary(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=2),
+    max_leaves=6,
+)
+
+
+@settings(deadline=None)
+@given(st.fixed_dictionaries(dict.fromkeys(("response", "context", "references", "facts", "system", "id"), ANYTHING)))
+def test_whatever_is_passed_is_an_exchange_or_a_bad_row(values: dict[str, Any]) -> None:
+    try:
+        exchange = check_exchange(5, **values)
+    except BadRow as caught:
+        error = str(caught)
+    else:
+        error = ""
+    if error:
+        assert error.startswith("row 5: ")
+        assert "\n" not in error
+        return
+    texts = [exchange.response, *exchange.context, *exchange.references, *exchange.facts]
+    assert all(type(text) is str for text in texts)
+    assert all(label is None or type(label) is str for label in (exchange.system, exchange.id))
+    "".join(texts).encode()
+    assert not exchange.is_empty
+
+
+def test_columns_of_many_types_give_the_same() -> None:
+    expected = [Exchange(("a", "b"), "c", ("d",)), Exchange(("e",), "f", ("g", "h"))]
+    responses, contexts, references = ["c", "f"], [["a", "b"], ["e"]], ["d", ["g", "h"]]
+    assert exchanges_from_columns(responses, contexts, references) == expected
+    assert exchanges_from_columns(tuple(responses), (tuple(turns) for turns in contexts), iter(references)) == expected
+    assert exchanges_from_columns(pd.Series(responses), pd.Series(contexts), pd.Series(references)) == expected
+    assert exchanges_from_columns(np.array(responses), [np.array(turns) for turns in contexts], references) == expected
+
+
+def test_a_string_is_one_turn_and_one_reference() -> None:
+    assert exchanges_from_columns(["a"], ["b"], ["c"]) == [Exchange(("b",), "a", ("c",))]
+
+
+def test_missing_values_of_a_data_frame() -> None:
+    frame = pd.DataFrame({"reference": ["a", None], "system": ["s", float("nan")]})
+    exchanges = exchanges_from_columns(["x", "y"], ["c", "d"], frame["reference"], systems=frame["system"])
+    assert [exchange.references for exchange in exchanges] == [("a",), ()]
+    assert [exchange.system for exchange in exchanges] == ["s", None]
+
+
+def test_numbers_may_be_ids_but_not_floats() -> None:
+    (exchange,) = exchanges_from_columns(["x"], ["c"], ids=[7])
+    assert exchange.id == "7"
+    with pytest.raises(BadRow, match="row 0: id is a float"):
+        exchanges_from_columns(["x"], ["c"], ids=[7.0])
+
+
+def test_errors_survive_a_process_border() -> None:
+    error = pickle.loads(pickle.dumps(BadRow(3, "response is None")))
+    assert (error.row, error.problem, str(error)) == (3, "response is None", "row 3: response is None")
