@@ -74,21 +74,22 @@ def show(report: Report) -> None:
 
 
 def show_lines(first: str, second: str, lines: Sequence[Line]) -> None:
-    """The statistics and tests of two metrics, a line each."""
+    """The statistics and tests of two metrics, a table for each question."""
     tests = list(dict.fromkeys(name for line in lines for name in line.p))
-    table = Table("", "statistic", escape(first), escape(second), "difference", *(f"p ({name})" for name in tests), "n")
-    for line in lines:
-        interval = f" [{number(line.low)}, {number(line.high)}]" if math.isfinite(line.low) else ""
-        table.add_row(
-            escape(line.question),
-            TITLES.get(line.statistic, line.statistic),
-            number(line.first),
-            number(line.second),
-            escape(f"{line.difference:+.3f}{interval}"),
-            *(p_value(line.p.get(name, math.nan)) for name in tests),
-            str(line.n),
-        )
-    wide_console().print(table)
+    headers = ("statistic", escape(first), escape(second), "difference", *(f"p ({name})" for name in tests), "n")
+    for question in dict.fromkeys(line.question for line in lines):
+        table = Table(*headers, title=escape(question))
+        for line in (one for one in lines if one.question == question):
+            interval = f" [{number(line.low)}, {number(line.high)}]" if math.isfinite(line.low) else ""
+            table.add_row(
+                TITLES.get(line.statistic, line.statistic),
+                number(line.first),
+                number(line.second),
+                escape(f"{line.difference:+.3f}{interval}"),
+                *(p_value(line.p[name]) if name in line.p else "" for name in tests),
+                str(line.n),
+            )
+        wide_console().print(table)
 
 
 def wide_console() -> Console:

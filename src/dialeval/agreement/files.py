@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
@@ -27,7 +27,8 @@ def replacing(path: Path) -> Iterator[Path]:
             "then run the same command again: what was finished is kept"
         ) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink()
 
 
 def write_atomically(path: Path, lines: Iterable[str]) -> None:

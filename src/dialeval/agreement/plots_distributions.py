@@ -57,7 +57,7 @@ def _draw_histogram(axes: Axes, names: Sequence[str], parts: Sequence[Floats]) -
     filled = [part for part in parts if len(part)]
     if not filled:
         return
-    edges = np.histogram_bin_edges(np.concatenate(filled), bins=40)
+    edges = np.histogram_bin_edges(np.concatenate(filled), bins=40).tolist()
     for name, part in zip(names, parts, strict=True):
         if len(part):
             axes.hist(part, bins=edges, density=True, alpha=0.5, label=f"{name} (n {len(part)})")

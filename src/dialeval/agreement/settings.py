@@ -94,8 +94,10 @@ class Settings:
 
 def as_threshold(text: str) -> float | Literal["auto", "search"]:
     """`auto`, `search` or a number, from the command line."""
-    if text == "auto" or text == "search":
-        return text
+    if text == "auto":
+        return "auto"
+    if text == "search":
+        return "search"
     try:
         return float(text)
     except ValueError:

@@ -62,10 +62,10 @@ class Cell:
             lines = self.path.read_text(encoding="utf-8").splitlines()
             header = json.loads(lines[0])
             rows = [json.loads(line) for line in lines[1:]]
-            if len(rows) != header["rows"]:
-                return None
-            values = {row["id"]: _number(row["value"]) for row in rows if "value" in row}
             problems = {row["id"]: str(row["problem"]) for row in rows if "problem" in row}
+            values = {row["id"]: _number(row["value"]) for row in rows if "problem" not in row}
+            if len(values) + len(problems) != header["rows"]:
+                return None
             return Values(values, problems, int(header["n_truncated"]), int(header["n_empty"]))
         except (OSError, ValueError, LookupError, TypeError):
             return None

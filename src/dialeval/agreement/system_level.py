@@ -20,7 +20,7 @@ FEWEST_SYSTEMS = 5
 
 #: Up to this many systems all orders are tried (362,880 of nine), beyond it a random sample of them.
 _EXHAUSTIVE = 9
-_SAMPLED_ORDERS = 100_000
+_SAMPLED_ORDERS = 20_000
 
 
 class TooFewSystems(ValueError):

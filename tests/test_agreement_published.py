@@ -1,0 +1,120 @@
+"""Published figures, from the released scores and ratings, to the digits that were printed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dialeval.agreement.runs import run
+from dialeval.agreement.settings import Settings
+
+MIRROR = Path(os.environ.get("DIALEVAL_MIRROR") or Path(__file__).parents[2] / "shared" / "data" / "raw")
+SCORES = MIRROR.parent / "reference_scores"
+
+pytestmark = [
+    pytest.mark.data,
+    pytest.mark.skipif(not MIRROR.is_dir(), reason="no benchmark files at hand: DIALEVAL_MIRROR names no folder"),
+    pytest.mark.skipif(not SCORES.is_dir(), reason="no published scores beside the mirror"),
+]
+
+POINTS = {"resamples": 0}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def cache(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DIALEVAL_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+def measured(file: str, benchmarks: list[str], **choices) -> dict[tuple[str, ...], float]:
+    report = run([f"scores:{SCORES / file}"], benchmarks, settings=Settings(**POINTS | choices), mirror=MIRROR)
+    assert not report.skipped, report.skipped
+    return {(one.metric, one.benchmark, one.level, one.aspect, one.statistic): one for one in report.results}
+
+
+def test_quantidce_and_grade_on_the_grade_sets():
+    sets = ["convai2_grade", "empathetic_grade", "dailydialog_grade"]
+    found = measured("quantidce_grade.jsonl", sets, levels="own")
+    published = {
+        ("quantidce", "convai2_grade"): (0.554, 0.554, 0.395),
+        ("quantidce", "empathetic_grade"): (0.412, 0.393, 0.274),
+        ("quantidce", "dailydialog_grade"): (0.804, 0.832, 0.678),
+        ("grade", "convai2_grade"): (0.496, 0.503, 0.356),
+        ("grade", "empathetic_grade"): (0.350, 0.344, 0.243),
+        ("grade", "dailydialog_grade"): (0.374, 0.394, 0.274),
+    }
+    for (metric, benchmark), values in published.items():
+        for statistic, value in zip(("pearson", "spearman", "kendall"), values, strict=True):
+            one = found[metric, benchmark, "turn", "coherence", statistic]
+            assert round(one.value, 3) == value, (metric, benchmark, statistic)
+            assert one.contaminated == (metric == "quantidce" and benchmark == "dailydialog_grade")
+            assert one.p < 1e-8
+    assert found["grade", "convai2_grade", "turn", "coherence", "pearson"].n == 600
+
+
+def test_grade_per_system_as_its_authors_average():
+    found = measured("quantidce_grade.jsonl", ["convai2_grade"], levels="own", pooling="per_system")
+    assert round(found["grade", "convai2_grade", "turn", "coherence", "pearson"].value, 3) == 0.453
+
+
+def test_language_model_judges_on_zhao():
+    file, sets, aspects = "dailydialog_zhao_llm_judges.jsonl", ["dailydialog_zhao"], ("relevance",)
+    generated = measured(file, sets, aspects=aspects, exclusion="generated", levels="own")
+    whole = measured(file, sets, aspects=aspects, exclusion="none", statistics=("pearson", "spearman"))
+    published = {
+        ("vote", 900): (0.733, 0.744),
+        ("vote", 700): (0.680, 0.691),
+        ("gpt-4o", 900): (0.693, 0.713),
+        ("gpt-4o", 700): (0.646, 0.663),
+        ("claude", 900): (0.684, 0.694),
+        ("claude", 700): (0.622, 0.631),
+        ("gemini", 900): (0.670, 0.678),
+        ("gemini", 700): (0.603, 0.613),
+    }
+    for (metric, n), values in published.items():
+        for statistic, value in zip(("pearson", "spearman"), values, strict=True):
+            found = whole if n == 900 else generated
+            one = found[metric, "dailydialog_zhao", "turn", "relevance", statistic]
+            assert (round(one.value, 3), one.n) == (value, n), metric
+    system = [whole["vote", "dailydialog_zhao", "system", "relevance", one] for one in ("pearson", "spearman")]
+    assert [round(one.value, 3) for one in system] == [0.968, 0.942]
+    assert {one.n for one in system} == {21}
+
+
+def test_leaderboard_of_dailydialogpp():
+    found = measured("dailydialogpp_test_deb_ruber.jsonl.gz", ["dailydialogpp_test"], threshold=0.5)
+    published = {
+        "deb_random": (0.8638, 0.6679, 0.7581, 0.3899),
+        "deb_random_adversarial": (0.8534, 0.9266, 0.7259, 0.8690),
+        "ruber_random": (0.7829, 0.6500, 0.6449, 0.3498),
+        "ruber_random_adversarial": (0.7643, 0.8381, 0.5965, 0.7421),
+        "ruber_large_random": (0.8258, 0.6892, 0.7021, 0.4218),
+        "ruber_large_random_adversarial": (0.8114, 0.8652, 0.6761, 0.7822),
+    }
+    for metric, values in published.items():
+        shown = [
+            found[metric, "dailydialogpp_test", "turn", f"positive/{kind}", statistic]
+            for statistic in ("accuracy", "point_biserial")
+            for kind in ("random", "adversarial")
+        ]
+        assert [round(one.value, 4) for one in shown] == list(values), metric
+        assert {one.n for one in shown} == {11420}
+
+
+def test_positive_recall_of_dailydialogpp():
+    from dialeval.agreement.score_files import read_scores
+
+    columns = read_scores(SCORES / "dailydialogpp_test_deb_ruber.jsonl.gz").columns
+    published = (0.8793, 0.8979, 0.7758, 0.7884, 0.8177, 0.8121)
+    recalls = [np.mean([v > 0.5 for key, v in column.items() if "#positive#" in key]) for column in columns.values()]
+    assert [round(float(recall), 4) for recall in recalls] == list(published)
+
+
+def test_fed_scores_cover_both_levels():
+    found = measured("fed_dialogpt.jsonl", ["fed_turn", "fed_dialogue"], levels="own", statistics=("spearman",))
+    assert found["fed_relevant", "fed_turn", "turn", "Overall", "spearman"].n == 375
+    assert found["fed_coherent", "fed_dialogue", "dialogue", "Overall", "spearman"].n == 125

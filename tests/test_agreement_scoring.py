@@ -1,0 +1,236 @@
+"""Running a metric on a benchmark: chunks, resuming after a kill, rows on which it fails."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+
+import numpy as np
+import pytest
+
+from dialeval import benchmarks
+from dialeval.agreement import scoring
+from dialeval.agreement.files import WriteError, write_atomically
+from dialeval.agreement.scoring import MetricFailed, NotApplicable, values_of
+from dialeval.agreement.sources import find_sources
+from dialeval.metric import Judged, Level, Metric, MetricInfo
+from dialeval.scores import Signature
+from toy_benchmark import count_words, picky, rated_rows, write_rows
+
+SEEN: list[str] = []
+KILL_AT = [-1]
+
+
+def watched(exchanges):
+    """Counts words, remembers what it was asked, and may kill its process in the middle."""
+    for exchange in exchanges:
+        if len(SEEN) == KILL_AT[0]:
+            os.kill(os.getpid(), signal.SIGKILL)
+        SEEN.append(exchange.id)
+    return count_words(exchanges)
+
+
+@pytest.fixture
+def toy(tmp_path, monkeypatch):
+    monkeypatch.setitem(scoring._CHUNK, "exchange", 16)
+    SEEN.clear()
+    KILL_AT[0] = -1
+    return benchmarks.load(write_rows(tmp_path / "toy.jsonl", rated_rows(contexts=10)))
+
+
+def score(function, toy, folder=None, **options):
+    (source,) = find_sources([function])
+    return values_of(source, toy.info, toy.dataset, folder, **options)
+
+
+def test_values_are_kept_and_not_computed_again(toy, tmp_path):
+    first = score(watched, toy, tmp_path / "values")
+    assert len(SEEN) == 60
+    assert first.by_id == {row["id"]: float(len(row["response"].split())) for row in toy.dataset}
+    assert score(watched, toy, tmp_path / "values") == first
+    assert len(SEEN) == 60
+    score(watched, toy)
+    assert len(SEEN) == 120
+    files = [path for path in (tmp_path / "values").rglob("*") if path.is_file()]
+    assert [path.suffix for path in files] == [".jsonl"]
+
+
+def test_progress_adds_up_to_the_rows(toy, tmp_path):
+    for _ in range(2):
+        told: list[int] = []
+        score(watched, toy, tmp_path / "values", advance=told.append)
+        assert sum(told) == 60
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork to kill a process in the middle")
+def test_a_killed_run_loses_one_chunk(toy, tmp_path):
+    expected = score(count_words, toy)
+    KILL_AT[0] = 40
+    if not (child := os.fork()):
+        score(watched, toy, tmp_path / "values")
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    assert len(list((tmp_path / "values").rglob("*.json"))) == 2
+    KILL_AT[0] = -1
+    assert score(watched, toy, tmp_path / "values") == expected
+    assert [row["id"] for row in toy.dataset][32:] == SEEN
+
+
+def test_damaged_files_are_computed_again(toy, tmp_path):
+    expected = score(watched, toy, tmp_path / "values")
+    (path,) = (tmp_path / "values").rglob("*.jsonl")
+    whole = path.read_text()
+    for damage in ("", whole[: len(whole) // 2], whole.replace('"value"', '"valve"', 1), "[]\n", whole.split("\n")[0]):
+        path.write_text(damage)
+        assert score(watched, toy, tmp_path / "values") == expected
+        assert path.read_text() == whole
+    assert len(SEEN) == 6 * 60
+
+
+def test_another_signature_or_other_rows_have_their_own_values(toy, tmp_path):
+    score(watched, toy, tmp_path / "values")
+    (source,) = find_sources([watched])
+    shorter = toy.dataset.select(range(20))
+    assert len(values_of(source, toy.info, shorter, tmp_path / "values").by_id) == 20
+    assert len(SEEN) == 80
+
+
+def test_failing_rows_are_named_and_the_others_have_values(toy, tmp_path):
+    found = score(picky, toy, tmp_path / "values")
+    raised = {key for key, why in found.problems.items() if why == "RuntimeError: cannot count to three"}
+    empty = {key for key, why in found.problems.items() if why == "the value is nan"}
+    assert raised == {f"toy-3-{system}" for system in range(6)}
+    assert empty == {f"toy-4-{system}" for system in range(6)}
+    assert len(found.by_id) == 48
+    assert score(picky, toy, tmp_path / "values") == found
+
+
+def test_a_metric_that_always_fails_is_given_up(toy, monkeypatch):
+    calls = []
+
+    def broken(exchanges):
+        calls.append(len(exchanges))
+        raise OSError("no model")
+
+    monkeypatch.setitem(scoring._CHUNK, "exchange", 512)
+    with pytest.raises(MetricFailed, match="succeeded on none: OSError: no model"):
+        score(broken, toy)
+    assert len(calls) < 80
+
+
+def test_a_metric_with_too_few_values_is_given_up(toy):
+    with pytest.raises(MetricFailed, match="gave 15 values for 16 rows"):
+        score(lambda exchanges: [0.0] * (len(exchanges) - 1), toy)
+
+
+def test_an_interruption_passes_through(toy):
+    def interrupted(exchanges):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        score(interrupted, toy)
+
+
+class AgainstReferences(Metric):
+    info = MetricInfo("against", "Against", Level.TURN, True, (0, 1), "", needs=frozenset({"contexts", "references"}))
+
+    def judge(self, exchanges, *, progress=False):
+        return Judged(np.array([len(exchange.references[0]) for exchange in exchanges], dtype=float), n_truncated=1)
+
+    def signature(self):
+        return Signature({"metric": "against"})
+
+
+def test_rows_without_a_needed_reference_are_left_out(tmp_path):
+    rows = rated_rows(contexts=2)
+    del rows[5]["reference"]
+    some = benchmarks.load(write_rows(tmp_path / "some.jsonl", rows))
+    found = score(AgainstReferences(), some)
+    assert found.problems == {"toy-0-5": "it needs a reference and the row has none"}
+    assert len(found.by_id) == 11
+    assert found.n_truncated == 1
+    for row in rows:
+        row.pop("reference", None)
+    none = benchmarks.load(write_rows(tmp_path / "none.jsonl", rows))
+    with pytest.raises(NotApplicable, match="needs a reference"):
+        score(AgainstReferences(), none)
+
+
+def test_silent_systems_are_scored_and_counted(tmp_path):
+    rows = rated_rows(contexts=1)
+    rows[0]["response"] = ""
+    toy = benchmarks.load(write_rows(tmp_path / "silent.jsonl", rows))
+    found = score(count_words, toy)
+    assert found.by_id["toy-0-0"] == 0.0
+    assert found.n_empty == 1
+
+
+def test_dialogues_are_the_mean_of_their_turns(tmp_path, monkeypatch):
+    monkeypatch.setitem(scoring._CHUNK, "dialogue", 2)
+    rows = [
+        {"id": f"d{number}", "dataset": "talks", "dialogue": ["hi", "one two", "a b c d"][: 3 - number % 2],
+         "scores": {"overall": number}}
+        for number in range(5)
+    ]  # fmt: skip
+    talks = benchmarks.load(write_rows(tmp_path / "talks.jsonl", rows))
+    found = score(count_words, talks, tmp_path / "values")
+    assert found.by_id == {"d0": 3.0, "d1": 2.0, "d2": 3.0, "d3": 2.0, "d4": 3.0}
+    with pytest.raises(NotApplicable, match="needs references"):
+        score(AgainstReferences(), talks)
+
+
+class Repetition(Metric):
+    """A system-level metric: the share of a system's replies that are repeated, against mergeable habits."""
+
+    info = MetricInfo("repetition", "Repetition", Level.SYSTEM, False, (0, 1), "")
+
+    def judge(self, exchanges, *, progress=False):
+        share = 1 - len({exchange.response for exchange in exchanges}) / len(exchanges)
+        return Judged(np.array([share]), aggregate=share)
+
+    def signature(self):
+        return Signature({"metric": "repetition"})
+
+
+def test_system_level_metrics_get_all_rows_of_a_system(toy, tmp_path):
+    rows = rated_rows(contexts=4)
+    for row in rows[::6]:
+        row["response"] = "Always the same."
+    same = benchmarks.load(write_rows(tmp_path / "same.jsonl", rows))
+    found = score(Repetition(), same, tmp_path / "values")
+    assert found.by_id == {"bot0": 0.75} | {f"bot{number}": 0.0 for number in range(1, 6)}
+
+
+def test_scores_of_a_file_are_looked_up_by_id(toy, tmp_path):
+    path = tmp_path / "scores.jsonl"
+    entries = [("toy-0-0", 1.5), ("toy-0-1", None), ("other", 2.0)]
+    path.write_text("".join(json.dumps({"id": key, "scores": {"s": value}}) + "\n" for key, value in entries))
+    found = score(f"scores:{path}", toy)
+    assert found.by_id == {"toy-0-0": 1.5}
+    assert found.problems["toy-0-1"] == "the score is missing"
+    assert found.problems["toy-9-5"] == "no row of this id"
+    assert math.isnan(found.column(["toy-0-1"])[0])
+    path.write_text('{"id": "other", "scores": {"s": 2.0}}\n')
+    with pytest.raises(NotApplicable, match="none of the rows of toy"):
+        score(f"scores:{path}", toy)
+
+
+def test_files_appear_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "deep" / "file.txt"
+    write_atomically(path, ["one", "two"])
+    assert path.read_text() == "one\ntwo\n"
+
+    def broken():
+        yield "three"
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_atomically(path, broken())
+    assert path.read_text() == "one\ntwo\n"
+    assert [one.name for one in path.parent.iterdir()] == ["file.txt"]
+    blocked = tmp_path / "blocked"
+    blocked.write_text("")
+    with pytest.raises(WriteError, match=r"blocked/file\.txt cannot be written"):
+        write_atomically(blocked / "file.txt", ["x"])

@@ -1,0 +1,200 @@
+"""Metrics, score files and functions as they are named on the command line."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+
+import numpy as np
+import pytest
+
+from dialeval.agreement.score_files import BadScoreFile, read_scores
+from dialeval.agreement.sources import find_sources, score_pairs, turned
+from dialeval.agreement.specs import split_options
+from dialeval.exchange import Exchange
+from dialeval.metric import Judged, Level, Metric, MetricInfo
+from dialeval.scores import Signature
+from toy_benchmark import count_words
+
+
+class Length(Metric):
+    info = MetricInfo("length", "Length", Level.TURN, True, (0, math.inf), "words")
+    contaminated_by = frozenset({"toy"})
+
+    def judge(self, exchanges, *, progress=False):
+        return Judged(np.array(count_words(list(exchanges))))
+
+    def signature(self):
+        return Signature({"metric": "length"})
+
+
+def lines(path, *rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_score_files_of_several_columns(tmp_path):
+    rows = [
+        {"id": "a", "dataset": "d", "scores": {"one": 0.5, "two": None}},
+        {"id": "b", "dataset": "d", "scores": {"one": 2, "two": 0.25}},
+    ]
+    path = lines(tmp_path / "published.jsonl", *rows)
+    packed = tmp_path / "published.jsonl.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    for file in (path, packed):
+        table = read_scores(file)
+        assert table.columns["one"] == {"a": 0.5, "b": 2.0}
+        assert math.isnan(table.columns["two"]["a"])
+        assert table.columns["two"]["b"] == 0.25
+    one, two = find_sources([f"scores:{path}"])
+    assert (one.name, two.name, one.higher_is_better, one.range) == ("one", "two", True, (-math.inf, math.inf))
+    assert one.signature.startswith("scores:published.jsonl#one|sha256:")
+    assert [source.name for source in find_sources([f"scores:{path}#two?name=mine&range=0:1"])] == ["mine"]
+
+
+def test_score_files_in_other_formats(tmp_path):
+    flat = lines(
+        tmp_path / "flat.jsonl", {"row": 0, "id": "a", "system": None, "density": -3.5, "label": 1, "note": "x"}
+    )
+    assert read_scores(flat).columns == {"density": {"a": -3.5}}
+    numbered = lines(tmp_path / "numbered.jsonl", {"row": 7, "id": None, "density": 1})
+    assert read_scores(numbered).columns == {"density": {"7": 1.0}}
+    csv = tmp_path / "mine.csv"
+    csv.write_text("id,score,comment\na,0.5,fine\nb,,\n")
+    table = read_scores(csv)
+    assert list(table.columns) == ["score"]
+    assert table.columns["score"]["a"] == 0.5
+    assert math.isnan(table.columns["score"]["b"])
+    assert [source.name for source in find_sources([f"scores:{csv}"])] == ["mine"]
+    scores = Length().score(["one two"], [["hi"]], ids=["a"])
+    whole = tmp_path / "whole.json"
+    whole.write_text(scores.to_json())
+    assert read_scores(whole).columns == {"length": {"a": 2.0}}
+
+
+def test_parquet_scores(tmp_path):
+    import pyarrow
+    import pyarrow.parquet
+
+    path = tmp_path / "mine.parquet"
+    pyarrow.parquet.write_table(pyarrow.table({"id": ["a", "b"], "mine": [1.5, None]}), path)
+    column = read_scores(path).columns["mine"]
+    assert column["a"] == 1.5
+    assert math.isnan(column["b"])
+    path.write_bytes(b"PAR1 not really")
+    with pytest.raises(BadScoreFile, match="not a Parquet file"):
+        read_scores(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"scores": {"x": 1}}', "line 1 has no id"),
+        ('{"id": "a", "scores": {"x": 1}}\n{"id": "a", "scores": {"x": 2}}', "line 2 repeats the id 'a'"),
+        ('{"id": "a", "scores": {"x": "high"}}', "line 1: x is a str"),
+        ('{"id": "a", "scores": {"x": true}}', "line 1: x is a bool"),
+        ('{"id": "a"', "line 1: this is not JSON"),
+        ('{"id": "a"}', "holds no scores"),
+        ("", "holds no scores"),
+    ],
+)
+def test_bad_score_files_are_named(tmp_path, text, message):
+    path = tmp_path / "scores.jsonl"
+    path.write_text(text)
+    with pytest.raises(BadScoreFile, match=message) as caught:
+        read_scores(path)
+    assert "scores.jsonl" in str(caught.value)
+
+
+def test_missing_score_files_and_columns(tmp_path):
+    with pytest.raises(BadScoreFile, match="No such file"):
+        find_sources([f"scores:{tmp_path / 'nothing.jsonl'}"])
+    path = lines(tmp_path / "s.jsonl", {"id": "a", "scores": {"quantidce": 1}})
+    with pytest.raises(ValueError, match="did you mean 'quantidce'"):
+        find_sources([f"scores:{path}#quantdce"])
+    with pytest.raises(ValueError, match="a file takes only"):
+        find_sources([f"scores:{path}?dtype=bfloat16"])
+    with pytest.raises(ValueError, match="low:high"):
+        find_sources([f"scores:{path}?range=1"])
+    with pytest.raises(ValueError, match="true or false"):
+        find_sources([f"scores:{path}?lower_is_better=perhaps"])
+    csv = tmp_path / "s.csv"
+    csv.write_text("name,score\na,1\n")
+    with pytest.raises(BadScoreFile, match="no column id"):
+        read_scores(csv)
+
+
+def test_functions(tmp_path):
+    (source,) = find_sources(["python:toy_benchmark:count_words?name=words&range=0:99"])
+    assert (source.name, source.range, source.higher_is_better, source.cacheable) == ("words", (0, 99), True, True)
+    scores = source.metric.score_exchanges([Exchange(("hi",), "one two three")])
+    assert scores.values.tolist() == [3.0]
+    (turned_round,) = turned([source], ["words"])
+    assert not turned_round.higher_is_better
+    (direct,) = find_sources([count_words])
+    assert direct.name == "count_words"
+    assert direct.signature == find_sources(["python:toy_benchmark:count_words"])[0].signature
+    offset = 3
+    (closure,) = find_sources([lambda exchanges: [offset for _ in exchanges]])
+    assert not closure.cacheable
+
+
+def test_a_changed_function_has_another_signature(tmp_path, monkeypatch):
+    import importlib
+
+    monkeypatch.syspath_prepend(str(tmp_path))
+    module = tmp_path / "changing_metric.py"
+    signatures = []
+    for factor in (1, 2):
+        module.write_text(f"def judge(exchanges):\n    return [{factor} for _ in exchanges]\n")
+        importlib.invalidate_caches()
+        signatures.append(find_sources(["python:changing_metric:judge"])[0].signature)
+    assert signatures[0] != signatures[1]
+
+
+def test_metrics_and_their_contamination():
+    (by_class,) = find_sources(["python:test_agreement_sources:Length"])
+    (source,) = find_sources([Length()])
+    assert source.name == by_class.name == "length"
+    assert source.is_contaminated_by("toy", ())
+    assert source.is_contaminated_by("other", ("length",))
+    assert not source.is_contaminated_by("other", ("density",))
+    with pytest.raises(ValueError, match="declares its own direction"):
+        turned([source], ["length"])
+    with pytest.raises(ValueError, match="the metrics are length"):
+        turned([source], ["lenght"])
+
+
+def test_names_that_cannot_be_found():
+    with pytest.raises(ValueError, match="two metrics are called 'length'"):
+        find_sources([Length(), Length()])
+    with pytest.raises(ValueError, match="no module nowhere_at_all"):
+        find_sources(["python:nowhere_at_all:f"])
+    with pytest.raises(ValueError, match="has no nothing"):
+        find_sources(["python:toy_benchmark:nothing"])
+    with pytest.raises(ValueError, match=r"package\.module:function"):
+        find_sources(["python:toy_benchmark"])
+    with pytest.raises(ValueError, match="there is no metric 'densty'; did you mean 'density'"):
+        find_sources(["densty"])
+    with pytest.raises(ValueError, match="name at least one"):
+        find_sources([])
+
+
+def test_options_after_a_question_mark():
+    assert split_options("bleu2?aggregation=avg&n=2&x=0.5&on=true&path=a%20b") == (
+        "bleu2",
+        {"aggregation": "avg", "n": 2, "x": 0.5, "on": True, "path": "a b"},
+    )
+    assert split_options("x?revision=007") == ("x", {"revision": "007"})
+    with pytest.raises(ValueError, match="option 'avg' has no value"):
+        split_options("bleu2?avg")
+
+
+def test_columns_of_two_files_side_by_side(tmp_path):
+    a = lines(tmp_path / "a.jsonl", {"id": "1", "x": 1.0, "y": 2.0})
+    b = lines(tmp_path / "b.jsonl", {"id": "1", "y": 3.0, "z": 2.0})
+    assert [(one.name, two.name) for one, two in score_pairs(str(a), f"scores:{b}")] == [("y", "y")]
+    assert [(one.name, two.name) for one, two in score_pairs(f"{a}#x", f"{b}#z")] == [("x", "z")]
+    with pytest.raises(ValueError, match="no column of the same name"):
+        score_pairs(str(a), str(lines(tmp_path / "c.jsonl", {"id": "1", "p": 1, "q": 2})))

@@ -1,0 +1,94 @@
+"""A small benchmark of our own making, and metrics for it, shared by the tests of the harness."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import zlib
+from pathlib import Path
+
+from dialeval.exchange import Exchange
+
+REPLIES = (
+    "Yes, with milk and a spoon of honey.",
+    "No idea.",
+    "We could walk along the river until it gets dark, if you like.",
+    "Trains are late again, so take the bus that leaves at nine.",
+    "Hm.",
+    "My sister plays the cello in a small orchestra and practises every evening.",
+)
+
+
+def rated_rows(contexts: int = 30, systems: int = 6, seed: int = 0) -> list[dict[str, object]]:
+    """Every system answers every context; longer replies are liked better, with noise and four raters."""
+    draw = random.Random(seed)
+    rows: list[dict[str, object]] = []
+    for number in range(contexts):
+        for system in range(systems):
+            reply = " ".join(draw.choices(REPLIES, k=1 + (system + draw.randrange(3)) // 2)) + f" ({number})"
+            liking = len(reply.split()) / 8 + system / 4
+            ratings = [min(5, max(1, round(liking + draw.gauss(0, 0.8)))) for _ in range(4)]
+            rows.append(
+                {
+                    "id": f"toy-{number}-{system}",
+                    "dataset": "toy",
+                    "context": [f"Shall we do number {number}?", "What do you think?"],
+                    "response": reply,
+                    "reference": REPLIES[number % len(REPLIES)],
+                    "system": f"bot{system}",
+                    "ratings": {"overall": ratings, "grammar": [6 - rating for rating in ratings]},
+                }
+            )
+    return rows
+
+
+def labelled_rows(name: str, contexts: int = 40, seed: int = 0) -> list[dict[str, object]]:
+    """Per context two good replies, two random and two adversarial ones; good ones tend to be longer."""
+    draw = random.Random(seed)
+
+    def reply(least: int) -> str:
+        return " ".join(["word"] * draw.randint(least, least + 6))
+
+    return [
+        {
+            "id": f"{name}-{number}",
+            "dataset": name,
+            "context": [f"Topic {number}?"],
+            "responses": {
+                "positive": [reply(6), reply(6)],
+                "adversarial": [reply(4), reply(4)],
+                "random": [reply(1), reply(1)],
+            },
+        }
+        for number in range(contexts)
+    ]
+
+
+def write_rows(path: Path, rows: list[dict[str, object]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def count_words(exchanges: list[Exchange]) -> list[float]:
+    return [float(len(exchange.response.split())) for exchange in exchanges]
+
+
+def few_words(exchanges: list[Exchange]) -> list[float]:
+    return [-value for value in count_words(exchanges)]
+
+
+def word_share(exchanges: list[Exchange]) -> list[float]:
+    return [min(len(exchange.response.split()) / 20, 1.0) for exchange in exchanges]
+
+
+def picky(exchanges: list[Exchange]) -> list[float]:
+    """Raises for context 3, has no value for context 4."""
+    if any(" 3?" in exchange.context[0] for exchange in exchanges):
+        raise RuntimeError("cannot count to three")
+    return [math.nan if " 4?" in exchange.context[0] else count_words([exchange])[0] for exchange in exchanges]
+
+
+def noise(exchanges: list[Exchange]) -> list[float]:
+    """Numbers that have nothing to do with the reply."""
+    return [float(zlib.crc32((exchange.id or "").encode()) % 97) for exchange in exchanges]
