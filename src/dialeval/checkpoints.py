@@ -2,17 +2,19 @@
 
 config.json         approach, base encoder (id, revision, sha256), layout, recipe, quantiles, versions
 model.safetensors   heads and fitted statistics; the encoder too if it was fully tuned
+encoder.json        the encoder's configuration, if it was fully tuned: such a checkpoint needs no base encoder
 adapter/            LoRA weights in PEFT's format, if it was tuned that way
 tokenizer files, README.md (the model card)
 """
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import platform
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, get_args
 from weakref import WeakValueDictionary
@@ -170,9 +172,13 @@ class Network(nn.Module):
         config = CheckpointConfig.read(located.folder)
         if config.approach != cls.approach:
             raise CheckpointError(f"{located.folder} is a checkpoint of {config.approach}, not of {cls.approach}")
-        found = find_encoder(config.encoder.id, revision=config.encoder.revision, sha256=config.encoder.sha256)
         tokenizer = load_tokenizer(located.folder, config.layout)
-        base = {name: load_encoder(found.folder, len(tokenizer)) for name in cls.encoders}
+        skeleton = located.folder / ENCODER_CONFIG
+        if config.encoder.tuning == "full" and skeleton.is_file():
+            base = {name: empty_encoder(skeleton) for name in cls.encoders}
+        else:
+            found = find_encoder(config.encoder.id, revision=config.encoder.revision, sha256=config.encoder.sha256)
+            base = {name: load_encoder(found.folder, len(tokenizer)) for name in cls.encoders}
         if config.encoder.tuning == "lora":
             for name in cls.encoders:
                 base[name] = _load_adapter(base[name], adapter_folder(located.folder, cls.encoders, name), trainable)
@@ -193,13 +199,32 @@ class Network(nn.Module):
         """Name of the embedded checkpoint of this approach."""
         return f"{cls.approach}-minilm"
 
-    def save_pretrained(self, folder: str | Path, *, card: str | None = None, **ignored: Any) -> None:
+    def merged(self) -> Self:
+        """A copy without adapters: the encoders as they score, so that it stands without its base encoder."""
+        whole = copy.deepcopy(self)
+        name = f"{self.config.name or self.approach}-merged"
+        whole.config = replace(self.config, name=name, encoder=replace(self.config.encoder, tuning="full"))
+        for attribute in self.encoders:
+            encoder: Any = getattr(whole, attribute)
+            if hasattr(encoder, "merge_and_unload"):
+                setattr(whole, attribute, encoder.merge_and_unload())
+        return whole
+
+    def save_pretrained(
+        self, folder: str | Path, *, card: str | None = None, merged: bool = False, **ignored: Any
+    ) -> None:
         """Write the checkpoint folder; `config.json` comes last, so a half-written folder is not one."""
+        if merged:
+            self.merged().save_pretrained(folder, card=card)
+            return
         target = Path(folder)
         target.mkdir(parents=True, exist_ok=True)
         if self.config.encoder.tuning == "lora":
             for name in self.encoders:
                 _save_adapter(getattr(self, name), adapter_folder(target, self.encoders, name))
+        if self.config.encoder.tuning == "full":
+            encoder: Any = getattr(self, self.encoders[0])
+            _replace(target / ENCODER_CONFIG, encoder.config.to_json_file)
         _replace(target / "model.safetensors", lambda path: save_file(self._own_state(), path))
         self.tokenizer.save_pretrained(target)
         if card is not None:
@@ -314,6 +339,28 @@ def longest_input(config: Any) -> int:
     """Tokens that an encoder has positions for; RoBERTa's family begins counting behind its padding index."""
     positions = int(getattr(config, "max_position_embeddings", 512))
     return positions - 2 if "roberta" in str(config.model_type) else positions
+
+
+#: The configuration of a fully tuned encoder; `config.json` is the checkpoint's own.
+ENCODER_CONFIG = "encoder.json"
+
+
+def empty_encoder(path: Path) -> nn.Module:
+    """An encoder with arbitrary weights, to be filled from the checkpoint that it belongs to."""
+    from transformers import AutoConfig, AutoModel
+
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+        config = AutoConfig.for_model(**raw)
+        encoder: Any = AutoModel.from_config(  # type: ignore[no-untyped-call]
+            config, attn_implementation="sdpa", dtype=torch.float32
+        )
+    except (UnicodeDecodeError, json.JSONDecodeError, ValueError, TypeError, KeyError) as error:
+        raise CheckpointError(f"{path} is damaged: {str(error).splitlines()[0]}") from None
+    if getattr(encoder, "pooler", None) is not None:
+        encoder.pooler = None
+    empty: nn.Module = encoder
+    return empty
 
 
 def _with_lora(encoder: nn.Module, settings: LoraSettings) -> nn.Module:
