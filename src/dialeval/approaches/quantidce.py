@@ -114,7 +114,7 @@ def _attention_scores(encoder: nn.Module, mask: Tensor) -> Iterator[Any]:
         heads = int(encoder.config.num_attention_heads)  # type: ignore[union-attr, arg-type]
         real = (mask[:, None, :, None] * mask[:, None, None, :]).bool()
         for query, key in zip(projected["query"], projected["key"], strict=True):
-            by_head = [part.unflatten(-1, (heads, -1)).transpose(1, 2) for part in (query, key)]
+            by_head = [part.view(*part.shape[:2], heads, -1).transpose(1, 2) for part in (query, key)]
             product = by_head[0] @ by_head[1].transpose(-1, -2) / by_head[0].shape[-1] ** 0.5
             yield product.masked_fill(~real, 0.0)
 
@@ -253,9 +253,9 @@ def supervised_contrastive_loss(features: Tensor, levels: Tensor, temperature: f
 
 def fast_triplet_loss(features: Tensor, levels: Tensor, margin: float = 1.0, spread_weight: float = 0.5) -> Tensor:
     """Triplets through level centres of the batch: nearer to the own centre than to each other one, and near at all."""
-    present = levels.unique()
+    present: Tensor = torch.unique(levels)
     centres = torch.stack([features[levels == level].mean(dim=0) for level in present])
-    distance = (features[:, None] - centres[None]).norm(dim=-1)
+    distance: Tensor = torch.linalg.vector_norm(features[:, None] - centres[None], dim=-1)
     own = levels[:, None] == present[None]
     to_own = distance[own]
     if len(present) == 1:

@@ -1,0 +1,314 @@
+"""Train DEB: next responses and masked words from ordinary chat, then right, random and adversarial replies.
+
+    python training/deb.py --corpora CORPORA --out runs/deb-minilm
+    torchrun --standalone --nproc_per_node 2 training/deb.py --cpu --corpora CORPORA --out runs/deb-minilm
+    python training/deb.py --corpora CORPORA --out runs/deb-minilm --resume
+
+Stage one keeps its run in OUT/pretraining (none with `--set pretraining.steps=0`), stage two in OUT. The
+best network of stage two is calibrated on held-out contexts and saved as OUT/checkpoint. Any value of the
+recipe can be overridden: `--set fine_tuning.negatives=random --set fine_tuning.adversarial_percent=10`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections import Counter
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from accelerate.utils import set_seed
+from numpy.typing import NDArray
+from torch import Tensor
+
+from common import Recipe, Run, left_out, parse_arguments, read_validation
+from dialeval.approaches.deb import (
+    Deb,
+    DebNetwork,
+    expected_calibration_error,
+    fit_temperature,
+    masked_word_loss,
+    next_response_loss,
+    plot_reliability,
+    reliability,
+    valid_probability,
+)
+from dialeval.cards import render_card
+from dialeval.checkpoints import current_versions
+from dialeval.corpora.batches import Candidates, CandidateSet, mixed_batches
+from dialeval.corpora.dialogues import Dialogue, read_corpus
+from dialeval.corpora.grouped import Group, LabelledRow, labelled_rows, mixed_item_batches
+from dialeval.corpora.negatives import NegativeCounts
+from dialeval.corpora.reddit import read_reddit
+from dialeval.exchange import Exchange
+from dialeval.learned import quantile_curves
+from dialeval.sources import find_encoder
+from masking import MaskingCollator, TwoTasks
+from stages import (
+    Figures,
+    Forward,
+    continued,
+    corpora_of,
+    count_kinds,
+    network_rows,
+    new_network,
+    read_grouped,
+    record,
+    run_stage,
+    stage_is_done,
+)
+
+
+def losses(
+    forward: Forward,
+    collator: MaskingCollator,
+    exchanges: list[Exchange],
+    valid: list[bool],
+    number: int,
+    weight: float,
+) -> tuple[Tensor, Figures]:
+    """Next response, and masked words with their weight."""
+    tensors, words = collator.masked(exchanges, number, hide=weight > 0)
+    logits, guesses = forward(tensors)
+    following = next_response_loss(logits.float(), torch.tensor(valid, device=logits.device))
+    right = (logits.argmax(dim=1) == 0).tolist()
+    figures = {"next_response": following.item(), "accuracy": float(np.mean(np.equal(right, valid)))}
+    if guesses is None:
+        return following, figures
+    words = words.to(guesses.device)
+    guessing = masked_word_loss(guesses.float(), words)
+    figures["masked_words"] = guessing.item()
+    figures["word_accuracy"] = (guesses.argmax(dim=1) == words).float().mean().item()
+    return following + weight * guessing, figures
+
+
+# --- stage one: ordinary chat ----------------------------------------------------------------------
+
+
+def chat_corpora(recipe: Recipe, root: Path) -> tuple[list[CandidateSet], list[float]]:
+    """Every corpus with one random wrong reply per right one. `format: reddit` reads a folder of threads."""
+    sets = []
+    for number, corpus in enumerate(recipe["corpora"]):
+        dialogues: list[Dialogue] = []
+        if corpus.get("format") == "reddit":
+            dialogues = read_reddit(root / corpus["name"], corpus["limit"])
+        else:
+            for split in corpus["splits"]:
+                dialogues += read_corpus(root, corpus["name"], split, leave_out=left_out(recipe, root))
+        sets.append(CandidateSet(dialogues, NegativeCounts(random=1), seed=recipe["seed"] + number))
+    return sets, [float(corpus["share"]) for corpus in recipe["corpora"]]
+
+
+def original_weights(recipe: Recipe) -> Path | None:
+    """Where BERT's own heads lie, if the recipe begins from them."""
+    return find_encoder(recipe["encoder"]).folder if recipe["original_head"] else None
+
+
+def pretrain(recipe: Recipe, arguments: argparse.Namespace) -> None:
+    """Leaves OUT/pretraining/checkpoint, without the head for masked words."""
+    settings, folder = recipe["pretraining"], arguments.out / "pretraining"
+    set_seed(recipe["seed"])
+    network = new_network(DebNetwork, recipe, recipe["head"])
+    model = TwoTasks(network, settings["mlm_weight"], original_weights(recipe))
+    collator = MaskingCollator(network, recipe)
+    sets, shares = chat_corpora(recipe, arguments.corpora)
+    held_out = read_validation(recipe, arguments.corpora)
+    batches = mixed_batches(sets, shares, batch_contexts=settings["batch_size"] // 2, seed=recipe["seed"])
+
+    def loss(forward: Forward, numbered: tuple[int, list[Candidates]]) -> tuple[Tensor, Figures]:
+        number, batch = numbered
+        exchanges = [exchange for one in batch for exchange in one.exchanges()]
+        return losses(forward, collator, exchanges, [True, False] * len(batch), number, settings["mlm_weight"])
+
+    def validate() -> tuple[float, Figures]:
+        pool = [held_out.get(index) for index in range(min(len(held_out), recipe["validation"]["contexts"]))]
+        device = next(network.parameters()).device
+
+        def forward(tensors: dict[str, Tensor]) -> Any:
+            return model(**{key: value.to(device) for key, value in tensors.items()})
+
+        model.eval()
+        with torch.inference_mode():
+            parts = [loss(forward, (at, pool[at : at + 16]))[1] for at in range(0, len(pool), 16)]
+        model.train()
+        figures = {key: float(np.mean([part[key] for part in parts])) for key in parts[0]}
+        if "masked_words" in figures:
+            figures["perplexity"] = float(np.exp(figures["masked_words"]))
+        return -figures["next_response"] - settings["mlm_weight"] * figures.get("masked_words", 0.0), figures
+
+    run = run_stage(
+        folder,
+        recipe,
+        settings,
+        arguments,
+        model=model,
+        batches=enumerate(batches),
+        loss=loss,
+        validate=validate,
+        keep=network.save_pretrained,
+    )
+    if run.accelerator.is_main_process:
+        best = continued(DebNetwork, folder / "best", recipe)
+        pairs = {corpus["name"]: len(one) for corpus, one in zip(recipe["corpora"], sets, strict=True)}
+        made = record(run, arguments, corpora=list(pairs), earlier={}, pairs=pairs)
+        best.config = replace(best.config, training=made)
+        best.save_pretrained(folder / "checkpoint")
+    run.accelerator.wait_for_everyone()
+
+
+# --- stage two: right, random and adversarial replies ----------------------------------------------
+
+
+def fine_tune(recipe: Recipe, arguments: argparse.Namespace) -> None:
+    """Leaves OUT/checkpoint."""
+    settings = dict(recipe["fine_tuning"])
+    sources, shares, held_out = read_grouped(recipe, arguments.corpora)
+    rows = [training_rows(groups, recipe, seed=number) for number, groups in enumerate(sources.values())]
+    judged = labelled_rows(held_out)
+    if settings["steps"] is None:
+        processes = int(os.environ.get("WORLD_SIZE", "1"))
+        per_step = settings["batch_size"] * settings["accumulation"] * processes
+        settings["steps"] = int(settings["epochs"] * len(rows[0]) / (shares[0] / sum(shares)) / per_step)
+
+    set_seed(recipe["seed"])
+    if recipe["pretraining"]["steps"]:
+        network = continued(DebNetwork, arguments.out / "pretraining" / "checkpoint", recipe)
+        model = TwoTasks(network, settings["mlm_weight"])
+    else:
+        network = new_network(DebNetwork, recipe, recipe["head"])
+        model = TwoTasks(network, settings["mlm_weight"], original_weights(recipe))
+    collator = MaskingCollator(network, recipe)
+    batches = mixed_item_batches(
+        rows,
+        shares,
+        size=settings["batch_size"],
+        seed=recipe["seed"],
+        shuffle=settings["shuffle"],
+        length=lambda row: min(400, sum(map(len, row.exchange.context)) + len(row.exchange.response)),
+    )
+
+    def loss(forward: Forward, numbered: tuple[int, list[LabelledRow]]) -> tuple[Tensor, Figures]:
+        number, batch = numbered
+        exchanges, valid = [row.exchange for row in batch], [row.valid for row in batch]
+        return losses(forward, collator, exchanges, valid, number, settings["mlm_weight"])
+
+    def validate() -> tuple[float, Figures]:
+        figures = discrimination(judged, held_out_logits(network, judged))
+        kinds = ["random", "adversarial"] if settings["negatives"] == "both" else [settings["negatives"]]
+        return float(np.mean([figures[f"accuracy_{kind}"] for kind in kinds])), figures
+
+    run = run_stage(
+        arguments.out,
+        recipe,
+        settings,
+        arguments,
+        model=model,
+        batches=enumerate(batches),
+        loss=loss,
+        validate=validate,
+        keep=network.save_pretrained,
+    )
+    if run.accelerator.is_main_process:
+        finish(run, arguments, sources, held_out, rows)
+
+
+def training_rows(groups: list[Group], recipe: Recipe, *, seed: int) -> list[LabelledRow]:
+    """Labelled rows of one source, with the negatives that the recipe asks for."""
+    settings = recipe["fine_tuning"]
+    return labelled_rows(
+        groups,
+        negatives=settings["negatives"],
+        repeat_positives=settings["repeat_positives"],
+        adversarial_percent=settings["adversarial_percent"],
+        seed=recipe["seed"] + seed,
+    )
+
+
+def held_out_logits(network: DebNetwork, rows: list[LabelledRow]) -> NDArray[np.float32]:
+    """Both logits of every row, as the metric computes them."""
+    return network_rows(network, [row.exchange for row in rows])[:, -2:]
+
+
+def discrimination(rows: list[LabelledRow], logits: NDArray[np.float32], temperature: float = 1.0) -> Figures:
+    """Share accepted of each kind of reply, accuracy against each kind of wrong reply, calibration."""
+    scores = valid_probability(logits, temperature)
+    valid = np.array([row.valid for row in rows])
+    kinds = np.array([row.kind for row in rows])
+    accepted = {kind: float((scores[kinds == kind] > 0.5).mean()) for kind in ("positive", "random", "adversarial")}
+    return {
+        **{f"accepted_{kind}": share for kind, share in accepted.items()},
+        "accuracy_random": (accepted["positive"] + 1 - accepted["random"]) / 2,
+        "accuracy_adversarial": (accepted["positive"] + 1 - accepted["adversarial"]) / 2,
+        "calibration_error": expected_calibration_error(reliability(scores, valid)),
+    }
+
+
+def calibrate(network: DebNetwork, held_out: list[Group]) -> Figures:
+    """Fit the temperature; the error after it is measured on contexts that each fit has not seen."""
+    halves = [labelled_rows(held_out[0::2]), labelled_rows(held_out[1::2])]
+    logits = [held_out_logits(network, half) for half in halves]
+    valid = [np.array([row.valid for row in half]) for half in halves]
+    crossed = [valid_probability(logits[at], fit_temperature(logits[1 - at], valid[1 - at])) for at in (0, 1)]
+    before = reliability(valid_probability(np.concatenate(logits)), np.concatenate(valid))
+    after = reliability(np.concatenate(crossed), np.concatenate(valid))
+    temperature = fit_temperature(np.concatenate(logits), np.concatenate(valid))
+    network.temperature.fill_(temperature)
+    return {
+        "temperature": temperature,
+        "calibration_error_before": expected_calibration_error(before),
+        "calibration_error_after": expected_calibration_error(after),
+    }
+
+
+def finish(
+    run: Run,
+    arguments: argparse.Namespace,
+    sources: dict[str, list[Group]],
+    held_out: list[Group],
+    rows: list[list[LabelledRow]],
+) -> None:
+    """Calibrate the best network, record what it was made of, write OUT/checkpoint."""
+    network = DebNetwork.from_pretrained(run.folder / "best", device=run.accelerator.device, trainable=True)
+    network.round_adapters()
+    calibration = calibrate(network, held_out)
+    judged = labelled_rows(held_out)
+    logits, temperature = held_out_logits(network, judged), calibration["temperature"]
+    scores = valid_probability(logits, temperature)
+    kinds = np.array([row.kind for row in judged])
+    figures = {**discrimination(judged, logits, temperature), **calibration}
+    table = reliability(scores, [row.valid for row in judged])
+    trained_on = {name: dict(Counter(row.kind for row in part)) for name, part in zip(sources, rows, strict=True)}
+    network.config = replace(
+        network.config,
+        quantiles={"native": quantile_curves(scores[kinds == "positive"], scores[kinds == "random"])},
+        training=record(
+            run,
+            arguments,
+            corpora=corpora_of(sources),
+            earlier=network.config.training,
+            available=count_kinds(sources),
+            rows=trained_on,
+            validation=figures,
+            reliability=[asdict(one) for one in table],
+        ),
+        versions=current_versions(),
+    )
+    network.save_pretrained(run.folder / "checkpoint", card=render_card(network.config))
+    run.log("final", **figures)
+    plot_reliability(table, run.folder / "reliability.png")
+    Deb(run.folder / "checkpoint")  # what was written can be loaded
+
+
+def main() -> None:
+    """Stage one unless it has no steps, then stage two."""
+    recipe, arguments = parse_arguments(__doc__ or "", "deb-minilm.yaml")
+    if recipe["pretraining"]["steps"] and not stage_is_done(arguments.out / "pretraining", arguments):
+        pretrain(recipe, arguments)
+    fine_tune(recipe, arguments)
+
+
+if __name__ == "__main__":
+    main()

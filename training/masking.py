@@ -1,0 +1,67 @@
+"""Masked words beside next responses: the two-task model of DEB and the collator that hides words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from common import Recipe
+from dialeval.approaches.deb import DebNetwork, MaskedWordHead, Masking, mask_words, word_continuations
+from dialeval.encoding import collate
+from dialeval.exchange import Exchange
+from stages import Collator
+
+
+class TwoTasks(nn.Module):
+    """The network, and beside it a head for masked words where a stage gives them a weight."""
+
+    def __init__(self, network: DebNetwork, weight: float, original: Path | None = None) -> None:
+        super().__init__()
+        self.network = network
+        embeddings = network.encoder.get_input_embeddings().weight
+        self.words = MaskedWordHead(embeddings.shape[1], len(embeddings)) if weight else None
+        if original is not None:
+            network.load_original_head(original, self.words)
+
+    def forward(self, masked: Tensor, **tensors: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Logits of "valid" and "not valid", and of the vocabulary where `masked` is set."""
+        hidden = self.network.hidden(**tensors)
+        logits = self.network.classify(hidden)[:, -2:]
+        if self.words is None:
+            return logits, None
+        return logits, self.words(hidden[masked], self.network.encoder.get_input_embeddings().weight)
+
+
+class MaskingCollator(Collator):
+    """Token tensors in which words are hidden, and the words."""
+
+    def __init__(self, network: DebNetwork, recipe: Recipe) -> None:
+        super().__init__(network, recipe["training"]["max_length"])
+        tokenizer = network.tokenizer
+        self.continuations = word_continuations(tokenizer)
+        separator = tokenizer.convert_tokens_to_ids(network.config.layout.separator)
+        self.fixed_ids = np.array([*tokenizer.all_special_ids, separator])
+        self.mask_id = tokenizer.mask_token_id
+        self.masking = Masking(**recipe["masking"])
+        self.seed = recipe["seed"]
+
+    def masked(self, exchanges: list[Exchange], number: int, *, hide: bool) -> tuple[dict[str, Tensor], Tensor]:
+        """Batch `number` is masked in the same way whenever and wherever it is read."""
+        rng = np.random.default_rng([self.seed, 15, number])
+        pairs = self.tokenizer.pairs(exchanges)
+        places = [np.zeros(0, dtype=np.intp) for _ in pairs]
+        words = [pair.ids[:0] for pair in pairs]
+        for row, pair in enumerate(pairs if hide else ()):
+            fixed = np.isin(pair.ids, self.fixed_ids)
+            ids, places[row] = mask_words(pair.ids, fixed, self.continuations, self.mask_id, rng, self.masking)
+            words[row] = pair.ids[places[row]]
+            pairs[row] = replace(pair, ids=ids)
+        tensors = collate(pairs, self.tokenizer.pad_id, segment_ids=self.segment_ids)
+        tensors["masked"] = torch.zeros_like(tensors["input_ids"], dtype=torch.bool)
+        for row, positions in enumerate(places):
+            tensors["masked"][row, torch.from_numpy(positions)] = True
+        return tensors, torch.from_numpy(np.concatenate(words).astype(np.int64))

@@ -1,0 +1,286 @@
+"""What the two-stage scripts (DEB, QuantiDCE) share: starting networks, one stage's loop, grouped corpora."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from common import Recipe, Run, left_out, linear_schedule, make_accelerator, provenance
+from dialeval.checkpoints import CheckpointConfig, LoraSettings, Network, current_versions, encoder_source
+from dialeval.corpora.grouped import Group, hold_out, read_groups, sharing_dialogues, with_random
+from dialeval.corpora.mining import ending, with_mined, word_overlap
+from dialeval.encoding import PairEncoder, collate
+from dialeval.exchange import Exchange
+from dialeval.formatting import PairFormat, PairTokenizer
+from dialeval.sources import find_checkpoint, find_encoder
+
+N = TypeVar("N", bound=Network)
+Figures = dict[str, float]
+#: Runs the (wrapped) model on token tensors, on its device and under autocast.
+Forward = Callable[[dict[str, Tensor]], Any]
+
+
+def new_network(network_class: type[N], recipe: Recipe, architecture: dict[str, Any]) -> N:
+    """A network on the recipe's encoder; its adapter begins as that of the checkpoint `start_from`, if one is named."""
+    config = CheckpointConfig(
+        approach=network_class.approach,
+        name=recipe["name"],
+        encoder=encoder_source(recipe["encoder"], recipe["tuning"]),
+        layout=PairFormat(**recipe["layout"]),
+        architecture=architecture,
+        contaminated_by=tuple(recipe["contaminated_by"]),
+        versions=current_versions(),
+    )
+    start = recipe["start_from"]
+    if start is not None:
+        begun = CheckpointConfig.read(find_checkpoint(start, default=start).folder)
+        if recipe["tuning"] != "lora" or begun.encoder.sha256 != config.encoder.sha256:
+            raise SystemExit(
+                f"start_from: {start} holds an adapter over {begun.encoder.id}; use that encoder with "
+                "tuning: lora, or set start_from to null"
+            )
+    lora = LoraSettings(**recipe["lora"]) if recipe["tuning"] == "lora" else None
+    return with_dropout(network_class.create(config, lora=lora, start=start), recipe)
+
+
+def continued(network_class: type[N], folder: Path, recipe: Recipe) -> N:
+    """The network that an earlier stage left in `folder`, to be trained further."""
+    return with_dropout(network_class.from_pretrained(folder, device="cpu", trainable=True), recipe)
+
+
+def with_dropout(network: N, recipe: Recipe) -> N:
+    """Set the encoder's dropout to the recipe's."""
+    for name in network.encoders:
+        for module in getattr(network, name).modules():
+            if isinstance(module, nn.Dropout):
+                module.p = recipe["encoder_dropout"]
+    return network
+
+
+class BertAdam(torch.optim.Optimizer):
+    """Adam as BERT was trained with: decoupled weight decay, and no correction of the first steps' bias."""
+
+    def __init__(self, groups: Any, learning_rate: float) -> None:
+        super().__init__(groups, {"lr": learning_rate, "betas": (0.9, 0.999), "eps": 1e-6, "weight_decay": 0.0})
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:
+        """One update of every parameter that has a gradient."""
+        for group in self.param_groups:
+            first, second = group["betas"]
+            for parameter in group["params"]:
+                if parameter.grad is None:
+                    continue
+                state = self.state[parameter]
+                if not state:
+                    state["mean"], state["square"] = torch.zeros_like(parameter), torch.zeros_like(parameter)
+                state["mean"].lerp_(parameter.grad, 1 - first)
+                state["square"].mul_(second).addcmul_(parameter.grad, parameter.grad, value=1 - second)
+                update = state["mean"] / (state["square"].sqrt() + group["eps"]) + group["weight_decay"] * parameter
+                parameter.sub_(group["lr"] * update)
+
+
+def make_optimizer(model: nn.Module, settings: Recipe) -> torch.optim.Optimizer:
+    """AdamW, or BERT's Adam where `bias_correction` is off; biases and layer norms do not decay."""
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    groups = [
+        {"params": [one for one in trained if one.ndim > 1], "weight_decay": settings["weight_decay"]},
+        {"params": [one for one in trained if one.ndim <= 1], "weight_decay": 0.0},
+    ]
+    if settings["bias_correction"]:
+        return torch.optim.AdamW(groups, lr=settings["learning_rate"], eps=1e-6)
+    return BertAdam(groups, settings["learning_rate"])
+
+
+def run_stage(
+    folder: Path,
+    recipe: Recipe,
+    settings: Recipe,
+    arguments: argparse.Namespace,
+    *,
+    model: nn.Module,
+    batches: Iterator[Any],
+    loss: Callable[[Forward, Any], tuple[Tensor, Figures]],
+    validate: Callable[[], tuple[float, Figures]],
+    keep: Callable[[Path], None],
+) -> Run:
+    """Train one stage in its own run folder; `keep` saves to `FOLDER/best` whenever validation improves.
+
+    `validate` returns what to maximise, and figures for the log.
+    """
+    accelerator = make_accelerator(recipe, arguments)
+    optimizer = make_optimizer(model, settings)
+    schedule = linear_schedule(optimizer, settings["warmup"], settings["steps"])
+    prepared, optimizer = accelerator.prepare(model, optimizer)
+    accelerator.register_for_checkpointing(schedule)
+    run = Run(folder, accelerator, recipe, resume=arguments.resume)
+    # Batch i belongs to process i modulo their number, so N processes read what one would, N at a time.
+    used = run.step * settings["accumulation"] * accelerator.num_processes
+    data = islice(batches, used + accelerator.process_index, None, accelerator.num_processes)
+
+    def forward(tensors: dict[str, Tensor]) -> Any:
+        with accelerator.autocast():
+            return prepared(**{key: value.to(accelerator.device) for key, value in tensors.items()})
+
+    def judge() -> None:
+        quality, figures = validate()
+        run.log("validation", **figures)
+        if quality > run.best:
+            run.best = quality
+            if accelerator.is_main_process:
+                keep(folder / "best")
+
+    prepared.train()
+    with run.bar(settings["steps"]) as progress:
+        while run.step < settings["steps"]:
+            for _ in range(settings["accumulation"]):
+                total, figures = loss(forward, next(data))
+                accelerator.backward(total / settings["accumulation"])
+            clip(accelerator, [one for one in model.parameters() if one.grad is not None], settings)
+            optimizer.step()
+            schedule.step()
+            optimizer.zero_grad()
+            run.step += 1
+            progress.update(progress.task_ids[0], completed=run.step, description=f"loss {total.item():.3f}")
+            if run.step % settings["log_every"] == 0:
+                run.log("train", loss=total.item(), **figures, learning_rate=schedule.get_last_lr()[0])
+            if run.step % settings["evaluate_every"] == 0 or run.step == settings["steps"]:
+                judge()
+            if run.step % settings["save_every"] == 0:
+                run.save()
+    if not settings["steps"]:
+        judge()
+    accelerator.wait_for_everyone()
+    if run.best == float("-inf"):
+        raise SystemExit("validation never gave a number, so nothing was kept; lower the learning rate")
+    return run
+
+
+def clip(accelerator: Any, parameters: list[nn.Parameter], settings: Recipe) -> None:
+    """Clip the norm of all gradients together, or of each tensor by itself as BERT's optimiser does."""
+    if not settings["clip_each"]:
+        accelerator.clip_grad_norm_(parameters, settings["clip"])
+        return
+    for parameter in parameters:
+        accelerator.clip_grad_norm_([parameter], settings["clip"])
+
+
+def stage_is_done(folder: Path, arguments: argparse.Namespace) -> bool:
+    """Whether a resumed run finished this stage before."""
+    return arguments.resume and (folder / "checkpoint" / "config.json").is_file()
+
+
+class Collator:
+    """Token tensors of exchanges, as short as the recipe trains."""
+
+    def __init__(self, network: Network, max_length: int, *, pad_to_max_length: bool = False) -> None:
+        layout = replace(network.config.layout, max_length=max_length)
+        self.tokenizer = PairTokenizer(network.tokenizer, layout)
+        self.segment_ids = layout.segment_ids
+        self.pad_to = max_length if pad_to_max_length else 0
+
+    def __call__(self, exchanges: list[Exchange]) -> dict[str, Tensor]:
+        """Tensors for the network's forward."""
+        tensors = collate(self.tokenizer.pairs(exchanges), self.tokenizer.pad_id, segment_ids=self.segment_ids)
+        missing = max(0, self.pad_to - tensors["input_ids"].shape[1])
+        fill = {"input_ids": self.tokenizer.pad_id}
+        return {key: nn.functional.pad(value, (0, missing), value=fill.get(key, 0)) for key, value in tensors.items()}
+
+
+def network_rows(network: Network, exchanges: list[Exchange]) -> NDArray[np.float32]:
+    """One row per exchange in evaluation mode, as the metric computes it."""
+    training = network.training
+    rows = PairEncoder(network, PairTokenizer(network.tokenizer, network.config.layout)).encode(exchanges).rows
+    network.train(training)
+    return rows
+
+
+def read_grouped(recipe: Recipe, root: Path) -> tuple[dict[str, list[Group]], list[float], list[Group]]:
+    """Training groups by source, the shares of the sources, and the held-out groups.
+
+    The source under `groups` comes first and is what people wrote; what `augmentation` lists is marked
+    by its name. Contexts that overlap with evaluation data are left out of all of them.
+    """
+    unwanted = left_out(recipe, root)
+    main = recipe["groups"]
+    if recipe["leave_out"]:
+        unwanted |= sharing_dialogues(root / recipe["leave_out"], main["split"], ["test"])
+    groups = read_groups(root, main["name"], main["split"], leave_out=unwanted)
+    train, held = hold_out(groups, main["held_out"], recipe["seed"])
+    sources = {f"{main['name']}/{main['split']}": train}
+    shares = [1.0 - sum(source["share"] for source in recipe["augmentation"])]
+    if shares[0] <= 0:
+        raise SystemExit("the shares of augmentation leave nothing for groups; they must add up to less than 1")
+    for number, source in enumerate(recipe["augmentation"], start=1):
+        if recipe["leave_out"]:
+            unwanted |= sharing_dialogues(root / recipe["leave_out"], source["split"], ["test", main["split"]])
+        extra = read_groups(root, source["name"], source["split"], leave_out=unwanted)
+        order = np.random.default_rng([recipe["seed"], number]).permutation(len(extra))
+        extra = [extra[int(index)] for index in sorted(order[: source["contexts"]])]
+        extra = with_random(extra, source["random"], recipe["seed"] + number)
+        if source["mined_by_words"]:
+            texts = [ending(group) for group in extra] + [reply for group in extra for reply in group.positives]
+            extra = with_mined(extra, source["mined_by_words"], word_overlap(texts), seed=recipe["seed"])
+        if source["mined_by_embedding"]:
+            embed = sentence_embedding(recipe["encoder"])
+            extra = with_mined(extra, source["mined_by_embedding"], embed, seed=recipe["seed"] + 1)
+        sources[f"{source['name']}/{source['split']}"] = extra
+        shares.append(float(source["share"]))
+    return sources, shares, held
+
+
+def sentence_embedding(encoder_id: str) -> Callable[[Any], NDArray[np.float32]]:
+    """Unit mean-pooled vectors of texts under the base encoder, before any training."""
+    from dialeval.checkpoints import load_encoder, load_tokenizer
+
+    class MeanPool(nn.Module):
+        def __init__(self, encoder: nn.Module) -> None:
+            super().__init__()
+            self.encoder = encoder
+
+        def forward(self, attention_mask: Tensor, **tensors: Tensor) -> Tensor:
+            hidden = self.encoder(attention_mask=attention_mask, **tensors).last_hidden_state
+            real = attention_mask[..., None]
+            return nn.functional.normalize((hidden * real).sum(dim=1) / real.sum(dim=1), dim=-1)
+
+    folder, layout = find_encoder(encoder_id).folder, PairFormat(max_length=64)
+    tokenizer = load_tokenizer(folder, layout)
+    pool = MeanPool(load_encoder(folder, len(tokenizer)))
+    engine = PairEncoder(pool, PairTokenizer(tokenizer, layout), segment="context")
+    return lambda texts: engine.encode([Exchange(context=(text,), response="") for text in texts]).rows
+
+
+def corpora_of(sources: Mapping[str, Any]) -> list[str]:
+    """Names of the corpora behind sources called CORPUS/SPLIT."""
+    return list(dict.fromkeys(name.partition("/")[0] for name in sources))
+
+
+def record(
+    run: Run, arguments: argparse.Namespace, *, corpora: Sequence[str], earlier: Mapping[str, Any], **figures: Any
+) -> dict[str, Any]:
+    """What `config.json` says about the making of a checkpoint, with the stage before it counted in."""
+    names = list(dict.fromkeys([*corpora, *earlier.get("corpora", ())]))
+    made = provenance(run, arguments, corpora=names, **figures)
+    if earlier:
+        made["hours"] = round(made["hours"] + earlier["hours"], 2)
+        made["steps"] += earlier["steps"]
+        made["pretraining"] = {key: value for key, value in earlier.items() if key not in ("command", "recipe")}
+    return made
+
+
+def count_kinds(sources: Mapping[str, Sequence[Group]]) -> dict[str, dict[str, int]]:
+    """How many replies of each kind every source gives, for the checkpoint's record."""
+    kinds = ("positives", "adversarial", "random", "mined")
+    return {
+        name: {"contexts": len(groups), **{kind: sum(len(getattr(one, kind)) for one in groups) for kind in kinds}}
+        for name, groups in sources.items()
+    }
