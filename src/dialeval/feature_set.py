@@ -1,0 +1,94 @@
+"""Sets of features, kept beside digests of the texts they came from, and the files they are saved in.
+
+The digests put rows into one order whatever order they came in, and tell which rows share a
+context, so that a saved set needs no text.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from dialeval.moments import Moments
+from dialeval.sources import CheckpointError, find_checkpoint
+
+#: What a checkpoint folder calls its human side.
+HUMAN_FILE = "human.safetensors"
+_FORMAT = "dialeval-features-1"
+
+
+@dataclass(frozen=True)
+class FeatureSet:
+    """Features of (context, reply) pairs, digests of the pairs and contexts, and which pairs were truncated."""
+
+    rows: NDArray[np.float32]
+    pairs: NDArray[np.uint64]
+    contexts: NDArray[np.uint64]
+    cut: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def take(self, chosen: NDArray[np.intp]) -> Self:
+        """Some of the rows, or all of them in another order."""
+        return type(self)(self.rows[chosen], self.pairs[chosen], self.contexts[chosen], self.cut[chosen])
+
+
+def digest(texts: Sequence[str]) -> int:
+    """Sixty-four bits that stand for some texts."""
+    told = json.dumps(list(texts), ensure_ascii=False).encode()
+    return int.from_bytes(hashlib.blake2b(told, digest_size=8).digest(), "little")
+
+
+def write_side(path: str | Path, side: FeatureSet | Moments, made_with: Mapping[str, str]) -> None:
+    """Write one side of a comparison and what it was made with; the file appears when it is complete."""
+    tensors = {name: np.ascontiguousarray(value) for name, value in vars(side).items()}
+    target = Path(path).expanduser()
+    temporary = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        temporary.write_bytes(save(tensors, {"format": _FORMAT, **made_with}))
+        os.replace(temporary, target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def read_side(source: str | Path) -> tuple[FeatureSet | Moments, dict[str, str]]:
+    """One side of a comparison from a file, or from a checkpoint that brings one, and what it was made with."""
+    path = Path(source).expanduser()
+    if not path.is_file():
+        path = find_checkpoint(source, default=str(source)).folder / HUMAN_FILE
+    try:
+        with safe_open(path, framework="numpy") as stored:
+            made_with: dict[str, str] = dict(stored.metadata() or {})
+            tensors: dict[str, Any] = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
+    except FileNotFoundError:
+        raise CheckpointError(f"{path} is missing; this checkpoint brings no human side") from None
+    except (SafetensorError, OSError) as error:
+        raise CheckpointError(f"{path} is not a saved set, or is damaged: {str(error).splitlines()[0]}") from None
+    if (told := made_with.pop("format", None)) != _FORMAT:
+        raise CheckpointError(f"{path} is not a saved set of features; its format is {told!r}")
+    try:
+        if "scatter" in tensors:
+            return Moments(int(tensors.pop("count").item()), **tensors), made_with
+        return FeatureSet(**tensors), made_with
+    except (TypeError, ValueError) as error:
+        raise CheckpointError(f"{path} is damaged: {error}") from None
+
+
+def check_made_alike(one: Mapping[str, str], other: Mapping[str, str], what: str) -> None:
+    """Refuse to compare features that were not made in the same way."""
+    for key in one.keys() | other.keys():
+        if one.get(key) != other.get(key):
+            raise ValueError(
+                f"{what} was made with {key}={other.get(key)} and not {one.get(key)}; make it again, or load alike"
+            )

@@ -1,0 +1,123 @@
+"""Frozen features of (context, reply) pairs, for metrics that compare sets of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Literal, get_args
+from weakref import WeakValueDictionary
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from dialeval.checkpoints import load_encoder, load_tokenizer
+from dialeval.encoding import PairEncoder, choose_device, choose_dtype
+from dialeval.exchange import Exchange
+from dialeval.feature_set import FeatureSet, digest
+from dialeval.formatting import PairFormat, PairTokenizer
+from dialeval.sources import BASE_ENCODER, CheckpointError, find_encoder, weights_digest
+
+Pooling = Literal["cls", "mean"]
+
+
+class FeatureNetwork(nn.Module):
+    """An encoder whose row of numbers is the last layer's first token, or the mean over all tokens."""
+
+    def __init__(self, encoder: nn.Module, pooling: Pooling, *, segment_ids: bool) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.pooling = pooling
+        self.segment_ids = segment_ids
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> Tensor:
+        """`[batch, width]`; neither a pooler nor a normalisation stands behind the last layer."""
+        # Encoders without segments either refuse these ids or have only one of them.
+        segments = {"token_type_ids": token_type_ids} if self.segment_ids else {}
+        hidden: Tensor = self.encoder(input_ids=input_ids, attention_mask=attention_mask, **segments).last_hidden_state
+        if self.pooling == "cls":
+            return hidden[:, 0]
+        mask = attention_mask[..., None].float()
+        return (hidden.float() * mask).sum(dim=1) / mask.sum(dim=1)
+
+
+class FrozenFeatures:
+    """Turns pairs into features by a pretrained encoder, as it is: the context, joined by spaces, and the reply."""
+
+    _loaded: ClassVar[WeakValueDictionary[tuple[str, ...], FrozenFeatures]] = WeakValueDictionary()
+
+    def __init__(
+        self,
+        encoder: str | Path | None = None,
+        *,
+        revision: str | None = None,
+        pooling: Pooling = "cls",
+        max_length: int = 512,
+        tidy: bool = True,
+        device: str | torch.device | None = None,
+        dtype: str | torch.dtype = "float32",
+        batch_tokens: int | None = None,
+    ) -> None:
+        if pooling not in get_args(Pooling):
+            raise ValueError(f"pooling is {pooling!r}; it is 'cls' or 'mean'")
+        name = BASE_ENCODER if encoder is None else str(encoder)
+        located = find_encoder(name, revision=revision)
+        if _model_type(located.folder) == "dialeval":
+            raise CheckpointError(f"{name} is a checkpoint of dialeval; give the name of a pretrained encoder")
+        tokenizer = load_tokenizer(located.folder, PairFormat())
+        model: Any = load_encoder(located.folder, len(tokenizer))
+        layout = PairFormat(
+            max_length=min(max_length, positions(model) or max_length),
+            segment_ids=(getattr(model.config, "type_vocab_size", 0) or 0) > 1,
+            tidy=tidy,
+        )
+        place = choose_device(device)
+        network = FeatureNetwork(model, pooling, segment_ids=layout.segment_ids).requires_grad_(False)
+        network.to(place, choose_dtype(dtype, place))
+        self.encoder = PairEncoder(network, PairTokenizer(tokenizer, layout), batch_tokens=batch_tokens)
+        self.name = located.folder.name if located.origin == "folder" else name
+        #: What must be equal for two sets of features to be comparable.
+        self.made_with = {
+            "weights": weights_digest(located.folder)[:12],
+            "pooling": pooling,
+            "max_length": str(layout.max_length),
+            "segments": str(layout.segment_ids).lower(),
+            "tidy": str(layout.tidy).lower(),
+            "dtype": str(model.dtype).removeprefix("torch."),
+        }
+
+    @classmethod
+    def shared(cls, encoder: str | Path | None = None, **options: Any) -> FrozenFeatures:
+        """The same, loaded once for all metrics that use it; a pair that two of them need is encoded once."""
+        key = (str(encoder), *(f"{name}={options[name]}" for name in sorted(options)))
+        found = cls._loaded.get(key)
+        if found is None:
+            found = cls._loaded[key] = cls(encoder, **options)
+        return found
+
+    def of(self, pairs: Sequence[Exchange], *, progress: bool = False) -> FeatureSet:
+        """Features of all pairs, in their order."""
+        encoded = self.encoder.encode(pairs, progress=progress)
+        texts = [digest([*pair.context, pair.response]) for pair in pairs]
+        contexts = [digest(pair.context) for pair in pairs]
+        return FeatureSet(encoded.rows, np.array(texts, np.uint64), np.array(contexts, np.uint64), encoded.cut)
+
+    def stream(self, pairs: Iterable[Exchange]) -> Iterator[NDArray[np.float32]]:
+        """Block after block of features, for more pairs than fit into memory."""
+        for encoded in self.encoder.stream_chunks(pairs):
+            yield encoded.rows
+
+
+def positions(model: Any) -> int | None:
+    """How many tokens an encoder has positions for; None where they are relative."""
+    table = getattr(getattr(model, "embeddings", None), "position_embeddings", None)
+    if not isinstance(table, nn.Embedding):
+        return None
+    # RoBERTa and its kin count from behind the index of the padding token.
+    return table.num_embeddings - (0 if table.padding_idx is None else table.padding_idx + 1)
+
+
+def _model_type(folder: Path) -> Any:
+    return json.loads((folder / "config.json").read_text(encoding="utf-8")).get("model_type")
