@@ -7,20 +7,27 @@ import json
 import shlex
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 import yaml
 from accelerate import Accelerator
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from dialeval.checkpoints import CheckpointConfig
+from dialeval.checkpoints import CheckpointConfig, load_encoder, load_tokenizer
 from dialeval.corpora.batches import CandidateSet
 from dialeval.corpora.dialogues import Dialogue, overlapping_ids, read_corpus
 from dialeval.corpora.negatives import NegativeCounts
-from dialeval.sources import find_checkpoint
+from dialeval.encoding import PairEncoder
+from dialeval.exchange import Exchange
+from dialeval.features import FeatureNetwork
+from dialeval.formatting import PairFormat, PairTokenizer
+from dialeval.sources import find_checkpoint, find_encoder
 
 Recipe = dict[str, Any]
 
@@ -68,13 +75,25 @@ def read_candidate_sets(recipe: Recipe, root: Path) -> tuple[list[CandidateSet],
     """The training corpora of a recipe, without dialogues that overlap with evaluation data, and their shares."""
     sets, shares = [], []
     counts = NegativeCounts(**recipe["negatives"])
+    embed = (lambda texts: embed_texts(recipe["encoder"], texts)) if counts.nearest else None
     for number, corpus in enumerate(recipe["corpora"]):
         dialogues = []
         for split in corpus["splits"]:
             dialogues += read_corpus(root, corpus["name"], split, leave_out=left_out(recipe, root))
-        sets.append(CandidateSet(dialogues, counts, seed=recipe["seed"] + number))
+        sets.append(CandidateSet(dialogues, counts, seed=recipe["seed"] + number, embed=embed))
         shares.append(float(corpus["share"]))
     return sets, shares
+
+
+def embed_texts(encoder: str, texts: Sequence[str]) -> NDArray[np.float16]:
+    """Unit vectors of single texts from the untuned encoder, mean-pooled; half precision is enough to rank by."""
+    located = find_encoder(encoder)
+    tokenizer = load_tokenizer(located.folder, PairFormat())
+    network = FeatureNetwork(load_encoder(located.folder, len(tokenizer)), "mean", segment_ids=False)
+    engine = PairEncoder(network, PairTokenizer(tokenizer, PairFormat(max_length=32)), segment="context")
+    rows = engine.encode([Exchange(context=(text,), response="") for text in texts], progress=True).rows
+    unit: NDArray[np.float16] = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float16)
+    return unit
 
 
 def read_validation(recipe: Recipe, root: Path) -> CandidateSet:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dialeval.corpora.dialogues import Dialogue
-from dialeval.corpora.negatives import NegativeCounts, NegativeSampler
+from dialeval.corpora.negatives import Embed, NegativeCounts, NegativeSampler
 from dialeval.exchange import Exchange
 
 #: Batches sorted together by length: little padding, and still a random order.
@@ -31,10 +31,12 @@ class Candidates:
 class CandidateSet:
     """Every prefix of every dialogue of one corpus as a context with candidates."""
 
-    def __init__(self, dialogues: Sequence[Dialogue], negatives: NegativeCounts, *, seed: int) -> None:
+    def __init__(
+        self, dialogues: Sequence[Dialogue], negatives: NegativeCounts, *, seed: int, embed: Embed | None = None
+    ) -> None:
         self.dialogues = dialogues
         self.turns = [(number, turn) for number, one in enumerate(dialogues) for turn in range(1, len(one.turns))]
-        self.sampler = NegativeSampler(dialogues, negatives)
+        self.sampler = NegativeSampler(dialogues, negatives, embed=embed)
         self.seed = seed
 
     def __len__(self) -> int:

@@ -11,8 +11,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dialeval.corpora.dialogues import Dialogue
+
+#: From texts to one unit vector each.
+Embed = Callable[[Sequence[str]], NDArray[np.floating]]
 
 _WORD = re.compile(r"[a-z]{4,}")
 #: A word in more replies than this says little about the topic.
@@ -30,17 +34,23 @@ class NegativeCounts:
     shared_word: int = 0
     #: The true reply with its words shuffled, repeated or cut.
     corrupted: int = 0
+    #: Of a pool of random replies those nearest to the context's last turns in an embedding space.
+    nearest: int = 0
+    #: Size of that pool.
+    nearest_of: int = 16
 
     @property
     def total(self) -> int:
         """Negatives per context."""
-        return self.random + self.same_dialogue + self.shared_word + self.corrupted
+        return self.random + self.same_dialogue + self.shared_word + self.corrupted + self.nearest
 
 
 class NegativeSampler:
     """Draws negatives for the turns of one corpus from the same corpus, so that style gives nothing away."""
 
-    def __init__(self, dialogues: Sequence[Dialogue], counts: NegativeCounts) -> None:
+    def __init__(self, dialogues: Sequence[Dialogue], counts: NegativeCounts, *, embed: Embed | None = None) -> None:
+        if counts.nearest and embed is None:
+            raise ValueError("nearest negatives need an embedding function")
         self.counts = counts
         self.replies = sorted({turn for dialogue in dialogues for turn in dialogue.turns})
         if len(self.replies) <= counts.total + max(len(dialogue.turns) for dialogue in dialogues):
@@ -48,6 +58,8 @@ class NegativeSampler:
                 f"{len(self.replies)} distinct utterances are too few to draw {counts.total} negatives from"
             )
         self._postings = _index(self.replies) if counts.shared_word else {}
+        self._number = {reply: number for number, reply in enumerate(self.replies)} if counts.nearest else {}
+        self._vectors = embed(self.replies) if counts.nearest and embed is not None else np.zeros((0, 0))
 
     def draw(self, dialogue: Dialogue, turn: int, rng: np.random.Generator) -> list[str]:
         """Negatives for turn `turn`, none equal to a turn of the context or to the answer."""
@@ -64,6 +76,8 @@ class NegativeSampler:
                     taken.add(reply)
                     drawn.append(reply)
 
+        near = iter(self._nearest(dialogue.turns[:turn], rng))
+        add(self.counts.nearest, lambda: next(near, None))
         add(self.counts.shared_word, lambda: self._sharing_a_word(dialogue.turns[:turn], rng))
         add(self.counts.corrupted, lambda: corrupt(dialogue.turns[turn], rng))
         # An echo of the context is a wrong reply too, so here the context's own turns are allowed.
@@ -72,6 +86,15 @@ class NegativeSampler:
         drawn.extend(echoes[int(position)] for position in chosen)
         add(self.counts.total - len(drawn), lambda: self.replies[int(rng.integers(len(self.replies)))])
         return drawn
+
+    def _nearest(self, context: Sequence[str], rng: np.random.Generator) -> list[str]:
+        """A pool of random replies, nearest to the last two turns first."""
+        if not self.counts.nearest:
+            return []
+        centre = self._vectors[[self._number[text] for text in context[-2:]]].mean(axis=0)
+        pool = rng.integers(len(self.replies), size=self.counts.nearest_of)
+        order = np.argsort(-(self._vectors[pool] @ centre), kind="stable")
+        return [self.replies[int(pool[position])] for position in order]
 
     def _sharing_a_word(self, context: Sequence[str], rng: np.random.Generator) -> str | None:
         words = sorted(
