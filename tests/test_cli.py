@@ -17,6 +17,7 @@ import dialeval
 import overlap_metric
 from dialeval.cli import build_app
 from dialeval.cli.install_modules import install, module_folders, modules_cache
+from dialeval.metric import REGISTRY, Entry
 
 PROGRAM = [sys.executable, overlap_metric.__file__]
 HEAVY = ("torch", "transformers", "datasets", "pandas", "pyarrow", "scipy", "sklearn", "matplotlib", "peft")
@@ -81,7 +82,14 @@ def test_scoring_without_a_model_imports_none(tmp_path: Path) -> None:
     assert done.stdout.decode().strip() == "[]", done.stderr.decode()
 
 
-def test_info_names_versions_devices_metrics_and_folders() -> None:
+def test_info_names_versions_devices_metrics_and_folders(monkeypatch: pytest.MonkeyPatch) -> None:
+    # All metrics of the registry would import every library there is.
+    entries = {
+        "density": REGISTRY["density"],
+        "lacking": Entry("json:nothing", extra="more"),
+        "absent": Entry("no_such_library:Metric"),
+    }
+    monkeypatch.setattr("dialeval.metric.REGISTRY", entries)
     result = CliRunner().invoke(build_app(), ["info"])
     assert result.exit_code == 0
     lines = [line.split() for line in result.stdout.splitlines()]
@@ -89,6 +97,8 @@ def test_info_names_versions_devices_metrics_and_folders() -> None:
     assert any(line[:1] == ["cpu"] and line[-1] in ("float32", "bfloat16") for line in lines)
     assert ["density", "turn", "higher", "-inf", "to", "0", "contexts"] in lines
     assert "sentence-transformers/all-MiniLM-L6-v2" in result.stdout
+    assert "module 'json' has no attribute 'nothing'" in result.stdout
+    assert "No module named 'no_such_library'" in result.stdout
     assert str(modules_cache()) in result.stdout
 
 
@@ -123,7 +133,8 @@ def test_modules_are_installed_where_evaluate_looks(tmp_path: Path, monkeypatch:
 
 
 def test_modules_go_where_they_are_sent(tmp_path: Path) -> None:
-    assert CliRunner().invoke(build_app(), ["install-modules", "--destination", str(tmp_path)]).exit_code == 0
+    result = CliRunner().invoke(build_app(), ["install-modules", "--destination", str(tmp_path), "--quiet"])
+    assert (result.exit_code, result.output) == (0, "")
     assert list(tmp_path.glob("evaluate_modules/metrics/dialeval--density/*/density.py"))
 
 

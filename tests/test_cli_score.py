@@ -122,6 +122,13 @@ def test_scale_and_the_signature_that_tells_it() -> None:
     assert summary["metrics"]["overlap"]["signature"].endswith("scale:human_percentile")
 
 
+def test_a_metric_without_the_scale_keeps_its_own() -> None:
+    assert score("--scale", "human_percentile", metric="overlap,variety").exit_code == 0
+    metrics = json.loads(Path("scores.jsonl.summary.json").read_text(encoding="utf-8"))["metrics"]
+    assert metrics["overlap"]["signature"].endswith("|scale:human_percentile")
+    assert metrics["variety"]["signature"] == "metric:variety"
+
+
 def test_values_that_are_not_numbers_are_null() -> None:
     Path("blank.jsonl").write_text(
         '{"context": [""], "response": ""}\n{"context": ["a"], "response": "a"}\n', encoding="utf-8"
@@ -203,7 +210,7 @@ def test_a_device_is_written_to_not_replaced() -> None:
 WRONG: list[tuple[tuple[str, ...], dict[str, Any], str]] = [
     ((), {"metric": "overlop"}, "there is no metric 'overlop'; did you mean 'overlap'?"),
     ((), {"metric": ","}, "no metric is named"),
-    (("--scale", "human_percentile"), {"metric": "variety"}, "variety has no scale 'human_percentile'"),
+    (("--scale", "human_percentile"), {"metric": "variety"}, "variety: there is no scale 'human_percentile'"),
     ((), {"output": "rows.jsonl"}, "rows.jsonl is the input; choose another file"),
     ((), {"output": "nowhere/scores.jsonl"}, "there is no folder"),
     ((), {"output": "."}, "tells no format"),

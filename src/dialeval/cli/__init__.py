@@ -7,6 +7,7 @@ computes is imported inside the commands.
 from __future__ import annotations
 
 import importlib
+import warnings
 
 import typer
 
@@ -45,6 +46,8 @@ def build_app() -> typer.Typer:
 
 def main() -> None:
     """Entry point of the console script."""
+    # What libraries announce for their next versions is for developers, not for who scores replies.
+    warnings.simplefilter("ignore", FutureWarning)
     build_app()()
 
 

@@ -21,6 +21,7 @@ def install_modules(
     destination: Annotated[
         Path | None, typer.Option(help="The module cache, if not the one that evaluate will use here.")
     ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing unless something fails.")] = False,
 ) -> None:
     """Put the evaluate modules where [bold]evaluate.load("dialeval/density")[/bold] finds them without a network.
 
@@ -30,8 +31,9 @@ def install_modules(
     cache = modules_cache() if destination is None else destination.expanduser()
     for folder in module_folders():
         installed = install(folder, cache)
-        typer.echo(f'evaluate.load("dialeval/{folder.name}")  {installed}')
-    if not os.environ.get("HF_EVALUATE_OFFLINE"):
+        if not quiet:
+            typer.echo(f'evaluate.load("dialeval/{folder.name}")  {installed}')
+    if not quiet and not os.environ.get("HF_EVALUATE_OFFLINE"):
         typer.echo("set HF_EVALUATE_OFFLINE=1 and evaluate will not ask the Hub first", err=True)
 
 

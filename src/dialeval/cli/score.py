@@ -84,7 +84,8 @@ def score(
     scale: Annotated[
         Literal["native", "human_percentile"],
         typer.Option(
-            rich_help_panel=_JUDGING, help="The metric's own values, or the share of human replies that score lower."
+            rich_help_panel=_JUDGING,
+            help="The metric's own values, or the share of human replies that score lower, where it has that scale.",
         ),
     ] = "native",
     empty: Annotated[

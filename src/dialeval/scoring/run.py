@@ -34,9 +34,8 @@ def check_options(
     for name in checkpoints:
         if not _takes(classes[name], "checkpoint"):
             raise ValueError(f"{name} has no weights and takes no checkpoint; leave it out")
-    for name, found in classes.items():
-        if scale not in found.scales:
-            raise ValueError(f"{name} has no scale {scale!r}; it has {', '.join(found.scales)}")
+    if not any(scale in found.scales for found in classes.values()):
+        raise ValueError(f"{', '.join(names)}: there is no scale {scale!r}; leave it out")
 
 
 def load_metrics(names: Sequence[str], options: Mapping[str, Any], checkpoints: Mapping[str, str]) -> dict[str, Metric]:
@@ -117,16 +116,25 @@ class Task:
         }
 
     def _judge(self, metric: Metric, chunk: Chunk) -> Scores:
+        scale = self._scale_of(metric)
         try:
             if self.level is Level.DIALOGUE:
                 return metric.score_dialogues(
                     [dialogue.turns for dialogue in chunk.dialogues],
                     facts=[dialogue.facts for dialogue in chunk.dialogues],
-                    scale=self.scale,
+                    scale=scale,
                 )
-            return metric.score_exchanges(chunk.exchanges, scale=self.scale)
+            return metric.score_exchanges(chunk.exchanges, scale=scale)
         except BadRow as error:  # a metric counts from the chunk's first row
             raise BadRow(chunk.places[int(error.row)], error.problem) from None
+
+    def score_systems(self, name: str, exchanges: Sequence[Exchange]) -> Scores:
+        """One value per system, from all rows."""
+        return self.metrics[name].score_exchanges(exchanges, scale=self._scale_of(self.metrics[name]))
+
+    def _scale_of(self, metric: Metric) -> Scale:
+        """The scale asked for; of several metrics, those without it keep their own, as their signatures tell."""
+        return self.scale if self.scale in metric.scales else "native"
 
 
 def score_to_file(
@@ -193,7 +201,7 @@ def _score_chunks(
     if not summary.n:
         raise ValueError(f"none of the {summary.n_rejected} rows can be scored")
     for name in task.of_systems:
-        summary.add_systems(name, task.metrics[name].score_exchanges(collected, scale=task.scale))
+        summary.add_systems(name, task.score_systems(name, collected))
     return summary
 
 
