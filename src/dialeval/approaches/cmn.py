@@ -1,0 +1,561 @@
+"""CMN: how much a reply shares with its context and with a reference, in the latent space of a dialogue model.
+
+A conditional variational autoencoder learns a posterior q(z | context, reply) and a prior p(z | context)
+by reconstructing replies, and beside it to tell true replies from random ones (next-sentence prediction,
+NSP). The score of a reply x with reference r is g * I(c, x) + I(x, r): two lower bounds on mutual
+information between latent variables, the first weighted by the NSP probability g.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from dialeval.checkpoints import Network
+from dialeval.encoding import PairEncoder
+from dialeval.exchange import BadRow, Exchange
+from dialeval.learned import LearnedMetric
+from dialeval.metric import Judged, Level, MetricInfo
+
+Scoring = Literal["full", "without_nsp", "without_mi", "alternative"]
+Bound = Literal["infonce", "dv", "paper_eq4", "released"]
+Estimator = Literal["mc", "closed_inner", "means"]
+PriorEncoder = Literal["prior", "posterior_trunk"]
+Negatives = Literal["bank", "pool"]
+References = Literal["average", "max"]
+Vector = NDArray[np.float64]
+
+#: Critic values held at once while sampling: 32 MB on a CPU, more where memory and parallelism abound.
+_BLOCK = {"cpu": 2**22, "cuda": 2**26}
+
+
+class Gaussian(NamedTuple):
+    """Diagonal normal distributions over the latent space, one per row."""
+
+    mean: Tensor
+    log_variance: Tensor
+
+    def sample(self, noise: Tensor) -> Tensor:
+        """Draws with the given standard normal noise, reparametrised."""
+        return self.mean + noise * (self.log_variance / 2).exp()
+
+    @classmethod
+    def of(cls, rows: Tensor) -> Gaussian:
+        """From rows that hold the means, then the log-variances."""
+        return cls(*rows.chunk(2, dim=-1))
+
+    def take(self, rows: Any) -> Gaussian:
+        """Some of the rows."""
+        return Gaussian(self.mean[rows], self.log_variance[rows])
+
+
+# --- architecture ----------------------------------------------------------------------------------
+
+
+class Pooler(nn.Module):
+    """The first token's state through a dense layer and tanh, as BERT pools."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.dense = nn.Linear(width, width)
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """`[batch, length, width]` to `[batch, width]`."""
+        return torch.tanh(self.dense(hidden[:, 0].float()))
+
+
+class CmnNetwork(Network):
+    """Two encoders over one base, their latent heads, the NSP head, and a bank of negative latents.
+
+    Called as a module it makes the posterior's rows: mean, log-variance, and the two NSP logits.
+    """
+
+    approach = "cmn"
+    encoders = ("posterior", "prior")
+
+    def build_heads(self, width: int) -> None:
+        """Neither latent head has a bias; class 1 of the NSP head is "the true reply"."""
+        self.latent = int(self.config.architecture.get("latent", 32))
+        bank = int(self.config.architecture.get("bank", 64))
+        self.posterior_pooler, self.prior_pooler = Pooler(width), Pooler(width)
+        self.to_posterior = nn.Linear(width, 2 * self.latent, bias=False)
+        self.to_prior = nn.Linear(width, 2 * self.latent, bias=False)
+        self.nsp = nn.Linear(width, 2)
+        self.bank_posterior: Tensor
+        self.bank_prior: Tensor
+        self.register_buffer("bank_posterior", torch.zeros(bank, 2 * self.latent))
+        self.register_buffer("bank_prior", torch.zeros(bank, 2 * self.latent))
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> Tensor:
+        """`[batch, 2 * latent + 2]` for (context, reply) pairs."""
+        pooled = self.pooled_pair(input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids)
+        return torch.cat([self.to_posterior(pooled), self.nsp(pooled)], dim=-1)
+
+    def pooled_pair(self, **tensors: Tensor) -> Tensor:
+        """h_q: what the posterior's encoder makes of a pair."""
+        encoder: Any = self.posterior
+        pooled: Tensor = self.posterior_pooler(encoder(**tensors).last_hidden_state)
+        return pooled
+
+    def pooled_context(self, **tensors: Tensor) -> Tensor:
+        """h_p: what the prior's encoder makes of a context."""
+        encoder: Any = self.prior
+        pooled: Tensor = self.prior_pooler(encoder(**tensors).last_hidden_state)
+        return pooled
+
+    def set_bank(self, posterior: NDArray[Any], prior: NDArray[Any]) -> None:
+        """Store the latents of negative pairs and contexts, each row a mean and a log-variance."""
+        self.bank_posterior.copy_(torch.from_numpy(posterior))
+        self.bank_prior.copy_(torch.from_numpy(prior))
+
+
+class PriorRows(nn.Module):
+    """The prior's rows of a context, `[batch, 2 * latent]`.
+
+    Training uses the prior's own encoder. The released scoring code sends the context through the
+    posterior's encoder instead (`posterior_trunk`), though still through the prior's head.
+    """
+
+    def __init__(self, network: CmnNetwork, encoder: PriorEncoder) -> None:
+        super().__init__()
+        self.network = network
+        self.pooled = network.pooled_context if encoder == "prior" else network.pooled_pair
+
+    def forward(self, **context: Tensor) -> Tensor:
+        """Mean and log-variance of p(z | context)."""
+        rows: Tensor = self.network.to_prior(self.pooled(**context))
+        return rows
+
+
+class ReplyDecoder(nn.Module):
+    """A GPT-2 that writes the reply from v = [h_p ; z]; needed to train, not to score.
+
+    v enters in two ways: as one extra past position per layer, whose key and value are the same
+    slice of a projection, and as a vector added to every input embedding.
+    """
+
+    def __init__(self, language_model: Any, condition: int) -> None:
+        super().__init__()
+        self.language_model = language_model
+        shape = language_model.config
+        self.to_past = nn.Linear(condition, shape.n_layer * shape.n_embd, bias=False)
+        self.to_embedding = nn.Linear(condition, shape.n_embd, bias=False)
+
+    def forward(self, ids: Tensor, mask: Tensor, condition: Tensor) -> Tensor:
+        """Each reply's sum of token cross-entropies over its number of tokens, begin and end included."""
+        from transformers import DynamicCache
+
+        shape = self.language_model.config
+        past = self.to_past(condition).view(len(ids), shape.n_layer, shape.n_head, 1, -1)
+        cache = DynamicCache()
+        for layer in range(shape.n_layer):
+            cache.update(past[:, layer], past[:, layer], layer)
+        embeddings = self.language_model.get_input_embeddings()(ids) + self.to_embedding(condition)[:, None]
+        logits = self.language_model(
+            inputs_embeds=embeddings,
+            attention_mask=F.pad(mask, (1, 0), value=1),
+            position_ids=torch.arange(1, ids.shape[1] + 1, device=ids.device)[None],
+            past_key_values=cache,
+            use_cache=True,
+        ).logits
+        wrong = F.cross_entropy(logits[:, :-1].transpose(1, 2).float(), ids[:, 1:], reduction="none")
+        return (wrong * mask[:, 1:]).sum(dim=1) / mask.sum(dim=1)
+
+
+# --- losses ----------------------------------------------------------------------------------------
+
+
+def kl_divergence(posterior: Gaussian, prior: Gaussian) -> Tensor:
+    """KL(posterior || prior) of every latent dimension by itself."""
+    spread = posterior.log_variance.exp() + (posterior.mean - prior.mean) ** 2
+    ratio = prior.log_variance - posterior.log_variance
+    return (ratio + spread / prior.log_variance.exp() - 1) / 2
+
+
+def masked_free_bits(per_dimension: Tensor, threshold: float = 0.5) -> Tensor:
+    """Sum over dimensions above the threshold; the others cost nothing and get no gradient.
+
+    The paper does not mention this, its code does it; without it the posterior collapses onto the prior.
+    """
+    return (per_dimension * (per_dimension > threshold)).sum(dim=-1)
+
+
+class CmnLosses(NamedTuple):
+    """The terms of the objective, one value per training pair."""
+
+    reconstruction: Tensor
+    kl: Tensor
+    nsp: Tensor
+
+
+def training_losses(
+    posterior: Gaussian,
+    prior: Gaussian,
+    nsp_logits: Tensor,
+    is_true: Tensor,
+    reconstruct: Callable[[Tensor], Tensor],
+    noise: Tensor,
+    *,
+    free_bits: float = 0.5,
+    reconstruct_negatives: bool = True,
+) -> CmnLosses:
+    """The two training cases, to be minimised (the paper prints two terms with the opposite sign).
+
+    Where the encoder saw the true reply, z comes from the posterior, which is pulled to the prior;
+    where it saw another one, z comes from the prior and there is no KL. `reconstruct(z)` is the
+    decoder's loss on the true reply in either case; an unreported variant of the authors' code
+    leaves it out of the negative case (`reconstruct_negatives=False`).
+    """
+    rows = is_true[:, None]
+    mean = torch.where(rows, posterior.mean, prior.mean)
+    log_variance = torch.where(rows, posterior.log_variance, prior.log_variance)
+    reconstruction = reconstruct(Gaussian(mean, log_variance).sample(noise))
+    if not reconstruct_negatives:
+        reconstruction = reconstruction * is_true
+    kl = masked_free_bits(kl_divergence(posterior, prior), free_bits) * is_true
+    return CmnLosses(reconstruction, kl, F.cross_entropy(nsp_logits, is_true.long(), reduction="none"))
+
+
+def critic_loss(posterior_draws: Tensor, prior_draws: Tensor, is_true: Tensor) -> Tensor:
+    """Trains the dot product that scoring takes for a critic; an option that the paper does not have.
+
+    InfoNCE over a batch, one value per pair: the latent of a true pair has to agree with that of its
+    own context more than with those of the other contexts and with "none" (a critic of zero); the
+    latent of a wrong pair has to agree with none.
+    """
+    critic = F.pad(posterior_draws @ prior_draws.T, (0, 1))
+    own = torch.arange(len(critic), device=critic.device)
+    return F.cross_entropy(critic, torch.where(is_true, own, len(critic)), reduction="none")
+
+
+# --- bounds on mutual information ------------------------------------------------------------------
+
+
+def mutual_information(positive: Tensor, negatives: Tensor, bound: Bound = "infonce") -> Tensor:
+    """A bound from the critic's value of the pair and of its negatives (last dimension).
+
+    `infonce` and `dv` (Donsker-Varadhan) are lower bounds: at most zero for independent variables.
+    Equation 4 as printed (`paper_eq4`) counts log K twice, and the authors' code (`released`) divides
+    the logarithm instead of the sum, with a constant for ten negatives; neither is a bound.
+    """
+    count = negatives.shape[-1]
+    total = negatives.logsumexp(dim=-1)
+    if bound == "infonce":
+        return positive + math.log(count + 1) - torch.logaddexp(positive, total)
+    if bound == "dv":
+        return positive + math.log(count) - total
+    if bound == "paper_eq4":
+        return positive + 2 * math.log(count) - total
+    if bound == "released":
+        return positive - total / count + math.log(10)
+    raise ValueError(f"bound is {bound!r}; it is one of {', '.join(get_args(Bound))}")
+
+
+class NegativeLatents(NamedTuple):
+    """Negatives of the critic: K distributions, and draws of each `[K * draws, latent]` where it is sampled."""
+
+    gaussian: Gaussian
+    draws: Tensor | None = None
+
+    def critic(self, points: Tensor) -> Tensor:
+        """log E exp(z . z_k) for each negative k, `[..., K]`: over the draws, or in closed form."""
+        mean, log_variance = self.gaussian
+        if self.draws is None:
+            return points @ mean.T + points**2 @ log_variance.exp().T / 2
+        values = points @ self.draws.T
+        values = values.view(*values.shape[:-1], len(mean), -1)
+        # logsumexp by hand: one pass less over the largest array of the whole scoring.
+        top = values.amax(dim=-1, keepdim=True)
+        logs: Tensor = values.sub_(top).exp_().mean(dim=-1).log_().add_(top[..., 0])
+        return logs
+
+
+def estimate_information(
+    x: Gaussian,
+    partner: Gaussian,
+    negatives: NegativeLatents,
+    noise: tuple[Tensor, Tensor] | None,
+    *,
+    bound: Bound = "infonce",
+) -> Tensor:
+    """The expected bound between rows of latents, the critic being the dot product of two draws.
+
+    With `noise` (`[rows, samples, latent]` for either side) the expectation is an average over joint
+    draws; without, every variable stands at its mean.
+    """
+    if noise is None:
+        return mutual_information((x.mean * partner.mean).sum(dim=-1), x.mean @ negatives.gaussian.mean.T, bound)
+    points = x.take(np.s_[:, None]).sample(noise[0])
+    positive = (points * partner.take(np.s_[:, None]).sample(noise[1])).sum(dim=-1)
+    if negatives.draws is None and bound != "infonce":
+        # These bounds are linear in the positive, whose expectation is known.
+        positive = (x.mean * partner.mean).sum(dim=-1, keepdim=True).expand_as(positive)
+    return mutual_information(positive, negatives.critic(points), bound).mean(dim=-1)
+
+
+# --- scoring rule ----------------------------------------------------------------------------------
+
+
+def combine(nsp: Vector, mi_context: Vector, mi_reference: Vector, scoring: Scoring = "full") -> Vector:
+    """The score from the NSP probability and the two bounds; the ablations drop one component at scoring."""
+    if scoring == "full":
+        return nsp * mi_context + mi_reference
+    if scoring == "without_nsp":
+        return mi_context + mi_reference
+    if scoring == "without_mi":
+        return nsp
+    if scoring == "alternative":
+        return (1 - nsp) * mi_reference + nsp * mi_context
+    raise ValueError(f"scoring is {scoring!r}; it is one of {', '.join(get_args(Scoring))}")
+
+
+def one_to_five(values: Vector) -> Vector:
+    """Min-max over a set onto 1 to 5, as in the paper's case studies; equal values all land on 3."""
+    low, high = np.nanmin(values), np.nanmax(values)
+    if high == low:
+        return np.where(np.isnan(values), np.nan, 3.0)
+    return 1 + 4 * (values - low) / (high - low)
+
+
+class Latents(NamedTuple):
+    """Encoded texts: their distributions, NSP logits, a key of each one's tokens, and whether it was cut."""
+
+    gaussian: Gaussian
+    nsp: Tensor
+    keys: NDArray[Any]
+    cut: NDArray[np.bool_]
+
+    def take(self, rows: Any) -> Latents:
+        """Some of the rows."""
+        return Latents(self.gaussian.take(rows), self.nsp[rows], self.keys[rows], self.cut[rows])
+
+
+class Cmn(LearnedMetric):
+    """What a reply shares with its context and its reference, in nats; more is better."""
+
+    info = MetricInfo(
+        name="cmn",
+        title="CMN",
+        level=Level.TURN,
+        higher_is_better=True,
+        range=(float("-inf"), float("inf")),
+        summary="NSP probability times the mutual information of reply and context, plus that of reply and "
+        "reference, in a latent space; unrelated replies lie at 0 or below, log(negatives + 1) bounds each part.",
+        needs=frozenset({"contexts", "references"}),
+        citation="Zhao et al. 2023, Evaluating Open-Domain Dialogues in Latent Space with Next Sentence Prediction "
+        "and Mutual Information",
+    )
+    network_class = CmnNetwork
+    network: CmnNetwork
+    pair_encoders = ("encoder", "contexts")
+
+    def __init__(
+        self,
+        checkpoint: Any = None,
+        *,
+        scoring: Scoring = "full",
+        bound: Bound = "infonce",
+        estimator: Estimator = "mc",
+        prior_encoder: PriorEncoder = "prior",
+        negatives: Negatives = "bank",
+        references: References = "average",
+        samples: int = 100,
+        pool_negatives: int = 10,
+        seed: int = 0,
+        **options: Any,
+    ) -> None:
+        """`negatives="pool"` draws them, as the paper does, from the references of the call.
+
+        Then a row's score depends on the other rows, and every row costs `pool_negatives` more encoder
+        passes. The default is the checkpoint's bank, with which a row's score depends on that row alone.
+        """
+        for name, value, choices in (
+            ("scoring", scoring, Scoring),
+            ("bound", bound, Bound),
+            ("estimator", estimator, Estimator),
+            ("prior_encoder", prior_encoder, PriorEncoder),
+            ("negatives", negatives, Negatives),
+            ("references", references, References),
+        ):
+            if value not in get_args(choices):
+                raise ValueError(f"{name} is {value!r}; it is one of {', '.join(get_args(choices))}")
+        if min(samples, pool_negatives) < 1 or seed < 0:
+            raise ValueError("samples and pool_negatives must be at least 1, and seed at least 0")
+        super().__init__(checkpoint, **options)
+        self.scoring, self.bound, self.estimator, self.references = scoring, bound, estimator, references
+        self.negatives, self.pool_negatives = negatives, pool_negatives
+        self.prior_encoder, self.samples, self.seed = prior_encoder, samples, seed
+        self.contexts = PairEncoder(
+            PriorRows(self.network, prior_encoder),
+            self.encoder.tokenizer,
+            segment="context",
+            batch_tokens=self.encoder.batch_tokens,
+        )
+        # Sampling is in float64, which Apple's GPUs lack.
+        self.device = self.encoder.device if self.encoder.device.type == "cuda" else torch.device("cpu")
+
+    def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
+        """Encode and score; the details hold the three components of every row."""
+        rows, cut = self.components(exchanges, progress=progress)
+        nsp, mi_context, mi_reference = rows.T
+        details = {"nsp": nsp, "mi_context": mi_context, "mi_reference": mi_reference}
+        return Judged(self.values_of(rows), n_truncated=int(cut.sum()), details=details)
+
+    def values_of(self, rows: NDArray[Any]) -> Vector:
+        """From components to scores."""
+        nsp, mi_context, mi_reference = np.asarray(rows, dtype=np.float64).T
+        return combine(nsp, mi_context, mi_reference, self.scoring)
+
+    def components(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> tuple[Vector, NDArray[np.bool_]]:
+        """Of every row g, I(c, x) and I(x, r), and whether any text of it was cut."""
+        self.check_needs(exchanges)
+        count = len(exchanges)
+        quoted = [_replying(exchange, reference) for exchange in exchanges for reference in exchange.references]
+        pairs = self._encode(self.encoder, [*exchanges, *quoted], progress)
+        contexts = self._encode(self.contexts, exchanges, progress)
+        replies, references = pairs.take(slice(count)), pairs.take(slice(count, None))
+
+        per_row = [len(exchange.references) for exchange in exchanges]
+        owner, edges = np.repeat(np.arange(count), per_row), np.cumsum([0, *per_row])
+        mi_context, per_reference = np.empty(count), np.empty(len(quoted))
+        for rows, of_contexts, of_replies in self._negatives(exchanges, progress):
+            mi_context[rows] = self._information(replies.take(rows), contexts.take(rows), of_contexts)
+            mine = slice(edges[rows.start], edges[rows.stop])
+            per_reference[mine] = self._information(replies.take(owner[mine]), references.take(mine), of_replies)
+        if self.references == "max":
+            mi_reference = np.maximum.reduceat(per_reference, edges[:-1])
+        else:
+            mi_reference = np.add.reduceat(per_reference, edges[:-1]) / per_row
+        nsp = replies.nsp.softmax(dim=-1)[:, 1].cpu().numpy()
+        cut = replies.cut | contexts.cut | np.logical_or.reduceat(references.cut, edges[:-1])
+        return np.column_stack([nsp, mi_context, mi_reference]), cut
+
+    def check_needs(self, exchanges: Sequence[Exchange]) -> None:
+        """A blank reference is as good as none."""
+        super().check_needs(exchanges)
+        for row, exchange in enumerate(exchanges):
+            if not all(reference.strip() for reference in exchange.references):
+                raise BadRow(row, "a reference is empty; give it text or leave it out")
+
+    def _encode(self, encoder: PairEncoder, exchanges: Sequence[Exchange], progress: bool) -> Latents:
+        encoded = encoder.encode(exchanges, progress=progress)
+        laid = getattr(encoder.tokenizer, "pairs" if encoder.segment == "pair" else "contexts")(exchanges)
+        rows = torch.from_numpy(encoded.rows).to(self.device, torch.float64)
+        width = 2 * self.network.latent
+        return Latents(Gaussian.of(rows[:, :width]), rows[:, width:], _keys(pair.key for pair in laid), encoded.cut)
+
+    def _negatives(
+        self, exchanges: Sequence[Exchange], progress: bool
+    ) -> Iterator[tuple[slice, NegativeLatents, NegativeLatents]]:
+        """Neighbouring rows with the same negatives, those of I(c, x), and those of I(x, r)."""
+        if self.negatives == "bank":
+            bank = self._bank(self.network.bank_prior), self._bank(self.network.bank_posterior)
+            yield slice(0, len(exchanges)), *bank
+            return
+        pool = pool_of(exchanges)
+        drawn = [self._draw(row, exchange, pool) for row, exchange in enumerate(exchanges)]
+        wrong = [
+            _replying(exchange, line.response) for exchange, some in zip(exchanges, drawn, strict=True) for line in some
+        ]
+        replies = self._encode(self.encoder, wrong, progress)
+        contexts = self._encode(self.contexts, [line for some in drawn for line in some], progress)
+        end = 0
+        for row, some in enumerate(drawn):
+            start, end = end, end + len(some)
+            own = slice(start, end)
+            yield slice(row, row + 1), self._sampled(contexts.take(own)), self._sampled(replies.take(own))
+
+    def _draw(self, row: int, exchange: Exchange, pool: Sequence[Exchange]) -> list[Exchange]:
+        """Lines of the pool with another context and another reference; candidates of a context share them."""
+        identity = repr((exchange.facts, exchange.context, exchange.references)).encode()
+        guesses = self._random("pool", identity).integers(len(pool), size=10 * self.pool_negatives)
+        drawn: dict[int, Exchange] = {}
+        for number in chain(guesses.tolist(), range(len(pool))):
+            line = pool[number]
+            elsewhere = (line.facts, line.context) != (exchange.facts, exchange.context)
+            if elsewhere and line.response not in exchange.references:
+                drawn[number] = line
+            if len(drawn) == self.pool_negatives:
+                break
+        if not drawn:
+            raise BadRow(row, "no other row has another context and reference to be a negative; use negatives='bank'")
+        return list(drawn.values())
+
+    def _bank(self, rows: Tensor) -> NegativeLatents:
+        gaussian = Gaussian.of(rows.to(self.device, torch.float64))
+        keys = _keys(number.to_bytes(4, "little") for number in range(len(rows)))
+        return self._sampled(Latents(gaussian, rows[:, :0], keys, np.zeros(len(rows), dtype=bool)))
+
+    def _sampled(self, latents: Latents) -> NegativeLatents:
+        if self.estimator != "mc":
+            return NegativeLatents(latents.gaussian)
+        draws = latents.gaussian.take(np.s_[:, None]).sample(self._noise("negative", latents.keys))
+        return NegativeLatents(latents.gaussian, draws.flatten(0, 1))
+
+    def _information(self, x: Latents, partner: Latents, negatives: NegativeLatents) -> Vector:
+        width = len(negatives.gaussian.mean) if negatives.draws is None else len(negatives.draws)
+        step = max(1, _BLOCK[self.device.type] // (self.samples * width))
+        parts = []
+        for start in range(0, len(x.keys), step):
+            here, there = x.take(slice(start, start + step)), partner.take(slice(start, start + step))
+            noise = None
+            if self.estimator != "means":
+                noise = self._noise("reply", here.keys), self._noise("partner", there.keys)
+            parts.append(estimate_information(here.gaussian, there.gaussian, negatives, noise, bound=self.bound))
+        values: Vector = torch.cat(parts).cpu().numpy()
+        return values
+
+    def _noise(self, role: str, keys: NDArray[Any]) -> Tensor:
+        """Standard normal noise that belongs to a text in a role, whatever is scored beside it."""
+        shape = (self.samples, self.network.latent)
+        drawn = [self._random(role, key).standard_normal(shape) for key in keys]
+        return torch.from_numpy(np.stack(drawn)).to(self.device)
+
+    def _random(self, role: str, key: bytes) -> np.random.Generator:
+        digest = hashlib.blake2b(key, digest_size=16, person=role.encode()).digest()
+        return np.random.default_rng([self.seed, int.from_bytes(digest, "little")])
+
+    def variant(self) -> Mapping[str, str]:
+        """Options of the score."""
+        pool, bank = f"pool:{self.pool_negatives}", f"bank:{len(self.network.bank_prior)}"
+        sampling = {} if self.estimator == "means" else {"samples": str(self.samples), "seed": str(self.seed)}
+        return {
+            "scoring": self.scoring,
+            "bound": self.bound,
+            "estimator": self.estimator,
+            "negatives": pool if self.negatives == "pool" else bank,
+            "prior_encoder": self.prior_encoder,
+            "references": self.references,
+            **sampling,
+        }
+
+    @property
+    def quantile_key(self) -> str:
+        """Quantiles are kept of every combination of the components, each under the default options."""
+        options = (self.bound, self.estimator, self.negatives, self.prior_encoder)
+        return self.scoring if options == ("infonce", "mc", "bank", "prior") else f"{self.scoring} {options}"
+
+
+def pool_of(exchanges: Sequence[Exchange]) -> list[Exchange]:
+    """Every context with each of its references, once, in an order that does not depend on that of the rows."""
+    lines = {
+        (reference, exchange.context, exchange.facts) for exchange in exchanges for reference in exchange.references
+    }
+    return [Exchange(context=context, response=reference, facts=facts) for reference, context, facts in sorted(lines)]
+
+
+def _replying(exchange: Exchange, response: str) -> Exchange:
+    return Exchange(context=exchange.context, response=response, facts=exchange.facts)
+
+
+def _keys(keys: Iterable[bytes]) -> NDArray[Any]:
+    return np.array(list(keys), dtype=object)
