@@ -192,6 +192,9 @@ class Entry:
 #: name -> class. The five approaches first, then the baselines of the papers.
 REGISTRY: dict[str, Entry] = {
     "density": Entry("dialeval.approaches.density:Density"),
+    "fbd": Entry("dialeval.approaches.fbd:Fbd"),
+    "prd": Entry("dialeval.approaches.prd:Prd"),
+    "cmn": Entry("dialeval.approaches.cmn:Cmn"),
     "deb": Entry("dialeval.approaches.deb:Deb"),
     "quantidce": Entry("dialeval.approaches.quantidce:QuantiDce"),
     "bleu1": Entry("dialeval.baselines.bleu:Bleu1", extra="agreement"),
