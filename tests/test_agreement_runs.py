@@ -308,3 +308,15 @@ def test_thresholds_from_the_command_line():
     assert (as_threshold("auto"), as_threshold("0.25")) == ("auto", 0.25)
     with pytest.raises(ValueError, match="auto, search or a number"):
         as_threshold("half")
+
+
+def test_score_files_about_other_benchmarks_are_passed_over(toy, labelled, tmp_path):
+    path = tmp_path / "scores.jsonl"
+    path.write_text(
+        "".join(json.dumps({"id": row["id"], "mine": number}) + "\n" for number, row in enumerate(toy.dataset))
+    )
+    report = run([f"scores:{path}"], [toy, labelled[0]], settings=QUICK)
+    assert {one.benchmark for one in report.results} == {"toy"}
+    assert report.skipped == []
+    (only,) = run([f"scores:{path}"], [labelled[0]], settings=QUICK).skipped
+    assert (only.metric, only.benchmark) == ("mine", "every benchmark")

@@ -54,17 +54,15 @@ def kendall_a(x: ArrayLike, y: ArrayLike) -> Estimate:
     n = len(first)
     if n < 2:
         return Estimate(math.nan, math.nan, n)
-    return Estimate(float(concordance(first, second).sum() / (n * (n - 1))), math.nan, n)
+    pairs = n * (n - 1) / 2
+    untied = math.sqrt((pairs - _tied_pairs(first)) * (pairs - _tied_pairs(second)))
+    # Tau-b has the same numerator; where a column is constant, no pair agrees.
+    return Estimate(kendall(first, second).value * untied / pairs if untied else 0.0, math.nan, n)
 
 
-def concordance(x: Floats, y: Floats) -> NDArray[np.int8]:
-    """The matrix that is 1 where a pair of rows is in the same order in both columns, -1 where not, 0 for ties."""
-    return signs(x) * signs(y)
-
-
-def signs(x: Floats) -> NDArray[np.int8]:
-    """For every pair of rows, which one is greater; compared, not subtracted, so that no difference underflows."""
-    return (x[:, None] > x[None, :]).astype(np.int8) - (x[:, None] < x[None, :]).astype(np.int8)
+def _tied_pairs(x: Floats) -> float:
+    sizes = np.unique(x, return_counts=True)[1]
+    return float((sizes * (sizes - 1) / 2).sum())
 
 
 def paired_columns(x: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats]:

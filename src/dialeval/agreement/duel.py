@@ -20,7 +20,7 @@ from dialeval.agreement.pairs import (
     measured_on,
     williams_on,
 )
-from dialeval.agreement.resampled import mean_of
+from dialeval.agreement.resampled import MOST_GROUPS_FOR_KENDALL, mean_of
 from dialeval.agreement.resampling import bootstrap, interval
 from dialeval.agreement.results import Panel
 from dialeval.agreement.settings import Settings
@@ -70,7 +70,9 @@ def _line(
         paired, unpaired = accuracy_tests(a, b, cut, judged)
         p = {"McNemar": paired.p, "chi-square": unpaired.p}
         return Line(question, statistic, x, y, x - y, math.nan, math.nan, p, n)
-    low, high = difference_interval(a, b, cut, judged, settings, statistic)
+    low, high = math.nan, math.nan
+    if "kendall" not in statistic or judged.n_groups <= MOST_GROUPS_FOR_KENDALL:
+        low, high = difference_interval(a, b, cut, judged, settings, statistic)
     if statistic == "auc":
         x, y = (auc(view.human, view.values).value for view in (view_a, view_b))
         return Line(question, statistic, x, y, x - y, low, high, {}, n)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -11,6 +12,11 @@ from pathlib import Path
 
 class WriteError(OSError):
     """A file could not be written; the message names it and says what to do."""
+
+
+def safe_name(text: str) -> str:
+    """A file name without characters that file systems mind, and none that leads out of its folder."""
+    return re.sub(r"[^\w.-]+", "_", text).lstrip(".")[:120] or "_"
 
 
 @contextmanager

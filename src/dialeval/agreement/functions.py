@@ -6,6 +6,7 @@ import hashlib
 import importlib
 import inspect
 import math
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -58,9 +59,14 @@ def imported(target: str) -> Any:
     module, colon, attribute = target.partition(":")
     if not colon:
         raise ValueError(f"python:{target} names no function; write python:package.module:function")
+    # As for `python -m`, modules of the folder one stands in are found; at the end, so that they hide nothing.
+    if not {"", str(Path.cwd())} & set(sys.path):
+        sys.path.append(str(Path.cwd()))
     try:
         return getattr(importlib.import_module(module), attribute)
     except ModuleNotFoundError as error:
-        raise ValueError(f"python:{target}: there is no module {error.name}; is its folder on PYTHONPATH?") from None
+        raise ValueError(
+            f"python:{target}: there is no module {error.name}; go to its folder, or name that in PYTHONPATH"
+        ) from None
     except AttributeError:
         raise ValueError(f"python:{target}: {module} has no {attribute}; check the name") from None

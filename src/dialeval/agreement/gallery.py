@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ import numpy as np
 from dialeval.agreement.board import sections
 from dialeval.agreement.canvas import save
 from dialeval.agreement.correlation import Floats
+from dialeval.agreement.files import safe_name
 from dialeval.agreement.plots import forest, heat_map, scatter
 from dialeval.agreement.plots_distributions import distributions
 from dialeval.agreement.results import Panel, Report
@@ -69,5 +69,5 @@ def panel_name(panel: Panel) -> str:
 
 
 def file_name(text: str) -> str:
-    """A name without characters that file systems mind; the usual protocol goes without saying."""
-    return re.sub(r"[^\w.-]+", "_", text.replace("_standard", ""))
+    """A picture's file name; the usual protocol goes without saying."""
+    return safe_name(text.replace("_standard", ""))

@@ -12,7 +12,7 @@ from dialeval.agreement import discrimination
 from dialeval.agreement.correlation import CORRELATIONS, Estimate, Floats
 from dialeval.agreement.cuts import Cut
 from dialeval.agreement.judgements import Judgements
-from dialeval.agreement.resampled import RESAMPLED, averaged, mean_of, over_systems
+from dialeval.agreement.resampled import MOST_GROUPS_FOR_KENDALL, RESAMPLED, averaged, mean_of, over_systems
 from dialeval.agreement.resampling import Interval, Resampled, bootstrap, interval, number_groups
 from dialeval.agreement.settings import Settings
 from dialeval.agreement.sources import Source
@@ -137,8 +137,9 @@ def _measure(
     )
 
 
-def _pooled(name: str, view: View) -> tuple[Estimate, Resampled, str]:
-    statistic = RESAMPLED[name](view.values, view.human, view.groups, view.n_groups)
+def _pooled(name: str, view: View) -> tuple[Estimate, Resampled | None, str]:
+    too_many = name in ("kendall", "kendall_a") and view.n_groups > MOST_GROUPS_FOR_KENDALL
+    statistic = None if too_many else RESAMPLED[name](view.values, view.human, view.groups, view.n_groups)
     if name == "point_biserial":
         return discrimination.point_biserial(view.human, view.values), statistic, "t"
     if name == "auc":
@@ -146,11 +147,13 @@ def _pooled(name: str, view: View) -> tuple[Estimate, Resampled, str]:
     return CORRELATIONS[name](view.values, view.human), statistic, "normal" if name == "kendall" else "t"
 
 
-def _per_system(name: str, view: View) -> tuple[Estimate, Resampled, str]:
+def _per_system(name: str, view: View) -> tuple[Estimate, Resampled | None, str]:
     parts = [_pooled(name, view.of_system(system)) for system in view.named_systems]
     defined = [estimate.value for estimate, _, _ in parts if math.isfinite(estimate.value)]
     value = float(np.mean(defined)) if defined else math.nan
-    return Estimate(value, math.nan, len(view.values)), averaged([part for _, part, _ in parts]), ""
+    resampled = [part for _, part, _ in parts if part is not None]
+    statistic = averaged(resampled) if parts and len(resampled) == len(parts) else None
+    return Estimate(value, math.nan, len(view.values)), statistic, ""
 
 
 def _accuracy(view: View, decision: Decision) -> tuple[Estimate, Resampled, str]:

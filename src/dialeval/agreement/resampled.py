@@ -16,9 +16,15 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dialeval.agreement.correlation import Floats, concordance, paired_columns
+from dialeval.agreement.correlation import Floats, paired_columns
 from dialeval.agreement.resampling import Resampled
 from dialeval.agreement.rowwise import ROWWISE, correlation_of_sums, group_sums
+
+#: Rows compared with all others at once.
+_SLICE = 512
+
+#: Kendall's resamples need a table of all pairs of groups; beyond this it would not fit.
+MOST_GROUPS_FOR_KENDALL = 4000
 
 
 def pearson_of(x: ArrayLike, y: ArrayLike, groups: NDArray[np.intp], n_groups: int) -> Resampled:
@@ -113,19 +119,24 @@ def kendall_a_of(x: ArrayLike, y: ArrayLike, groups: NDArray[np.intp], n_groups:
 
 
 def _agreeing_pairs(x: Floats, y: Floats, groups: NDArray[np.intp], n_groups: int) -> Resampled:
-    by_group = _summed_by_group(concordance(x, y), groups, n_groups)
+    """Agreeing minus disagreeing ordered pairs of the drawn rows, from their sum for every pair of groups."""
+    order = np.argsort(groups, kind="stable")
+    x, y, groups = x[order], y[order], groups[order]
+    starts = np.flatnonzero(np.r_[True, np.diff(groups) > 0])
+    by_group = np.zeros((n_groups, n_groups))
+    # In slices of rows, so that memory grows with the rows and not with their square.
+    for begin in range(0, len(x), _SLICE):
+        part = slice(begin, begin + _SLICE)
+        same_order = _sign(x[part, None], x[None, :]) * _sign(y[part, None], y[None, :])
+        summed = np.zeros((len(same_order), n_groups))
+        summed[:, groups[starts]] = np.add.reduceat(same_order, starts, axis=1, dtype=np.float64)
+        np.add.at(by_group, groups[part], summed)
     return lambda counts: np.einsum("ij,ij->i", counts @ by_group, counts)
 
 
-def _summed_by_group(matrix: NDArray[np.int8], groups: NDArray[np.intp], n_groups: int) -> Floats:
-    summed = np.zeros((n_groups, n_groups))
-    membership = np.zeros((len(groups), n_groups), dtype=np.float32)
-    membership[np.arange(len(groups)), groups] = 1
-    # In slices of rows: the matrix has one byte per pair, its product in float32 four times as many.
-    for start in range(0, len(groups), 1024):
-        part = slice(start, start + 1024)
-        summed += membership[part].T @ (matrix[part].astype(np.float32) @ membership)
-    return summed
+def _sign(a: Floats, b: Floats) -> NDArray[np.int8]:
+    # Compared, not subtracted: differences can underflow.
+    return (a > b).astype(np.int8) - (a < b).astype(np.int8)
 
 
 def _ties_within(x: Floats, groups: NDArray[np.intp]) -> Resampled:

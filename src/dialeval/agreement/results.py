@@ -140,12 +140,12 @@ def read_results(folder: Path) -> list[Result]:
     """The table of an earlier run."""
     path = folder / "agreement.jsonl"
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8").split("\n")
     except OSError as error:
         raise ValueError(
             f"{path} cannot be read ({error.strerror}); run `dialeval agreement --out {folder}` first"
         ) from None
-    return [_result(json.loads(line)) for line in lines]
+    return [_result(json.loads(line)) for line in lines if line]
 
 
 def versions() -> dict[str, str]:

@@ -15,7 +15,7 @@ from dialeval.agreement.cuts import Cut
 from dialeval.agreement.measure import measure, view_of
 from dialeval.agreement.pairs import Entrant, against_best, best_group, compared_statistic
 from dialeval.agreement.results import PairedTest, Panel, Report, Result, Skipped
-from dialeval.agreement.scoring import Advance, MetricFailed, NotApplicable
+from dialeval.agreement.scoring import Advance, MetricFailed, NotApplicable, OtherRows
 from dialeval.agreement.settings import Settings
 from dialeval.agreement.signing import result_of
 from dialeval.agreement.sources import Source, Spec, find_sources
@@ -94,11 +94,16 @@ class _Run:
         self.report = Report(settings)
         self._validation: list[Stage | None] = []
         self._validated: dict[str, Contestant | None] = {}
+        self._elsewhere: set[str] = set()
+        self._found: set[str] = set()
 
     def all(self, benchmarks: Iterable[str | os.PathLike[str] | Benchmark]) -> Report:
         for wanted in benchmarks:
             if (stage := self._stage(wanted)) is not None:
                 self._one(stage)
+        for source in self.sources:
+            if source.name in self._elsewhere and source.name not in self._found:
+                self._skip(source.name, "every benchmark", "its scores are about none of their rows; compare the ids")
         return self.report
 
     def _stage(self, wanted: str | os.PathLike[str] | Benchmark, settings: Settings | None = None) -> Stage | None:
@@ -126,9 +131,13 @@ class _Run:
         advance = self.witness.begin(source.name, name, len(stage.benchmark.dataset))
         try:
             found = contend(source, stage, self.settings, self.values, advance)
+        except OtherRows:
+            self._elsewhere.add(source.name)
+            return None
         except (NotApplicable, MetricFailed) as error:
             self._skip(source.name, name, str(error))
             return None
+        self._found.add(source.name)
         if out := excluded_rows(found, stage):
             self.report.excluded.extend(out)
             what = "count as 0" if self.settings.missing == "zero" else "left out"

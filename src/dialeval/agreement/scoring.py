@@ -35,6 +35,10 @@ class NotApplicable(ValueError):
     """A metric and a benchmark do not go together; the message says why."""
 
 
+class OtherRows(NotApplicable):
+    """A file of scores is about other benchmarks, which is no fault."""
+
+
 class MetricFailed(RuntimeError):
     """A metric gives no usable values on a benchmark, so that going on would be a waste."""
 
@@ -93,7 +97,7 @@ def _from_table(source: Source, info: BenchmarkInfo, dataset: Dataset, advance: 
     ids = list(dataset["id"][:])
     wanted = {key for key in ids if key in source.table}
     if not wanted:
-        raise NotApplicable(f"its scores are about none of the rows of {info.name}")
+        raise OtherRows(f"its scores are about none of the rows of {info.name}")
     advance(len(ids))
     found = {key: source.table[key] for key in ids if key in wanted and math.isfinite(source.table[key])}
     problems = {

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import re
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from dialeval.agreement.correlation import Floats
-from dialeval.agreement.files import write_atomically
+from dialeval.agreement.files import safe_name, write_atomically
 
 
 @dataclass(frozen=True)
@@ -49,8 +48,7 @@ class Cell:
     def path(self) -> Path:
         """The finished file."""
         digest = hashlib.sha256(json.dumps(dict(self.header), sort_keys=True).encode()).hexdigest()[:12]
-        name = re.sub(r"[^\w.-]+", "_", self.header["metric"])[:60]
-        return self.folder / self.header["benchmark"] / f"{name}-{digest}.jsonl"
+        return self.folder / safe_name(self.header["benchmark"]) / f"{safe_name(self.header['metric'])}-{digest}.jsonl"
 
     @property
     def _chunks(self) -> Path:
@@ -59,7 +57,8 @@ class Cell:
     def read(self) -> Values | None:
         """The finished values, or None if there are none yet (or the file was damaged)."""
         try:
-            lines = self.path.read_text(encoding="utf-8").splitlines()
+            # Not splitlines: texts may hold other characters that Unicode calls line ends.
+            lines = self.path.read_text(encoding="utf-8").rstrip("\n").split("\n")
             header = json.loads(lines[0])
             rows = [json.loads(line) for line in lines[1:]]
             problems = {row["id"]: str(row["problem"]) for row in rows if "problem" in row}
