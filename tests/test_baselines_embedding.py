@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import math
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -236,3 +238,25 @@ def test_the_encoder_s_input_layer_as_word_vectors() -> None:
         assert 0 < scores.values[1] < 0.9
         assert math.isnan(scores.values[2])
         assert "53aa5117" in scores.signature.short
+
+
+def test_listing_the_metrics_does_not_import_their_libraries() -> None:
+    told = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import sys, dialeval.baselines.bertscore, dialeval.baselines.sentence;"
+            "print(sorted({'bert_score', 'sentence_transformers', 'matplotlib', 'pandas'} & set(sys.modules)))",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert told.stdout.strip() == "[]"
+
+
+def test_a_missing_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "dialeval.baselines.bertscore", raising=False)
+    monkeypatch.setattr("dialeval.baselines.reference.find_spec", lambda name: None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'dialeval\[agreement\]'"):
+        dialeval.load("bertscore")

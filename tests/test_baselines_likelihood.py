@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from dialeval.baselines.batching import token_batches
 from dialeval.baselines.causal import CausalLikelihood
 from dialeval.baselines.fed import FollowUpLikelihood, read_follow_ups
 from dialeval.baselines.masked import MaskedLikelihood
+from dialeval.baselines.models import readable_tokens
 from dialeval.baselines.wordnet import MissingResource
 from small_resources import WORDS, write_causal_model, write_masked_model
 
@@ -226,6 +228,16 @@ def test_wrong_options(masked: Path, causal: Path) -> None:
         CausalLikelihood(model=str(causal), max_length=41)
     with pytest.raises(ValueError, match="'conversation' or 'followup'"):
         FollowUpLikelihood(model=str(causal), over="all")
+
+
+def test_how_much_a_model_can_read() -> None:
+    endless, short = SimpleNamespace(model_max_length=10**30), SimpleNamespace(model_max_length=128)
+    bert = SimpleNamespace(model_type="bert", max_position_embeddings=512, pad_token_id=0)
+    # RoBERTa's positions begin behind its padding id: of 514 it can use 512.
+    roberta = SimpleNamespace(model_type="roberta", max_position_embeddings=514, pad_token_id=1)
+    relative = SimpleNamespace(model_type="t5")
+    assert [readable_tokens(config, endless) for config in (bert, roberta, relative)] == [512, 512, 10**30]
+    assert readable_tokens(bert, short) == 128
 
 
 @given(st.lists(st.integers(1, 30), max_size=40), st.integers(1, 100))

@@ -72,7 +72,7 @@ def test_corpus_bleu_of_the_first_references_only() -> None:
 
 def test_clitics_of_tokenised_text_agree_with_plain_text() -> None:
     assert value_of(Bleu1(), "I don't know.", ["i do n't know ."]) == 1
-    assert split_words("I don't!", "whitespace", lowercase=False) == ["I", "don't!"]
+    assert split_words("I don't!", "whitespace", lowercase=False) == ("I", "don't!")
 
 
 def test_clipping_takes_the_largest_count_of_any_reference() -> None:
@@ -131,10 +131,10 @@ def test_delta_bleu_with_equal_weights_is_bleu(candidate: str, references: list[
 
 
 def test_delta_bleu_refuses_what_it_cannot_weigh() -> None:
-    with pytest.raises(ValueError, match="at least one positive"):
-        DeltaBleu(weights=(-1, 0))
-    with pytest.raises(ValueError, match="finite"):
-        DeltaBleu(weights=(1, math.nan))
+    for weights in [(-1, 0), (1, math.nan), (), "1,x", ""]:
+        with pytest.raises(ValueError, match="at least one positive"):
+            DeltaBleu(weights=weights)
+    assert DeltaBleu(weights="1,0.5,-1").weights == (1, 0.5, -1)
     with pytest.raises(dialeval.BadRow, match="row 1: has 1 references for 2 weights"):
         DeltaBleu(weights=(1, -1)).score(["a", "b"], [["x"]] * 2, [["a", "b"], ["c"]])
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from dialeval.baselines.models import readable_tokens
+
 #: Padded tokens in one batch. A vocabulary of 50,000 makes this 200 MB of logits.
 DEFAULT_BATCH_TOKENS = 1024
 #: Longest input by default; models that can take more are rarely worth it for one reply.
@@ -34,7 +36,7 @@ def with_progress(batches: Iterable[Any], shown: bool, label: str) -> Iterable[A
 
 def input_limit(config: Any, tokenizer: Any, asked: int | None) -> int:
     """How many tokens a model reads: what was asked for, at most what it can take."""
-    able = min(int(tokenizer.model_max_length), int(getattr(config, "max_position_embeddings", LONGEST)))
+    able = readable_tokens(config, tokenizer)
     if asked is None:
         return min(able, LONGEST)
     if not 8 <= asked <= able:

@@ -7,16 +7,15 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from bert_score import BERTScorer
-from bert_score.utils import model2layers
-from transformers import AutoConfig
 
-from dialeval.baselines.models import locate, quiet_loading, weights_identity
-from dialeval.baselines.reference import Aggregation, ReferenceMetric, Values, library_version
+from dialeval.baselines.models import locate, quiet_loading, readable_tokens, weights_identity
+from dialeval.baselines.reference import Aggregation, ReferenceMetric, Values, library_version, require_library
 from dialeval.encoding import choose_device
 from dialeval.exchange import Exchange
 from dialeval.metric import Level, MetricInfo
 from dialeval.sources import BASE_ENCODER
+
+require_library("bert_score")
 
 Part = Literal["precision", "recall", "f1"]
 _PARTS: tuple[Part, ...] = ("precision", "recall", "f1")
@@ -54,6 +53,10 @@ class BertScore(ReferenceMetric):
         super().__init__(aggregation)
         if part not in _PARTS:
             raise ValueError(f"part is {part!r}; it is one of {', '.join(_PARTS)}")
+        from bert_score import BERTScorer
+        from bert_score.utils import model2layers
+        from transformers import AutoConfig
+
         self.model = model
         self.part: Part = part
         self._located = locate(model, revision)
@@ -72,8 +75,7 @@ class BertScore(ReferenceMetric):
             )
         self._tokenizer: Any = self._scorer._tokenizer
         # Tokenizers without a limit of their own would let texts through that the encoder cannot take.
-        limit = int(getattr(config, "max_position_embeddings", self._tokenizer.model_max_length))
-        self._tokenizer.model_max_length = min(int(self._tokenizer.model_max_length), limit)
+        self._tokenizer.model_max_length = readable_tokens(config, self._tokenizer)
 
     def compare(self, candidates: Sequence[str], references: Sequence[tuple[str, ...]], *, progress: bool) -> Values:
         """The chosen part of BERTScore; a blank text has nothing to match and gets 0."""

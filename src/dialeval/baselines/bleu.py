@@ -91,7 +91,7 @@ class Bleu(ReferenceMetric):
             )
         return float(value) if value > _ZERO else 0.0
 
-    def _words(self, text: str) -> list[str]:
+    def _words(self, text: str) -> tuple[str, ...]:
         return split_words(text, self.splitter, lowercase=self.lowercase)
 
 

@@ -57,8 +57,8 @@ def _ngrams(words: Sequence[str], n: int) -> Counter[tuple[str, ...]]:
 class DeltaBleu(ReferenceMetric):
     """Sentence deltaBLEU. `weights` gives the weight of each reference by its place in the row.
 
-    With four good and four bad replies: `weights=(1, 1, 1, 1, -1, -1, -1, -1)`. Without weights
-    every reference counts 1. Not smoothed, so the default stops at two words.
+    With two good and two bad replies: `weights=(1, 1, -1, -1)`, or as text `"1,1,-1,-1"`. Without
+    weights every reference counts 1. Not smoothed, so the default stops at two words.
     """
 
     default_aggregation = "standard"
@@ -77,7 +77,7 @@ class DeltaBleu(ReferenceMetric):
     def __init__(
         self,
         *,
-        weights: Sequence[float] | None = None,
+        weights: Sequence[float] | str | None = None,
         order: int = 2,
         splitter: WordSplitter = "treebank",
         lowercase: bool = True,
@@ -85,10 +85,8 @@ class DeltaBleu(ReferenceMetric):
         super().__init__()
         if order < 1:
             raise ValueError(f"order is {order}; it must be at least 1")
-        if weights is not None and not (all(map(math.isfinite, weights)) and max(weights, default=0) > 0):
-            raise ValueError(f"weights are {tuple(weights)}; they must be finite and at least one positive")
         check_splitter(splitter)
-        self.weights = None if weights is None else tuple(float(weight) for weight in weights)
+        self.weights = None if weights is None else _checked_weights(weights)
         self.order = order
         self.splitter = splitter
         self.lowercase = lowercase
@@ -120,5 +118,15 @@ class DeltaBleu(ReferenceMetric):
             "case": "lower" if self.lowercase else "kept",
         }
 
-    def _words(self, text: str) -> list[str]:
+    def _words(self, text: str) -> tuple[str, ...]:
         return split_words(text, self.splitter, lowercase=self.lowercase)
+
+
+def _checked_weights(weights: Sequence[float] | str) -> tuple[float, ...]:
+    try:
+        numbers = tuple(float(weight) for weight in (weights.split(",") if isinstance(weights, str) else weights))
+    except ValueError:
+        numbers = ()
+    if not all(map(math.isfinite, numbers)) or max(numbers, default=0) <= 0:
+        raise ValueError(f"weights are {weights!r}; give one finite number per reference, at least one positive")
+    return numbers

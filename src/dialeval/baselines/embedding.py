@@ -81,7 +81,7 @@ class EmbeddingMetric(ReferenceMetric):
         value = self.similarity(Words(said, len(candidate)), Words(known, len(reference)))
         return self.unknown if math.isnan(value) else value
 
-    def _words(self, text: str) -> list[str]:
+    def _words(self, text: str) -> tuple[str, ...]:
         return split_words(text, self.splitter, lowercase=self.lowercase)
 
 

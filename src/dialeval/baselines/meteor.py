@@ -53,5 +53,5 @@ class Meteor(ReferenceMetric):
             "lib": library_version("nltk"),
         }
 
-    def _words(self, text: str) -> list[str]:
+    def _words(self, text: str) -> tuple[str, ...]:
         return split_words(text, self.splitter, lowercase=True)

@@ -56,6 +56,20 @@ def load_language_model(kind: str, model: str | None, revision: str | None, *, n
     return loaded.eval().requires_grad_(False), tokenizer, weights_identity(model, located)
 
 
+#: Encoders that number positions from the padding id on, and so have fewer than they declare.
+_SHIFTED = frozenset(("roberta", "xlm-roberta", "camembert", "mpnet", "longformer", "roberta-prelayernorm"))
+
+
+def readable_tokens(config: Any, tokenizer: Any) -> int:
+    """How many tokens a model can read: what its tokenizer says and what its positions allow."""
+    told = int(tokenizer.model_max_length)
+    positions = getattr(config, "max_position_embeddings", None)
+    if positions is None:
+        return told
+    lost = int(config.pad_token_id or 0) + 1 if config.model_type in _SHIFTED else 0
+    return min(told, int(positions) - lost)
+
+
 @contextmanager
 def quiet_loading() -> Iterator[None]:
     """Keep transformers' bars and reports about unused weights out of the output; ours say what matters."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from importlib.util import find_spec
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
@@ -83,8 +85,15 @@ def fold(values: Values, sizes: Sequence[int], how: str) -> Values:
     return folded
 
 
+def require_library(module: str) -> None:
+    """Fail as an import would, without the seconds that importing a heavy library takes.
+
+    `dialeval info` looks at every metric's class; only who makes a metric pays for its library.
+    """
+    if find_spec(module) is None:
+        raise ModuleNotFoundError(f"No module named {module!r}", name=module)
+
+
 def library_version(name: str) -> str:
     """`name-version` for a signature, because libraries change their numbers."""
-    from importlib.metadata import version
-
     return f"{name}-{version(name)}"

@@ -75,4 +75,4 @@ class _Words:
         self._splitter = splitter
 
     def tokenize(self, text: str) -> list[str]:
-        return split_words(text, self._splitter, lowercase=True)
+        return list(split_words(text, self._splitter, lowercase=True))

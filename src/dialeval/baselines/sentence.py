@@ -7,16 +7,15 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from sentence_transformers import SentenceTransformer
-from sentence_transformers.models import Pooling as PoolingModule
-from sentence_transformers.models import Transformer
 
 from dialeval.baselines.models import locate, quiet_loading, weights_identity
-from dialeval.baselines.reference import Aggregation, ReferenceMetric, Values, library_version
+from dialeval.baselines.reference import Aggregation, ReferenceMetric, Values, library_version, require_library
 from dialeval.encoding import choose_device
 from dialeval.exchange import Exchange
 from dialeval.metric import Level, MetricInfo
 from dialeval.sources import BASE_ENCODER
+
+require_library("sentence_transformers")
 
 Pooling = Literal["model", "mean", "cls", "pooler"]
 
@@ -89,6 +88,10 @@ class SentenceCosine(ReferenceMetric):
         return weights_identity(self.model, self._located)
 
     def _load(self, device: str) -> Any:
+        from sentence_transformers import SentenceTransformer
+        from sentence_transformers.models import Pooling as PoolingModule
+        from sentence_transformers.models import Transformer
+
         folder = str(self._located.folder)
         if self.pooling == "model":
             if not (self._located.folder / "modules.json").is_file():
