@@ -171,6 +171,7 @@ def test_a_killed_run_resumes_to_the_same_weights(
     percent = loaded.score(["fish"], [["hello"]], scale="human_percentile")
     assert 0 <= percent.values[0] <= 1
     assert "dailydialogpp_dev" in loaded.contaminated_by
+    assert loaded.info.title in (tmp_path / "whole" / "checkpoint" / "README.md").read_text("utf-8")
     record = CheckpointConfig.read(tmp_path / "whole" / "checkpoint").training
     assert record["steps"] == 10
     assert record["pretraining"]["steps"] == 4

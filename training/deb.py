@@ -296,10 +296,11 @@ def finish(
         ),
         versions=current_versions(),
     )
-    network.save_pretrained(run.folder / "checkpoint", card=render_card(network.config))
+    network.save_pretrained(run.folder / "checkpoint")
     run.log("final", **figures)
     plot_reliability(table, run.folder / "reliability.png")
     Deb(run.folder / "checkpoint")  # what was written can be loaded
+    (run.folder / "checkpoint" / "README.md").write_text(render_card(network.config), "utf-8")
 
 
 def main() -> None:

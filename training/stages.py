@@ -155,7 +155,7 @@ def run_stage(
                 run.log("train", loss=total.item(), **figures, learning_rate=schedule.get_last_lr()[0])
             if run.step % settings["evaluate_every"] == 0 or run.step == settings["steps"]:
                 judge()
-            if run.step % settings["save_every"] == 0:
+            if run.step % settings["save_every"] == 0 or run.step == settings["steps"]:
                 run.save()
     if not settings["steps"]:
         judge()
