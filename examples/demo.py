@@ -11,8 +11,9 @@ from rich.console import Console
 from rich.table import Table
 
 from dialeval.metric import Level, metric_class
+from dialeval.sources import embedded_checkpoints
 
-MODULES = ("density", "deb", "cmn", "quantidce", "fbd", "prd")
+APPROACHES = ("density", "deb", "cmn", "quantidce", "fbd", "prd")
 
 CONTEXTS = [
     ["Hi! What are you up to this weekend?", "I am flying to Lisbon to see my sister. We have not met for a year."],
@@ -48,8 +49,20 @@ OFF_TOPIC = [
 ]
 
 
+def ready() -> list[str]:
+    """The approaches that can score here: training-free, or with a checkpoint in the package."""
+    embedded = embedded_checkpoints()
+    found = []
+    for name in APPROACHES:
+        network = getattr(metric_class(name)[0], "network_class", None)
+        if network is None or network.default_checkpoint() in embedded:
+            found.append(name)
+    return found
+
+
 def main() -> None:
-    """Three speakers answer the same six contexts; every metric judges the three."""
+    """Two speakers answer the same six contexts; every metric judges the two."""
+    modules = ready()
     speakers = {"a second human-like reply": SENSIBLE, "a reply to something else": OFF_TOPIC}
     table = Table(title="Mean score of six replies", caption="Arrows show which way is better.")
     table.add_column("metric")
@@ -57,7 +70,7 @@ def main() -> None:
     for speaker in speakers:
         table.add_column(speaker, justify="right")
     signatures = []
-    for name in MODULES:
+    for name in modules:
         module = evaluate.load(f"dialeval/{name}")
         info = metric_class(name)[0].info
         cells = []
@@ -76,8 +89,8 @@ def main() -> None:
     for reply in (HUMAN[0], SENSIBLE[0], OFF_TOPIC[0]):
         result = density.compute(predictions=[reply], contexts=[CONTEXTS[0]], scale="human_percentile")
         console.print(f"  {result['density']:5.0%}  {reply}")
-    turn_level = sum(metric_class(name)[0].info.level is Level.TURN for name in MODULES)
-    console.print(f"\n{turn_level} turn-level and {len(MODULES) - turn_level} system-level metrics. Signatures:")
+    turn_level = sum(metric_class(name)[0].info.level is Level.TURN for name in modules)
+    console.print(f"\n{turn_level} turn-level and {len(modules) - turn_level} system-level metrics. Signatures:")
     for signature in signatures:
         console.print(f"  {signature}", soft_wrap=True, highlight=False)
 

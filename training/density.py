@@ -215,7 +215,11 @@ def finish(run: Run, arguments: argparse.Namespace, train_sets: list[CandidateSe
     network.round_adapters()
     names = [corpus["name"] for corpus in recipe["corpora"]]
     quantiles = fit(network, recipe, train_sets[names.index(recipe["fit"]["corpus"])], held_out)
-    figures = validate(network, held_out, {**recipe, "validation": {**recipe["validation"], "contexts": 1000}})
+    figures = validate(
+        network,
+        held_out,
+        {**recipe, "validation": {**recipe["validation"], "contexts": 2 * recipe["validation"]["contexts"]}},
+    )
     network.config = replace(
         network.config,
         quantiles=quantiles,
