@@ -1,0 +1,15 @@
+"""Render the cards of the embedded checkpoints: `python -m dialeval.cards`, from the root of a checkout."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dialeval.cards import write_cards
+from dialeval.sources import WEIGHTS
+
+if __name__ == "__main__":
+    root = WEIGHTS.parents[2]
+    if not (root / "pyproject.toml").is_file():
+        raise SystemExit("the cards belong to a source checkout; install dialeval with: pip install -e .")
+    for card in write_cards(WEIGHTS, root / "results", root / "model_cards"):
+        print(Path(card).relative_to(root))
