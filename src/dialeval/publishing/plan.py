@@ -1,0 +1,169 @@
+"""What publishing would change: each file of each parcel beside what the Hub holds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from dialeval.cards.measured import RESULTS_FOLDER, SOURCE
+from dialeval.publishing.hub import Hub, Remote
+from dialeval.publishing.parcels import Parcel, PublishError
+
+
+@dataclass(frozen=True)
+class Wish:
+    """How things shall be published."""
+
+    org: str
+    private: bool | None = None
+    tag: str | None = None
+    message: str | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One repository: what is there, which files would be sent, and what else would change."""
+
+    parcel: Parcel
+    remote: Remote | None
+    new: tuple[str, ...]
+    changed: tuple[str, ...]
+    same: tuple[str, ...]
+    #: Results of ours that would stand beside weights they do not belong to.
+    gone: tuple[str, ...]
+    only_there: tuple[str, ...]
+    tag: str | None
+    #: The visibility that it shall get; None leaves it as it is.
+    private: bool | None
+
+    @property
+    def sent(self) -> tuple[str, ...]:
+        """Files that would be sent."""
+        return (*self.new, *self.changed)
+
+    @property
+    def bytes(self) -> int:
+        """How much that is."""
+        return sum(self.parcel.files[name].size for name in self.sent)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the Hub holds all this already."""
+        return not (self.sent or self.gone) and self.tag is None and self.private is None
+
+
+def make_plan(parcel: Parcel, hub: Hub, wish: Wish) -> Plan:
+    """Compare a parcel with its repository; refuse what is somebody else's and tags that would have to move."""
+    remote = hub.look(parcel)
+    if remote is not None:
+        _check_ours(parcel, remote, hub)
+    there = remote.files if remote else {}
+    known = [name for name in parcel.files if name in there]
+    same = tuple(name for name in known if parcel.files[name].is_same(there[name]))
+    changed = tuple(name for name in known if name not in same)
+    new = tuple(name for name in parcel.files if name not in there)
+    if "README.md" in (*new, *changed):
+        hub.check_card(parcel.kind, parcel.repo_id, parcel.files["README.md"].text)
+    # Only what this run makes is opened unasked: a repository that is there may be private for a reason.
+    private = bool(wish.private) if remote is None else wish.private
+    if remote is not None and private == remote.private:
+        private = None
+    only_there = sorted(set(there) - set(parcel.files) - {".gitattributes"})
+    gone = tuple(name for name in only_there if remote is not None and _is_old_result(name, parcel, remote, hub))
+    return Plan(
+        parcel,
+        remote,
+        new,
+        changed,
+        same,
+        gone,
+        tuple(name for name in only_there if name not in gone),
+        _tag_to_set(parcel, remote, wish.tag, is_changed=bool(new or changed or gone)),
+        private,
+    )
+
+
+def described(plans: Sequence[Plan], endpoint: str, wish: Wish) -> Iterator[str]:
+    """The plan in words, one line per file that would be sent."""
+    for plan in plans:
+        files, parcel = plan.parcel.files, plan.parcel
+        yield f"{_address(parcel, endpoint)} ({_state(plan)})"
+        for sign, names in (("+", plan.new), ("~", plan.changed)):
+            for name in names:
+                before = f", now {_size(plan.remote.sizes[name])}" if plan.remote and sign == "~" else ""
+                yield f"  {sign} {name}  {_size(files[name].size)}{before}"
+        yield from (f"  - {name}  results of other weights" for name in plan.gone)
+        if plan.same:
+            yield f"  = {len(plan.same)} files are there already"
+        if plan.only_there:
+            yield f"  only there, and left alone: {', '.join(plan.only_there)}"
+        if plan.tag:
+            yield f"  tag {plan.tag}"
+        if plan.remote and plan.remote.private and plan.private is None and not wish.private:
+            yield "  note: it stays private; --public opens it"
+        yield from (f"  note: {note}" for note in parcel.notes)
+    count, size = sum(len(plan.sent) for plan in plans), sum(plan.bytes for plan in plans)
+    yield f"{len(plans)} repositories, {count} files to send, {_size(size)} (+ new, ~ changed, - removed, = the same)"
+
+
+def _address(parcel: Parcel, endpoint: str) -> str:
+    return f"{endpoint}/{'spaces/' if parcel.kind == 'space' else ''}{parcel.repo_id}"
+
+
+def _state(plan: Plan) -> str:
+    seen = {True: "private", False: "public"}
+    if plan.remote is None:
+        return f"new {plan.parcel.kind}, {seen[bool(plan.private)]}"
+    if plan.is_done:
+        return f"{plan.parcel.kind}, {seen[plan.remote.private]}, nothing to do"
+    turned = f", becomes {seen[plan.private]}" if plan.private is not None else ""
+    return f"{plan.parcel.kind}, {seen[plan.remote.private]}{turned}"
+
+
+def _size(size: float) -> str:
+    for unit in ("B", "kB", "MB"):
+        if size < 1000 or unit == "MB":
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    raise AssertionError
+
+
+def _tag_to_set(parcel: Parcel, remote: Remote | None, tag: str | None, *, is_changed: bool) -> str | None:
+    if tag is None or remote is None or tag not in remote.tags:
+        return tag
+    if is_changed or remote.tags[tag] != remote.commit:
+        raise PublishError(
+            f"{parcel.repo_id} has a tag {tag} at {remote.tags[tag][:8]}, and what would be published differs from it; "
+            "tags do not move: choose a new --tag"
+        )
+    return None
+
+
+def _is_old_result(name: str, parcel: Parcel, remote: Remote, hub: Hub) -> bool:
+    return name.startswith(RESULTS_FOLDER) and SOURCE in hub.read(parcel, name, remote.commit)
+
+
+def _check_ours(parcel: Parcel, remote: Remote, hub: Hub) -> None:
+    """Refuse to write over a repository that dialeval did not make."""
+    if remote.is_blank:
+        return
+    advice = "choose another --org, or rename or delete that repository on its page"
+    marker = "config.json" if parcel.kind == "model" else "requirements.txt"
+    if marker not in remote.files:
+        raise PublishError(f"{parcel.repo_id} exists and is not dialeval's (it has no {marker}); {advice}")
+    text = hub.read(parcel, marker, remote.commit)
+    if parcel.kind == "space":
+        if "dialeval" not in text:
+            raise PublishError(f"{parcel.repo_id} exists and is not a Space of dialeval; {advice}")
+        return
+    try:
+        raw = json.loads(text)
+    except json.JSONDecodeError:
+        raw = None
+    if not isinstance(raw, dict) or raw.get("model_type") != "dialeval":
+        raise PublishError(f"{parcel.repo_id} exists and is not a checkpoint of dialeval; {advice}")
+    if raw.get("approach") != parcel.approach:
+        raise PublishError(
+            f"{parcel.repo_id} holds a checkpoint of {raw.get('approach')}, not of {parcel.approach}; {advice}"
+        )
