@@ -196,9 +196,9 @@ def fine_tune(recipe: Recipe, arguments: argparse.Namespace) -> None:
         return losses(forward, collator, exchanges, valid, number, settings["mlm_weight"])
 
     def validate() -> tuple[float, Figures]:
-        figures = discrimination(judged, held_out_logits(network, judged))
-        kinds = ["random", "adversarial"] if settings["negatives"] == "both" else [settings["negatives"]]
-        return float(np.mean([figures[f"accuracy_{kind}"] for kind in kinds])), figures
+        figures = discrimination(np.array([row.kind for row in judged]), held_out_logits(network, judged))
+        against = ["random", "adversarial"] if settings["negatives"] == "both" else [settings["negatives"]]
+        return float(np.mean([figures[f"accuracy_{kind}"] for kind in against])), figures
 
     run = run_stage(
         arguments.out,
@@ -232,34 +232,28 @@ def held_out_logits(network: DebNetwork, rows: list[LabelledRow]) -> NDArray[np.
     return network_rows(network, [row.exchange for row in rows])[:, -2:]
 
 
-def discrimination(rows: list[LabelledRow], logits: NDArray[np.float32], temperature: float = 1.0) -> Figures:
-    """Share accepted of each kind of reply, accuracy against each kind of wrong reply, calibration."""
-    scores = valid_probability(logits, temperature)
-    valid = np.array([row.valid for row in rows])
-    kinds = np.array([row.kind for row in rows])
+def discrimination(kinds: NDArray[np.str_], logits: NDArray[np.float32]) -> Figures:
+    """Share accepted of each kind of reply, and accuracy against each kind of wrong reply."""
+    scores = valid_probability(logits)
     accepted = {kind: float((scores[kinds == kind] > 0.5).mean()) for kind in ("positive", "random", "adversarial")}
     return {
         **{f"accepted_{kind}": share for kind, share in accepted.items()},
         "accuracy_random": (accepted["positive"] + 1 - accepted["random"]) / 2,
         "accuracy_adversarial": (accepted["positive"] + 1 - accepted["adversarial"]) / 2,
-        "calibration_error": expected_calibration_error(reliability(scores, valid)),
     }
 
 
-def calibrate(network: DebNetwork, held_out: list[Group]) -> Figures:
-    """Fit the temperature; the error after it is measured on contexts that each fit has not seen."""
-    halves = [labelled_rows(held_out[0::2]), labelled_rows(held_out[1::2])]
-    logits = [held_out_logits(network, half) for half in halves]
-    valid = [np.array([row.valid for row in half]) for half in halves]
-    crossed = [valid_probability(logits[at], fit_temperature(logits[1 - at], valid[1 - at])) for at in (0, 1)]
-    before = reliability(valid_probability(np.concatenate(logits)), np.concatenate(valid))
-    after = reliability(np.concatenate(crossed), np.concatenate(valid))
-    temperature = fit_temperature(np.concatenate(logits), np.concatenate(valid))
-    network.temperature.fill_(temperature)
+def calibrate(logits: NDArray[np.float32], valid: NDArray[np.bool_], middle: int) -> Figures:
+    """The temperature of all rows; the error after it is measured on the half that each fit has not seen."""
+    halves = slice(None, middle), slice(middle, None)
+    crossed = [
+        valid_probability(logits[seen], fit_temperature(logits[other], valid[other]))
+        for seen, other in (halves, halves[::-1])
+    ]
     return {
-        "temperature": temperature,
-        "calibration_error_before": expected_calibration_error(before),
-        "calibration_error_after": expected_calibration_error(after),
+        "temperature": fit_temperature(logits, valid),
+        "calibration_error_before": expected_calibration_error(reliability(valid_probability(logits), valid)),
+        "calibration_error_after": expected_calibration_error(reliability(np.concatenate(crossed), valid)),
     }
 
 
@@ -273,13 +267,15 @@ def finish(
     """Calibrate the best network, record what it was made of, write OUT/checkpoint."""
     network = DebNetwork.from_pretrained(run.folder / "best", device=run.accelerator.device, trainable=True)
     network.round_adapters()
-    calibration = calibrate(network, held_out)
-    judged = labelled_rows(held_out)
-    logits, temperature = held_out_logits(network, judged), calibration["temperature"]
-    scores = valid_probability(logits, temperature)
-    kinds = np.array([row.kind for row in judged])
-    figures = {**discrimination(judged, logits, temperature), **calibration}
-    table = reliability(scores, [row.valid for row in judged])
+    halves = labelled_rows(held_out[0::2]), labelled_rows(held_out[1::2])
+    judged = [*halves[0], *halves[1]]
+    kinds, valid = np.array([row.kind for row in judged]), np.array([row.valid for row in judged])
+    logits = held_out_logits(network, judged)
+    calibration = calibrate(logits, valid, len(halves[0]))
+    network.temperature.fill_(calibration["temperature"])
+    scores = valid_probability(logits, calibration["temperature"])
+    figures = {**discrimination(kinds, logits), **calibration}
+    table = reliability(scores, valid)
     trained_on = {name: dict(Counter(row.kind for row in part)) for name, part in zip(sources, rows, strict=True)}
     network.config = replace(
         network.config,
