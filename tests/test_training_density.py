@@ -137,8 +137,10 @@ import torch
 from accelerate import Accelerator
 from density import losses
 accelerator = Accelerator(cpu=True)
-recipe = {{"losses": {{"contrastive_weight": 1.0, "temperature": 0.5, "reduction": "sum_anchors", "shared_negative_class": False}}}}
-data = torch.randn(8, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64)  # four contexts of two candidates
+recipe = {{"losses": {{"contrastive_weight": 1.0, "temperature": 0.5, "reduction": "sum_anchors"}}}}
+recipe["losses"]["shared_negative_class"] = False
+# Four contexts of two candidates.
+data = torch.randn(8, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 
 def gradient(rows, contexts, one):
     weight = torch.linspace(-1, 1, 30, dtype=torch.float64).view(6, 5).requires_grad_()
