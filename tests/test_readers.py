@@ -261,6 +261,8 @@ def test_places_that_hold_no_rows(tmp_path: Path) -> None:
         list(read_exchanges(tmp_path, format="jsonl"))
     with pytest.raises(ValueError, match="has no splits or subsets"):
         list(read_exchanges(write_jsonl(tmp_path / "rows.jsonl"), split="test"))
+    with pytest.raises(ValueError, match="is a file, not a data set"):
+        list(read_exchanges(tmp_path / "rows.jsonl", format="dataset"))
     with pytest.raises(ValueError, match="there is no format 'xml'"):
         list(read_exchanges(tmp_path / "rows.jsonl", format="xml"))  # type: ignore[arg-type]
 

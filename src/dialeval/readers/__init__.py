@@ -137,6 +137,8 @@ class Source:
                 raise ValueError(f"there is no format {self.format!r}; choose one of: {', '.join(FORMATS)}")
             if self.format != "dataset" and path.is_dir():
                 raise IsADirectoryError(f"{path} is a folder; pass a file, or the format dataset")
+            if self.format == "dataset" and path.is_file():
+                raise ValueError(f"{path} is a file, not a data set; leave out the format, or say what the file is")
             return self.format
         if str(self.input) == "-":
             return "jsonl"
