@@ -57,4 +57,3 @@ def test_page_names_its_metric(name: str) -> None:
     page = (ROOT / "metrics" / name / "README.md").read_text("utf-8")
     assert f'evaluate.load("dialeval/{name}")' in page
     assert f"- **{name}** (float)" in page
-    assert f'loaded("{name}")' in (ROOT / "metrics" / name / "app.py").read_text("utf-8")
