@@ -84,6 +84,8 @@ def mixed_batches(
 def _batches_of(
     one: CandidateSet, batch_contexts: int, *, seed: int, longest: int, resample: bool
 ) -> Iterator[list[Candidates]]:
+    if len(one) < batch_contexts:
+        raise ValueError(f"a corpus of {len(one)} pairs cannot fill a batch of {batch_contexts} contexts")
     epoch = 0
     while True:
         rng = np.random.default_rng([seed, epoch])
