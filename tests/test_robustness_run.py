@@ -189,7 +189,7 @@ def test_what_was_computed_is_not_computed_again(plain: Path, tmp_path: Path) ->
 class Distinct(Metric):
     """Share of different replies, for whole systems."""
 
-    info = MetricInfo("distinct", "Distinct", Level.SYSTEM, True, (0, 1), "variety")
+    info = MetricInfo("distinct", "Distinct", Level.SYSTEM, True, (0, 1), "variety", frozenset({"references"}))
 
     def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
         import numpy as np
@@ -203,6 +203,8 @@ class Distinct(Metric):
 
 def test_metrics_of_systems_get_perturbed_sets(plain: Path, tmp_path: Path) -> None:
     found = run([Distinct(), n_words], gather(plain, ["reverse"]))
+    # The rows have no references: the replies before they were perturbed stand in.
+    assert not found.skipped
     values = {(one.perturbation, one.ratio): one.value for one in found.decays}
     assert len(values) == 20
     assert values["repeat", 0.0] == 1

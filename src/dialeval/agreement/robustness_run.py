@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dialeval.agreement.perturbations import degradation
+from dialeval.agreement.perturbations import PERTURBATIONS, degradation
 from dialeval.agreement.robustness import Rules, Verdict, verdicts
 from dialeval.agreement.robustness_input import Material
 from dialeval.agreement.robustness_pairs import key_of
 from dialeval.agreement.runs import Witness
-from dialeval.agreement.scoring import MetricFailed, NotApplicable, values_of
+from dialeval.agreement.scoring import Advance, MetricFailed, NotApplicable, values_of
 from dialeval.agreement.sources import Source, Spec, find_sources
+from dialeval.exchange import Exchange
 from dialeval.metric import Level
 
 if TYPE_CHECKING:
@@ -64,40 +65,50 @@ def run(
     With a folder for `values`, what was computed is kept there and found again.
     """
     found = Robustness(material, rules or Rules(), seed)
-    say = witness.say if witness is not None else _silence
+    witness = witness or _Nobody()
     for note in material.notes:
-        say(note)
-    dataset, info = _distinct(material)
-    revision = material.revision
+        witness.say(note)
+    table = _distinct(material)
     for source in find_sources(metrics):
         try:
             if source.level is Level.SYSTEM:
-                found.decays += _decays(source, material, seed)
+                found.decays += _decays(source, material, seed, witness)
             else:
-                _refuse_unfit(source, material)
-                advance = witness.begin(source.name, material.name, len(dataset)) if witness is not None else _silence
-                known = values_of(source, info, dataset, values, advance)
-                if known.problems:
-                    key, problem = next(iter(known.problems.items()))
-                    say(f"{source.name} has no value for {len(known.problems)} replies; {key}: {problem}")
-                found.verdicts += verdicts(
-                    material.pairs,
-                    known.by_id,
-                    metric=source.name,
-                    source=material.name,
-                    revision=revision,
-                    signature=source.signature,
-                    higher_is_better=source.higher_is_better,
-                    rules=found.rules,
-                )
+                found.verdicts += _verdicts(source, found, table, values, witness)
         except (NotApplicable, MetricFailed) as error:
             found.skipped.append((source.name, str(error)))
-            say(f"{source.name} left out: {error}")
+            witness.say(f"{source.name} left out: {error}")
     return found
 
 
-def _silence(told: object) -> None:
-    """Nobody listens."""
+class _Nobody:
+    def begin(self, metric: str, benchmark: str, rows: int) -> Advance:
+        return lambda done: None
+
+    def say(self, text: str) -> None:
+        pass
+
+
+def _verdicts(
+    source: Source, found: Robustness, table: tuple[Dataset, BenchmarkInfo], values: Path | None, witness: Witness
+) -> list[Verdict]:
+    material = found.material
+    _refuse_unfit(source, material)
+    dataset, info = table
+    known = values_of(source, info, dataset, values, witness.begin(source.name, material.name, len(dataset)))
+    if known.problems:
+        key, problem = next(iter(known.problems.items()))
+        witness.say(f"{source.name} has no value for {len(known.problems)} replies; {key}: {problem}")
+    return verdicts(
+        material.pairs,
+        known.by_id,
+        metric=source.name,
+        source=material.name,
+        revision=material.revision,
+        signature=source.signature,
+        higher_is_better=source.higher_is_better,
+        rules=found.rules,
+    )
 
 
 def _refuse_unfit(source: Source, material: Material) -> None:
@@ -112,13 +123,21 @@ def _refuse_unfit(source: Source, material: Material) -> None:
         )
 
 
-def _decays(source: Source, material: Material, seed: int) -> list[Decay]:
-    metric = source.metric
-    assert metric is not None
+def _decays(source: Source, material: Material, seed: int, witness: Witness) -> list[Decay]:
+    advance = witness.begin(source.name, material.name, len(PERTURBATIONS) * len(RATIOS))
+
+    def judge(perturbed: Sequence[Exchange]) -> float:
+        assert source.metric is not None
+        value = source.metric.score_exchanges(perturbed).aggregate
+        advance(1)
+        return value
+
+    rows = list(material.exchanges)
+    if not all(row.references for row in rows):
+        # Distributions are compared, not pairs: the replies before they were perturbed are what to compare with.
+        rows = [replace(row, references=(row.response,)) for row in rows]
     try:
-        table = degradation(
-            lambda rows: metric.score_exchanges(rows).aggregate, material.exchanges, ratios=RATIOS, seed=seed
-        )
+        table = degradation(judge, rows, ratios=RATIOS, seed=seed)
     except Exception as error:
         # Whatever a metric raises, the others still get their turn.
         raise MetricFailed(f"{type(error).__name__}: {error}") from error

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from types import SimpleNamespace
 
 import numpy as np
+from nltk.stem import PorterStemmer
 from nltk.translate.meteor_score import single_meteor_score
 
 from dialeval.baselines.reference import Aggregation, ReferenceMetric, Values, library_version
 from dialeval.baselines.wordnet import load_wordnet
 from dialeval.baselines.words import WordSplitter, check_splitter, split_words
 from dialeval.metric import Level, MetricInfo
+
+_REMEMBERED = 2**16
 
 
 class Meteor(ReferenceMetric):
@@ -36,13 +41,16 @@ class Meteor(ReferenceMetric):
         check_splitter(splitter)
         self.splitter = splitter
         self._wordnet = load_wordnet("meteor")
+        # nltk stems and looks up every word of every pair anew, which is nearly all of its time.
+        self._stemmer = SimpleNamespace(stem=lru_cache(_REMEMBERED)(PorterStemmer().stem))
+        self._synonyms = SimpleNamespace(synsets=lru_cache(_REMEMBERED)(self._wordnet.synsets))
 
     def compare(self, candidates: Sequence[str], references: Sequence[tuple[str, ...]], *, progress: bool) -> Values:
         """METEOR of each candidate with its one reference."""
         values = []
         for candidate, (reference,) in zip(candidates, references, strict=True):
             known, said = self._words(reference), self._words(candidate)
-            values.append(single_meteor_score(known, said, wordnet=self._wordnet) if known and said else 0.0)
+            values.append(self._score(known, said) if known and said else 0.0)
         return np.array(values)
 
     def options(self) -> Mapping[str, str]:
@@ -52,6 +60,9 @@ class Meteor(ReferenceMetric):
             "wordnet": str(self._wordnet.get_version()),
             "lib": library_version("nltk"),
         }
+
+    def _score(self, known: Sequence[str], said: Sequence[str]) -> float:
+        return float(single_meteor_score(known, said, stemmer=self._stemmer, wordnet=self._synonyms))
 
     def _words(self, text: str) -> tuple[str, ...]:
         return split_words(text, self.splitter, lowercase=True)
