@@ -207,9 +207,7 @@ class Contexts:
 
 
 def interval(drawn: Sequence[Floats]) -> tuple[float, float]:
-    """The percentiles of resampled values; NaN where there are none."""
-    if not drawn:
-        return float("nan"), float("nan")
+    """The percentiles of resampled values."""
     low, high = np.quantile(np.concatenate(drawn), [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     return float(low), float(high)
 

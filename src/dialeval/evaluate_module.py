@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from dialeval.exchange import BadRow, EmptyPolicy, exchanges_from_columns
-from dialeval.metric import Metric, Scale, metric_class
+from dialeval.metric import Level, Metric, Scale, metric_class
 
 _INPUTS = """
 Args:
@@ -29,7 +29,8 @@ Args:
     empty (str): `error` refuses blank responses and contexts, `score` scores and counts them.
 Returns:
     {name}: the mean over all rows; scores: one number per row; signature: what is needed to repeat the
-    numbers; n_truncated and n_empty: how many rows were cut or blank.
+    numbers; n_truncated and n_empty: how many rows were cut or blank. Metrics of systems, which judge all
+    rows as one set, also give details, with an interval.
 Example:
     >>> module = evaluate.load("dialeval/{name}")
     >>> module.compute(predictions=["Fine, thanks!"], contexts=[["Hi!", "Hello, how are you?"]])
@@ -161,12 +162,15 @@ class DialogueModule:
         else:
             raise ValueError(f"level is {level!r}; it is 'turn' or 'dialogue'")
         told = scores.to_dict()
+        # What stands beside the one value of a whole system: its interval, PRD's curves.
+        beside = {"details": told["details"]} if metric.info.level is Level.SYSTEM and "details" in told else {}
         return {
             self.metric_name: told["aggregate"],
             "scores": told["values"],
             "signature": told["signature"],
             "n_truncated": told["n_truncated"],
             "n_empty": told["n_empty"],
+            **beside,
         }
 
     def _forget(self) -> None:

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from dialeval.checkpoints import load_encoder, load_tokenizer
+from dialeval.checkpoints import load_encoder, load_tokenizer, longest_input
 from dialeval.encoding import PairEncoder, choose_device, choose_dtype
 from dialeval.exchange import Exchange
 from dialeval.feature_set import FeatureSet, digest
@@ -21,6 +21,9 @@ from dialeval.formatting import PairFormat, PairTokenizer
 from dialeval.sources import BASE_ENCODER, CheckpointError, find_encoder, weights_digest
 
 Pooling = Literal["cls", "mean"]
+
+#: Tokens of a pair unless more or fewer are asked for; what the papers' encoders read.
+_MAX_LENGTH = 512
 
 
 class FeatureNetwork(nn.Module):
@@ -54,7 +57,7 @@ class FrozenFeatures:
         *,
         revision: str | None = None,
         pooling: Pooling = "cls",
-        max_length: int = 512,
+        max_length: int | None = None,
         tidy: bool = True,
         device: str | torch.device | None = None,
         dtype: str | torch.dtype = "float32",
@@ -68,8 +71,11 @@ class FrozenFeatures:
             raise CheckpointError(f"{name} is a checkpoint of dialeval; give the name of a pretrained encoder")
         tokenizer = load_tokenizer(located.folder, PairFormat())
         model: Any = load_encoder(located.folder, len(tokenizer))
+        longest = longest_input(model.config)
+        if max_length is not None and max_length > longest:
+            raise ValueError(f"max_length is {max_length}; this encoder reads at most {longest} tokens")
         layout = PairFormat(
-            max_length=min(max_length, positions(model) or max_length),
+            max_length=min(_MAX_LENGTH, longest) if max_length is None else max_length,
             segment_ids=(getattr(model.config, "type_vocab_size", 0) or 0) > 1,
             tidy=tidy,
         )
@@ -108,15 +114,6 @@ class FrozenFeatures:
         """Block after block of features, for more pairs than fit into memory."""
         for encoded in self.encoder.stream_chunks(pairs):
             yield encoded.rows
-
-
-def positions(model: Any) -> int | None:
-    """How many tokens an encoder has positions for; None where they are relative."""
-    table = getattr(getattr(model, "embeddings", None), "position_embeddings", None)
-    if not isinstance(table, nn.Embedding):
-        return None
-    # RoBERTa and its kin count from behind the index of the padding token.
-    return table.num_embeddings - (0 if table.padding_idx is None else table.padding_idx + 1)
 
 
 def _model_type(folder: Path) -> Any:

@@ -119,7 +119,8 @@ def _influence(rows: Floats, own: Gaussian, offset: Floats, vectors: Floats, sin
     else:
         whitened = centred @ own.root.T / (own.root**2).sum(axis=1)
         transported = (whitened @ vectors) ** 2 @ singular
-    change = 2 * centred @ offset + (centred**2).sum(axis=1) - transported
+    spread = (centred**2).sum(axis=1) - transported
+    change = 2 * centred @ offset + spread * len(rows) / (len(rows) - 1)
     influence: Floats = (change - change.mean()) / len(rows)
     return influence
 
@@ -241,7 +242,7 @@ class Fbd(DistributionMetric):
         )
         none = np.zeros(0, dtype=np.uint64)
         contexts = Contexts.number(none if known is None else known.contexts, replies.contexts)
-        if not contexts.can_vary:
+        if not contexts.can_vary or not self.resamples:
             return float("nan"), float("nan")
         per_context = np.bincount(contexts.of_replies, of_replies, contexts.count)
         if of_human is not None:
