@@ -203,7 +203,7 @@ class Distinct(Metric):
 
 def test_metrics_of_systems_get_perturbed_sets(plain: Path, tmp_path: Path) -> None:
     found = run([Distinct(), n_words], gather(plain, ["reverse"]))
-    # The rows have no references: the replies before they were perturbed stand in.
+    # It compares with references; the replies as they were before are what the perturbed ones are compared with.
     assert not found.skipped
     values = {(one.perturbation, one.ratio): one.value for one in found.decays}
     assert len(values) == 20

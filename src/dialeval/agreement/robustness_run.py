@@ -132,10 +132,8 @@ def _decays(source: Source, material: Material, seed: int, witness: Witness) -> 
         advance(1)
         return value
 
-    rows = list(material.exchanges)
-    if not all(row.references for row in rows):
-        # Distributions are compared, not pairs: the replies before they were perturbed are what to compare with.
-        rows = [replace(row, references=(row.response,)) for row in rows]
+    # Distributions are compared, not pairs: the replies as they were are what to compare the perturbed ones with.
+    rows = [replace(row, references=(row.response,)) for row in material.exchanges]
     try:
         table = degradation(judge, rows, ratios=RATIOS, seed=seed)
     except Exception as error:

@@ -20,7 +20,7 @@ equals the true reply is left out, because a metric that compares with it would 
 
 [bold]Attacks[/bold]: reverse, jumble, nouns_only, no_stopwords, no_punctuation, synonyms, repetition, speaker_echo,
 random_reply, truncation, generic_reply, noise. no_punctuation and synonyms are controls: there the score should not
-fall. Metrics that judge whole systems get sets of which ever more replies are perturbed.
+fall. Metrics that judge whole systems compare the replies with themselves after ever more of them were perturbed.
 
 [bold]Output[/bold] in the folder: robustness.jsonl (a row per metric and attack, with interval, ties and n),
 robustness.md, a plot, run.json, and values/, from which an interrupted run goes on.
