@@ -218,6 +218,7 @@ def test_the_heat_map_is_spearman_on_shared_rows(report):
     both = np.isfinite(panel.columns["picky"])
     expected = stats.spearmanr(columns["people"][both], panel.columns["picky"][both]).statistic
     assert table[0, list(columns).index("picky")] == pytest.approx(expected)
+    assert list(columns) == ["people", "length †", "<share|>", "picky", "noise"]
     assert np.array_equal(table, table.T)
     assert heat_map(columns).axes[0].get_xticklabels()[0].get_text() == "people"
 
@@ -300,6 +301,9 @@ def test_the_compare_command_on_a_benchmark(files):
     assert done.exit_code == 0, done.output
     for told in ("permutation", "Williams", "McNemar", "chi-square", "toy, system level, overall", "Accuracy"):
         assert told in done.output
+    assert "†" not in done.output
+    marked = invoke("compare", "python:test_agreement_sources:Length", "python:toy_benchmark:noise", "-b", files["toy"])
+    assert "toy, turn level, overall († length trained on it)" in marked.output
 
 
 def test_the_compare_command_on_two_files(tmp_path):

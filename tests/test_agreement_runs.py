@@ -14,7 +14,7 @@ from dialeval.agreement.annotators import human_ceiling, mean_rating
 from dialeval.agreement.runs import run
 from dialeval.agreement.settings import Settings, as_threshold
 from dialeval.agreement.sources import find_sources
-from test_agreement_scoring import Repetition
+from test_agreement_scoring import AgainstReferences, Repetition
 from test_agreement_sources import Length
 from toy_benchmark import count_words, few_words, labelled_rows, noise, picky, rated_rows, word_share, write_rows
 
@@ -252,6 +252,17 @@ def test_thresholds_are_searched_on_the_validation_benchmark(labelled):
     assert (other.value, other.threshold) == (one.value, -one.threshold)
     # Nothing is searched on the rows that it would be used on.
     assert not [one for one in report.results if one.benchmark == "validation" and one.statistic == "accuracy"]
+
+
+def test_similarities_to_references_have_no_natural_middle(labelled):
+    test, validation = labelled
+    metrics = [AgainstReferences(), "python:toy_benchmark:word_share?range=0:1"]
+    found = by_key(run(metrics, [test], settings=Settings(resamples=0), validation=validation))
+    assert found["word_share", "turn", "positive/random", "accuracy"].threshold_method == "fixed"
+    searched = found["against", "turn", "positive/random", "accuracy"]
+    assert searched.threshold_method.startswith("searched over 0, 0.01 … 1 on 160 rows, smallest of ")
+    fixed = by_key(run(metrics, [test], settings=Settings(resamples=0, threshold=0.3), validation=validation))
+    assert {one.threshold for one in fixed.values() if one.statistic == "accuracy"} == {0.3}
 
 
 def test_without_validation_there_is_no_accuracy(labelled, tmp_path):

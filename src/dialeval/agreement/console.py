@@ -13,7 +13,7 @@ from rich.table import Table
 
 from dialeval.agreement.board import TITLES, number, p_value, sections, with_interval
 from dialeval.agreement.duel import Line
-from dialeval.agreement.results import Report
+from dialeval.agreement.results import Report, marked
 from dialeval.agreement.scoring import Advance
 
 
@@ -61,7 +61,7 @@ def show(report: Report) -> None:
         table.add_column("n", justify="right")
         for entry in section.entries:
             main = entry.results.get(section.ranked_by) or next(iter(entry.results.values()))
-            name = escape(f"{entry.metric} †" if entry.contaminated else entry.metric)
+            name = escape(marked(entry.metric, entry.contaminated))
             cells = [
                 escape(with_interval(entry.results[one])) if one in entry.results else number(float("nan"))
                 for one in section.statistics

@@ -50,6 +50,8 @@ def duel(panel: Panel, first: str, second: str, settings: Settings) -> list[Line
         if first in by_name and second in by_name:
             a, b = by_name[first], by_name[second]
             name = f"{panel.judged.info.name}, {cut.level} level, {cut.aspect}"
+            if contaminated := sorted({first, second} & panel.contaminated):
+                name += f" († {' and '.join(contaminated)} trained on it)"
             lines += [line for one in cut.statistics if (line := _line(name, one, a, b, cut, panel, settings))]
     return lines
 

@@ -38,7 +38,7 @@ def _pictures(report: Report) -> Iterator[tuple[str, Figure]]:
         yield from scatters(panel, seed=report.settings.seed)
         labels = reply_labels(panel)
         if len(set(labels)) in range(2, _MOST_SYSTEMS + 1):
-            yield f"violin_{panel_name(panel)}", distributions(panel.columns, labels, kind="violin", title=title)
+            yield f"violin_{panel_name(panel)}", distributions(panel.marked_columns, labels, kind="violin", title=title)
         yield f"heatmap_{panel_name(panel)}", heat_map(with_people(panel), title=title)
 
 
@@ -46,7 +46,7 @@ def scatters(panel: Panel, *, seed: int) -> Iterator[tuple[str, Figure]]:
     """People against metrics, one figure per aspect; labels of 0 and 1 are no scatter."""
     for cut, _ in panel.questions:
         if cut.level != "system" and not cut.is_labelled:
-            own = {metric: column[cut.rows] for metric, column in panel.columns.items()}
+            own = {metric: column[cut.rows] for metric, column in panel.marked_columns.items()}
             title = f"{panel.judged.info.name}, {cut.aspect}"
             yield f"scatter_{panel_name(panel)}_{cut.aspect}", scatter(own, cut.human, title=title, seed=seed)
 
@@ -60,7 +60,7 @@ def reply_labels(panel: Panel) -> list[str]:
 def with_people(panel: Panel) -> dict[str, Floats]:
     """The metrics' columns, and people's first aspect (or the labels) beside them."""
     people = panel.judged.labels if panel.judged.labels is not None else next(iter(panel.judged.scores.values()))
-    return {"people": np.asarray(people, dtype=np.float64), **panel.columns}
+    return {"people": np.asarray(people, dtype=np.float64), **panel.marked_columns}
 
 
 def panel_name(panel: Panel) -> str:

@@ -41,6 +41,7 @@ td small { color: var(--soft) }
 .best { font-weight: 700; background: var(--tint) }
 .contaminated { color: var(--warn) }
 code { background: var(--tint); padding: .1rem .3rem; overflow-wrap: anywhere }
+svg { vertical-align: middle }
 svg .axis { stroke: var(--line) } svg .ci { stroke: var(--mark); stroke-width: 2 } svg .dot { fill: var(--mark) }
 svg .hollow { fill: var(--paper); stroke: var(--warn); stroke-width: 2 }
 svg .people { stroke: var(--soft); stroke-dasharray: 3 3 }

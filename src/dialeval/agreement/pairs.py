@@ -35,7 +35,6 @@ class Entrant:
     name: str
     values: Floats
     decision: Decision | None = None
-    contaminated: bool = False
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from dialeval.agreement.board import TITLES, Section, number
 from dialeval.agreement.canvas import INK, MARK, SOFT, WARN, new_figure, new_grid
 from dialeval.agreement.correlation import Floats, pearson, spearman
+from dialeval.agreement.results import marked
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,7 +43,7 @@ def forest(section: Section) -> Figure:
             markerfacecolor=face,
             markersize=6 if result.in_best_group else 4.5,
         )
-    names = [f"{row.metric} †" if row.contaminated else row.metric for row in rows]
+    names = [marked(row.metric, row.contaminated) for row in rows]
     axes.set_yticks(range(len(rows)), labels=list(reversed(names)))
     for label, row in zip(axes.get_yticklabels(), reversed(rows), strict=True):
         label.set_fontweight("bold" if row.in_best_group else "normal")

@@ -97,6 +97,17 @@ class Panel:
     judged: Judgements
     questions: Sequence[tuple[Cut, Sequence[Entrant]]]
     columns: Mapping[str, Floats]
+    contaminated: frozenset[str] = frozenset()
+
+    @property
+    def marked_columns(self) -> dict[str, Floats]:
+        """The columns under names that say where a metric was trained on the benchmark."""
+        return {marked(name, name in self.contaminated): column for name, column in self.columns.items()}
+
+
+def marked(metric: str, contaminated: bool) -> str:
+    """A metric's name, with the mark of one that was trained on the benchmark."""
+    return f"{metric} †" if contaminated else metric
 
 
 @dataclass

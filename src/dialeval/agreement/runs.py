@@ -122,9 +122,13 @@ class _Run:
         if self.settings.missing == "drop_for_all" and contestants:
             shared = np.all([np.isfinite(one.column) for one in contestants], axis=0)
             contestants = [dataclasses.replace(one, column=np.where(shared, one.column, np.nan)) for one in contestants]
-        questions = [(cut, self._answer(cut, contestants, stage)) for cut in stage.cuts]
         columns = {one.source.name: one.column for one in contestants}
-        self.report.panels.append(Panel(stage.judged, questions, columns))
+        info = stage.benchmark.info
+        contaminated = frozenset(
+            one.source.name for one in contestants if one.source.is_contaminated_by(info.name, info.contaminates)
+        )
+        questions = [(cut, self._answer(cut, contestants, contaminated, stage)) for cut in stage.cuts]
+        self.report.panels.append(Panel(stage.judged, questions, columns, contaminated))
 
     def _contestant(self, source: Source, stage: Stage) -> Contestant | None:
         name = stage.benchmark.info.name
@@ -144,7 +148,9 @@ class _Run:
             self.witness.say(f"{source.name} on {name}: {len(out)} rows {what}; {out[0].id}: {out[0].problem}")
         return found
 
-    def _answer(self, cut: Cut, contestants: Sequence[Contestant], stage: Stage) -> list[Entrant]:
+    def _answer(
+        self, cut: Cut, contestants: Sequence[Contestant], contaminated: frozenset[str], stage: Stage
+    ) -> list[Entrant]:
         judged, settings = stage.judged, self.settings
         rows: list[Result] = []
         entrants: list[Entrant] = []
@@ -159,9 +165,8 @@ class _Run:
                 self._skip(one.source.name, judged.info.name, str(error))
                 continue
             rows.extend(result_of(each, one.source, one.values, cut, judged, settings) for each in found)
-            spoilt = one.source.is_contaminated_by(judged.info.name, judged.info.contaminates)
-            entrants.append(Entrant(one.source.name, one.column, decision, spoilt))
-        tests = against_best([one for one in entrants if not one.contaminated], cut, judged, settings)
+            entrants.append(Entrant(one.source.name, one.column, decision))
+        tests = against_best([one for one in entrants if one.name not in contaminated], cut, judged, settings)
         info = judged.info
         self.report.tests.extend(PairedTest(info.name, info.protocol, cut.level, cut.aspect, test) for test in tests)
         group = best_group(tests, 1 - settings.confidence)

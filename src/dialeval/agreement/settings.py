@@ -33,7 +33,8 @@ class Settings:
         missing: rows for which a metric has no value are dropped for it, dropped for all metrics, or count as 0.
         absolute: print the size of system-level correlations without their sign, as some papers do.
         force_systems: allow system-level correlations of fewer than five systems.
-        threshold: `auto` is 0.5 for metrics in [0, 1] and searched for others; `search`; or a number.
+        threshold: `auto` is 0.5 for metrics in [0, 1] unless they compare with references, and searched
+            for all others; `search`; or a number.
         threshold_ties: which of equally good thresholds a search takes.
         resamples: bootstrap resamples, and swaps of permutation tests.
         slow_resamples: the same for Kendall and AUC, which are heavier.

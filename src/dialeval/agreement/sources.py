@@ -45,8 +45,14 @@ class Source:
 
     @property
     def in_unit_range(self) -> bool:
-        """Whether values are declared to lie in [0, 1], so that 0.5 can be a threshold."""
+        """Whether values are declared to lie in [0, 1]."""
         return self.range[0] >= 0 and self.range[1] <= 1
+
+    @property
+    def has_middle(self) -> bool:
+        """Whether 0.5 divides good from bad: in [0, 1], and no similarity to references, which has no such point."""
+        compares = self.metric is not None and "references" in self.metric.info.needs
+        return self.in_unit_range and not compares
 
     def is_contaminated_by(self, benchmark: str, contaminates: Sequence[str]) -> bool:
         """Whether the metric was trained on the benchmark, by its own account or the benchmark's."""

@@ -33,7 +33,7 @@ def decide(source: Source, cut: Cut, settings: Settings, validation: Validation)
     sign = 1.0 if source.higher_is_better else -1.0
     if not isinstance(settings.threshold, str):
         return Decision(sign * settings.threshold, settings.threshold, "fixed")
-    if settings.threshold == "auto" and source.in_unit_range:
+    if settings.threshold == "auto" and source.has_middle:
         return Decision(sign * _MIDDLE, _MIDDLE, "fixed")
     rows = validation()
     if rows is None or not len(rows[0]):

@@ -181,7 +181,7 @@ def _distributions(kind: Literal["box", "violin", "histogram"], panels: list[Pan
     from dialeval.agreement.plots_distributions import distributions
 
     for panel in panels:
-        figure = distributions(panel.columns, reply_labels(panel), kind=kind, title=panel.judged.info.name)
+        figure = distributions(panel.marked_columns, reply_labels(panel), kind=kind, title=panel.judged.info.name)
         _save(figure, f"{kind}_{panel_name(panel)}", out, formats)
 
 
