@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import tempfile
 
+# One module cache for the whole session: evaluate binds the package of loaded modules to the first one that it sees.
+os.environ["HF_MODULES_CACHE"] = tempfile.mkdtemp(prefix="dialeval-test-modules-")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("HF_EVALUATE_OFFLINE", "1")
 os.environ.setdefault("HF_UPDATE_DOWNLOAD_COUNTS", "0")

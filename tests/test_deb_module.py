@@ -27,7 +27,6 @@ def _private_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     home = tmp_path_factory.mktemp("evaluate")
     with pytest.MonkeyPatch.context() as changed:
         changed.setattr(evaluate.config, "HF_EVALUATE_OFFLINE", True)
-        changed.setattr(evaluate.config, "HF_MODULES_CACHE", home / "modules")
         changed.setattr(evaluate.config, "HF_METRICS_CACHE", home / "metrics")
         yield
     loaded.cache_clear()
