@@ -188,7 +188,7 @@ def fit(network: DensityNetwork, recipe: Recipe, train_set: CandidateSet, held_o
     for start in range(0, len(chosen), 4096):
         pairs = [train_set.get(int(index)).exchange for index in chosen[start : start + 4096]]
         moments.update(encode(network, pairs)[:, :-1])
-    mean, precision = fit_gaussian(moments, shrinkage=settings["shrinkage"], feature_dtype=np.float32)
+    mean, precision = fit_gaussian(moments, shrinkage=settings["shrinkage"])
     network.set_gaussian(mean, precision)
     pool = [held_out.get(int(index)) for index in rng.permutation(len(held_out))[: settings["held_out_pairs"]]]
     human = score_rules(network, [one.exchange for one in pool])

@@ -109,20 +109,16 @@ def contrastive_loss(
 # --- fit and scoring rule --------------------------------------------------------------------------
 
 
-def fit_gaussian(
-    moments: Moments, *, shrinkage: float = 0.0, feature_dtype: type[np.floating[Any]] = np.float64
-) -> tuple[Vector, Vector]:
+def fit_gaussian(moments: Moments, *, shrinkage: float = 0.0) -> tuple[Vector, Vector]:
     """Mean and precision of human features: covariance with divisor N, hermitian pseudo-inverse.
 
-    Eigenvalues up to ε·d times the largest count as zero, with the ε of the features' own precision: a layer
-    norm leaves one direction without variance, where float32 features hold nothing but rounding.
     `shrinkage` blends the covariance with a sphere of the same trace; the paper uses none.
     """
     covariance = moments.covariance(ddof=0)
     if shrinkage:
         sphere = np.trace(covariance) / len(covariance) * np.eye(len(covariance))
         covariance = (1 - shrinkage) * covariance + shrinkage * sphere
-    return moments.mean, pinvh(covariance, rtol=len(covariance) * float(np.finfo(feature_dtype).eps))
+    return moments.mean, pinvh(covariance)
 
 
 def squared_mahalanobis(features: NDArray[Any], mean: NDArray[Any], precision: NDArray[Any]) -> Vector:
