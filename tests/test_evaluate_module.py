@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import runpy
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -215,10 +214,3 @@ def test_the_card_has_the_front_matter_of_a_space() -> None:
         assert matter["sdk"] == "gradio"
         assert matter["app_file"] == "app.py"
         assert {"evaluate", "metric"} <= set(matter["tags"])
-
-
-def test_every_page_is_built() -> None:
-    gradio = pytest.importorskip("gradio")
-    for folder in module_folders():
-        page = runpy.run_path(str(folder / "app.py"))["page"]
-        assert isinstance(page, gradio.Blocks)

@@ -73,6 +73,11 @@ class DialogueModule:
 
         def __len__(self) -> int: ...
 
+    @property
+    def name(self) -> str:
+        """The metric's name; evaluate would make `quanti_dce` of the class's, and put that before its results."""
+        return self.metric_name
+
     def __bool__(self) -> bool:
         """A module is there, even while no rows have been added to it."""
         return True
