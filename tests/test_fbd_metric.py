@@ -14,7 +14,7 @@ import pytest
 import dialeval
 from dialeval.approaches.fbd import Fbd, FbdState
 from dialeval.approaches.prd import Prd
-from dialeval.distribution import Contexts, rows_of_systems
+from dialeval.distribution import Contexts, rows_of_queries, rows_of_systems
 from dialeval.exchange import BadRow, Exchange
 from dialeval.feature_set import read_side, write_side
 from dialeval.features import FrozenFeatures
@@ -184,6 +184,24 @@ def test_one_value_per_system_that_the_others_do_not_move(kind: str, tiny_encode
     worse, best = together.values
     assert worse < 0.9 * best if metric.info.higher_is_better else worse > 1e3 * best
     json.loads(together.to_json())
+
+
+def test_systems_with_different_contexts_share_the_human_side(kind: str, tiny_encoder: Path, tmp_path: Path) -> None:
+    metric = made(kind, tiny_encoder)
+    exchanges = [*rows(system="early")[:5], *rows(system="late")[2:]]
+    scores = metric.score_exchanges(exchanges)
+    assert scores.details["n"] == [5, 5]
+    assert scores.details["n_reference"] == [7, 7]
+    metric.save_human(tmp_path / "human", rows())
+    saved = made(kind, tiny_encoder, reference=tmp_path / "human").score_exchanges(exchanges)
+    assert saved.values.tolist() == pytest.approx(scores.values.tolist(), rel=1e-6)
+
+
+def test_a_query_counts_as_often_as_one_system_answers_it() -> None:
+    one, two = Exchange(("a",), "b", ("c",), system="x"), Exchange(("a",), "d", ("c",), system="y")
+    assert rows_of_queries([one, two, two, one, two]).tolist() == [0, 2, 4]
+    other_reference = Exchange(("a",), "b", ("d",), system="x")
+    assert rows_of_queries([one, other_reference, two]).tolist() == [0, 1]
 
 
 def test_several_references_all_count_and_many_are_sampled_by_row(tiny_encoder: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,9 +42,9 @@ class Comparison:
 class DistributionMetric(Metric):
     """One value per system, or one for all rows if no systems are named.
 
-    The human side of a system are the references of its own rows (at most `references_per_query` of
-    each, drawn at random), so that its value does not depend on which other systems are judged with
-    it. `reference` replaces them: a file written by `save_human`, or a checkpoint that brings one.
+    All systems of a call are held against the same human side: the references of all its rows, at
+    most `references_per_query` of each, drawn at random. A query that several systems answer counts
+    once. `reference` replaces them: a file written by `save_human`, or a checkpoint that brings one.
 
     Args:
         checkpoint: the pretrained encoder, a folder or a name on the Hub; by default the one at hand.
@@ -92,10 +93,10 @@ class DistributionMetric(Metric):
         cut = features.cut[: len(pairs)].copy()
         np.logical_or.at(cut, owners, features.cut[len(pairs) :])
 
+        asked = len(pairs) + np.flatnonzero(np.isin(owners, rows_of_queries(exchanges)))
+        human = features.take(asked) if self.human is None else self.human
         found: dict[str | None, Comparison] = {}
         for name, rows in systems.items():
-            theirs = len(pairs) + np.flatnonzero(np.isin(owners, rows))
-            human = features.take(theirs) if self.human is None else self.human
             replies = features.take(rows)
             _check_sizes(self.info.name, name, human, replies)
             found[name] = self.compare(human, replies)
@@ -160,6 +161,20 @@ def rows_of_systems(exchanges: Sequence[Exchange]) -> dict[str | None, NDArray[n
     return {system: np.array(own, dtype=np.intp) for system, own in rows.items()}
 
 
+def rows_of_queries(exchanges: Sequence[Exchange]) -> NDArray[np.intp]:
+    """One row of each query with its references, however many systems answer it.
+
+    A query that one system answers twice stands in the data twice, and so it is kept twice.
+    """
+    answered: Counter[Any] = Counter()
+    rows: dict[Any, int] = {}
+    for row, exchange in enumerate(exchanges):
+        query = (exchange.context, exchange.references)
+        answered[exchange.system, query] += 1
+        rows.setdefault((query, answered[exchange.system, query]), row)
+    return np.array(list(rows.values()), dtype=np.intp)
+
+
 @dataclass(frozen=True)
 class Contexts:
     """The contexts of both sides, numbered: what is resampled.
@@ -218,8 +233,8 @@ def _pair(exchange: Exchange, reply: str) -> Exchange:
 
 
 def _check_sizes(metric: str, system: str | None, human: FeatureSet | Moments, replies: FeatureSet) -> None:
-    whose = "the rows" if system is None else f"system {system!r}"
+    whose = "the rows gave" if system is None else f"system {system!r} gave"
     n_human = human.count if isinstance(human, Moments) else len(human)
-    for kind, count in (("replies", len(replies)), ("references", n_human)):
+    for kind, count, giver in (("replies", len(replies), whose), ("references", n_human, "the human side has")):
         if count < 2:
-            raise ValueError(f"{metric} compares sets and needs at least 2 {kind}; {whose} gave {count}")
+            raise ValueError(f"{metric} compares sets and needs at least 2 {kind}; {giver} {count}")
