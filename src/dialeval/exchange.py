@@ -72,7 +72,9 @@ def check_exchange(
         if not exchange.response.strip():
             raise BadRow(row, 'response is empty; give it text, or pass empty="score" to score it as it stands')
         if not any(turn.strip() for turn in exchange.context):
-            raise BadRow(row, 'context is empty; give at least one turn, or pass empty="score" to score it as it stands')
+            raise BadRow(
+                row, 'context is empty; give at least one turn, or pass empty="score" to score it as it stands'
+            )
     return exchange
 
 
