@@ -128,10 +128,17 @@ def test_a_better_decoder_lowers_the_loss() -> None:
 
 def test_critic_loss() -> None:
     posterior = tensor(1, 0, 0, 2).view(2, 2)
-    prior = tensor(1, 1, 3, 0).view(2, 2)  # critics: (1, 3, none 0) and (2, 0, none 0)
-    values = critic_loss(posterior, prior, torch.tensor([True, False]))
-    assert values[0].item() == pytest.approx(math.log(math.e + math.e**3 + 1) - 1)
-    assert values[1].item() == pytest.approx(math.log(math.e**2 + 2))
+    prior = tensor(1, 1, 3, 0).view(2, 2)  # critics: (1, 3) and (2, 0)
+    first, second = math.log(math.e + math.e**3) - 1, math.log(math.e**2 + 1)
+    for is_true, wanted in (
+        ([True, False], first),
+        ([False, True], second),
+        ([True, True], (first + second) / 2),
+        ([False, False], 0.0),
+    ):
+        assert critic_loss(posterior, prior, torch.tensor(is_true)).item() == pytest.approx(wanted)
+    bound = mutual_information(tensor(1)[0], tensor(3))
+    assert first == pytest.approx(math.log(2) - bound.item())
     inputs = (normal(8, 4, 3).requires_grad_(), normal(9, 4, 3).requires_grad_())
     assert torch.autograd.gradcheck(lambda q, p: critic_loss(q, p, torch.tensor([True, False, True, True])), inputs)
 

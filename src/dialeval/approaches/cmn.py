@@ -228,13 +228,14 @@ def training_losses(
 def critic_loss(posterior_draws: Tensor, prior_draws: Tensor, is_true: Tensor) -> Tensor:
     """Trains the dot product that scoring takes for a critic; an option that the paper does not have.
 
-    InfoNCE over a batch, one value per pair: the latent of a true pair has to agree with that of its
-    own context more than with those of the other contexts and with "none" (a critic of zero); the
-    latent of a wrong pair has to agree with none.
+    InfoNCE over a batch, averaged over its true pairs: the latent of a pair has to agree with that of
+    its own context more than with those of the other contexts. Its negative, plus the logarithm of
+    the number of contexts, is the bound on I(c, x) that scoring reports.
     """
-    critic = F.pad(posterior_draws @ prior_draws.T, (0, 1))
+    critic = posterior_draws @ prior_draws.T
     own = torch.arange(len(critic), device=critic.device)
-    return F.cross_entropy(critic, torch.where(is_true, own, len(critic)), reduction="none")
+    wrong = F.cross_entropy(critic, own, reduction="none") * is_true
+    return wrong.sum() / is_true.sum().clamp(min=1)
 
 
 # --- bounds on mutual information ------------------------------------------------------------------

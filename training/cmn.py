@@ -1,0 +1,237 @@
+"""Train CMN: reconstruct replies through a latent variable, and tell true replies from wrong ones.
+
+    python training/cmn.py --corpora CORPORA --out runs/cmn-minilm
+    torchrun --standalone --nproc_per_node 2 training/cmn.py --cpu --corpora CORPORA --out runs/cmn
+    python training/cmn.py --corpora CORPORA --out runs/cmn-minilm --resume
+
+The decoder is needed here only. The checkpoint that does best on validation is given the quantiles of
+its scores and saved as OUT/checkpoint. Any value of the recipe can be overridden, for example
+`--set training.steps=100 --set losses.free_bits=0`.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import torch
+from accelerate.utils import send_to_device, set_seed
+from torch import Tensor, nn
+
+from cmn_start import build_decoder, build_network, random_pairs, whiten
+from cmn_validation import Validation
+from common import (
+    Recipe,
+    Run,
+    linear_schedule,
+    make_accelerator,
+    parse_arguments,
+    provenance,
+    read_candidate_sets,
+)
+from dialeval.approaches.cmn import (
+    Cmn,
+    CmnNetwork,
+    Gaussian,
+    ReplyDecoder,
+    critic_loss,
+    training_losses,
+)
+from dialeval.checkpoints import current_versions
+from dialeval.corpora.batches import Candidates, CandidateSet, mixed_batches
+from dialeval.encoding import collate
+from dialeval.formatting import PairTokenizer
+
+
+class Collator:
+    """Tensors of a batch. Which pairs are shown a wrong reply, which one, and the noise depend on its number alone."""
+
+    def __init__(self, network: CmnNetwork, decoder_tokenizer: Any, recipe: Recipe) -> None:
+        shorter = replace(network.config.layout, max_length=recipe["training"]["max_length"])
+        self.pairs = PairTokenizer(network.tokenizer, shorter)
+        self.replies = decoder_tokenizer
+        self.max_reply = recipe["decoder"]["max_length"] - 2
+        self.latent = network.latent
+        self.seed = recipe["seed"]
+
+    def __call__(self, number: int, batch: list[Candidates]) -> dict[str, Any]:
+        """Arguments of the objective."""
+        rng = np.random.default_rng([self.seed, number])
+        is_true = rng.random(len(batch)) < 0.5
+        shown = [
+            one.exchanges()[0 if true else rng.integers(1, len(one.responses))]
+            for one, true in zip(batch, is_true, strict=True)
+        ]
+        segments = self.pairs.layout.segment_ids
+        return {
+            "pair": collate(self.pairs.pairs(shown), self.pairs.pad_id, segment_ids=segments),
+            "context": collate(self.pairs.contexts(shown), self.pairs.pad_id, segment_ids=segments),
+            "reply": self.targets([one.exchange.response for one in batch]),
+            "is_true": torch.from_numpy(is_true),
+            "noise": torch.from_numpy(rng.standard_normal((3, len(batch), self.latent), dtype=np.float32)),
+        }
+
+    def targets(self, replies: list[str]) -> dict[str, Tensor]:
+        """What the decoder has to write: begin, reply, end."""
+        begin, end = self.replies.bos_token_id, self.replies.eos_token_id
+        tokens = self.replies(replies, add_special_tokens=False, truncation=True, max_length=self.max_reply)[
+            "input_ids"
+        ]
+        rows = [[begin, *one, end] for one in tokens]
+        width = max(map(len, rows))
+        return {
+            "ids": torch.tensor([row + [end] * (width - len(row)) for row in rows]),
+            "mask": torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows]),
+        }
+
+
+class Objective(nn.Module):
+    """Everything that is trained, as one module: the network, the decoder and the terms of the loss."""
+
+    def __init__(self, network: CmnNetwork, decoder: ReplyDecoder, settings: Recipe) -> None:
+        super().__init__()
+        self.network, self.decoder, self.settings = network, decoder, settings
+
+    def forward(
+        self,
+        pair: dict[str, Tensor],
+        context: dict[str, Tensor],
+        reply: dict[str, Tensor],
+        is_true: Tensor,
+        noise: Tensor,
+    ) -> dict[str, Tensor]:
+        """The loss and its terms, means over the batch."""
+        network, settings = self.network, self.settings
+        pooled, known = network.pooled_pair(**pair), network.pooled_context(**context)
+        posterior = Gaussian.of(network.to_posterior(pooled).float())
+        prior = Gaussian.of(network.to_prior(known).float())
+        logits = network.nsp(pooled).float()
+        terms = training_losses(
+            posterior,
+            prior,
+            logits,
+            is_true,
+            lambda z: self.decoder(reply["ids"], reply["mask"], torch.cat([known, z], dim=-1)),
+            noise[0],
+            free_bits=settings["free_bits"],
+            reconstruct_negatives=settings["reconstruct_negatives"],
+        )
+        critic = critic_loss(posterior.sample(noise[1]), prior.sample(noise[2]), is_true)
+        total = terms.reconstruction + settings["kl_weight"] * terms.kl + settings["nsp_weight"] * terms.nsp
+        return {
+            "loss": total.mean() + settings["critic_weight"] * critic,
+            "reconstruction": terms.reconstruction.mean(),
+            "kl": terms.kl.sum() / is_true.sum().clamp(min=1),
+            "nsp": terms.nsp.mean(),
+            "critic": critic,
+            "nsp_accuracy": (logits.argmax(dim=-1) == is_true).float().mean(),
+        }
+
+
+def numbered_batches(run: Run, sets: list[CandidateSet], shares: list[float]) -> Iterator[tuple[int, list[Candidates]]]:
+    """Batches from where the run stands. Batch i goes to process i modulo their number."""
+    settings, accelerator = run.recipe["training"], run.accelerator
+    batches = mixed_batches(sets, shares, batch_contexts=settings["batch_contexts"], seed=run.recipe["seed"])
+    used = run.step * settings["accumulation"] * accelerator.num_processes
+    return islice(enumerate(batches), used + accelerator.process_index, None, accelerator.num_processes)
+
+
+def train(
+    run: Run, objective: Any, optimizer: Any, schedule: Any, collator: Collator, data: Any, check: Validation
+) -> None:
+    """The loop: from the run's step to the last, validating, keeping the best, saving states."""
+    accelerator, settings = run.accelerator, run.recipe["training"]
+    parameters = [parameter for parameter in objective.parameters() if parameter.requires_grad]
+    contexts = settings["batch_contexts"] * settings["accumulation"] * accelerator.num_processes
+    objective.train()
+    with run.bar(settings["steps"]) as progress:
+        while run.step < settings["steps"]:
+            for _ in range(settings["accumulation"]):
+                batch = send_to_device(collator(*next(data)), accelerator.device)
+                with accelerator.autocast():
+                    terms = objective(**batch)
+                accelerator.backward(terms["loss"] / settings["accumulation"])
+            accelerator.clip_grad_norm_(parameters, settings["clip"])
+            optimizer.step()
+            schedule.step()
+            optimizer.zero_grad()
+            run.step += 1
+            figures = {name: term.item() for name, term in terms.items()}
+            rate = contexts * run.step / run.elapsed
+            told = f"loss {figures['loss']:.3f} {rate:.0f} contexts/s"
+            progress.update(progress.task_ids[0], completed=run.step, description=told)
+            if run.step % settings["log_every"] == 0:
+                run.log("train", **figures, learning_rate=schedule.get_last_lr()[0], contexts_per_second=rate)
+            if run.step % settings["evaluate_every"] == 0 or run.step == settings["steps"]:
+                if accelerator.is_main_process:
+                    keep_best(run, accelerator.unwrap_model(objective).network, check)
+                accelerator.wait_for_everyone()
+            if run.step % settings["save_every"] == 0:
+                run.save()
+
+
+def keep_best(run: Run, network: CmnNetwork, check: Validation) -> None:
+    """Measure what would be loaded from disk, and keep it as RUN/best if nothing before was better."""
+    network.save_pretrained(run.folder / "candidate")
+    metric = Cmn(run.folder / "candidate", device=run.accelerator.device)
+    check.fill_bank(metric, network)
+    figures = check.measure(metric, run.recipe["validation"]["graded"]["contexts"])
+    run.log("validation", **figures)
+    if figures["selection"] > run.best:
+        run.best = figures["selection"]
+        network.save_pretrained(run.folder / "best")
+
+
+def finish(run: Run, arguments: argparse.Namespace, check: Validation) -> None:
+    """Add the best checkpoint's quantiles and history, and write OUT/checkpoint."""
+    recipe, device = run.recipe, run.accelerator.device
+    network = CmnNetwork.from_pretrained(run.folder / "best", device=device, trainable=True)
+    metric = Cmn(run.folder / "best", device=device)
+    figures = check.measure(metric, recipe["validation"]["graded"]["final_contexts"])
+    names = [corpus["name"] for corpus in recipe["corpora"]]
+    network.config = replace(
+        network.config,
+        quantiles=check.quantiles(metric, recipe["validation"]["graded"]["quantile_contexts"]),
+        training=provenance(run, arguments, corpora=names, validation=figures),
+        versions=current_versions(),
+    )
+    network.save_pretrained(run.folder / "checkpoint")
+    run.log("final", **figures)
+    Cmn(run.folder / "checkpoint")  # what was written can be loaded
+
+
+def main() -> None:
+    """Data, model, loop, quantiles, save."""
+    recipe, arguments = parse_arguments(__doc__ or "", "cmn-minilm.yaml")
+    accelerator = make_accelerator(recipe, arguments)
+    set_seed(recipe["seed"])
+    settings = recipe["training"]
+    sets, shares = read_candidate_sets(recipe, arguments.corpora)
+    bank = random_pairs(sets[0], recipe["architecture"]["bank"], recipe["seed"] + 1)
+    check = Validation(recipe, arguments.corpora, bank)
+    network = build_network(recipe)
+    if recipe["whitening_pairs"]:
+        whiten(network, random_pairs(sets[0], recipe["whitening_pairs"], recipe["seed"]))
+    decoder, decoder_tokenizer = build_decoder(recipe, network)
+    objective = Objective(network, decoder, recipe["losses"])
+    parameters = [parameter for parameter in objective.parameters() if parameter.requires_grad]
+    optimizer = torch.optim.AdamW(parameters, lr=settings["learning_rate"], weight_decay=settings["weight_decay"])
+    # Without decay the rate stays where the warm-up leaves it.
+    last = settings["steps"] if settings["decay"] else 10**12
+    schedule = linear_schedule(optimizer, settings["warmup"], last)
+    objective, optimizer = accelerator.prepare(objective, optimizer)
+    accelerator.register_for_checkpointing(schedule)
+    run = Run(arguments.out, accelerator, recipe, resume=arguments.resume)
+    data = numbered_batches(run, sets, shares)
+    train(run, objective, optimizer, schedule, Collator(network, decoder_tokenizer, recipe), data, check)
+    accelerator.wait_for_everyone()
+    if accelerator.is_main_process:
+        finish(run, arguments, check)
+
+
+if __name__ == "__main__":
+    main()
