@@ -302,6 +302,8 @@ def test_the_compare_command_on_a_benchmark(files):
     for told in ("permutation", "Williams", "McNemar", "chi-square", "toy, system level, overall", "Accuracy"):
         assert told in done.output
     assert "†" not in done.output
+    system = done.output[done.output.index("toy, system level, overall") :].split("good_or_bad")[0]
+    assert [line.split("│")[-2].strip() for line in system.splitlines() if line.startswith("│")] == ["6", "6", "6"]
     marked = invoke("compare", "python:test_agreement_sources:Length", "python:toy_benchmark:noise", "-b", files["toy"])
     assert "toy, turn level, overall († length trained on it)" in marked.output
 

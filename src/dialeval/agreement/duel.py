@@ -61,7 +61,7 @@ def _line(
 ) -> Line | None:
     judged = panel.judged
     view_a, view_b = common_views(a, b, cut, judged)
-    n = len(view_a.values)
+    n = len(view_a.named_systems) if cut.level == "system" else len(view_a.values)
     if statistic == "accuracy":
         if a.decision is None or b.decision is None:
             return None
