@@ -21,7 +21,7 @@ from dialeval.features import FrozenFeatures
 from dialeval.moments import Moments
 from dialeval.sources import CheckpointError
 
-pytestmark = pytest.mark.filterwarnings("ignore:fewer rows")
+pytestmark = pytest.mark.filterwarnings("ignore:fewer")
 KINDS: dict[str, Any] = {"fbd": Fbd, "prd": Prd}
 
 NOUNS = "fish chips weather walk week dog cat".split()
@@ -432,6 +432,8 @@ def test_a_trained_checkpoint_is_no_encoder(kind: str, tmp_path: Path) -> None:
 def test_small_sets_are_warned_about(tiny_encoder: Path) -> None:
     with pytest.warns(UserWarning, match="fewer rows than the 32 dimensions"):
         made("fbd", tiny_encoder).score_exchanges(rows())
+    with pytest.warns(UserWarning, match="fewer than two rows a side for each of 4 clusters"):
+        made("prd", tiny_encoder).score_exchanges(rows())
 
 
 def test_signature_holds_what_may_change_a_value(kind: str, tiny_encoder: Path) -> None:

@@ -10,7 +10,7 @@ from dialeval.scores import Scores
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: More systems than colours of the cycle; beyond them lines would repeat.
+#: Colours of matplotlib's cycle; more lines than that would repeat them.
 _MOST_SYSTEMS = 10
 
 

@@ -12,6 +12,7 @@ centroids do not add up.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -164,6 +165,12 @@ class Prd(DistributionMetric):
     def compare(self, human: FeatureSet | Moments, replies: FeatureSet) -> Comparison:
         """Cluster both sides together, average the curves of all runs, take the best F1."""
         assert isinstance(human, FeatureSet)  # __init__ and judge give nothing else
+        if min(len(human), len(replies)) < 2 * self.clusters:
+            warnings.warn(
+                f"fewer than two rows a side for each of {self.clusters} clusters: many clusters hold a single row, "
+                "and the value says little; score more rows, or load prd with fewer clusters",
+                stacklevel=2,
+            )
         both = np.concatenate([human.rows, replies.rows])
         # One order for one set of pairs: neither the order of rows nor which side is which moves a cluster.
         order = np.argsort(np.concatenate([human.pairs, replies.pairs]), kind="stable")
