@@ -1,7 +1,7 @@
 """Baselines from the literature, each a `Metric`, so that every new metric has something to beat.
 
-`overlap` and `reference` hold what the reference-based ones share; then one file per family: `bleu`,
-`delta_bleu`, `rouge`, `meteor` (words), `embedding` over `vectors` (word vectors), `bertscore`,
-`sentence` (contextual similarity), `likelihood`, `fed` (language models), with `resources` for the
-data and models that some of them need.
+With references (`reference` holds what they share): `bleu`, `delta_bleu`, `rouge`, `meteor` compare
+words, `embedding` word vectors, `bertscore` and `sentence` contextual vectors. Without: `masked`,
+`causal` and `fed` ask language models. `words`, `vectors`, `wordnet`, `models` and `batching` are
+what they stand on.
 """
