@@ -231,10 +231,9 @@ class Handler(BaseHTTPRequestHandler):
                 repo = self.repo(parts.pop("kind", "models"), parts.pop("id")) if "id" in parts else None
                 answer = getattr(self, name)(*([repo] if repo else []), **parts)
                 return answer if isinstance(answer, tuple) else (answer, {})
-        raise Refused(404, message=f"this Hub does not know {self.command} {path}")
+        raise Refused(501, message=f"this Hub does not know {self.command} {path}")
 
     def answer(self, status: int, body: Any, headers: Mapping[str, str] = {}) -> None:
-        self.server.asked.append(Asked(self.command, self.path, status, self.token))
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         start = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range") or "") if status == 200 else None
         size = len(data)
@@ -242,6 +241,7 @@ class Handler(BaseHTTPRequestHandler):
             first, last = int(start[1]), min(int(start[2] or size), size - 1)
             status, data = 206, data[first : last + 1]
             headers = {**headers, "Content-Range": f"bytes {first}-{last}/{size}"}
+        self.server.asked.append(Asked(self.command, self.path, status, self.token))
         self.send_response(status)
         for key, value in {**headers, "Content-Length": str(len(data)), "Accept-Ranges": "bytes"}.items():
             self.send_header(key, value)
