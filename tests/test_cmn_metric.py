@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import dialeval
+from dialeval.approaches import cmn
 from dialeval.approaches.cmn import Cmn, CmnNetwork, ReplyDecoder, pool_of
 from dialeval.checkpoints import CheckpointConfig, EncoderSource, LoraSettings
 from dialeval.exchange import Exchange
@@ -88,7 +89,8 @@ def test_a_row_is_scored_alone(folder: Path, estimator: Any) -> None:
 
 def test_blocks_of_sampling_change_nothing(metric: Cmn, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = metric.score(RESPONSES, CONTEXTS, REFERENCES).values
-    monkeypatch.setitem(dialeval.approaches.cmn._BLOCK, "cpu", 1)
+    monkeypatch.setitem(cmn._BLOCK, "cpu", 1)
+    monkeypatch.setattr(cmn, "_ROWS", 2)
     assert metric.score(RESPONSES, CONTEXTS, REFERENCES).values == pytest.approx(whole, abs=1e-12)
 
 

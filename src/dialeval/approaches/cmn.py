@@ -34,8 +34,9 @@ Negatives = Literal["bank", "pool"]
 References = Literal["average", "max"]
 Vector = NDArray[np.float64]
 
-#: Critic values held at once while sampling: 32 MB on a CPU, more where memory and parallelism abound.
-_BLOCK = {"cpu": 2**22, "cuda": 2**26}
+#: Rows sampled together, and critic values held at once: what fits into a processor's cache is twice as fast.
+_ROWS = 256
+_BLOCK = {"cpu": 2**18, "cuda": 2**26}
 
 
 class Gaussian(NamedTuple):
@@ -272,12 +273,16 @@ class NegativeLatents(NamedTuple):
         mean, log_variance = self.gaussian
         if self.draws is None:
             return points @ mean.T + points**2 @ log_variance.exp().T / 2
-        values = points @ self.draws.T
-        values = values.view(*values.shape[:-1], len(mean), -1)
-        # logsumexp by hand: one pass less over the largest array of the whole scoring.
+        block = max(1, _BLOCK[points.device.type] // len(self.draws))
+        parts = [self._log_mean_exp(part) for part in torch.split(points.flatten(0, -2), block)]
+        return torch.cat(parts).view(*points.shape[:-1], len(mean))
+
+    def _log_mean_exp(self, points: Tensor) -> Tensor:
+        assert self.draws is not None
+        values = (points @ self.draws.T).view(len(points), len(self.gaussian.mean), -1)
         top = values.amax(dim=-1, keepdim=True)
-        logs: Tensor = values.sub_(top).exp_().mean(dim=-1).log_().add_(top[..., 0])
-        return logs
+        # In place: this is where scoring spends the time that it does not spend in the encoder.
+        return values.sub_(top).exp_().mean(dim=-1).log_().add_(top[..., 0])
 
 
 def estimate_information(
@@ -503,11 +508,9 @@ class Cmn(LearnedMetric):
         return NegativeLatents(latents.gaussian, draws.flatten(0, 1))
 
     def _information(self, x: Latents, partner: Latents, negatives: NegativeLatents) -> Vector:
-        width = len(negatives.gaussian.mean) if negatives.draws is None else len(negatives.draws)
-        step = max(1, _BLOCK[self.device.type] // (self.samples * width))
         parts = []
-        for start in range(0, len(x.keys), step):
-            here, there = x.take(slice(start, start + step)), partner.take(slice(start, start + step))
+        for start in range(0, len(x.keys), _ROWS):
+            here, there = x.take(slice(start, start + _ROWS)), partner.take(slice(start, start + _ROWS))
             noise = None
             if self.estimator != "means":
                 noise = self._noise("reply", here.keys), self._noise("partner", there.keys)
