@@ -101,6 +101,12 @@ def test_a_dry_run_says_all_and_sends_nothing(hub: LoopbackHub, publish: Any, ch
     assert hub.uploads() == []
 
 
+def test_a_name_that_the_hub_does_not_allow(publish: Any, checkpoint: Path) -> None:
+    raw = json.loads((checkpoint / "config.json").read_text())
+    (checkpoint / "config.json").write_text(json.dumps(raw | {"name": "my model!"}))
+    assert "looking at dialeval/my model!" in message(publish(checkpoint, code=2))
+
+
 def test_a_dry_run_needs_no_token(
     hub: LoopbackHub, publish: Any, checkpoint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -120,7 +126,9 @@ def test_what_was_published_is_loaded_byte_for_byte(hub: LoopbackHub, publish: A
         assert model.files[name] == (checkpoint / name).read_bytes()
     # One commit that holds everything, after the one that every repository begins with.
     assert [commit.title for commit in model.commits.values()] == ["seeded", "First"]
-    assert b"build_page(gr, " in space.files["app.py"]
+    module = Path(__file__).parents[1] / "metrics" / "density"
+    for name in ("density.py", "app.py", "requirements.txt", "README.md"):
+        assert space.files[name] == (module / name).read_bytes()
 
     after = Density("dialeval/tiny").score(**ROWS)
     assert (after.values == before.values).all()
@@ -384,6 +392,13 @@ def test_what_nobody_else_could_load_is_refused(publish: Any, checkpoint: Path) 
     path = checkpoint / "adapter" / "adapter_model.safetensors"
     path.write_bytes(path.read_bytes()[:1000])
     assert "does not hold a usable adapter" in message(publish(checkpoint, code=2))
+
+
+def test_two_of_the_same_name(hub: LoopbackHub, publish: Any, checkpoint: Path, tmp_path: Path) -> None:
+    shutil.copytree(checkpoint, tmp_path / "other")
+    told = message(publish(checkpoint, tmp_path / "other", code=2))
+    assert told.startswith("two of what you named would become dialeval/tiny")
+    assert hub.uploads() == []
 
 
 def test_only_data_is_published(hub: LoopbackHub, publish: Any, checkpoint: Path) -> None:

@@ -55,7 +55,7 @@ def publish(
 ) -> None:
     """Plan, show the plan, and carry it out."""
     from dialeval.publishing.hub import Hub, HubTrouble
-    from dialeval.publishing.plan import Wish, described, make_plan
+    from dialeval.publishing.plan import Wish, described, make_plans
     from dialeval.publishing.push import push
     from dialeval.publishing.targets import default_results, find_targets, make_parcels
 
@@ -73,7 +73,7 @@ def publish(
             parcels = make_parcels(
                 targets, org, results=results or default_results(), merge=merge, workspace=Path(workspace)
             )
-            plans = [make_plan(parcel, hub, wish) for parcel in parcels]
+            plans = make_plans(parcels, hub, wish)
             for line in described(plans, hub.endpoint, wish):
                 typer.echo(line)
             if dry_run:

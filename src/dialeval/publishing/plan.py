@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from dialeval.cards.measured import RESULTS_FOLDER, SOURCE
@@ -51,6 +51,18 @@ class Plan:
     def is_done(self) -> bool:
         """Whether the Hub holds all this already."""
         return not (self.sent or self.gone) and self.tag is None and self.private is None
+
+
+def make_plans(parcels: Iterable[Parcel], hub: Hub, wish: Wish) -> list[Plan]:
+    """The plans of all parcels; nothing is sent unless every one of them may be."""
+    plans: list[Plan] = []
+    for parcel in parcels:
+        if any(plan.parcel.repo_id == parcel.repo_id and plan.parcel.kind == parcel.kind for plan in plans):
+            raise PublishError(
+                f"two of what you named would become {parcel.repo_id}; publish one, or change the name in config.json"
+            )
+        plans.append(make_plan(parcel, hub, wish))
+    return plans
 
 
 def make_plan(parcel: Parcel, hub: Hub, wish: Wish) -> Plan:
