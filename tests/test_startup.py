@@ -1,0 +1,58 @@
+"""What a cold start imports, counted in modules: a count is the same on every machine, seconds are not."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from dialeval.cli import COMMANDS
+from small_checkpoints import small_checkpoint
+
+#: Each of these costs a tenth of a second or much more.
+HEAVY = frozenset(
+    "accelerate datasets evaluate gradio huggingface_hub matplotlib nltk numpy pandas peft pyarrow ray sacrebleu "
+    "scipy sentence_transformers sklearn tensorboard tokenizers torch transformers".split()
+)
+#: What reading and running a checkpoint cannot do without.
+TO_SCORE = frozenset("accelerate huggingface_hub numpy peft scipy tokenizers torch transformers".split())
+
+
+def imported(code: str) -> tuple[set[str], int]:
+    """The heavy libraries that a new process has imported after some code, and how many modules there are in all."""
+    told = f"{code}\nimport json, sys\nprint(json.dumps(list(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
+    modules = json.loads(done.stdout.splitlines()[-1])
+    return {name for name in HEAVY if name in modules}, len(modules)
+
+
+def test_the_package_imports_nothing_heavy() -> None:
+    heavy, count = imported("import dialeval; dir(dialeval); dialeval.__version__")
+    assert heavy == set()
+    # A bare interpreter has some 80 modules; pathlib or inspect alone would bring thirty more.
+    assert count < 130
+
+
+def test_the_list_of_metrics_needs_no_torch() -> None:
+    assert imported("import dialeval; dialeval.available(); dialeval.Exchange(('Hi!',), 'Hello!')")[0] <= {"numpy"}
+
+
+def test_help_imports_nothing_heavy() -> None:
+    commands = [["--help"], *([name.replace("_", "-"), "--help"] for name in COMMANDS)]
+    heavy, count = imported(
+        "from typer.testing import CliRunner\nfrom dialeval.cli import build_app\n"
+        f"for options in {commands}:\n    result = CliRunner().invoke(build_app(), options)\n"
+        "    assert result.exit_code == 0, result.output"
+    )
+    assert heavy == set()
+    assert count < 500
+
+
+def test_a_first_score_imports_what_the_checkpoint_needs(tiny_encoder: Path, tmp_path: Path) -> None:
+    folder = small_checkpoint("density", tiny_encoder, tmp_path / "density")
+    heavy, _ = imported(
+        f"import dialeval\nmetric = dialeval.load('density', checkpoint={str(folder)!r}, device='cpu')\n"
+        "assert len(metric.score(responses=['i am fine'], contexts=[['how are you']])) == 1"
+    )
+    assert heavy <= TO_SCORE
