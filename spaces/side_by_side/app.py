@@ -1,0 +1,62 @@
+"""The side-by-side page: compare replies, score a file, see how far to trust the numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import compare_page
+import endpoints
+import file_page
+import gradio as gr
+import trust
+from limits import LIMITS_TOLD, MAX_FILE_BYTES, MAX_WAITING, BodyLimit
+from starlette.middleware import Middleware
+
+_HEAD = '<meta name="viewport" content="width=device-width, initial-scale=1">'
+#: Typed texts and endpoints share two places, files have one: a long file does not keep others waiting.
+_TEXTS: dict[str, Any] = {"concurrency_id": "texts", "concurrency_limit": 2}
+_FILES: dict[str, Any] = {"concurrency_id": "files", "concurrency_limit": 1}
+_DAY = 86_400
+
+
+def build_page() -> Any:
+    """The page as gradio Blocks."""
+    with gr.Blocks(title="dialeval side by side", analytics_enabled=False, delete_cache=(3600, _DAY)) as page:
+        gr.Markdown("# Dialogue replies, side by side\nHow good is a reply, what does the number mean, and who agrees?")
+        with gr.Tabs():
+            with gr.Tab("Compare replies"):
+                compare_page.build(_TEXTS)
+            with gr.Tab("Score a file"):
+                file_page.build(_FILES)
+            with gr.Tab("How far to trust it"):
+                trust.build()
+            with gr.Tab("API"):
+                gr.Markdown(endpoints.DOCUMENTED)
+        gr.Markdown(LIMITS_TOLD, elem_classes="limits")
+        endpoints.build(_TEXTS)
+    page.queue(max_size=MAX_WAITING)
+    return page
+
+
+def launch_options() -> dict[str, Any]:
+    """How the page is served: nothing from elsewhere, nothing remembered, nothing larger than stated."""
+    folder = trust.results_folder()
+    system = ["system-ui", "-apple-system", "Segoe UI", "Roboto", "sans-serif"]
+    return {
+        "theme": gr.themes.Default(font=system, font_mono=["ui-monospace", "Menlo", "Consolas", "monospace"]),
+        "css_paths": Path(__file__).with_name("style.css"),
+        "head": _HEAD,
+        "max_file_size": MAX_FILE_BYTES,
+        "allowed_paths": [str(folder.resolve() / "plots")] if folder else [],
+        "app_kwargs": {"middleware": [Middleware(BodyLimit)]},
+        "footer_links": ["settings"],
+        "run_history": False,
+        "ssr_mode": False,
+    }
+
+
+page = build_page()
+
+if __name__ == "__main__":
+    page.launch(**launch_options())

@@ -1,0 +1,89 @@
+"""Figures as SVG in the page's own colours, so that they follow light and dark and need no other file."""
+
+from __future__ import annotations
+
+import html
+import io
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from limits import cleaned
+
+from dialeval.agreement.canvas import INK, new_figure
+from dialeval.agreement.plots_distributions import distributions
+from dialeval.agreement.prd_plot import precision_recall
+from dialeval.scores import Scores
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_STYLE: Any = {
+    **{f"{part}.color": INK for part in ("text", "xtick", "ytick")},
+    **{"axes.edgecolor": INK, "axes.labelcolor": INK, "axes.facecolor": "none", "figure.facecolor": "none"},
+    **{"axes.spines.top": False, "axes.spines.right": False, "savefig.facecolor": "none"},
+    **{"svg.fonttype": "none", "svg.hashsalt": "dialeval", "font.size": 10},
+}
+#: More systems than this would not be read off a figure.
+_MOST_SYSTEMS = 12
+#: matplotlib's settings belong to the whole process.
+_drawing = threading.Lock()
+
+
+def percentiles(columns: Mapping[str, Sequence[float]], replies: Sequence[str]) -> str:
+    """A bar per reply and metric: the share of human replies that score lower."""
+
+    def draw() -> Figure:
+        height = 0.9 + 0.3 * len(replies) * len(columns)
+        figure = new_figure(5.2, height)
+        axes = figure.subplots()
+        place = np.arange(len(replies), dtype=float)
+        width = 0.8 / len(columns)
+        for at, (title, values) in enumerate(columns.items()):
+            bars = axes.barh(place + (at - (len(columns) - 1) / 2) * width, values, height=width * 0.9, label=title)
+            axes.bar_label(bars, labels=[f"{value:.0%}" for value in values], padding=3, fontsize=9)
+        axes.set(xlim=(0, 1.12), yticks=place, yticklabels=replies)
+        axes.set_xticks([0, 0.25, 0.5, 0.75, 1], labels=["0%", "25%", "50%", "75%", "100%"])
+        axes.invert_yaxis()
+        axes.set_xlabel("human replies that score lower")
+        if len(columns) > 1:
+            figure.legend(loc="outside upper left", ncols=len(columns), frameon=False, fontsize=9)
+        return figure
+
+    return _svg(draw, "Bars: share of human replies that score lower than each reply")
+
+
+def spread(columns: Mapping[str, Sequence[float]], systems: Sequence[str | None]) -> str:
+    """How the values of each metric spread over the rows, by system if there are several."""
+    names = list(dict.fromkeys(systems))[:_MOST_SYSTEMS]
+    kept = [row for row, system in enumerate(systems) if system in names]
+    shown = {title: [values[row] for row in kept] for title, values in columns.items()}
+    labels = [_label(systems[row]) for row in kept]
+    kind: Any = "violin" if len(names) > 1 else "histogram"
+    return _svg(lambda: distributions(shown, labels, kind=kind), "Distribution of the scores")
+
+
+def curves(scores: Scores) -> str:
+    """Precision and recall of each system."""
+    known = replace(scores, ids=tuple(_label(name) for name in scores.ids or (None,) * len(scores)))
+    return _svg(lambda: precision_recall(known), "Precision and recall of each system")
+
+
+def _label(name: str | None) -> str:
+    """A system's name as plain text for matplotlib: neither mathematics nor hidden nor endless."""
+    plain = cleaned(name or "all rows")[0].replace("\n", " ")
+    shown = plain if len(plain) <= 24 else f"{plain[:23]}…"
+    return (f" {shown}" if shown.startswith("_") else shown).replace("$", r"\$")
+
+
+def _svg(draw: Callable[[], Figure], told: str) -> str:
+    import matplotlib
+
+    with _drawing, matplotlib.rc_context(_STYLE):
+        stream = io.StringIO()
+        draw().savefig(stream, format="svg", metadata={"Date": None, "Creator": None})
+    drawn = stream.getvalue().replace(INK, "currentColor")
+    inner = drawn[drawn.index("<svg") + len("<svg") :]
+    return f'<figure class="chart"><svg role="img" aria-label="{html.escape(told)}"{inner}</figure>'

@@ -1,0 +1,158 @@
+"""The editor of a conversation and of candidate replies: a fixed set of boxes, of which some are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import gradio as gr
+from examples import EXAMPLES
+from limits import MAX_REPLIES, MAX_TURNS
+
+_FIRST = next(iter(EXAMPLES))
+
+
+@dataclass(frozen=True)
+class Boxes:
+    """A row of text boxes that grows and shrinks: the boxes, what is around each, and how many are shown."""
+
+    texts: list[Any]
+    rows: list[Any]
+    count: Any
+
+    @property
+    def outputs(self) -> list[Any]:
+        """Everything that changes when the boxes do."""
+        return [self.count, *self.rows, *self.texts]
+
+    def shown(self, values: list[str], label: Callable[[int], str]) -> list[Any]:
+        """Updates of the outputs, so that just these values are shown."""
+        places = range(len(self.texts))
+        return [
+            len(values),
+            *(gr.update(visible=place < len(values)) for place in places),
+            *(gr.update(value=values[place] if place < len(values) else "", label=label(place)) for place in places),
+        ]
+
+
+@dataclass(frozen=True)
+class Editor:
+    """What the tab needs of the editor: the conversation, the replies, the reference."""
+
+    turns: Boxes
+    replies: Boxes
+    reference: Any
+    order: Any
+
+    @property
+    def inputs(self) -> list[Any]:
+        """In the order in which `typed` takes them."""
+        return [self.turns.count, self.replies.count, self.reference, *self.turns.texts, *self.replies.texts]
+
+
+def typed(turns: int, replies: int, reference: str, *texts: str) -> tuple[list[str], list[str], str]:
+    """What stands in the boxes that are shown; a turn left blank was not said."""
+    said = [text for text in texts[:MAX_TURNS][:turns] if text.strip()]
+    return said, list(texts[MAX_TURNS:][:replies]), reference
+
+
+def build() -> Editor:
+    """Put the editor into the page."""
+    first = EXAMPLES[_FIRST]
+    order = gr.State(0)
+    private: dict[str, Any] = {"api_visibility": "private", "queue": False, "show_progress": "hidden"}
+    example = gr.Dropdown(list(EXAMPLES), value=_FIRST, label="Load an example", elem_id="example")
+    gr.Markdown(
+        "### Conversation\nThe oldest turn first. Metrics read the order of the turns, not the speakers' names."
+    )
+    turns, drop_turn = _boxes("turn", MAX_TURNS, list(first.turns), lambda place: _speaker(place, 0))
+    with gr.Row(elem_classes="actions"):
+        add_turn = gr.Button("Add a turn", size="sm", elem_id="add-turn")
+        swap = gr.Button("Swap speakers", size="sm", elem_id="swap")
+    gr.Markdown("### Candidate replies")
+    replies, drop_reply = _boxes("reply", MAX_REPLIES, list(first.replies), _numbered)
+    with gr.Row(elem_classes="actions"):
+        add_reply = gr.Button("Add a reply", size="sm", elem_id="add-reply")
+    reference = gr.Textbox(
+        first.reference, label="Reference: what a person said (optional)", elem_id="reference", max_lines=6
+    )
+
+    def label(order: int) -> Callable[[int], str]:
+        return lambda place: _speaker(place, order)
+
+    def grown(count: int, order: int, *texts: str) -> list[Any]:
+        kept = list(texts[:count])
+        if count == len(texts):
+            gr.Info(f"A conversation on this page has at most {MAX_TURNS} turns, and {MAX_REPLIES} replies.")
+            return turns.shown(kept, label(order)) if len(texts) == MAX_TURNS else replies.shown(kept, _numbered)
+        kept.append("")
+        return turns.shown(kept, label(order)) if len(texts) == MAX_TURNS else replies.shown(kept, _numbered)
+
+    add_turn.click(grown, [turns.count, order, *turns.texts], turns.outputs, **private)
+    add_reply.click(grown, [replies.count, order, *replies.texts], replies.outputs, **private)
+    for place, button in enumerate(drop_turn):
+        button.click(
+            lambda count, order, *texts, place=place: turns.shown(_without(place, count, texts), label(order)),
+            [turns.count, order, *turns.texts],
+            turns.outputs,
+            **private,
+        )
+    for place, button in enumerate(drop_reply):
+        button.click(
+            lambda count, *texts, place=place: replies.shown(_without(place, count, texts), _numbered),
+            [replies.count, *replies.texts],
+            replies.outputs,
+            **private,
+        )
+    swap.click(
+        lambda order: [1 - order, *(gr.update(label=_speaker(place, 1 - order)) for place in range(MAX_TURNS))],
+        order,
+        [order, *turns.texts],
+        **private,
+    )
+    example.input(
+        lambda name: [
+            0,
+            *turns.shown(list(EXAMPLES[name].turns), label(0)),
+            *replies.shown(list(EXAMPLES[name].replies), _numbered),
+            EXAMPLES[name].reference,
+        ],
+        example,
+        [order, *turns.outputs, *replies.outputs, reference],
+        **private,
+    )
+    return Editor(turns, replies, reference, order)
+
+
+def _boxes(kind: str, most: int, values: list[str], label: Callable[[int], str]) -> tuple[Boxes, list[Any]]:
+    texts, rows, buttons = [], [], []
+    for place in range(most):
+        with gr.Row(visible=place < len(values), elem_classes="line", equal_height=True) as row:
+            value = values[place] if place < len(values) else ""
+            texts.append(
+                gr.Textbox(
+                    value,
+                    label=label(place),
+                    max_lines=6,
+                    scale=8,
+                    min_width=120,
+                    elem_id=f"{kind}-{place + 1}",
+                    placeholder="Type here",
+                )
+            )
+            buttons.append(gr.Button("Remove", size="sm", scale=0, min_width=76, elem_id=f"remove-{kind}-{place + 1}"))
+        rows.append(row)
+    return Boxes(texts, rows, gr.State(len(values))), buttons
+
+
+def _speaker(place: int, order: int) -> str:
+    return f"{place + 1}. {'AB'[(place + order) % 2]} says"
+
+
+def _numbered(place: int) -> str:
+    return f"Reply {place + 1}"
+
+
+def _without(place: int, count: int, texts: tuple[str, ...]) -> list[str]:
+    return [text for at, text in enumerate(texts[:count]) if at != place]

@@ -1,0 +1,96 @@
+"""What the page takes and what it refuses; every limit that it states is kept here."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from typing import Any
+
+#: The conversation and the candidate replies that one can type.
+MAX_TURNS, MAX_REPLIES = 12, 4
+#: Characters of one turn, reply or reference, wherever it comes from.
+MAX_CHARACTERS = 5_000
+#: An upload, and the rows in it.
+MAX_FILE_BYTES, MAX_FILE_ROWS = 5_000_000, 2_000
+#: One call of an endpoint.
+MAX_CALL_ROWS, MAX_CALL_TURNS, MAX_CALL_REPLIES = 200, 50, 20
+#: Requests that wait; who comes later is told to come back.
+MAX_WAITING = 100
+#: A request's body. Texts that are too long are refused by name below this, and by size above it.
+MAX_BODY_BYTES = 32_000_000
+
+LIMITS_TOLD = (
+    f"At most {MAX_CHARACTERS:,} characters a text. Typed: {MAX_TURNS} turns and {MAX_REPLIES} replies. "
+    f"Files: {MAX_FILE_ROWS:,} rows and {MAX_FILE_BYTES // 1_000_000} MB. "
+    f"Calls: {MAX_CALL_ROWS} rows, or {MAX_CALL_TURNS} turns and {MAX_CALL_REPLIES} replies. "
+    f"{MAX_WAITING} requests wait at most; control characters are taken out, and counted."
+)
+
+_KEPT = "\t\n\r"
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+
+class Refused(ValueError):
+    """The page does not take this; the message says why and what to do instead."""
+
+
+def cleaned(text: str) -> tuple[str, int]:
+    """A text without control characters, and how many there were."""
+    kept = "".join(one for one in text if one in _KEPT or unicodedata.category(one) != "Cc")
+    return kept, len(text) - len(kept)
+
+
+def taken(name: str, text: Any) -> tuple[str, int]:
+    """A text as the page takes it: a string, not too long, without control characters."""
+    if not isinstance(text, str):
+        raise Refused(f"{name} is a {type(text).__name__}; pass a string")
+    if len(text) > MAX_CHARACTERS:
+        raise Refused(f"{name} has {len(text):,} characters; this page takes {MAX_CHARACTERS:,}, so shorten it")
+    return cleaned(text)
+
+
+def taken_all(one: str, several: str, texts: Any, most: int) -> tuple[list[str], int]:
+    """Several texts as the page takes them; messages number them by `one` and count them by `several`."""
+    if isinstance(texts, str) or not isinstance(texts, Sequence):
+        raise Refused(f"{several} are a {type(texts).__name__}; pass a list of strings")
+    if len(texts) > most:
+        raise Refused(f"there are {len(texts):,} {several}; this page takes {most}")
+    pairs = [taken(f"{one} {number}", text) for number, text in enumerate(texts, start=1)]
+    return [text for text, _ in pairs], sum(count for _, count in pairs)
+
+
+class BodyLimit:
+    """Refuses bodies above the limit before they fill the memory; uploads have a limit of their own as well."""
+
+    def __init__(self, app: Callable[[Mapping[str, Any], Receive, Send], Awaitable[None]]) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+        """Pass a request on if it says that it is small enough, and only as much of it as that."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        told = dict(scope["headers"]).get(b"content-length", b"0")
+        if not told.isdigit() or int(told) > MAX_BODY_BYTES:
+            await _too_large(send)
+            return
+        seen = 0
+
+        async def counted() -> Message:
+            nonlocal seen
+            message = await receive()
+            seen += len(message.get("body", b""))
+            # A body without a length that does not end: for the application the client has gone away.
+            return {"type": "http.disconnect"} if seen > MAX_BODY_BYTES else message
+
+        await self.app(scope, counted, send)
+
+
+async def _too_large(send: Send) -> None:
+    body = b'{"detail":"the request is larger than this page takes"}'
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": 413, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,57 @@
+"""Small pieces of HTML. Whatever a user typed passes `text` on its way into a page."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Iterable, Sequence
+
+from limits import cleaned
+
+_LONGEST = 160
+
+
+def text(words: object, longest: int = _LONGEST) -> str:
+    """Escaped, cut for display, and kept from turning the direction of what stands around it."""
+    plain = cleaned(str(words))[0]
+    shown = plain if len(plain) <= longest else f"{plain[: longest - 1]}…"
+    # A lone surrogate can be typed but not sent.
+    return f"<bdi>{html.escape(shown.encode('utf-8', errors='replace').decode())}</bdi>"
+
+
+def number(value: float | None) -> str:
+    """Three decimals, or a dash where there is no value."""
+    return "–" if value is None or not math.isfinite(value) else f"{value:.3f}".replace("-", "−")
+
+
+def share(value: float | None) -> str:
+    """A percentage, or a dash."""
+    return "–" if value is None or not math.isfinite(value) else f"{value:.0%}"
+
+
+def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table that scrolls in itself on a narrow screen; the cells are HTML already."""
+    top = "".join(f'<th scope="col">{cell}</th>' for cell in header)
+    body = "".join(
+        f'<tr><th scope="row">{row[0]}</th>{"".join(f"<td>{cell}</td>" for cell in row[1:])}</tr>' for row in rows
+    )
+    return (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{html.escape(caption)}"><table>'
+        f"<caption>{html.escape(caption)}</caption><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def listed(items: Iterable[str], name: str) -> str:
+    """A list of sentences, HTML already; nothing for none."""
+    lines = "".join(f"<li>{item}</li>" for item in items)
+    return f'<ul class="{name}">{lines}</ul>' if lines else ""
+
+
+def problem(error: object) -> str:
+    """What went wrong, where the result would have been; screen readers say it at once."""
+    return f'<div class="problem" role="alert">{text(error, 600)}</div>'
+
+
+def note(words: str) -> str:
+    """A quiet line."""
+    return f'<p class="note">{html.escape(words)}</p>'

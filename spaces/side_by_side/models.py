@@ -1,0 +1,89 @@
+"""The metrics behind the page: which can score here, loaded once when first asked for, and what they mean."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialeval.evaluate_module import loaded
+from dialeval.exchange import Exchange
+from dialeval.metric import Level, Metric, MetricInfo, metric_class
+from dialeval.module_page import direction
+from dialeval.scores import Scores
+from dialeval.sources import embedded_checkpoints
+
+_APPROACHES = ("density", "deb", "cmn", "quantidce", "fbd", "prd")
+
+#: Metrics keep tokenised rows and features between calls, which two threads must not change at once.
+#: FBD and PRD stand on the same encoder, so the metrics of systems share one lock.
+_locks: defaultdict[str, threading.RLock] = defaultdict(threading.RLock)
+_locks_lock = threading.Lock()
+
+
+def ready(level: Level | None = None) -> list[str]:
+    """The approaches that can score here: training-free, or with a checkpoint in the package."""
+    embedded = embedded_checkpoints()
+    found = []
+    for name in _APPROACHES:
+        network = getattr(metric_class(name)[0], "network_class", None)
+        if network is None or network.default_checkpoint() in embedded:
+            found.append(name)
+    return [name for name in found if level is None or info_of(name).level is level]
+
+
+def info_of(name: str) -> MetricInfo:
+    """What a metric says about itself."""
+    return metric_class(name)[0].info
+
+
+def titled(name: str) -> str:
+    """A metric's title, with an arrow for the better direction."""
+    info = info_of(name)
+    return f"{info.title} {'↑' if info.higher_is_better else '↓'}"
+
+
+def lock_of(name: str) -> threading.RLock:
+    """Held while a metric is loaded or computes."""
+    with _locks_lock:
+        return _locks["systems" if info_of(name).level is Level.SYSTEM else name]
+
+
+def metric_of(name: str) -> Metric:
+    """A metric, loaded on first use and kept."""
+    with lock_of(name):
+        return loaded(name)
+
+
+def judge(name: str, exchanges: Sequence[Exchange]) -> Scores:
+    """Score checked exchanges with one metric."""
+    with lock_of(name):
+        return metric_of(name).score_exchanges(exchanges)
+
+
+def human_percentile(name: str, values: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    """The share of human replies that score lower, or None where a metric cannot tell."""
+    metric = metric_of(name)
+    if "human_percentile" not in metric.scales:
+        return None
+    try:
+        return metric.rescale(values, "human_percentile")
+    except ValueError:  # a checkpoint without human quantiles
+        return None
+
+
+def direction_told(name: str) -> str:
+    """Which way is better and how far it goes, in plain text."""
+    return direction(info_of(name)).replace("*", "")
+
+
+def best_of(values: Sequence[float], *, higher_is_better: bool) -> set[int]:
+    """Where the best values stand; ties are all best, and of one value none is."""
+    finite = [value for value in values if np.isfinite(value)]
+    if len(values) < 2 or not finite:
+        return set()
+    best = max(finite) if higher_is_better else min(finite)
+    return {position for position, value in enumerate(values) if value == best}

@@ -1,0 +1,164 @@
+"""A file of rows becomes tables of scores: the command's reader, scoring and outputs behind the page's limits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from limits import MAX_CHARACTERS, MAX_FILE_BYTES, MAX_FILE_ROWS, Refused
+from models import human_percentile, info_of, lock_of, metric_of, ready
+
+from dialeval.agreement.resampling import bootstrap, interval, number_groups
+from dialeval.exchange import Exchange
+from dialeval.metric import Level
+from dialeval.readers import Source
+from dialeval.readers.rows import RawRow
+from dialeval.scores import Scores
+from dialeval.scoring.chunks import Chunk, chunked
+from dialeval.scoring.outputs import ROW_KEYS, OutputFormat, replacing, table
+from dialeval.scoring.run import Task
+from dialeval.scoring.summary import Summary
+
+#: Rows between two steps of the progress bar; after each, other visitors get their turn.
+_STEP = 32
+_RESAMPLES = 1000
+_SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv", ".tsv")
+_FORMATS: tuple[OutputFormat, ...] = ("jsonl", "csv")
+
+#: Called with what is being done, the steps done and all steps.
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass
+class Scored:
+    """Everything about one file: rows, values, tallies, and where the results lie."""
+
+    exchanges: list[Exchange]
+    summary: Summary
+    columns: dict[str, list[float | None]] = field(default_factory=dict)
+    of_systems: dict[str, Scores] = field(default_factory=dict)
+    downloads: list[Path] = field(default_factory=list)
+
+    @property
+    def systems(self) -> list[str | None]:
+        """Whose reply each row is."""
+        return [exchange.system for exchange in self.exchanges]
+
+    def mean_of(self, name: str, system: str | None) -> tuple[float, float, float, int]:
+        """A system's mean with its 95% interval, contexts drawn anew, and the number of its rows."""
+        rows = [row for row, owner in enumerate(self.systems) if owner == system]
+        values = np.array([np.nan if self.columns[name][row] is None else self.columns[name][row] for row in rows])
+        groups = number_groups([self.exchanges[row].context for row in rows])
+        count = int(groups.max()) + 1
+        sums = np.bincount(groups, np.nan_to_num(values), count)
+        sizes = np.bincount(groups, np.isfinite(values), count)
+        drawn = bootstrap({"mean": lambda times: times @ sums / (times @ sizes)}, count, resamples=_RESAMPLES, seed=0)
+        ends = interval(drawn["mean"])
+        low, high = (ends.low, ends.high) if count > 1 else (np.nan, np.nan)
+        return float(np.nanmean(values)), low, high, len(rows)
+
+
+def read_rows(path: str, metrics: Sequence[str]) -> list[tuple[RawRow, Exchange]]:
+    """Every row, checked; the first one that is bad, too long or too many is named."""
+    file = Path(path)
+    if file.suffix.lower() not in _SUFFIXES:
+        raise Refused(f"the page reads {', '.join(_SUFFIXES)}; this is {file.name}")
+    if file.stat().st_size > MAX_FILE_BYTES:
+        raise Refused(f"the file is larger than {MAX_FILE_BYTES // 1_000_000} MB; `dialeval score` takes it")
+    needs = frozenset().union(*(info_of(name).needs for name in metrics))
+    rows: list[tuple[RawRow, Exchange]] = []
+    try:
+        for row, exchange in Source(path).exchanges(needs=needs):
+            if len(rows) == MAX_FILE_ROWS:
+                raise Refused(f"the file has more than {MAX_FILE_ROWS:,} rows; `dialeval score` takes any number")
+            _check_lengths(row, exchange)
+            rows.append((row, exchange))
+    except (ValueError, OSError) as error:
+        # Where the file lies on this machine is nobody's business.
+        raise Refused(str(error).replace(str(file), file.name)) from None
+    return rows
+
+
+def score_rows(
+    rows: Sequence[tuple[RawRow, Exchange]], metrics: Sequence[str], folder: Path, progress: Progress
+) -> Scored:
+    """Score checked rows with the chosen metrics, and leave the tables in `folder`."""
+    offered = ready()
+    if not metrics or any(name not in offered for name in metrics):
+        raise Refused(f"choose one or more of {', '.join(offered)}")
+    task = Task(Source(()), {name: info_of(name) for name in metrics}, metrics={n: metric_of(n) for n in metrics})
+    scored = Scored([exchange for _, exchange in rows], Summary.begin(str(Level.TURN), task.infos))
+    records = list(_scored_chunks(task, rows, scored, progress)) if task.of_rows else []
+    if not task.of_rows:
+        scored.summary.n = len(rows)
+    for name in task.of_systems:
+        progress(f"comparing sets of replies: {info_of(name).title}", len(rows), len(rows))
+        with lock_of(name):
+            scored.of_systems[name] = task.score_systems(name, scored.exchanges)
+        scored.summary.add_systems(name, scored.of_systems[name])
+    scored.downloads = [*_write_tables(records, scored, task, folder), folder / "summary.json"]
+    scored.summary.save(folder / "summary.json")
+    return scored
+
+
+def _scored_chunks(
+    task: Task, rows: Sequence[tuple[RawRow, Exchange]], scored: Scored, progress: Progress
+) -> Iterator[dict[str, Any]]:
+    for chunk in chunked(rows, _STEP):
+        record = _record(task, chunk)
+        scored.summary.add(record)
+        for name, values in record["values"].items():
+            scored.columns.setdefault(name, []).extend(values)
+        progress("scoring", scored.summary.n, len(rows))
+        yield record
+
+
+def _record(task: Task, chunk: Chunk) -> dict[str, Any]:
+    """One metric at a time, so that nobody waits for more than a chunk of one metric."""
+    whole: dict[str, Any] = {}
+    for name in task.of_rows:
+        one = Task(task.source, {name: task.infos[name]}, metrics={name: task.metrics[name]})
+        with lock_of(name):
+            record = one.score(chunk)
+        for key, part in record.items():
+            whole[key] = {**whole.get(key, {}), **part} if isinstance(part, dict) else part
+    return whole
+
+
+def _write_tables(records: Sequence[dict[str, Any]], scored: Scored, task: Task, folder: Path) -> Iterator[Path]:
+    """A row per reply with its values and human percentiles; a row per system if nothing judges replies."""
+    columns: list[str] = list(task.of_rows)
+    keys: Sequence[str] = ROW_KEYS
+    for record in records:
+        for name in task.of_rows:
+            found = human_percentile(name, np.array(record["values"][name], dtype=np.float64))
+            if found is not None:
+                beside = f"{name}_human_percentile"
+                columns = columns if beside in columns else [*columns, beside]
+                record["values"][beside] = [float(value) if np.isfinite(value) else None for value in found]
+    if not records:
+        columns, keys = task.of_systems, ("system",)
+        values = {name: scored.summary.tallies[name].systems or {} for name in columns}
+        systems = list(next(iter(values.values())))
+        records = [{"system": systems, "values": {name: [own[s] for s in systems] for name, own in values.items()}}]
+    for told in _FORMATS:
+        path = folder / f"scores.{told}"
+        with replacing(path) as stream, table(stream, told, columns, keys=keys) as write:
+            for record in records:
+                write(record)
+        yield path
+
+
+def _check_lengths(row: RawRow, exchange: Exchange) -> None:
+    for name, texts in (
+        ("context", exchange.context),
+        ("response", (exchange.response,)),
+        ("reference", exchange.references),
+        ("id or system", (exchange.id or "", exchange.system or "")),
+    ):
+        longest = max(map(len, texts), default=0)
+        if longest > MAX_CHARACTERS:
+            raise row.bad(f"{name} has {longest:,} characters; this page takes {MAX_CHARACTERS:,}, so shorten it")
