@@ -13,6 +13,9 @@ from dialeval.sources import DATA_FILES
 
 Kind = Literal["model", "space"]
 
+#: Of the harness's results, what a page shows.
+_SHOWN_RESULTS = ("agreement.jsonl", "plots/*.png")
+
 
 class PublishError(ValueError):
     """Something may not or cannot be published as asked; the message says what to do."""
@@ -88,8 +91,11 @@ def merged_parcel(folder: Path, org: str, results: Path | None, workspace: Path)
     return _of_weights(workspace, f"{org}/{whole.name}", config.approach, card, measured, org)
 
 
-def space_parcel(folder: Path, org: str) -> Parcel:
-    """A Space: a metric's module, or any folder with app.py and a card whose header says `sdk: gradio`."""
+def space_parcel(folder: Path, org: str, results: Path | None = None) -> Parcel:
+    """A Space: a metric's module, or any folder with app.py and a card whose header says `sdk: gradio`.
+
+    One whose card carries the tag `leaderboard` shows results, and finds them in a folder of its own.
+    """
     import yaml
 
     for name in ("README.md", "app.py", "requirements.txt"):
@@ -103,6 +109,9 @@ def space_parcel(folder: Path, org: str) -> Parcel:
         raise PublishError(f"the header of {folder / 'README.md'} does not say sdk: gradio, so it is no Space")
     found = [path for path in sorted(folder.rglob("*")) if path.is_file() and not _is_scrap(path.relative_to(folder))]
     files = {path.relative_to(folder).as_posix(): Content(path) for path in found}
+    if "leaderboard" in (card.get("tags") or ()) and results is not None:
+        shown = [path for pattern in _SHOWN_RESULTS for path in sorted(results.glob(pattern))]
+        files |= {f"results/{path.relative_to(results).as_posix()}": Content(path) for path in shown}
     # The card tells where to load from, which is where it is published.
     told = files["README.md"].text.replace(f'"dialeval/{folder.name}"', f'"{org}/{folder.name}"')
     return Parcel("space", f"{org}/{folder.name}", {**files, "README.md": Content(told.encode())})

@@ -53,7 +53,7 @@ def make_parcels(targets: Targets, org: str, *, results: Path | None, merge: boo
         if merge:
             yield merged_parcel(folder, org, results, workspace / f"{len(list(workspace.iterdir()))}")
     for folder in targets.spaces:
-        yield space_parcel(folder, org)
+        yield space_parcel(folder, org, results)
 
 
 def default_results() -> Path | None:
