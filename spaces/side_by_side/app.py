@@ -44,7 +44,9 @@ def launch_options() -> dict[str, Any]:
     folder = trust.results_folder()
     system = ["system-ui", "-apple-system", "Segoe UI", "Roboto", "sans-serif"]
     return {
-        "theme": gr.themes.Default(font=system, font_mono=["ui-monospace", "Menlo", "Consolas", "monospace"]),
+        "theme": gr.themes.Default(
+            primary_hue="blue", font=system, font_mono=["ui-monospace", "Menlo", "Consolas", "monospace"]
+        ),
         "css_paths": Path(__file__).with_name("style.css"),
         "head": _HEAD,
         "max_file_size": MAX_FILE_BYTES,

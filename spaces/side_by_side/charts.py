@@ -37,14 +37,14 @@ def percentiles(columns: Mapping[str, Sequence[float]], replies: Sequence[str]) 
 
     def draw() -> Figure:
         height = 0.9 + 0.3 * len(replies) * len(columns)
-        figure = new_figure(5.2, height)
+        figure = new_figure(3.9, height)
         axes = figure.subplots()
         place = np.arange(len(replies), dtype=float)
         width = 0.8 / len(columns)
         for at, (title, values) in enumerate(columns.items()):
             bars = axes.barh(place + (at - (len(columns) - 1) / 2) * width, values, height=width * 0.9, label=title)
             axes.bar_label(bars, labels=[f"{value:.0%}" for value in values], padding=3, fontsize=9)
-        axes.set(xlim=(0, 1.12), yticks=place, yticklabels=replies)
+        axes.set(xlim=(0, 1.15), yticks=place, yticklabels=replies)
         axes.set_xticks([0, 0.25, 0.5, 0.75, 1], labels=["0%", "25%", "50%", "75%", "100%"])
         axes.invert_yaxis()
         axes.set_xlabel("human replies that score lower")

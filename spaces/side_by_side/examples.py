@@ -15,19 +15,20 @@ class Example:
 
 
 EXAMPLES = {
-    "Lost keys": Example(
-        ("Did you find your keys?", "Not yet, I have looked everywhere."),
-        ("Maybe you left them in the car?", "I like pancakes with syrup.", "I do not know."),
-        "Have you looked in the car?",
+    "Dinner": Example(
+        ("Shall we cook tonight or order something?", "I am too tired to cook."),
+        ("Then let us order a pizza.", "There is no milk left in the fridge.", "The exam will take about three hours."),
+        "I can cook while you rest.",
     ),
-    "A cold office": Example(
-        (
-            "The heating in our office is broken again.",
-            "Oh no. Have they said when it will be repaired?",
-            "Not before Thursday, they have to order a part.",
-        ),
-        ("Then you had better bring a thick jumper.", "The exam will take about three hours."),
-        "Can you work from home until then?",
+    "A dog that limps": Example(
+        ("My dog has been limping since this morning.",),
+        ("Poor thing. Maybe you should take him to the vet.", "You can pay by card at the counter."),
+        "Oh no, did he hurt his paw on your walk?",
+    ),
+    "A reply that fits anywhere": Example(
+        ("Did you find your keys?", "Not yet, I have looked everywhere."),
+        ("Maybe you left them in the car?", "I do not know.", "I like pancakes with syrup."),
+        "Have you looked in the car?",
     ),
     "A concert": Example(
         ("How was the concert last night?",),
