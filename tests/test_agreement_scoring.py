@@ -6,14 +6,17 @@ import json
 import math
 import os
 import signal
+import zlib
 
 import numpy as np
 import pytest
 
+import dialeval
 from dialeval import benchmarks
 from dialeval.agreement import scoring
 from dialeval.agreement.files import WriteError, write_atomically
-from dialeval.agreement.scoring import MetricFailed, NotApplicable, values_of
+from dialeval.agreement.jobs import NotApplicable
+from dialeval.agreement.scoring import MetricFailed, values_of
 from dialeval.agreement.sources import find_sources
 from dialeval.metric import Judged, Level, Metric, MetricInfo
 from dialeval.scores import Signature
@@ -182,25 +185,77 @@ def test_dialogues_are_the_mean_of_their_turns(tmp_path, monkeypatch):
 
 
 class Repetition(Metric):
-    """A system-level metric: the share of a system's replies that are repeated, against mergeable habits."""
+    """A system-level metric: the share of a system's replies that any system of the call has given before."""
 
     info = MetricInfo("repetition", "Repetition", Level.SYSTEM, False, (0, 1), "")
 
     def judge(self, exchanges, *, progress=False):
-        share = 1 - len({exchange.response for exchange in exchanges}) / len(exchanges)
-        return Judged(np.array([share]), aggregate=share)
+        replies: dict[str, list[str]] = {}
+        for exchange in exchanges:
+            replies.setdefault(exchange.system, []).append(exchange.response)
+        shares = [1 - len(set(given)) / len(given) for given in replies.values()]
+        if "" in replies.get("bot2", []):
+            raise RuntimeError("nothing was said")
+        return Judged(np.array(shares), ids=tuple(replies))
 
     def signature(self):
         return Signature({"metric": "repetition"})
 
 
-def test_system_level_metrics_get_all_rows_of_a_system(toy, tmp_path):
+class OneForAll(Repetition):
+    """What a metric of systems must not do: one value, whatever it was given."""
+
+    def judge(self, exchanges, *, progress=False):
+        return Judged(np.array([1.0]))
+
+
+def test_system_level_metrics_get_all_rows_in_one_call(toy, tmp_path):
     rows = rated_rows(contexts=4)
     for row in rows[::6]:
         row["response"] = "Always the same."
     same = benchmarks.load(write_rows(tmp_path / "same.jsonl", rows))
     found = score(Repetition(), same, tmp_path / "values")
     assert found.by_id == {"bot0": 0.75} | {f"bot{number}": 0.0 for number in range(1, 6)}
+    # Other rows of the same systems are another question, not one that was answered before.
+    (source,) = find_sources([Repetition()])
+    part = values_of(source, same.info, same.dataset.select(range(12)), tmp_path / "values")
+    assert part.by_id["bot0"] == 0.5
+
+
+def test_a_system_that_fails_does_not_take_the_others_with_it(toy, tmp_path):
+    rows = rated_rows(contexts=2)
+    rows[2]["response"] = ""
+    some = benchmarks.load(write_rows(tmp_path / "some.jsonl", rows))
+    done = []
+    found = score(Repetition(), some, tmp_path / "values", advance=done.append)
+    assert found.problems == {"bot2": "RuntimeError: nothing was said"}
+    assert found.by_id == {f"bot{number}": 0.0 for number in (0, 1, 3, 4, 5)}
+    assert sum(done) == 6
+    with pytest.raises(MetricFailed, match="one value each"):
+        score(OneForAll(), some)
+
+
+@pytest.mark.parametrize("kind", ["fbd", "prd"])
+@pytest.mark.filterwarnings("ignore:fewer")
+def test_fbd_and_prd_are_what_a_direct_call_gives(kind, tmp_path, tiny_encoder):
+    """The systems answer different contexts, so a human side of their own would give them other values."""
+    rows = [row for row in rated_rows(contexts=12, systems=3) if hash_of(row) % 3]
+    del rows[4]["reference"]
+    some = benchmarks.load(write_rows(tmp_path / "some.jsonl", rows))
+    metric = dialeval.load(kind, checkpoint=tiny_encoder, resamples=0, **({"clusters": 3} if kind == "prd" else {}))
+    found = score(metric, some, tmp_path / "values")
+    kept = [row for row in some.dataset if row["references"]]
+    columns = {name: [row[name] for row in kept] for name in ("response", "context", "references", "system")}
+    direct = metric.score(columns["response"], columns["context"], columns["references"], systems=columns["system"])
+    assert found.by_id == dict(zip(direct.ids, direct.values, strict=True))
+    assert found.problems == {rows[4]["id"]: "it needs a reference and the row has none"}
+    alone = [number for number, system in enumerate(columns["system"]) if system == "bot1"]
+    own = metric.score(*([columns[name][n] for n in alone] for name in ("response", "context", "references")))
+    assert own.aggregate != found.by_id["bot1"]
+
+
+def hash_of(row):
+    return zlib.crc32(row["id"].encode())
 
 
 def test_scores_of_a_file_are_looked_up_by_id(toy, tmp_path):

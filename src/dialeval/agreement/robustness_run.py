@@ -7,12 +7,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dialeval.agreement.jobs import NotApplicable
 from dialeval.agreement.perturbations import PERTURBATIONS, degradation
 from dialeval.agreement.robustness import Rules, Verdict, verdicts
 from dialeval.agreement.robustness_input import Material
 from dialeval.agreement.robustness_pairs import key_of
 from dialeval.agreement.runs import Witness
-from dialeval.agreement.scoring import Advance, MetricFailed, NotApplicable, values_of
+from dialeval.agreement.scoring import Advance, MetricFailed, values_of
 from dialeval.agreement.sources import Source, Spec, find_sources
 from dialeval.exchange import Exchange
 from dialeval.metric import Level

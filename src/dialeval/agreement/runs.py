@@ -12,10 +12,11 @@ import numpy as np
 
 from dialeval.agreement.correlation import Floats
 from dialeval.agreement.cuts import Cut
+from dialeval.agreement.jobs import NotApplicable
 from dialeval.agreement.measure import measure, view_of
 from dialeval.agreement.pairs import Entrant, against_best, best_group, compared_statistic
 from dialeval.agreement.results import PairedTest, Panel, Report, Result, Skipped
-from dialeval.agreement.scoring import Advance, MetricFailed, NotApplicable, OtherRows
+from dialeval.agreement.scoring import Advance, MetricFailed, OtherRows
 from dialeval.agreement.settings import Settings
 from dialeval.agreement.signing import result_of
 from dialeval.agreement.sources import Source, Spec, find_sources

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from dialeval.agreement.jobs import Job, NotApplicable, job_of
 from dialeval.agreement.sources import Source
 from dialeval.agreement.store import Cell, Values, merged, rows_digest
-from dialeval.exchange import BadRow, Exchange, check_exchange
-from dialeval.metric import Level, Metric
+from dialeval.exchange import BadRow
 from dialeval.scores import Scores
 
 if TYPE_CHECKING:
@@ -22,17 +19,13 @@ if TYPE_CHECKING:
     from dialeval.benchmarks.base import BenchmarkInfo
 
 #: Rows per chunk: large enough for the metric to sort by length, small enough to lose little when killed.
-_CHUNK = {"exchange": 512, "dialogue": 32, "system": 1}
+_CHUNK = {"exchange": 512, "dialogue": 32}
 
 #: After so many failing rows and no success the metric is given up, rather than called once for every row.
 _HOPELESS = 32
 
 #: Told how many rows were done.
 Advance = Callable[[int], None]
-
-
-class NotApplicable(ValueError):
-    """A metric and a benchmark do not go together; the message says why."""
 
 
 class OtherRows(NotApplicable):
@@ -43,34 +36,13 @@ class MetricFailed(RuntimeError):
     """A metric gives no usable values on a benchmark, so that going on would be a waste."""
 
 
-@dataclass(frozen=True)
-class Job:
-    """What is to be judged: ids, what the metric gets for each, and how it is called."""
-
-    kind: str
-    ids: Sequence[str]
-    items: Sequence[Any]
-    call: Callable[[Sequence[Any], Sequence[str]], Scores]
-    problems: dict[str, str]
-
-    @property
-    def all_ids(self) -> list[str]:
-        """Every id, also those that cannot be judged at all."""
-        return [*self.ids, *self.problems]
-
-    @property
-    def n_chunks(self) -> int:
-        """How many chunks the work is cut into."""
-        return math.ceil(len(self.ids) / _CHUNK[self.kind])
-
-
 def values_of(
     source: Source, info: BenchmarkInfo, dataset: Dataset, folder: Path | None, advance: Advance = lambda done: None
 ) -> Values:
     """The values of a source on the rows of a benchmark, from the cache where they are there."""
     if source.metric is None:
         return _from_table(source, info, dataset, advance)
-    job = _job(source.metric, info, dataset)
+    job = job_of(source.metric, info, dataset)
     cell = None
     if folder is not None and source.cacheable:
         header = {
@@ -79,15 +51,15 @@ def values_of(
             "benchmark": info.name,
             "revision": info.revision,
             "kind": job.kind,
-            "ids": rows_digest(job.all_ids),
+            "ids": rows_digest([*job.all_ids, *job.rows]),
         }
         cell = Cell(folder, header)
         if (known := cell.read()) is not None:
             advance(len(job.all_ids))
             return known
     advance(len(job.problems))
-    parts = [Values({}, job.problems), *_chunks(job, cell, advance)]
-    values = merged(parts)
+    parts = _together(job, advance) if job.kind == "systems" else _chunks(job, cell, advance)
+    values = merged([Values({}, job.problems), *parts])
     if cell is not None:
         cell.finish(job.all_ids, values)
     return values
@@ -119,6 +91,36 @@ def _chunks(job: Job, cell: Cell | None, advance: Advance) -> Iterator[Values]:
         yield done
 
 
+def _together(job: Job, advance: Advance) -> Iterator[Values]:
+    """All systems in one call, because they share a human side.
+
+    Where that fails, the systems that fail alone are left out, and the others are judged together once more.
+    """
+    problems: dict[str, str] = {}
+    try:
+        scores = job.call(job.items, job.ids)
+    except Exception as error:
+        problems = {system: told for system in job.ids if (told := _trouble(job, system)) is not None}
+        if not problems or len(problems) == len(job.ids):
+            raise MetricFailed(_told(error)) from error
+    kept = [system for system in job.ids if system not in problems]
+    if problems:
+        try:
+            scores = job.call(kept, kept)
+        except Exception as error:
+            raise MetricFailed(_told(error)) from error
+    advance(len(job.ids))
+    yield merged([_values(scores, kept), Values({}, problems)])
+
+
+def _trouble(job: Job, system: str) -> str | None:
+    try:
+        job.call([system], [system])
+    except Exception as error:
+        return _told(error)
+    return None
+
+
 class _Chunk:
     """Judges some rows; where the metric raises, halves them until those that make it fail stand alone."""
 
@@ -131,7 +133,7 @@ class _Chunk:
         try:
             scores = self._call(items, ids)
         except Exception as error:
-            problem = error.problem if isinstance(error, BadRow) else f"{type(error).__name__}: {error}"
+            problem = _told(error)
             if len(ids) > 1:
                 half = len(ids) // 2
                 return merged([self.judge(ids[:half], items[:half]), self.judge(ids[half:], items[half:])])
@@ -139,80 +141,20 @@ class _Chunk:
             if not self._succeeded and self._failures >= _HOPELESS:
                 raise MetricFailed(f"it failed on {self._failures} rows and succeeded on none: {problem}") from error
             return Values({}, {ids[0]: problem})
-        if len(scores.values) != len(ids):
-            raise MetricFailed(f"it gave {len(scores.values)} values for {len(ids)} rows")
+        values = _values(scores, ids)
         self._succeeded = True
-        by_id = {key: float(value) for key, value in zip(ids, scores.values, strict=True)}
-        odd = {key: f"the value is {value}" for key, value in by_id.items() if not math.isfinite(value)}
-        kept = {key: value for key, value in by_id.items() if key not in odd}
-        return Values(kept, odd, scores.n_truncated, scores.n_empty)
+        return values
 
 
-def _job(metric: Metric, info: BenchmarkInfo, dataset: Dataset) -> Job:
-    if info.level == "dialogue":
-        return _dialogue_job(metric, info, dataset)
-    exchanges, problems = _exchanges(metric, dataset)
-    if not exchanges:
-        first = next(iter(problems.values()), "it has no rows")
-        raise NotApplicable(f"no row of {info.name} can be judged ({first})")
-    if metric.info.level is Level.SYSTEM:
-        return _system_job(metric, info, exchanges)
-    ids = [str(exchange.id) for exchange in exchanges]
-    return Job("exchange", ids, exchanges, lambda items, _: metric.score_exchanges(items), problems)
+def _values(scores: Scores, ids: Sequence[str]) -> Values:
+    """The values by id, those that are no numbers set aside."""
+    if len(scores.values) != len(ids):
+        raise MetricFailed(f"it gave {len(scores.values)} values for {len(ids)} rows")
+    by_id = {key: float(value) for key, value in zip(ids, scores.values, strict=True)}
+    odd = {key: f"the value is {value}" for key, value in by_id.items() if not math.isfinite(value)}
+    kept = {key: value for key, value in by_id.items() if key not in odd}
+    return Values(kept, odd, scores.n_truncated, scores.n_empty)
 
 
-def _dialogue_job(metric: Metric, info: BenchmarkInfo, dataset: Dataset) -> Job:
-    if metric.info.level is not Level.TURN:
-        raise NotApplicable(f"it judges a {metric.info.level} and {info.name} holds dialogues")
-    if "references" in metric.info.needs:
-        raise NotApplicable(f"it needs references and {info.name} has none")
-    facts = list(dataset["facts"][:]) if "facts" in dataset.column_names else [[]] * len(dataset)
-    items = list(zip(dataset["dialogue"][:], facts, strict=True))
-
-    def call(part: Sequence[Any], ids: Sequence[str]) -> Scores:
-        return metric.score_dialogues([turns for turns, _ in part], facts=[known for _, known in part], ids=ids)
-
-    return Job("dialogue", list(dataset["id"][:]), items, call, {})
-
-
-def _system_job(metric: Metric, info: BenchmarkInfo, exchanges: Sequence[Exchange]) -> Job:
-    by_system: dict[str, list[Exchange]] = {}
-    for exchange in exchanges:
-        if exchange.system is not None:
-            by_system.setdefault(exchange.system, []).append(exchange)
-    if not by_system:
-        raise NotApplicable(f"it judges systems and {info.name} names none")
-
-    def call(part: Sequence[Any], ids: Sequence[str]) -> Scores:
-        (rows,) = part
-        scores = metric.score_exchanges(rows)
-        return replace(scores, values=np.array([scores.aggregate]))
-
-    return Job("system", list(by_system), list(by_system.values()), call, {})
-
-
-def _exchanges(metric: Metric, dataset: Dataset) -> tuple[list[Exchange], dict[str, str]]:
-    exchanges: list[Exchange] = []
-    problems: dict[str, str] = {}
-    for row in dataset:
-        key = str(row["id"])
-        try:
-            exchange = check_exchange(
-                key,
-                response=row["response"],
-                context=row["context"],
-                references=row.get("references"),
-                facts=row.get("facts"),
-                system=row.get("system"),
-                id=key,
-                # Some systems stay silent; what a metric makes of that is part of what is measured.
-                empty="score",
-            )
-        except BadRow as error:
-            problems[key] = error.problem
-            continue
-        if "references" in metric.info.needs and not exchange.references:
-            problems[key] = "it needs a reference and the row has none"
-            continue
-        exchanges.append(exchange)
-    return exchanges, problems
+def _told(error: Exception) -> str:
+    return error.problem if isinstance(error, BadRow) else f"{type(error).__name__}: {error}"

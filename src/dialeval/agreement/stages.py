@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 from dialeval.agreement.correlation import Floats
 from dialeval.agreement.cuts import Cut, cuts
+from dialeval.agreement.jobs import NotApplicable
 from dialeval.agreement.judgements import Judgements, judgements
 from dialeval.agreement.measure import column_of
 from dialeval.agreement.results import Excluded
-from dialeval.agreement.scoring import Advance, NotApplicable, values_of
+from dialeval.agreement.scoring import Advance, values_of
 from dialeval.agreement.settings import Settings
 from dialeval.agreement.sources import Source
 from dialeval.agreement.store import Values
@@ -70,7 +71,7 @@ def contend(source: Source, stage: Stage, settings: Settings, folder: Path | Non
 def excluded_rows(contestant: Contestant, stage: Stage) -> list[Excluded]:
     """The rows that count but for which the metric has no value."""
     judged, source = stage.judged, contestant.source
-    relevant = set(judged.named_systems if source.level is Level.SYSTEM else judged.ids)
+    relevant = {*judged.ids, *(judged.named_systems if source.level is Level.SYSTEM else ())}
     problems = contestant.values.problems.items()
     return [Excluded(source.name, judged.info.name, key, why) for key, why in problems if key in relevant]
 
