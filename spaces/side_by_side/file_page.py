@@ -110,7 +110,7 @@ def _report(scored: Scored) -> str:
     for name, tally in scored.summary.tallies.items():
         parts.append(f"<h3>{titled(name)}</h3>{note(direction_told(name) + ' ' + info_of(name).summary)}")
         parts.append(_system_table(scored, name) if name in scored.of_systems else _mean_table(scored, name))
-        notes = []
+        notes = [text(warned, 400) for warned in scored.warned.get(name, [])]
         if tally.n_truncated:
             notes.append(
                 f"{tally.n_truncated} rows were judged on cut text, because the model does not read that much."

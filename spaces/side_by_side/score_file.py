@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,6 +41,7 @@ class Scored:
     summary: Summary
     columns: dict[str, list[float | None]] = field(default_factory=dict)
     of_systems: dict[str, Scores] = field(default_factory=dict)
+    warned: dict[str, list[str]] = field(default_factory=dict)
     downloads: list[Path] = field(default_factory=list)
 
     @property
@@ -96,8 +98,10 @@ def score_rows(
         scored.summary.n = len(rows)
     for name in task.of_systems:
         progress(f"comparing sets of replies: {info_of(name).title}", len(rows), len(rows))
-        with lock_of(name):
+        with lock_of(name), warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always", UserWarning)
             scored.of_systems[name] = task.score_systems(name, scored.exchanges)
+        scored.warned[name] = list(dict.fromkeys(str(one.message) for one in warned if one.category is UserWarning))
         scored.summary.add_systems(name, scored.of_systems[name])
     scored.downloads = [*_write_tables(records, scored, task, folder), folder / "summary.json"]
     scored.summary.save(folder / "summary.json")
