@@ -10,6 +10,7 @@ from typing import Any
 
 import charts
 import gradio as gr
+import numpy as np
 from limits import MAX_FILE_BYTES, MAX_FILE_ROWS
 from markup import listed, note, number, problem, share, table, text
 from models import best_of, direction_told, human_percentile, info_of, ready, titled
@@ -127,7 +128,7 @@ def _mean_table(scored: Scored, name: str) -> str:
     rows = []
     for at, (system, (mean, low, high, count)) in enumerate(zip(systems, found, strict=False)):
         own = [] if shares is None else [shares[row] for row, owner in enumerate(scored.systems) if owner == system]
-        middle = share(float(sorted(own)[len(own) // 2])) if own else "–"
+        middle = share(float(np.nanmedian(own))) if np.isfinite(own).any() else "–"
         cells = [_value(mean, at in best), f"{number(low)} to {number(high)}", middle, str(count)]
         rows.append([text(system or "all rows", 40), *cells])
     header = ["system", "mean", "95% interval", "human replies below the median row", "rows"]
@@ -161,8 +162,6 @@ def _plots(scored: Scored) -> str:
 
 
 def _finite(values: Sequence[float | None]) -> Any:
-    import numpy as np
-
     return np.array(values, dtype=np.float64)
 
 

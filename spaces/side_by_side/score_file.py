@@ -57,10 +57,13 @@ class Scored:
         count = int(groups.max()) + 1
         sums = np.bincount(groups, np.nan_to_num(values), count)
         sizes = np.bincount(groups, np.isfinite(values), count)
-        drawn = bootstrap({"mean": lambda times: times @ sums / (times @ sizes)}, count, resamples=_RESAMPLES, seed=0)
+        with np.errstate(invalid="ignore"):  # a resample, or a system, without any value
+            mean = sums.sum() / sizes.sum()
+            means = {"mean": lambda times: times @ sums / (times @ sizes)}
+            drawn = bootstrap(means, count, resamples=_RESAMPLES, seed=0)
         ends = interval(drawn["mean"])
         low, high = (ends.low, ends.high) if count > 1 else (np.nan, np.nan)
-        return float(np.nanmean(values)), low, high, len(rows)
+        return float(mean), low, high, len(rows)
 
 
 def read_rows(path: str, metrics: Sequence[str]) -> list[tuple[RawRow, Exchange]]:

@@ -1,0 +1,211 @@
+"""What the side-by-side page is made of, piece by piece and without a server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("gradio")
+
+from space_server import ROOT, SPACE  # puts the page's modules within reach
+
+# isort: split
+import charts
+import limits
+import markup
+import models
+import score_file
+import trust
+from examples import EXAMPLES
+from limits import BodyLimit, Refused
+
+from dialeval.exchange import Exchange
+from dialeval.metric import Level
+from dialeval.publishing.parcels import space_parcel
+from dialeval.scores import Scores, Signature
+from dialeval.scoring.summary import Summary
+from dialeval.sources import embedded_checkpoints
+
+
+@given(st.text())
+def test_shown_text_is_text_and_nothing_else(words: str) -> None:
+    shown = markup.text(words, 10_000)
+    inner = re.fullmatch(r"<bdi>(.*)</bdi>", shown, re.DOTALL)
+    assert inner is not None
+    assert not set("<>\"'") & set(inner[1])
+    assert "\x00" not in shown
+    shown.encode("utf-8")
+
+
+def test_shown_text_is_short_and_keeps_its_direction() -> None:
+    assert markup.text("a" * 200, 5) == "<bdi>aaaa…</bdi>"
+    assert markup.number(-0.25) == "−0.250"
+    assert markup.number(float("nan")) == markup.share(None) == "–"
+
+
+def test_control_characters_are_taken_out_and_counted() -> None:
+    assert limits.cleaned("a\x00b\x1b[1mc\td\ne\x85") == ("ab[1mc\td\ne", 3)
+    with pytest.raises(Refused, match="turn 2 has 5,001 characters"):
+        limits.taken_all("turn", "turns", ["a", "b" * 5_001], 9)
+
+
+def test_the_best_value() -> None:
+    assert models.best_of([1.0, 3.0, 3.0], higher_is_better=True) == {1, 2}
+    assert models.best_of([1.0, float("nan"), 3.0], higher_is_better=False) == {0}
+    assert models.best_of([1.0], higher_is_better=True) == models.best_of([], higher_is_better=True) == set()
+
+
+def test_what_is_offered_follows_the_checkpoints(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert {"density", "fbd", "prd"} <= set(models.ready())
+    assert set(models.ready()) - {"fbd", "prd"} == {name.split("-")[0] for name in embedded_checkpoints()}
+    assert models.ready(Level.SYSTEM) == ["fbd", "prd"]
+    monkeypatch.setattr(models, "embedded_checkpoints", lambda: ["density-minilm", "cmn-minilm", "deb-minilm"])
+    assert models.ready(Level.TURN) == ["density", "deb", "cmn"]
+    monkeypatch.setattr(models, "embedded_checkpoints", lambda: [])
+    assert models.ready() == ["fbd", "prd"]
+
+
+def test_the_examples_are_within_the_limits() -> None:
+    for example in EXAMPLES.values():
+        assert 1 <= len(example.turns) <= limits.MAX_TURNS
+        assert 2 <= len(example.replies) <= limits.MAX_REPLIES
+
+
+def test_a_systems_mean_and_interval() -> None:
+    exchanges = [Exchange((f"context {at // 2}",), "reply", system="ab"[at % 2]) for at in range(8)]
+    scored = score_file.Scored(exchanges, Summary.begin("turn", {}))
+    scored.columns["density"] = [1.0, 5.0, 2.0, 5.0, None, 5.0, 6.0, 5.0]
+    mean, low, high, count = scored.mean_of("density", "a")
+    assert (mean, count) == (3.0, 4)
+    # Of four contexts, one without a value: the resampled means lie between the least and the greatest value.
+    assert 1.0 <= low < 3.0 < high <= 6.0
+    assert scored.mean_of("density", "b") == (5.0, 5.0, 5.0, 4)
+    alone = score_file.Scored(exchanges[:1], Summary.begin("turn", {}), {"density": [1.0]})
+    assert np.isnan(alone.mean_of("density", "a")[1])
+    nothing = score_file.Scored(exchanges[:2], Summary.begin("turn", {}), {"density": [None, None]})
+    assert np.isnan(nothing.mean_of("density", "a")[:3]).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("rows.txt", "a", "the page reads .jsonl, .ndjson"),
+        ("rows.jsonl", "", "rows.jsonl holds no rows"),
+        (
+            "rows.jsonl",
+            '{"context": ["a"], "response": "' + "b" * 5_001 + '"}',
+            r"row 0 \(rows.jsonl, line 1\): response",
+        ),
+        ("rows.jsonl", '{"context": ["a"], "response": "b"}\n' * 2_001, "more than 2,000 rows"),
+        ("rows.jsonl", "a" * 5_000_001, "larger than 5 MB"),
+        ("rows.csv", "context,reply\na,b\n", "rows.csv: column 'response' is missing"),
+        ("rows.csv", 'context,response\n"a\n', r"a quote left open|not CSV"),
+    ],
+)
+def test_files_that_are_refused(tmp_path: Path, name: str, content: str, told: str) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(Refused, match=told) as refused:
+        score_file.read_rows(str(tmp_path / name), ["density"])
+    assert str(tmp_path) not in str(refused.value)
+
+
+def test_figures_hold_names_as_text() -> None:
+    """Names may be mathematics to matplotlib, markup to a browser, or what a legend hides."""
+    names = ("$\\frac{", "<b>&", "_hidden", "\x1b", "a" * 99)
+    scores = Scores(
+        "prd",
+        np.linspace(0, 1, 5),
+        0.5,
+        Signature(),
+        True,
+        ids=names,
+        details={"precision": np.eye(5), "recall": np.eye(5)},
+    )
+    drawn = charts.curves(scores) + charts.spread({"DENSITY": [1.0, 2.0, 2.0, 4.0, 4.5]}, names)
+    for figure in re.findall(r"<svg.*?</svg>", drawn, re.DOTALL):
+        shown = "".join(ElementTree.fromstring(figure).itertext())
+        for told in ("$\\frac{", "<b>&", "_hidden", "aaa…"):
+            assert told in shown
+        assert "currentColor" in figure
+    assert "<b>" not in drawn
+
+
+def test_bars_of_replies() -> None:
+    drawn = charts.percentiles({"DENSITY": [0.25, 1.0], "DEB": [0.0, 0.5]}, ["Reply 1", "Reply 2"])
+    assert all(told in drawn for told in ("25%", "100%", "DENSITY", "DEB", "Reply 2", 'role="img"'))
+
+
+def row(**changes: Any) -> dict[str, Any]:
+    return {
+        **{"metric": "density", "benchmark": "toy", "protocol": "standard", "level": "turn", "aspect": "Overall"},
+        **{"statistic": "spearman", "value": 0.5, "low": 0.25, "high": 0.75, "n": 1200, "ceiling": 0.625},
+        **{"contaminated": False, "in_best_group": False},
+        **changes,
+    }
+
+
+def test_the_board_ranks_and_marks(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = (
+        row(metric="seen", value=0.9, contaminated=True, in_best_group=None),
+        row(metric="<i>none", value=None, low=None, high=None),
+        row(in_best_group=True),
+        row(metric="other", statistic="pearson"),
+    )
+    monkeypatch.setattr(trust, "results", lambda: rows)
+    board = trust._board("all", "all", "spearman")
+    assert re.findall(r'<th scope="row"><bdi>(.*?)</bdi>', board) == ["seen", "density", "&lt;i&gt;none"]
+    assert board.count("†") == 1
+    assert "†" in board.split("density")[0]
+    assert '<span class="best">0.500</span></td><td>0.250 to 0.750</td><td>1,200</td>' in board
+    assert "One person against the others: 0.625." in board
+    assert "Nothing was measured" in trust._board("toy", "system", "spearman")
+    monkeypatch.setattr(trust, "results", lambda: ())
+    assert "there are no results beside this page" in trust._board("all", "all", "spearman")
+
+
+def test_published_results_stand_beside_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "plots").mkdir()
+    for name in ("agreement.jsonl", "run.json", "plots/forest_toy.png", "plots/forest_toy.svg"):
+        (tmp_path / name).write_text(json.dumps(row()))
+    files = space_parcel(SPACE, "ann", tmp_path).files
+    assert {name for name in files if "/" in name} == {"results/agreement.jsonl", "results/plots/forest_toy.png"}
+    assert {"app.py", "README.md", "requirements.txt", "style.css"} <= set(files)
+    assert not [name for name in space_parcel(SPACE, "ann").files if "/" in name]
+    assert not [name for name in space_parcel(ROOT / "metrics/density", "ann", tmp_path).files if "/" in name]
+
+    monkeypatch.setattr(trust, "_HERE", tmp_path / "page")
+    assert trust.results_folder() is None
+    for name, content in files.items():
+        target = tmp_path / "page" / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content.source if isinstance(content.source, bytes) else content.source.read_bytes())
+    assert trust.results_folder() == tmp_path / "page" / "results"
+
+
+def test_a_body_without_a_length_ends_at_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_BODY_BYTES", 10)
+    got: list[Any] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        got.extend([(await receive())["type"] for _ in range(3)])
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b"12345", "more_body": True}
+
+    async def send(message: Any) -> None:
+        got.append(message.get("status", "body"))
+
+    asyncio.run(BodyLimit(app)({"type": "http", "headers": []}, receive, send))
+    assert got == ["http.request", "http.request", "http.disconnect"]
+    got.clear()
+    asyncio.run(BodyLimit(app)({"type": "http", "headers": [(b"content-length", b"11")]}, receive, send))
+    assert got == [413, "body"]
