@@ -42,10 +42,12 @@ class Places:
 
     def check(self, *, overwrite: bool) -> None:
         """Refuse folders, places that do not exist, the input itself, and files that would be lost."""
-        from dialeval.scoring.run import journal_path
+        from dialeval.scoring.run import journal_path, journals_of_crew
 
         # As long as there is a journal, the files named beside it belong to its run.
-        is_begun = self.output is not None and journal_path(self.output).exists()
+        is_begun = self.output is not None and (
+            journal_path(self.output).exists() or bool(journals_of_crew(self.output))
+        )
         written = [path for path in (self.output, self.rejects, self.summary) if path is not None]
         if len({path.resolve() for path in written}) < len(written):
             raise ValueError("two of --output, --rejects and --summary are the same file; choose different ones")

@@ -130,6 +130,7 @@ def score(
 
     from dialeval.metric import Level, metric_class
     from dialeval.readers import Source
+    from dialeval.scoring.crew import Crew
     from dialeval.scoring.outputs import output_format
     from dialeval.scoring.run import Task, check_options, load_metrics
 
@@ -143,18 +144,26 @@ def score(
     places = Places.choose(
         input, output, skip_bad=skip_bad, rejects=rejects, summary=summary, needs_summary=bool(task.of_systems)
     )
-    places.check(overwrite=overwrite)
     given = {"dtype": dtype, "device": device, "batch_tokens": batch_tokens}
     options = {option: value for option, value in given.items() if value is not None}
     weights = checkpoints(checkpoint, names)
-    check_options(names, options, weights, scale)
 
-    # Bad rows come to light before the weights are read, and long before hours of scoring are spent.
-    skips = places.rejects is not None
-    total = task.look_through(skip_bad=skips) if source.can_be_read_twice else None
-    task = replace(task, metrics=load_metrics(names, options, weights))
+    def check() -> int | None:
+        """Everything that can be wrong comes to light before weights are read, and long before hours are spent."""
+        places.check(overwrite=overwrite)
+        check_options(names, options, weights, scale)
+        return task.look_through(skip_bad=places.rejects is not None) if source.can_be_read_twice else None
 
-    outcome = _run(task, places, told, resume=resume, total=total)
+    def load() -> Task:
+        return replace(task, metrics=load_metrics(names, options, weights))
+
+    if (crew := Crew.from_environment()) is not None:
+        from dialeval.cli.sharded import score_together
+
+        score_together(crew, places, told, check=check, load=load, task=task, resume=resume)
+        return
+    total = check()
+    outcome = _run(load(), places, told, resume=resume, total=total)
     for line in outcome.lines():
         typer.echo(line, err=True)
     if outcome.n_rejected:
@@ -171,7 +180,7 @@ def _run(
 
     with ExitStack() as stack:
         rejects = Rejects(stack.enter_context(replacing(places.rejects))) if places.rejects else None
-        progress = stack.enter_context(_bar(total))
+        progress = stack.enter_context(bar(total))
         if places.output is None:
             stream = sys.stdout.buffer if places.stream is None else stack.enter_context(places.stream.open("wb"))
             outcome = score_to_stream(task, stream, told, rejects=rejects, progress=progress)
@@ -191,7 +200,7 @@ def _run(
 
 
 @contextmanager
-def _bar(total: int | None) -> Iterator[Progress]:
+def bar(total: int | None) -> Iterator[Progress]:
     """A progress bar on standard error, if somebody is looking."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -111,7 +112,7 @@ class Task:
             "system": [item.system for item in chunk.items],
             "values": {name: scores.to_dict()["values"] for name, scores in scored.items()},
             "n_truncated": {name: scores.n_truncated for name, scores in scored.items()},
-            "n_empty": _n_empty(chunk),
+            "n_empty": count_empty(chunk),
             "signature": {name: str(scores.signature) for name, scores in scored.items()},
         }
 
@@ -146,14 +147,14 @@ def score_to_file(
     is written, so that a run killed before that is finished by running it again.
     """
     if not task.of_rows:
-        summary = _score_chunks(task, rejects, progress, lambda chunk: _unscored(chunk))
+        summary = _score_chunks(task, rejects, progress, lambda chunk: (unscored(chunk), False))
         with replacing(output) as stream:
-            _write_systems(task, summary, stream, told)
+            write_systems(task, summary, stream, told)
         return summary
     with Journal(journal_path(output), task.identity(), fresh=not resume) as journal:
         summary = _score_chunks(task, rejects, progress, lambda chunk: _once(task, chunk, journal))
         if journal.next_finished() is not None:
-            raise ValueError(_changed(journal, "ends earlier than it did"))
+            raise ValueError(changed(journal, "ends earlier than it did"))
         with replacing(output) as stream, table(stream, told, task.of_rows) as write:
             for record in journal.finished():
                 write(record)
@@ -165,8 +166,8 @@ def score_to_stream(
 ) -> Summary:
     """Score into a pipe, each chunk as soon as it is done."""
     if not task.of_rows:
-        summary = _score_chunks(task, rejects, progress, lambda chunk: _unscored(chunk))
-        _write_systems(task, summary, stream, told)
+        summary = _score_chunks(task, rejects, progress, lambda chunk: (unscored(chunk), False))
+        write_systems(task, summary, stream, told)
         return summary
     with table(stream, told, task.of_rows) as write:
 
@@ -182,6 +183,11 @@ def score_to_stream(
 def journal_path(output: Path) -> Path:
     """Where the finished chunks of an unfinished run lie."""
     return output.with_name(output.name + ".partial")
+
+
+def journals_of_crew(output: Path) -> list[Path]:
+    """What an unfinished run in several processes left beside its output."""
+    return sorted(output.parent.glob(f"{glob.escape(journal_path(output).name)}.*-of-*"))
 
 
 def _score_chunks(
@@ -212,22 +218,24 @@ def _once(task: Task, chunk: Chunk, journal: Journal) -> tuple[Record, bool]:
         journal.append(record)
         return record, False
     if before.get("fingerprint") != chunk.fingerprint():
-        raise ValueError(_changed(journal, f"differs between rows {chunk.rows[0]} and {chunk.rows[-1]}"))
+        raise ValueError(changed(journal, f"differs between rows {chunk.rows[0]} and {chunk.rows[-1]}"))
     return before, True
 
 
-def _changed(journal: Journal, how: str) -> str:
+def changed(journal: Journal, how: str) -> str:
+    """What to say when a run that goes on finds another input."""
     return (
         f"the input is not that of the interrupted run: it {how}; "
         f"bring {journal.path.name} its input back, or begin again with --no-resume"
     )
 
 
-def _unscored(chunk: Chunk) -> tuple[Record, bool]:
-    return {"row": chunk.rows, "values": {}, "n_empty": _n_empty(chunk)}, False
+def unscored(chunk: Chunk) -> dict[str, Any]:
+    """The record of a chunk that only metrics of systems see."""
+    return {"fingerprint": chunk.fingerprint(), "row": chunk.rows, "values": {}, "n_empty": count_empty(chunk)}
 
 
-def _write_systems(task: Task, summary: Summary, stream: BinaryIO, told: OutputFormat) -> None:
+def write_systems(task: Task, summary: Summary, stream: BinaryIO, told: OutputFormat) -> None:
     """With nothing but metrics of systems, the table has one row per system."""
     columns = {name: summary.tallies[name].systems or {} for name in task.of_systems}
     systems = list(dict.fromkeys(system for column in columns.values() for system in column))
@@ -236,7 +244,8 @@ def _write_systems(task: Task, summary: Summary, stream: BinaryIO, told: OutputF
         write({"system": systems, "values": values})
 
 
-def _n_empty(chunk: Chunk) -> int:
+def count_empty(chunk: Chunk) -> int:
+    """Rows with a blank response, context or turn."""
     blank = sum(exchange.is_empty for exchange in chunk.exchanges)
     return blank + sum(any(not turn.strip() for turn in dialogue.turns) for dialogue in chunk.dialogues)
 

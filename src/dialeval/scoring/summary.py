@@ -65,6 +65,22 @@ class Summary:
             tally.total += math.fsum(finite)
             tally.signature = record["signature"][name]
 
+    def merge(self, other: Summary) -> None:
+        """Add what another part of the same rows adds up to; values of systems are added when all parts are."""
+        self.n += other.n
+        self.n_empty += other.n_empty
+        self.n_resumed += other.n_resumed
+        self.n_rejected += other.n_rejected
+        for name, theirs in other.tallies.items():
+            mine = self.tallies[name]
+            if mine.signature and theirs.signature and mine.signature != theirs.signature:
+                raise ValueError(f"{name} was scored as {mine.signature} and as {theirs.signature}; begin again")
+            mine.signature = mine.signature or theirs.signature
+            mine.n += theirs.n
+            mine.n_finite += theirs.n_finite
+            mine.n_truncated += theirs.n_truncated
+            mine.total += theirs.total
+
     def add_systems(self, name: str, scores: Scores) -> None:
         """Note the values of a metric that judges systems."""
         labels = scores.ids or ("all",) * len(scores)

@@ -1,0 +1,88 @@
+"""`torchrun --nproc_per_node N -m dialeval score …`: one run in several processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Literal
+
+import typer
+
+from dialeval.cli.errors import FAILED
+from dialeval.cli.places import Places
+
+if TYPE_CHECKING:
+    from dialeval.scoring.crew import Crew
+    from dialeval.scoring.run import Task
+
+
+def score_together(
+    crew: Crew,
+    places: Places,
+    told: Literal["jsonl", "csv", "parquet"],
+    *,
+    task: Task,
+    check: Callable[[], int | None],
+    load: Callable[[], Task],
+    resume: bool,
+) -> None:
+    """Score this process's part; the leader checks before, and merges and reports after.
+
+    Rows set aside do not change the exit code here: launchers take anything but 0 for a crash.
+    """
+    from dialeval.scoring.crew import FailedElsewhere
+
+    try:
+        with crew:
+            _score(crew, places, told, task=task, check=check, load=load, resume=resume)
+    except FailedElsewhere:
+        raise typer.Exit(FAILED) from None
+
+
+def _score(
+    crew: Crew,
+    places: Places,
+    told: Literal["jsonl", "csv", "parquet"],
+    *,
+    task: Task,
+    check: Callable[[], int | None],
+    load: Callable[[], Task],
+    resume: bool,
+) -> None:
+    from dialeval.cli.score import bar
+    from dialeval.readers import Rejects
+    from dialeval.scoring.outputs import replacing
+    from dialeval.scoring.sets import Plan
+    from dialeval.scoring.sharding import ShardedRun, make_plan
+
+    def prepare() -> int | None:
+        if places.output is None or not task.source.can_be_read_twice:
+            raise ValueError("several processes read one file and write beside another; pass files, not pipes")
+        return check()
+
+    total = crew.from_leader(prepare)
+    assert places.output is not None  # the leader has looked
+    loaded = load()
+    skips = places.rejects is not None
+    nothing = ShardedRun(loaded, places.output, crew, Plan(()), resume)
+    crew.from_leader(nothing.check_leftovers)
+    run = ShardedRun(loaded, places.output, crew, crew.from_leader(lambda: make_plan(loaded, skip_bad=skips)), resume)
+    with ExitStack() as stack:
+        rejects = Rejects() if skips else None
+        if crew.leads and places.rejects:
+            rejects = Rejects(stack.enter_context(replacing(places.rejects)))
+        progress = stack.enter_context(bar(total)) if crew.leads else lambda done: None
+        run.score(rejects, progress)
+    crew.wait_for_all()
+
+    def finish() -> None:
+        outcome = run.merge(told, rejects.count if rejects else 0)
+        if places.summary:
+            outcome.save(places.summary)
+        run.clear()
+        for line in outcome.lines():
+            typer.echo(line, err=True)
+        if outcome.n_rejected:
+            typer.echo(f"{outcome.n_rejected} rows were set aside in {places.rejects}", err=True)
+
+    crew.from_leader(finish)

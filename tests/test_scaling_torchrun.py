@@ -1,0 +1,184 @@
+"""Several processes over one input: the outcome is that of one, also after one of them was killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import overlap_metric
+from conftest import WORDS
+from dialeval.readers import Source
+from dialeval.scoring.crew import Crew
+from dialeval.scoring.run import Task
+from dialeval.scoring.sets import Plan
+from dialeval.scoring.sharding import ShardedRun
+
+N_ROWS = 3000
+
+
+def rows(count: int = N_ROWS, systems: tuple[str | None, ...] = (None,)) -> list[dict[str, object]]:
+    """Queries with replies of every system, in mixed order; the systems answer the same queries."""
+    rng = random.Random(3)
+
+    def text() -> str:
+        return " ".join(rng.choices(WORDS, k=rng.randint(1, 8)))
+
+    made: list[dict[str, object]] = []
+    for number in range(count // len(systems)):
+        context, references = [text() for _ in range(rng.randint(1, 3))], [text() for _ in range(2)]
+        for system in systems:
+            row = {"context": context, "response": text(), "references": references, "id": f"{number}-{system}"}
+            made.append(row if system is None else {**row, "system": system})
+    rng.shuffle(made)
+    return made
+
+
+def write(path: Path, made: list[dict[str, object]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in made), encoding="utf-8")
+    return path
+
+
+def crew(size: int, *options: str, **variables: str) -> list[subprocess.Popen[str]]:
+    """The processes that torchrun would start, without its own agent."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    shared = {**os.environ, "OMP_NUM_THREADS": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, **variables}
+    return [
+        subprocess.Popen(
+            [sys.executable, overlap_metric.__file__, "score", *options],
+            env={**shared, "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(size)},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(size)
+    ]
+
+
+def finish(processes: list[subprocess.Popen[str]], code: int = 0) -> str:
+    """What the leader said."""
+    told = [process.communicate(timeout=120)[1] for process in processes]
+    assert processes[0].returncode == code, told
+    return told[0]
+
+
+def alone(*options: str) -> str:
+    done = subprocess.run(
+        [sys.executable, overlap_metric.__file__, "score", *options],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        stderr=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return done.stderr
+
+
+def table(path: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_two_processes_killed_and_run_again(tmp_path: Path) -> None:
+    made = rows()
+    made[7]["response"] = ""
+    write(tmp_path / "rows.jsonl", made)
+    given = ["-m", "overlap", "-i", "rows.jsonl", "--skip-bad"]
+    alone_options = [*given, "-o", "alone.jsonl", "--summary", "alone.json"]
+    options = [*given, "-o", "scores.jsonl", "--summary", "scores.json"]
+    subprocess.run([sys.executable, overlap_metric.__file__, "score", *alone_options], stderr=subprocess.DEVNULL)
+
+    first = crew(2, *options, OVERLAP_SECONDS="0.5", OVERLAP_LOG="judged.log")
+    until = time.monotonic() + 120
+    while sum(path.read_bytes().count(b"\n") for path in Path().glob("*.partial.*")) < 5:
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    for process in first:
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    assert not Path("scores.jsonl").exists()
+
+    told = finish(crew(2, *options, OVERLAP_LOG="judged.log"))
+    assert "2999 rows scored" in told
+    assert "1 rows were set aside" in told
+    assert Path("scores.jsonl").read_bytes() == Path("alone.jsonl").read_bytes()
+    assert json.loads(Path("scores.json").read_text()) == json.loads(Path("alone.json").read_text())
+    rejects = [Path(f"{name}.jsonl.rejects.jsonl").read_text() for name in ("scores", "alone")]
+    assert rejects[0] == rejects[1] != ""
+    judged = [int(line) for line in Path("judged.log").read_text().split()]
+    # A chunk is judged again only if it was under way when its process was killed.
+    assert 2999 <= sum(judged) <= 2999 + 2 * 512
+    assert not list(Path().glob("*.partial*"))
+
+
+def test_sets_are_reduced_in_every_process(tmp_path: Path, tiny_encoder: Path) -> None:
+    write(tmp_path / "rows.jsonl", rows(1200, ("a", "b")))
+    given = ["-m", "fbd,prd,overlap", "-i", "rows.jsonl", "--device", "cpu"]
+    given += [f"--checkpoint={name}={tiny_encoder}" for name in ("fbd", "prd")]
+    alone(*given, "-o", "alone.jsonl")
+    finish(crew(2, *given, "-o", "scores.jsonl"))
+    assert table(Path("scores.jsonl")) == table(Path("alone.jsonl"))
+    expected, found = (
+        json.loads(Path(f"{name}.jsonl.summary.json").read_text())["metrics"] for name in ("alone", "scores")
+    )
+    for name in ("fbd", "prd"):
+        assert list(found[name]["systems"]) == list(expected[name]["systems"])
+        # Batches differ in their last digits, and k-means makes that a few thousandths of PRD.
+        tolerance = {"rel": 1e-4, "abs": 0} if name == "fbd" else {"abs": 5e-3}
+        assert found[name]["systems"] == pytest.approx(expected[name]["systems"], **tolerance)
+        assert found[name]["systems"]["a"] != found[name]["systems"]["b"]
+        assert found[name] | {"systems": 0, "aggregate": 0} == expected[name] | {"systems": 0, "aggregate": 0}
+    assert found["overlap"] == expected["overlap"]
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["-m", "overlap", "-i", "bad.jsonl", "-o", "out.jsonl"], "row 5 "),
+        (["-m", "variety", "-i", "rows.jsonl", "-o", "out.jsonl"], "cannot be computed in shards"),
+    ],
+)
+def test_one_process_says_what_is_wrong(tmp_path: Path, options: list[str], told: str) -> None:
+    write(tmp_path / "rows.jsonl", rows(10))
+    write(tmp_path / "bad.jsonl", [*rows(5), {"context": ["a"], "response": None}])
+    processes = crew(2, *options)
+    said = [process.communicate(timeout=120)[1] for process in processes]
+    assert [process.returncode for process in processes] == [2, 1]
+    assert told in said[0]
+    assert "Traceback" not in said[0] + said[1]
+    assert "error" not in said[1]
+
+
+def test_journals_of_another_number_of_processes_are_left_alone() -> None:
+    left = [Path(f"scores.jsonl.partial.{rank}-of-3{kind}") for rank in range(3) for kind in ("", ".sets")]
+    for path in left:
+        path.touch()
+    task = Task(Source("rows.jsonl"), {})
+    with pytest.raises(ValueError, match="unfinished run of 3 processes; go on with 3"):
+        ShardedRun(task, Path("scores.jsonl"), Crew(0, 2, 0), Plan(()), True).check_leftovers()
+    assert all(path.exists() for path in left)
+    ShardedRun(task, Path("scores.jsonl"), Crew(0, 2, 0), Plan(()), False).check_leftovers()
+    assert not any(path.exists() for path in left)
+
+
+def test_torchrun_itself(tmp_path: Path) -> None:
+    made = rows(1500)
+    write(tmp_path / "rows.jsonl", made)
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", "-m", "dialeval"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    options = ["-m", "bleu1", "-i", "rows.jsonl", "-o"]
+    subprocess.run([*launcher, "score", *options, "scores.jsonl"], env=environment, check=True, capture_output=True)
+    alone(*options, "alone.jsonl")
+    assert table(Path("scores.jsonl")) == table(Path("alone.jsonl"))
