@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-EXTRAS ?= offline,evaluate,training,agreement,demo,dev
+EXTRAS ?= offline,evaluate,training,agreement,demo,ray,dev
 READY := $(VENV)/.ready
 export HF_HUB_DISABLE_TELEMETRY := 1
 export HF_UPDATE_DOWNLOAD_COUNTS := 0
