@@ -20,7 +20,7 @@ from dialeval.approaches.density import Density, DensityNetwork
 from dialeval.checkpoints import CheckpointConfig, EncoderSource, LoraSettings
 from dialeval.formatting import PairFormat
 from dialeval.learned import percentile, quantile_curves
-from dialeval.sources import BASE_ENCODER, CheckpointError, find_checkpoint, find_encoder
+from dialeval.sources import BASE_ENCODER, CheckpointError, file_sha256, find_checkpoint, find_encoder
 
 ROWS = {"responses": ["i am fine thanks", "fish and chips"], "contexts": [["hello there", "how are you"], ["hello"]]}
 
@@ -225,6 +225,40 @@ def test_human_percentile(folder: Path) -> None:
     assert (np.argsort(native.values) == np.argsort(shares.values)).all() or len(set(shares.values)) < 2
     with pytest.raises(ValueError, match="no human quantiles"):
         Density(folder, scoring="classifier").score(**ROWS, scale="human_percentile")
+
+
+def test_a_scale_without_quantiles_is_refused_before_anything_is_encoded(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(raw | {"quantiles": {}}))
+    metric = Density(folder)
+    monkeypatch.setattr(metric.encoder, "encode", lambda *_, **__: pytest.fail("encoded"))
+    for judge in (metric.score, lambda *rows, **options: metric.score_dialogues([["hello", "hi"]], **options)):
+        with pytest.raises(ValueError, match="holds no human quantiles"):
+            judge(["fine"], [["how are you"]], scale="human_percentile")
+        with pytest.raises(ValueError, match="has no scale 'stars'"):
+            judge(["fine"], [["how are you"]], scale="stars")  # type: ignore[arg-type]
+
+
+def test_a_network_begins_only_from_an_adapter_over_its_own_encoder(tiny_encoder: Path, folder: Path) -> None:
+    """The sha256 decides where both know theirs, else the name."""
+    raw = json.loads((folder / "config.json").read_text())
+    raw["encoder"]["sha256"] = file_sha256(tiny_encoder / "model.safetensors")
+    (folder / "config.json").write_text(json.dumps(raw))
+    config = CheckpointConfig.read(folder)
+    begun = DensityNetwork.create(config, start=folder)
+    stored = DensityNetwork.from_pretrained(folder, trainable=True)
+    for one, other in zip(begun.encoder.parameters(), stored.encoder.parameters(), strict=True):
+        assert torch.equal(one, other)
+    for encoder, told in (
+        ({"sha256": "0" * 64}, "was trained over .* not over"),
+        ({"sha256": None, "id": "someone/other"}, r"someone/other \(no sha256\)"),
+        ({"tuning": "frozen"}, "no adapter to begin from"),
+    ):
+        (folder / "config.json").write_text(json.dumps(raw | {"encoder": raw["encoder"] | encoder}))
+        with pytest.raises(CheckpointError, match=told):
+            DensityNetwork.create(config, start=folder)
 
 
 def test_percentile_is_the_share_that_is_lower() -> None:

@@ -70,3 +70,9 @@ def test_numbers_may_be_ids_but_not_floats() -> None:
 def test_errors_survive_a_process_border() -> None:
     error = pickle.loads(pickle.dumps(BadRow(3, "response is None")))
     assert (error.row, error.problem, str(error)) == (3, "response is None", "row 3: response is None")
+
+
+@pytest.mark.parametrize("policy", ["skip", None, True])
+def test_a_policy_that_does_not_exist(policy: Any) -> None:
+    with pytest.raises(ValueError, match=f"empty is {policy!r}; it is 'error' or 'score'"):
+        exchanges_from_columns(["a"], [["b"]], empty=policy)

@@ -145,12 +145,12 @@ class Network(nn.Module):
         """
         located = find_encoder(config.encoder.id, revision=config.encoder.revision, sha256=config.encoder.sha256)
         tokenizer = load_tokenizer(located.folder, config.layout)
+        begun = None if start is None else _start_folder(start, config.encoder)
         base = {}
         for name in cls.encoders:
             encoder = load_encoder(located.folder, len(tokenizer))
-            if start is not None:
-                begun = find_checkpoint(start, default=str(start))
-                encoder = _load_adapter(encoder, begun.folder / "adapter", trainable=True)
+            if begun is not None:
+                encoder = _load_adapter(encoder, begun / "adapter", trainable=True)
             elif config.encoder.tuning == "lora" and lora is not None:
                 encoder = _with_lora(encoder, lora)
             base[name] = encoder
@@ -290,6 +290,19 @@ _EMBEDDINGS: WeakValueDictionary[Any, nn.Module] = WeakValueDictionary()
 
 def _share_embeddings(encoder: Any, key: Any) -> None:
     encoder.set_input_embeddings(_EMBEDDINGS.setdefault(key, encoder.get_input_embeddings()))
+
+
+def _start_folder(start: str | Path, encoder: EncoderSource) -> Path:
+    """The folder of a checkpoint to begin from; its adapter fits only the base encoder it was trained over."""
+    folder = find_checkpoint(start, default=str(start)).folder
+    theirs = CheckpointConfig.read(folder).encoder
+    if theirs.tuning != "lora":
+        raise CheckpointError(f"{start} has no adapter to begin from (its encoder is {theirs.tuning}); choose another")
+    known = theirs.sha256 is not None and encoder.sha256 is not None
+    if theirs.sha256 != encoder.sha256 if known else theirs.id != encoder.id:
+        told = [f"{one.id} ({(one.sha256 or 'no sha256')[:12]})" for one in (theirs, encoder)]
+        raise CheckpointError(f"{start} was trained over {told[0]}, not over {told[1]}; begin from one over the same")
+    return folder
 
 
 def adapter_folder(folder: Path, encoders: tuple[str, ...], name: str) -> Path:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 EmptyPolicy = Literal["error", "score"]
+_EMPTY_POLICIES = get_args(EmptyPolicy)
 
 
 class BadRow(ValueError):
@@ -60,6 +61,8 @@ def check_exchange(
     With `empty="error"` a blank response or context is refused; with `empty="score"` it passes
     and is counted, because some benchmarks contain systems that stay silent.
     """
+    if empty not in _EMPTY_POLICIES:
+        raise ValueError(f"empty is {empty!r}; it is 'error' or 'score'")
     exchange = Exchange(
         context=_texts(row, "context", context, required=True),
         response=_text(row, "response", response),

@@ -12,13 +12,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from dialeval.checkpoints import Network, current_versions, longest_input
+from dialeval.checkpoints import CheckpointConfig, Network, current_versions, load_tokenizer, longest_input
 from dialeval.encoding import PairEncoder
 from dialeval.exchange import Exchange
-from dialeval.formatting import PairTokenizer
+from dialeval.formatting import PairFormat, PairTokenizer
 from dialeval.metric import Judged, Metric, Scale
-from dialeval.scores import Signature
-from dialeval.sources import weights_digest
+from dialeval.scores import Scores, Signature
+from dialeval.sources import find_checkpoint, weights_digest
 
 #: Points of the stored quantile curves: 0, 0.005, …, 1.
 QUANTILE_GRID = np.linspace(0.0, 1.0, 201)
@@ -44,10 +44,7 @@ class LearnedMetric(Metric):
         truncation: Literal["left", "right_longest_first"] | None = None,
     ) -> None:
         self.network = self.network_class.from_pretrained(checkpoint, revision=revision, device=device, dtype=dtype)
-        changes: dict[str, Any] = {"max_length": max_length, "truncation": truncation}
-        self.layout = replace(
-            self.network.config.layout, **{key: value for key, value in changes.items() if value is not None}
-        )
+        self.layout = _changed(self.network.config.layout, max_length=max_length, truncation=truncation)
         encoder: Any = getattr(self.network, self.network.encoders[0])
         longest = longest_input(encoder.config)
         if self.layout.max_length > longest:
@@ -55,6 +52,15 @@ class LearnedMetric(Metric):
         self.encoder = PairEncoder(
             self.network, PairTokenizer(self.network.tokenizer, self.layout), batch_tokens=batch_tokens
         )
+
+    @classmethod
+    def tokenizer_of(
+        cls, checkpoint: str | Path | None = None, *, revision: str | None = None, **layout: Any
+    ) -> PairTokenizer:
+        """The tokenizer that the metric will use, without its network: for workers that only tokenise."""
+        located = find_checkpoint(checkpoint, default=cls.network_class.default_checkpoint(), revision=revision)
+        kept = CheckpointConfig.read(located.folder).layout
+        return PairTokenizer(load_tokenizer(located.folder, kept), _changed(kept, **layout))
 
     @abstractmethod
     def values_of(self, rows: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -105,6 +111,22 @@ class LearnedMetric(Metric):
         if not curves:
             raise ValueError(f"the checkpoint of {self.info.name} holds no human quantiles for this variant")
         return percentile(values, np.asarray(curves["human"], dtype=np.float64))
+
+    def score_exchanges(
+        self, exchanges: Sequence[Exchange], *, scale: Scale = "native", progress: bool = False
+    ) -> Scores:
+        """Score exchanges that were checked before; a scale that is not there is refused before they are encoded."""
+        self.rescale(np.zeros(0), scale)
+        return super().score_exchanges(exchanges, scale=scale, progress=progress)
+
+    def score_dialogues(self, dialogues: Sequence[Sequence[str]], *, scale: Scale = "native", **options: Any) -> Scores:
+        """Score whole dialogues, see `Metric`; the scale is checked first here, too."""
+        self.rescale(np.zeros(0), scale)
+        return super().score_dialogues(dialogues, scale=scale, **options)
+
+
+def _changed(layout: PairFormat, **changes: Any) -> PairFormat:
+    return replace(layout, **{key: value for key, value in changes.items() if value is not None})
 
 
 def percentile(values: NDArray[np.float64], quantiles: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -128,7 +128,7 @@ def _from_hub(name: str, revision: str | None, hint: str = "") -> Located:
 
     if constants.HF_HUB_OFFLINE:
         raise CheckpointError(f"{name} is not on this machine and HF_HUB_OFFLINE is set{hint}")
-    if not _reachable(constants.ENDPOINT):
+    if not is_reachable(constants.ENDPOINT):
         raise CheckpointError(f"{name} is not on this machine and {constants.ENDPOINT} cannot be reached{hint}")
     try:
         folder = snapshot_download(name, revision=revision, allow_patterns=DATA_FILES)
@@ -145,7 +145,7 @@ def _from_hub(name: str, revision: str | None, hint: str = "") -> Located:
     return Located(Path(folder), "Hub", Path(folder).name)
 
 
-def _reachable(endpoint: str) -> bool:
+def is_reachable(endpoint: str) -> bool:
     """Whether anything answers at the endpoint; the Hub client itself would retry for most of a minute."""
     if any(os.environ.get(name) for name in ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY")):
         return True

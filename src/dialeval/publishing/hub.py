@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dialeval.publishing.parcels import Kind, Parcel, PublishError
-from dialeval.sources import _reachable
+from dialeval.sources import is_reachable
 
 CONFLICT = "somebody changed it at the same time; run the same command again to see what differs now"
 
@@ -45,7 +45,7 @@ class Hub:
         self.api: Any = HfApi(endpoint=self.endpoint, token=self.token or False)
         if constants.HF_HUB_OFFLINE:
             raise PublishError("HF_HUB_OFFLINE is set; unset it to publish")
-        if not _reachable(self.endpoint):
+        if not is_reachable(self.endpoint):
             raise HubTrouble(f"{self.endpoint} cannot be reached; nothing was sent; try again when the network is back")
 
     def check_writer(self, org: str) -> None:

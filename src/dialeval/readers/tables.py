@@ -96,11 +96,11 @@ def _expect_on_hub(source: str) -> None:
     import datasets
     from huggingface_hub import constants
 
-    from dialeval.sources import _reachable
+    from dialeval.sources import is_reachable
 
     if (Path(datasets.config.HF_DATASETS_CACHE) / source.replace("/", "___")).is_dir():
         return
-    if constants.HF_HUB_OFFLINE or not _reachable(constants.ENDPOINT):
+    if constants.HF_HUB_OFFLINE or not is_reachable(constants.ENDPOINT):
         raise ValueError(f"there is no file or folder {source}, and the Hub cannot be reached to look for a data set")
 
 
