@@ -11,6 +11,7 @@ from dialeval.agreement.files import safe_name
 from dialeval.agreement.outputs import write_outputs
 from dialeval.agreement.runs import run
 from dialeval.agreement.settings import Settings
+from dialeval.agreement.stages import benchmark_names
 from test_agreement_scoring import SEEN, watched
 from toy_benchmark import count_words, rated_rows, word_share, write_rows
 
@@ -101,3 +102,18 @@ def test_ids_of_every_kind_come_back(tmp_path):
     once, again = (measured(tmp_path, rows, watched, values=tmp_path / "values").to_rows() for _ in range(2))
     assert once == again
     assert sorted(SEEN) == sorted(row["id"] for row in rows)
+
+
+FBD = ["fbd_personam", "fbd_dailyh", "fbd_convai2", "fbd_empathetic", "fbd_dailyz", "fbd_personaz"]
+
+
+def test_all_counts_no_row_twice():
+    names = benchmark_names(["all"])
+    assert "dailydialog_zhao" in names
+    assert not {name for name in names if name.startswith("fbd_")}
+    originals = {benchmarks.info(name, protocol).repeats for name in FBD for protocol in benchmarks.protocols(name)}
+    assert originals <= set(names)
+    assert benchmark_names(["all", "fbd_dailyz", "all"]) == [*names, "fbd_dailyz"]
+    assert benchmark_names(["fbd"]) == FBD
+    assert benchmark_names(["fbd@as_released"]) == [f"{name}@as_released" for name in FBD]
+    assert benchmark_names(["persona_zhao@x", "mine.jsonl", "fb"]) == ["persona_zhao@x", "mine.jsonl", "fb"]

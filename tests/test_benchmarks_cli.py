@@ -44,8 +44,12 @@ def mine(tmp_path: Path) -> Path:
 
 def test_the_list_names_every_benchmark_in_full(run: Run) -> None:
     lines = run("list").output.splitlines()
-    assert [line.split()[0] for line in lines[1:]] == benchmarks.available()
-    assert lines[1].split() == ["convai2_grade", "turn", "600", "coherence", "4", "no", "standard"]
+    assert [line.split()[0] for line in lines[1:-1]] == benchmarks.available()
+    assert lines[1].split() == ["convai2_grade", "turn", "600", "coherence", "4", "no", "standard", "-"]
+    rows = [line.split() for line in lines[1:-1]]
+    assert [row[0] for row in rows if row[-1] != "-"] == [name for name, *_ in rows if name.startswith("fbd_")]
+    assert "`all` leaves out" in lines[-1]
+    assert "repeats rows of: dailydialog_zhao" in run("info", "fbd_dailyz").output
 
 
 def test_info_tells_what_one_must_know(run: Run) -> None:

@@ -87,12 +87,24 @@ def open_benchmark(wanted: str | os.PathLike[str], mirror: str | os.PathLike[str
 
 
 def every_benchmark() -> list[str]:
-    """The benchmarks that people judged; those with attacks only belong to `dialeval robustness`."""
+    """What people judged, each row once: neither attacks (for `dialeval robustness`) nor other readings of a set."""
     from dialeval import benchmarks
 
-    return [name for name in benchmarks.available() if benchmarks.info(name).kind != "pairs"]
+    known = ((name, benchmarks.info(name)) for name in benchmarks.available())
+    return [name for name, info in known if info.kind != "pairs" and not info.repeats]
 
 
 def benchmark_names(wanted: Sequence[str]) -> list[str]:
-    """The names that were asked for, `all` written out, each once."""
-    return list(dict.fromkeys(name for one in wanted for name in (every_benchmark() if one == "all" else [one])))
+    """The names that were asked for, each once; `all` and first words such as `fbd` or `fbd@clean` written out."""
+    return list(dict.fromkeys(name for one in wanted for name in _written_out(one)))
+
+
+def _written_out(wanted: str) -> list[str]:
+    from dialeval import benchmarks
+
+    if wanted == "all":
+        return every_benchmark()
+    word, at, protocol = wanted.partition("@")
+    known = benchmarks.available()
+    family = [name for name in known if name.startswith(f"{word}_")] if word not in known else []
+    return [f"{name}{at}{protocol}" for name in family] or [wanted]

@@ -43,7 +43,7 @@ def agreement(
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for results.")],
     benchmarks: Annotated[
         list[str] | None,
-        typer.Option("--benchmarks", "-b", help="Names, NAME@PROTOCOL, .jsonl files, or all; separated by commas."),
+        typer.Option("--benchmarks", "-b", help="Names, NAME@PROTOCOL, first words (fbd), .jsonl files, or all."),
     ] = None,
     lower_is_better: Annotated[
         list[str] | None, typer.Option(help="Names of score columns or functions of which less is better.")

@@ -43,19 +43,27 @@ def add_to(parent: typer.Typer) -> None:
 
 @app.command("list")
 def list_benchmarks() -> None:
-    """Show every benchmark: what was judged, how many rows, and whether its files are at hand."""
+    """Show every benchmark: what was judged, how many rows, and whether its files are at hand.
+
+    `--benchmarks all` of other commands takes those that repeat no rows of another. The first word
+    of names (fbd) takes all that begin with it.
+    """
     from dialeval import benchmarks
     from dialeval.benchmarks.fetch import is_cached
 
-    rows = [("name", "level", "rows", "main aspect", "systems", "fetched", "protocols")]
+    rows = [("name", "level", "rows", "main aspect", "systems", "fetched", "protocols", "repeats")]
     for name in benchmarks.available():
         info = benchmarks.info(name)
         facts = (info.level, str(info.rows), info.main_aspect, str(len(info.systems) or "-"))
-        rows.append((name, *facts, "yes" if is_cached(info) else "no", ", ".join(benchmarks.protocols(name))))
+        fetched = "yes" if is_cached(info) else "no"
+        rows.append((name, *facts, fetched, ", ".join(benchmarks.protocols(name)), info.repeats or "-"))
     # Plain columns, never cut: names are there to be copied into the next command.
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         typer.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    typer.echo(
+        "`all` leaves out those that repeat rows of another; name them, or take them with their first word (fbd)."
+    )
 
 
 @app.command()

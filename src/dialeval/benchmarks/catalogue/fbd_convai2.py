@@ -30,6 +30,7 @@ INFO = BenchmarkInfo(
     bibtex=FBD.bibtex,
     aspects={"overall": Scale(1, 5)},
     protocol="as_released",
+    repeats="convai2_grade",
     main_aspect="overall",
     systems=("convai2/0", "convai2/1", "convai2/2", "convai2/3"),
     oddities=(

@@ -30,6 +30,7 @@ INFO = BenchmarkInfo(
     bibtex=FBD.bibtex,
     aspects={"relevance": Scale(1, 5), "grammar": Scale(1, 5), "content": Scale(1, 5), "overall": Scale(1, 5)},
     protocol="as_released",
+    repeats="dailydialog_zhao",
     main_aspect="overall",
     systems=tuple(f"dailyz/{position}" for position in range(8)),
     negative_systems=("dailyz/7",),

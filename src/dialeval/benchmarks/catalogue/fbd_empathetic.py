@@ -30,6 +30,7 @@ INFO = BenchmarkInfo(
     bibtex=FBD.bibtex,
     aspects={"overall": Scale(1, 5)},
     protocol="as_released",
+    repeats="dailydialog_grade",
     main_aspect="overall",
     systems=tuple(f"empathetic/{position}" for position in range(11)),
     oddities=(

@@ -37,6 +37,7 @@ INFO = BenchmarkInfo(
         "Overall": Scale(1, 5),
     },
     protocol="as_released",
+    repeats="persona_usr",
     main_aspect="Overall",
     systems=("personam/0", "personam/1", "personam/2", "personam/3"),
     human_systems=("personam/3",),

@@ -30,6 +30,7 @@ INFO = BenchmarkInfo(
     bibtex=FBD.bibtex,
     aspects={"overall": Scale(1, 5)},
     protocol="as_released",
+    repeats="persona_zhao",
     main_aspect="overall",
     systems=("personaz/0", "personaz/1", "personaz/2", "personaz/3", "personaz/4"),
     negative_systems=("personaz/4",),

@@ -41,6 +41,7 @@ def cleaned(released: BenchmarkInfo, base: Definition, *, rows: int, oddities: t
         name=released.name,
         title=released.title,
         protocol="clean",
+        repeats=base.info.name,
         rows=rows,
         systems=tuple(system for system in base.info.systems if system not in dropped),
         human_systems=(),
