@@ -4,12 +4,15 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 EXTRAS ?= offline,evaluate,training,agreement,demo,ray,dev
 READY := $(VENV)/.ready
+INSTALL_CHROMIUM := echo "== dialeval: installing Chromium for the browser tests"; \
+	(apt-get -o Acquire::http::Timeout=20 update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends chromium) >/dev/null 2>&1 \
+	|| echo "== dialeval: apt-get could not install Chromium; browser tests are skipped"
 export HF_HUB_DISABLE_TELEMETRY := 1
 export HF_UPDATE_DOWNLOAD_COUNTS := 0
 export TOKENIZERS_PARALLELISM := true
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench clean
+.PHONY: help setup browser demo space test lint bench clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -32,7 +35,19 @@ demo: setup ## Score a sample conversation with every metric, through evaluate.l
 	@echo "== dialeval: scoring a sample conversation with every metric"
 	@HF_EVALUATE_OFFLINE=1 $(BIN)/python examples/demo.py
 
-test: setup ## Run the tests
+space: setup ## Start the side-by-side page in the browser, on the embedded checkpoints
+	@echo "== dialeval: starting the page; open the address below, stop with Ctrl-C"
+	@HF_HUB_OFFLINE=1 $(BIN)/python spaces/side_by_side/app.py
+
+# Debian's Chromium for the browser tests. Where it cannot be had, they are skipped and say so.
+browser:
+	@if { command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null; then :; \
+	elif ! command -v apt-get >/dev/null; then echo "== dialeval: no Chromium and no apt-get here; browser tests are skipped"; \
+	elif [ "$$(id -u)" = 0 ]; then $(INSTALL_CHROMIUM); \
+	elif sudo -n true 2>/dev/null; then sudo -n sh -c '$(INSTALL_CHROMIUM)'; \
+	else echo "== dialeval: installing Chromium needs root (apt-get install chromium); browser tests are skipped"; fi
+
+test: setup browser ## Run the tests
 	@echo "== dialeval: running the tests"
 	@$(BIN)/python -m pytest
 

@@ -281,6 +281,9 @@ def test_the_trust_tab_shows_the_committed_results(visit: Any) -> None:
     expect(page.locator("#board tbody tr")).to_have_count(len(kept))
     assert f"{chosen['value']:.3f}".replace("-", "−") in page.inner_text("#board")
     assert "contaminated" in page.get_by_role("tabpanel").inner_text()
+    others = page.locator(f"#plots img:not([src*='{chosen['benchmark']}'])")
+    expect(others).to_have_count(0)
+    assert page.locator("#plots img").count() > 1
     for image in page.locator("#plots img").all():
         image.scroll_into_view_if_needed()
         assert image.evaluate("image => image.decode().then(() => image.naturalWidth)") > 300
