@@ -20,6 +20,7 @@ from space_server import ROOT, SPACE  # puts the page's modules within reach
 
 # isort: split
 import charts
+import file_report
 import limits
 import markup
 import models
@@ -49,6 +50,7 @@ def test_shown_text_is_text_and_nothing_else(words: str) -> None:
 def test_shown_text_is_short_and_keeps_its_direction() -> None:
     assert markup.text("a" * 200, 5) == "<bdi>aaaa…</bdi>"
     assert markup.number(-0.25) == "−0.250"
+    assert (markup.share(0.0), markup.share(0.004), markup.share(0.626)) == ("0%", "&lt;1%", "63%")
     assert markup.number(float("nan")) == markup.share(None) == "–"
 
 
@@ -93,6 +95,13 @@ def test_a_systems_mean_and_interval() -> None:
     assert np.isnan(alone.mean_of("density", "a")[1])
     nothing = score_file.Scored(exchanges[:2], Summary.begin("turn", {}), {"density": [None, None]})
     assert np.isnan(nothing.mean_of("density", "a")[:3]).all()
+
+
+def test_overlapping_intervals_are_not_an_order() -> None:
+    assert "not settled" in file_report._unsettled({1}, [(0.0, 0.2), (0.1, 0.3)])
+    assert file_report._unsettled({1}, [(0.0, 0.1), (0.2, 0.3)]) == ""
+    assert file_report._unsettled({0}, [(float("nan"), float("nan")), (0.2, 0.3)]) == ""
+    assert file_report._unsettled(set(), [(0.2, 0.3)]) == ""
 
 
 @pytest.mark.parametrize(

@@ -17,12 +17,13 @@ _HEAD = '<meta name="viewport" content="width=device-width, initial-scale=1">'
 #: Typed texts and endpoints share two places, files have one: a long file does not keep others waiting.
 _TEXTS: dict[str, Any] = {"concurrency_id": "texts", "concurrency_limit": 2}
 _FILES: dict[str, Any] = {"concurrency_id": "files", "concurrency_limit": 1}
-_DAY = 86_400
+#: Uploads and downloads: how often they are looked through, and after how many seconds they go.
+_DELETED = (600, 3600)
 
 
 def build_page() -> Any:
     """The page as gradio Blocks."""
-    with gr.Blocks(title="dialeval side by side", analytics_enabled=False, delete_cache=(3600, _DAY)) as page:
+    with gr.Blocks(title="dialeval side by side", analytics_enabled=False, delete_cache=_DELETED) as page:
         gr.Markdown("# Dialogue replies, side by side\nHow good is a reply, what does the number mean, and who agrees?")
         with gr.Tabs():
             with gr.Tab("Compare replies"):

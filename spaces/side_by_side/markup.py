@@ -25,8 +25,10 @@ def number(value: float | None) -> str:
 
 
 def share(value: float | None) -> str:
-    """A percentage, or a dash."""
-    return "–" if value is None or not math.isfinite(value) else f"{value:.0%}"
+    """A percentage, or a dash; a little is not nothing."""
+    if value is None or not math.isfinite(value):
+        return "–"
+    return "&lt;1%" if 0 < value < 0.005 else f"{value:.0%}"
 
 
 def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

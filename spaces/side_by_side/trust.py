@@ -114,9 +114,9 @@ def _plots(benchmark: str) -> str:
     pattern = "*" if benchmark == _ALL else f"{benchmark}*"
     found = [path for kind in kinds for path in sorted((folder / "plots").glob(f"{kind}_{pattern}.png"))]
     images = (
-        f'<figure><img loading="lazy" src="gradio_api/file={quote(str(path.resolve()))}" '
-        f'alt="{_told(path.stem)}"><figcaption>{_told(path.stem)}</figcaption></figure>'
-        for path in found
+        f'<figure><a href="{address}" target="_blank" title="full size"><img loading="lazy" src="{address}" '
+        f'alt="{_told(path.stem)}"></a><figcaption>{_told(path.stem)}</figcaption></figure>'
+        for path, address in ((path, f"gradio_api/file={quote(str(path.resolve()))}") for path in found)
     )
     return f'<h3>Figures</h3><div class="figures">{"".join(images)}</div>'
 

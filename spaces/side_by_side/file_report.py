@@ -1,0 +1,98 @@
+"""What a scored file comes to: tables by system, and figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import charts
+import numpy as np
+from markup import listed, note, number, share, table, text
+from models import best_of, direction_told, human_percentile, info_of, titled
+from score_file import Scored
+
+_MOST_SYSTEMS = 50
+
+
+def report(scored: Scored) -> str:
+    """A section per metric: what it means, a row per system, what to keep in mind."""
+    parts = []
+    for name, tally in scored.summary.tallies.items():
+        parts.append(f"<h3>{titled(name)}</h3>{note(direction_told(name) + ' ' + info_of(name).summary)}")
+        parts.append(_system_table(scored, name) if name in scored.of_systems else _mean_table(scored, name))
+        notes = [text(warned, 400) for warned in scored.warned.get(name, [])]
+        if tally.n_truncated:
+            notes.append(
+                f"{tally.n_truncated} rows were judged on cut text, because the model does not read that much."
+            )
+        parts.append(listed(notes, "notes"))
+    return f"<p>{scored.summary.n:,} rows scored.</p>" + "".join(parts)
+
+
+def _mean_table(scored: Scored, name: str) -> str:
+    systems = list(dict.fromkeys(scored.systems))
+    found = [scored.mean_of(name, system) for system in systems[:_MOST_SYSTEMS]]
+    shares = human_percentile(name, _finite(scored.columns[name]))
+    best = best_of([one[0] for one in found], higher_is_better=info_of(name).higher_is_better)
+    rows = []
+    for at, (system, (mean, low, high, count)) in enumerate(zip(systems, found, strict=False)):
+        own = [] if shares is None else [shares[row] for row, owner in enumerate(scored.systems) if owner == system]
+        middle = share(float(np.nanmedian(own))) if np.isfinite(own).any() else "–"
+        cells = [_value(mean, at in best), f"{number(low)} to {number(high)}", middle, str(count)]
+        rows.append([text(system or "all rows", 40), *cells])
+    header = ["system", "mean", "95% interval", "human replies below the median row", "rows"]
+    return (
+        table(f"{info_of(name).title} by system; intervals draw contexts anew", header, rows)
+        + _unsettled(best, [(low, high) for _, low, high, _ in found])
+        + _left_out(systems)
+    )
+
+
+def _system_table(scored: Scored, name: str) -> str:
+    scores = scored.of_systems[name]
+    systems = list(scores.ids or (None,) * len(scores))
+    best = best_of(list(scores.values), higher_is_better=scores.higher_is_better)
+    low, high, counts = (scores.details[key] for key in ("low", "high", "n"))
+    rows = [
+        [
+            text(system or "all rows", 40),
+            _value(scores.values[at], at in best),
+            f"{number(low[at])} to {number(high[at])}",
+            str(counts[at]),
+        ]
+        for at, system in enumerate(systems[:_MOST_SYSTEMS])
+    ]
+    told = f"{info_of(name).title} by system; compare only systems of equal size"
+    return (
+        table(told, ["system", "value", "95% interval", "rows"], rows)
+        + _unsettled(best, list(zip(low, high, strict=True)))
+        + _left_out(systems)
+    )
+
+
+def plots(scored: Scored) -> str:
+    """How the values spread, and PRD's curves."""
+    columns = {info_of(name).title: _finite(values) for name, values in scored.columns.items()}
+    drawn = [charts.spread(columns, scored.systems)] if columns else []
+    if "prd" in scored.of_systems:
+        drawn.append(charts.curves(scored.of_systems["prd"]))
+    return "".join(drawn)
+
+
+def _finite(values: Sequence[float | None]) -> Any:
+    return np.array(values, dtype=np.float64)
+
+
+def _value(value: float, is_best: bool) -> str:
+    return f'<span class="best">{number(value)}</span> <span class="mark">best</span>' if is_best else number(value)
+
+
+def _unsettled(best: set[int], intervals: Sequence[tuple[float, float]]) -> str:
+    """Says so where the best system's interval reaches into another one's."""
+    others = [ends for at, ends in enumerate(intervals) if at not in best]
+    overlap = any(low <= intervals[at][1] and intervals[at][0] <= high for at in best for low, high in others)
+    return note("The best interval overlaps with others, so this order is not settled.") if overlap else ""
+
+
+def _left_out(systems: Sequence[str | None]) -> str:
+    return note(f"The first {_MOST_SYSTEMS} of {len(systems)} systems.") if len(systems) > _MOST_SYSTEMS else ""
