@@ -279,3 +279,10 @@ def test_help_has_examples_and_exit_codes() -> None:
     told = CliRunner().invoke(build_app(), ["score", "--help"], env={"COLUMNS": "200"}).stdout
     assert "$ dialeval score --metric density --input rows.jsonl --output scores.jsonl" in told
     assert "Exit codes: 0 done; 1 the program or the machine failed; 2 wrong usage or input; 3 done" in told
+
+
+def test_options_reach_those_metrics_only_that_name_them() -> None:
+    """`reference` is for metrics of systems; density passes what it does not name on to a base that has no such."""
+    refused = score("--reference", "rows.jsonl", metric="density")
+    assert refused.exit_code == 2
+    assert "there is no option 'reference'" in refused.stderr

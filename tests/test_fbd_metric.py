@@ -515,3 +515,70 @@ def test_disturbed_replies_lie_further_away(disturb: str) -> None:
     assert prd[0] == pytest.approx(1, abs=1e-6)
     assert (np.diff(fbd) > 0).all()
     assert (np.diff(prd) < 0).all() if disturb == "repeat" else (prd[1:] < prd[0]).all()
+
+
+# --- the human side from the shell -----------------------------------------------------------------
+
+
+def write(path: Path, exchanges: Sequence[Exchange], *, people: bool = False) -> str:
+    """Rows without references; those of people have the human reply in the place of the response."""
+    lines = [
+        {"context": list(one.context), "response": one.references[0] if people else one.response, "system": one.system}
+        for one in exchanges
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return str(path)
+
+
+def test_a_file_of_human_rows_is_a_human_side(kind: str, tiny_encoder: Path, tmp_path: Path) -> None:
+    people = write(tmp_path / "people.jsonl", rows(), people=True)
+    plain = [Exchange(one.context, one.response) for one in rows()]
+    found = made(kind, tiny_encoder, reference=people).score_exchanges(plain)
+    assert found.values == pytest.approx(made(kind, tiny_encoder).score_exchanges(rows()).values, abs=1e-9)
+    assert found.signature["reference"].startswith("people.jsonl@")
+    (tmp_path / "bad.jsonl").write_text('{"context": ["hello"], "response": null}\n')
+    with pytest.raises(ValueError, match=r"reference .*bad.jsonl, row 0.*response is"):
+        made(kind, tiny_encoder, reference=tmp_path / "bad.jsonl")
+    with pytest.raises(FileNotFoundError, match="there is no file"):
+        made(kind, tiny_encoder, reference=tmp_path / "none.jsonl")
+
+
+def test_the_shell_scores_against_people_and_tells_intervals(tiny_encoder: Path, tmp_path: Path) -> None:
+    from typer.testing import CliRunner
+
+    from dialeval.cli import build_app
+
+    systems = [*rows(system="a"), *rows([reply + " ok" for reply in SYSTEM], system="b")]
+    replies, people = write(tmp_path / "replies.jsonl", systems), write(tmp_path / "people.jsonl", rows(), people=True)
+    saved = tmp_path / "human.safetensors"
+    made("fbd", tiny_encoder).save_human(saved, rows())
+    direct = made("fbd", tiny_encoder).score_exchanges(systems)
+    for reference in (people, str(saved)):
+        out, summary = tmp_path / "values.jsonl", tmp_path / "summary.json"
+        command = ["score", "-m", "fbd", "--checkpoint", str(tiny_encoder), "-i", replies, "-o", str(out)]
+        asked = CliRunner().invoke(
+            build_app(), [*command, "--reference", reference, "--summary", str(summary), "--overwrite"]
+        )
+        assert asked.exit_code == 0, asked.stderr
+        told = json.loads(summary.read_text())["metrics"]["fbd"]
+        assert list(told["systems"].values()) == pytest.approx(list(direct.values), abs=1e-9)
+        lows, highs = zip(*told["intervals"].values(), strict=True)
+        assert lows == pytest.approx(direct.details["low"], abs=1e-6)
+        assert highs == pytest.approx(direct.details["high"], abs=1e-6)
+        assert f"({lows[1]:.6g} to {highs[1]:.6g} at 95%)" in asked.stderr
+        assert f"reference:{Path(reference).name}@" in asked.stderr
+    refused = CliRunner().invoke(build_app(), [*command[:-1], str(tmp_path / "other.jsonl")])
+    assert refused.exit_code == 2
+    assert "there is no reference" in refused.stderr
+
+
+def test_the_shell_draws_the_curve(tiny_encoder: Path, tmp_path: Path) -> None:
+    from typer.testing import CliRunner
+
+    from dialeval.cli import build_app
+
+    replies, people = write(tmp_path / "replies.jsonl", rows()), write(tmp_path / "people.jsonl", rows(), people=True)
+    command = ["plot", "prd", "-i", replies, "--reference", people, "--encoder", str(tiny_encoder), "--clusters", "4"]
+    drawn = CliRunner().invoke(build_app(), [*command, "--out", str(tmp_path / "plots")])
+    assert drawn.exit_code == 0, drawn.stderr
+    assert (tmp_path / "plots" / "prd_replies.png").read_bytes().startswith(b"\x89PNG")

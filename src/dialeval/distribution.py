@@ -19,6 +19,7 @@ from dialeval.feature_set import FeatureSet, check_made_alike, digest, read_side
 from dialeval.features import FrozenFeatures
 from dialeval.metric import Judged, Metric
 from dialeval.moments import Moments
+from dialeval.readers import is_file_of_rows, read_exchanges
 from dialeval.scores import Signature
 from dialeval.sources import file_sha256
 
@@ -44,7 +45,8 @@ class DistributionMetric(Metric):
 
     All systems of a call are held against the same human side: the references of all its rows, at
     most `references_per_query` of each, drawn at random. A query that several systems answer counts
-    once. `reference` replaces them: a file written by `save_human`, or a checkpoint that brings one.
+    once. `reference` replaces them: a file of rows whose responses people wrote, a file written by
+    `save_human` or `FbdState.save`, or a checkpoint that brings a human side.
 
     Args:
         checkpoint: the pretrained encoder, a folder or a name on the Hub; by default the one at hand.
@@ -70,10 +72,13 @@ class DistributionMetric(Metric):
         self.human: FeatureSet | Moments | None = None
         self._human_name = "call"
         if reference is not None:
-            self.human, made_with = read_side(reference)
-            check_made_alike(self.features.made_with, made_with, f"reference {reference}")
             path = Path(reference).expanduser()
             self._human_name = f"{path.name}@{file_sha256(path)[:12]}" if path.is_file() else str(reference)
+            if is_file_of_rows(path):
+                self.human = self._in_order(_written_by_people(path))
+            else:
+                self.human, made_with = read_side(reference)
+                check_made_alike(self.features.made_with, made_with, f"reference {reference}")
 
     @abstractmethod
     def compare(self, human: FeatureSet | Moments, replies: FeatureSet) -> Comparison:
@@ -125,8 +130,12 @@ class DistributionMetric(Metric):
 
     def save_human(self, path: str | Path, exchanges: Sequence[Exchange]) -> None:
         """Save the features of the references, as a later `reference`; the file holds no text."""
-        features = self.features.of([pair for _, pair in self.human_pairs(exchanges)])
-        write_side(path, features.take(np.argsort(features.pairs, kind="stable")), self.features.made_with)
+        write_side(path, self._in_order([pair for _, pair in self.human_pairs(exchanges)]), self.features.made_with)
+
+    def _in_order(self, pairs: Sequence[Exchange]) -> FeatureSet:
+        """Features of a human side; the order of its rows must not matter."""
+        features = self.features.of(pairs)
+        return features.take(np.argsort(features.pairs, kind="stable"))
 
     def check_needs(self, exchanges: Sequence[Exchange]) -> None:
         """References are needed unless the human side was given."""
@@ -230,6 +239,13 @@ def interval(drawn: Sequence[Floats]) -> tuple[float, float]:
 def _pair(exchange: Exchange, reply: str) -> Exchange:
     """Query and answer and nothing else; persona facts are no part of the query."""
     return Exchange(exchange.context, reply)
+
+
+def _written_by_people(path: Path) -> list[Exchange]:
+    try:
+        return [_pair(row, row.response) for row in read_exchanges(path)]
+    except BadRow as error:
+        raise ValueError(f"reference {path}, {error}") from None
 
 
 def _check_sizes(metric: str, system: str | None, human: FeatureSet | Moments, replies: FeatureSet) -> None:

@@ -145,6 +145,35 @@ def features(
     _save(feature_map(matrix, labels, method=method, seed=seed), f"{method}_{file.stem}", out, formats)
 
 
+@app.command()
+def prd(
+    input: Annotated[str, typer.Option("--input", "-i", help="Rows with systems, as for `dialeval score`.")],
+    out: Out,
+    reference: Annotated[
+        str | None, typer.Option(help="Rows that people wrote, or a saved human side, in place of the references.")
+    ] = None,
+    encoder: Annotated[str | None, typer.Option(help="Folder or name of a pretrained encoder.")] = None,
+    clusters: Annotated[int, typer.Option(min=1, help="Clusters of the features.")] = 20,
+    formats: Formats = "png",
+    seed: Annotated[int, typer.Option(min=0, help="Of the clusters.")] = 0,
+) -> None:
+    """Precision and recall of each system's replies against human ones, as PRD weighs them.
+
+    [bold]Example[/bold]
+
+      dialeval plot prd --input replies.jsonl --out plots/
+    """
+    from dialeval.agreement.prd_plot import precision_recall
+    from dialeval.metric import load
+    from dialeval.readers import Source
+
+    rows = [exchange for _, exchange in Source(input).exchanges(needs=() if reference else ("references",))]
+    metric = load("prd", checkpoint=encoder, reference=reference, clusters=clusters, seed=seed, resamples=0)
+    scores = metric.score_exchanges(rows)
+    name = "standard_input" if input == "-" else Path(input).name.split(".")[0]
+    _save(precision_recall(scores, title=name), f"prd_{name}", out, formats)
+
+
 def _panels(
     metrics: list[str],
     benchmarks: list[str],

@@ -40,6 +40,8 @@ $ dialeval score -m density -i replies.csv -o scores.csv --columns response=repl
 
 $ dialeval score -m density -i dialogues.jsonl -o scores.parquet --level dialogue --dtype bfloat16
 
+$ dialeval score -m fbd,prd -i systems.jsonl -o values.jsonl --reference people.jsonl
+
 [bold]Interrupted?[/bold] Finished rows stay in OUTPUT.partial; run the same command again to go on. OUTPUT itself
 appears only when it is complete."""
 
@@ -99,6 +101,14 @@ def score(
             help="Folder, name or Hub id of weights; with several metrics METRIC=CHECKPOINT, repeatable.",
         ),
     ] = None,
+    reference: Annotated[
+        str | None,
+        typer.Option(
+            rich_help_panel=_JUDGING,
+            help="For metrics of systems, in place of the rows' references: a file of rows whose responses people "
+            "wrote, a saved human side, or a checkpoint that brings one.",
+        ),
+    ] = None,
     dtype: Annotated[str | None, typer.Option(rich_help_panel=_JUDGING, help="float32, bfloat16 or auto.")] = None,
     device: Annotated[
         str | None, typer.Option(rich_help_panel=_JUDGING, help="cpu, cuda, cuda:1, ...; chosen by itself if left out.")
@@ -132,19 +142,21 @@ def score(
     from dialeval.readers import Source
     from dialeval.scoring.crew import Crew
     from dialeval.scoring.outputs import output_format
-    from dialeval.scoring.run import Task, check_options, load_metrics
+    from dialeval.scoring.run import Task, check_options, load_metrics, without_references
 
     names = list(dict.fromkeys(listed(metric)))
     if not names:
         raise ValueError("no metric is named; `dialeval info` lists them")
     infos = {name: metric_class(name)[0].info for name in names}
+    if reference is not None:
+        infos = {name: without_references(info) for name, info in infos.items()}
     source = Source(input, input_format, pairs(columns), unescaped(context_separator), split, subset)
     task = Task(source, infos, Level(level), scale, empty)
     told = output_format(output, format)
     places = Places.choose(
         input, output, skip_bad=skip_bad, rejects=rejects, summary=summary, needs_summary=bool(task.of_systems)
     )
-    given = {"dtype": dtype, "device": device, "batch_tokens": batch_tokens}
+    given = {"dtype": dtype, "device": device, "batch_tokens": batch_tokens, "reference": reference}
     options = {option: value for option, value in given.items() if value is not None}
     weights = checkpoints(checkpoint, names)
 

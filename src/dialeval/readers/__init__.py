@@ -25,7 +25,16 @@ from dialeval.readers.rejects import Rejects
 from dialeval.readers.rows import Columns, Dialogue, RawRow, to_dialogue, to_exchange
 from dialeval.readers.text import CONTEXT_SEPARATOR, csv_rows, json_rows
 
-__all__ = ["CONTEXT_SEPARATOR", "FORMATS", "Dialogue", "Rejects", "Source", "read_dialogues", "read_exchanges"]
+__all__ = [
+    "CONTEXT_SEPARATOR",
+    "FORMATS",
+    "Dialogue",
+    "Rejects",
+    "Source",
+    "is_file_of_rows",
+    "read_dialogues",
+    "read_exchanges",
+]
 
 Format = Literal["jsonl", "csv", "tsv", "parquet", "dataset"]
 FORMATS: tuple[Format, ...] = ("jsonl", "csv", "tsv", "parquet", "dataset")
@@ -144,9 +153,8 @@ class Source:
             return "jsonl"
         if path.is_dir():
             return "dataset"
-        suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
-        if suffixes and suffixes[-1] in _SUFFIXES:
-            return _SUFFIXES[suffixes[-1]]
+        if (told := _told_by_ending(path)) is not None:
+            return told
         if path.exists():
             raise ValueError(f"the ending of {path} tells no format; choose one of: {', '.join(FORMATS)}")
         # What is no file may be a data set of the Hub: `owner/name`.
@@ -164,6 +172,16 @@ class Source:
             raise FileNotFoundError(f"there is no file {path}") from None
         except OSError as error:
             raise type(error)(f"{path} cannot be read: {error.strerror}") from None
+
+
+def is_file_of_rows(path: Path) -> bool:
+    """Whether the ending says that a file holds rows, whether or not there is such a file."""
+    return _told_by_ending(path) is not None
+
+
+def _told_by_ending(path: Path) -> Format | None:
+    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
+    return _SUFFIXES.get(suffixes[-1]) if suffixes else None
 
 
 def read_exchanges(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -250,8 +250,21 @@ def count_empty(chunk: Chunk) -> int:
     return blank + sum(any(not turn.strip() for turn in dialogue.turns) for dialogue in chunk.dialogues)
 
 
+def without_references(info: MetricInfo) -> MetricInfo:
+    """What a metric of systems needs of the rows where its human side comes from elsewhere."""
+    return replace(info, needs=info.needs - {"references"}) if info.level is Level.SYSTEM else info
+
+
 def _takes(found: type[Metric], option: str) -> bool:
-    parameters = inspect.signature(found).parameters
-    return option in parameters or any(
-        parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()
-    )
+    """Whether a class names an option, or passes what it does not name on to a base that takes it."""
+    passed_on = False
+    for base in found.__mro__[:-1]:
+        if "__init__" not in vars(base):
+            continue
+        parameters = inspect.signature(vars(base)["__init__"]).parameters
+        if option in parameters:
+            return True
+        passed_on = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values())
+        if not passed_on:
+            return False
+    return passed_on

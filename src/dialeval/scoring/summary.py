@@ -26,6 +26,8 @@ class Tally:
     total: float = 0.0
     systems: dict[str, float | None] | None = None
     of_set: float | None = None
+    intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
+    confidence: float | None = None
 
     @property
     def aggregate(self) -> float | None:
@@ -89,6 +91,11 @@ class Summary:
         tally.systems = {label or "all": value for label, value in zip(labels, plain["values"], strict=True)}
         tally.of_set, tally.signature, tally.n = plain["aggregate"], plain["signature"], len(scores)
         tally.n_truncated = scores.n_truncated
+        bounds = plain.get("details", {})
+        if "low" in bounds and "high" in bounds:
+            found = zip(tally.systems, bounds["low"], bounds["high"], strict=True)
+            tally.intervals = {label: (low, high) for label, low, high in found if low is not None and high is not None}
+            tally.confidence = bounds.get("confidence")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
@@ -117,7 +124,9 @@ class Summary:
                 else ""
             )
             lines.append(f"{name} {value} ({better}; {tally.n} values{undefined}, {tally.n_truncated} truncated)")
-            lines += [f"  {system} {number}" for system, number in (tally.systems or {}).items()]
+            lines += [
+                f"  {system} {number}{_between(tally, system)}" for system, number in (tally.systems or {}).items()
+            ]
             lines.append(f"  {tally.signature}")
         counts = f"{self.n} rows scored, {self.n_empty} of them empty"
         if self.n_resumed:
@@ -127,8 +136,20 @@ class Summary:
         return lines
 
 
+def _between(tally: Tally, system: str) -> str:
+    """The interval of a system's value, where the metric gave one."""
+    if system not in tally.intervals:
+        return ""
+    low, high = tally.intervals[system]
+    sure = "" if tally.confidence is None else f" at {tally.confidence:.0%}"
+    return f" ({low:.6g} to {high:.6g}{sure})"
+
+
 def _plain(tally: Tally) -> dict[str, Any]:
-    systems = {} if tally.systems is None else {"systems": tally.systems}
+    systems: dict[str, Any] = {} if tally.systems is None else {"systems": tally.systems}
+    if tally.intervals:
+        systems |= {"intervals": {name: list(found) for name, found in tally.intervals.items()}}
+        systems |= {"confidence": tally.confidence}
     return {
         "aggregate": tally.aggregate,
         "higher_is_better": tally.higher_is_better,
