@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from space_server import ROOT, SPACE  # puts the page's modules within reach
 
 # isort: split
 import charts
+import compare
 import file_report
 import limits
 import markup
@@ -29,12 +31,15 @@ import trust
 from examples import EXAMPLES
 from limits import BodyLimit, Refused
 
+from dialeval import load, metric
+from dialeval.evaluate_module import loaded
 from dialeval.exchange import Exchange
 from dialeval.metric import Level
 from dialeval.publishing.parcels import space_parcel
 from dialeval.scores import Scores, Signature
 from dialeval.scoring.summary import Summary
 from dialeval.sources import embedded_checkpoints
+from small_checkpoints import small_checkpoint
 
 
 @given(st.text())
@@ -95,6 +100,46 @@ def test_a_systems_mean_and_interval() -> None:
     assert np.isnan(alone.mean_of("density", "a")[1])
     nothing = score_file.Scored(exchanges[:2], Summary.begin("turn", {}), {"density": [None, None]})
     assert np.isnan(nothing.mean_of("density", "a")[:3]).all()
+
+
+@pytest.fixture
+def four_metrics(tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """As if all four metrics of replies had an embedded checkpoint; small ones stand in for them."""
+    names = ["density", "deb", "cmn", "quantidce"]
+    for name in names:
+        checkpoint = small_checkpoint(name, tiny_encoder, tmp_path / name)
+        entry = metric.REGISTRY[name]
+        monkeypatch.setitem(metric.REGISTRY, name, metric.Entry(entry.target, {"checkpoint": str(checkpoint)}))
+    monkeypatch.setattr(models, "embedded_checkpoints", lambda: [f"{name}-minilm" for name in names])
+    loaded.cache_clear()
+    yield names
+    loaded.cache_clear()
+
+
+def test_four_metrics_side_by_side(four_metrics: list[str]) -> None:
+    turns, replies = ["how are you", "fine thanks"], ["what do you like to eat", "dog cat dog"]
+    found = compare.compared(turns, replies, "shall we go for a walk", four_metrics)
+    assert list(found.scores) == four_metrics
+    for name in four_metrics:
+        own = load(name).score(replies, [turns] * 2, ["shall we go for a walk"] * 2)
+        assert found.scores[name].values == pytest.approx(own.values)
+        assert found.best(name) == {int(np.argmax(own.values))}
+        assert found.percentiles[name] == pytest.approx(load(name).rescale(own.values, "human_percentile"))
+    assert len(found.signatures.splitlines()) == 4
+    shown = compare.rendered(found)
+    assert shown.count("<tr>") == 5
+    assert shown.count('class="order"') == 4
+    assert len(re.findall(r"\d+%", "".join(ElementTree.fromstring(compare.chart(found)[22:-9]).itertext()))) >= 8
+
+
+def test_a_metric_that_lacks_a_reference_says_so_and_the_others_score(four_metrics: list[str]) -> None:
+    found = compare.compared(["how are you"], ["fine thanks"], " ", four_metrics)
+    assert list(found.scores) == ["density", "deb", "quantidce"]
+    assert found.notes == ["CMN compares with a reference, and there is none; write one to see its value."]
+    alone = compare.compared(["how are you"], ["fine thanks"], "", ["cmn"])
+    assert "write one to see its value" in compare.rendered(alone)
+    assert compare.chart(alone) == alone.signatures == ""
+    assert found.best("deb") == set()
 
 
 def test_overlapping_intervals_are_not_an_order() -> None:
