@@ -7,11 +7,12 @@ import math
 import pytest
 
 from dialeval import benchmarks
-from dialeval.agreement.files import safe_name
+from dialeval.agreement.files import safe_name, without_machine
 from dialeval.agreement.outputs import write_outputs
 from dialeval.agreement.runs import run
 from dialeval.agreement.settings import Settings
 from dialeval.agreement.stages import benchmark_names
+from dialeval.cli.parsing import told_command
 from test_agreement_scoring import SEEN, watched
 from toy_benchmark import count_words, rated_rows, word_share, write_rows
 
@@ -117,3 +118,19 @@ def test_all_counts_no_row_twice():
     assert benchmark_names(["fbd"]) == FBD
     assert benchmark_names(["fbd@as_released"]) == [f"{name}@as_released" for name in FBD]
     assert benchmark_names(["persona_zhao@x", "mine.jsonl", "fb"]) == ["persona_zhao@x", "mine.jsonl", "fb"]
+
+
+def test_no_folder_of_this_machine_stands_beside_results(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    here = f"{tmp_path}/data/rows.jsonl"
+    told = told_command(
+        ["agreement", "-m", f"scores:{here}#gpt", "-b", here, f"--mirror={here}", "-o", "/a b/o p", "."]
+    )
+    assert told == (
+        "dialeval agreement -m 'scores:data/rows.jsonl#gpt' -b data/rows.jsonl --mirror=data/rows.jsonl -o 'o p' ."
+    )
+    for kept in ("https://some.where/a/b", "s3://bucket/a/b.jsonl", "a/b/c", "../a/b", "python:pack.mod:f", "3/4"):
+        assert without_machine(kept) == kept
+    assert without_machine("/some/where/else.jsonl: row 3 is odd; see '/x/y'") == "else.jsonl: row 3 is odd; see 'y'"
+    report = run([count_words], [tmp_path / "none.jsonl"], settings=QUICK)
+    assert str(tmp_path) not in str(report.skipped)

@@ -19,6 +19,20 @@ def safe_name(text: str) -> str:
     return re.sub(r"[^\w.-]+", "_", text).lstrip(".")[:120] or "_"
 
 
+#: An absolute path inside a text; what follows a colon twice over is an address.
+_PATH = re.compile(r"(?<![\w/.~-])/(?:[^/\s'\",;:#?]+/)+[^/\s'\",;:#?]*")
+
+
+def without_machine(text: str) -> str:
+    """A text for others to read: paths relative to the working folder, of those elsewhere only the last name."""
+    return _PATH.sub(lambda found: near(Path(found[0])), text)
+
+
+def near(path: Path) -> str:
+    """An absolute path as seen from the working folder; of one elsewhere, the last name."""
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else path.name
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Hand out a path beside `path` to write to, and put what was written in its place if all went well."""

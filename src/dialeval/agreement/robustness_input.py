@@ -48,7 +48,7 @@ def gather(
     labelled ones the replies labelled good; of a plain file every reply. A set that brings its own
     attacks is taken as it is. `sample` keeps so many of the true replies, drawn by the seed.
     """
-    found = _read(source, mirror)
+    found = read_input(source, mirror)
     if isinstance(found, list):
         name, exchanges = Path(source).name, found
     elif found.info.kind == "pairs":
@@ -105,7 +105,8 @@ def _own_attacks(benchmark: Benchmark, attacks: Collection[str], sample: int | N
     return Material(benchmark.info.name, pairs, trues)
 
 
-def _read(source: str | os.PathLike[str], mirror: str | os.PathLike[str] | None) -> Benchmark | list[Exchange]:
+def read_input(source: str | os.PathLike[str], mirror: str | os.PathLike[str] | None) -> Benchmark | list[Exchange]:
+    """A benchmark by name or from a file of judged rows, or the exchanges of a plain file."""
     from dialeval import benchmarks
     from dialeval.agreement.stages import open_benchmark
     from dialeval.readers import read_exchanges

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dialeval.agreement.files import without_machine
 from dialeval.agreement.jobs import NotApplicable
 from dialeval.agreement.perturbations import PERTURBATIONS, degradation
 from dialeval.agreement.robustness import Rules, Verdict, verdicts
@@ -77,7 +78,7 @@ def run(
             else:
                 found.verdicts += _verdicts(source, found, table, values, witness)
         except (NotApplicable, MetricFailed) as error:
-            found.skipped.append((source.name, str(error)))
+            found.skipped.append((source.name, without_machine(str(error))))
             witness.say(f"{source.name} left out: {error}")
     return found
 

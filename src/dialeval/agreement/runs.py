@@ -12,6 +12,7 @@ import numpy as np
 
 from dialeval.agreement.correlation import Floats
 from dialeval.agreement.cuts import Cut
+from dialeval.agreement.files import without_machine
 from dialeval.agreement.jobs import NotApplicable
 from dialeval.agreement.measure import measure, view_of
 from dialeval.agreement.pairs import Entrant, against_best, best_group, compared_statistic
@@ -202,7 +203,7 @@ class _Run:
         return view.values, view.human
 
     def _skip(self, metric: str, benchmark: str, reason: str) -> None:
-        skipped = Skipped(metric, benchmark, reason)
+        skipped = Skipped(metric, without_machine(benchmark), without_machine(reason))
         if skipped not in self.report.skipped:
             self.report.skipped.append(skipped)
             who = "every metric" if metric == "*" else metric

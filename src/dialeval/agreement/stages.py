@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from dialeval.agreement.correlation import Floats
 from dialeval.agreement.cuts import Cut, cuts
+from dialeval.agreement.files import without_machine
 from dialeval.agreement.jobs import NotApplicable
 from dialeval.agreement.judgements import Judgements, judgements
 from dialeval.agreement.measure import column_of
@@ -73,7 +74,9 @@ def excluded_rows(contestant: Contestant, stage: Stage) -> list[Excluded]:
     judged, source = stage.judged, contestant.source
     relevant = {*judged.ids, *(judged.named_systems if source.level is Level.SYSTEM else ())}
     problems = contestant.values.problems.items()
-    return [Excluded(source.name, judged.info.name, key, why) for key, why in problems if key in relevant]
+    return [
+        Excluded(source.name, judged.info.name, key, without_machine(why)) for key, why in problems if key in relevant
+    ]
 
 
 def open_benchmark(wanted: str | os.PathLike[str], mirror: str | os.PathLike[str] | None) -> Benchmark:

@@ -23,6 +23,7 @@ COMMANDS: tuple[str, ...] = (
     "compare",
     "plot",
     "robustness",
+    "features",
     "publish",
 )
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from dialeval.cli.parsing import flowing, listed
+from dialeval.cli.parsing import flowing, listed, told_command
 
 _HELP = """Measure how far metrics agree with people, on benchmarks of human judgements.
 
@@ -149,7 +148,7 @@ def agreement(
             validation=validation,
             witness=witness,
         )
-    report.command = shlex.join(["dialeval", *sys.argv[1:]])
+    report.command = told_command(sys.argv[1:])
     write_outputs(report, out, formats)
     if not quiet:
         show(report)

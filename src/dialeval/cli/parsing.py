@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 
 def flowing(text: str) -> str:
     """Help text without the line breaks inside its paragraphs, which typer would keep."""
@@ -41,3 +43,14 @@ def checkpoints(options: list[str] | None, metrics: list[str]) -> dict[str, str]
 def unescaped(separator: str) -> str:
     """A separator as a shell can pass it: line breaks and tabs as backslash sequences."""
     return separator.replace("\\n", "\n").replace("\\t", "\t")
+
+
+def told_command(arguments: list[str]) -> str:
+    """The command as it may stand beside results: ready for a shell, without the folders of this machine."""
+    import shlex
+
+    from dialeval.agreement.files import near, without_machine
+
+    # An argument that is a path from end to end may hold blanks, too.
+    shown = (near(Path(one)) if Path(one).is_absolute() else without_machine(one) for one in arguments)
+    return shlex.join(["dialeval", *shown])

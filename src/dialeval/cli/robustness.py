@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dialeval.cli.parsing import flowing, listed
+from dialeval.cli.parsing import flowing, listed, told_command
 
 _HELP = """Attack true replies and see whether metrics prefer the true ones.
 
@@ -79,7 +78,7 @@ def robustness(
     material = gather(input, listed(attacks) or ["all"], seed=seed, sample=sample, mirror=mirror)
     with telling(quiet=quiet) as witness:
         found = run(sources, material, rules=rules, seed=seed, values=values or out / "values", witness=witness)
-    found.command = shlex.join(["dialeval", *sys.argv[1:]])
+    found.command = told_command(sys.argv[1:])
     write_report(found, out, formats)
     if not quiet:
         typer.echo(render(found))
