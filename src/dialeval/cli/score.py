@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from dialeval.cli import on_ray
 from dialeval.cli.errors import ROWS_SET_ASIDE
 from dialeval.cli.parsing import checkpoints, flowing, listed, pairs, unescaped
 from dialeval.cli.places import Places
@@ -42,13 +43,17 @@ $ dialeval score -m density -i dialogues.jsonl -o scores.parquet --level dialogu
 
 $ dialeval score -m fbd,prd -i systems.jsonl -o values.jsonl --reference people.jsonl
 
+$ torchrun --nproc_per_node 4 -m dialeval score -m density -i rows.jsonl -o scores.jsonl
+
+$ dialeval score --engine ray -m density,fbd -i 's3://bucket/replies/*.parquet' -o s3://bucket/scores
+
 [bold]Interrupted?[/bold] Finished rows stay in OUTPUT.partial; run the same command again to go on. OUTPUT itself
 appears only when it is complete."""
 
 _EPILOG = """[bold]Exit codes[/bold]: 0 done; 1 the program or the machine failed; 2 wrong usage or input; 3 done, but
 rows were set aside (--skip-bad); 130 interrupted."""
 
-_INPUT, _JUDGING, _FILES = "Input", "Judging", "What is written"
+_INPUT, _JUDGING, _FILES, _PLACES = "Input", "Judging", "What is written", "Where it runs"
 
 
 def add_to(app: typer.Typer) -> None:
@@ -134,6 +139,20 @@ def score(
     resume: Annotated[
         bool, typer.Option(rich_help_panel=_FILES, help="Go on with an interrupted run, or begin again.")
     ] = True,
+    engine: Annotated[
+        Literal["local", "ray"],
+        typer.Option(
+            rich_help_panel=_PLACES, help="This machine, or the Ray cluster of RAY_ADDRESS (else a local Ray)."
+        ),
+    ] = "local",
+    actors: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            rich_help_panel=_PLACES,
+            help="Processes of Ray that hold models; by default one per GPU or two cores.",
+        ),
+    ] = None,
 ) -> None:
     """Check the rows, load the metrics, score; the help text above is for users."""
     from dataclasses import replace
@@ -147,6 +166,28 @@ def score(
     names = list(dict.fromkeys(listed(metric)))
     if not names:
         raise ValueError("no metric is named; `dialeval info` lists them")
+    given = {"dtype": dtype, "device": device, "batch_tokens": batch_tokens, "reference": reference}
+    options = {option: value for option, value in given.items() if value is not None}
+    weights = checkpoints(checkpoint, names)
+    if engine == "ray":
+        only_local = {
+            "input-format": None if input_format == "parquet" else input_format,
+            "format": format,
+            "split": split,
+            "subset": subset,
+            "rejects": rejects,
+            "summary": summary,
+        }
+        on_ray.check_given({**only_local, "overwrite": overwrite})
+        check_options(names, options, weights, scale)
+        judging = {"level": Level(level), "scale": scale, "empty": empty, "checkpoints": weights, **options}
+        mapped = pairs(columns)
+        on_ray.score_on_ray(
+            input, output, names, bar, columns=mapped, skip_bad=skip_bad, resume=resume, actors=actors, **judging
+        )
+        return
+    if actors is not None:
+        raise ValueError("--actors is for --engine ray; for several processes on this machine use torchrun")
     infos = {name: metric_class(name)[0].info for name in names}
     if reference is not None:
         infos = {name: without_references(info) for name, info in infos.items()}
@@ -156,9 +197,6 @@ def score(
     places = Places.choose(
         input, output, skip_bad=skip_bad, rejects=rejects, summary=summary, needs_summary=bool(task.of_systems)
     )
-    given = {"dtype": dtype, "device": device, "batch_tokens": batch_tokens, "reference": reference}
-    options = {option: value for option, value in given.items() if value is not None}
-    weights = checkpoints(checkpoint, names)
 
     def check() -> int | None:
         """Everything that can be wrong comes to light before weights are read, and long before hours are spent."""

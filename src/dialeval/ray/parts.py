@@ -1,0 +1,172 @@
+"""The output folder of a job: a part per piece, whole or not there."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+from dialeval.ray.pieces import file_system
+from dialeval.ray.recipe import Packet, Recipe
+from dialeval.ray.stages import Reducer, Scoring, Stage
+from dialeval.scoring.sets import Plan, SetState
+from dialeval.scoring.summary import Summary, Tally
+
+RUN, SUMMARY, PLAN = "_run.json", "summary.json", "_plan.safetensors"
+_TOTALS = b"dialeval"
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A folder on a disk or in an object store."""
+
+    url: str
+
+    @classmethod
+    def of(cls, url: str) -> Self:
+        """The folder by its full address, so that workers elsewhere find it."""
+        system, path = file_system(url)
+        return cls(str(system.unstrip_protocol(path)).rstrip("/"))
+
+    def begin(self, identity: Mapping[str, Any], *, resume: bool) -> None:
+        """Make the folder, or go on in it if it holds an unfinished run of the same kind."""
+        system, path = self._system()
+        there = (
+            {str(name).rpartition("/")[2] for name in system.ls(path, detail=False)} if system.exists(path) else set()
+        )
+        told = json.dumps(identity, ensure_ascii=False)
+        if there and RUN not in there:
+            raise FileExistsError(f"{self.url} holds something else; choose a folder of its own")
+        if there and not resume:
+            for name in there:
+                system.rm(f"{path}/{name}")
+        elif SUMMARY in there:
+            raise FileExistsError(f"{self.url} is finished; choose another folder, or begin again with --no-resume")
+        elif there and self.read(RUN).decode() != told:
+            raise ValueError(
+                f"{self.url} is an unfinished run with other options or another input; "
+                "give the same ones to go on with it, or --no-resume to begin again"
+            )
+        system.makedirs(path, exist_ok=True)
+        self.write(RUN, told.encode())
+
+    def finished(self) -> set[str]:
+        """The names of the pieces whose scores are there."""
+        system, path = self._system()
+        names = (str(name).rpartition("/")[2] for name in system.ls(path, detail=False, refresh=True))
+        return {
+            name.removesuffix(".parquet") for name in names if name.startswith("part-") and name.endswith(".parquet")
+        }
+
+    def totals(self, name: str) -> Summary:
+        """What a finished piece adds up to."""
+        import pyarrow.parquet as pq
+
+        return _totals_of(json.loads(pq.read_schema(io.BytesIO(self.read(f"{name}.parquet"))).metadata[_TOTALS]))
+
+    def has(self, name: str) -> bool:
+        """Whether a file is there."""
+        system, path = self._system()
+        return bool(system.exists(f"{path}/{name}"))
+
+    def state(self, names: Iterable[str]) -> SetState:
+        """The sum of the states of all pieces, read one after the other."""
+        merged = SetState()
+        for name in names:
+            merged.merge(SetState.of_bytes(self.read(f"{name}.sets"))[0])
+        return merged
+
+    def plan(self, make: Callable[[], Plan]) -> Plan:
+        """The plan of the first attempt: counts over other clusters would not add up."""
+        if not self.has(PLAN):
+            plan = make()
+            self.write(PLAN, plan.to_bytes())
+            return plan
+        return Plan.of_bytes(self.read(PLAN))
+
+    def read(self, name: str) -> bytes:
+        """A file's content."""
+        system, path = self._system()
+        content: bytes = system.cat_file(f"{path}/{name}")
+        return content
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write a file that is whole or not there; object stores do so by themselves."""
+        system, path = self._system()
+        if self.url.startswith("file://"):
+            handle, hidden = tempfile.mkstemp(prefix=f".{name}.", dir=path)
+            try:
+                with os.fdopen(handle, "wb") as stream:
+                    stream.write(content)
+                    stream.flush()
+                    os.fsync(stream.fileno())
+                os.chmod(hidden, 0o644)
+                os.replace(hidden, f"{path}/{name}")
+            except BaseException:
+                os.unlink(hidden)
+                raise
+        else:
+            system.pipe_file(f"{path}/{name}", content)
+
+    def _system(self) -> tuple[Any, str]:
+        return file_system(self.url)
+
+
+class PieceScorer(Stage):
+    """An actor that scores pieces and writes them."""
+
+    def __init__(self, recipe: Recipe, plan: Plan, folder: Folder) -> None:
+        self.recipe, self.folder = recipe, folder
+        self.scoring = Scoring(recipe)
+        self.reducer = Reducer(recipe, plan) if recipe.of_systems else None
+
+    def work(self, packet: Packet) -> Summary:
+        """Score one packet, unless an attempt that was cut off after its last write has done so."""
+        name = packet.name
+        if self.folder.has(f"{name}.parquet"):
+            return self.folder.totals(name)
+        totals, content = self._scored(packet)
+        if self.reducer is not None:
+            state, rows, empty = self.reducer.work(packet)
+            if not self.recipe.of_rows:
+                totals.n, totals.n_empty = rows, empty
+            self.folder.write(f"{name}.sets", state.to_bytes())
+        if packet.rejects:
+            lines = "".join(json.dumps(row, default=repr) + "\n" for row in packet.rejects)
+            self.folder.write(f"{name}.rejects.jsonl", lines.encode())
+        self.folder.write(f"{name}.parquet", _with_totals(content, totals))
+        return totals
+
+    def _scored(self, packet: Packet) -> tuple[Summary, Any]:
+        import pyarrow as pa
+
+        totals = self.scoring.summary()
+        names = self.recipe.of_rows
+        kinds = {"row": pa.int64(), "id": pa.string(), "system": pa.string()} | dict.fromkeys(names, pa.float64())
+        columns: dict[str, list[Any]] = {key: [] for key in kinds}
+        if names:
+            for record in self.scoring.records(packet):
+                totals.add(record)
+                for key in ("row", "id", "system"):
+                    columns[key] += record[key]
+                for name in names:
+                    columns[name] += record["values"][name]
+        totals.n_rejected = len(packet.rejects)
+        return totals, pa.table(columns, schema=pa.schema(kinds.items()))
+
+
+def _totals_of(told: Mapping[str, Any]) -> Summary:
+    """A summary from its plain form."""
+    return Summary(**{**told, "tallies": {name: Tally(**tally) for name, tally in told["tallies"].items()}})
+
+
+def _with_totals(table: Any, totals: Summary) -> bytes:
+    import pyarrow.parquet as pq
+
+    stream = io.BytesIO()
+    pq.write_table(table.replace_schema_metadata({_TOTALS: json.dumps(asdict(totals)).encode()}), stream)
+    return stream.getvalue()
