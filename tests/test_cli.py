@@ -161,3 +161,11 @@ def test_the_modules_cache_is_evaluate_s_own(changes: dict[str, str], monkeypatc
     its_own: dict[str, object] = {"os": os, "Path": Path}
     exec(source[start:end], its_own)
     assert modules_cache() == its_own["HF_MODULES_CACHE"]
+
+
+def test_a_warning_is_a_sentence_without_a_line_of_code() -> None:
+    from dialeval.cli import _in_a_sentence
+
+    assert _in_a_sentence(UserWarning("fewer rows than dimensions"), UserWarning, "/x/y.py", 3) == (
+        "warning: fewer rows than dimensions\n"
+    )

@@ -337,3 +337,9 @@ def test_no_bytes_whatever_cause_anything_but_a_told_error(
     with pytest.raises(ValueError, match="rows") as caught:
         list(read_exchanges(path))
     assert "\n" not in str(caught.value)
+
+
+def test_the_working_folder_is_a_data_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "train.jsonl").write_text('{"context": ["hi"], "response": "hello"}\n', encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert [exchange.response for exchange in read_exchanges(".")] == ["hello"]

@@ -50,7 +50,13 @@ def main() -> None:
     """Entry point of the console script."""
     # What libraries announce for their next versions is for developers, not for who scores replies.
     warnings.simplefilter("ignore", FutureWarning)
+    warnings.formatwarning = _in_a_sentence
     build_app()()
+
+
+def _in_a_sentence(message: Warning | str, *where: object, **more: object) -> str:
+    # Our warnings say what to do; the line of code that raised one is for developers.
+    return f"warning: {message}\n"
 
 
 def _nothing_to_do() -> None:

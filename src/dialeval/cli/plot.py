@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from dialeval.cli.parsing import listed
+from dialeval.cli.parsing import flowing, listed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -24,7 +24,19 @@ Aspects = Annotated[list[str] | None, typer.Option(help="main, all, or names of 
 Exclude = Annotated[str | None, typer.Option(help="A benchmark's named exclusion; none keeps all rows.")]
 Seed = Annotated[int, typer.Option(min=0, help="Of jitter and of t-SNE.")]
 
-app = typer.Typer(help="Draw pictures of agreement.", no_args_is_help=True, rich_markup_mode="rich")
+_HELP = """Draw pictures of agreement.
+
+[bold]Examples[/bold]
+
+$ dialeval plot forest --results results/ --out plots/
+
+$ dialeval plot scatter -m density,bleu2 -b convai2_grade --values results/values --out plots/
+
+$ dialeval plot violin -m deb -b dailydialogpp_test --out plots/
+
+$ dialeval plot prd --input replies.jsonl --out plots/"""
+
+app = typer.Typer(help=flowing(_HELP), no_args_is_help=True, rich_markup_mode="rich")
 
 
 def add_to(parent: typer.Typer) -> None:

@@ -82,7 +82,9 @@ def _load(source: str, name: str, subset: str | None) -> Any:
         _expect_on_hub(source)
     try:
         # A folder of files is streamed; what comes from the Hub is kept in its cache and memory-mapped.
-        return datasets.load_dataset(source, subset, streaming=folder.is_dir())
+        # It takes its name from the path, and "." has none.
+        found = str(folder.resolve()) if folder.is_dir() else source
+        return datasets.load_dataset(found, subset, streaming=folder.is_dir())
     except ConnectionError as error:
         raise ValueError(f"{name} is not on this machine and the Hub does not answer ({_first_line(error)})") from None
     except datasets.exceptions.DatasetNotFoundError:
