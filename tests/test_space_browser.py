@@ -25,7 +25,8 @@ pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason=NO_CHROMIUM),
 ]
 
-PATIENCE = 60_000
+PATIENCE = 120_000
+expect.set_options(timeout=PATIENCE)
 TURNS = ["Shall we go to the lake tomorrow?", "The forecast says that it will rain."]
 REPLIES = ["The exam will take three hours.", "Then let us go to the museum instead."]
 
@@ -130,6 +131,10 @@ def test_turns_are_added_removed_and_speakers_swapped_and_examples_loaded(visit:
     expect(page.locator("#turn-1 textarea")).to_have_value("How was the concert last night?")
     assert page.locator("[id^=turn-] textarea").count() == 1
     assert page.locator("[id^=reply-] textarea").count() == 4
+    expect(page.locator("#add-reply")).to_be_disabled()  # there is no room for a fifth
+    page.click("#remove-reply-1")
+    expect(page.locator("#add-reply")).to_be_enabled()
+    assert page.input_value("#reply-1 textarea") == "It was good."
 
 
 def test_the_keyboard_is_enough(visit: Any) -> None:
@@ -166,7 +171,7 @@ def test_hostile_text_is_escaped_or_refused(visit: Any) -> None:
     )
     page.click("#compare")
     expect(page.locator("#result .problem")).to_contain_text(
-        "reply 2 has 10,000,000 characters; this page takes 5,000, so shorten it", timeout=PATIENCE
+        "reply 2 has 10,000,000 characters; this page takes 5,000, so shorten it"
     )
 
 

@@ -15,22 +15,24 @@ _FIRST = next(iter(EXAMPLES))
 
 @dataclass(frozen=True)
 class Boxes:
-    """A row of text boxes that grows and shrinks: the boxes, what is around each, and how many are shown."""
+    """Text boxes that grow and shrink: the boxes, what is around each, how many are shown, the button for more."""
 
     texts: list[Any]
     rows: list[Any]
     count: Any
+    more: Any
 
     @property
     def outputs(self) -> list[Any]:
         """Everything that changes when the boxes do."""
-        return [self.count, *self.rows, *self.texts]
+        return [self.count, self.more, *self.rows, *self.texts]
 
     def shown(self, values: list[str], label: Callable[[int], str]) -> list[Any]:
         """Updates of the outputs, so that just these values are shown."""
         places = range(len(self.texts))
         return [
             len(values),
+            gr.update(interactive=len(values) < len(self.texts)),
             *(gr.update(visible=place < len(values)) for place in places),
             *(gr.update(value=values[place] if place < len(values) else "", label=label(place)) for place in places),
         ]
@@ -68,12 +70,12 @@ def build() -> Editor:
     )
     turns, drop_turn = _boxes("turn", MAX_TURNS, list(first.turns), lambda place: _speaker(place, 0))
     with gr.Row(elem_classes="actions"):
-        add_turn = gr.Button("Add a turn", size="sm", elem_id="add-turn")
+        turns.more.render()
         swap = gr.Button("Swap speakers", size="sm", elem_id="swap")
     gr.Markdown("### Candidate replies")
     replies, drop_reply = _boxes("reply", MAX_REPLIES, list(first.replies), _numbered)
     with gr.Row(elem_classes="actions"):
-        add_reply = gr.Button("Add a reply", size="sm", elem_id="add-reply")
+        replies.more.render()
     reference = gr.Textbox(
         first.reference, label="Reference: what a person said (optional)", elem_id="reference", max_lines=6
     )
@@ -81,16 +83,18 @@ def build() -> Editor:
     def label(order: int) -> Callable[[int], str]:
         return lambda place: _speaker(place, order)
 
-    def grown(count: int, order: int, *texts: str) -> list[Any]:
-        kept = list(texts[:count])
-        if count == len(texts):
-            gr.Info(f"A conversation on this page has at most {MAX_TURNS} turns, and {MAX_REPLIES} replies.")
-            return turns.shown(kept, label(order)) if len(texts) == MAX_TURNS else replies.shown(kept, _numbered)
-        kept.append("")
-        return turns.shown(kept, label(order)) if len(texts) == MAX_TURNS else replies.shown(kept, _numbered)
-
-    add_turn.click(grown, [turns.count, order, *turns.texts], turns.outputs, **private)
-    add_reply.click(grown, [replies.count, order, *replies.texts], replies.outputs, **private)
+    turns.more.click(
+        lambda count, order, *texts: turns.shown([*texts[:count], ""], label(order)),
+        [turns.count, order, *turns.texts],
+        turns.outputs,
+        **private,
+    )
+    replies.more.click(
+        lambda count, *texts: replies.shown([*texts[:count], ""], _numbered),
+        [replies.count, *replies.texts],
+        replies.outputs,
+        **private,
+    )
     for place, button in enumerate(drop_turn):
         button.click(
             lambda count, order, *texts, place=place: turns.shown(_without(place, count, texts), label(order)),
@@ -143,7 +147,8 @@ def _boxes(kind: str, most: int, values: list[str], label: Callable[[int], str])
             )
             buttons.append(gr.Button("Remove", size="sm", scale=0, min_width=76, elem_id=f"remove-{kind}-{place + 1}"))
         rows.append(row)
-    return Boxes(texts, rows, gr.State(len(values))), buttons
+    more = gr.Button(f"Add a {kind}", size="sm", elem_id=f"add-{kind}", render=False)
+    return Boxes(texts, rows, gr.State(len(values)), more), buttons
 
 
 def _speaker(place: int, order: int) -> str:
