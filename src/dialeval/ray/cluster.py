@@ -37,7 +37,7 @@ class Workers:
         return cls(actors, min(1.0, (there.get("CPU", 1) - 0.5) / actors) if cpus is None else cpus, gpus)
 
     def pool(self) -> dict[str, Any]:
-        """Options of `map_batches` for a stage of actors; one packet at a time reaches one of them."""
+        """Options of `map_batches` for a stage of actors; Ray replaces an actor that is gone, as often as it takes."""
         from ray.data import ActorPoolStrategy
 
         return {
@@ -46,9 +46,6 @@ class Workers:
             "num_gpus": self.gpus,
             "batch_size": 1,
             "batch_format": "numpy",
-            # A worker that is gone, with its machine or without, is replaced as often as it takes.
-            "max_restarts": -1,
-            "max_task_retries": -1,
         }
 
     def call(self, action: Callable[..., Result], *given: Any) -> Result:
