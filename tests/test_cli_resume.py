@@ -70,7 +70,7 @@ def expected() -> list[dict[str, object]]:
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_killed_and_run_again(large: Path, how: signal.Signals) -> None:
-    run = start(0.4)
+    run = start(2.0)
     wait_for_chunks(2)
     run.send_signal(how)
     _, told = run.communicate(timeout=60)
