@@ -144,3 +144,14 @@ def test_moments_refuse_what_cannot_be_averaged() -> None:
         Moments.of(np.zeros((0, 3)))
     with pytest.raises(ValueError, match="cannot merge"):
         Moments.of(np.zeros((2, 3))).merge(Moments.of(np.zeros((2, 4))))
+
+
+def test_a_direction_of_float32_noise_counts_as_constant() -> None:
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(500, 6))
+    points[:, 0] = 0.3 + 1e-7 * rng.normal(size=500)
+    _, exact = fit_gaussian(Moments.of(points))
+    _, coarse = fit_gaussian(Moments.of(points), resolution=1e-5)
+    assert np.linalg.eigvalsh(exact)[-1] > 1e12
+    assert np.linalg.eigvalsh(coarse)[-1] < 2.0
+    assert np.allclose(coarse[1:, 1:], np.linalg.inv(np.cov(points[:, 1:].T, ddof=0)), atol=1e-6)

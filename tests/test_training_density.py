@@ -37,7 +37,6 @@ def overrides(encoder: Path, steps: int) -> list[str]:
         "training.log_every": 1,
         "training.evaluate_every": 4,
         "training.save_every": 4,
-        "losses.contrastive_weight": "1.0",
         "fit": "{corpus: chat, split: train, pairs: 100, shrinkage: 0.0, held_out_pairs: 30}",
     }
     return [word for key, value in values.items() for word in ("--set", f"{key}={value}")]

@@ -68,6 +68,10 @@ def build_network(recipe: Recipe) -> DensityNetwork:
     return network
 
 
+#: Below this share of the widest direction's standard deviation, float32 features are rounding noise.
+FLOAT32_RESOLUTION = 1e-5
+
+
 class Collator:
     """Token tensors of a batch: every candidate of every context, candidates of a context in a row."""
 
@@ -188,7 +192,7 @@ def fit(network: DensityNetwork, recipe: Recipe, train_set: CandidateSet, held_o
     for start in range(0, len(chosen), 4096):
         pairs = [train_set.get(int(index)).exchange for index in chosen[start : start + 4096]]
         moments.update(encode(network, pairs)[:, :-1])
-    mean, precision = fit_gaussian(moments, shrinkage=settings["shrinkage"])
+    mean, precision = fit_gaussian(moments, shrinkage=settings["shrinkage"], resolution=FLOAT32_RESOLUTION)
     network.set_gaussian(mean, precision)
     pool = [held_out.get(int(index)) for index in rng.permutation(len(held_out))[: settings["held_out_pairs"]]]
     human = score_rules(network, [one.exchange for one in pool])
