@@ -130,11 +130,13 @@ def test_critic_loss() -> None:
     posterior = tensor(1, 0, 0, 2).view(2, 2)
     prior = tensor(1, 1, 3, 0).view(2, 2)  # critics: (1, 3) and (2, 0)
     first, second = math.log(math.e + math.e**3) - 1, math.log(math.e**2 + 1)
+    # A wrong pair should not agree with its own context: 3 of (1, 3), and 2 of (2, 0).
+    first_wrong, second_wrong = math.log(math.e + math.e**3) - 3, math.log(math.e**2 + 1) - 2
     for is_true, wanted in (
-        ([True, False], first),
-        ([False, True], second),
+        ([True, False], (first + second_wrong) / 2),
+        ([False, True], (first_wrong + second) / 2),
         ([True, True], (first + second) / 2),
-        ([False, False], 0.0),
+        ([False, False], (first_wrong + second_wrong) / 2),
     ):
         assert critic_loss(posterior, prior, torch.tensor(is_true)).item() == pytest.approx(wanted)
     bound = mutual_information(tensor(1)[0], tensor(3))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -48,10 +48,45 @@ def permutation_test(
     swap the ranks are kept, not taken anew: any statistic makes a valid permutation test, and this
     one is a matter of sums per block. With few blocks all swaps are tried.
     """
+    found = _swapping(first, second, human, groups, statistic)
+    if found is None:
+        return TestResult(math.nan, math.nan, "undefined")
+    difference, n_groups = found
+    return _swap_test(difference, n_groups, resamples, seed)
+
+
+def permutation_test_over_sets(
+    sets: Sequence[tuple[ArrayLike, ArrayLike, ArrayLike, NDArray[np.intp]]],
+    *,
+    statistic: Swappable = "spearman",
+    resamples: int = 10_000,
+    seed: int = 0,
+) -> TestResult:
+    """The same for the mean of the correlations over several sets of (first, second, human, groups).
+
+    The sets stay as they are: the test speaks about these sets, not about others that might have been chosen.
+    """
+    found = [_swapping(*one, statistic) for one in sets]
+    parts = [one for one in found if one is not None]
+    if not parts or len(parts) < len(found):
+        return TestResult(math.nan, math.nan, "undefined")
+    ends = np.cumsum([n_groups for _, n_groups in parts])
+
+    def difference(swapped: Floats) -> Floats:
+        columns = np.split(swapped, ends[:-1], axis=1)
+        return np.mean([one(part) for (one, _), part in zip(parts, columns, strict=True)], axis=0)
+
+    return _swap_test(difference, int(ends[-1]), resamples, seed)
+
+
+def _swapping(
+    first: ArrayLike, second: ArrayLike, human: ArrayLike, groups: NDArray[np.intp], statistic: Swappable
+) -> tuple[Callable[[Floats], Floats], int] | None:
+    """The difference of the correlations as a function of which groups are swapped, and the number of groups."""
     x, truth = paired_columns(first, human)
     y, _ = paired_columns(second, human)
     if is_constant(x) or is_constant(y) or is_constant(truth):
-        return TestResult(math.nan, math.nan, "undefined")
+        return None
     if statistic == "spearman":
         from scipy import stats
 
@@ -66,7 +101,7 @@ def permutation_test(
             swapped @ sums_x + kept @ sums_y
         )
 
-    return _swap_test(difference, n_groups, resamples, seed)
+    return difference, n_groups
 
 
 def paired_mean_test(

@@ -37,6 +37,8 @@ class Source:
     metric: Metric | None = None
     table: Mapping[str, float] = field(default_factory=dict)
     cacheable: bool = True
+    #: Only values that an earlier run left are taken; where there are none the metric is left out, not run.
+    only_cached: bool = False
 
     @property
     def level(self) -> Level | None:

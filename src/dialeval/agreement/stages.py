@@ -90,11 +90,11 @@ def open_benchmark(wanted: str | os.PathLike[str], mirror: str | os.PathLike[str
 
 
 def every_benchmark() -> list[str]:
-    """What people judged, each row once: neither attacks (for `dialeval robustness`) nor other readings of a set."""
+    """What people judged, each row once: no attacks (`dialeval robustness`), other readings or training material."""
     from dialeval import benchmarks
 
     known = ((name, benchmarks.info(name)) for name in benchmarks.available())
-    return [name for name, info in known if info.kind != "pairs" and not info.repeats]
+    return [name for name, info in known if info.kind != "pairs" and info.tells_apart and not info.repeats]
 
 
 def benchmark_names(wanted: Sequence[str]) -> list[str]:

@@ -229,14 +229,16 @@ def training_losses(
 def critic_loss(posterior_draws: Tensor, prior_draws: Tensor, is_true: Tensor) -> Tensor:
     """Trains the dot product that scoring takes for a critic; an option that the paper does not have.
 
-    InfoNCE over a batch, averaged over its true pairs: the latent of a pair has to agree with that of
-    its own context more than with those of the other contexts. Its negative, plus the logarithm of
-    the number of contexts, is the bound on I(c, x) that scoring reports.
+    For a true pair InfoNCE over the batch: its latent has to agree with that of its own context more
+    than with those of the other contexts; the loss's negative, plus the logarithm of the number of
+    contexts, is the bound on I(c, x) that scoring reports. A pair shown another reply must not agree
+    so: the posterior has seen the context too, and without this half every reply would.
     """
     critic = posterior_draws @ prior_draws.T
-    own = torch.arange(len(critic), device=critic.device)
-    wrong = F.cross_entropy(critic, own, reduction="none") * is_true
-    return wrong.sum() / is_true.sum().clamp(min=1)
+    itself = torch.eye(len(critic), dtype=torch.bool, device=critic.device)
+    total = critic.logsumexp(dim=1)
+    own, others = critic.diagonal(), critic.masked_fill(itself, float("-inf")).logsumexp(dim=1)
+    return (total - torch.where(is_true, own, others)).mean()
 
 
 # --- bounds on mutual information ------------------------------------------------------------------

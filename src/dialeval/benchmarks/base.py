@@ -91,6 +91,8 @@ class BenchmarkInfo:
     protocol: str = "standard"
     #: The benchmark whose rows these are, grouped anew. `all` leaves it out, so that nothing counts twice.
     repeats: str = ""
+    #: False where every row has the same label: material to train or to attack, left out of `all`.
+    tells_apart: bool = True
     #: A converted file that stands in for sources too many to fetch one by one; it is looked for beside the mirror.
     companion: SourceFile | None = None
     #: To be raised when the reader of this benchmark starts to give other rows for the same files.

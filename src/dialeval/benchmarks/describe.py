@@ -33,6 +33,8 @@ def _lines(info: BenchmarkInfo, protocols: tuple[str, ...]) -> Iterator[str]:
         yield f"  exclusion {name}{default}: {', '.join(systems) or 'nothing'}"
     for name, subset in info.subsets.items():
         yield f"  subset {name}: {subset.why}"
+    if not info.tells_apart:
+        yield "  every row has the same label; not part of `all`"
     if info.repeats:
         yield f"  repeats rows of: {info.repeats}; not part of `all`, so name it where it is wanted"
     if info.contaminates:

@@ -34,6 +34,7 @@ INFO = BenchmarkInfo(
         "7,641 contexts, of which 7,638 are distinct; four also occur in the dev or test part.",
     ),
     contaminates=("deb", "quantidce"),
+    tells_apart=False,
 )
 
 DEFINITIONS = (Definition(INFO, reader()),)
