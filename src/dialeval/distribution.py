@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialeval.checkpoints import current_versions
-from dialeval.exchange import BadRow, Exchange
+from dialeval.exchange import BadRow, Exchange, is_blank
 from dialeval.feature_set import FeatureSet, check_made_alike, digest, read_side, write_side
 from dialeval.features import FrozenFeatures
 from dialeval.metric import Judged, Metric
@@ -119,7 +119,7 @@ class DistributionMetric(Metric):
     def human_pairs(self, exchanges: Iterable[Exchange]) -> Iterator[tuple[int, Exchange]]:
         """The references of all rows as pairs with their row; which of many are taken depends on the row alone."""
         for row, exchange in enumerate(exchanges):
-            known = [reference for reference in exchange.references if reference.strip()]
+            known = [reference for reference in exchange.references if not is_blank(reference)]
             if not known:
                 raise BadRow(row, f"{self.info.name} compares with references and this row has none; add one")
             if len(known) > self.references_per_query:

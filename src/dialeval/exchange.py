@@ -7,12 +7,37 @@ behind it checks again; whatever does not is refused with one sentence that name
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 EmptyPolicy = Literal["error", "score"]
 _EMPTY_POLICIES = get_args(EmptyPolicy)
+
+#: Python itself refuses to write out integers of some thousand digits.
+_LABEL_BITS = 4096
+
+#: Anything but white space, controls, and what Unicode calls default ignorable: zero-width spaces and joiners,
+#: directional marks, variation selectors, fillers, tags. The braille blank is a symbol, but an invisible one.
+_VISIBLE = re.compile(
+    r"[^\s\x00-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
+    r"\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    r"\U000e0000-\U000e0fff]"
+)
+
+
+def is_blank(text: str) -> bool:
+    """Whether there is nothing to see: a reply of zero-width characters is as silent as one of spaces."""
+    return _VISIBLE.search(text) is None
+
+
+def one_line(text: str) -> str:
+    """A message without line breaks, escape sequences and directional marks that a user's own text brought in."""
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
 
 
 class BadRow(ValueError):
@@ -20,8 +45,8 @@ class BadRow(ValueError):
 
     def __init__(self, row: int | str, problem: str) -> None:
         self.row = row
-        self.problem = problem
-        super().__init__(f"row {row}: {problem}")
+        self.problem = one_line(problem)
+        super().__init__(one_line(f"row {row}: {problem}"))
 
     def __reduce__(self) -> tuple[type[BadRow], tuple[int | str, str]]:
         return type(self), (self.row, self.problem)
@@ -41,7 +66,7 @@ class Exchange:
     @property
     def is_empty(self) -> bool:
         """Whether the response or the whole context is blank."""
-        return not self.response.strip() or not any(turn.strip() for turn in self.context)
+        return is_blank(self.response) or all(map(is_blank, self.context))
 
 
 def check_exchange(
@@ -72,9 +97,9 @@ def check_exchange(
         id=_label(row, "id", id),
     )
     if empty == "error":
-        if not exchange.response.strip():
+        if is_blank(exchange.response):
             raise BadRow(row, 'response is empty; give it text, or pass empty="score" to score it as it stands')
-        if not any(turn.strip() for turn in exchange.context):
+        if all(map(is_blank, exchange.context)):
             raise BadRow(
                 row, 'context is empty; give at least one turn, or pass empty="score" to score it as it stands'
             )
@@ -132,9 +157,13 @@ def _column(name: str, values: Iterable[Any] | None) -> Sequence[Any] | None:
         return None
     if isinstance(values, str | bytes):
         raise ValueError(f"{name} is one {type(values).__name__}; pass a list with one entry per row")
-    if not isinstance(values, Iterable):
+    # Mappings and data frames would give their keys, sets an order of their own.
+    if not isinstance(values, Iterable) or isinstance(values, Mapping | AbstractSet) or hasattr(values, "iterrows"):
         raise ValueError(f"{name} is a {type(values).__name__}; pass a list with one entry per row")
-    return list(values)
+    try:
+        return list(values)
+    except TypeError:  # a numpy array without dimensions claims to be iterable
+        raise ValueError(f"{name} cannot be iterated over; pass a list with one entry per row") from None
 
 
 def _is_nan(value: Any) -> bool:
@@ -152,8 +181,9 @@ def _text(row: int | str, field: str, value: Any) -> str:
         value.encode("utf-8")
     except UnicodeEncodeError as error:
         raise BadRow(row, f"{field} holds a lone surrogate at character {error.start}; repair its encoding") from None
-    # Sub-classes of str (numpy's, for one) would travel through pickles and JSON differently.
-    return value if type(value) is str else str(value)
+    # Sub-classes of str (numpy's, for one) would travel through pickles and JSON differently. An enumeration's
+    # own str() is its name, not its text.
+    return value if type(value) is str else str.__str__(value)
 
 
 def _texts(row: int | str, field: str, value: Any, *, required: bool = False) -> tuple[str, ...]:
@@ -164,14 +194,21 @@ def _texts(row: int | str, field: str, value: Any, *, required: bool = False) ->
         return ()
     if isinstance(value, str):
         return (_text(row, field, value),)
-    if isinstance(value, Mapping) or not isinstance(value, Iterable) or isinstance(value, bytes):
+    # A set has no order, and an order that changes from run to run would change the score.
+    if not isinstance(value, Iterable) or isinstance(value, Mapping | AbstractSet | bytes | bytearray):
         raise BadRow(row, f"{field} is a {type(value).__name__}; pass a list of strings")
-    return tuple(_text(row, f"{field}[{position}]", item) for position, item in enumerate(value))
+    try:
+        items = list(value)
+    except TypeError:  # a numpy array without dimensions claims to be iterable
+        raise BadRow(row, f"{field} is a {type(value).__name__} without items; pass a list of strings") from None
+    return tuple(_text(row, f"{field}[{position}]", item) for position, item in enumerate(items))
 
 
 def _label(row: int | str, field: str, value: Any) -> str | None:
     if value is None or _is_nan(value):
         return None
     if isinstance(value, int) and not isinstance(value, bool):
+        if value.bit_length() > _LABEL_BITS:
+            raise BadRow(row, f"{field} is an integer of {value.bit_length()} bits; pass a string")
         return str(value)
     return _text(row, field, value)

@@ -22,7 +22,7 @@ from torch.nn import functional as F
 
 from dialeval.checkpoints import Network
 from dialeval.encoding import PairEncoder
-from dialeval.exchange import BadRow, Exchange
+from dialeval.exchange import BadRow, Exchange, is_blank
 from dialeval.learned import LearnedMetric
 from dialeval.metric import Judged, Level, MetricInfo
 
@@ -451,7 +451,7 @@ class Cmn(LearnedMetric):
         """A blank reference is as good as none."""
         super().check_needs(exchanges)
         for row, exchange in enumerate(exchanges):
-            if not all(reference.strip() for reference in exchange.references):
+            if any(map(is_blank, exchange.references)):
                 raise BadRow(row, "a reference is empty; give it text or leave it out")
 
     def _encode(self, encoder: PairEncoder, exchanges: Sequence[Exchange], progress: bool) -> Latents:

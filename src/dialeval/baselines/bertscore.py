@@ -11,7 +11,7 @@ import numpy as np
 from dialeval.baselines.models import locate, quiet_loading, readable_tokens, weights_identity
 from dialeval.baselines.reference import Aggregation, ReferenceMetric, Values, library_version, require_library
 from dialeval.encoding import choose_device
-from dialeval.exchange import Exchange
+from dialeval.exchange import Exchange, is_blank
 from dialeval.metric import Level, MetricInfo
 from dialeval.sources import BASE_ENCODER
 
@@ -81,7 +81,7 @@ class BertScore(ReferenceMetric):
         """The chosen part of BERTScore; a blank text has nothing to match and gets 0."""
         values = np.zeros(len(candidates))
         texts = [(said, known) for said, (known,) in zip(candidates, references, strict=True)]
-        rows = [row for row, (said, known) in enumerate(texts) if said.strip() and known.strip()]
+        rows = [row for row, (said, known) in enumerate(texts) if not (is_blank(said) or is_blank(known))]
         if rows:
             found = self._scorer.score(
                 [texts[row][0] for row in rows], [texts[row][1] for row in rows], verbose=progress

@@ -21,6 +21,7 @@ COMMANDS: tuple[str, ...] = (
     "benchmarks",
     "agreement",
     "compare",
+    "ensemble",
     "plot",
     "robustness",
     "features",

@@ -65,5 +65,8 @@ def _of_system(error: OSError) -> str:
 def _leave(message: str, code: int) -> NoReturn:
     if os.environ.get("DIALEVAL_TRACEBACK"):
         traceback.print_exc()
-    typer.echo(message if code == INTERRUPTED else f"error: {message}", err=True)
+    from dialeval.exchange import one_line
+
+    # Messages quote what a user wrote, which may hold line breaks and codes that a terminal obeys.
+    typer.echo(message if code == INTERRUPTED else f"error: {one_line(message)}", err=True)
     raise typer.Exit(code) from None

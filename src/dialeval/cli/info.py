@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from dialeval.cli.parsing import flowing
+
 if TYPE_CHECKING:
     import torch
 
@@ -18,10 +20,18 @@ _LIBRARIES = (
     "evaluate", "accelerate", "pandas", "pyarrow", "gradio", "ray",
 )  # fmt: skip
 
+_EXAMPLES = """
+[bold]Examples[/bold]
+
+dialeval info > info.txt   (paths are written in full, for a bug report)
+
+DIALEVAL_HOME=/data/dialeval dialeval info   (what is found with other folders)
+"""
+
 
 def add_to(app: typer.Typer) -> None:
     """Add the command to the app."""
-    app.command("info")(info)
+    app.command("info", epilog=flowing(_EXAMPLES))(info)
 
 
 def info() -> None:

@@ -11,10 +11,22 @@ from typing import Annotated
 
 import typer
 
+from dialeval.cli.parsing import flowing
+
+_EXAMPLES = """
+[bold]Examples[/bold]
+
+dialeval install-modules
+
+HF_EVALUATE_OFFLINE=1 python -c 'import evaluate; print(evaluate.load("dialeval/density").description)'
+
+dialeval install-modules --destination /shared/hf/modules   (HF_MODULES_CACHE of every user of a cluster)
+"""
+
 
 def add_to(app: typer.Typer) -> None:
     """Add the command to the app."""
-    app.command("install-modules")(install_modules)
+    app.command("install-modules", epilog=flowing(_EXAMPLES))(install_modules)
 
 
 def install_modules(

@@ -12,6 +12,10 @@ from typing import BinaryIO, cast
 #: A longer line is a broken file rather than a dialogue.
 MAX_LINE_BYTES = 16 * 2**20
 
+#: Where a file has no more lines: zeros without end, or a small compressed file that unpacks to nothing else.
+MAX_WASTE_BYTES = 2**28
+MAX_BLANK_LINES = 1_000_000
+
 _UTF8_BOM = b"\xef\xbb\xbf"
 _FOREIGN = {
     b"PAR1": "is a Parquet file; say so with the format parquet",
@@ -39,15 +43,18 @@ def read_lines(stream: BinaryIO, name: str) -> Iterator[Line]:
     Of an over-long line only the beginning is kept; the rest is passed over in pieces.
     """
     buffered = stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(cast(io.RawIOBase, stream))
-    number = 0
+    number = blank = 0
     try:
         plain = _unpacked(buffered, name)
         while data := plain.readline(MAX_LINE_BYTES + 1):
             number += 1
             is_overlong = len(data) > MAX_LINE_BYTES and not data.endswith(b"\n")
             if is_overlong:
-                _pass_over_rest(plain)
+                _pass_over_rest(plain, f"line {number} of {name}")
                 data = data[:1000]
+            blank = 0 if data.strip() else blank + 1
+            if blank > MAX_BLANK_LINES:
+                raise ValueError(f"{name} holds more than {MAX_BLANK_LINES} blank lines on end; is it a file of rows?")
             if number == 1 and data.startswith(_UTF8_BOM):
                 data = data[len(_UTF8_BOM) :]
             yield Line(number, data, is_overlong)
@@ -68,6 +75,9 @@ def _unpacked(buffered: io.BufferedReader, name: str) -> BinaryIO:
     return cast(BinaryIO, buffered)
 
 
-def _pass_over_rest(stream: BinaryIO) -> None:
+def _pass_over_rest(stream: BinaryIO, where: str) -> None:
+    passed = 0
     while (piece := stream.readline(MAX_LINE_BYTES)) and not piece.endswith(b"\n"):
-        pass
+        passed += len(piece)
+        if passed > MAX_WASTE_BYTES:
+            raise ValueError(f"{where} is longer than {MAX_WASTE_BYTES // 2**20} MiB; is it a file of rows?")

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dialeval.exchange import BadRow, EmptyPolicy, Exchange, check_exchange
+from dialeval.exchange import BadRow, EmptyPolicy, Exchange, check_exchange, is_blank, one_line
 
 FIELDS = ("context", "response", "reference", "references", "facts", "system", "id", "dialogue")
 
@@ -79,7 +79,9 @@ class Columns:
             if column not in present:
                 there = ", ".join(str(name)[:40] for name in list(present)[:20]) or "none"
                 hint = _suggest(column, [str(name) for name in present])
-                return f"column {column!r} is missing{hint}; there are: {there}; rename it or map it: {field}=COLUMN"
+                return one_line(
+                    f"column {column!r} is missing{hint}; there are: {there}; rename it or map it: {field}=COLUMN"
+                )
         return ""
 
 
@@ -132,10 +134,8 @@ def to_dialogue(row: RawRow, columns: Columns, *, empty: EmptyPolicy) -> Dialogu
     whole = (*checked.context, checked.response)
     if len(whole) < 2:
         raise row.bad("the dialogue has 1 turn; it needs at least two")
-    if (
-        empty == "error"
-        and (blank := next((at for at, turn in enumerate(whole) if not turn.strip()), None)) is not None
-    ):
+    blank = next((at for at, turn in enumerate(whole) if is_blank(turn)), None)
+    if empty == "error" and blank is not None:
         raise row.bad(f'turn {blank} of the dialogue is empty; give it text, or pass empty="score"')
     return Dialogue(whole, checked.facts, checked.system, checked.id)
 

@@ -21,7 +21,7 @@ ROW_KEYS = ("row", "id", "system")
 #: A part of a table: lists of equal length under its keys, and under each metric's name in "values".
 Record = Mapping[str, Any]
 
-_FORMULA = re.compile(r"[=+\-@\t\r]")
+_FORMULA = re.compile(r"[=+\-@\t\r\n＝＋－＠]")
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 
 

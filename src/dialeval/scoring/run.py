@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from dialeval.exchange import BadRow, EmptyPolicy, Exchange
+from dialeval.exchange import BadRow, EmptyPolicy, Exchange, is_blank
 from dialeval.metric import Level, Metric, MetricInfo, Scale, load, metric_class
 from dialeval.readers import Rejects, Source
 from dialeval.readers.rows import Dialogue, RawRow
@@ -247,7 +247,7 @@ def write_systems(task: Task, summary: Summary, stream: BinaryIO, told: OutputFo
 def count_empty(chunk: Chunk) -> int:
     """Rows with a blank response, context or turn."""
     blank = sum(exchange.is_empty for exchange in chunk.exchanges)
-    return blank + sum(any(not turn.strip() for turn in dialogue.turns) for dialogue in chunk.dialogues)
+    return blank + sum(any(map(is_blank, dialogue.turns)) for dialogue in chunk.dialogues)
 
 
 def without_references(info: MetricInfo) -> MetricInfo:
