@@ -56,6 +56,7 @@ lint: setup ## Check style and types
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@cd spaces/side_by_side && MYPYPATH=../../src $(abspath $(BIN))/mypy --config-file ../../pyproject.toml *.py
 
 bench: setup ## Measure speed and memory against named alternatives
 	@echo "== dialeval: measuring speed (some minutes)"
