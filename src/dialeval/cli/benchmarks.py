@@ -62,7 +62,7 @@ def list_benchmarks() -> None:
     for row in rows:
         typer.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
     typer.echo(
-        "`all` leaves out attacks, positives only, and what repeats rows of another; name those, or their first word (fbd)."
+        "`all` leaves out attacks, positives only, and what repeats rows of another; name those, or a first word (fbd)."
     )
 
 
