@@ -74,7 +74,7 @@ def permutation_test_over_sets(
 
     def difference(swapped: Floats) -> Floats:
         columns = np.split(swapped, ends[:-1], axis=1)
-        return np.mean([one(part) for (one, _), part in zip(parts, columns, strict=True)], axis=0)
+        return np.asarray(np.mean([one(part) for (one, _), part in zip(parts, columns, strict=True)], axis=0))
 
     return _swap_test(difference, int(ends[-1]), resamples, seed)
 

@@ -1,0 +1,72 @@
+"""`dialeval ensemble`: does a combined judge beat every single metric?"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dialeval.cli.parsing import flowing, listed, told_command
+
+_HELP = """Combine metrics and test whether the combination agrees with people better than each of them.
+
+Works on values that `dialeval agreement` left; nothing is scored here. Each benchmark is measured with what was
+chosen and fitted on the others. Metrics with human percentiles are the members unless --members names some of them.
+
+[bold]Output[/bold] in the folder: ensemble.md, ensemble.jsonl (every number), ensemble.json (the weights and which
+form to ship, if any), ensemble.png.
+
+[bold]Example[/bold]
+
+$ dialeval ensemble -m density,deb,quantidce,cmn -b convai2_grade,empathetic_grade,dailydialog_zhao
+--values results/values --out results/ensemble"""
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command to the app."""
+    app.command("ensemble", help=flowing(_HELP), no_args_is_help=True)(ensemble)
+
+
+def ensemble(
+    metrics: Annotated[list[str], typer.Option("--metrics", "-m", help="As in `dialeval agreement`.")],
+    benchmarks: Annotated[list[str], typer.Option("--benchmarks", "-b", help="Three or more, with ratings.")],
+    values: Annotated[Path, typer.Option(help="Folder with the values of an earlier run.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for results.")],
+    members: Annotated[list[str] | None, typer.Option(help="Which of the metrics are combined.")] = None,
+    mirror: Annotated[
+        str | None, typer.Option(envvar="DIALEVAL_MIRROR", help="Folder or address in GitHub's place.")
+    ] = None,
+    plots: Annotated[str, typer.Option(help="Formats of the picture: png, svg, png,svg or none.")] = "png",
+    resamples: Annotated[int, typer.Option(min=1, help="Of the bootstrap and the permutation tests.")] = 10_000,
+    confidence: Annotated[float, typer.Option(help="Level of the intervals and of the verdict.")] = 0.95,
+    seed: Annotated[int, typer.Option(min=0, help="Of every random draw.")] = 0,
+) -> None:
+    """Study, and write what was found."""
+    from dialeval.agreement.console import telling
+    from dialeval.agreement.ensemble import chosen_members, field_of
+    from dialeval.agreement.ensemble_report import write_study
+    from dialeval.agreement.ensemble_study import study
+    from dialeval.agreement.outputs import plot_formats
+    from dialeval.agreement.runs import run
+    from dialeval.agreement.settings import Settings
+    from dialeval.agreement.sources import find_sources
+    from dialeval.agreement.stages import benchmark_names
+
+    formats = plot_formats(plots)
+    settings = Settings(statistics=("spearman",), levels="own", resamples=resamples, confidence=confidence, seed=seed)
+    sources = [dataclasses.replace(source, only_cached=True) for source in find_sources(listed(metrics))]
+    combined = chosen_members(sources, listed(members))
+    with telling() as witness:
+        # Here only the columns are wanted; the study draws its own resamples, all judges together.
+        columns = dataclasses.replace(settings, resamples=0)
+        names = benchmark_names(listed(benchmarks))
+        report = run(sources, names, settings=columns, values=values, mirror=mirror, witness=witness)
+    fields = [field_of(panel, sources, combined) for panel in report.panels if panel.columns]
+    found = study(fields, combined, settings)
+    signatures = {source.name: source.signature for source in sources}
+    command = told_command(sys.argv[1:])
+    for path in write_study(found, out, settings=settings, command=command, signatures=signatures, formats=formats):
+        typer.echo(path)
