@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from dialeval.checkpoints import CheckpointConfig, load_encoder, load_tokenizer
+from dialeval.checkpoints import CheckpointConfig, CheckpointError, load_encoder, load_tokenizer
 from dialeval.corpora.batches import CandidateSet
 from dialeval.corpora.dialogues import Dialogue, overlapping_ids, read_corpus
 from dialeval.corpora.negatives import NegativeCounts
@@ -52,7 +52,24 @@ def parse_arguments(description: str, default_recipe: str, **folders: str) -> tu
         recipe: Recipe = yaml.safe_load(stream)
     for override in arguments.set:
         _override(recipe, override, parser)
+    _check_start(recipe.get("start_from"), parser)
     return recipe, arguments
+
+
+def _check_start(start: str | None, parser: argparse.ArgumentParser) -> None:
+    """An earlier stage that was not run here is said before anything is read, with the ways on from there."""
+    if start is None:
+        return
+    try:
+        find_checkpoint(start, default=start)
+    except CheckpointError as error:
+        stage = Path(start).parent.name
+        made = Path(__file__).parent / "recipes" / f"{stage}.yaml"
+        earlier = f"run the recipe {stage}.yaml with --out {Path(start).parent} first, or " if made.is_file() else ""
+        parser.error(
+            f"start_from: {error}; {earlier}pass --set start_from=null to begin from the bare encoder, "
+            "or --set start_from=density-minilm to go on from an embedded checkpoint"
+        )
 
 
 def _override(recipe: Recipe, text: str, parser: argparse.ArgumentParser) -> None:
