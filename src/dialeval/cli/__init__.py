@@ -22,6 +22,7 @@ COMMANDS: tuple[str, ...] = (
     "agreement",
     "compare",
     "ensemble",
+    "papers",
     "plot",
     "robustness",
     "features",

@@ -1,0 +1,54 @@
+"""`dialeval papers`: the published tables beside ours."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dialeval.cli.parsing import flowing, listed, told_command
+
+_HELP = """Lay the tables of the papers beside ours: a Markdown file for each paper.
+
+Ours come from values that `dialeval agreement` left; nothing is scored here. A cell without values says so, and the
+command that would make them stands under the table.
+
+[bold]Example[/bold]
+
+$ dialeval papers --values results/values --out results/papers"""
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command to the app."""
+    app.command("papers", help=flowing(_HELP), no_args_is_help=True)(papers)
+
+
+def papers(
+    values: Annotated[Path, typer.Option(help="Folder with the values of earlier runs.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the Markdown files.")],
+    only: Annotated[list[str] | None, typer.Option(help="Papers by name; all if left out.")] = None,
+    mirror: Annotated[
+        str | None, typer.Option(envvar="DIALEVAL_MIRROR", help="Folder or address in GitHub's place.")
+    ] = None,
+    resamples: Annotated[int, typer.Option(min=0, help="Of the bootstrap.")] = 2_000,
+) -> None:
+    """Look up, and write."""
+    from dialeval.agreement.console import telling
+    from dialeval.agreement.files import near, write_atomically
+    from dialeval.papers.catalogue import chosen_papers
+    from dialeval.papers.measured import answers
+    from dialeval.papers.render import render
+
+    wanted = chosen_papers(listed(only))
+    command = told_command(sys.argv[1:])
+    shown = near(values) if values.is_absolute() else str(values)
+    # What has no values is told in the tables, so only bars are shown.
+    with telling(quiet=True) as witness:
+        tables = [table for paper in wanted for table in paper.tables]
+        found = answers(tables, values, mirror=mirror, resamples=resamples, witness=witness)
+    for paper in wanted:
+        path = out / f"{paper.name}.md"
+        write_atomically(path, [render(paper, found, command=command, values=shown).rstrip("\n")])
+        typer.echo(path)

@@ -1,0 +1,132 @@
+"""Our numbers for the papers' questions, from values that earlier runs left; nothing is scored here."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dialeval.agreement.files import safe_name, without_machine
+from dialeval.agreement.results import Report, Result
+from dialeval.agreement.runs import Witness, run
+from dialeval.agreement.settings import Settings
+from dialeval.agreement.sources import Source, find_sources
+from dialeval.papers.tables import Question, Row, Table
+
+#: What a cell says for which no values were kept.
+NOT_MEASURED = "not measured"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One of our numbers, or why there is none."""
+
+    result: Result | None
+    reason: str = ""
+
+
+#: Our number for the spec of a metric and a question.
+Answers = Mapping[tuple[str, Question], Answer]
+
+
+def asked(tables: Iterable[Table]) -> list[tuple[Row, Question]]:
+    """Every number of ours that the tables have room for, once."""
+    found = [
+        (row, column.question)
+        for table in tables
+        for row in table.rows
+        if row.ours is not None
+        for column in table.columns
+        if column.question is not None
+    ]
+    return list({(row.ours, question): (row, question) for row, question in found}.values())
+
+
+def answers(
+    tables: Iterable[Table],
+    values: Path,
+    *,
+    mirror: str | None = None,
+    resamples: int = 2000,
+    witness: Witness | None = None,
+) -> dict[tuple[str, Question], Answer]:
+    """Look up everything that the tables ask for."""
+    if not values.is_dir():
+        raise ValueError(f"there is no folder {values} with values; make some with `dialeval agreement --values`")
+    found: dict[tuple[str, Question], Answer] = {}
+    sources: dict[str, Source | str] = {}
+    groups: dict[tuple[str, Settings], list[tuple[Row, Question]]] = {}
+    for row, question in asked(tables):
+        groups.setdefault((question.benchmark, question.settings), []).append((row, question))
+    for (benchmark, settings), wanted in groups.items():
+        kept = [(row, question) for row, question in wanted if _is_kept(values, benchmark, str(row.source))]
+        for row, _ in kept:
+            sources.setdefault(str(row.ours), _loaded(str(row.ours)))
+        usable = {str(row.ours): sources[str(row.ours)] for row, _ in kept}
+        report = Report(settings)
+        if ready := [source for source in usable.values() if isinstance(source, Source)]:
+            drawing = dataclasses.replace(settings, resamples=resamples)
+            report = run(ready, [benchmark], settings=drawing, values=values, mirror=mirror, witness=witness)
+        for row, question in wanted:
+            source = usable.get(str(row.ours), NOT_MEASURED)
+            answer = Answer(None, source) if isinstance(source, str) else _answer(report, source.name, question)
+            found[str(row.ours), question] = answer
+    return found
+
+
+def _is_kept(values: Path, benchmark: str, name: str) -> bool:
+    """Whether it is worth loading a metric: a look at file names, which say nothing of versions."""
+    folder = values / safe_name(benchmark.partition("@")[0])
+    return any(path.name.startswith(f"{safe_name(name)}-") for path in folder.glob("*.jsonl"))
+
+
+def _loaded(spec: str) -> Source | str:
+    try:
+        (source,) = find_sources([spec])
+    except (ValueError, OSError, ModuleNotFoundError, RuntimeError) as error:
+        return f"cannot be loaded here: {without_machine(str(error))}"
+    return dataclasses.replace(source, only_cached=True)
+
+
+def _answer(report: Report, name: str, question: Question) -> Answer:
+    for result in report.results:
+        own = (result.metric, result.level, result.statistic)
+        if own == (name, question.level, question.statistic) and question.aspect in ("", result.aspect):
+            return Answer(result)
+    reasons = [one.reason for one in report.skipped if one.metric in (name, "*")]
+    if reasons and "from an earlier run" not in reasons[0]:
+        return Answer(None, reasons[0])
+    if not reasons and question.statistic == "accuracy":
+        return Answer(None, "no threshold: its values on the validation part are not there")
+    return Answer(None, NOT_MEASURED)
+
+
+def commands(missing: Sequence[tuple[str, Question]], values: str) -> list[str]:
+    """What to run so that the missing values are kept: one command for all benchmarks with the same gaps."""
+    gaps: dict[tuple[str, Settings], list[str]] = {}
+    for spec, question in missing:
+        specs = gaps.setdefault((question.benchmark, question.settings), [])
+        if spec not in specs:
+            specs.append(spec)
+    alike: dict[tuple[tuple[str, ...], tuple[str, ...]], list[str]] = {}
+    for (benchmark, settings), specs in gaps.items():
+        benchmarks = alike.setdefault((tuple(specs), _flags(settings)), [])
+        if benchmark not in benchmarks:
+            benchmarks.append(benchmark)
+    return [
+        " ".join(
+            [
+                f"dialeval agreement --metrics '{','.join(specs)}' --benchmarks {','.join(benchmarks)}",
+                *flags,
+                f"--values {values} --plots none --out runs/papers",
+            ]
+        )
+        for (specs, flags), benchmarks in alike.items()
+    ]
+
+
+def _flags(settings: Settings) -> tuple[str, ...]:
+    """Those options without which values of whole systems would not be computed."""
+    chosen = ["--levels system"] if settings.levels == "system" else []
+    return (*chosen, "--force-systems") if settings.force_systems else tuple(chosen)

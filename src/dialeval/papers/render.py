@@ -1,0 +1,101 @@
+"""A paper's tables as Markdown: the printed number above, ours below it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from dialeval.agreement.board import number
+from dialeval.agreement.results import Result
+from dialeval.papers.measured import NOT_MEASURED, Answer, Answers, commands
+from dialeval.papers.tables import Column, Paper, Question, Row, Table
+
+_HOW = """In every cell the number of the paper stands above and **ours** below it, with its 95 % bootstrap interval \
+(contexts are resampled). †: our metric was trained on this benchmark. Metrics of the paper that this library does \
+not have keep their printed numbers. Letters point to the notes under a table."""
+
+
+def render(paper: Paper, found: Answers, *, command: str, values: str) -> str:
+    """The page of one paper."""
+    lines = [f"# {paper.title}: its tables beside ours", "", "Made by:", "", "```", command, "```", "", _HOW, ""]
+    for table in paper.tables:
+        lines += [*_table(table, found, values), ""]
+    if paper.not_done:
+        lines += ["## Not done here", "", *(f"- {one}" for one in paper.not_done), ""]
+    return "\n".join(lines)
+
+
+def _table(table: Table, found: Answers, values: str) -> Iterable[str]:
+    notes = _Notes()
+    missing: list[tuple[str, Question]] = []
+    body = []
+    for row in table.rows:
+        cells = [_cell(row, column, found, notes, missing) for column in table.columns]
+        label = f"{row.label} {notes.mark(row.note)}" if row.note else row.label
+        body.append([label, *cells])
+    yield f"## {table.title}"
+    yield ""
+    if table.note:
+        yield table.note
+        yield ""
+    yield f"| metric | {' | '.join(column.title for column in table.columns)} |"
+    yield f"|---|{'---:|' * len(table.columns)}"
+    for cells in [*body, ["n of ours", *(_size(table, column, found) for column in table.columns)]]:
+        yield f"| {' | '.join(cells)} |"
+    if notes.texts:
+        yield ""
+        yield " ".join(f"({letter}) {text}." for text, letter in notes.texts.items())
+    if missing:
+        yield ""
+        yield "What is not measured would be measured by:"
+        yield ""
+        yield "```"
+        yield from commands(missing, values)
+        yield "```"
+
+
+class _Notes:
+    """Texts under a table, each once, by letters."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, str] = {}
+
+    def mark(self, text: str) -> str:
+        letter = self.texts.setdefault(text.rstrip("."), _letter(len(self.texts)))
+        return f"({letter})"
+
+
+def _letter(position: int) -> str:
+    return ("" if position < 26 else _letter(position // 26 - 1)) + "abcdefghijklmnopqrstuvwxyz"[position % 26]
+
+
+def _cell(row: Row, column: Column, found: Answers, notes: _Notes, missing: list[tuple[str, Question]]) -> str:
+    printed = row.published.get(column.title)
+    parts = [] if printed is None else [f"{printed:g}"]
+    if row.ours is not None and column.question is not None:
+        answer = found.get((row.ours, column.question), Answer(None, NOT_MEASURED))
+        if answer.result is not None:
+            parts.append(_ours(answer.result, column.scale))
+        elif answer.reason == NOT_MEASURED:
+            missing.append((row.ours, column.question))
+            parts.append(NOT_MEASURED)
+        else:
+            parts.append(f"– {notes.mark(answer.reason)}")
+    return "<br>".join(parts)
+
+
+def _ours(result: Result, scale: float) -> str:
+    def told(value: float) -> str:
+        return f"{scale * value:.1f}" if scale != 1 and value == value else number(value)
+
+    text = f"**{told(result.value)}**"
+    if result.low == result.low:
+        text += f" [{told(result.low)}, {told(result.high)}]"
+    if result.n_excluded:
+        text += f" ({result.n_excluded} rows without a value)"
+    return f"{text} †" if result.contaminated else text
+
+
+def _size(table: Table, column: Column, found: Answers) -> str:
+    answered = [found.get((str(row.ours), column.question)) for row in table.rows] if column.question else []
+    sizes: Sequence[int] = [one.result.n for one in answered if one is not None and one.result is not None]
+    return str(max(sizes)) if sizes else ""

@@ -1,0 +1,75 @@
+"""What a paper's table is: rows and columns with published numbers, and the question behind each of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from dialeval.agreement.settings import Settings
+from dialeval.agreement.specs import split_options
+
+
+@dataclass(frozen=True)
+class Question:
+    """What the harness is asked for one of our numbers."""
+
+    benchmark: str
+    statistic: str
+    settings: Settings = field(default_factory=Settings)
+    level: str = "turn"
+    aspect: str = ""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: published numbers under `title`, and ours, times `scale`, where there is a question."""
+
+    title: str
+    question: Question | None = None
+    scale: float = 1.0
+
+
+@dataclass(frozen=True)
+class Row:
+    """A metric: what the paper calls it, what it published, and how ours is called in the harness, if we have it.
+
+    `note` says where ours differs in data or encoder.
+    """
+
+    label: str
+    published: Mapping[str, float] = field(default_factory=dict)
+    ours: str | None = None
+    note: str = ""
+
+    @property
+    def source(self) -> str | None:
+        """The name under which the harness keeps our values."""
+        if self.ours is None:
+            return None
+        name, options = split_options(self.ours)
+        return str(options.get("name", name))
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table of a paper."""
+
+    title: str
+    columns: Sequence[Column]
+    rows: Sequence[Row]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Paper:
+    """All tables of a paper that can be laid beside ours, and what cannot or was not."""
+
+    name: str
+    title: str
+    tables: Sequence[Table]
+    not_done: Sequence[str] = ()
+
+
+def published(columns: Sequence[str], *values: float | None) -> dict[str, float]:
+    """Printed numbers in the order of the columns; None where the paper has none."""
+    return {name: value for name, value in zip(columns, values, strict=True) if value is not None}

@@ -1,0 +1,181 @@
+"""The papers' tables: printed numbers as the specs have them, ours from kept values, gaps told."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+from scipy import stats
+from typer.testing import CliRunner
+
+from dialeval import benchmarks
+from dialeval.agreement.runs import run
+from dialeval.agreement.settings import Settings
+from dialeval.agreement.specs import split_options
+from dialeval.cli import build_app
+from dialeval.metric import available
+from dialeval.papers.catalogue import PAPERS
+from dialeval.papers.measured import NOT_MEASURED, answers, commands
+from dialeval.papers.render import render
+from dialeval.papers.tables import Column, Paper, Question, Row, Table, published
+from toy_benchmark import rated_rows, write_rows
+
+WORDS = "python:toy_benchmark:count_words"
+LABELS = "python:toy_benchmark:noise?name=never_run"
+
+
+def all_tables():
+    return [(paper.name, table) for paper in PAPERS for table in paper.tables]
+
+
+@pytest.mark.parametrize(("paper", "table"), all_tables(), ids=lambda one: getattr(one, "title", one))
+def test_every_printed_number_has_its_column_and_every_question_can_be_asked(paper, table):
+    titles = [column.title for column in table.columns]
+    assert len(set(titles)) == len(titles)
+    assert len({row.label for row in table.rows}) == len(table.rows)
+    for row in table.rows:
+        assert set(row.published) <= set(titles), row.label
+        assert row.ours is None or split_options(row.ours)[0] in available(), row.label
+        assert row.ours or row.published, row.label
+    for column in table.columns:
+        if (question := column.question) is not None:
+            name, _, protocol = question.benchmark.partition("@")
+            info = benchmarks.info(name, protocol or None)
+            assert question.level in ("system", info.level)
+            assert question.settings.subset is None or question.settings.subset in info.subsets
+            assert question.aspect == "" or question.aspect in info.aspects or info.kind == "labels"
+
+
+def printed(paper, title, label, column):
+    (found,) = [one for one in PAPERS if one.name == paper]
+    table = next(one for one in found.tables if one.title.startswith(title))
+    return next(row for row in table.rows if row.label == label).published[column]
+
+
+def test_printed_numbers_stand_in_the_right_cells():
+    assert printed("density", "Table 1", "DENSITY", "USR ρ") == 62.97
+    assert printed("density", "Table 1", "GPT2-Coherency", "GRADE-C2 r") == 43.34
+    assert printed("density", "Table 2", "Without: classifier", "Zhao ρ") == 53.66
+    assert printed("quantidce", "Table 1", "QuantiDCE", "Empathetic Kendall") == 0.274
+    assert printed("fbd_prd", "Table 3", "FBD-R", "Persona(Z) ρ") == 1.0
+    assert printed("fbd_prd", "Table 3", "PRD-B", "Daily(H) r") == 0.409
+    assert printed("fbd_prd", "Table 5", "FBD-R", "content r") == 0.839
+    assert printed("dailydialogpp", "Table 3", "Greedy, maximum", "accuracy") == 65.56
+    assert printed("dailydialogpp", "Tables 5", "DEB, random and adversarial", "adversarial") == 92.65
+    assert printed("cmn", "Tables 1", "CMN without NSP", "diverse ρ") == 0.5555
+
+
+def test_no_more_and_no_fewer_numbers_than_columns_are_taken():
+    with pytest.raises(ValueError, match="longer"):
+        published(("a", "b"), 1.0, 2.0, 3.0)
+    assert published(("a", "b"), 1.0, None) == {"a": 1.0}
+
+
+@pytest.fixture
+def toy(tmp_path: Path):
+    """A benchmark as a file, a table about it, and a folder in which one of two metrics left its values."""
+    file = str(write_rows(tmp_path / "toy.jsonl", rated_rows()))
+    settings = Settings(("spearman",), levels="own")
+    columns = (Column("printed only"), Column("toy", Question(file, "spearman", settings), scale=100))
+    rows = (
+        Row("Words", {"printed only": 0.5, "toy": 12.5}, WORDS, "another counter."),
+        Row("Never run", {"toy": 7}, LABELS, "another counter"),
+        Row("Theirs", {"toy": -3.25}),
+    )
+    values = tmp_path / "values"
+    # Kept under the benchmark's own name; a file's question names its path.
+    run([WORDS], [file], settings=Settings(resamples=0), values=values)
+    return Paper("toy", "Toy", (Table("Table 1", columns, rows, "A note."),), ("Fig. 9.",)), values, file
+
+
+def test_ours_are_the_plain_correlations_of_kept_values(toy, monkeypatch):
+    paper, values, file = toy
+    monkeypatch.setattr("dialeval.papers.measured._is_kept", lambda *where: True)
+    found = answers(paper.tables, values, resamples=200)
+    question = paper.tables[0].columns[1].question
+    rows = benchmarks.load(file).dataset
+    words = [len(row["response"].split()) for row in rows]
+    people = [row["scores"]["overall"] for row in rows]
+    result = found[WORDS, question].result
+    assert result.value == pytest.approx(stats.spearmanr(words, people).statistic)
+    assert result.low < result.value < result.high
+    assert result.resamples == 200
+    assert found[LABELS, question].result is None
+    assert found[LABELS, question].reason == NOT_MEASURED
+
+
+def test_a_page_shows_both_numbers_and_tells_what_is_missing(toy, monkeypatch):
+    paper, values, file = toy
+    monkeypatch.setattr("dialeval.papers.measured._is_kept", lambda *where: True)
+    found = answers(paper.tables, values, resamples=200)
+    page = render(paper, found, command="dialeval papers --only toy", values="kept")
+    result = found[WORDS, paper.tables[0].columns[1].question].result
+    shown = f"**{100 * result.value:.1f}** [{100 * result.low:.1f}, {100 * result.high:.1f}]"
+    lines = page.splitlines()
+    assert f"| Words (a) | 0.5 | 12.5<br>{shown} |" in lines
+    assert "| Never run (a) |  | 7<br>not measured |" in lines
+    assert "| Theirs |  | -3.25 |" in lines
+    assert "| n of ours |  | 180 |" in lines
+    assert "(a) another counter." in lines
+    assert (
+        f"dialeval agreement --metrics '{LABELS}' --benchmarks {file} --values kept --plots none --out runs/papers"
+        in lines
+    )
+    assert "- Fig. 9." in lines
+
+
+def test_without_files_nothing_is_loaded(toy, monkeypatch):
+    paper, values, _ = toy
+    monkeypatch.setattr("dialeval.papers.measured.find_sources", lambda specs: pytest.fail("a metric was loaded"))
+    found = answers(paper.tables, values.parent)
+    assert {answer.reason for answer in found.values()} == {NOT_MEASURED}
+
+
+def test_a_metric_that_cannot_be_loaded_is_told_and_stops_nothing(toy, monkeypatch):
+    paper, values, _ = toy
+    monkeypatch.setattr("dialeval.papers.measured._is_kept", lambda *where: True)
+    broken = Row("Broken", ours="python:toy_benchmark:there_is_none")
+    (table,) = paper.tables
+    found = answers([Table("T", table.columns, (*table.rows, broken))], values, resamples=0)
+    question = table.columns[1].question
+    assert found[WORDS, question].result is not None
+    assert math.isnan(found[WORDS, question].result.low)
+    assert found[broken.ours, question].reason.startswith("cannot be loaded here")
+
+
+def test_commands_join_benchmarks_with_the_same_gaps():
+    plain, systems = Settings(levels="own"), Settings(levels="system", force_systems=True)
+    missing = [
+        ("a", Question("one", "spearman", plain)),
+        ("a", Question("one", "pearson", plain)),
+        ("a", Question("two", "spearman", plain)),
+        ("b", Question("three@clean", "spearman", systems)),
+    ]
+    assert commands(missing, "kept") == [
+        "dialeval agreement --metrics 'a' --benchmarks one,two --values kept --plots none --out runs/papers",
+        "dialeval agreement --metrics 'b' --benchmarks three@clean --levels system --force-systems --values kept "
+        "--plots none --out runs/papers",
+    ]
+
+
+def test_the_command_writes_a_page_for_each_paper(tmp_path):
+    (tmp_path / "values").mkdir()
+    options = ["papers", "--values", str(tmp_path / "values"), "--out", str(tmp_path / "out")]
+    done = CliRunner().invoke(build_app(), options)
+    assert done.exit_code == 0, done.output
+    assert {path.stem for path in (tmp_path / "out").iterdir()} == {paper.name for paper in PAPERS}
+    page = (tmp_path / "out/density.md").read_text()
+    assert "62.97<br>not measured" in page
+    assert str(tmp_path) not in page
+
+
+def test_what_is_not_there_is_told(tmp_path):
+    none = CliRunner().invoke(build_app(), ["papers", "--values", str(tmp_path / "no"), "--out", str(tmp_path)])
+    assert none.exit_code == 2
+    assert "there is no folder" in none.output
+    wrong = CliRunner().invoke(
+        build_app(), ["papers", "--values", str(tmp_path), "--out", str(tmp_path), "--only", "densty"]
+    )
+    assert wrong.exit_code == 2
+    assert "did you mean 'density'" in wrong.output
