@@ -59,8 +59,11 @@ lint: setup ## Check style and types
 	@cd spaces/side_by_side && MYPYPATH=../../src $(abspath $(BIN))/mypy --config-file ../../pyproject.toml *.py
 
 bench: setup ## Measure speed and memory against named alternatives
-	@echo "== dialeval: measuring speed (some minutes)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[bench]" \
+	|| echo "== dialeval: mauve-text could not be installed; the page says so in its place"
+	@echo "== dialeval: measuring speed (about 25 minutes; leave the machine alone meanwhile)"
 	@$(BIN)/python performance/speed.py
+	@$(BIN)/python performance/suite.py
 
 clean: ## Remove the environment and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

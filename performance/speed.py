@@ -14,13 +14,13 @@ import json
 import platform
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
+from contenders import cross_encoder
 from rich.console import Console
 from rich.table import Table
 from rows import add_arguments, chosen, generated
@@ -29,7 +29,6 @@ from dialeval.approaches.density import Density
 from dialeval.checkpoints import current_versions
 from dialeval.encoding import has_fast_bfloat16
 from dialeval.exchange import Exchange
-from dialeval.sources import find_encoder
 
 MEMORY_ROWS = 100_000
 
@@ -42,20 +41,6 @@ def seconds(action: Callable[[], Any], repeats: int = 2) -> float:
         action()
         taken.append(time.perf_counter() - started)
     return min(taken)
-
-
-def cross_encoder(rows: list[Exchange]) -> Callable[[], Any]:
-    """sentence-transformers' CrossEncoder at its defaults, on the same base weights."""
-    from sentence_transformers import CrossEncoder
-    from transformers import AutoModelForSequenceClassification, AutoTokenizer
-
-    source = find_encoder().folder
-    folder = tempfile.mkdtemp()
-    AutoModelForSequenceClassification.from_pretrained(source, num_labels=1).save_pretrained(folder)
-    AutoTokenizer.from_pretrained(source).save_pretrained(folder)
-    model = CrossEncoder(folder, device="cpu", max_length=128)
-    pairs = [(" ".join(row.context), row.response) for row in rows]
-    return lambda: model.predict(pairs, show_progress_bar=False)
 
 
 def one_at_a_time(metric: Density, rows: list[Exchange]) -> None:
@@ -84,6 +69,13 @@ def matrix_share(metric: Density, rows: list[Exchange], encoder_seconds: float, 
         spent += count * seconds(lambda a=a, b=b: a @ b, repeats=5)  # type: ignore[misc]
         work += count * 2 * left[0] * left[1] * right[1]
     return ((tokens * per_token + attention) / encoder_seconds) / (work / spent)
+
+
+def tokenizer_share(rows: list[Exchange], total_seconds: float) -> float:
+    """Tokenisation alone, by a tokenizer that has not seen the rows, as a share of scoring them."""
+    tokenizer = Density.tokenizer_of()
+    tokenizer.pairs(rows[:64])
+    return seconds(lambda: tokenizer.pairs(rows), repeats=1) / total_seconds
 
 
 def peak_memory() -> float:
@@ -118,7 +110,8 @@ def main() -> None:
     run(metric, rows[:64])  # warm up threads and caches
     rates["dialeval, float32"] = timed("dialeval float32", lambda: run(metric, rows), len(rows))
     rates["dialeval, bfloat16"] = timed("dialeval bfloat16", lambda: run(half, few), len(few))
-    rates["CrossEncoder.predict, defaults"] = timed("CrossEncoder.predict", cross_encoder(rows), len(rows))
+    predict = cross_encoder()
+    rates["CrossEncoder.predict, defaults"] = timed("CrossEncoder.predict", lambda: predict(rows), len(rows))
     metric.encoder.forget()
     rates["one pair at a time"] = timed("one pair at a time", lambda: one_at_a_time(metric, few), len(few), repeats=1)
     repeated = generated(len(rows), seed=1, duplicates=0.3)
@@ -127,6 +120,7 @@ def main() -> None:
         "the same without deduplication", lambda: run(metric, repeated, deduplicate=False), len(repeated)
     )
     share = matrix_share(metric, rows, len(rows) / rates["dialeval, float32"], torch.float32)
+    tokenizing = tokenizer_share(rows, len(rows) / rates["dialeval, float32"])
     memory = peak_memory()
 
     base = rates["dialeval, float32"]
@@ -137,12 +131,14 @@ def main() -> None:
         table.add_row(name, f"{rate:.1f}", f"{base / rate:.2f}")
     Console().print(table)
     Console().print(
-        f"share of the matrix-multiply rate (float32): {share:.0%}; peak memory, {MEMORY_ROWS:,} rows: {memory:.2f} GB"
+        f"share of the matrix-multiply rate (float32): {share:.0%}; tokenizer: {tokenizing:.1%} of the time; "
+        f"peak memory, {MEMORY_ROWS:,} rows: {memory:.2f} GB"
     )
     outcome = {
         "rows": len(rows),
         "pairs_per_second": {name: round(rate, 2) for name, rate in rates.items()},
         "matrix_share_float32": round(share, 3),
+        "tokenizer_share_float32": round(tokenizing, 4),
         "peak_memory_gb_100k_rows": round(memory, 3),
         "native_bfloat16": has_fast_bfloat16(torch.device("cpu")),
         "machine": {"processor": platform.machine(), "threads": torch.get_num_threads(), **current_versions()},
@@ -153,6 +149,7 @@ def main() -> None:
 def run(metric: Density, rows: list[Exchange], *, deduplicate: bool = True) -> None:
     """Score with an engine that remembers nothing of earlier runs."""
     metric.encoder.forget()
+    metric.encoder.tokenizer.expect((), [])
     metric.encoder.deduplicate = deduplicate
     metric.score_exchanges(rows)
 
