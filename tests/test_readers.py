@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dialeval.exchange import BadRow, Exchange
+from dialeval.exchange import BadRow, Exchange, is_blank
 from dialeval.readers import Dialogue, Rejects, read_dialogues, read_exchanges
 
 ROWS: list[dict[str, Any]] = [
@@ -314,7 +314,7 @@ def test_blank_texts_pass_when_they_are_to_be_scored() -> None:
     assert list(read_dialogues([{"dialogue": ["a", ""]}], empty="score")) == [Dialogue(("a", ""))]
 
 
-TEXT = st.text(st.characters(exclude_categories=("Cs",)), min_size=1).filter(lambda text: bool(text.strip()))
+TEXT = st.text(st.characters(exclude_categories=("Cs",)), min_size=1).filter(lambda text: not is_blank(text))
 
 
 @settings(deadline=None, max_examples=50)

@@ -20,14 +20,32 @@ from typing import Any, ClassVar, Literal, Self, get_args
 from weakref import WeakValueDictionary
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import nn
 
 from dialeval import __version__
 from dialeval.encoding import choose_device, choose_dtype
+from dialeval.foreign import (
+    MAX_NEW_TOKENS,
+    adapter_settings,
+    check_config,
+    check_files,
+    check_sizes,
+    read_json,
+    tensor_shapes,
+)
 from dialeval.formatting import PairFormat
-from dialeval.sources import BASE_ENCODER, CheckpointError, Located, file_sha256, find_checkpoint, find_encoder
+from dialeval.private import private_until_done
+from dialeval.sources import (
+    BASE_ENCODER,
+    CheckpointError,
+    Located,
+    file_sha256,
+    find_checkpoint,
+    find_encoder,
+    first_line,
+)
 
 FORMAT_VERSION = 1
 Tuning = Literal["lora", "full", "frozen"]
@@ -84,31 +102,34 @@ class CheckpointConfig:
             raw = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise CheckpointError(f"{folder} has no config.json, so it is not a checkpoint folder") from None
-        except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-            raise CheckpointError(f"{path} is damaged: {str(error).splitlines()[0]}") from None
+        except (OSError, ValueError, RecursionError) as error:
+            raise CheckpointError(f"{path} is damaged: {first_line(error)}") from None
         if not isinstance(raw, dict) or raw.get("model_type") != "dialeval":
             told = raw.get("model_type") if isinstance(raw, dict) else type(raw).__name__
             raise CheckpointError(f"{folder} is not a dialeval checkpoint (its model_type is {told!r})")
         version = raw.get("format_version")
-        if not isinstance(version, int) or version > FORMAT_VERSION:
+        if not isinstance(version, int) or not 1 <= version <= FORMAT_VERSION:
             raise CheckpointError(
                 f"{folder} has format {version!r}, this dialeval reads up to {FORMAT_VERSION}; upgrade dialeval"
             )
         try:
+            check_config(raw)
             known = {entry.name for entry in fields(cls)}
             values = {key: value for key, value in raw.items() if key in known}
             values["encoder"] = _checked_encoder(raw["encoder"])
             values["layout"] = PairFormat(**raw["layout"])
             values["contaminated_by"] = tuple(raw.get("contaminated_by", ()))
             return cls(**values)
-        except (KeyError, TypeError, ValueError) as error:
-            raise CheckpointError(f"{path} is damaged: {error}") from None
+        except KeyError as error:
+            raise CheckpointError(f"{path} is damaged: {error.args[0]} is missing") from None
+        except (TypeError, ValueError) as error:
+            raise CheckpointError(f"{path} is damaged: {first_line(error)}") from None
 
 
 def _checked_encoder(raw: Mapping[str, Any]) -> EncoderSource:
     source = EncoderSource(**raw)
-    if not isinstance(source.id, str) or source.tuning not in get_args(Tuning):
-        raise ValueError(f"encoder {raw!r} is not understood")
+    if source.tuning not in get_args(Tuning):
+        raise ValueError(f"the encoder's tuning is none of {', '.join(get_args(Tuning))}")
     return source
 
 
@@ -169,22 +190,36 @@ class Network(nn.Module):
     ) -> Self:
         """Load a checkpoint: a folder, a Hub id, or the embedded one. Adapters are merged unless `trainable`."""
         located = find_checkpoint(source, default=cls.default_checkpoint(), revision=revision)
+        check_files(located.folder)
         config = CheckpointConfig.read(located.folder)
         if config.approach != cls.approach:
             raise CheckpointError(f"{located.folder} is a checkpoint of {config.approach}, not of {cls.approach}")
         tokenizer = load_tokenizer(located.folder, config.layout)
+        weights = located.folder / "model.safetensors"
         skeleton = located.folder / ENCODER_CONFIG
-        if config.encoder.tuning == "full" and skeleton.is_file():
+        stands_alone = config.encoder.tuning == "full" and skeleton.is_file()
+        if stands_alone:
+            # Modules without memory tell the shapes, so that nothing is allocated which the file does not hold.
+            with torch.device("meta"):
+                planned = {name: empty_encoder(skeleton) for name in cls.encoders}
+            cls._check_shapes(config, planned, weights)
             base = {name: empty_encoder(skeleton) for name in cls.encoders}
         else:
+            if located.revision is not None and Path(config.encoder.id).expanduser().exists():
+                raise CheckpointError(
+                    f"{source} comes from the Hub but names a folder of this machine as its encoder; do not use it"
+                )
             found = find_encoder(config.encoder.id, revision=config.encoder.revision, sha256=config.encoder.sha256)
             base = {name: load_encoder(found.folder, len(tokenizer)) for name in cls.encoders}
+        _check_vocabulary(tokenizer, base[cls.encoders[0]], located.folder)
+        if not stands_alone:
+            cls._check_shapes(config, base, weights)
         if config.encoder.tuning == "lora":
             for name in cls.encoders:
                 base[name] = _load_adapter(base[name], adapter_folder(located.folder, cls.encoders, name), trainable)
         network = cls(config, base, tokenizer)
         network.located = located
-        network._load_heads(located.folder / "model.safetensors")
+        network._load_heads(weights)
         chosen = choose_device(device)
         network.to(chosen)
         precision = choose_dtype(dtype, chosen)
@@ -268,20 +303,33 @@ class Network(nn.Module):
             if full or not key.startswith(prefixes)
         }
 
-    def _load_heads(self, path: Path) -> None:
-        expected = {key: tuple(tensor.shape) for key, tensor in self._own_state().items()}
+    @classmethod
+    def _check_shapes(cls, config: CheckpointConfig, base: Mapping[str, nn.Module], path: Path) -> None:
+        """Refuse weights that do not fit the configuration, before memory is taken for them."""
+        plan = cls.__new__(cls)
+        nn.Module.__init__(plan)
+        plan.config = config
         try:
-            # The header tells shapes before anything is allocated.
-            with safe_open(path, framework="pt") as stored:
-                found = {key: tuple(stored.get_slice(key).get_shape()) for key in stored.keys()}  # noqa: SIM118
-            if found != expected:
-                wrong = sorted(key for key in found.keys() | expected.keys() if found.get(key) != expected.get(key))
-                raise CheckpointError(f"{path} does not fit its config.json: {', '.join(wrong[:3])} differ in shape")
-            self.load_state_dict(load_file(path), strict=False)
-        except FileNotFoundError:
-            raise CheckpointError(f"{path} is missing; pickled weights are not loaded") from None
+            with torch.device("meta"):
+                plan.build_heads(int(base[cls.encoders[0]].config.hidden_size))  # type: ignore[union-attr, arg-type]
+        except (RuntimeError, TypeError, ValueError) as error:
+            raise CheckpointError(f"{path.parent}/config.json asks for no network: {first_line(error)}") from None
+        if config.encoder.tuning == "full":
+            for name in cls.encoders:
+                setattr(plan, name, base[name])
+        expected = {key: tuple(tensor.shape) for key, tensor in plan.state_dict().items()}
+        found = tensor_shapes(path)
+        if found != expected:
+            wrong = sorted(key for key in found.keys() | expected.keys() if found.get(key) != expected.get(key))
+            raise CheckpointError(f"{path} does not fit its config.json: {', '.join(wrong[:3])} differ in shape")
+
+    def _load_heads(self, path: Path) -> None:
+        try:
+            stored = load_file(path)
         except (SafetensorError, OSError) as error:
-            raise CheckpointError(f"{path} is damaged: {str(error).splitlines()[0]}") from None
+            raise CheckpointError(f"{path} is damaged: {first_line(error)}") from None
+        _check_finite(stored, path)
+        self.load_state_dict(stored, strict=False)
 
 
 #: Half of a small encoder is its embedding table, and adapters leave it alone: one copy serves all metrics.
@@ -295,6 +343,7 @@ def _share_embeddings(encoder: Any, key: Any) -> None:
 def _start_folder(start: str | Path, encoder: EncoderSource) -> Path:
     """The folder of a checkpoint to begin from; its adapter fits only the base encoder it was trained over."""
     folder = find_checkpoint(start, default=str(start)).folder
+    check_files(folder)
     theirs = CheckpointConfig.read(folder).encoder
     if theirs.tuning != "lora":
         raise CheckpointError(f"{start} has no adapter to begin from (its encoder is {theirs.tuning}); choose another")
@@ -310,14 +359,29 @@ def adapter_folder(folder: Path, encoders: tuple[str, ...], name: str) -> Path:
     return folder / "adapter" if len(encoders) == 1 else folder / "adapter" / name
 
 
+def _check_finite(stored: Mapping[str, torch.Tensor], path: Path) -> None:
+    for key, tensor in stored.items():
+        if not bool(torch.isfinite(tensor).all()):
+            raise CheckpointError(f"{path} is damaged: {key} holds values that are no numbers; fetch it again")
+
+
+def _check_vocabulary(tokenizer: Any, encoder: Any, folder: Path) -> None:
+    """A token without an embedding would only be noticed in the middle of scoring."""
+    known = encoder.get_input_embeddings().num_embeddings
+    if (highest := max(tokenizer.get_vocab().values(), default=0)) >= known:
+        raise CheckpointError(
+            f"{folder} has a token {highest} where its encoder knows {known}; they do not belong together"
+        )
+
+
 def load_tokenizer(folder: Path, layout: PairFormat) -> Any:
     """The tokenizer of a folder; a separator such as `[SEPT]` that it does not know becomes a special token."""
     from transformers import AutoTokenizer
 
     try:
-        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise CheckpointError(f"{folder} has no usable tokenizer: {str(error).splitlines()[0]}") from None
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    except Exception as error:  # a damaged tokenizer.json raises Exception itself
+        raise CheckpointError(f"{folder} has no usable tokenizer: {first_line(error)}") from None
     separator = layout.separator
     if separator.strip() and separator not in tokenizer.get_vocab():
         tokenizer.add_special_tokens({"additional_special_tokens": [separator]})
@@ -330,15 +394,25 @@ def load_encoder(folder: Path, vocabulary: int) -> nn.Module:
     from transformers.utils import logging
 
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    check_sizes(read_json(folder / "config.json"), folder / "config.json")
     try:
         encoder = AutoModel.from_pretrained(
-            folder, local_files_only=True, use_safetensors=True, dtype=torch.float32, attn_implementation="sdpa"
+            folder,
+            local_files_only=True,
+            use_safetensors=True,
+            trust_remote_code=False,
+            dtype=torch.float32,
+            attn_implementation="sdpa",
         )
-    except (OSError, ValueError, SafetensorError) as error:
-        raise CheckpointError(f"{folder} holds no encoder that can be loaded: {str(error).splitlines()[0]}") from None
+    except Exception as error:  # whatever a configuration that fits no weights leads to
+        raise CheckpointError(f"{folder} holds no encoder that can be loaded: {first_line(error)}") from None
     if getattr(encoder, "pooler", None) is not None:
         encoder.pooler = None
     known = encoder.get_input_embeddings().num_embeddings
+    if vocabulary > known + MAX_NEW_TOKENS:
+        raise CheckpointError(
+            f"the tokenizer has {vocabulary} tokens and the encoder in {folder} knows {known} of them"
+        )
     if vocabulary > known:
         encoder.resize_token_embeddings(vocabulary, mean_resizing=False)
         # An adapter does not store embeddings, so a new token must start from the same row every time.
@@ -362,14 +436,15 @@ def empty_encoder(path: Path) -> nn.Module:
     """An encoder with arbitrary weights, to be filled from the checkpoint that it belongs to."""
     from transformers import AutoConfig, AutoModel
 
+    raw = read_json(path)
+    check_sizes(raw, path)
     try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
         config = AutoConfig.for_model(**raw)
         encoder: Any = AutoModel.from_config(  # type: ignore[no-untyped-call]
-            config, attn_implementation="sdpa", dtype=torch.float32
+            config, attn_implementation="sdpa", dtype=torch.float32, trust_remote_code=False
         )
-    except (UnicodeDecodeError, json.JSONDecodeError, ValueError, TypeError, KeyError) as error:
-        raise CheckpointError(f"{path} is damaged: {str(error).splitlines()[0]}") from None
+    except Exception as error:  # a configuration can be wrong in as many ways as there are models
+        raise CheckpointError(f"{path} is damaged: {first_line(error)}") from None
     if getattr(encoder, "pooler", None) is not None:
         encoder.pooler = None
     empty: nn.Module = encoder
@@ -387,15 +462,26 @@ def _with_lora(encoder: nn.Module, settings: LoraSettings) -> nn.Module:
 
 
 def _load_adapter(encoder: nn.Module, folder: Path, trainable: bool) -> nn.Module:
-    from peft import PeftModel
+    """PEFT's own loader would follow settings that import modules, read other files or take memory unseen."""
+    from peft import LoraConfig, get_peft_model, get_peft_model_state_dict, set_peft_model_state_dict
 
-    if not (folder / "adapter_model.safetensors").is_file():
+    weights = folder / "adapter_model.safetensors"
+    if not weights.is_file():
         raise CheckpointError(f"{folder} has no adapter_model.safetensors; the checkpoint is incomplete")
+    settings = adapter_settings(folder)
     try:
-        adapted = PeftModel.from_pretrained(encoder, str(folder), is_trainable=trainable)
+        adapted: Any = get_peft_model(encoder, LoraConfig(**settings))
+        expected = {key: tuple(tensor.shape) for key, tensor in get_peft_model_state_dict(adapted).items()}
+        if expected != tensor_shapes(weights):
+            raise CheckpointError(f"{weights} does not fit the encoder that it is for; fetch both again")
+        stored = load_file(weights)
+        _check_finite(stored, weights)
+        set_peft_model_state_dict(adapted, stored)
         merged: nn.Module = adapted if trainable else adapted.merge_and_unload()
-    except (SafetensorError, OSError, ValueError, TypeError, KeyError, RuntimeError) as error:
-        raise CheckpointError(f"{folder} does not hold a usable adapter: {str(error).splitlines()[0]}") from None
+    except CheckpointError:
+        raise
+    except Exception as error:
+        raise CheckpointError(f"{folder} does not hold a usable adapter: {first_line(error)}") from None
     return merged
 
 
@@ -419,12 +505,8 @@ BASE_NAME_IN_CONFIG = None
 
 def _replace(path: Path, write: Any) -> None:
     """Write beside the target and rename, so that a reader never sees half a file."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        write(temporary)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with private_until_done(path, path.with_name(f".{path.name}.{os.getpid()}")) as hidden:
+        write(hidden)
 
 
 def current_versions() -> dict[str, str]:

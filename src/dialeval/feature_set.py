@@ -20,6 +20,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from dialeval.moments import Moments
+from dialeval.private import private_until_done
 from dialeval.sources import CheckpointError, find_checkpoint
 
 #: What a checkpoint folder calls its human side.
@@ -54,12 +55,8 @@ def write_side(path: str | Path, side: FeatureSet | Moments, made_with: Mapping[
     """Write one side of a comparison and what it was made with; the file appears when it is complete."""
     tensors = {name: np.ascontiguousarray(value) for name, value in vars(side).items()}
     target = Path(path).expanduser()
-    temporary = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        temporary.write_bytes(save(tensors, {"format": _FORMAT, **made_with}))
-        os.replace(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with private_until_done(target, target.with_name(f".{target.name}.{os.getpid()}")) as hidden:
+        hidden.write_bytes(save(tensors, {"format": _FORMAT, **made_with}))
 
 
 def read_side(source: str | Path) -> tuple[FeatureSet | Moments, dict[str, str]]:

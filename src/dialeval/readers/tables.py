@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ def parquet_rows(path: Path, name: str, columns: Columns, *, level: str) -> Iter
 
     try:
         file = pq.ParquetFile(path)
-    except pa.ArrowInvalid:
+    except (pa.ArrowException, OSError):
         raise ValueError(f"{name} is not a Parquet file, or is damaged; write it again") from None
     with file:
         present = file.schema_arrow.names
@@ -38,16 +40,18 @@ def dataset_rows(
     source: str, name: str, columns: Columns, *, level: str, split: str | None, subset: str | None
 ) -> Iterator[RawRow]:
     """Rows of a data set: a folder that `datasets` wrote, a folder of data files, or one on the Hub."""
-    import datasets
-    import pyarrow as pa
-
-    try:
+    with _silent():
         data = _choose(_load(source, name, subset), name, split)
-        present = data.column_names or list(next(iter(data), {}))
+        try:
+            present = data.column_names or list(next(iter(data), {}))
+        except Exception as error:  # whatever the parser of the files raises
+            raise _unreadable(name, error) from None
         _require(present, name, columns, level)
-        yield from mapping_rows(data.select_columns([column for column in columns.wanted() if column in present]), name)
-    except (datasets.exceptions.DatasetsError, pa.ArrowException, TypeError) as error:  # TypeError: a failed cast
-        raise ValueError(f"{name} cannot be read as a data set ({_first_line(error.__cause__ or error)})") from None
+        wanted = [column for column in columns.wanted() if column in present]
+        try:
+            yield from mapping_rows(data.select_columns(wanted), name)
+        except Exception as error:
+            raise _unreadable(name, error) from None
 
 
 def mapping_rows(rows: Iterable[Any], name: str) -> Iterator[RawRow]:
@@ -77,7 +81,10 @@ def _load(source: str, name: str, subset: str | None) -> Any:
 
     folder = Path(source)
     if any((folder / marker).is_file() for marker in ("dataset_dict.json", "state.json")):
-        return datasets.load_from_disk(source)
+        try:
+            return datasets.load_from_disk(source)
+        except Exception as error:  # its JSON may lack anything, and its tables may be no tables
+            raise _unreadable(name, error) from None
     if not folder.is_dir():
         _expect_on_hub(source)
     try:
@@ -91,6 +98,27 @@ def _load(source: str, name: str, subset: str | None) -> Any:
         raise ValueError(f"there is no file or folder {name}, and no such data set on the Hub") from None
     except FileNotFoundError:
         raise ValueError(f"{name} holds no data files; pass a file, or a folder with some") from None
+    except ValueError:
+        raise
+    except Exception as error:
+        raise _unreadable(name, error) from None
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Without what `datasets` logs about a file that it cannot read: the error says it in one sentence."""
+    logger = logging.getLogger("datasets")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+def _unreadable(name: str, error: Exception) -> ValueError:
+    told = _first_line(error.__cause__ or error)
+    return ValueError(f"{name} cannot be read as a data set ({told}); check its files, or write it again")
 
 
 def _expect_on_hub(source: str) -> None:

@@ -92,7 +92,7 @@ class Journal:
 
 
 def _open_locked(path: Path) -> BinaryIO:
-    stream = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b")
+    stream = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+b")
     try:
         import fcntl
 

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
+from dialeval.private import private_until_done
+
 OutputFormat = Literal["jsonl", "csv", "parquet"]
 OUTPUT_FORMATS: tuple[OutputFormat, ...] = ("jsonl", "csv", "parquet")
 
@@ -55,15 +57,13 @@ def table(
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """A file that takes the place of `path` when all of it is on disk, and leaves no trace otherwise."""
-    hidden = path.with_name(f".{path.name}.tmp")
-    try:
-        with hidden.open("wb") as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(hidden, path)
-    finally:
-        hidden.unlink(missing_ok=True)
+    with (
+        private_until_done(path, path.with_name(f".{path.name}.tmp")) as hidden,
+        hidden.open("wb") as stream,
+    ):
+        yield stream
+        stream.flush()
+        os.fsync(stream.fileno())
 
 
 def _columns(metrics: Sequence[str], keys: Sequence[str], record: Record) -> dict[str, Sequence[Any]]:
