@@ -3,7 +3,11 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 EXTRAS ?= offline,evaluate,training,agreement,demo,ray,dev
+CONSTRAINTS ?= constraints.txt
 READY := $(VENV)/.ready
+# The Pythons of `make test-versions`, and where it keeps its environments.
+PYTHONS ?= 3.11 3.12 3.13
+VERSIONS ?= .venv-versions
 INSTALL_CHROMIUM := echo "== dialeval: installing Chromium for the browser tests"; \
 	(apt-get -o Acquire::http::Timeout=20 update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends chromium) >/dev/null 2>&1 \
 	|| echo "== dialeval: apt-get could not install Chromium; browser tests are skipped"
@@ -12,19 +16,19 @@ export HF_UPDATE_DOWNLOAD_COUNTS := 0
 export TOKENIZERS_PARALLELISM := true
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser demo space test lint bench clean
+.PHONY: help setup browser demo space test test-versions lint bench clean
 
 help: ## Show the targets
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 setup: $(READY) ## Make the virtual environment and install everything
 
 # torch goes first and by itself: anything that depends on it would otherwise pull the newest CUDA build.
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml $(CONSTRAINTS)
 	@echo "== dialeval: creating $(VENV) and installing packages (a few minutes the first time)"
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check "$$(grep '^torch==' constraints.txt)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[$(EXTRAS)]"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check "$$(grep '^torch==' $(CONSTRAINTS))"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e ".[$(EXTRAS)]"
 	@$(BIN)/python -m pip check
 	@touch $@
 	@echo "== dialeval: ready"
@@ -51,6 +55,20 @@ test: setup browser ## Run the tests
 	@echo "== dialeval: running the tests"
 	@$(BIN)/python -m pytest
 
+# The lowest versions go with the lowest Python, for which they were made; the newest with every Python on the path.
+test-versions: browser ## Run the tests on the lowest and the newest versions that are allowed
+	@failed=; for version in $(PYTHONS); do \
+		if ! python$$version --version >/dev/null 2>&1; then echo "== dialeval: no python$$version here; left out"; continue; fi; \
+		for which in $$([ $$version = 3.11 ] && echo lowest) newest; do \
+			case $$which in lowest) file=constraints-lowest.txt;; *) file=constraints.txt;; esac; \
+			at=$(VERSIONS)/$$which-$$version; \
+			echo "== dialeval: the tests with Python $$version and $$file"; \
+			$(MAKE) --no-print-directory setup VENV=$$at PYTHON=python$$version CONSTRAINTS=$$file \
+				&& $$at/bin/python -m pytest || failed="$$failed $$at"; \
+		done; \
+	done; \
+	if [ -n "$$failed" ]; then echo "== dialeval: the tests failed in$$failed"; exit 1; fi
+
 lint: setup ## Check style and types
 	@echo "== dialeval: ruff and mypy"
 	@$(BIN)/ruff check .
@@ -59,11 +77,11 @@ lint: setup ## Check style and types
 	@cd spaces/side_by_side && MYPYPATH=../../src $(abspath $(BIN))/mypy --config-file ../../pyproject.toml *.py
 
 bench: setup ## Measure speed and memory against named alternatives
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[bench]" \
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e ".[bench]" \
 	|| echo "== dialeval: mauve-text could not be installed; the page says so in its place"
 	@echo "== dialeval: measuring speed (about 25 minutes; leave the machine alone meanwhile)"
 	@$(BIN)/python performance/speed.py
 	@$(BIN)/python performance/suite.py
 
 clean: ## Remove the environment and caches
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) $(VERSIONS) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
