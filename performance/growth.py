@@ -42,7 +42,8 @@ def expected_seconds(points: Sequence[Point], rows: int) -> float:
     last = points[-1]
     found = fit(points)
     exponent = max(1.0, found.exponent if found else 1.0)
-    return last.seconds * (rows / last.rows) ** exponent
+    expected: float = last.seconds * (rows / last.rows) ** exponent
+    return expected
 
 
 def sizes(first: int) -> list[int]:
