@@ -27,8 +27,9 @@ MAX_RANK = 4096
 #: A layout adds a separator or two, never a vocabulary.
 MAX_NEW_TOKENS = 1024
 
-_REVISION = re.compile(r"[\w.\-/]{1,255}")
+_REVISION = re.compile(r"(?!.*\.\.)[\w.\-/]{1,255}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_TEXTS = frozenset({".json", ".txt", ".model"})
 _FLOATS = frozenset({"F64", "F32", "F16", "BF16"})
 #: What would make an adapter something else than low-rank updates of linear layers.
 _BEYOND_LORA = (
@@ -38,7 +39,7 @@ _BEYOND_LORA = (
 
 
 def check_files(folder: Path) -> None:
-    """Every file that may be read is a plain file, of a bounded size if it is JSON, and lies in the folder.
+    """Every file that may be read is a plain file, of a bounded size if it is read whole, and lies in the folder.
 
     Snapshots of the Hugging Face cache are links into the blobs of their own repository.
     """
@@ -56,7 +57,7 @@ def check_files(folder: Path) -> None:
             continue
         if not stat.S_ISREG(status.st_mode):
             raise CheckpointError(f"{path} is not a plain file; a checkpoint holds files only")
-        if path.suffix != ".safetensors" and status.st_size > MAX_JSON_BYTES:
+        if path.suffix in _TEXTS and status.st_size > MAX_JSON_BYTES:
             raise CheckpointError(f"{path} has {status.st_size} bytes, more than any file of a checkpoint; remove it")
 
 

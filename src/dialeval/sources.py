@@ -64,9 +64,8 @@ def find_checkpoint(source: str | Path | None, *, default: str, revision: str | 
     if source is None:
         source = default
     name = str(source)
-    embedded = WEIGHTS / name
-    if "/" not in name and "\\" not in name and (embedded / "config.json").is_file():
-        return Located(embedded, "embedded")
+    if name in embedded_checkpoints():
+        return Located(WEIGHTS / name, "embedded")
     if (local := _local_folder(name)) is not None:
         return local
     if name.count("/") != 1 or name.startswith((".", "/", "~")):
