@@ -14,10 +14,11 @@ from scipy import stats
 from typer.testing import CliRunner
 
 from dialeval.agreement.comparison import permutation_test, permutation_test_over_sets
-from dialeval.agreement.ensemble import Field, combined, fit_weights, percentile_mean, rank_mean, weighted_percentiles
+from dialeval.agreement.ensemble import Field, fit_weights, percentile_mean, rank_mean, weighted_percentiles
 from dialeval.agreement.ensemble_study import BEST_SINGLE, MEAN, study
 from dialeval.agreement.runs import run
 from dialeval.agreement.settings import Settings
+from dialeval.approaches.ensemble import combined
 from dialeval.cli import build_app
 from dialeval.metric import Judged, Level, Metric, MetricInfo
 from dialeval.scores import Signature

@@ -88,3 +88,23 @@ def share_tokenizers(metrics: Iterable[Metric]) -> None:
         for attribute in getattr(metric, "pair_encoders", ()):
             encoder = getattr(metric, attribute)
             encoder.tokenizer = tokenizers.setdefault(encoder.tokenizer.identity, encoder.tokenizer)
+
+
+def share_encoders(metrics: Iterable[Metric]) -> None:
+    """Let metrics over the same checkpoint use one encoder, which remembers the pairs it saw last.
+
+    Two scoring rules of one checkpoint then cost one pass.
+    """
+    encoders: dict[Any, Any] = {}
+    for metric in metrics:
+        network = getattr(metric, "network", None)
+        if network is None or "encoder" not in getattr(metric, "pair_encoders", ()):
+            continue
+        own: Any = metric
+        identity = (type(network), network.located, own.encoder.tokenizer.identity, own.encoder.device, _dtype(network))
+        own.encoder = encoders.setdefault(identity, own.encoder)
+        own.network = own.encoder.network
+
+
+def _dtype(network: Any) -> Any:
+    return next(getattr(network, network.encoders[0]).parameters()).dtype

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialeval.agreement.correlation import Floats, is_constant
+from dialeval.approaches.ensemble import combined
 
 if TYPE_CHECKING:
     from dialeval.agreement.results import Panel
@@ -107,17 +108,6 @@ def weighted_percentiles(found: Field, weights: Mapping[str, float]) -> Floats:
     """The members' human percentiles, each with its weight."""
     clean = found.clean(list(weights))
     return combined(np.array([found.percentiles[name] for name in clean]), [weights[name] for name in clean])
-
-
-def combined(rows: Floats, weights: Sequence[float] | None = None) -> Floats:
-    """The weighted mean of columns (one per row of the table); where one has no value the others share its weight."""
-    if not len(rows):
-        raise ValueError("no metric of the ensemble has values here; measure them first")
-    heavy = np.ones(len(rows)) if weights is None else np.asarray(weights, dtype=np.float64)
-    known = np.isfinite(rows)
-    total = heavy @ known
-    summed = heavy @ np.where(known, rows, 0.0)
-    return np.where(total > 0, summed / np.where(total > 0, total, 1.0), np.nan)
 
 
 def fit_weights(fields: Sequence[Field], members: Sequence[str]) -> dict[str, float]:

@@ -16,6 +16,7 @@ from dialeval.agreement.ensemble_study import BEST_SINGLE, MEAN, Agreement, Duel
 from dialeval.agreement.files import write_atomically
 from dialeval.agreement.results import marked
 from dialeval.agreement.settings import Settings
+from dialeval.agreement.specs import OWN, split_options
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,6 +46,27 @@ def to_rows(study: Study) -> list[dict[str, Any]]:
     rows += [{"kind": "weights", "measured_on": name, "weights": weights} for name, weights in study.weights.items()]
     rows += [{"kind": "best_single", "measured_on": name, "metric": metric} for name, metric in study.chosen.items()]
     return rows
+
+
+def write_weights(study: Study, path: Path, *, specs: Mapping[str, str], command: str) -> bool:
+    """Write the file that `load("ensemble")` reads, if there is a form to ship; whether there is."""
+    if study.winner is None:
+        return False
+    fitted = study.winner == "weighted_percentiles"
+    weights = study.weights["all"] if fitted else dict.fromkeys(study.members, 1 / len(study.members))
+    document = {
+        "form": study.winner,
+        "members": {name: {**_metric_of(specs[name]), "weight": weights[name]} for name in study.members},
+        "fitted_on": _benchmarks(study) if fitted else [],
+        "command": command,
+    }
+    write_atomically(path, [json.dumps(document, ensure_ascii=False, indent=1)])
+    return True
+
+
+def _metric_of(spec: str) -> dict[str, Any]:
+    metric, options = split_options(spec)
+    return {"metric": metric, "options": {key: value for key, value in options.items() if key not in OWN}}
 
 
 def write_study(

@@ -36,6 +36,9 @@ def ensemble(
     values: Annotated[Path, typer.Option(help="Folder with the values of an earlier run.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for results.")],
     members: Annotated[list[str] | None, typer.Option(help="Which of the metrics are combined.")] = None,
+    weights: Annotated[
+        Path | None, typer.Option(help="Also write the file that load('ensemble') reads, if a form is to be shipped.")
+    ] = None,
     mirror: Annotated[
         str | None, typer.Option(envvar="DIALEVAL_MIRROR", help="Folder or address in GitHub's place.")
     ] = None,
@@ -47,7 +50,7 @@ def ensemble(
     """Study, and write what was found."""
     from dialeval.agreement.console import telling
     from dialeval.agreement.ensemble import chosen_members, field_of
-    from dialeval.agreement.ensemble_report import write_study
+    from dialeval.agreement.ensemble_report import write_study, write_weights
     from dialeval.agreement.ensemble_study import study
     from dialeval.agreement.outputs import plot_formats
     from dialeval.agreement.runs import run
@@ -66,7 +69,13 @@ def ensemble(
         report = run(sources, names, settings=columns, values=values, mirror=mirror, witness=witness)
     fields = [field_of(panel, sources, combined) for panel in report.panels if panel.columns]
     found = study(fields, combined, settings)
+    specs = dict(zip((source.name for source in sources), listed(metrics), strict=True))
     signatures = {source.name: source.signature for source in sources}
     command = told_command(sys.argv[1:])
     for path in write_study(found, out, settings=settings, command=command, signatures=signatures, formats=formats):
         typer.echo(path)
+    if weights is not None:
+        if not write_weights(found, weights, specs=specs, command=command):
+            typer.echo(f"no form beats every single metric: {weights} was not written", err=True)
+            raise typer.Exit(1)
+        typer.echo(weights)
