@@ -1,4 +1,4 @@
-"""About a hundred inputs that cannot be scored: each gives one sentence, through every entrance."""
+"""Two hundred nasty inputs: each gives one sentence, or its right score, through every entrance."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import malformed
+import odd_but_sound
 import overlap_metric
 from dialeval.cli import build_app
 from dialeval.exchange import BadRow
@@ -36,7 +37,8 @@ def write(folder: Path, name: str, content: bytes) -> Path:
 
 
 def test_the_corpus_is_large() -> None:
-    assert len(EVERYTHING) + len(malformed.VALUES) >= 100
+    """Folders, links, bombs, options and what the modules are given come on top, in files of their own."""
+    assert len(EVERYTHING) + len(malformed.VALUES) + len(odd_but_sound.FILES) >= 240
 
 
 @pytest.mark.parametrize("case", ROWS)
@@ -97,3 +99,22 @@ def test_bad_values_are_refused(case: str) -> None:
     with pytest.raises(ValueError, match=r"\w") as caught:
         overlap_metric.Overlap().score(**values)
     assert told in str(caught.value)
+
+
+@pytest.mark.parametrize("case", odd_but_sound.FILES)
+def test_what_only_looks_bad_is_scored_right(tmp_path: Path, case: str) -> None:
+    name, content, expected = odd_but_sound.FILES[case]
+    path = write(tmp_path, name, content)
+    result = CliRunner().invoke(build_app(), ["score", "-m", "overlap", "-i", str(path), "-o", "-"])
+    assert result.exit_code == 0, result.stderr
+    scored = [json.loads(text) for text in result.stdout.splitlines()]
+    assert [row["overlap"] for row in scored] == pytest.approx(expected)
+    assert [row["row"] for row in scored] == list(range(len(expected)))
+
+
+def test_ids_come_out_as_they_went_in(tmp_path: Path) -> None:
+    """Twice the same, formulas, marks of direction, integers: in JSON nothing needs to be changed."""
+    ids = ["x", "x", "=1+1", "\u202eabc", "a\nb", "\0", 2**80]
+    path = write(tmp_path, "rows.jsonl", b"".join(malformed.line(id=one) for one in ids))
+    result = CliRunner().invoke(build_app(), ["score", "-m", "overlap", "-i", str(path), "-o", "-"])
+    assert [json.loads(text)["id"] for text in result.stdout.splitlines()] == [str(one) for one in ids]

@@ -1,0 +1,174 @@
+"""Inputs that are no plain files, and files that unpack to far more: told in a sentence, in bounded memory."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import malformed
+import overlap_metric
+from dialeval.cli import build_app
+
+ROWS = malformed.line()
+#: Far more than a well-behaved run takes, far less than what the bombs unpack to.
+MEMORY = 1_500 * 2**20
+
+
+def a_loop_of_links(folder: Path) -> Path:
+    (folder / "rows.jsonl").symlink_to(folder / "rows.jsonl")
+    return folder / "rows.jsonl"
+
+
+def a_link_to_nothing(folder: Path) -> Path:
+    (folder / "rows.jsonl").symlink_to(folder / "gone.jsonl")
+    return folder / "rows.jsonl"
+
+
+def a_file_inside_a_file(folder: Path) -> Path:
+    (folder / "rows.jsonl").write_bytes(ROWS)
+    return folder / "rows.jsonl" / "rows.jsonl"
+
+
+def a_name_too_long(folder: Path) -> Path:
+    return folder / ("x" * 300 + ".jsonl")
+
+
+def a_folder_that_is_called_a_file(folder: Path) -> Path:
+    (folder / "rows.jsonl").mkdir()
+    return folder / "rows.jsonl"
+
+
+def a_folder_of_code(folder: Path) -> Path:
+    (folder / "data").mkdir()
+    (folder / "data" / "data.py").write_text("raise SystemExit('code was run')")
+    return folder / "data"
+
+
+def a_folder_of_torn_rows(folder: Path) -> Path:
+    (folder / "data").mkdir()
+    (folder / "data" / "rows.jsonl").write_bytes(b'{"context": ["a"], "resp')
+    return folder / "data"
+
+
+def a_folder_that_only_says_it_is_a_data_set(folder: Path) -> Path:
+    (folder / "data").mkdir()
+    for name in ("state.json", "dataset_info.json"):
+        (folder / "data" / name).write_text("{}")
+    return folder / "data"
+
+
+def a_name_with_a_line_break(folder: Path) -> Path:
+    path = folder / "two\nlines\x1b[2J.jsonl"
+    path.write_bytes(malformed.line(response=1))
+    return path
+
+
+PLACES: list[tuple[Callable[[Path], Path], str]] = [
+    (a_loop_of_links, "cannot be read: Too many levels"),
+    (a_link_to_nothing, "there is no file"),
+    (a_file_inside_a_file, "cannot be read: Not a directory"),
+    (a_name_too_long, "File name too long"),
+    (a_folder_that_is_called_a_file, "holds no data files"),
+    (a_folder_of_code, "cannot be read as a data set"),
+    (a_folder_of_torn_rows, "cannot be read as a data set"),
+    (a_folder_that_only_says_it_is_a_data_set, "cannot be read as a data set"),
+    (a_name_with_a_line_break, "two\\nlines\\x1b[2J.jsonl, line 1): response is a int"),
+]
+
+
+@pytest.mark.parametrize(("place", "told"), PLACES)
+def test_a_place_without_rows_is_told_in_a_sentence(tmp_path: Path, place: Callable[[Path], Path], told: str) -> None:
+    overlap_metric.register()
+    path = place(tmp_path)
+    result = CliRunner().invoke(build_app(), ["score", "-m", "overlap", "-i", str(path), "-o", "-"])
+    assert result.exit_code == 2
+    assert told in result.stderr
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1
+    assert "\x1b" not in result.stderr
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root can read every file")
+def test_a_file_without_permission(tmp_path: Path) -> None:
+    overlap_metric.register()
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(ROWS)
+    path.chmod(0)
+    result = CliRunner().invoke(build_app(), ["score", "-m", "overlap", "-i", str(path), "-o", "-"])
+    assert "cannot be read: Permission denied" in result.stderr
+
+
+def test_a_link_to_a_file_is_read(tmp_path: Path) -> None:
+    overlap_metric.register()
+    (tmp_path / "real.jsonl").write_bytes(ROWS)
+    (tmp_path / "link.jsonl").symlink_to("real.jsonl")
+    result = CliRunner().invoke(build_app(), ["score", "-m", "overlap", "-i", str(tmp_path / "link.jsonl"), "-o", "-"])
+    assert result.exit_code == 0
+
+
+def packed(piece: bytes, times: int) -> bytes:
+    """The same piece many times over; gzip files may be strung together, so only one has to be packed."""
+    return gzip.compress(piece, compresslevel=1) * times
+
+
+MEGABYTES = 16 * 2**20
+#: name, content, the size it is stretched to with zeros, what is told
+BOMBS: dict[str, tuple[str, bytes, int, str]] = {
+    "a gigabyte of zeros": ("rows.jsonl.gz", packed(bytes(MEGABYTES), 64), 0, "line 1 of"),
+    "a gigabyte in one response": (
+        "rows.jsonl.gz",
+        gzip.compress(ROWS + b'{"context": ["a"], "response": "') + packed(b"a" * MEGABYTES, 64),
+        0,
+        "line 2 of",
+    ),
+    "blank lines without end": ("rows.jsonl.gz", packed(b"\n" * MEGABYTES, 64), 0, "blank lines on end"),
+    "a gigabyte in a CSV cell": (
+        "rows.csv.gz",
+        gzip.compress(b'context,response\na,"') + packed((b"b" * 1023 + b"\n") * 2**10, 512),
+        0,
+        "a cell never ends",
+    ),
+    "a file of holes": ("rows.jsonl", b"", 2**40, "line 1 of"),
+    "sixteen megabytes of lists": (
+        "rows.jsonl",
+        b'{"response": "a", "context": [' + b"[]," * 5_000_000 + b"[]]}\n",
+        0,
+        "context[0] is a list",
+    ),
+    "sixteen megabytes of brackets": ("rows.jsonl", b"[" * (MEGABYTES - 10) + b"\n", 0, "nested too deeply"),
+}
+
+
+def bounded() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+
+
+@pytest.fixture(params=BOMBS)
+def bomb(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Path, str]]:
+    name, content, size, told = BOMBS[request.param]
+    path = tmp_path / name
+    path.write_bytes(content)
+    if size:
+        os.truncate(path, size)
+    yield path, told
+    path.unlink()
+
+
+def test_a_bomb_is_told_before_memory_runs_out(bomb: tuple[Path, str]) -> None:
+    path, told = bomb
+    command = [sys.executable, overlap_metric.__file__, "score", "-m", "overlap", "-i", str(path), "-o", "-"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, preexec_fn=bounded)
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.count("\n") == 1
+    assert told in done.stderr
+    assert done.stdout == ""
