@@ -186,6 +186,23 @@ def prd(
     _save(precision_recall(scores, title=name), f"prd_{name}", out, formats)
 
 
+@app.command()
+def cost(
+    results: Annotated[Path, typer.Option("--results", "-r", help="The folder of a `dialeval agreement` run.")],
+    out: Out,
+    speed: Annotated[Path, typer.Option(help="What performance/suite.py measured.")] = Path("performance/suite.json"),
+    judge: Annotated[float | None, typer.Option(help="Mean Spearman of language models, where it is known.")] = None,
+    formats: Formats = "png",
+) -> None:
+    """Mean agreement of each metric against rows per second, beside what language models cost."""
+    from dialeval.agreement.cost_plot import cost as draw
+    from dialeval.agreement.cost_plot import mean_agreement, rows_per_second
+    from dialeval.agreement.results import read_results
+
+    figure = draw(mean_agreement(read_results(results)), rows_per_second(speed), judge=judge)
+    _save(figure, "cost", out, formats)
+
+
 def _panels(
     metrics: list[str],
     benchmarks: list[str],
