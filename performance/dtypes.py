@@ -26,12 +26,13 @@ from scipy.stats import spearmanr
 import dialeval
 from dialeval.checkpoints import current_versions
 from dialeval.encoding import has_fast_bfloat16
-from dialeval.metric import Level
+from dialeval.metric import Level, metric_class
 
 METRICS = ("density", "deb", "quantidce", "cmn", "fbd", "prd")
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "precision.md"
 #: Fewer values than this have no correlation worth printing.
 _FEWEST = 5
+FEWEST_ROWS = 40
 
 Values = NDArray[np.float64]
 
@@ -59,12 +60,12 @@ def _spearman(one: Values, other: Values) -> float | None:
 def measure(name: str, rated: Rated) -> dict[str, Any]:
     """One metric in both precisions; system-level ones give a value per system, too few to correlate with people."""
     given = {"resamples": 0} if name in ("fbd", "prd") else {}
-    values = []
-    for dtype in ("float32", "bfloat16"):
-        metric = dialeval.load(name, dtype=dtype, device="cpu", **given)
-        values.append(metric.score_exchanges(rated.exchanges).values)
-    per_row = metric.info.level is Level.TURN
-    return {"level": str(metric.info.level), **compare(*values, rated.ratings if per_row else None)}
+    reference, other = (
+        dialeval.load(name, dtype=dtype, device="cpu", **given).score_exchanges(rated.exchanges).values
+        for dtype in ("float32", "bfloat16")
+    )
+    level = metric_class(name)[0].info.level
+    return {"level": str(level), **compare(reference, other, rated.ratings if level is Level.TURN else None)}
 
 
 def figures(outcome: dict[str, Any]) -> str:
@@ -109,6 +110,10 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path(__file__).with_name("dtypes.json"))
     parser.add_argument("--page", type=Path, default=PAGE, help="the page whose table is replaced")
     arguments = parser.parse_args()
+    if arguments.rows < FEWEST_ROWS:
+        parser.error(
+            f"--rows is {arguments.rows}; FBD and PRD need some rows of every system, so at least {FEWEST_ROWS}"
+        )
     rated = rated_rows(arguments.rows)
     console = Console(stderr=True)
     measured = {}

@@ -51,7 +51,8 @@ def one_at_a_time(metric: Density, rows: list[Exchange]) -> None:
 
 def matrix_share(metric: Density, rows: list[Exchange], encoder_seconds: float, dtype: torch.dtype) -> float:
     """Arithmetic of the encoder pass per second, as a share of what plain matrix products of its shapes reach."""
-    config = metric.network.encoder.config
+    encoder: Any = metric.network.encoder
+    config = encoder.config
     width, inner, layers = config.hidden_size, config.intermediate_size, config.num_hidden_layers
     lengths = [len(pair.ids) for pair in metric.encoder.tokenizer.pairs(rows)]
     tokens = sum(lengths)
@@ -68,7 +69,8 @@ def matrix_share(metric: Density, rows: list[Exchange], encoder_seconds: float, 
         a, b = torch.randn(left, dtype=dtype), torch.randn(right, dtype=dtype)
         spent += count * seconds(lambda a=a, b=b: a @ b, repeats=5)  # type: ignore[misc]
         work += count * 2 * left[0] * left[1] * right[1]
-    return ((tokens * per_token + attention) / encoder_seconds) / (work / spent)
+    share: float = ((tokens * per_token + attention) / encoder_seconds) / (work / spent)
+    return share
 
 
 def tokenizer_share(rows: list[Exchange], total_seconds: float) -> float:
