@@ -18,13 +18,10 @@ REFERENCES = [["i am fine"], ["fish please"]]
 OPTIONS: dict[str, Any] = {"predictions": PREDICTIONS, "contexts": CONTEXTS, "references": REFERENCES}
 
 
-def modules(names: dict[str, str]) -> dict[str, Any]:
+def modules(names: dict[str, dict[str, str]]) -> dict[str, Any]:
     import evaluate
 
-    return {
-        name: evaluate.load(f"dialeval/{name}").compute(**OPTIONS, checkpoint=checkpoint)
-        for name, checkpoint in names.items()
-    }
+    return {name: evaluate.load(f"dialeval/{name}").compute(**OPTIONS, **given) for name, given in names.items()}
 
 
 def pinned_module(revision: str) -> Any:
