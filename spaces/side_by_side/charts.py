@@ -49,7 +49,7 @@ def percentiles(columns: Mapping[str, Sequence[float]], replies: Sequence[str]) 
         axes.invert_yaxis()
         axes.set_xlabel("human replies that score lower")
         if len(columns) > 1:
-            figure.legend(loc="outside upper left", ncols=len(columns), frameon=False, fontsize=9)
+            figure.legend(loc="outside upper left", ncols=min(3, len(columns)), frameon=False, fontsize=9)
         return figure
 
     return _svg(draw, "Bars: share of human replies that score lower than each reply")
@@ -62,7 +62,7 @@ def spread(columns: Mapping[str, Sequence[float]], systems: Sequence[str | None]
     shown = {title: [values[row] for row in kept] for title, values in columns.items()}
     labels = [_label(systems[row]) for row in kept]
     kind: Any = "violin" if len(names) > 1 else "histogram"
-    return _svg(lambda: distributions(shown, labels, kind=kind), "Distribution of the scores")
+    return _svg(lambda: distributions(shown, labels, kind=kind), "Distribution of the scores", wide=len(shown) > 2)
 
 
 def curves(scores: Scores) -> str:
@@ -78,7 +78,7 @@ def _label(name: str | None) -> str:
     return (f" {shown}" if shown.startswith("_") else shown).replace("$", r"\$")
 
 
-def _svg(draw: Callable[[], Figure], told: str) -> str:
+def _svg(draw: Callable[[], Figure], told: str, *, wide: bool = False) -> str:
     import matplotlib
 
     with _drawing, matplotlib.rc_context(_STYLE):
@@ -86,4 +86,5 @@ def _svg(draw: Callable[[], Figure], told: str) -> str:
         draw().savefig(stream, format="svg", metadata={"Date": None, "Creator": None})
     drawn = stream.getvalue().replace(INK, "currentColor")
     inner = drawn[drawn.index("<svg") + len("<svg") :]
-    return f'<figure class="chart"><svg role="img" aria-label="{html.escape(told)}"{inner}</figure>'
+    kind = "chart wide" if wide else "chart"
+    return f'<figure class="{kind}"><svg role="img" aria-label="{html.escape(told)}"{inner}</figure>'

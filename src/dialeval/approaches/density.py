@@ -152,7 +152,7 @@ class Density(LearnedMetric):
         higher_is_better=True,
         range=(float("-inf"), 0.0),
         summary="Minus the Mahalanobis distance of the (context, reply) features from those of human conversation; "
-        "0 is the centre, a human reply lies near minus the square root of the feature dimension.",
+        "0 is the centre; the human percentile says how near human replies come to it.",
         citation="Park et al. 2023, DEnsity: Open-domain Dialogue Evaluation Metric using Density Estimation",
     )
     network_class = DensityNetwork
