@@ -139,6 +139,9 @@ def test_critic_loss() -> None:
         ([False, False], (first_wrong + second_wrong) / 2),
     ):
         assert critic_loss(posterior, prior, torch.tensor(is_true)).item() == pytest.approx(wanted)
+    for is_true, wanted in (([True, False], first), ([True, True], (first + second) / 2), ([False, False], 0.0)):
+        flags = torch.tensor(is_true)
+        assert critic_loss(posterior, prior, flags, wrong_pairs=False).item() == pytest.approx(wanted)
     bound = mutual_information(tensor(1)[0], tensor(3))
     assert first == pytest.approx(math.log(2) - bound.item())
     inputs = (normal(8, 4, 3).requires_grad_(), normal(9, 4, 3).requires_grad_())

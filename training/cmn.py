@@ -120,7 +120,8 @@ class Objective(nn.Module):
             free_bits=settings["free_bits"],
             reconstruct_negatives=settings["reconstruct_negatives"],
         )
-        critic = critic_loss(posterior.sample(noise[1]), prior.sample(noise[2]), is_true)
+        draws = posterior.sample(noise[1]), prior.sample(noise[2])
+        critic = critic_loss(*draws, is_true, wrong_pairs=settings["critic_wrong_pairs"])
         total = terms.reconstruction + settings["kl_weight"] * terms.kl + settings["nsp_weight"] * terms.nsp
         return {
             "loss": total.mean() + settings["critic_weight"] * critic,

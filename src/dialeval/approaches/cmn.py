@@ -226,18 +226,20 @@ def training_losses(
     return CmnLosses(reconstruction, kl, F.cross_entropy(nsp_logits, is_true.long(), reduction="none"))
 
 
-def critic_loss(posterior_draws: Tensor, prior_draws: Tensor, is_true: Tensor) -> Tensor:
+def critic_loss(posterior_draws: Tensor, prior_draws: Tensor, is_true: Tensor, *, wrong_pairs: bool = True) -> Tensor:
     """Trains the dot product that scoring takes for a critic; an option that the paper does not have.
 
     For a true pair InfoNCE over the batch: its latent has to agree with that of its own context more
     than with those of the other contexts; the loss's negative, plus the logarithm of the number of
-    contexts, is the bound on I(c, x) that scoring reports. A pair shown another reply must not agree
-    so: the posterior has seen the context too, and without this half every reply would.
+    contexts, is the bound on I(c, x) that scoring reports. With `wrong_pairs` a pair shown another reply
+    must not agree so: the posterior has seen the context too, and without this half every reply would.
     """
     critic = posterior_draws @ prior_draws.T
     itself = torch.eye(len(critic), dtype=torch.bool, device=critic.device)
     total = critic.logsumexp(dim=1)
     own, others = critic.diagonal(), critic.masked_fill(itself, float("-inf")).logsumexp(dim=1)
+    if not wrong_pairs:
+        return ((total - own) * is_true).sum() / is_true.sum().clamp(min=1)
     return (total - torch.where(is_true, own, others)).mean()
 
 
