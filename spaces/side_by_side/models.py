@@ -28,7 +28,7 @@ _locks_lock = threading.Lock()
 def ready(level: Level | None = None) -> list[str]:
     """The approaches that can score here: training-free, or with a checkpoint (of every member) in the package."""
     embedded = embedded_checkpoints()
-    found = []
+    found: list[str] = []
     for name in _APPROACHES:
         if name == "ensemble" and not {member.metric for member in Recipe.read(WEIGHTS_FILE).members} <= set(found):
             continue
