@@ -11,9 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from dialeval.metric import Level, metric_class
-from dialeval.sources import embedded_checkpoints
-
-APPROACHES = ("density", "deb", "cmn", "quantidce", "fbd", "prd")
+from dialeval.suite import ready_approaches
 
 CONTEXTS = [
     ["Hi! What are you up to this weekend?", "I am flying to Lisbon to see my sister. We have not met for a year."],
@@ -49,20 +47,9 @@ OFF_TOPIC = [
 ]
 
 
-def ready() -> list[str]:
-    """The approaches that can score here: training-free, or with a checkpoint in the package."""
-    embedded = embedded_checkpoints()
-    found = []
-    for name in APPROACHES:
-        network = getattr(metric_class(name)[0], "network_class", None)
-        if network is None or network.default_checkpoint() in embedded:
-            found.append(name)
-    return found
-
-
 def main() -> None:
     """Two speakers answer the same six contexts; every metric judges the two."""
-    modules = ready()
+    modules = ready_approaches()
     speakers = {"a second human-like reply": SENSIBLE, "a reply to something else": OFF_TOPIC}
     table = Table(title="Mean score of six replies", caption="Arrows show which way is better.")
     table.add_column("metric")

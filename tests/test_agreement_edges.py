@@ -111,6 +111,7 @@ FBD = ["fbd_personam", "fbd_dailyh", "fbd_convai2", "fbd_empathetic", "fbd_daily
 def test_all_counts_no_row_twice():
     names = benchmark_names(["all"])
     assert "dailydialog_zhao" in names
+    assert not {"dailydialogpp_positives", "adversarial_khalid"} & set(names)
     assert not {name for name in names if name.startswith("fbd_")}
     originals = {benchmarks.info(name, protocol).repeats for name in FBD for protocol in benchmarks.protocols(name)}
     assert originals <= set(names)

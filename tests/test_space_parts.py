@@ -75,9 +75,9 @@ def test_what_is_offered_follows_the_checkpoints(monkeypatch: pytest.MonkeyPatch
     assert {"density", "fbd", "prd"} <= set(models.ready())
     assert set(models.ready()) - {"ensemble", "fbd", "prd"} == {name.split("-")[0] for name in embedded_checkpoints()}
     assert models.ready(Level.SYSTEM) == ["fbd", "prd"]
-    monkeypatch.setattr(models, "embedded_checkpoints", lambda: ["density-minilm", "cmn-minilm", "deb-minilm"])
+    monkeypatch.setattr("dialeval.suite.embedded_checkpoints", lambda: ["density-minilm", "cmn-minilm", "deb-minilm"])
     assert models.ready(Level.TURN) == ["density", "deb", "cmn"]
-    monkeypatch.setattr(models, "embedded_checkpoints", lambda: [])
+    monkeypatch.setattr("dialeval.suite.embedded_checkpoints", lambda: [])
     assert models.ready() == ["fbd", "prd"]
 
 
@@ -110,7 +110,7 @@ def four_metrics(tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
         checkpoint = small_checkpoint(name, tiny_encoder, tmp_path / name)
         entry = metric.REGISTRY[name]
         monkeypatch.setitem(metric.REGISTRY, name, metric.Entry(entry.target, {"checkpoint": str(checkpoint)}))
-    monkeypatch.setattr(models, "embedded_checkpoints", lambda: [f"{name}-minilm" for name in names])
+    monkeypatch.setattr("dialeval.suite.embedded_checkpoints", lambda: [f"{name}-minilm" for name in names])
     loaded.cache_clear()
     yield names
     loaded.cache_clear()

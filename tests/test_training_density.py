@@ -164,3 +164,12 @@ def test_two_processes_have_the_gradient_of_one(tmp_path: Path) -> None:
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", str(script)]
     done = subprocess.run(launch, capture_output=True, text=True, check=False, env=environment())
     assert done.stdout.count("equal") == 2, done.stderr[-2000:]
+
+
+def test_a_missing_earlier_stage_is_said_before_anything_is_read(tmp_path: Path) -> None:
+    words = [str(SCRIPT), "--corpora", str(tmp_path / "none"), "--out", str(tmp_path / "run")]
+    missing = "start_from=runs/trunk-minilm/checkpoint-that-is-not-there"
+    done = subprocess.run([sys.executable, *words, "--set", missing], capture_output=True, text=True, env=environment())
+    assert done.returncode == 2
+    assert "trunk-minilm.yaml" in done.stderr and "--set start_from=null" in done.stderr
+    assert not (tmp_path / "run").exists()

@@ -9,15 +9,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.approaches.ensemble import WEIGHTS_FILE, Recipe
 from dialeval.evaluate_module import loaded
 from dialeval.exchange import Exchange
 from dialeval.metric import Level, Metric, MetricInfo, metric_class
 from dialeval.module_page import direction
 from dialeval.scores import Scores
-from dialeval.sources import embedded_checkpoints
-
-_APPROACHES = ("density", "deb", "cmn", "quantidce", "ensemble", "fbd", "prd")
+from dialeval.suite import ready_approaches
 
 #: Metrics keep tokenised rows and features between calls, which two threads must not change at once.
 #: FBD and PRD stand on the same encoder, so the metrics of systems share one lock.
@@ -26,16 +23,8 @@ _locks_lock = threading.Lock()
 
 
 def ready(level: Level | None = None) -> list[str]:
-    """The approaches that can score here: training-free, or with a checkpoint (of every member) in the package."""
-    embedded = embedded_checkpoints()
-    found: list[str] = []
-    for name in _APPROACHES:
-        if name == "ensemble" and not {member.metric for member in Recipe.read(WEIGHTS_FILE).members} <= set(found):
-            continue
-        network = getattr(metric_class(name)[0], "network_class", None)
-        if network is None or network.default_checkpoint() in embedded:
-            found.append(name)
-    return [name for name in found if level is None or info_of(name).level is level]
+    """The approaches that can score here, of one level or of both."""
+    return [name for name in ready_approaches() if level is None or info_of(name).level is level]
 
 
 def info_of(name: str) -> MetricInfo:

@@ -28,8 +28,8 @@ Segment = Literal["pair", "context"]
 CHUNK_ROWS = 8192
 #: Results kept so that a pair seen in an earlier chunk is not encoded again.
 REMEMBERED_BYTES = 64 * 2**20
-#: Padded tokens in one batch. On a CPU the widest activations then stay in its cache: batches of 1,024 tokens
-#: were a tenth faster than ones of 4,096, those of 512 slower again.
+#: Padded tokens in one batch. On a CPU the widest activations then stay in its cache: large batches are slower
+#: there, and so are those too small to keep the cores busy.
 DEFAULT_BATCH_TOKENS = {"cpu": 1024, "cuda": 131_072, "mps": 16_384}
 
 

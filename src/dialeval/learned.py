@@ -54,6 +54,11 @@ class LearnedMetric(Metric):
         )
 
     @classmethod
+    def checkpoints_by_default(cls) -> frozenset[str]:
+        """The one that is named after the approach."""
+        return frozenset({cls.network_class.default_checkpoint()})
+
+    @classmethod
     def tokenizer_of(
         cls, checkpoint: str | Path | None = None, *, revision: str | None = None, **layout: Any
     ) -> PairTokenizer:

@@ -65,6 +65,11 @@ class Metric(ABC):
     info: ClassVar[MetricInfo]
     scales: ClassVar[tuple[Scale, ...]] = ("native",)
 
+    @classmethod
+    def checkpoints_by_default(cls) -> frozenset[str]:
+        """The trained checkpoints that it loads when none is named; none for metrics without training."""
+        return frozenset()
+
     @abstractmethod
     def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
         """Compute raw values for exchanges that already passed the door."""

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dialeval.exchange import Exchange, exchanges_from_columns
-from dialeval.metric import Metric, Scale
+from dialeval.metric import Metric, Scale, metric_class
 from dialeval.scores import Scores
+from dialeval.sources import embedded_checkpoints
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -88,6 +89,16 @@ def share_tokenizers(metrics: Iterable[Metric]) -> None:
         for attribute in getattr(metric, "pair_encoders", ()):
             encoder = getattr(metric, attribute)
             encoder.tokenizer = tokenizers.setdefault(encoder.tokenizer.identity, encoder.tokenizer)
+
+
+#: The approaches in the order in which people meet them: of replies, then of systems.
+APPROACHES = ("density", "deb", "cmn", "quantidce", "ensemble", "fbd", "prd")
+
+
+def ready_approaches() -> list[str]:
+    """Those that can score without a download: training-free, or with all their checkpoints in the package."""
+    embedded = set(embedded_checkpoints())
+    return [name for name in APPROACHES if metric_class(name)[0].checkpoints_by_default() <= embedded]
 
 
 def share_encoders(metrics: Iterable[Metric]) -> None:

@@ -14,6 +14,7 @@ from dialeval.agreement.canvas import INK, MARK, SOFT, WARN, new_grid
 from dialeval.agreement.ensemble import ENSEMBLES
 from dialeval.agreement.ensemble_study import BEST_SINGLE, MEAN, Agreement, Duel, Study
 from dialeval.agreement.files import write_atomically
+from dialeval.agreement.markdown import table_rows
 from dialeval.agreement.results import marked
 from dialeval.agreement.settings import Settings
 from dialeval.agreement.specs import OWN, split_options
@@ -148,7 +149,7 @@ def _agreement_table(study: Study) -> Iterable[str]:
         note = f" (over {len(mean.over)})" if mean and len(mean.over) < len(columns) - 1 else ""
         cells = [_cell(by_key.get((judge, name))) for name in columns]
         rows.append([f"`{judge}`", *cells[:-1], cells[-1] + note])
-    return _table(["judge", *columns], rows)
+    return table_rows(["judge", *columns], rows)
 
 
 def _duel_table(study: Study) -> Iterable[str]:
@@ -162,7 +163,7 @@ def _duel_table(study: Study) -> Iterable[str]:
             f"{one.better_on} of {len(one.over)}",
         ]
 
-    return _table(["ensemble", "against", "difference of the means", "p", "better on"], map(row, study.duels))
+    return table_rows(["ensemble", "against", "difference of the means", "p", "better on"], map(row, study.duels))
 
 
 def _weights_table(study: Study) -> Iterable[str]:
@@ -170,14 +171,7 @@ def _weights_table(study: Study) -> Iterable[str]:
         [f"all but {name}" if name != "all" else "all", *(f"{weights[member]:.3f}" for member in study.members)]
         for name, weights in study.weights.items()
     ]
-    return _table(["fitted on", *study.members], rows)
-
-
-def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterable[str]:
-    yield f"| {' | '.join(header)} |"
-    yield f"|{'|'.join(['---', *['---:'] * (len(header) - 1)])}|"
-    for row in rows:
-        yield f"| {' | '.join(row)} |"
+    return table_rows(["fitted on", *study.members], rows)
 
 
 def forest(study: Study) -> Figure:

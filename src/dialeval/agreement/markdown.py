@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from dialeval.agreement.board import (
     TITLES,
@@ -65,7 +65,7 @@ def _overview(found: list[Section]) -> Iterable[str]:
             entry = next((entry for entry in section.entries if entry.metric == metric), None)
             cells.append(_short(entry, section.ranked_by) if entry else "")
         rows.append([_escaped(metric), *cells])
-    return _rows(["metric", *map(_escaped, header)], rows)
+    return table_rows(["metric", *map(_escaped, header)], rows)
 
 
 def _short(entry: Entry, statistic: str) -> str:
@@ -94,7 +94,7 @@ def _table(section: Section) -> Iterable[str]:
         if thresholds:
             row.append(threshold_of(entry))
         rows.append(row)
-    return _rows([*header, "accepted above"] if thresholds else header, rows)
+    return table_rows([*header, "accepted above"] if thresholds else header, rows)
 
 
 def threshold_of(entry: Entry) -> str:
@@ -103,7 +103,8 @@ def threshold_of(entry: Entry) -> str:
     return "" if result is None else f"{result.threshold:.4g} ({result.threshold_method.split()[0]})"
 
 
-def _rows(header: list[str], rows: Iterable[list[str]]) -> Iterable[str]:
+def table_rows(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterable[str]:
+    """Lines of a table: names on the left, numbers on the right."""
     yield f"| {' | '.join(header)} |"
     yield f"|{'|'.join(['---', *(['---:'] * (len(header) - 1))])}|"
     for row in rows:

@@ -121,6 +121,12 @@ class Ensemble(Metric):
         share_tokenizers(self.members.values())
         share_encoders(self.members.values())
 
+    @classmethod
+    def checkpoints_by_default(cls) -> frozenset[str]:
+        """Those of all members."""
+        members = (metric_class(one.metric)[0] for one in Recipe.read(WEIGHTS_FILE).members)
+        return frozenset().union(*(member.checkpoints_by_default() for member in members))
+
     def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
         """Ask every member about the rows that it can judge; the details hold the members' percentiles."""
         columns: dict[str, Vector] = {}
