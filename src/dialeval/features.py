@@ -17,6 +17,7 @@ from dialeval.checkpoints import load_encoder, load_tokenizer, longest_input
 from dialeval.encoding import PairEncoder, choose_device, choose_dtype
 from dialeval.exchange import Exchange
 from dialeval.feature_set import FeatureSet, digest
+from dialeval.first_token import compute_first_token_only
 from dialeval.formatting import PairFormat, PairTokenizer
 from dialeval.sources import BASE_ENCODER, CheckpointError, find_encoder, weights_digest
 
@@ -71,6 +72,8 @@ class FrozenFeatures:
             raise CheckpointError(f"{name} is a checkpoint of dialeval; give the name of a pretrained encoder")
         tokenizer = load_tokenizer(located.folder, PairFormat())
         model: Any = load_encoder(located.folder, len(tokenizer))
+        if pooling == "cls":
+            compute_first_token_only(model)
         longest = longest_input(model.config)
         if max_length is not None and max_length > longest:
             raise ValueError(f"max_length is {max_length}; this encoder reads at most {longest} tokens")

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from dialeval.checkpoints import CheckpointConfig, Network, current_versions, load_tokenizer, longest_input
 from dialeval.encoding import PairEncoder
 from dialeval.exchange import Exchange
+from dialeval.first_token import compute_first_token_only
 from dialeval.formatting import PairFormat, PairTokenizer
 from dialeval.metric import Judged, Metric, Scale
 from dialeval.scores import Scores, Signature
@@ -45,6 +46,8 @@ class LearnedMetric(Metric):
     ) -> None:
         self.network = self.network_class.from_pretrained(checkpoint, revision=revision, device=device, dtype=dtype)
         self.layout = _changed(self.network.config.layout, max_length=max_length, truncation=truncation)
+        for name in self.network.encoders:
+            compute_first_token_only(getattr(self.network, name))
         encoder: Any = getattr(self.network, self.network.encoders[0])
         longest = longest_input(encoder.config)
         if self.layout.max_length > longest:
