@@ -267,6 +267,7 @@ class Deb(LearnedMetric):
         citation="Sai et al. 2020, Improving Dialog Evaluation with a Multi-reference Adversarial Dataset "
         "and Large Scale Pretraining",
     )
+    is_probability = True
     network_class = DebNetwork
     network: DebNetwork
 

@@ -26,6 +26,7 @@ COMMANDS: tuple[str, ...] = (
     "plot",
     "robustness",
     "features",
+    "calibration",
     "publish",
 )
 
