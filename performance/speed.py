@@ -56,8 +56,10 @@ def matrix_share(metric: Density, rows: list[Exchange], encoder_seconds: float, 
     width, inner, layers = config.hidden_size, config.intermediate_size, config.num_hidden_layers
     lengths = [len(pair.ids) for pair in metric.encoder.tokenizer.pairs(rows)]
     tokens = sum(lengths)
-    per_token = layers * 2 * (4 * width * width + 2 * width * inner)
-    attention = layers * sum(4 * length * length * width for length in lengths)
+    per_token = (layers - 1) * 2 * (4 * width * width + 2 * width * inner) + 2 * 2 * width * width
+    attention = (layers - 1) * sum(4 * length * length * width for length in lengths)
+    # Of the last layer only the first token goes further than its keys and values.
+    last = sum(2 * (2 * width * width + 2 * width * inner) + 4 * length * width for length in lengths)
     batch = metric.encoder.batch_tokens
     shapes = [
         ((batch, width), (width, width), 4),
@@ -69,7 +71,7 @@ def matrix_share(metric: Density, rows: list[Exchange], encoder_seconds: float, 
         a, b = torch.randn(left, dtype=dtype), torch.randn(right, dtype=dtype)
         spent += count * seconds(lambda a=a, b=b: a @ b, repeats=5)  # type: ignore[misc]
         work += count * 2 * left[0] * left[1] * right[1]
-    share: float = ((tokens * per_token + attention) / encoder_seconds) / (work / spent)
+    share: float = ((tokens * per_token + attention + last) / encoder_seconds) / (work / spent)
     return share
 
 

@@ -64,6 +64,7 @@ def overrides(encoder: Path, steps: int) -> list[str]:
         "leave_out": "overlaps.json",
         "corpora": "[{name: chat, splits: [train], share: 1.0}]",
         "negatives": "{random: 2, same_dialogue: 1, shared_word: 0, corrupted: 1}",
+        "groups": "null",
         "validation.corpus": "chat",
         "validation.contexts": 8,
         "validation.candidates": 4,

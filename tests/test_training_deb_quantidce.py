@@ -92,7 +92,7 @@ def arguments(
     if script == "deb":
         common += [f"corpora={CHAT}", "validation={corpus: chat, split: validation, contexts: 10, candidates: 2}"]
         common += [f"{stage}.{setting}" for stage in ("pretraining", "fine_tuning") for setting in STAGE]
-        common += ["layout.response_budget=null"]
+        common += ["layout.response_budget=null", "average_of=null"]
     else:
         common += ["pretraining.per_level=3", "pretraining.batch_size=2", "fine_tuning.batch_size=4"]
         common += [f"ratings={{benchmark: {corpora / 'ratings' / 'rated.jsonl'}, held_out: 6}}"]
@@ -103,8 +103,12 @@ def arguments(
     return [*words, "--resume"] if resume else words
 
 
+def json_lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
 def read_log(out: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
+    return json_lines(out / "log.jsonl")
 
 
 def weights(folder: Path) -> dict[str, torch.Tensor]:
@@ -234,6 +238,25 @@ def test_deb_variants_run(train: Any, tmp_path: Path) -> None:
     assert {"perplexity", "word_accuracy", "accuracy"} <= set(first[-1])
 
 
+def test_ordinary_dialogues_as_groups(monkeypatch: pytest.MonkeyPatch, corpora: Path) -> None:
+    monkeypatch.syspath_prepend(str(TRAINING))
+    dialogue_groups = importlib.import_module("stages").dialogue_groups
+    source = {"name": "chat", "splits": ["train"], "contexts": 12, "negatives": {"random": 2, "same_dialogue": 1}}
+    found = dialogue_groups(source, corpora, leave_out=frozenset({"train-0"}), seed=3)
+    assert found == dialogue_groups(source, corpora, leave_out=frozenset({"train-0"}), seed=3)
+    assert len(found) == 12
+    turns = {row["id"]: row["utterances"] for row in json_lines(corpora / "chat" / "train.jsonl")}
+    for group in found:
+        dialogue, turn = group.id.split("#")
+        assert dialogue != "train-0"
+        assert group.context == tuple(turns[dialogue][: int(turn)])
+        assert group.positives == (turns[dialogue][int(turn)],)
+        (same,) = group.mined
+        assert same in turns[dialogue]
+        assert len(group.random) == 2
+        assert not {*group.positives} & {*group.mined, *group.random}
+
+
 def test_deb_begins_from_another_checkpoint_and_without_steps_keeps_it(train: Any, tmp_path: Path) -> None:
     train("deb", "first", "pretraining.steps=0", "fine_tuning.steps=2")
     start = tmp_path / "first" / "checkpoint"
@@ -245,6 +268,39 @@ def test_deb_begins_from_another_checkpoint_and_without_steps_keeps_it(train: An
     assert all(torch.equal(begun[key], kept[key]) for key in adapters)
     with pytest.raises(SystemExit, match="start_from"):
         train("deb", "third", "tuning=full", f"start_from={start}")
+
+
+def test_deb_as_the_mean_of_two_runs(train: Any, tmp_path: Path) -> None:
+    train("deb", "first", "pretraining.steps=0", "fine_tuning.steps=2")
+    train("deb", "second", "pretraining.steps=0", "fine_tuning.steps=3", "fine_tuning.learning_rate=0.02")
+    runs = [tmp_path / name / "checkpoint" for name in ("first", "second")]
+    mean = f"average_of=[{runs[0]}, {runs[1]}]"
+    log = train("deb", "mean", "pretraining.steps=0", "fine_tuning.steps=0", mean)
+    assert [row["kind"] for row in log] == ["validation", "final"]
+    one, two, both = (weights(tmp_path / name / "checkpoint") for name in ("first", "second", "mean"))
+    learned = [key for key in one if not key.endswith("temperature")]
+    assert any(not torch.equal(one[key], two[key]) for key in learned)
+    for key in learned:
+        assert torch.allclose(both[key].float(), (one[key].float() + two[key].float()) / 2, rtol=1e-3, atol=1e-4), key
+    config = CheckpointConfig.read(tmp_path / "mean" / "checkpoint")
+    assert [run["steps"] for run in config.training["pretraining"]["averaged"]] == [2, 3]
+    assert config.training["steps"] == 5
+    assert "pp" in config.training["corpora"]
+    with pytest.raises(SystemExit):
+        train("deb", "other", f"average_of=[{runs[0]}, {tmp_path / 'none'}]")
+
+
+def test_recipes_fill_in_what_they_leave_unsaid(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.syspath_prepend(str(TRAINING))
+    read_recipe = importlib.import_module("common").read_recipe
+    (tmp_path / "base.yaml").write_text("name: base\nseed: 1\nloss: {weight: 1, margin: 2}\ncorpora: [a, b]\n")
+    (tmp_path / "own.yaml").write_text("based_on: base.yaml\nname: own\nloss: {margin: 3}\ncorpora: [c]\n")
+    assert read_recipe(tmp_path / "own.yaml") == {
+        "name": "own",
+        "seed": 1,
+        "loss": {"weight": 1, "margin": 3},
+        "corpora": ["c"],
+    }
 
 
 def test_diverged_training_says_so(train: Any) -> None:

@@ -171,5 +171,6 @@ def test_a_missing_earlier_stage_is_said_before_anything_is_read(tmp_path: Path)
     missing = "start_from=runs/trunk-minilm/checkpoint-that-is-not-there"
     done = subprocess.run([sys.executable, *words, "--set", missing], capture_output=True, text=True, env=environment())
     assert done.returncode == 2
-    assert "trunk-minilm.yaml" in done.stderr and "--set start_from=null" in done.stderr
+    assert "trunk-minilm.yaml" in done.stderr
+    assert "--set start_from=null" in done.stderr
     assert not (tmp_path / "run").exists()

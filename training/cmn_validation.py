@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
 from common import Recipe, read_validation
@@ -13,6 +14,7 @@ from dialeval.approaches.cmn import Cmn, CmnNetwork, Scoring, combine
 from dialeval.corpora.dialogues import find_split, read_rows
 from dialeval.exchange import Exchange
 from dialeval.learned import quantile_curves
+from stages import split_groups
 
 
 class Validation:
@@ -24,6 +26,9 @@ class Validation:
         chosen = rng.permutation(len(held_out))[: settings["contexts"]]
         self.candidates = [held_out.get(int(index)).exchanges() for index in chosen]
         graded = list(read_rows(find_split(corpora, settings["graded"]["corpus"], settings["graded"]["split"])))
+        if recipe.get("groups"):  # an earlier stage was trained on the others
+            held = {group.id for group in split_groups(recipe, corpora)[1]}
+            graded = [row for row in graded if row["id"] in held]
         self.graded = [graded[int(index)] for index in rng.permutation(len(graded))]
         self.bank = bank
 
@@ -64,10 +69,14 @@ class Validation:
         return {name: float(figure) for name, figure in figures.items()}
 
     def quantiles(self, metric: Cmn, contexts: int) -> dict[str, Any]:
-        """Curves of every combination: a written reply beside another one as the reference, and a random reply."""
-        rows = self.graded[:contexts]
-        human = metric.components([beside_reference(row, candidates_of(row)["good"][0]) for row in rows])[0].T
-        wrong = metric.components([beside_reference(row, candidates_of(row)["random"][0]) for row in rows])[0].T
+        """Curves of every combination: written replies beside another one as the reference, and random replies."""
+
+        def components(kind: str) -> NDArray[np.float64]:
+            rows = ((row, reply) for row in self.graded[:contexts] for reply in candidates_of(row)[kind])
+            found: NDArray[np.float64] = metric.components([beside_reference(row, reply) for row, reply in rows])[0].T
+            return found
+
+        human, wrong = components("good"), components("random")
         return {one: quantile_curves(combine(*human, one), combine(*wrong, one)) for one in get_args(Scoring)}
 
 

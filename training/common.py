@@ -48,12 +48,25 @@ def parse_arguments(description: str, default_recipe: str, **folders: str) -> tu
     for name, told in folders.items():
         parser.add_argument(f"--{name}", type=Path, help=told)
     arguments = parser.parse_args()
-    with open(arguments.recipe, encoding="utf-8") as stream:
-        recipe: Recipe = yaml.safe_load(stream)
+    recipe = read_recipe(Path(arguments.recipe))
     for override in arguments.set:
         _override(recipe, override, parser)
-    _check_start(recipe.get("start_from"), parser)
+    for start in (recipe.get("start_from"), *(recipe.get("average_of") or ())):
+        _check_start(start, parser)
     return recipe, arguments
+
+
+def read_recipe(path: Path) -> Recipe:
+    """A recipe with what it leaves unsaid filled in from the one that it is `based_on`, in the same folder."""
+    with path.open(encoding="utf-8") as stream:
+        recipe: Recipe = yaml.safe_load(stream)
+    base = recipe.pop("based_on", None)
+    return recipe if base is None else _merged(read_recipe(path.parent / base), recipe)
+
+
+def _merged(base: Recipe, own: Recipe) -> Recipe:
+    both = {key: _merged(base[key], value) for key, value in own.items() if isinstance(base.get(key), dict)}
+    return {**base, **own, **both}
 
 
 def _check_start(start: str | None, parser: argparse.ArgumentParser) -> None:

@@ -50,6 +50,7 @@ from masking import MaskingCollator, TwoTasks
 from stages import (
     Figures,
     Forward,
+    averaged,
     continued,
     corpora_of,
     count_kinds,
@@ -176,6 +177,9 @@ def fine_tune(recipe: Recipe, arguments: argparse.Namespace) -> None:
     set_seed(recipe["seed"])
     if recipe["pretraining"]["steps"]:
         network = continued(DebNetwork, arguments.out / "pretraining" / "checkpoint", recipe)
+        model = TwoTasks(network, settings["mlm_weight"])
+    elif recipe.get("average_of"):
+        network = averaged(DebNetwork, [Path(folder) for folder in recipe["average_of"]], recipe)
         model = TwoTasks(network, settings["mlm_weight"])
     else:
         network = new_network(DebNetwork, recipe, recipe["head"])

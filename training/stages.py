@@ -16,8 +16,11 @@ from torch import Tensor, nn
 
 from common import Recipe, Run, left_out, linear_schedule, make_accelerator, provenance
 from dialeval.checkpoints import CheckpointConfig, LoraSettings, Network, current_versions, encoder_source
+from dialeval.corpora.batches import CandidateSet
+from dialeval.corpora.dialogues import Dialogue, read_corpus
 from dialeval.corpora.grouped import Group, hold_out, read_groups, sharing_dialogues, with_random
 from dialeval.corpora.mining import ending, with_mined, word_overlap
+from dialeval.corpora.negatives import NegativeCounts
 from dialeval.encoding import PairEncoder, collate
 from dialeval.exchange import Exchange
 from dialeval.formatting import PairFormat, PairTokenizer
@@ -55,6 +58,35 @@ def new_network(network_class: type[N], recipe: Recipe, architecture: dict[str, 
 def continued(network_class: type[N], folder: Path, recipe: Recipe) -> N:
     """The network that an earlier stage left in `folder`, to be trained further."""
     return with_dropout(network_class.from_pretrained(folder, device="cpu", trainable=True), recipe)
+
+
+def averaged(network_class: type[N], folders: Sequence[Path], recipe: Recipe) -> N:
+    """One network whose weights are the mean of those in the folders, which must have begun alike to lie close."""
+    networks = [continued(network_class, folder, recipe) for folder in folders]
+    states = [network.state_dict() for network in networks]
+    shapes = [{key: tuple(value.shape) for key, value in state.items()} for state in states]
+    if any(shape != shapes[0] for shape in shapes):
+        raise SystemExit("average_of: the checkpoints differ in their weights; average runs of one architecture")
+    first = networks[0]
+    histories = [{key: told for key, told in one.config.training.items() if key != "recipe"} for one in networks]
+    first.load_state_dict(
+        {
+            key: torch.stack([state[key] for state in states]).mean(dim=0) if value.is_floating_point() else value
+            for key, value in states[0].items()
+        }
+    )
+    first.config = replace(
+        first.config,
+        name=recipe["name"],
+        contaminated_by=tuple(recipe["contaminated_by"]),
+        training={
+            "averaged": histories,
+            "corpora": list(dict.fromkeys(name for history in histories for name in history["corpora"])),
+            "hours": sum(history["hours"] for history in histories),
+            "steps": sum(history["steps"] for history in histories),
+        },
+    )
+    return first
 
 
 def with_dropout(network: N, recipe: Recipe) -> N:
@@ -210,17 +242,21 @@ def read_grouped(recipe: Recipe, root: Path) -> tuple[dict[str, list[Group]], li
     The source under `groups` comes first and is what people wrote; what `augmentation` lists is marked
     by its name. Contexts that overlap with evaluation data are left out of all of them.
     """
-    unwanted = left_out(recipe, root)
     main = recipe["groups"]
-    if recipe["leave_out"]:
-        unwanted |= sharing_dialogues(root / recipe["leave_out"], main["split"], ["test"])
-    groups = read_groups(root, main["name"], main["split"], leave_out=unwanted)
-    train, held = hold_out(groups, main["held_out"], recipe["seed"])
+    train, held = split_groups(recipe, root)
+    unwanted = unwanted_groups(recipe, root)
     sources = {f"{main['name']}/{main['split']}": train}
     shares = [1.0 - sum(source["share"] for source in recipe["augmentation"])]
     if shares[0] <= 0:
         raise SystemExit("the shares of augmentation leave nothing for groups; they must add up to less than 1")
     for number, source in enumerate(recipe["augmentation"], start=1):
+        shares.append(float(source["share"]))
+        if "negatives" in source:
+            named = f"{source['name']}/{'+'.join(source['splits'])}"
+            sources[named] = dialogue_groups(
+                source, root, leave_out=left_out(recipe, root), seed=recipe["seed"] + number
+            )
+            continue
         if recipe["leave_out"]:
             unwanted |= sharing_dialogues(root / recipe["leave_out"], source["split"], ["test", main["split"]])
         extra = read_groups(root, source["name"], source["split"], leave_out=unwanted)
@@ -234,8 +270,41 @@ def read_grouped(recipe: Recipe, root: Path) -> tuple[dict[str, list[Group]], li
             embed = sentence_embedding(recipe["encoder"])
             extra = with_mined(extra, source["mined_by_embedding"], embed, seed=recipe["seed"] + 1)
         sources[f"{source['name']}/{source['split']}"] = extra
-        shares.append(float(source["share"]))
     return sources, shares, held
+
+
+def unwanted_groups(recipe: Recipe, root: Path) -> frozenset[str]:
+    """Contexts of the recipe's `groups` that overlap with evaluation data."""
+    unwanted = left_out(recipe, root)
+    if recipe["leave_out"]:
+        unwanted |= sharing_dialogues(root / recipe["leave_out"], recipe["groups"]["split"], ["test"])
+    return unwanted
+
+
+def split_groups(recipe: Recipe, root: Path) -> tuple[list[Group], list[Group]]:
+    """The recipe's `groups` to train on, and those held out; runs with the same seed hold out the same ones."""
+    main = recipe["groups"]
+    groups = read_groups(root, main["name"], main["split"], leave_out=unwanted_groups(recipe, root))
+    return hold_out(groups, main["held_out"], main.get("seed", recipe["seed"]))
+
+
+def dialogue_groups(source: Recipe, root: Path, *, leave_out: frozenset[str], seed: int) -> list[Group]:
+    """Replies of ordinary dialogues as contexts with one right reply each; negatives that are not random are mined."""
+    dialogues: list[Dialogue] = []
+    for split in source["splits"]:
+        dialogues += read_corpus(root, source["name"], split, leave_out=leave_out)
+    counts = NegativeCounts(**source["negatives"])
+    pairs = CandidateSet(dialogues, counts, seed=seed)
+    chosen = np.random.default_rng(seed).permutation(len(pairs))[: source["contexts"]]
+    groups = []
+    for one in map(pairs.get, sorted(chosen.tolist())):
+        right, *wrong = one.responses
+        harder = len(wrong) - counts.random
+        context, identity = tuple(one.exchange.context), one.exchange.id
+        groups.append(
+            Group(identity or "", context, (right,), mined=tuple(wrong[:harder]), random=tuple(wrong[harder:]))
+        )
+    return groups
 
 
 def sentence_embedding(encoder_id: str) -> Callable[[Any], NDArray[np.float32]]:
