@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from dialeval.agreement.analyses import case_table, conicity, mean_conicity, min_max, normality
+from dialeval.agreement.analyses import case_table, conicity, min_max, normality
 
 SHAPIRO = [2.1, 3.4, 1.9, 5.6, 4.4, 3.8, 2.7, 6.1, 3.3, 4.9, 3.0, 4.1]
 
@@ -39,13 +39,6 @@ def test_conicity_does_not_see_scale_and_stays_in_bounds(vectors: np.ndarray, sc
     value = conicity(vectors)
     assert 0 < value <= 1
     assert conicity(vectors * scale) == pytest.approx(value)
-
-
-def test_mean_conicity_leaves_undefined_groups_out() -> None:
-    groups = [[(1, 0), (0, 1)], [(2, 3), (2, 3)], [(1, 0), (-1, 0)]]
-    with pytest.warns(UserWarning, match="not defined"):
-        assert mean_conicity(groups) == pytest.approx((0.707106781 + 1) / 2)
-    assert math.isnan(mean_conicity([]))
 
 
 def test_shapiro_wilk_vector() -> None:

@@ -18,7 +18,6 @@ from dialeval.approaches.deb import (
     MaskedWordHead,
     Masking,
     ReliabilityBin,
-    conicity,
     expected_calibration_error,
     fit_temperature,
     mask_words,
@@ -208,24 +207,6 @@ def test_reliability_is_drawn(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     plot_reliability([ReliabilityBin(0.2, 0.1, 5), ReliabilityBin(0.8, 0.9, 5)], tmp_path / "plot.png")
     assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
-
-
-@pytest.mark.parametrize(
-    ("vectors", "expected"),
-    [
-        ([(1, 0), (0, 1)], 0.707106781),
-        ([(1, 0), (3, 4), (0, 2)], 0.795070281),
-        ([(1, 0), (0, 1), (-1, 0.5)], 0.482404532),
-        ([(2, 1), (2, 1), (2, 1)], 1.0),
-    ],
-)
-def test_conicity_of_the_specification(vectors: list[tuple[float, float]], expected: float) -> None:
-    assert conicity(vectors) == pytest.approx(expected, abs=1e-9)
-
-
-def test_conicity_of_opposite_vectors_is_undefined() -> None:
-    with pytest.warns(UserWarning, match="undefined"):
-        assert math.isnan(conicity([(1, 0), (-1, 0)]))
 
 
 # --- network and checkpoint ------------------------------------------------------------------------

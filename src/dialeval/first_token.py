@@ -46,7 +46,7 @@ def _forward(layer: Any, hidden_states: Tensor, attention_mask: Tensor | None = 
     attention = layer.attention.self
 
     def heads(states: Tensor) -> Tensor:
-        return states.unflatten(-1, (attention.num_attention_heads, -1)).transpose(1, 2)
+        return states.view(*states.shape[:2], attention.num_attention_heads, -1).transpose(1, 2)
 
     first = hidden_states[:, :1]
     seen: Tensor = scaled_dot_product_attention(

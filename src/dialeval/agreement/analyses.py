@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -31,13 +31,6 @@ def conicity(vectors: ArrayLike) -> float:
         return math.nan
     cosines = (matrix @ centre) / (lengths * np.linalg.norm(centre))
     return float(np.clip(cosines, -1, 1).mean())
-
-
-def mean_conicity(groups: Iterable[ArrayLike]) -> float:
-    """Conicity within each group (the replies to one context), averaged over those in which it is defined."""
-    values = np.array([conicity(group) for group in groups], dtype=np.float64)
-    defined = values[~np.isnan(values)]
-    return float(defined.mean()) if len(defined) else math.nan
 
 
 @dataclass(frozen=True)

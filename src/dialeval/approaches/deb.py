@@ -6,7 +6,6 @@ contexts with right, random and adversarial replies. The score is the probabilit
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -241,17 +240,6 @@ def plot_reliability(table: list[ReliabilityBin], path: Path) -> None:
     axes.plot([one.predicted for one in table], [one.observed for one in table], marker="o")
     axes.set_title(f"expected calibration error {expected_calibration_error(table):.3f}")
     figure.savefig(path, dpi=150)
-
-
-def conicity(vectors: ArrayLike) -> float:
-    """Mean cosine between vectors and their mean: how narrow a cone they fill."""
-    points = np.asarray(vectors, dtype=np.float64)
-    centre = points.mean(axis=0)
-    lengths = np.linalg.norm(points, axis=1) * np.linalg.norm(centre)
-    if not lengths.all():
-        warnings.warn("conicity is undefined where a vector or the mean of all is zero", stacklevel=2)
-        return float("nan")
-    return float((points @ centre / lengths).mean())
 
 
 class Deb(LearnedMetric):

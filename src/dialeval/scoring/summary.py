@@ -128,7 +128,7 @@ class Summary:
                 f"  {system} {number}{_between(tally, system)}" for system, number in (tally.systems or {}).items()
             ]
             lines.append(f"  {tally.signature}")
-        counts = f"{self.n} rows scored, {self.n_empty} of them empty"
+        counts = f"{self.n} {'row' if self.n == 1 else 'rows'} scored, {self.n_empty} of them empty"
         if self.n_resumed:
             counts += f", {self.n_resumed} taken over from the interrupted run"
         lines.append(counts)
