@@ -285,7 +285,7 @@ def split_groups(recipe: Recipe, root: Path) -> tuple[list[Group], list[Group]]:
     """The recipe's `groups` to train on, and those held out; runs with the same seed hold out the same ones."""
     main = recipe["groups"]
     groups = read_groups(root, main["name"], main["split"], leave_out=unwanted_groups(recipe, root))
-    return hold_out(groups, main["held_out"], main.get("seed", recipe["seed"]))
+    return hold_out(groups, main["held_out"], main["seed"])
 
 
 def dialogue_groups(source: Recipe, root: Path, *, leave_out: frozenset[str], seed: int) -> list[Group]:
