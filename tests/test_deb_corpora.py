@@ -14,8 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dialeval.corpora.batches import mixed_batches
 from dialeval.corpora.grouped import (
     Group,
+    GroupSet,
     hold_out,
     labelled_rows,
     mixed_item_batches,
@@ -176,6 +178,19 @@ def test_an_epoch_gives_every_item_at_most_once(count: int, size: int, seed: int
     stream = mixed_item_batches([items], [1.0], size=size, seed=seed, length=lambda item: item % 7)
     epoch = [item for batch in islice(stream, count // size) for item in batch]
     assert len(epoch) == len(set(epoch)) == count // size * size
+
+
+def test_groups_as_batches_take_turns_with_the_right_replies() -> None:
+    group = Group("g", ("hello",), ("right", "other", "third"), adversarial=("wrong",), random=("far",))
+    source = GroupSet([group, Group("h", ("well",), ("only",), random=("odd",))])
+    first, second = source.get(0), source.get(0, epoch=1)
+    assert first.responses == ("right", "wrong", "far")
+    assert first.exchange.references == ("other",)
+    assert second.responses[0] == second.exchange.response == "other"
+    assert second.exchange.references == ("third",)
+    assert source.get(1, epoch=5).exchange.references == ()
+    batch = next(mixed_batches([source], [1.0], batch_contexts=2, seed=0))
+    assert sorted(one.exchange.context for one in batch) == [("hello",), ("well",)]
 
 
 def test_batches_repeat_with_the_seed_and_keep_order_unshuffled() -> None:

@@ -40,12 +40,13 @@ def corpora(tiny_corpora: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
     rows = [
         {
+            "id": f"graded-{number}",
             "context": texts(2),
             "positive_responses": texts(3),
             "adversarial_negative_responses": texts(2),
             "random_negative_responses": texts(2),
         }
-        for _ in range(12)
+        for number in range(24)
     ]
     (root / "graded").mkdir()
     (root / "graded" / "validation.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -64,7 +65,8 @@ def overrides(encoder: Path, steps: int) -> list[str]:
         "leave_out": "overlaps.json",
         "corpora": "[{name: chat, splits: [train], share: 1.0}]",
         "negatives": "{random: 2, same_dialogue: 1, shared_word: 0, corrupted: 1}",
-        "groups": "null",
+        "groups": "{name: graded, split: validation, held_out: 0.5, seed: 1}",
+        "prior_rank": 2,
         "validation.corpus": "chat",
         "validation.contexts": 8,
         "validation.candidates": 4,
@@ -234,6 +236,29 @@ def test_the_released_pooler_is_taken_over(start: Any, tiny_encoder: Path) -> No
     stored = load_file(tiny_encoder / "model.safetensors")["pooler.dense.weight"]
     assert torch.equal(network.posterior_pooler.dense.weight, stored)
     assert torch.equal(network.prior_pooler.dense.weight, stored)
+
+
+def test_references_are_encoded_once(tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(TRAINING))
+    from cmn import Collator
+    from dialeval.corpora.batches import Candidates
+    from dialeval.exchange import Exchange
+
+    def candidates(reply: str, *references: str) -> Candidates:
+        return Candidates(Exchange(context=("how are you",), response=reply, references=references), (reply, "chips"))
+
+    network = make_network(tiny_encoder)
+    recipe = {"training": {"max_length": 32}, "decoder": {"max_length": 12}, "seed": 0}
+    collator = Collator(network, network.tokenizer, recipe)
+    batch = [candidates("fine"), candidates("fine"), candidates("fine", "i am fine")]
+    shown = [batch[0].exchange, batch[1].exchanges()[1], batch[2].exchange]
+    found = collator.references(batch, shown)
+    # Only the true reply of the pair that was shown another one, and the reference that is not the reply itself.
+    assert found["where"].tolist() == [0, 3, 4]
+    wanted = collator.pairs.pairs(
+        [Exchange(context=("how are you",), response=reply) for reply in ("fine", "i am fine")]
+    )
+    assert [row[row > 0].tolist() for row in found["pair"]["input_ids"]] == [list(pair.ids) for pair in wanted]
 
 
 @pytest.mark.parametrize("recipe", sorted((TRAINING / "recipes").glob("cmn-*.yaml")), ids=lambda path: path.stem)

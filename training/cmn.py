@@ -42,9 +42,12 @@ from dialeval.approaches.cmn import (
     training_losses,
 )
 from dialeval.checkpoints import current_versions
-from dialeval.corpora.batches import Candidates, CandidateSet, mixed_batches
+from dialeval.corpora.batches import Candidates, CandidateSource, mixed_batches
+from dialeval.corpora.grouped import GroupSet
 from dialeval.encoding import collate
+from dialeval.exchange import Exchange
 from dialeval.formatting import PairTokenizer
+from stages import split_groups
 
 
 class Collator:
@@ -72,7 +75,24 @@ class Collator:
             "context": collate(self.pairs.contexts(shown), self.pairs.pad_id, segment_ids=segments),
             "reply": self.targets([one.exchange.response for one in batch]),
             "is_true": torch.from_numpy(is_true),
-            "noise": torch.from_numpy(rng.standard_normal((3, len(batch), self.latent), dtype=np.float32)),
+            "reference": self.references(batch, shown),
+            "noise": torch.from_numpy(rng.standard_normal((4, len(batch), self.latent), dtype=np.float32)),
+        }
+
+    def references(self, batch: list[Candidates], shown: list[Exchange]) -> dict[str, Any]:
+        """The pairs of context and reference, those that are shown already not encoded twice.
+
+        A context with one right reply has that for its reference.
+        """
+        replies = [(one.exchange.references or (one.exchange.response,))[0] for one in batch]
+        apart = [row for row, (reply, pair) in enumerate(zip(replies, shown, strict=True)) if reply != pair.response]
+        apart = apart or [0]
+        where = torch.arange(len(batch))
+        where[apart] = len(batch) + torch.arange(len(apart))
+        pairs = [Exchange(context=shown[row].context, response=replies[row]) for row in apart]
+        return {
+            "pair": collate(self.pairs.pairs(pairs), self.pairs.pad_id, segment_ids=self.pairs.layout.segment_ids),
+            "where": where,
         }
 
     def targets(self, replies: list[str]) -> dict[str, Tensor]:
@@ -102,6 +122,7 @@ class Objective(nn.Module):
         context: dict[str, Tensor],
         reply: dict[str, Tensor],
         is_true: Tensor,
+        reference: dict[str, Any],
         noise: Tensor,
     ) -> dict[str, Tensor]:
         """The loss and its terms, means over the batch."""
@@ -122,18 +143,26 @@ class Objective(nn.Module):
         )
         draws = posterior.sample(noise[1]), prior.sample(noise[2])
         critic = critic_loss(*draws, is_true, wrong_pairs=settings["critic_wrong_pairs"])
+        agreement = torch.zeros(())
+        if settings["reference_weight"]:
+            beside = Gaussian.of(network.to_posterior(network.pooled_pair(**reference["pair"])).float())
+            both = (torch.cat(parts)[reference["where"]] for parts in zip(posterior, beside, strict=True))
+            agreement = critic_loss(draws[0], Gaussian(*both).sample(noise[3]), is_true)
         total = terms.reconstruction + settings["kl_weight"] * terms.kl + settings["nsp_weight"] * terms.nsp
         return {
-            "loss": total.mean() + settings["critic_weight"] * critic,
+            "loss": total.mean() + settings["critic_weight"] * critic + settings["reference_weight"] * agreement,
             "reconstruction": terms.reconstruction.mean(),
             "kl": terms.kl.sum() / is_true.sum().clamp(min=1),
             "nsp": terms.nsp.mean(),
             "critic": critic,
+            "reference": agreement,
             "nsp_accuracy": (logits.argmax(dim=-1) == is_true).float().mean(),
         }
 
 
-def numbered_batches(run: Run, sets: list[CandidateSet], shares: list[float]) -> Iterator[tuple[int, list[Candidates]]]:
+def numbered_batches(
+    run: Run, sets: list[CandidateSource], shares: list[float]
+) -> Iterator[tuple[int, list[Candidates]]]:
     """Batches from where the run stands. Batch i goes to process i modulo their number."""
     settings, accelerator = run.recipe["training"], run.accelerator
     batches = mixed_batches(sets, shares, batch_contexts=settings["batch_contexts"], seed=run.recipe["seed"])
@@ -194,6 +223,8 @@ def finish(run: Run, arguments: argparse.Namespace, check: Validation) -> None:
     metric = Cmn(run.folder / "best", device=device)
     figures = check.measure(metric, recipe["validation"]["graded"]["final_contexts"])
     names = [corpus["name"] for corpus in recipe["corpora"]]
+    if recipe["group_share"]:
+        names.append(recipe["groups"]["name"])
     network.config = replace(
         network.config,
         quantiles=check.quantiles(metric, recipe["validation"]["graded"]["quantile_contexts"]),
@@ -212,6 +243,10 @@ def main() -> None:
     set_seed(recipe["seed"])
     settings = recipe["training"]
     sets, shares = read_candidate_sets(recipe, arguments.corpora)
+    sources: list[CandidateSource] = list(sets)
+    if recipe["group_share"]:
+        sources.append(GroupSet(split_groups(recipe, arguments.corpora)[0]))
+        shares = [share * (1 - recipe["group_share"]) / sum(shares) for share in shares] + [recipe["group_share"]]
     bank = random_pairs(sets[0], recipe["architecture"]["bank"], recipe["seed"] + 1)
     check = Validation(recipe, arguments.corpora, bank)
     network = build_network(recipe)
@@ -227,7 +262,7 @@ def main() -> None:
     objective, optimizer = accelerator.prepare(objective, optimizer)
     accelerator.register_for_checkpointing(schedule)
     run = Run(arguments.out, accelerator, recipe, resume=arguments.resume)
-    data = numbered_batches(run, sets, shares)
+    data = numbered_batches(run, sources, shares)
     train(run, objective, optimizer, schedule, Collator(network, decoder_tokenizer, recipe), data, check)
     accelerator.wait_for_everyone()
     if accelerator.is_main_process:

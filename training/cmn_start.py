@@ -35,8 +35,8 @@ def build_network(recipe: Recipe) -> CmnNetwork:
     lora = LoraSettings(**recipe["lora"]) if recipe["tuning"] == "lora" else None
     network = CmnNetwork.create(config, lora=lora, start=recipe["start_from"])
     if lora is not None and recipe["start_from"] is not None:
-        for name in network.encoders:
-            setattr(network, name, with_rank(getattr(network, name), lora.rank))
+        for name, rank in (("posterior", lora.rank), ("prior", recipe["prior_rank"] or lora.rank)):
+            setattr(network, name, with_rank(getattr(network, name), rank))
     if recipe["pretrained_pooler"]:
         load_pooler(network, find_encoder(recipe["encoder"]).folder)
     for module in network.modules():

@@ -58,6 +58,7 @@ def build_network(recipe: Recipe) -> DensityNetwork:
         encoder=encoder_source(recipe["encoder"], recipe["tuning"]),
         layout=PairFormat(**recipe["layout"]),
         architecture={"bias": True},
+        contaminated_by=tuple(recipe.get("contaminated_by", ())),
         versions=current_versions(),
     )
     lora = LoraSettings(**recipe["lora"]) if recipe["tuning"] == "lora" else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -26,6 +27,18 @@ class Candidates:
         """Every candidate as an exchange of its own."""
         context, facts = self.exchange.context, self.exchange.facts
         return [Exchange(context=context, response=response, facts=facts) for response in self.responses]
+
+
+class CandidateSource(Protocol):
+    """What batches are drawn from."""
+
+    def __len__(self) -> int: ...
+
+    def get(self, index: int, epoch: int = 0) -> Candidates:
+        """One context with candidates, other ones in another epoch."""
+
+    def length(self, index: int) -> int:
+        """Characters, to sort by."""
 
 
 class CandidateSet:
@@ -57,7 +70,7 @@ class CandidateSet:
 
 
 def mixed_batches(
-    sets: Sequence[CandidateSet],
+    sets: Sequence[CandidateSource],
     shares: Sequence[float],
     *,
     batch_contexts: int,
@@ -82,7 +95,7 @@ def mixed_batches(
 
 
 def _batches_of(
-    one: CandidateSet, batch_contexts: int, *, seed: int, longest: int, resample: bool
+    one: CandidateSource, batch_contexts: int, *, seed: int, longest: int, resample: bool
 ) -> Iterator[list[Candidates]]:
     if len(one) < batch_contexts:
         raise ValueError(f"a corpus of {len(one)} pairs cannot fill a batch of {batch_contexts} contexts")

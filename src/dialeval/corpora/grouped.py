@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 
+from dialeval.corpora.batches import Candidates
 from dialeval.corpora.dialogues import find_split, open_text, read_rows
 from dialeval.exchange import Exchange
 
@@ -49,6 +50,32 @@ class LabelledRow:
     exchange: Exchange
     valid: bool
     kind: ReplyKind
+
+
+class GroupSet:
+    """Groups as a source of batches: one right reply a context, the next one in the next epoch, and all wrong ones.
+
+    Another right reply, where there is one, is the reference.
+    """
+
+    def __init__(self, groups: Sequence[Group]) -> None:
+        self.groups = groups
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+    def get(self, index: int, epoch: int = 0) -> Candidates:
+        """The context with a right reply first."""
+        group = self.groups[index]
+        turn = epoch % len(group.positives)
+        right, *others = group.positives[turn:] + group.positives[:turn]
+        exchange = Exchange(context=group.context, response=right, references=tuple(others[:1]), id=group.id)
+        return Candidates(exchange, (right, *group.adversarial, *group.random, *group.mined))
+
+    def length(self, index: int) -> int:
+        """Characters of the context and a reply."""
+        group = self.groups[index]
+        return sum(map(len, group.context)) + len(group.positives[0])
 
 
 def read_groups(root: Path, name: str, split: str, *, leave_out: frozenset[str] = frozenset()) -> list[Group]:
