@@ -29,6 +29,7 @@ def overrides(encoder: Path, steps: int) -> list[str]:
         "corpora": "[{name: chat, splits: [train], share: 1.0}]",
         "negatives": "{random: 2, same_dialogue: 1, shared_word: 0, corrupted: 1}",
         "validation": "{corpus: chat, split: validation, contexts: 10, candidates: 4}",
+        "average_of": "null",
         "training.max_length": 48,
         "training.batch_contexts": 4,
         "training.steps": steps,
@@ -113,6 +114,22 @@ def test_a_killed_run_resumes_to_the_same_weights(
     assert expected.keys() == resumed.keys()
     for name, value in expected.items():
         assert np.allclose(value, resumed[name], rtol=1e-4, atol=1e-5), name
+
+
+def test_the_mean_of_runs_is_only_fitted(
+    finished: Path, tiny_encoder: Path, tiny_corpora: Path, tmp_path: Path
+) -> None:
+    both = f"average_of=[{finished / 'checkpoint'}, {finished / 'checkpoint'}]"
+    out = tmp_path / "mean"
+    words = command(tiny_encoder, tiny_corpora, out, 0, "--set", both)
+    subprocess.run([sys.executable, *words], check=True, env=environment())
+    expected, mean = weights(finished), weights(out)
+    assert expected.keys() == mean.keys()
+    for name, value in expected.items():
+        assert np.allclose(value, mean[name], rtol=1e-4, atol=1e-4), name
+    training = json.loads((out / "checkpoint" / "config.json").read_text())["training"]
+    assert training["steps"] == 24
+    assert [history["steps"] for history in training["pretraining"]["averaged"]] == [12, 12]
 
 
 def test_two_processes_train_one_model(tiny_encoder: Path, tiny_corpora: Path, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,6 @@ from common import (
     linear_schedule,
     make_accelerator,
     parse_arguments,
-    provenance,
     read_candidate_sets,
     read_validation,
 )
@@ -48,17 +48,20 @@ from dialeval.exchange import Exchange
 from dialeval.formatting import PairFormat, PairTokenizer
 from dialeval.learned import quantile_curves
 from dialeval.moments import Moments
+from stages import averaged, record
 
 
 def build_network(recipe: Recipe) -> DensityNetwork:
-    """A fresh network on the recipe's base encoder, or the continuation of another checkpoint."""
+    """A fresh network on the recipe's base encoder, the continuation of another checkpoint, or the mean of several."""
+    if recipe["average_of"]:
+        return averaged(DensityNetwork, [Path(folder) for folder in recipe["average_of"]], recipe)
     config = CheckpointConfig(
         approach="density",
         name=recipe["name"],
         encoder=encoder_source(recipe["encoder"], recipe["tuning"]),
         layout=PairFormat(**recipe["layout"]),
         architecture={"bias": True},
-        contaminated_by=tuple(recipe.get("contaminated_by", ())),
+        contaminated_by=tuple(recipe["contaminated_by"]),
         versions=current_versions(),
     )
     lora = LoraSettings(**recipe["lora"]) if recipe["tuning"] == "lora" else None
@@ -149,6 +152,17 @@ def train(
 ) -> None:
     """The loop: from the run's step to the last, validating, keeping the best, saving states."""
     recipe, accelerator, settings = run.recipe, run.accelerator, run.recipe["training"]
+
+    def judge() -> None:
+        figures = validate(network, held_out, recipe)
+        run.log("validation", **figures)
+        if figures["r1"] > run.best:
+            run.best = figures["r1"]
+            if accelerator.is_main_process:
+                network.save_pretrained(run.folder / "best")
+
+    if not settings["steps"]:  # the mean of several checkpoints is only fitted
+        judge()
     collator = Collator(network, recipe)
     parameters = [parameter for parameter in network.parameters() if parameter.requires_grad]
     model.train()
@@ -174,12 +188,7 @@ def train(
             if run.step % settings["log_every"] == 0:
                 run.log("train", **figures, learning_rate=schedule.get_last_lr()[0], pairs_per_second=rate)
             if run.step % settings["evaluate_every"] == 0 or run.step == settings["steps"]:
-                figures = validate(network, held_out, recipe)
-                run.log("validation", **figures)
-                if figures["r1"] > run.best:
-                    run.best = figures["r1"]
-                    if accelerator.is_main_process:
-                        network.save_pretrained(run.folder / "best")
+                judge()
             if run.step % settings["save_every"] == 0:
                 run.save()
 
@@ -228,7 +237,7 @@ def finish(run: Run, arguments: argparse.Namespace, train_sets: list[CandidateSe
     network.config = replace(
         network.config,
         quantiles=quantiles,
-        training=provenance(run, arguments, corpora=names, validation=figures),
+        training=record(run, arguments, corpora=names, earlier=network.config.training, validation=figures),
         versions=current_versions(),
     )
     network.save_pretrained(run.folder / "checkpoint", card=render_card(network.config))

@@ -203,6 +203,29 @@ def cost(
     _save(figure, "cost", out, formats)
 
 
+@app.command()
+def growth(
+    results: Annotated[Path, typer.Option("--results", "-r", help="The folder of a `dialeval agreement` run.")],
+    curve: Annotated[
+        list[str], typer.Option("--curve", "-c", help="LABEL=NAME:SIZE,NAME:SIZE with metrics of that run; repeatable.")
+    ],
+    out: Out,
+    formats: Formats = "png",
+) -> None:
+    """How agreement grows with training: one panel per benchmark, over the training pairs of each checkpoint.
+
+    [bold]Example[/bold]
+
+      dialeval agreement -m 'deb?checkpoint=A&name=a,deb?checkpoint=B&name=b' -b convai2_grade -o r
+      dialeval plot growth --results r --curve 'DEB=a:60_000,b:120_000' --out plots/
+    """
+    from dialeval.agreement.growth_plot import growth as draw
+    from dialeval.agreement.growth_plot import read_curve
+    from dialeval.agreement.results import read_results
+
+    _save(draw(read_results(results), dict(map(read_curve, curve))), "growth", out, formats)
+
+
 def _panels(
     metrics: list[str],
     benchmarks: list[str],
