@@ -19,7 +19,7 @@ from dialeval.approaches.density import Density, DensityNetwork
 from dialeval.checkpoints import CheckpointConfig, EncoderSource, LoraSettings
 from dialeval.formatting import PairFormat
 from dialeval.learned import percentile, quantile_curves
-from dialeval.sources import BASE_ENCODER, CheckpointError, file_sha256, find_checkpoint, find_encoder
+from dialeval.sources import BASE_ENCODER, WEIGHTS, CheckpointError, file_sha256, find_checkpoint, find_encoder
 
 ROWS = {"responses": ["i am fine thanks", "fish and chips"], "contexts": [["hello there", "how are you"], ["hello"]]}
 
@@ -295,3 +295,11 @@ def test_config_survives_a_round_trip(folder: Path) -> None:
     changed = replace(config, contaminated_by=("dailydialog_grade",), training={"hours": 1.5})
     (folder / "config.json").write_text(changed.to_json())
     assert CheckpointConfig.read(folder) == changed
+
+
+def test_the_embedded_checkpoints_are_small() -> None:
+    folders = [folder for folder in WEIGHTS.iterdir() if folder.is_dir()]
+    sizes = {one.name: sum(file.stat().st_size for file in one.rglob("*") if file.is_file()) for one in folders}
+    assert len(sizes) >= 4
+    assert max(sizes.values()) <= 6_000_000
+    assert sum(sizes.values()) <= 40_000_000
