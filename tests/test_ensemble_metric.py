@@ -11,8 +11,7 @@ import pytest
 import dialeval
 from dialeval.agreement.ensemble_report import write_weights
 from dialeval.agreement.ensemble_study import Study, Verdict
-from dialeval.approaches.ensemble import WEIGHTS_FILE, Ensemble, Recipe
-from dialeval.metric import available
+from dialeval.approaches.ensemble import Ensemble, Recipe
 from small_checkpoints import small_checkpoint
 
 RESPONSES = ["i am fine thanks", "fish and chips", "the weather is nice today", "no"]
@@ -171,8 +170,6 @@ def test_weights_are_written_only_for_a_form_that_won(tmp_path):
     assert (two.name, two.metric, two.options, two.weight) == ("two", "density", {"scoring": "classifier"}, 0.5)
 
 
-def test_what_ships_can_be_read_and_names_metrics_that_there_are():
-    recipe = Recipe.read(WEIGHTS_FILE)
-    assert {one.metric for one in recipe.members} <= set(available())
-    assert sum(one.weight for one in recipe.members) == pytest.approx(1)
-    assert "dialeval ensemble" in json.loads(WEIGHTS_FILE.read_text())["command"]
+def test_without_a_file_of_weights_there_is_no_ensemble():
+    with pytest.raises(ValueError, match="so none ships; pass weights=FILE"):
+        dialeval.load("ensemble")

@@ -112,8 +112,7 @@ def environment(hub: LoopbackHub, home: Path, token: str | None) -> dict[str, st
 def answers(hub: LoopbackHub, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """One process, because importing the clients is most of the work."""
     checkpoints = {name: f"dialeval/{name}-tiny" if name in _NETWORKS else ENCODER_ID for name in MODULES}
-    # The ensemble is made of the embedded checkpoints and takes none.
-    given = {name: {} if name == "ensemble" else {"checkpoint": one} for name, one in checkpoints.items()}
+    given = {name: {"checkpoint": one} for name, one in checkpoints.items()}
     orders = {
         "modules": ["modules", given],
         "pinned_module": ["pinned_module", "v1"],
@@ -135,7 +134,7 @@ def test_every_module_loads_by_name_and_computes(
     assert "value" in answers["modules"], answers["modules"]
     for name in MODULES:
         told = answers["modules"]["value"][name]
-        here = dialeval.load(name, **({} if name == "ensemble" else {"checkpoint": folders.get(name, tiny_encoder)}))
+        here = dialeval.load(name, checkpoint=folders.get(name, tiny_encoder))
         scores = here.score(PREDICTIONS, CONTEXTS, OPTIONS["references"])
         assert told[name] == pytest.approx(scores.aggregate, rel=1e-5, abs=1e-6), name
         assert told["scores"] == pytest.approx(scores.values.tolist(), rel=1e-5, abs=1e-6)

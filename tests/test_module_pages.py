@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import os
 import re
 import runpy
@@ -37,17 +36,11 @@ def _tiny_weights(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) 
     """Every module finds weights that load at once."""
     home = tmp_path_factory.mktemp("weights")
     with pytest.MonkeyPatch.context() as patch:
-        for name in [name for name in FOLDERS if name != "ensemble"]:
+        for name in FOLDERS:
             known = name in _NETWORKS
             checkpoint = small_checkpoint(name, tiny_encoder, home / name) if known else tiny_encoder
             entry = metric.REGISTRY[name]
             patch.setitem(metric.REGISTRY, name, metric.Entry(entry.target, {"checkpoint": str(checkpoint)}))
-        # Its members by name, each over the weights above; one that needs no reference, as none is typed here.
-        members = {one: {"metric": one, "options": {}, "weight": 0.5} for one in ("density", "deb")}
-        weights = home / "weights.json"
-        weights.write_text(json.dumps({"form": "percentile_mean", "members": members, "fitted_on": []}))
-        entry = metric.REGISTRY["ensemble"]
-        patch.setitem(metric.REGISTRY, "ensemble", metric.Entry(entry.target, {"weights": weights}))
         loaded.cache_clear()
         yield
     loaded.cache_clear()

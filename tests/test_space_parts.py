@@ -73,7 +73,7 @@ def test_the_best_value() -> None:
 
 def test_what_is_offered_follows_the_checkpoints(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {"density", "fbd", "prd"} <= set(models.ready())
-    assert set(models.ready()) - {"ensemble", "fbd", "prd"} == {name.split("-")[0] for name in embedded_checkpoints()}
+    assert set(models.ready()) - {"fbd", "prd"} == {name.split("-")[0] for name in embedded_checkpoints()}
     assert models.ready(Level.SYSTEM) == ["fbd", "prd"]
     monkeypatch.setattr("dialeval.suite.embedded_checkpoints", lambda: ["density-minilm", "cmn-minilm", "deb-minilm"])
     assert models.ready(Level.TURN) == ["density", "deb", "cmn"]

@@ -4,6 +4,7 @@ Each member answers on the same scale, the share of held-out human replies that 
 no member's units drown the others'. A row's value depends on that row alone: ranks within a set would
 agree with people slightly better but mean nothing for one reply. Members and weights come from a small
 file that `dialeval ensemble --weights` writes if the combination beat every single metric, and only then.
+None ships: of the embedded checkpoints no combination did.
 """
 
 from __future__ import annotations
@@ -20,9 +21,6 @@ from numpy.typing import NDArray
 from dialeval.exchange import Exchange, is_blank
 from dialeval.metric import Judged, Level, Metric, MetricInfo, load, metric_class
 from dialeval.scores import Signature
-
-#: What ships with the package.
-WEIGHTS_FILE = Path(__file__).parents[1] / "weights" / "ensemble" / "weights.json"
 
 #: Parts of a member's signature that all members share, or that the ensemble states itself.
 _SHARED = frozenset({"metric", "dialeval", "torch", "transformers", "python"})
@@ -106,7 +104,12 @@ class Ensemble(Metric):
         """`weights` is a file of `dialeval ensemble`; the other options go to every member."""
         from dialeval.suite import share_encoders, share_tokenizers
 
-        self.recipe = Recipe.read(Path(weights) if weights is not None else WEIGHTS_FILE)
+        if weights is None:
+            raise ValueError(
+                "no combination of the embedded metrics agrees with people better than the best of them, so none "
+                "ships; pass weights=FILE, which `dialeval ensemble --weights FILE` makes of your own"
+            )
+        self.recipe = Recipe.read(Path(weights))
         options = {"device": device, "dtype": dtype, "batch_tokens": batch_tokens, "max_length": max_length}
         for one in self.recipe.members:
             if "human_percentile" not in metric_class(one.metric)[0].scales:
@@ -120,12 +123,6 @@ class Ensemble(Metric):
         }
         share_tokenizers(self.members.values())
         share_encoders(self.members.values())
-
-    @classmethod
-    def checkpoints_by_default(cls) -> frozenset[str]:
-        """Those of all members."""
-        members = (metric_class(one.metric)[0] for one in Recipe.read(WEIGHTS_FILE).members)
-        return frozenset().union(*(member.checkpoints_by_default() for member in members))
 
     def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
         """Ask every member about the rows that it can judge; the details hold the members' percentiles."""
