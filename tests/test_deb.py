@@ -11,6 +11,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import expit
 
 from dialeval.approaches.deb import (
     Deb,
@@ -19,6 +20,7 @@ from dialeval.approaches.deb import (
     Masking,
     ReliabilityBin,
     expected_calibration_error,
+    fit_shift,
     fit_temperature,
     mask_words,
     masked_word_loss,
@@ -185,6 +187,18 @@ def test_temperature_recovers_what_the_labels_were_drawn_with() -> None:
     before = expected_calibration_error(reliability(valid_probability(logits), valid))
     after = expected_calibration_error(reliability(valid_probability(logits, 3), valid))
     assert after < 0.02 < before
+
+
+def test_a_shift_recovers_where_one_half_lay() -> None:
+    rng = np.random.default_rng(3)
+    margin = rng.normal(0, 4, 40_000)
+    valid = rng.random(len(margin)) < expit((margin - 1.5) / 2)
+    logits = np.stack([margin, np.zeros_like(margin)], axis=1)
+    shift = fit_shift(logits, valid)
+    assert shift == pytest.approx(-1.5, abs=0.1)
+    moved = logits + np.array([shift, 0.0])
+    assert fit_temperature(moved, valid) == pytest.approx(2, rel=0.05)
+    assert fit_shift(moved, valid) == pytest.approx(0, abs=1e-3)
 
 
 def test_temperature_needs_both_classes() -> None:

@@ -203,6 +203,7 @@ def test_deb_loss_falls_and_the_figures_are_recorded(train: Any, tmp_path: Path)
     stored = load_file(tmp_path / "out" / "checkpoint" / "model.safetensors")["temperature"]
     assert stored.item() == pytest.approx(final["temperature"], abs=1e-4)
     assert final["calibration_error_before"] >= 0
+    assert final["shift"] != 0
     assert sum(one["count"] for one in config.training["reliability"]) == 6 * 12
     assert not (tmp_path / "out" / "pretraining").exists()
 

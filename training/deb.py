@@ -29,6 +29,7 @@ from dialeval.approaches.deb import (
     Deb,
     DebNetwork,
     expected_calibration_error,
+    fit_shift,
     fit_temperature,
     masked_word_loss,
     next_response_loss,
@@ -247,15 +248,22 @@ def discrimination(kinds: NDArray[np.str_], logits: NDArray[np.float32]) -> Figu
     }
 
 
-def calibrate(logits: NDArray[np.float32], valid: NDArray[np.bool_], middle: int) -> Figures:
-    """The temperature of all rows; the error after it is measured on the half that each fit has not seen."""
+def calibrate(logits: NDArray[np.float32], valid: NDArray[np.bool_], middle: int, *, shift: bool) -> Figures:
+    """Temperature and shift of all rows; the error after them is measured on the half that each fit has not seen."""
+
+    def fitted(rows: slice) -> tuple[float, NDArray[np.float32]]:
+        moved = np.array([fit_shift(logits[rows], valid[rows]) if shift else 0.0, 0.0], dtype=np.float32)
+        return fit_temperature(logits[rows] + moved, valid[rows]), moved
+
     halves = slice(None, middle), slice(middle, None)
-    crossed = [
-        valid_probability(logits[seen], fit_temperature(logits[other], valid[other]))
-        for seen, other in (halves, halves[::-1])
-    ]
+    crossed = []
+    for seen, other in (halves, halves[::-1]):
+        temperature, moved = fitted(other)
+        crossed.append(valid_probability(logits[seen] + moved, temperature))
+    temperature, moved = fitted(slice(None))
     return {
-        "temperature": fit_temperature(logits, valid),
+        "temperature": temperature,
+        "shift": float(moved[0]),
         "calibration_error_before": expected_calibration_error(reliability(valid_probability(logits), valid)),
         "calibration_error_after": expected_calibration_error(reliability(np.concatenate(crossed), valid)),
     }
@@ -269,14 +277,18 @@ def finish(
     rows: list[list[LabelledRow]],
 ) -> None:
     """Calibrate the best network, record what it was made of, write OUT/checkpoint."""
+    recipe = run.recipe
     network = DebNetwork.from_pretrained(run.folder / "best", device=run.accelerator.device, trainable=True)
     network.round_adapters()
     halves = labelled_rows(held_out[0::2]), labelled_rows(held_out[1::2])
     judged = [*halves[0], *halves[1]]
     kinds, valid = np.array([row.kind for row in judged]), np.array([row.valid for row in judged])
     logits = held_out_logits(network, judged)
-    calibration = calibrate(logits, valid, len(halves[0]))
+    calibration = calibrate(logits, valid, len(halves[0]), shift=recipe["calibrate_shift"])
     network.temperature.fill_(calibration["temperature"])
+    if recipe["calibrate_shift"]:
+        network.shift(calibration["shift"])
+        logits = held_out_logits(network, judged)
     scores = valid_probability(logits, calibration["temperature"])
     figures = {**discrimination(kinds, logits), **calibration}
     table = reliability(scores, valid)

@@ -63,6 +63,13 @@ class DebNetwork(Network):
         """`[batch, width + 2]`: features and logits."""
         return self.classify(self.hidden(input_ids, attention_mask, token_type_ids))
 
+    def shift(self, amount: float) -> None:
+        """Add to the logit of "valid"."""
+        if self.classifier.bias is None:
+            raise ValueError("a head without bias cannot be shifted; set head.bias to true or calibrate_shift to false")
+        with torch.no_grad():
+            self.classifier.bias[0] += amount
+
     def load_original_head(self, folder: Path, words: MaskedWordHead | None = None) -> None:
         """Begin from the next-sentence head of a BERT release, and its masked-word head if `words` is given.
 
@@ -198,6 +205,25 @@ def fit_temperature(logits: ArrayLike, valid: ArrayLike) -> float:
         return float(np.logaddexp(0.0, -margin / np.exp(log_temperature)).mean())
 
     return float(np.exp(minimize_scalar(surprise, bounds=(np.log(0.05), np.log(20.0)), method="bounded").x))
+
+
+def fit_shift(logits: ArrayLike, valid: ArrayLike) -> float:
+    """What to add to the logit of "valid" so that held-out labels are most likely (the intercept of Platt's scaling).
+
+    A network trained on other mixtures of replies accepts too many or too few of these; unlike the
+    temperature, which is fitted beside it, the shift moves decisions at one half.
+    """
+    from scipy.optimize import minimize
+
+    both, truth = np.asarray(logits, dtype=np.float64), np.asarray(valid, dtype=bool)
+    start = fit_temperature(both, truth)
+    margin, sign = both[:, 0] - both[:, 1], np.where(truth, 1.0, -1.0)
+
+    def surprise(scaling: Vector) -> float:
+        return float(np.logaddexp(0.0, -sign * (scaling[0] * margin + scaling[1])).mean())
+
+    slope, intercept = minimize(surprise, np.array([1 / start, 0.0])).x
+    return float(intercept / slope)
 
 
 @dataclass(frozen=True)
