@@ -30,7 +30,7 @@ CHUNK_ROWS = 8192
 REMEMBERED_BYTES = 64 * 2**20
 #: Padded tokens in one batch. On a CPU the widest activations then stay in its cache: large batches are slower
 #: there, and so are those too small to keep the cores busy.
-DEFAULT_BATCH_TOKENS = {"cpu": 1024, "cuda": 131_072, "mps": 16_384}
+DEFAULT_BATCH_TOKENS = {"cpu": 2048, "cuda": 131_072, "mps": 16_384}
 
 
 @dataclass(frozen=True)

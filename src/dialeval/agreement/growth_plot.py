@@ -36,6 +36,8 @@ def read_curve(text: str) -> tuple[str, dict[str, float]]:
 
 def growth(results: Sequence[Result], curves: Curves) -> Figure:
     """Spearman with its interval over the number of training pairs, on the level of replies or whole dialogues."""
+    from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter
+
     named = {name for sizes in curves.values() for name in sizes}
     kept = [
         one for one in results if one.metric in named and one.statistic == "spearman" and one.level in _HUMAN_LEVELS
@@ -57,6 +59,9 @@ def growth(results: Sequence[Result], curves: Curves) -> Figure:
             )
         axes.set_title(f"{question[0]}, {question[2]}", fontsize="small")
         axes.set_xscale("log")
+        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
+        axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+        axes.xaxis.set_minor_formatter(NullFormatter())
     panels[0].legend(frameon=False, fontsize="small")
     panels[0].set_ylabel("Spearman with people")
     figure.supxlabel("training pairs, all stages together")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from dialeval.exchange import BadRow, Exchange, check_exchange
@@ -85,6 +86,16 @@ def _systems(metric: Metric, info: BenchmarkInfo, exchanges: Sequence[Exchange],
 
 
 def _exchanges(metric: Metric, dataset: Dataset) -> tuple[list[Exchange], dict[str, str]]:
+    checked, problems = _checked(dataset)
+    if "references" not in metric.info.needs:
+        return list(checked), dict(problems)
+    without = {str(one.id): "it needs a reference and the row has none" for one in checked if not one.references}
+    return [one for one in checked if one.references], {**problems, **without}
+
+
+@lru_cache(maxsize=3)
+def _checked(dataset: Dataset) -> tuple[list[Exchange], dict[str, str]]:
+    """The rows of a benchmark as exchanges; kept, because many metrics judge one benchmark after the other."""
     exchanges: list[Exchange] = []
     problems: dict[str, str] = {}
     for row in dataset:
@@ -103,9 +114,6 @@ def _exchanges(metric: Metric, dataset: Dataset) -> tuple[list[Exchange], dict[s
             )
         except BadRow as error:
             problems[key] = error.problem
-            continue
-        if "references" in metric.info.needs and not exchange.references:
-            problems[key] = "it needs a reference and the row has none"
             continue
         exchanges.append(exchange)
     return exchanges, problems

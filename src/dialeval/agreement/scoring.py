@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dialeval.benchmarks.base import BenchmarkInfo
 
 #: Rows per chunk: large enough for the metric to sort by length, small enough to lose little when killed.
-_CHUNK = {"exchange": 512, "dialogue": 32}
+_CHUNK = {"exchange": 2048, "dialogue": 96}
 
 #: After so many failing rows and no success the metric is given up, rather than called once for every row.
 _HOPELESS = 32
