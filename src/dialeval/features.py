@@ -19,6 +19,7 @@ from dialeval.exchange import Exchange
 from dialeval.feature_set import FeatureSet, digest
 from dialeval.first_token import compute_first_token_only
 from dialeval.formatting import PairFormat, PairTokenizer
+from dialeval.fused_layers import fuse_layers
 from dialeval.sources import BASE_ENCODER, CheckpointError, find_encoder, weights_digest
 
 Pooling = Literal["cls", "mean"]
@@ -74,6 +75,7 @@ class FrozenFeatures:
         model: Any = load_encoder(located.folder, len(tokenizer))
         if pooling == "cls":
             compute_first_token_only(model)
+        fuse_layers(model)
         longest = longest_input(model.config)
         if max_length is not None and max_length > longest:
             raise ValueError(f"max_length is {max_length}; this encoder reads at most {longest} tokens")

@@ -17,6 +17,7 @@ from dialeval.encoding import PairEncoder
 from dialeval.exchange import Exchange
 from dialeval.first_token import compute_first_token_only
 from dialeval.formatting import PairFormat, PairTokenizer
+from dialeval.fused_layers import fuse_layers
 from dialeval.metric import Judged, Metric, Scale
 from dialeval.scores import Scores, Signature
 from dialeval.sources import find_checkpoint, weights_digest
@@ -50,6 +51,7 @@ class LearnedMetric(Metric):
         self.layout = _changed(self.network.config.layout, max_length=max_length, truncation=truncation)
         for name in self.network.encoders:
             compute_first_token_only(getattr(self.network, name))
+            fuse_layers(getattr(self.network, name))
         encoder: Any = getattr(self.network, self.network.encoders[0])
         longest = longest_input(encoder.config)
         if self.layout.max_length > longest:

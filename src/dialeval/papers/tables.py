@@ -73,3 +73,16 @@ class Paper:
 def published(columns: Sequence[str], *values: float | None) -> dict[str, float]:
     """Printed numbers in the order of the columns; None where the paper has none."""
     return {name: value for name, value in zip(columns, values, strict=True) if value is not None}
+
+
+def ablation(variant: str, name: str, **options: str) -> str:
+    """How a run of `training/ablations.py` enters the harness."""
+    given = {"checkpoint": f"runs/ablations/{variant}/checkpoint", **options, "name": name}
+    return f"{variant.partition('-')[0]}?" + "&".join(f"{key}={value}" for key, value in given.items())
+
+
+#: Said under every table of such runs.
+SHORT_TRAINING = (
+    "Ours: every row had the same few minutes of training (training/recipes/ablations.yaml), so compare rows with each "
+    "other, not with the shipped checkpoints."
+)

@@ -1,0 +1,109 @@
+"""Train what the papers' ablation tables vary, each variant for the same short time.
+
+    python training/ablations.py --corpora CORPORA --ratings MIRROR --out runs/ablations
+    python training/ablations.py --corpora CORPORA --out runs/ablations --only density-plain,deb-both
+
+The variants stand in recipes/ablations.yaml. Finished ones are kept and interrupted ones go on, so the same
+command continues. --table gets what each reached on held-out dialogues. `dialeval papers` says which commands
+measure them against people, and lays the outcome beside the published tables.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+HERE = Path(__file__).parent
+#: Figures of a run's log that the papers print, and their names here.
+FIGURES = {
+    "r1": "R@1 of 16",
+    "mrr": "MRR",
+    "accuracy_random": "accuracy, random",
+    "accuracy_adversarial": "accuracy, adversarial",
+    "levels_in_order": "levels in order",
+    "positive_above_adversarial": "right above adversarial",
+}
+
+
+def command(name: str, variant: dict[str, Any], arguments: argparse.Namespace) -> list[str]:
+    """How one variant is trained."""
+    out = arguments.out / name
+    start = variant.get("start_from")
+    values = {**variant["set"], "name": name}
+    values["start_from"] = str(arguments.out / start / "checkpoint") if start else None
+    made = [sys.executable, str(HERE / variant["script"]), "--corpora", str(arguments.corpora), "--out", str(out)]
+    made += ["--recipe", str(HERE / "recipes" / f"{variant['recipe']}.yaml")]
+    if arguments.ratings is not None and variant["script"] == "quantidce.py":
+        made += ["--ratings", str(arguments.ratings)]
+    for key, value in values.items():
+        made += ["--set", f"{key}={json.dumps(value)}"]
+    return [*made, "--resume"] if out.exists() else made
+
+
+def train(name: str, variant: dict[str, Any], arguments: argparse.Namespace) -> None:
+    """Run one variant unless its checkpoint is there."""
+    out = arguments.out / name
+    if is_done(out):
+        print(f"{name}: done before", flush=True)
+        return
+    earlier = variant.get("first_stage_of")
+    if earlier and not (out / "pretraining").exists():
+        shutil.copytree(arguments.out / earlier / "pretraining", out / "pretraining")
+    print(f"{name}: training", flush=True)
+    status = subprocess.run(command(name, variant, arguments), check=False).returncode
+    if status:
+        raise SystemExit(f"{name} failed with status {status}; after a repair the same command goes on from there")
+
+
+def is_done(out: Path) -> bool:
+    """The card is written last."""
+    return (out / "checkpoint" / "README.md").is_file()
+
+
+def reached(out: Path) -> dict[str, float]:
+    """The last line of a run's log."""
+    lines = [json.loads(line) for line in (out / "log.jsonl").read_text("utf-8").splitlines()]
+    final = [line for line in lines if line["kind"] == "final"]
+    return dict(final[-1]) if final else {}
+
+
+def validation_table(names: list[str], folder: Path) -> str:
+    """Markdown: a row per finished variant, a column per figure."""
+    lines = ["| variant | " + " | ".join(FIGURES.values()) + " |", "|---|" + "---:|" * len(FIGURES)]
+    for name in names:
+        if is_done(folder / name):
+            found = reached(folder / name)
+            cells = [f"{found[key]:.3f}" if key in found else "" for key in FIGURES]
+            lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Train what is asked for, then write the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--corpora", required=True, type=Path, help="folder with NAME/SPLIT.jsonl.gz of each corpus")
+    parser.add_argument("--ratings", type=Path, help="folder or mirror with the rated rows; downloaded if left out")
+    parser.add_argument("--out", required=True, type=Path, help="folder of the runs")
+    parser.add_argument("--table", type=Path, help="Markdown file for the figures on held-out dialogues")
+    parser.add_argument("--only", help="names of variants, by commas; those that they begin from must be there")
+    arguments = parser.parse_args()
+    variants = yaml.safe_load((HERE / "recipes" / "ablations.yaml").read_text("utf-8"))
+    wanted = list(variants) if arguments.only is None else arguments.only.split(",")
+    for name in wanted:
+        if name not in variants:
+            parser.error(f"there is no variant {name!r}; there are {', '.join(variants)}")
+    for name in wanted:
+        train(name, variants[name], arguments)
+    if arguments.table is not None:
+        arguments.table.write_text(validation_table(list(variants), arguments.out), "utf-8")
+
+
+if __name__ == "__main__":
+    main()
