@@ -83,7 +83,9 @@ def test_gradients_and_other_precisions_take_the_plain_way() -> None:
         one(**batch(5, 3)).last_hidden_state.square().sum().backward()
     assert count_packed(fused) == 0
     gradients = [dict(one.named_parameters())["encoder.layer.0.output.dense.weight"].grad for one in (plain, fused)]
-    assert gradients[0] is not None and gradients[1] is not None and torch.equal(*gradients)
+    assert gradients[0] is not None
+    assert gradients[1] is not None
+    assert torch.equal(*gradients)
     assert torch.equal(states(fused.to(torch.bfloat16), 5, 3), states(plain.to(torch.bfloat16), 5, 3))
     assert count_packed(fused) == 0
 
@@ -96,7 +98,8 @@ def test_copies_and_saved_weights_stay_what_they_were() -> None:
     found = states(fused, 5, 3)
     assert fused.state_dict().keys() == plain.state_dict().keys()
     again = copy.deepcopy(fused)
-    assert count_packed(again) == 3 and torch.equal(states(again, 5, 3), found)
+    assert count_packed(again) == 3
+    assert torch.equal(states(again, 5, 3), found)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +121,8 @@ def test_what_is_not_known_to_allow_it_is_left_alone(other: nn.Module) -> None:
 def test_the_short_last_layer_and_fused_ones_go_together() -> None:
     plain = model(BertConfig(**SMALL))
     fused = copy.deepcopy(plain)
-    assert compute_first_token_only(fused) and fuse_layers(fused)
+    assert compute_first_token_only(fused)
+    assert fuse_layers(fused)
     assert torch.allclose(states(fused, 6, 2)[:, 0], states(plain, 6, 2)[:, 0], atol=1e-4)
     assert count_packed(fused) == 2
 

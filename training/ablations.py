@@ -92,9 +92,12 @@ def main() -> None:
     parser.add_argument("--ratings", type=Path, help="folder or mirror with the rated rows; downloaded if left out")
     parser.add_argument("--out", required=True, type=Path, help="folder of the runs")
     parser.add_argument("--table", type=Path, help="Markdown file for the figures on held-out dialogues")
+    parser.add_argument(
+        "--variants", type=Path, default=HERE / "recipes" / "ablations.yaml", help="other variants than the papers'"
+    )
     parser.add_argument("--only", help="names of variants, by commas; those that they begin from must be there")
     arguments = parser.parse_args()
-    variants = yaml.safe_load((HERE / "recipes" / "ablations.yaml").read_text("utf-8"))
+    variants = yaml.safe_load(arguments.variants.read_text("utf-8"))
     wanted = list(variants) if arguments.only is None else arguments.only.split(",")
     for name in wanted:
         if name not in variants:

@@ -68,7 +68,7 @@ def _of(layer: Any) -> list[Any]:
 def _applies(layer: Any, states: Tensor) -> bool:
     weight = layer.output.dense.weight
     plain = states.dtype == weight.dtype == torch.float32 and states.device.type == weight.device.type == "cpu"
-    traced = torch.jit.is_tracing() or torch.compiler.is_compiling()
+    traced = torch.jit.is_tracing() or torch.compiler.is_compiling()  # type: ignore[no-untyped-call]
     return plain and not (traced or layer.training or torch.is_grad_enabled() or weight.is_inference())
 
 
@@ -115,7 +115,7 @@ def _kinds() -> dict[type[nn.Module], type[nn.Module]]:
 @cache
 def _works_here() -> bool:
     """Whether torch was built with these operations; they are its compiler's and not promised to stay."""
-    if not torch.backends.mkldnn.is_available():
+    if not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
         return False
     rows, weight, bias = torch.linspace(-2, 2, 16).view(2, 8), torch.linspace(-1, 1, 64).view(8, 8), torch.ones(8)
     plain = F.linear(rows, weight, bias)
