@@ -149,9 +149,9 @@ def test_the_log_tells_every_term_of_every_step(finished: Path) -> None:
 def test_the_config_tells_how_it_was_made(finished: Path) -> None:
     config = json.loads((finished / "checkpoint" / "config.json").read_text())
     assert config["training"]["steps"] == 12
-    assert config["training"]["corpora"] == ["chat"]
+    assert config["training"]["corpora"] == ["chat", "graded"]
     assert config["training"]["command"].startswith("training/cmn.py --recipe training/recipes/cmn-minilm.yaml")
-    assert config["contaminated_by"] == ["dailydialogpp_dev"]
+    assert config["contaminated_by"] == ["dailydialogpp_dev", "dailydialogpp_positives"]
     assert set(config["quantiles"]) == {"full", "without_nsp", "without_mi", "alternative"}
 
 

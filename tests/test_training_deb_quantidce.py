@@ -224,6 +224,7 @@ def test_deb_variants_run(train: Any, tmp_path: Path) -> None:
         "fine_tuning.shuffle=false",
         "fine_tuning.negatives=adversarial",
         "head={pooled: false, bias: false}",
+        "calibrate_shift=false",
         f"augmentation={mined}",
     )
     # Half an epoch over 18 contexts with 3 + 3 rows, half of the batches from elsewhere: 0.5 * 108 / 0.5 / 6.
