@@ -80,12 +80,12 @@ def test_every_true_turn_has_a_wrong_one_beside_it(tiny_corpora: Path) -> None:
 
 
 def test_labelled_benchmarks_and_no_others(tmp_path: Path) -> None:
-    labelled = read_input(str(write_rows(tmp_path / "labels.jsonl", labelled_rows("toy", contexts=3))))
+    labelled = read_input(str(write_rows(tmp_path / "labels.jsonl", labelled_rows("toy", contexts=3))), None)
     assert isinstance(labelled, Benchmark)
     sample = benchmark_sample(labelled)
     assert sample.valid.sum() == sum(label == 1 for label in labelled.dataset["label"])
     with pytest.raises(ValueError, match="does not label"):
-        benchmark_sample(read_input(str(write_rows(tmp_path / "rated.jsonl", rated_rows(contexts=3)))))
+        benchmark_sample(read_input(str(write_rows(tmp_path / "rated.jsonl", rated_rows(contexts=3))), None))
 
 
 def test_from_the_shell(tiny_encoder: Path, tiny_corpora: Path, tmp_path: Path) -> None:

@@ -56,8 +56,11 @@ def printed(paper, title, label, column):
 def test_printed_numbers_stand_in_the_right_cells():
     assert printed("density", "Table 1", "DENSITY", "USR ρ") == 62.97
     assert printed("density", "Table 1", "GPT2-Coherency", "GRADE-C2 r") == 43.34
-    assert printed("density", "Table 2", "Without: classifier", "Zhao ρ") == 53.66
+    assert printed("density", "Table 2, with and without", "Without: classifier", "Zhao ρ") == 53.66
     assert printed("quantidce", "Table 1", "QuantiDCE", "Empathetic Kendall") == 0.274
+    assert printed("quantidce", "Table 2", "Vanilla MLR", "Empathetic Pearson") == 0.403
+    assert printed("quantidce", "Table 4", "Ordering loss", "ConvAI2 Kendall") == -0.371
+    assert printed("dailydialogpp", "Tables 6", "DEB, adversarial", "random") == 86.24
     assert printed("fbd_prd", "Table 3", "FBD-R", "Persona(Z) ρ") == 1.0
     assert printed("fbd_prd", "Table 3", "PRD-B", "Daily(H) r") == 0.409
     assert printed("fbd_prd", "Table 5", "FBD-R", "content r") == 0.839
