@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 from dialeval.cli import COMMANDS
@@ -15,8 +16,10 @@ HEAVY = frozenset(
     "accelerate datasets evaluate gradio huggingface_hub matplotlib nltk numpy pandas peft pyarrow ray sacrebleu "
     "scipy sentence_transformers sklearn tensorboard tokenizers torch transformers".split()
 )
-#: What reading and running a checkpoint cannot do without.
-TO_SCORE = frozenset("accelerate huggingface_hub numpy peft scipy tokenizers torch transformers".split())
+#: What reading and running a checkpoint cannot do without; older transformers bring scikit-learn along.
+TO_SCORE = frozenset("accelerate huggingface_hub numpy peft scipy tokenizers torch transformers".split()) | (
+    frozenset({"sklearn"}) if tuple(map(int, version("transformers").split(".")[:2])) < (5, 20) else frozenset()
+)
 
 
 def imported(code: str) -> tuple[set[str], int]:

@@ -92,10 +92,18 @@ class Hub:
 
     def check_card(self, kind: Kind, repo_id: str, card: str) -> None:
         """The Hub's own check of a card's header, before there is a repository to put it in."""
-        from huggingface_hub import RepoCard
+        from huggingface_hub.utils import get_session, hf_raise_for_status
 
         with self.told(f"checking the card of {repo_id}"):
-            RepoCard(card).validate(repo_type=kind)
+            # Not by `RepoCard.validate`, which in the first versions asks huggingface.co whatever the endpoint is.
+            answer = get_session().post(
+                f"{self.api.endpoint}/api/validate-yaml",
+                json={"repoType": kind, "content": card},
+                headers={"Accept": "text/plain"},
+            )
+            if answer.status_code == 400:
+                raise ValueError(answer.text)
+            hf_raise_for_status(answer)
 
     @contextmanager
     def told(self, doing: str, *, conflict: str = CONFLICT) -> Iterator[None]:

@@ -98,7 +98,9 @@ def _load(source: str, name: str, subset: str | None) -> Any:
         raise ValueError(f"there is no file or folder {name}, and no such data set on the Hub") from None
     except FileNotFoundError:
         raise ValueError(f"{name} holds no data files; pass a file, or a folder with some") from None
-    except ValueError:
+    except ValueError as error:
+        if folder.is_dir():
+            raise _unreadable(name, error) from None
         raise
     except Exception as error:
         raise _unreadable(name, error) from None
