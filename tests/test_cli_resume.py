@@ -44,7 +44,14 @@ def large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def start(seconds_per_chunk: float) -> subprocess.Popen[str]:
     environment = {**os.environ, "OVERLAP_SECONDS": str(seconds_per_chunk), "OVERLAP_LOG": "judged.log"}
     command = [*COMMAND, "-i", "rows.jsonl", "-o", "scores.jsonl", "--skip-bad"]
-    return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
+    # A shell's background jobs ignore SIGINT, and so would everything that the tests start there.
+    return subprocess.Popen(
+        command,
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
 
 
 def wait_for_chunks(count: int) -> None:
