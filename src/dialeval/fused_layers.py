@@ -68,7 +68,7 @@ def _of(layer: Any) -> list[Any]:
 def _applies(layer: Any, states: Tensor) -> bool:
     weight = layer.output.dense.weight
     plain = states.dtype == weight.dtype == torch.float32 and states.device.type == weight.device.type == "cpu"
-    traced = torch.jit.is_tracing() or torch.compiler.is_compiling()  # type: ignore[no-untyped-call]
+    traced = torch.jit.is_tracing() or torch.compiler.is_compiling()  # type: ignore[attr-defined, no-untyped-call]
     return plain and not (traced or layer.training or torch.is_grad_enabled() or weight.is_inference())
 
 

@@ -55,7 +55,8 @@ def cost(
     figure = new_figure(7.0, 4.6)
     axes = figure.subplots()
     slow, fast = 1 / JUDGE_SECONDS[1], 1 / JUDGE_SECONDS[0]
-    label = f"language models: ${JUDGE_DOLLARS[0]:.2f} to ${JUDGE_DOLLARS[1]:.2f} per 900 rows"
+    # Between two bare dollar signs matplotlib would set a formula.
+    label = rf"language models: \${JUDGE_DOLLARS[0]:.2f} to \${JUDGE_DOLLARS[1]:.2f} per 900 rows"
     if judge is None:
         axes.axvspan(slow, fast, color=SOFT, alpha=0.3, label=label)
     else:
@@ -66,6 +67,7 @@ def cost(
         note = (rates[name], value)
         axes.annotate(f"{name} ({count})", note, (5, 4), textcoords="offset points", fontsize="small", color=INK)
     axes.set_xscale("log")
+    axes.margins(x=0.18, y=0.15)
     axes.set_xlabel("rows per second on the machine of the measurement (language models: over the network)")
     axes.set_ylabel("mean Spearman with people (benchmarks)")
     axes.legend(loc="lower left", frameon=False, fontsize="small")

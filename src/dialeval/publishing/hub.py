@@ -92,7 +92,7 @@ class Hub:
 
     def check_card(self, kind: Kind, repo_id: str, card: str) -> None:
         """The Hub's own check of a card's header, before there is a repository to put it in."""
-        from huggingface_hub.utils import get_session, hf_raise_for_status
+        from huggingface_hub import get_session, hf_raise_for_status
 
         with self.told(f"checking the card of {repo_id}"):
             # Not by `RepoCard.validate`, which in the first versions asks huggingface.co whatever the endpoint is.
