@@ -9,32 +9,16 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
-from transformers import AutoModel, BertConfig, RobertaConfig
+from transformers import BertConfig, RobertaConfig
 
 from dialeval import load
 from dialeval.features import FrozenFeatures
 from dialeval.first_token import compute_first_token_only
 from dialeval.fused_layers import fuse_layers
 from small_checkpoints import small_checkpoint
-
-SMALL = {"vocab_size": 60, "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 64}
+from small_encoders import SMALL, batch, model
 
 fusing = pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="this torch was built without oneDNN")
-
-
-def model(config: Any, attention: str = "sdpa") -> nn.Module:
-    torch.manual_seed(0)
-    made: nn.Module = AutoModel.from_config(config, attn_implementation=attention).eval()
-    for parameter in made.parameters():
-        nn.init.normal_(parameter, std=0.3)
-    return made
-
-
-def batch(*lengths: int) -> dict[str, torch.Tensor]:
-    generator = torch.Generator().manual_seed(1)
-    ids = torch.randint(5, 60, (len(lengths), max(lengths)), generator=generator)
-    mask = torch.stack([(torch.arange(max(lengths)) < length).long() for length in lengths])
-    return {"input_ids": ids.where(mask.bool(), 1), "attention_mask": mask}
 
 
 def states(encoder: nn.Module, *lengths: int) -> torch.Tensor:
