@@ -16,9 +16,9 @@ HEAVY = frozenset(
     "accelerate datasets evaluate gradio huggingface_hub matplotlib nltk numpy pandas peft pyarrow ray sacrebleu "
     "scipy sentence_transformers sklearn tensorboard tokenizers torch transformers".split()
 )
-#: What reading and running a checkpoint cannot do without; older transformers bring scikit-learn along.
+#: What reading and running a checkpoint cannot do without; transformers 5.0 brings scikit-learn along.
 TO_SCORE = frozenset("accelerate huggingface_hub numpy peft scipy tokenizers torch transformers".split()) | (
-    frozenset({"sklearn"}) if tuple(map(int, version("transformers").split(".")[:2])) < (5, 20) else frozenset()
+    frozenset({"sklearn"}) if tuple(map(int, version("transformers").split(".")[:2])) < (5, 1) else frozenset()
 )
 
 

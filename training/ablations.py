@@ -54,6 +54,8 @@ def train(name: str, variant: dict[str, Any], arguments: argparse.Namespace) -> 
         print(f"{name}: done before", flush=True)
         return
     earlier = variant.get("first_stage_of")
+    if earlier and not is_done(arguments.out / earlier):
+        raise SystemExit(f"{name} takes the first stage of {earlier}, which was not trained; run {earlier} first")
     if earlier and not (out / "pretraining").exists():
         shutil.copytree(arguments.out / earlier / "pretraining", out / "pretraining")
     print(f"{name}: training", flush=True)

@@ -20,15 +20,21 @@ def compute_first_token_only(encoder: nn.Module) -> bool:
     Encoders of the BERT and RoBERTa kind with fused attention can; every other one stays as it is. No
     weight is touched, so that the encoder is saved and copied as before.
     """
-    layers: Any = getattr(getattr(encoder, "encoder", None), "layer", None)
-    if not isinstance(layers, nn.ModuleList) or not len(layers):
-        return False
-    config: Any = encoder.config
-    shortened = _shortened().get(type(layers[-1]))
-    if shortened is None or config._attn_implementation != "sdpa" or config.is_decoder:
+    layers = known_layers(encoder)
+    shortened = _shortened().get(type(layers[-1])) if layers else None
+    if shortened is None:
         return False
     layers[-1].__class__ = shortened
     return True
+
+
+def known_layers(encoder: nn.Module) -> list[Any]:
+    """The layers of an encoder of the BERT kind with fused attention; none of any other."""
+    layers: Any = getattr(getattr(encoder, "encoder", None), "layer", None)
+    if not isinstance(layers, nn.ModuleList):
+        return []
+    config: Any = encoder.config
+    return [] if config._attn_implementation != "sdpa" or config.is_decoder else list(layers)
 
 
 @cache

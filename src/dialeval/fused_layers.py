@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+
+from dialeval.first_token import known_layers
 
 #: For how many tokens weights are laid out; they serve any number.
 _TOKENS = 2048
@@ -25,11 +27,8 @@ def fuse_layers(encoder: nn.Module) -> bool:
     Encoders of the BERT and RoBERTa kind with exact GELU and fused attention can. No weight is touched, so that the
     encoder is saved and copied as before; layers that compute their first token only stay as they are.
     """
-    layers: Any = getattr(getattr(encoder, "encoder", None), "layer", None)
-    if not isinstance(layers, nn.ModuleList) or not _works_here():
-        return False
-    config: Any = encoder.config
-    if config.hidden_act != "gelu" or config._attn_implementation != "sdpa" or config.is_decoder:
+    layers, config = known_layers(encoder), cast(Any, getattr(encoder, "config", None))
+    if not layers or config.hidden_act != "gelu" or not _works_here():
         return False
     found = [layer for layer in layers if type(layer) in _kinds() and all(type(one) is nn.Linear for one in _of(layer))]
     for layer in found:
