@@ -16,9 +16,10 @@ from dialeval.agreement.specs import split_options
 from dialeval.cli import build_app
 from dialeval.metric import available
 from dialeval.papers.catalogue import PAPERS
+from dialeval.papers.figures import draw
 from dialeval.papers.measured import NOT_MEASURED, answers, commands
 from dialeval.papers.render import render
-from dialeval.papers.tables import Column, Paper, Question, Row, Table, published
+from dialeval.papers.tables import Chart, Column, Paper, Picture, Question, Row, Table, published
 from toy_benchmark import rated_rows, write_rows
 
 WORDS = "python:toy_benchmark:count_words"
@@ -182,3 +183,51 @@ def test_what_is_not_there_is_told(tmp_path):
     )
     assert wrong.exit_code == 2
     assert "did you mean 'density'" in wrong.output
+
+
+def test_every_figure_can_be_asked_and_has_a_name_of_its_own():
+    for paper in PAPERS:
+        tables = {table.title: table for table in paper.tables}
+        for figure in paper.figures:
+            if isinstance(figure, Picture):
+                assert benchmarks.info(figure.benchmark)
+                assert {split_options(metric)[0] for metric in figure.metrics} <= set(available())
+                continue
+            rows = {row.label for row in tables[figure.table].rows}
+            columns = {column.title for column in tables[figure.table].columns}
+            assert set(figure.lines) <= (columns if figure.points else rows)
+            assert set((figure.points or {}).values()) <= rows
+    names = [figure.name for paper in PAPERS for figure in paper.figures]
+    assert len(set(names)) == len(names)
+
+
+def test_figures_are_drawn_from_kept_values_and_missing_ones_named(toy, monkeypatch):
+    paper, values, file = toy
+    monkeypatch.setattr("dialeval.papers.measured._is_kept", lambda folder, benchmark, name: "count_words" in name)
+    found = answers(paper.tables, values, resamples=200)
+    kept = Picture("Spread", "spread", "violin", file, (WORDS,))
+    people = Picture("People", "people", "scatter", file, (WORDS, LABELS))
+    absent = Picture("Absent", "absent", "box", file, (LABELS,))
+    rows = Chart("Rows", "rows", "Table 1", ("toy",), {"a": "Words", "b": "Theirs"}, "who")
+    columns = Chart("Columns", "columns", "Wide", ("Words",), axis="ρ")
+    empty = Chart("Empty", "empty", "Table 1", ("toy",), {"b": "Theirs"})
+    (table,) = paper.tables
+    wide = Table("Wide", (Column("toy ρ", table.columns[1].question), Column("toy r")), table.rows)
+    figures = (kept, people, absent, rows, columns, empty)
+    paper = Paper("toy", "Toy", (table, wide), figures=figures)
+
+    drawn = dict(draw(paper, found, values))
+    assert set(drawn) == {"spread", "people", "rows", "columns"}
+    (axes,) = drawn["rows"].axes
+    printed, ours = axes.lines
+    assert list(printed.get_ydata()) == [12.5, -3.25]
+    result = found[WORDS, table.columns[1].question].result
+    assert list(ours.get_ydata()) == [pytest.approx(100 * result.value)]
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["a", "b"]
+    assert [text.get_text() for text in drawn["columns"].axes[0].get_xticklabels()] == ["toy"]
+
+    page = render(paper, found, command="c", values="kept", drawn=drawn)
+    assert "![Spread](figures/spread.png)" in page
+    assert "(figures/absent.png)" not in page
+    assert page.count(f"--metrics '{LABELS}' --benchmarks {file}") == 3
+    assert "Not drawn: none of ours in “Table 1” is measured." in page

@@ -3,7 +3,8 @@
     python training/ablations.py --corpora CORPORA --ratings MIRROR --out runs/ablations
     python training/ablations.py --corpora CORPORA --out runs/ablations --only density-plain,deb-both
 
-The variants stand in recipes/ablations.yaml. Finished ones are kept and interrupted ones go on, so the same
+The variants stand in recipes/ablations.yaml; those of DEB and QuantiDCE begin from the trunk's checkpoint, which the
+trunk's recipes leave under runs/. Finished ones are kept and interrupted ones go on, so the same
 command continues. --table gets what each reached on held-out dialogues. `dialeval papers` says which commands
 measure them against people, and lays the outcome beside the published tables.
 """
@@ -35,9 +36,7 @@ FIGURES = {
 def command(name: str, variant: dict[str, Any], arguments: argparse.Namespace) -> list[str]:
     """How one variant is trained."""
     out = arguments.out / name
-    start = variant.get("start_from")
     values = {**variant["set"], "name": name}
-    values["start_from"] = str(arguments.out / start / "checkpoint") if start else None
     made = [sys.executable, str(HERE / variant["script"]), "--corpora", str(arguments.corpora), "--out", str(out)]
     made += ["--recipe", str(HERE / "recipes" / f"{variant['recipe']}.yaml")]
     if arguments.ratings is not None and variant["script"] == "quantidce.py":
@@ -97,7 +96,7 @@ def main() -> None:
     parser.add_argument(
         "--variants", type=Path, default=HERE / "recipes" / "ablations.yaml", help="other variants than the papers'"
     )
-    parser.add_argument("--only", help="names of variants, by commas; those that they begin from must be there")
+    parser.add_argument("--only", help="names of variants, by commas; those whose first stage they share must be there")
     arguments = parser.parse_args()
     variants = yaml.safe_load(arguments.variants.read_text("utf-8"))
     wanted = list(variants) if arguments.only is None else arguments.only.split(",")

@@ -1,4 +1,4 @@
-"""`dialeval papers`: the published tables beside ours."""
+"""`dialeval papers`: the published tables and figures beside ours."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 
 from dialeval.cli.parsing import flowing, listed, told_command
 
-_HELP = """Lay the tables of the papers beside ours: a Markdown file for each paper.
+_HELP = """Lay the tables and figures of the papers beside ours: a Markdown file for each paper, with its pictures.
 
 Ours come from values that `dialeval agreement` left; nothing is scored here. A cell without values says so, and the
 command that would make them stands under the table.
@@ -27,7 +27,7 @@ def add_to(app: typer.Typer) -> None:
 
 def papers(
     values: Annotated[Path, typer.Option(help="Folder with the values of earlier runs.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the Markdown files.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for Markdown files and, in `figures`, pictures.")],
     only: Annotated[list[str] | None, typer.Option(help="Papers by name; all if left out.")] = None,
     mirror: Annotated[
         str | None, typer.Option(envvar="DIALEVAL_MIRROR", help="Folder or address in GitHub's place.")
@@ -35,9 +35,11 @@ def papers(
     resamples: Annotated[int, typer.Option(min=0, help="Of the bootstrap.")] = 2_000,
 ) -> None:
     """Look up, and write."""
+    from dialeval.agreement.canvas import save
     from dialeval.agreement.console import telling
     from dialeval.agreement.files import near, write_atomically
     from dialeval.papers.catalogue import chosen_papers
+    from dialeval.papers.figures import draw
     from dialeval.papers.measured import answers
     from dialeval.papers.render import render
 
@@ -48,7 +50,11 @@ def papers(
     with telling(quiet=True) as witness:
         tables = [table for paper in wanted for table in paper.tables]
         found = answers(tables, values, mirror=mirror, resamples=resamples, witness=witness)
-    for paper in wanted:
+        figures = [dict(draw(paper, found, values, mirror=mirror, witness=witness)) for paper in wanted]
+    for paper, drawn in zip(wanted, figures, strict=True):
+        for name, figure in drawn.items():
+            save(figure, out / "figures" / name)
         path = out / f"{paper.name}.md"
-        write_atomically(path, [render(paper, found, command=command, values=shown).rstrip("\n")])
+        page = render(paper, found, command=command, values=shown, drawn=drawn)
+        write_atomically(path, [page.rstrip("\n")])
         typer.echo(path)

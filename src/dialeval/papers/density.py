@@ -1,9 +1,9 @@
-"""DENSITY (Park et al. 2023): Tables 1, 2 and 4. Numbers × 100; r is Pearson, ρ Spearman."""
+"""DENSITY (Park et al. 2023): Tables 1, 2 and 4, Figs. 4 and 5. Numbers × 100; r is Pearson, ρ Spearman."""
 
 from __future__ import annotations
 
 from dialeval.agreement.settings import Settings
-from dialeval.papers.tables import SHORT_TRAINING, Column, Paper, Question, Row, Table, ablation, published
+from dialeval.papers.tables import SHORT_TRAINING, Column, Paper, Picture, Question, Row, Table, ablation, published
 
 _BOTH = ("pearson", "spearman")
 _PARTS = {"r": "pearson", "ρ": "spearman"}
@@ -103,12 +103,14 @@ def _scoring(label: str, *values: float, ours: str | None = None) -> Row:
     return Row(label, published(_TABLE_2_NAMES, *values), ours, _OTHER_ENCODER if ours else "")
 
 
+#: Runs with and without the contrastive loss.
+_LOSSES = ("density-contrastive", "density-plain")
 _RULES = {"Mahalanobis": "density", "Euclidean": "euclidean", "classifier": "classifier"}
 
 
 def _short(label: str, *values: float) -> Row:
     loss, rule = label.split(": ")
-    variant = "density-contrastive" if loss == "With" else "density-plain"
+    variant = _LOSSES[loss != "With"]
     name = f"{variant.replace('-', '_')}_{_RULES[rule]}"
     return _scoring(label, *values, ours=ablation(variant, name, scoring=_RULES[rule]))
 
@@ -172,12 +174,30 @@ PAPER = Paper(
         ),
     ),
     (
-        "Table 5 (R@1 and MRR with and without the contrastive loss): ours are in ablations.md, DailyDialog, among 16. "
-        "Published: DailyDialog 90.62 / 93.96 and 88.8 / 93.38, ConvAI2 85.99 / 91.48 and 85.16 / 90.97, among 16 and "
-        "20 candidates.",
-        "Fig. 3 (attacks): `dialeval robustness -m density --input adversarial_khalid --out runs/robustness`.",
-        "Fig. 4 (scatter): `dialeval plot scatter -m density -b dailydialog_zhao --out runs/plots`.",
-        "Fig. 5 (histograms): `dialeval plot histogram -m density -b dailydialogpp_test --out runs/plots`, with "
-        "`density?checkpoint=runs/ablations/density-plain/checkpoint` for the one without the contrastive loss.",
+        "Table 5 (R@1 and MRR with and without the contrastive loss): ours are in [ablations.md](ablations.md), "
+        "DailyDialog, among 16. Published: DailyDialog 90.62 / 93.96 and 88.8 / 93.38, ConvAI2 85.99 / 91.48 and "
+        "85.16 / 90.97, among 16 and 20 candidates.",
+        "Fig. 3 (attacks): ours are in [robustness](../robustness/adversarial_khalid/robustness.md); the paper shows "
+        "bars without numbers.",
+        "Table 3 (single replies): `make space` shows any reply's scores and where they stand among people's.",
+    ),
+    (
+        Picture(
+            "Fig. 4, people against the metric",
+            "density_fig4",
+            "scatter",
+            "dailydialog_zhao",
+            (_CLASSIFIER, "density"),
+            "All generated rows; the shipped checkpoint.",
+        ),
+        Picture(
+            "Fig. 5, scores of people's and other replies",
+            "density_fig5",
+            "histogram",
+            "dailydialogpp_test",
+            ("density", *(ablation(name, f"{name.replace('-', '_')}_density", scoring="density") for name in _LOSSES)),
+            "The paper shows answers and random replies of DailyDialog's validation part, with and without the "
+            "contrastive loss. Ours: the shipped checkpoint, then two short trainings, with and without it.",
+        ),
     ),
 )

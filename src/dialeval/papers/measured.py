@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dialeval.agreement.files import safe_name, without_machine
-from dialeval.agreement.results import Report, Result
+from dialeval.agreement.results import Panel, Report, Result
 from dialeval.agreement.runs import Witness, run
 from dialeval.agreement.settings import Settings
 from dialeval.agreement.sources import Source, find_sources
-from dialeval.papers.tables import Question, Row, Table
+from dialeval.papers.tables import Picture, Question, Row, Table
 
 #: What a cell says for which no values were kept.
 NOT_MEASURED = "not measured"
@@ -73,6 +73,17 @@ def answers(
             answer = Answer(None, source) if isinstance(source, str) else _answer(report, source.name, question)
             found[str(row.ours), question] = answer
     return found
+
+
+def panel(picture: Picture, values: Path, *, mirror: str | None = None, witness: Witness | None = None) -> Panel | None:
+    """The scores behind a picture, as far as they were kept; None where none were."""
+    kept = [str(row.ours) for row in picture.rows if _is_kept(values, picture.benchmark, str(row.source))]
+    sources = [source for source in map(_loaded, kept) if isinstance(source, Source)]
+    if not sources:
+        return None
+    settings = picture.question.settings
+    report = run(sources, [picture.benchmark], settings=settings, values=values, mirror=mirror, witness=witness)
+    return next((one for one in report.panels if one.columns), None)
 
 
 def _is_kept(values: Path, benchmark: str, name: str) -> bool:

@@ -1,9 +1,20 @@
-"""QuantiDCE (Ye et al. 2021): Table 1, and its last column's training data."""
+"""QuantiDCE (Ye et al. 2021): Tables 1 to 4, Figs. 3 to 5, and Table 3's training data."""
 
 from __future__ import annotations
 
 from dialeval.agreement.settings import Settings
-from dialeval.papers.tables import SHORT_TRAINING, Column, Paper, Question, Row, Table, ablation, published
+from dialeval.papers.tables import (
+    SHORT_TRAINING,
+    Chart,
+    Column,
+    Paper,
+    Picture,
+    Question,
+    Row,
+    Table,
+    ablation,
+    published,
+)
 
 _STATISTICS = {"Pearson": "pearson", "Spearman": "spearman", "Kendall": "kendall"}
 _SETTINGS = Settings(tuple(_STATISTICS.values()), levels="own")
@@ -28,6 +39,10 @@ def _short(label: str, variant: str, *values: float) -> Row:
     """A row of Tables 2 to 4 and the run that stands for it; as many published numbers as the table has columns."""
     names = _NAMES[: len(values)]
     return Row(label, published(names, *values), ablation(f"quantidce-{variant}", f"quantidce_{variant}"))
+
+
+def _variants(*names: str) -> tuple[str, ...]:
+    return tuple(ablation(f"quantidce-{name}", f"quantidce_{name}") for name in names)
 
 
 _FITTED = ("DailyDialogEVAL Pearson", "DailyDialogEVAL Spearman", "DailyDialogEVAL Kendall")
@@ -105,9 +120,46 @@ PAPER = Paper(
             ),
             "270 of the 300 rows were trained on: this shows how closely they were fitted, nothing else.",
         ),
+        Table(
+            "Fig. 5, share of the ratings",
+            _columns({"ConvAI2": _SETS["ConvAI2"]}),
+            (
+                _short("none", "without-ratings"),
+                _short("a tenth", "tenth-of-ratings"),
+                _short("half", "half-of-ratings"),
+                _short("all", "mlr"),
+            ),
+            f"The paper prints a curve without numbers. {SHORT_TRAINING}",
+        ),
     ),
     (
-        "Figs. 3, 4 and 6 (score distributions per level): `dialeval plot violin -m quantidce -b dailydialogpp_test "
-        "--out runs/plots`; the feature maps and Fig. 5 (share of the fine-tuning data) need a training each.",
+        "Figs. 3, 4 and 6 also show features in two dimensions: `dialeval features -i dailydialogpp_test --metric "
+        "'quantidce?checkpoint=…' --out runs/features`, then `dialeval plot features runs/features/features.npz`.",
+    ),
+    (
+        Picture(
+            "Fig. 3, scores per level after the first stage",
+            "quantidce_fig3",
+            "violin",
+            "dailydialogpp_test",
+            _variants("binary-without-ratings", "triplet-without-ratings", "without-ratings"),
+            "BCE, FAT and MLR; levels are adversarial or random and positive replies of the test part.",
+        ),
+        Picture(
+            "Fig. 4, scores per level after fine-tuning",
+            "quantidce_fig4",
+            "violin",
+            "dailydialogpp_test",
+            (*_variants("binary", "triplet", "mlr"), "quantidce"),
+            "BCE, FAT and MLR after short trainings, then the shipped checkpoint.",
+        ),
+        Chart(
+            "Fig. 5, drawn",
+            "quantidce_fig5",
+            "Fig. 5, share of the ratings",
+            tuple(_NAMES[:3]),
+            {name: name for name in ("none", "a tenth", "half", "all")},
+            "share of the 270 rated rows",
+        ),
     ),
 )

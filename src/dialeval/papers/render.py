@@ -1,27 +1,43 @@
-"""A paper's tables as Markdown: the printed number above, ours below it."""
+"""A paper's tables and figures as Markdown: the printed number above, ours below it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from dialeval.agreement.board import number
 from dialeval.agreement.results import Result
 from dialeval.papers.measured import NOT_MEASURED, Answer, Answers, commands
-from dialeval.papers.tables import Column, Paper, Question, Row, Table
+from dialeval.papers.tables import Chart, Column, Paper, Picture, Question, Row, Table
 
 _HOW = """In every cell the number of the paper stands above and **ours** below it, with its 95 % bootstrap interval \
 (contexts are resampled). †: our metric was trained on this benchmark. Metrics of the paper that this library does \
 not have keep their printed numbers. Letters point to the notes under a table."""
 
 
-def render(paper: Paper, found: Answers, *, command: str, values: str) -> str:
-    """The page of one paper."""
+def render(paper: Paper, found: Answers, *, command: str, values: str, drawn: Collection[str] = ()) -> str:
+    """The page of one paper; `drawn` are the names of figures that lie in the folder `figures` beside it."""
     lines = [f"# {paper.title}: its tables beside ours", "", "Made by:", "", "```", command, "```", "", _HOW, ""]
     for table in paper.tables:
         lines += [*_table(table, found, values), ""]
-    if paper.not_done:
-        lines += ["## Not done here", "", *(f"- {one}" for one in paper.not_done), ""]
+    for figure in paper.figures:
+        lines += [*_figure(figure, values, is_drawn=figure.name in drawn), ""]
+    if paper.elsewhere:
+        lines += ["## Elsewhere, or not done", "", *(f"- {one}" for one in paper.elsewhere), ""]
     return "\n".join(lines)
+
+
+def _figure(figure: Picture | Chart, values: str, *, is_drawn: bool) -> Iterable[str]:
+    yield f"## {figure.title}"
+    yield ""
+    if figure.note:
+        yield figure.note
+        yield ""
+    if is_drawn:
+        yield f"![{figure.title}](figures/{figure.name}.png)"
+    elif isinstance(figure, Chart):
+        yield f"Not drawn: none of ours in “{figure.table}” is measured."
+    else:
+        yield from _told([(str(row.ours), figure.question) for row in figure.rows], values)
 
 
 def _table(table: Table, found: Answers, values: str) -> Iterable[str]:
@@ -46,11 +62,15 @@ def _table(table: Table, found: Answers, values: str) -> Iterable[str]:
         yield " ".join(f"({letter}) {text}." for text, letter in notes.texts.items())
     if missing:
         yield ""
-        yield "What is not measured would be measured by:"
-        yield ""
-        yield "```"
-        yield from commands(missing, values)
-        yield "```"
+        yield from _told(missing, values)
+
+
+def _told(missing: Sequence[tuple[str, Question]], values: str) -> Iterable[str]:
+    yield "What is not measured would be measured by:"
+    yield ""
+    yield "```"
+    yield from commands(missing, values)
+    yield "```"
 
 
 class _Notes:

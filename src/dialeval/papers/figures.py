@@ -1,0 +1,105 @@
+"""A paper's figures, drawn from our values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dialeval.agreement.canvas import INK, MARK, SOFT, WARN, new_figure
+from dialeval.agreement.gallery import reply_labels, scatters
+from dialeval.agreement.plots_distributions import distributions
+from dialeval.agreement.results import Panel
+from dialeval.agreement.runs import Witness
+from dialeval.papers.measured import Answers, panel
+from dialeval.papers.tables import Chart, Column, Paper, Picture, Row
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_COLOURS = (MARK, WARN, INK, SOFT)
+
+#: A point of a chart: its label, the published number, ours with its interval.
+_Point = tuple[str, float | None, tuple[float, float, float] | None]
+
+
+def draw(
+    paper: Paper, found: Answers, values: Path, *, mirror: str | None = None, witness: Witness | None = None
+) -> Iterator[tuple[str, Figure]]:
+    """Every figure of a paper for which there is something to draw, by its name."""
+    for asked in paper.figures:
+        figure = None
+        if isinstance(asked, Chart):
+            figure = chart(asked, paper, found)
+        elif (behind := panel(asked, values, mirror=mirror, witness=witness)) is not None:
+            figure = picture(asked, behind)
+        if figure is not None:
+            yield asked.name, figure
+
+
+def picture(asked: Picture, behind: Panel) -> Figure:
+    """How single scores spread, or how they follow people."""
+    if asked.kind == "scatter":
+        return next(scatters(behind, seed=0))[1]
+    return distributions(behind.marked_columns, reply_labels(behind), kind=asked.kind, title=asked.benchmark)
+
+
+def chart(asked: Chart, paper: Paper, found: Answers) -> Figure | None:
+    """Ours as filled marks with their intervals, the paper's as hollow ones; None where ours has no number."""
+    lines = {name: list(points) for name, points in _lines(asked, paper, found)}
+    if not any(ours for points in lines.values() for _, _, ours in points):
+        return None
+    figure = new_figure(1.5 + 0.9 * max(map(len, lines.values())), 3.2)
+    axes = figure.subplots()
+    # Between corpora there is nothing to join; between more and less of something there is.
+    drawn, dashed = ("-", "--") if asked.points else ("", "")
+    for number, (name, points) in enumerate(lines.items()):
+        # Beside each other, so that intervals do not cover each other.
+        shift = 0.12 * (number - (len(lines) - 1) / 2)
+        colour = _COLOURS[number % len(_COLOURS)]
+        printed = [(place + shift, value) for place, (_, value, _) in enumerate(points) if value is not None]
+        if printed:
+            places, values = _across(printed)
+            axes.plot(places, values, f"o{dashed}", color=colour, mfc="white", linewidth=0.8, label=f"{name}, paper")
+        measured = [(place + shift, *ours) for place, (_, _, ours) in enumerate(points) if ours is not None]
+        if measured:
+            places, values, low, high = _across(measured)
+            axes.plot(places, values, f"o{drawn}", color=colour, label=f"{name}, ours")
+            axes.vlines(places, low, high, color=colour, linewidth=1)
+    labels = [label for label, _, _ in next(iter(lines.values()))]
+    axes.set_xticks(range(len(labels)), labels=labels, fontsize="small")
+    (axes.set_xlabel if asked.points else axes.set_ylabel)(asked.axis)
+    axes.legend(frameon=False, fontsize="x-small", loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return figure
+
+
+def _across(rows: Sequence[tuple[float, ...]]) -> list[list[float]]:
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+def _lines(asked: Chart, paper: Paper, found: Answers) -> Iterator[tuple[str, Iterator[_Point]]]:
+    (table,) = [one for one in paper.tables if one.title == asked.table]
+    rows = {row.label: row for row in table.rows}
+    columns = {column.title: column for column in table.columns}
+    if asked.points is None:
+        # "ρ" in a title as "Daily(Z) ρ" says what is drawn; the rest is the label.
+        drawn = {title.removesuffix(f" {asked.axis}"): column for title, column in columns.items()}
+        drawn = {label: column for label, column in drawn.items() if column.title != label}
+        for name in asked.lines:
+            yield name, (_point(label, rows[name], column, found) for label, column in drawn.items())
+    else:
+        for name in asked.lines:
+            yield name, _points(asked.points, rows, columns[name], found)
+
+
+def _points(labels: Mapping[str, str], rows: Mapping[str, Row], column: Column, found: Answers) -> Iterator[_Point]:
+    return (_point(label, rows[row], column, found) for label, row in labels.items())
+
+
+def _point(label: str, row: Row, column: Column, found: Answers) -> _Point:
+    answer = found.get((str(row.ours), column.question)) if column.question else None
+    ours = None
+    if answer is not None and answer.result is not None:
+        result = answer.result
+        ours = (column.scale * result.value, column.scale * result.low, column.scale * result.high)
+    return label, row.published.get(column.title), ours
