@@ -135,7 +135,7 @@ PAPER = Paper(
                         f"DEB, random; adversarial for {share} of the contexts",
                         ours=ablation(f"deb-random-{name}", f"deb_random_{name}"),
                     )
-                    for share, name in (("1 %", "hundredth"), ("10 %", "tenth"), ("50 %", "half"))
+                    for share, name in (("1 %", "hundredth"), ("10 %", "tenth"))
                 ),
                 _kinds("DEB, adversarial", 86.24, 82.04, ablation("deb-adversarial", "deb_adversarial")),
                 _kinds("DEB, random and adversarial", 88.67, 92.65, ablation("deb-both", "deb_both")),
@@ -171,7 +171,6 @@ PAPER = Paper(
                 "0": "DEB, random",
                 "1 %": "DEB, random; adversarial for 1 % of the contexts",
                 "10 %": "DEB, random; adversarial for 10 % of the contexts",
-                "50 %": "DEB, random; adversarial for 50 % of the contexts",
                 "100 %": "DEB, random and adversarial",
             },
             "contexts with adversarial replies in training",
