@@ -30,7 +30,6 @@ def overrides(encoder: Path, steps: int) -> list[str]:
         "negatives": "{random: 2, same_dialogue: 1, shared_word: 0, corrupted: 1}",
         "validation": "{corpus: chat, split: validation, contexts: 10, candidates: 4}",
         "average_of": "null",
-        "losses.contrastive_weight": 1.0,
         "training.max_length": 48,
         "training.batch_contexts": 4,
         "training.steps": steps,

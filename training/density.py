@@ -72,8 +72,9 @@ def build_network(recipe: Recipe) -> DensityNetwork:
     return network
 
 
-#: Below this share of the widest direction's standard deviation, float32 features are rounding noise.
-FLOAT32_RESOLUTION = 1e-5
+#: Directions narrower than this share of the widest one's standard deviation count as constant: features in float32 are
+#: rounding noise there, and a checkpoint's precision in float32 would lose its sign.
+FLOAT32_RESOLUTION = float(np.sqrt(np.finfo(np.float32).eps))
 
 
 class Collator:
