@@ -124,7 +124,7 @@ def ablation(variant: str, name: str, **options: str) -> str:
 
 #: Said under every table of such runs.
 SHORT_TRAINING = (
-    "Ours: every row had the same few minutes of training with one seed (training/recipes/ablations.yaml; DENSITY's from "
-    "the plain encoder, others from the trunk, which tells true from random replies already), so compare rows with each "
-    "other, not with the shipped checkpoints."
+    "Ours: every row had the same few minutes of training with one seed (training/recipes/ablations.yaml; DENSITY's "
+    "from the plain encoder, others from the trunk, which tells true from random replies already), so compare rows "
+    "with each other, not with the shipped checkpoints."
 )
