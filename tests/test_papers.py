@@ -14,7 +14,7 @@ from dialeval.agreement.runs import run
 from dialeval.agreement.settings import Settings
 from dialeval.agreement.specs import split_options
 from dialeval.cli import build_app
-from dialeval.metric import available
+from dialeval.metric import available, load
 from dialeval.papers.catalogue import PAPERS
 from dialeval.papers.figures import draw
 from dialeval.papers.measured import NOT_MEASURED, answers, commands
@@ -46,6 +46,21 @@ def test_every_printed_number_has_its_column_and_every_question_can_be_asked(pap
             assert question.level in ("system", info.level)
             assert question.settings.subset is None or question.settings.subset in info.subsets
             assert question.aspect == "" or question.aspect in info.aspects or info.kind == "labels"
+
+
+def test_every_option_of_ours_is_one_that_the_metric_takes():
+    rows = [row for _, table in all_tables() for row in table.rows]
+    rows += [row for paper in PAPERS for figure in paper.figures if isinstance(figure, Picture) for row in figure.rows]
+    asked = set()
+    for row in rows:
+        name, options = split_options(row.ours or "")
+        # Checkpoints are runs that are not here; the embedded one stands for them.
+        options = {key: value for key, value in options.items() if key not in ("checkpoint", "model", "name")}
+        if options:
+            asked.add((name, *options.items()))
+    assert len(asked) > 20
+    for name, *options in asked:
+        load(name, **dict(options))
 
 
 def printed(paper, title, label, column):

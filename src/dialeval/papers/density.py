@@ -105,14 +105,15 @@ def _scoring(label: str, *values: float, ours: str | None = None) -> Row:
 
 #: Runs with and without the contrastive loss.
 _LOSSES = ("density-contrastive", "density-plain")
-_RULES = {"Mahalanobis": "density", "Euclidean": "euclidean", "classifier": "classifier"}
 
 
 def _short(label: str, *values: float) -> Row:
     loss, rule = label.split(": ")
-    variant = _LOSSES[loss != "With"]
-    name = f"{variant.replace('-', '_')}_{_RULES[rule]}"
-    return _scoring(label, *values, ours=ablation(variant, name, scoring=_RULES[rule]))
+    return _scoring(label, *values, ours=_variant(_LOSSES[loss != "With"], rule.lower()))
+
+
+def _variant(run: str, rule: str) -> str:
+    return ablation(run, f"{run.replace('-', '_')}_{rule}", scoring=rule)
 
 
 _DIALOGUES = Question("fed_dialogue", "spearman", Settings(("spearman",), levels="own"), level="dialogue")
@@ -195,7 +196,7 @@ PAPER = Paper(
             "density_fig5",
             "histogram",
             "dailydialogpp_test",
-            ("density", *(ablation(name, f"{name.replace('-', '_')}_density", scoring="density") for name in _LOSSES)),
+            ("density", *(_variant(run, "mahalanobis") for run in _LOSSES)),
             "The paper shows answers and random replies of DailyDialog's validation part, with and without the "
             "contrastive loss. Ours: the shipped checkpoint, then two short trainings, with and without it.",
         ),
