@@ -75,9 +75,20 @@ def reached(out: Path) -> dict[str, float]:
     return dict(final[-1]) if final else {}
 
 
+_HOW_TO_READ = """# The variants of the papers' ablations on held-out dialogues
+
+Made by `python training/ablations.py --corpora CORPORA --ratings MIRROR --out runs/ablations --table TABLE`, one
+short training each with one seed ([recipe](../../training/recipes/ablations.yaml)), so differences of some
+hundredths say nothing. R@1 and MRR: the true reply among 16, DailyDialog's validation part. Accuracies: true
+against random and against adversarial replies, at one half. Levels in order: the share of contexts whose mean
+scores stand as random < adversarial < right. Right above adversarial: the share of pairs. The last four columns are
+from contexts of DailyDialog++'s dev part that were held out.
+"""
+
+
 def validation_table(names: list[str], folder: Path) -> str:
     """Markdown: a row per finished variant, a column per figure."""
-    lines = ["| variant | " + " | ".join(FIGURES.values()) + " |", "|---|" + "---:|" * len(FIGURES)]
+    lines = [_HOW_TO_READ, "| variant | " + " | ".join(FIGURES.values()) + " |", "|---|" + "---:|" * len(FIGURES)]
     for name in names:
         if is_done(folder / name):
             found = reached(folder / name)
