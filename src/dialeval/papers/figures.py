@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,7 +46,7 @@ def picture(asked: Picture, behind: Panel) -> Figure:
 
 def chart(asked: Chart, paper: Paper, found: Answers) -> Figure | None:
     """Ours as filled marks with their intervals, the paper's as hollow ones; None where ours has no number."""
-    lines = {name: list(points) for name, points in _lines(asked, paper, found)}
+    lines = dict(_lines(asked, paper, found))
     if not any(ours for points in lines.values() for _, _, ours in points):
         return None
     figure = new_figure(1.5 + 0.9 * max(map(len, lines.values())), 3.2)
@@ -77,7 +77,7 @@ def _across(rows: Sequence[tuple[float, ...]]) -> list[list[float]]:
     return [list(column) for column in zip(*rows, strict=True)]
 
 
-def _lines(asked: Chart, paper: Paper, found: Answers) -> Iterator[tuple[str, Iterator[_Point]]]:
+def _lines(asked: Chart, paper: Paper, found: Answers) -> Iterator[tuple[str, list[_Point]]]:
     (table,) = [one for one in paper.tables if one.title == asked.table]
     rows = {row.label: row for row in table.rows}
     columns = {column.title: column for column in table.columns}
@@ -86,14 +86,10 @@ def _lines(asked: Chart, paper: Paper, found: Answers) -> Iterator[tuple[str, It
         drawn = {title.removesuffix(f" {asked.axis}"): column for title, column in columns.items()}
         drawn = {label: column for label, column in drawn.items() if column.title != label}
         for name in asked.lines:
-            yield name, (_point(label, rows[name], column, found) for label, column in drawn.items())
+            yield name, [_point(label, rows[name], column, found) for label, column in drawn.items()]
     else:
         for name in asked.lines:
-            yield name, _points(asked.points, rows, columns[name], found)
-
-
-def _points(labels: Mapping[str, str], rows: Mapping[str, Row], column: Column, found: Answers) -> Iterator[_Point]:
-    return (_point(label, rows[row], column, found) for label, row in labels.items())
+            yield name, [_point(label, rows[row], columns[name], found) for label, row in asked.points.items()]
 
 
 def _point(label: str, row: Row, column: Column, found: Answers) -> _Point:
