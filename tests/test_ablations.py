@@ -58,6 +58,11 @@ def test_the_runner_trains_resumes_and_tells(tiny_encoder: Path, tiny_corpora: P
         return subprocess.run([*command, *more], env=environment, capture_output=True, text=True, check=False)
 
     assert "there is no variant 'third'" in run("--only", "third").stderr
+    staged = {"third": {"script": "quantidce.py", "recipe": "quantidce-minilm", "first_stage_of": "first", "set": {}}}
+    (tmp_path / "staged.yaml").write_text(yaml.safe_dump({**variants, **staged}))
+    unstaged = run("--variants", str(tmp_path / "staged.yaml"), "--only", "third")
+    assert unstaged.returncode == 1
+    assert "third takes the first stage of first, which was not trained" in unstaged.stderr
     alone = run("--only", "first")
     assert alone.returncode == 0, alone.stderr[-2000:]
     both = run("--table", str(tmp_path / "table.md"))

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 INK, MARK, WARN, SOFT = "#1d2129", "#1f6feb", "#b4540a", "#9aa4b2"
 
+#: Of lines in one panel, in this order.
+COLOURS = (MARK, WARN, INK, SOFT)
+
 
 def save(figure: Figure, path: Path, formats: Sequence[str] = ("png",)) -> list[Path]:
     """Write a figure in each format, without time stamps, so that equal numbers give equal files."""

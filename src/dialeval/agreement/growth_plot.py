@@ -6,13 +6,11 @@ from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from dialeval.agreement.canvas import INK, MARK, SOFT, WARN, new_grid
+from dialeval.agreement.canvas import COLOURS, new_grid
 from dialeval.agreement.results import Result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-_COLOURS = (MARK, WARN, INK, SOFT)
 
 #: Levels on which people judged single replies or dialogues; systems are too few for a curve.
 _HUMAN_LEVELS = ("turn", "dialogue")
@@ -51,7 +49,7 @@ def growth(results: Sequence[Result], curves: Curves) -> Figure:
         here = {one.metric: one for one in kept if (one.benchmark, one.level, one.aspect) == question}
         for number, (label, sizes) in enumerate(curves.items()):
             points = [(size, here[name]) for name, size in sorted(sizes.items(), key=itemgetter(1)) if name in here]
-            colour = _COLOURS[number % len(_COLOURS)]
+            colour = COLOURS[number % len(COLOURS)]
             pairs, values = [size for size, _ in points], [one.value for _, one in points]
             axes.plot(pairs, values, "o-", color=colour, label=label, markersize=4)
             axes.fill_between(

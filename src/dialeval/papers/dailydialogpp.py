@@ -129,16 +129,16 @@ PAPER = Paper(
             _BOTH_KINDS,
             (
                 Row("DEB before fine-tuning", {"random": 84.16, "adversarial": 59.82}),
-                _kinds("DEB, random", 88.29, 66.75, ablation("deb-random", "deb_random")),
+                _kinds("DEB, random", 88.29, 66.75, ablation("deb-random")),
                 *(
                     Row(
                         f"DEB, random; adversarial for {share} of the contexts",
-                        ours=ablation(f"deb-random-{name}", f"deb_random_{name}"),
+                        ours=ablation(f"deb-random-{name}"),
                     )
                     for share, name in (("1 %", "hundredth"), ("10 %", "tenth"))
                 ),
-                _kinds("DEB, adversarial", 86.24, 82.04, ablation("deb-adversarial", "deb_adversarial")),
-                _kinds("DEB, random and adversarial", 88.67, 92.65, ablation("deb-both", "deb_both")),
+                _kinds("DEB, adversarial", 86.24, 82.04, ablation("deb-adversarial")),
+                _kinds("DEB, random and adversarial", 88.67, 92.65, ablation("deb-both")),
             ),
             "Published: Reddit and up to 100,000 grouped replies; Fig. 3's text says 45.6 % of adversarial replies "
             f"recognised without any and 70.85 % with those of 1 % of the contexts. {SHORT_TRAINING}",

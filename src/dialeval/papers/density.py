@@ -109,11 +109,7 @@ _LOSSES = ("density-contrastive", "density-plain")
 
 def _short(label: str, *values: float) -> Row:
     loss, rule = label.split(": ")
-    return _scoring(label, *values, ours=_variant(_LOSSES[loss != "With"], rule.lower()))
-
-
-def _variant(run: str, rule: str) -> str:
-    return ablation(run, f"{run.replace('-', '_')}_{rule}", scoring=rule)
+    return _scoring(label, *values, ours=ablation(_LOSSES[loss != "With"], scoring=rule.lower()))
 
 
 _DIALOGUES = Question("fed_dialogue", "spearman", Settings(("spearman",), levels="own"), level="dialogue")
@@ -196,7 +192,7 @@ PAPER = Paper(
             "density_fig5",
             "histogram",
             "dailydialogpp_test",
-            ("density", *(_variant(run, "mahalanobis") for run in _LOSSES)),
+            ("density", *(ablation(run, scoring="mahalanobis") for run in _LOSSES)),
             "The paper shows answers and random replies of DailyDialog's validation part, with and without the "
             "contrastive loss. Ours: the shipped checkpoint, then two short trainings, with and without it.",
         ),

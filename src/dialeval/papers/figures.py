@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dialeval.agreement.canvas import INK, MARK, SOFT, WARN, new_figure
+from dialeval.agreement.canvas import COLOURS, new_figure
 from dialeval.agreement.gallery import reply_labels, scatters
 from dialeval.agreement.plots_distributions import distributions
 from dialeval.agreement.results import Panel
@@ -16,8 +16,6 @@ from dialeval.papers.tables import Chart, Column, Paper, Picture, Row
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-_COLOURS = (MARK, WARN, INK, SOFT)
 
 #: A point of a chart: its label, the published number, ours with its interval.
 _Point = tuple[str, float | None, tuple[float, float, float] | None]
@@ -56,7 +54,7 @@ def chart(asked: Chart, paper: Paper, found: Answers) -> Figure | None:
     for number, (name, points) in enumerate(lines.items()):
         # Beside each other, so that intervals do not cover each other.
         shift = 0.12 * (number - (len(lines) - 1) / 2)
-        colour = _COLOURS[number % len(_COLOURS)]
+        colour = COLOURS[number % len(COLOURS)]
         printed = [(place + shift, value) for place, (_, value, _) in enumerate(points) if value is not None]
         if printed:
             places, values = _across(printed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from dialeval.agreement.files import safe_name, without_machine
@@ -55,15 +56,12 @@ def answers(
     if not values.is_dir():
         raise ValueError(f"there is no folder {values} with values; make some with `dialeval agreement --values`")
     found: dict[tuple[str, Question], Answer] = {}
-    sources: dict[str, Source | str] = {}
     groups: dict[tuple[str, Settings], list[tuple[Row, Question]]] = {}
     for row, question in asked(tables):
         groups.setdefault((question.benchmark, question.settings), []).append((row, question))
     for (benchmark, settings), wanted in groups.items():
-        kept = [(row, question) for row, question in wanted if _is_kept(values, benchmark, str(row.source))]
-        for row, _ in kept:
-            sources.setdefault(str(row.ours), _loaded(str(row.ours)))
-        usable = {str(row.ours): sources[str(row.ours)] for row, _ in kept}
+        kept = [str(row.ours) for row, _ in wanted if _is_kept(values, benchmark, str(row.source))]
+        usable = {spec: _loaded(spec) for spec in kept}
         report = Report(settings)
         if ready := [source for source in usable.values() if isinstance(source, Source)]:
             drawing = dataclasses.replace(settings, resamples=resamples)
@@ -92,7 +90,9 @@ def _is_kept(values: Path, benchmark: str, name: str) -> bool:
     return any(path.name.startswith(f"{safe_name(name)}-") for path in folder.glob("*.jsonl"))
 
 
+@cache
 def _loaded(spec: str) -> Source | str:
+    """A metric, once for all tables and figures that ask for it, or why there is none."""
     try:
         (source,) = find_sources([spec])
     except (ValueError, OSError, ModuleNotFoundError, RuntimeError) as error:

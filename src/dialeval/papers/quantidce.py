@@ -38,11 +38,11 @@ def _row(label: str, *values: float, ours: str | None = None, note: str = "") ->
 def _short(label: str, variant: str, *values: float) -> Row:
     """A row of Tables 2 to 4 and the run that stands for it; as many published numbers as the table has columns."""
     names = _NAMES[: len(values)]
-    return Row(label, published(names, *values), ablation(f"quantidce-{variant}", f"quantidce_{variant}"))
+    return Row(label, published(names, *values), ablation(f"quantidce-{variant}"))
 
 
 def _variants(*names: str) -> tuple[str, ...]:
-    return tuple(ablation(f"quantidce-{name}", f"quantidce_{name}") for name in names)
+    return tuple(ablation(f"quantidce-{name}") for name in names)
 
 
 _FITTED = ("DailyDialogEVAL Pearson", "DailyDialogEVAL Spearman", "DailyDialogEVAL Kendall")

@@ -116,10 +116,12 @@ def published(columns: Sequence[str], *values: float | None) -> dict[str, float]
     return {name: value for name, value in zip(columns, values, strict=True) if value is not None}
 
 
-def ablation(variant: str, name: str, **options: str) -> str:
-    """How a run of `training/ablations.py` enters the harness."""
+def ablation(variant: str, **options: str) -> str:
+    """How a run of `training/ablations.py` enters the harness: under the variant's name and those of its options."""
+    approach, _, rest = variant.partition("-")
+    name = "_".join((approach, rest, *options.values()))
     given = {"checkpoint": f"runs/ablations/{variant}/checkpoint", **options, "name": name}
-    return f"{variant.partition('-')[0]}?" + "&".join(f"{key}={value}" for key, value in given.items())
+    return f"{approach}?" + "&".join(f"{key}={value}" for key, value in given.items())
 
 
 #: Said under every table of such runs.
