@@ -28,6 +28,7 @@ from common import (
     linear_schedule,
     make_accelerator,
     parse_arguments,
+    quicken,
     read_candidate_sets,
     read_validation,
 )
@@ -255,6 +256,7 @@ def main() -> None:
     train_sets, shares = read_candidate_sets(recipe, arguments.corpora)
     held_out = read_validation(recipe, arguments.corpora)
     network = build_network(recipe)
+    quicken(network.encoder, accelerator)
     parameters = [parameter for parameter in network.parameters() if parameter.requires_grad]
     optimizer = torch.optim.AdamW(parameters, lr=settings["learning_rate"], weight_decay=settings["weight_decay"])
     schedule = linear_schedule(optimizer, settings["warmup"], settings["schedule_steps"] or settings["steps"])

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from common import Recipe, Run, left_out, linear_schedule, make_accelerator, provenance
+from common import Recipe, Run, left_out, linear_schedule, make_accelerator, provenance, quicken
 from dialeval.checkpoints import CheckpointConfig, LoraSettings, Network, current_versions, encoder_source
 from dialeval.corpora.batches import CandidateSet
 from dialeval.corpora.dialogues import Dialogue, read_corpus
@@ -144,12 +144,15 @@ def run_stage(
     loss: Callable[[Forward, Any], tuple[Tensor, Figures]],
     validate: Callable[[], tuple[float, Figures]],
     keep: Callable[[Path], None],
+    first_token_only: bool = False,
 ) -> Run:
     """Train one stage in its own run folder; `keep` saves to `FOLDER/best` whenever validation improves.
 
-    `validate` returns what to maximise, and figures for the log.
+    `validate` returns what to maximise, and figures for the log. `first_token_only` says that no loss reads another.
     """
     accelerator = make_accelerator(recipe, arguments)
+    for encoder in encoders_of(model):
+        quicken(encoder, accelerator, first_token_only=first_token_only)
     optimizer = make_optimizer(model, settings)
     schedule = linear_schedule(optimizer, settings["warmup"], settings["steps"])
     prepared, optimizer = accelerator.prepare(model, optimizer)
@@ -195,6 +198,12 @@ def run_stage(
     if run.best == float("-inf"):
         raise SystemExit("validation never gave a number, so nothing was kept; lower the learning rate")
     return run
+
+
+def encoders_of(model: nn.Module) -> list[nn.Module]:
+    """The encoders of a network, or of the network in a wrapper."""
+    network = model if isinstance(model, Network) else next(one for one in model.modules() if isinstance(one, Network))
+    return [getattr(network, name) for name in network.encoders]
 
 
 def clip(accelerator: Any, parameters: list[nn.Parameter], settings: Recipe) -> None:

@@ -155,14 +155,15 @@ def check_config(raw: Mapping[str, Any]) -> None:
         value = encoder.get(key)
         _require(value is None or (isinstance(value, str) and bool(pattern.fullmatch(value))), key, value, told)
     layout = raw["layout"]
-    for key, lowest in (("max_length", 8), ("response_budget", 1)):
+    for key, lowest in (("max_length", 8), ("response_budget", 1), ("facts_budget", 0)):
         value = layout.get(key)
         _require(value is None or _is_int(value, lowest, MAX_SIZE), key, value, f"a number from {lowest}")
     for key in ("segment_ids", "tidy"):
         _require(isinstance(layout.get(key, True), bool), key, layout.get(key), "true or false")
-    separator = layout.get("separator", " ")
-    _require(isinstance(separator, str) and len(separator) <= 100, "separator", separator, "a short text")
-    separator.encode()
+    for key in ("separator", "facts_separator"):
+        separator = layout.get(key, " ")
+        _require(isinstance(separator, str) and len(separator) <= 100, key, separator, "a short text")
+        separator.encode()
     for key, curves in raw.get("quantiles", {}).items():
         _require(isinstance(curves, dict), f"quantiles.{key}", curves, "an object")
         for side, curve in curves.items():

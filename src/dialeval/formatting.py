@@ -24,6 +24,8 @@ from dialeval.exchange import Exchange
 MAX_CHARACTERS = 50_000
 
 _QUOTES = str.maketrans({"‘": "'", "’": "'", "`": "'", "“": '"', "”": '"', "…": "...", "\u00a0": " "})
+#: What PersonaChat's descendants print before every fact; it says nothing once facts have a place of their own.
+_FACT_MARK = re.compile(r"^\s*(?:your|partner's) persona:\s*", re.IGNORECASE)
 _SPLIT_NEGATION = re.compile(r"(?<=\w) n ?' ?t\b", re.IGNORECASE)
 
 
@@ -46,6 +48,11 @@ class PairFormat:
     #: Put between turns: a special token of the vocabulary, or plain text such as one space.
     separator: str = " "
     segment_ids: bool = False
+    #: Tokens that facts may keep in a place of their own before the context, but at most half of `max_length`.
+    #: None lays them out as the context's first turns, which are the first to be cut.
+    facts_budget: int | None = None
+    #: Put behind every fact where they have a budget.
+    facts_separator: str = "[unused1]"
     #: `left` keeps the end of the context. `right_longest_first` is what plain `truncation=True`
     #: does: it drops the last token of the longer side, so recent turns are lost first.
     truncation: Literal["left", "right_longest_first"] = "left"
@@ -56,10 +63,17 @@ class PairFormat:
             raise ValueError(f"max_length is {self.max_length}; an encoder needs at least 8 tokens")
         if self.truncation not in ("left", "right_longest_first"):
             raise ValueError(f"truncation is {self.truncation!r}; it is 'left' or 'right_longest_first'")
+        if self.facts_budget is not None and self.truncation != "left":
+            raise ValueError("facts_budget needs truncation='left'; the other rule knows two segments only")
+        if self.facts_budget is not None and self.facts_budget < 0:
+            raise ValueError(f"facts_budget is {self.facts_budget}; it is 0 or more")
 
     def to_dict(self) -> dict[str, Any]:
-        """For `config.json`."""
-        return asdict(self)
+        """For `config.json`; what an older layout did not have is left out where it is not used."""
+        told = asdict(self)
+        if self.facts_budget is None:
+            del told["facts_budget"], told["facts_separator"]
+        return told
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,17 +108,19 @@ class PairTokenizer:
         self._prefix, self._middle, self._suffix = self._template("a", "b")
         self._single_prefix, _, self._single_suffix = self._template("a", None)
         self._backend.encode_special_tokens = True
-        self._separator_id = self._find_separator()
+        self._separator_id = self._find_separator(layout.separator)
+        self._facts_separator_id = self._find_separator(layout.facts_separator)
         room = layout.max_length - len(self._prefix) - len(self._middle) - len(self._suffix)
         wanted = layout.response_budget if layout.response_budget is not None else layout.max_length * 3 // 4
         self._room = room
+        self._facts_budget = min(layout.facts_budget or 0, layout.max_length // 2)
         #: Equal identities lay out every exchange alike, so metrics that have them can share one tokenizer.
         self.identity = (hashlib.sha256(self._backend.to_str().encode()).hexdigest(), layout)
         self._last: tuple[Sequence[Exchange], list[TokenPair]] = ((), [])
         self._response_budget = max(1, min(wanted, room))
 
     def pairs(self, exchanges: Sequence[Exchange]) -> list[TokenPair]:
-        """Token ids of every (facts + context, response) pair; the same rows asked for again cost nothing."""
+        """Token ids of every (facts, context, response); the same rows asked for again cost nothing."""
         known, pairs = self._last
         if len(known) == len(exchanges) and all(map(operator.is_, known, exchanges)):
             return pairs
@@ -117,25 +133,52 @@ class PairTokenizer:
         self._last = (tuple(exchanges), pairs)
 
     def _pairs(self, exchanges: Sequence[Exchange]) -> list[TokenPair]:
-        contexts = [exchange.facts + exchange.context for exchange in exchanges]
-        of_text = self._tokenise([*self._pieces(contexts), *(exchange.response for exchange in exchanges)])
+        contexts = self._contexts(exchanges)
+        facts = self._facts(exchanges)
+        pieces = [*self._pieces(contexts), *(exchange.response for exchange in exchanges)]
+        of_text = self._tokenise([*pieces, *(fact for known in facts for fact in known)])
         return [
-            self._assemble(self._join(context, of_text), of_text[exchange.response])
-            for exchange, context in zip(exchanges, contexts, strict=True)
+            self._assemble(self._join(context, of_text), of_text[exchange.response], self._lay_facts(known, of_text))
+            for exchange, context, known in zip(exchanges, contexts, facts, strict=True)
         ]
 
     def contexts(self, exchanges: Sequence[Exchange]) -> list[TokenPair]:
         """Token ids of every context alone, as a single segment."""
-        contexts = [exchange.facts + exchange.context for exchange in exchanges]
-        of_text = self._tokenise(self._pieces(contexts))
-        room = self.layout.max_length - len(self._single_prefix) - len(self._single_suffix)
+        contexts = self._contexts(exchanges)
+        facts = self._facts(exchanges)
+        of_text = self._tokenise([*self._pieces(contexts), *(fact for known in facts for fact in known)])
+        whole = self.layout.max_length - len(self._single_prefix) - len(self._single_suffix)
         laid: list[TokenPair] = []
-        for context in contexts:
+        for context, known in zip(contexts, facts, strict=True):
             ids = self._join(context, of_text)
+            kept_facts, facts_cut = self._lay_facts(known, of_text)
+            room = whole - len(kept_facts)
             kept = ids[-room:] if self.layout.truncation == "left" else ids[:room]
-            whole = np.array([*self._single_prefix, *kept, *self._single_suffix], dtype=np.int32)
-            laid.append(TokenPair(whole, len(whole), len(kept) < len(ids)))
+            single = np.array([*self._single_prefix, *kept_facts, *kept, *self._single_suffix], dtype=np.int32)
+            laid.append(TokenPair(single, len(single), facts_cut or len(kept) < len(ids)))
         return laid
+
+    def _contexts(self, exchanges: Sequence[Exchange]) -> list[tuple[str, ...]]:
+        """The turns to join; facts are the first of them where they have no place of their own."""
+        if self.layout.facts_budget is None:
+            return [exchange.facts + exchange.context for exchange in exchanges]
+        return [exchange.context for exchange in exchanges]
+
+    def _facts(self, exchanges: Sequence[Exchange]) -> list[tuple[str, ...]]:
+        """Facts that get a place of their own, without the words that a corpus puts before each."""
+        if self.layout.facts_budget is None:
+            return [()] * len(exchanges)
+        return [tuple(map(_bare_fact, exchange.facts)) for exchange in exchanges]
+
+    def _lay_facts(self, facts: tuple[str, ...], of_text: dict[str, list[int]]) -> tuple[list[int], bool]:
+        """The facts one after another within their budget, and whether that cut them."""
+        laid: list[int] = []
+        for fact in facts:
+            laid.extend(of_text[fact])
+            if self._facts_separator_id is not None:
+                laid.append(self._facts_separator_id)
+        kept = laid[: self._facts_budget]
+        return kept, len(kept) < len(laid)
 
     def _pieces(self, contexts: Sequence[tuple[str, ...]]) -> Iterable[str]:
         if self._separator_id is None:
@@ -160,16 +203,19 @@ class PairTokenizer:
             joined.extend(of_text[turn])
         return joined
 
-    def _assemble(self, context: list[int], response: list[int]) -> TokenPair:
+    def _assemble(self, context: list[int], response: list[int], facts: tuple[list[int], bool]) -> TokenPair:
+        kept_facts, cut = facts
         if self.layout.truncation == "left":
             kept_response = response[: self._response_budget]
-            room = self._room - len(kept_response)
+            kept_facts = kept_facts[: self._room - len(kept_response)]
+            room = self._room - len(kept_response) - len(kept_facts)
             kept_context = context[-room:] if room else []
         else:
             keep_context, keep_response = _longest_first(len(context), len(response), self._room)
             kept_context, kept_response = context[:keep_context], response[:keep_response]
-        cut = len(kept_response) < len(response) or len(kept_context) < len(context)
-        head = [*self._prefix, *kept_context, *self._middle]
+        cut = cut or len(kept_response) < len(response) or len(kept_context) < len(context)
+        cut = cut or len(kept_facts) < len(facts[0])
+        head = [*self._prefix, *kept_facts, *kept_context, *self._middle]
         ids = np.array([*head, *kept_response, *self._suffix], dtype=np.int32)
         return TokenPair(ids, len(head), cut)
 
@@ -185,11 +231,15 @@ class PairTokenizer:
         # ids of the texts split the special tokens into runs: prefix, (middle,) suffix
         return runs[0], runs[1] if second is not None else [], runs[-1]
 
-    def _find_separator(self) -> int | None:
-        if not self.layout.separator.strip():
+    def _find_separator(self, separator: str) -> int | None:
+        if not separator.strip():
             return None
-        found = self._backend.token_to_id(self.layout.separator)
+        found = self._backend.token_to_id(separator)
         return int(found) if found is not None else None
+
+
+def _bare_fact(fact: str) -> str:
+    return _FACT_MARK.sub("", fact)
 
 
 def _clip(text: str) -> str:

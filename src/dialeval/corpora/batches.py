@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -45,12 +45,20 @@ class CandidateSet:
     """Every prefix of every dialogue of one corpus as a context with candidates."""
 
     def __init__(
-        self, dialogues: Sequence[Dialogue], negatives: NegativeCounts, *, seed: int, embed: Embed | None = None
+        self,
+        dialogues: Sequence[Dialogue],
+        negatives: NegativeCounts,
+        *,
+        seed: int,
+        embed: Embed | None = None,
+        fact_share: float = 1.0,
     ) -> None:
         self.dialogues = dialogues
         self.turns = [(number, turn) for number, one in enumerate(dialogues) for turn in range(1, len(one.turns))]
         self.sampler = NegativeSampler(dialogues, negatives, embed=embed)
         self.seed = seed
+        #: For how many of the contexts what is known of the speaker is given.
+        self.fact_share = fact_share
 
     def __len__(self) -> int:
         return len(self.turns)
@@ -61,6 +69,8 @@ class CandidateSet:
         dialogue = self.dialogues[number]
         rng = np.random.default_rng([self.seed, epoch, index])
         exchange = dialogue.exchange(turn)
+        if exchange.facts and self.fact_share < 1 and rng.random() >= self.fact_share:
+            exchange = replace(exchange, facts=())
         return Candidates(exchange, (exchange.response, *self.sampler.draw(dialogue, turn, rng)))
 
     def length(self, index: int) -> int:

@@ -74,10 +74,20 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
 def overlapping_ids(path: Path) -> frozenset[str]:
     """Ids of dialogues that share text with evaluation data, from an overlaps file (nested lists of ids).
 
-    Overlaps with the positives-only part of DailyDialog++ are training data on both sides and stay.
+    Overlaps with the positives-only part of DailyDialog++ are training data on both sides and stay where the
+    dialogue is one of DailyDialog's train split; contexts out of its validation and test dialogues go.
     """
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"{path} is not there; it lists the dialogues to keep out of training. Put it beside the corpora, or pass "
+            "--set leave_out=null where nothing that is trained on will be measured on"
+        )
     with open_text(path) as stream:
         return frozenset(_strings(json.load(stream)))
+
+
+_POSITIVES_ONLY = "train_positives_only in"
+_EVALUATED_SPLITS = ("dailydialog validation", "dailydialog test")
 
 
 def _strings(node: Any) -> Iterator[str]:
@@ -85,8 +95,10 @@ def _strings(node: Any) -> Iterator[str]:
         yield node
     elif isinstance(node, Mapping):
         for key, value in node.items():
-            if "train_positives_only in" not in key:
+            if _POSITIVES_ONLY not in key:
                 yield from _strings(value)
+            elif key.endswith(_EVALUATED_SPLITS):
+                yield from value  # its own contexts, not the dialogues that they were found in
     elif isinstance(node, list):
         for value in node:
             yield from _strings(value)
