@@ -133,8 +133,8 @@ def test_directions_in_words() -> None:
     from dataclasses import replace
 
     info = metric_class("density")[0].info
-    ranges = {(-1.0, 1.0): "-1 to 1", (0.0, float("inf")): "0 or more", (float("-inf"), float("inf")): "without bounds"}
-    assert direction(info) == "**Higher is better** (0 or less)."
+    ranges = {(-1.0, 1.0): "-1 to 1", (0.0, float("inf")): "0 or more", (float("-inf"), 0.0): "0 or less"}
+    assert direction(info) == "**Higher is better** (without bounds)."
     for bounds, told in ranges.items():
         assert direction(replace(info, range=bounds, higher_is_better=False)) == f"**Lower is better** ({told})."
 

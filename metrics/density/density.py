@@ -6,7 +6,7 @@ from dialeval.evaluate_module import DialogueModule, module_info
 
 
 class Density(DialogueModule, evaluate.Metric):
-    """How dense human conversation is around a response; closer to zero is better."""
+    """How dense human conversation is around a response; higher is better."""
 
     metric_name = "density"
 

@@ -1,12 +1,15 @@
 """DENSITY: how dense human conversation is around a reply, in the feature space of a selection model.
 
 An encoder learns to pick the true reply among random ones. A Gaussian fitted to its features of
-human (context, reply) pairs then gives the score: the negative Mahalanobis distance.
+human (context, reply) pairs then gives the score: the negative Mahalanobis distance. A rule that the
+paper does not have asks how much denser human conversation is there than any pairs of turns: it
+compares with a second Gaussian, the background, fitted to random pairs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
@@ -20,18 +23,21 @@ from dialeval.checkpoints import Network
 from dialeval.learned import LearnedMetric
 from dialeval.metric import Level, MetricInfo
 from dialeval.moments import Moments
+from dialeval.sources import CheckpointError
 
-Scoring = Literal["mahalanobis", "euclidean", "classifier"]
+Scoring = Literal["mahalanobis", "euclidean", "relative", "classifier"]
 Reduction = Literal["mean_all_pairs", "sum_anchors", "mean_anchors"]
 DialogueAggregation = Literal["sqrt_of_mean", "mean_of_sqrt"]
 Vector = NDArray[np.float64]
+#: The paper's rule, for checkpoints that name none.
+PAPERS_SCORING: Scoring = "mahalanobis"
 
 
 # --- architecture ----------------------------------------------------------------------------------
 
 
 class DensityNetwork(Network):
-    """Encoder, linear selection head, and the fitted Gaussian. A row is the features, then the logit."""
+    """Encoder, linear selection head, and the fitted Gaussians. A row is the features, then the logit."""
 
     approach = "density"
 
@@ -42,6 +48,16 @@ class DensityNetwork(Network):
         self.precision: Tensor
         self.register_buffer("mean", torch.zeros(width))
         self.register_buffer("precision", torch.eye(width))
+        self.background_mean: Tensor
+        self.background_precision: Tensor
+        if self.has_background:
+            self.register_buffer("background_mean", torch.zeros(width))
+            self.register_buffer("background_precision", torch.eye(width))
+
+    @property
+    def has_background(self) -> bool:
+        """Whether random pairs were fitted, too; checkpoints of the paper's form have human ones only."""
+        return bool(self.config.architecture.get("background", False))
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> Tensor:
         """`[batch, width + 1]`: features and selection logit."""
@@ -51,9 +67,15 @@ class DensityNetwork(Network):
         return torch.cat([features, self.head(features)], dim=-1)
 
     def set_gaussian(self, mean: Vector, precision: Vector) -> None:
-        """Store a fit; float32 is enough, scoring computes in float64."""
+        """Store a fit of human pairs; float32 is enough, scoring computes in float64."""
         self.mean.copy_(torch.from_numpy(mean))
         self.precision.copy_(torch.from_numpy(precision))
+
+    def set_background(self, mean: Vector, precision: Vector) -> None:
+        """Store a fit of random pairs, in a network that may not have had one."""
+        self.config = replace(self.config, architecture={**self.config.architecture, "background": True})
+        self.register_buffer("background_mean", torch.from_numpy(mean).to(self.mean))
+        self.register_buffer("background_precision", torch.from_numpy(precision).to(self.mean))
 
 
 # --- losses ----------------------------------------------------------------------------------------
@@ -110,7 +132,7 @@ def contrastive_loss(
 
 
 def fit_gaussian(moments: Moments, *, shrinkage: float = 0.0, resolution: float = 0.0) -> tuple[Vector, Vector]:
-    """Mean and precision of human features: covariance with divisor N, hermitian pseudo-inverse.
+    """Mean and precision of features: covariance with divisor N, hermitian pseudo-inverse.
 
     `shrinkage` blends the covariance with a sphere of the same trace; the paper uses none.
     Directions whose standard deviation is below `resolution` times the largest count as constant. At
@@ -135,6 +157,17 @@ def squared_mahalanobis(features: NDArray[Any], mean: NDArray[Any], precision: N
     return np.clip(squared, 0.0, None)
 
 
+def relative_density(
+    features: NDArray[Any], human: tuple[NDArray[Any], NDArray[Any]], background: tuple[NDArray[Any], NDArray[Any]]
+) -> Vector:
+    """Squared distance from the background less that from human pairs, each with its own mean and precision.
+
+    Twice the logarithm of how much denser human pairs are, but for a constant: directions in which all pairs vary
+    (topic, length, corpus) cancel. Out-of-distribution detection knows it as the relative Mahalanobis distance.
+    """
+    return squared_mahalanobis(features, *background) - squared_mahalanobis(features, *human)
+
+
 def selection_ranks(logits: NDArray[Any]) -> NDArray[np.int64]:
     """Rank of column 0 in each row: one plus the number of candidates with a strictly larger logit."""
     scores = np.asarray(logits)
@@ -142,17 +175,32 @@ def selection_ranks(logits: NDArray[Any]) -> NDArray[np.int64]:
     return ranks
 
 
+def apply_rule(scoring: Scoring, rows: NDArray[Any], network: DensityNetwork) -> Vector:
+    """One value per row of `network` (features, then the logit); higher is better by every rule."""
+    features = rows[:, :-1]
+    mean, precision = network.mean.cpu().numpy(), network.precision.cpu().numpy()
+    if scoring == "classifier":
+        return rows[:, -1].astype(np.float64)
+    if scoring == "relative":
+        background = network.background_mean.cpu().numpy(), network.background_precision.cpu().numpy()
+        return relative_density(features, (mean, precision), background)
+    if scoring == "euclidean":
+        precision = np.eye(len(mean))
+    return -np.sqrt(squared_mahalanobis(features, mean, precision))
+
+
 class Density(LearnedMetric):
-    """The negative distance of a reply from human conversation; closer to zero is better."""
+    """How near a reply is to human conversation; higher is better."""
 
     info = MetricInfo(
         name="density",
         title="DENSITY",
         level=Level.TURN,
         higher_is_better=True,
-        range=(float("-inf"), 0.0),
-        summary="Minus the Mahalanobis distance of the (context, reply) features from those of human conversation; "
-        "0 is the centre; the human percentile says how near human replies come to it.",
+        range=(float("-inf"), float("inf")),
+        summary="How dense human conversation is around the (context, reply) features: minus their Mahalanobis "
+        "distance from its centre, or how much nearer they lie to it than to random pairs of turns, as the checkpoint "
+        "has it; the human percentile says how near human replies come.",
         citation="Park et al. 2023, DEnsity: Open-domain Dialogue Evaluation Metric using Density Estimation",
     )
     network_class = DensityNetwork
@@ -163,30 +211,48 @@ class Density(LearnedMetric):
         self,
         checkpoint: Any = None,
         *,
-        scoring: Scoring = "mahalanobis",
+        scoring: Scoring | None = None,
         dialogue_agg: DialogueAggregation = "sqrt_of_mean",
         **options: Any,
     ) -> None:
-        if scoring not in self._scorings:
+        """`scoring` is one of the rules of `apply_rule`; None takes the one that was chosen for the checkpoint."""
+        if scoring is not None and scoring not in self._scorings:
             raise ValueError(f"scoring is {scoring!r}; it is one of {', '.join(self._scorings)}")
         if dialogue_agg not in get_args(DialogueAggregation):
             raise ValueError(f"dialogue_agg is {dialogue_agg!r}; it is 'sqrt_of_mean' or 'mean_of_sqrt'")
         super().__init__(checkpoint, **options)
-        self.scoring = scoring
+        self.scoring: Scoring = self._own_scoring() if scoring is None else scoring
         self.dialogue_agg = dialogue_agg
+        if self.scoring == "relative" and not self.network.has_background:
+            raise ValueError(
+                f"scoring is 'relative', but the checkpoint {self._checkpoint_name} was fitted on human pairs only; "
+                "fit it anew with training/density.py, or take mahalanobis, euclidean or classifier"
+            )
+
+    def _own_scoring(self) -> Scoring:
+        own: Any = self.network.config.architecture.get("default_scoring", PAPERS_SCORING)
+        if own not in self._scorings:
+            raise CheckpointError(
+                f"{self._checkpoint_name} asks for default_scoring {own!r}; it is one of {', '.join(self._scorings)}"
+            )
+        chosen: Scoring = own
+        return chosen
+
+    @property
+    def _checkpoint_name(self) -> str:
+        located = self.network.located
+        return self.network.config.name or (located.folder.name if located else "")
 
     def values_of(self, rows: NDArray[np.float32]) -> Vector:
-        """Minus the distance from the human mean, or the raw selection logit."""
-        features, logits = rows[:, :-1], rows[:, -1]
-        if self.scoring == "classifier":
-            return logits.astype(np.float64)
-        mean = self.network.mean.cpu().numpy()
-        precision = np.eye(len(mean)) if self.scoring == "euclidean" else self.network.precision.cpu().numpy()
-        return -np.sqrt(squared_mahalanobis(features, mean, precision))
+        """Apply the metric's rule."""
+        return apply_rule(self.scoring, rows, self.network)
 
     def aggregate_dialogue(self, values: Vector) -> float:
-        """The code behind the published dialogue-level figure averages squared distances, the paper the roots."""
-        if self.scoring == "classifier" or self.dialogue_agg == "mean_of_sqrt":
+        """The code behind the published dialogue-level figure averages squared distances, the paper the roots.
+
+        Differences of squares and logits have no root, so their mean is taken.
+        """
+        if self.scoring in ("classifier", "relative") or self.dialogue_agg == "mean_of_sqrt":
             return float(values.mean())
         return -float(np.sqrt(np.mean(values**2)))
 
