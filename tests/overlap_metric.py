@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -52,6 +53,23 @@ class Quoting(Overlap):
         return Judged(np.array([jaccard(exchange) for exchange in quoted]))
 
 
+class Faceted(Overlap):
+    """Overlap with two aspects: words of the response, and of the turn that follows where there is one."""
+
+    info = MetricInfo("faceted", "Faceted", Level.TURN, True, (0.0, 1.0), "", aspects=("words", "reaction"))
+
+    def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
+        judged = super().judge(exchanges)
+        words = np.array([len(exchange.response.split()) for exchange in exchanges], dtype=np.float64)
+        if all(exchange.following is None for exchange in exchanges):
+            return replace(judged, aspects={"words": words})
+        reaction = [len(e.following.split()) if e.following is not None else float("nan") for e in exchanges]
+        return replace(judged, aspects={"words": words, "reaction": np.array(reaction)})
+
+    def rescale_aspect(self, aspect: str, values: np.ndarray, scale: str) -> np.ndarray:
+        return values if scale == "native" else values / 10
+
+
 class Variety(Metric):
     """Distinct responses of a system: a metric that needs all rows at once."""
 
@@ -74,7 +92,7 @@ def jaccard(exchange: Exchange) -> float:
 
 def register() -> None:
     """Make the metrics of this module known by name."""
-    for name in ("Overlap", "Quoting", "Variety"):
+    for name in ("Overlap", "Quoting", "Faceted", "Variety"):
         dialeval.register(name.lower(), f"overlap_metric:{name}")
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from dialeval.exchange import BadRow, Exchange, check_exchange, exchanges_from_columns
 
+FIELDS = ("response", "context", "references", "facts", "system", "id", "following", "speakers")
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters()) | st.binary(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=2),
@@ -21,7 +22,7 @@ ANYTHING = st.recursive(
 
 
 @settings(deadline=None)
-@given(st.fixed_dictionaries(dict.fromkeys(("response", "context", "references", "facts", "system", "id"), ANYTHING)))
+@given(st.fixed_dictionaries(dict.fromkeys(FIELDS, ANYTHING)))
 def test_whatever_is_passed_is_an_exchange_or_a_bad_row(values: dict[str, Any]) -> None:
     try:
         exchange = check_exchange(5, **values)
@@ -33,7 +34,9 @@ def test_whatever_is_passed_is_an_exchange_or_a_bad_row(values: dict[str, Any]) 
         assert error.startswith("row 5: ")
         assert "\n" not in error
         return
-    texts = [exchange.response, *exchange.context, *exchange.references, *exchange.facts]
+    texts = [exchange.response, *exchange.context, *exchange.references, *exchange.facts, *exchange.speakers]
+    texts += [] if exchange.following is None else [exchange.following]
+    assert len(exchange.speakers) in (0, len(exchange.context))
     assert all(type(text) is str for text in texts)
     assert all(label is None or type(label) is str for label in (exchange.system, exchange.id))
     "".join(texts).encode()
@@ -65,6 +68,29 @@ def test_numbers_may_be_ids_but_not_floats() -> None:
     assert exchange.id == "7"
     with pytest.raises(BadRow, match="row 0: id is a float"):
         exchanges_from_columns(["x"], ["c"], ids=[7.0])
+
+
+def test_what_follows_and_who_speaks() -> None:
+    columns: dict[str, Any] = {"responses": ["x"] * 4, "contexts": [["c", "d"]] * 3 + ["e"]}
+    exchanges = exchanges_from_columns(
+        **columns, following=["y", None, " \u200b", float("nan")], speakers=[["A", 2], None, [], "B"]
+    )
+    assert [exchange.following for exchange in exchanges] == ["y", None, None, None]
+    assert [exchange.speakers for exchange in exchanges] == [("A", "2"), (), (), ("B",)]
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "told"),
+    [
+        ("speakers", ["A"], "row 0: speakers has 1 entries for 2 turns of the context; give one for each turn"),
+        ("speakers", ["A", None], r"row 0: speakers\[1\] is None; pass a string"),
+        ("speakers", 3, "row 0: speakers is a int; pass a list of strings"),
+        ("following", ["y"], "row 0: following is a list; pass a string"),
+    ],
+)
+def test_what_follows_or_who_speaks_is_wrong(column: str, value: Any, told: str) -> None:
+    with pytest.raises(BadRow, match=told):
+        exchanges_from_columns(["x"], [["c", "d"]], **{column: [value]})
 
 
 def test_errors_survive_a_process_border() -> None:

@@ -27,6 +27,8 @@ ROWS: list[dict[str, Any]] = [
         "facts": ["I ordered a lamp."],
         "system": "A",
         "id": "p-1",
+        "following": "Please do.",
+        "speakers": ["me", "them"],
     },
     {
         "context": ["Grüße aus Köln! 🌧"],
@@ -35,8 +37,19 @@ ROWS: list[dict[str, Any]] = [
         "facts": None,
         "system": "B",
         "id": "007",
+        "following": None,
+        "speakers": None,
     },
-    {"context": ["a"], "response": "b", "references": ["c"], "facts": None, "system": None, "id": None},
+    {
+        "context": ["a"],
+        "response": "b",
+        "references": ["c"],
+        "facts": None,
+        "system": None,
+        "id": None,
+        "following": "d",
+        "speakers": None,
+    },
 ]
 EXCHANGES = [
     Exchange(
@@ -46,9 +59,11 @@ EXCHANGES = [
         ("I ordered a lamp.",),
         "A",
         "p-1",
+        "Please do.",
+        ("me", "them"),
     ),
     Exchange(("Grüße aus Köln! 🌧",), "雨ですね。", system="B", id="007"),
-    Exchange(("a",), "b", ("c",)),
+    Exchange(("a",), "b", ("c",), following="d"),
 ]
 
 
@@ -285,8 +300,8 @@ def test_dialogues(tmp_path: Path) -> None:
         Dialogue(("a", "b", "c"), ("f",), id="1"),
         Dialogue(("a", "b", "c"), system="s"),
     ]
-    (tmp_path / "rows.csv").write_text("dialogue\na __eou__ b\n", encoding="utf-8")
-    assert list(read_dialogues(tmp_path / "rows.csv")) == [Dialogue(("a", "b"))]
+    (tmp_path / "rows.csv").write_text("dialogue,speakers\na __eou__ b,A __eou__ B\n", encoding="utf-8")
+    assert list(read_dialogues(tmp_path / "rows.csv")) == [Dialogue(("a", "b"), speakers=("A", "B"))]
 
 
 @pytest.mark.parametrize(
@@ -298,6 +313,7 @@ def test_dialogues(tmp_path: Path) -> None:
         ({"dialogue": {"a": "b"}}, "dialogue is a dict; pass a list"),
         ({"dialogue": ["a", "", "b"]}, "turn 1 of the dialogue is empty"),
         ({"dialogue": ["a", None]}, "response is None"),
+        ({"dialogue": ["a", "b"], "speakers": ["A"]}, "speakers has 1 entries for 2 turns of the dialogue"),
         ({"dialogue": [3, "a"]}, r"context\[0\] is a int"),
         ({"dialogues": ["a", "b"]}, "column 'dialogue' is missing .did you mean 'dialogues'"),
         ({"context": [], "response": "a"}, "context is empty"),

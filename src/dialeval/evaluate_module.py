@@ -6,12 +6,12 @@ sees it (whose own errors mislead), and computes. This file never imports `evalu
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
-from dialeval.exchange import BadRow, EmptyPolicy, exchanges_from_columns
+from dialeval.exchange import BadRow, EmptyPolicy, Exchange, exchanges_from_columns
 from dialeval.metric import Level, Metric, Scale, metric_class
 
 _INPUTS = """
@@ -20,6 +20,9 @@ Args:
     contexts (list of list of str): the turns before each response; a string is taken as one turn.
     references (list of str, or list of list of str, optional): one or several human responses to each context.
         Metrics that need none leave them aside, so that modules combine.
+    facts (list of list of str, optional): what is known beside each context, with `compute` for all rows at once.
+    following (list of str, optional): the turn after each response, or None; with `compute`, as the next.
+    speakers (list of list of str, optional): who said each turn of a context (of a dialogue, where those are judged).
     checkpoint (str, optional): a folder or a Hub id; by default the weights that come with dialeval.
     device (str, optional): `cpu`, `cuda`, ...; chosen by itself if left out.
     dtype (str, optional): `float32` (default), `bfloat16` or `auto`.
@@ -29,8 +32,9 @@ Args:
     empty (str): `error` refuses blank responses and contexts, `score` scores and counts them.
 Returns:
     {name}: the mean over all rows; scores: one number per row; signature: what is needed to repeat the
-    numbers; n_truncated and n_empty: how many rows were cut or blank. Metrics of systems, which judge all
-    rows as one set, also give details, with an interval.
+    numbers; n_truncated and n_empty: how many rows were cut or blank. Metrics that judge several aspects give
+    them as aspects, a list of numbers (or None) each; metrics of systems, which judge all rows as one set, also
+    give details, with an interval.
 Example:
     >>> module = evaluate.load("dialeval/{name}")
     >>> module.compute(predictions=["Fine, thanks!"], contexts=[["Hi!", "Hello, how are you?"]])
@@ -110,11 +114,9 @@ class DialogueModule:
         stored = len(self)
         try:
             # Blank rows pass here: whether they are wanted is known only when `compute` is called.
-            exchanges = exchanges_from_columns(predictions, contexts, references, empty="score")  # type: ignore[arg-type]
+            exchanges = _exchanges(predictions, contexts, references, empty="score")
         except BadRow as error:
             raise BadRow(stored + int(error.row), error.problem) from None
-        except ValueError as error:
-            raise ValueError(str(error).replace("responses", "predictions")) from None
         if exchanges:
             super().add_batch(  # type: ignore[misc]
                 predictions=[exchange.response for exchange in exchanges],
@@ -148,6 +150,9 @@ class DialogueModule:
         predictions: list[str],
         contexts: list[list[str]],
         references: list[list[str]],
+        facts: Iterable[Any] | None = None,
+        following: Iterable[Any] | None = None,
+        speakers: Sequence[Any] | None = None,
         checkpoint: str | Path | None = None,
         device: str | None = None,
         dtype: str | None = None,
@@ -159,9 +164,17 @@ class DialogueModule:
         if empty not in get_args(EmptyPolicy):
             raise ValueError(f"empty is {empty!r}; it is 'error' or 'score'")
         metric = loaded(self.metric_name, checkpoint, device, dtype, batch_tokens)
-        exchanges = exchanges_from_columns(predictions, contexts, references, empty=empty)
+        if level == "dialogue" and following is not None:
+            raise ValueError("following is for single responses; a whole dialogue holds every turn, so leave it out")
+        of_turns = {"following": following, "speakers": None if level == "dialogue" else speakers}
+        exchanges = _exchanges(predictions, contexts, references, facts=facts, empty=empty, **of_turns)
         if level == "dialogue":
-            scores = metric.score_dialogues([(*row.context, row.response) for row in exchanges], scale=scale)
+            scores = metric.score_dialogues(
+                [(*row.context, row.response) for row in exchanges],
+                facts=[row.facts for row in exchanges],
+                speakers=speakers,
+                scale=scale,
+            )
         elif level == "turn":
             scores = metric.score_exchanges(exchanges, scale=scale)
         else:
@@ -172,6 +185,7 @@ class DialogueModule:
         return {
             self.metric_name: told["aggregate"],
             "scores": told["values"],
+            **({"aspects": told["aspects"]} if "aspects" in told else {}),
             "signature": told["signature"],
             "n_truncated": told["n_truncated"],
             "n_empty": told["n_empty"],
@@ -188,6 +202,16 @@ class DialogueModule:
             if lock is not None:
                 lock.release()
         self.file_paths = self.filelocks = self.cache_file_name = self.filelock = None
+
+
+def _exchanges(predictions: Any, contexts: Any, references: Any, **beside: Any) -> list[Exchange]:
+    """The columns through the door, whose errors then say `predictions`, as `evaluate` does."""
+    try:
+        return exchanges_from_columns(predictions, contexts, references, **beside)
+    except BadRow:
+        raise
+    except ValueError as error:
+        raise ValueError(str(error).replace("responses", "predictions")) from None
 
 
 @lru_cache(maxsize=8)

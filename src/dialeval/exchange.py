@@ -54,7 +54,10 @@ class BadRow(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A context, the response to judge, and optionally references, persona facts, system and id."""
+    """A context, the response to judge, and optionally references, persona facts, system and id.
+
+    `following` is what the other side said next, `speakers` who said each turn of the context.
+    """
 
     context: tuple[str, ...]
     response: str
@@ -62,11 +65,29 @@ class Exchange:
     facts: tuple[str, ...] = ()
     system: str | None = None
     id: str | None = None
+    following: str | None = None
+    speakers: tuple[str, ...] = ()
 
     @property
     def is_empty(self) -> bool:
         """Whether the response or the whole context is blank."""
         return is_blank(self.response) or all(map(is_blank, self.context))
+
+
+@dataclass(frozen=True, slots=True)
+class Dialogue:
+    """A whole dialogue, judged turn by turn unless a metric reads it as a whole."""
+
+    turns: tuple[str, ...]
+    facts: tuple[str, ...] = ()
+    system: str | None = None
+    id: str | None = None
+    speakers: tuple[str, ...] = ()
+
+    def exchanges(self) -> Iterator[Exchange]:
+        """Every turn after the first, by both speakers, with its prefix as context."""
+        for turn in range(1, len(self.turns)):
+            yield Exchange(self.turns[:turn], self.turns[turn], facts=self.facts, speakers=self.speakers[:turn])
 
 
 def check_exchange(
@@ -78,23 +99,29 @@ def check_exchange(
     facts: Any = None,
     system: Any = None,
     id: Any = None,
+    following: Any = None,
+    speakers: Any = None,
     empty: EmptyPolicy = "error",
 ) -> Exchange:
     """Turn one row of raw values into an `Exchange`, or raise `BadRow`.
 
-    A context given as a plain string is one turn. `references` may be one string or several.
+    A context given as a plain string is one turn. `references` may be one string or several. A blank
+    `following` is none: nobody said anything. `speakers` are none, or one for each turn of the context.
     With `empty="error"` a blank response or context is refused; with `empty="score"` it passes
     and is counted, because some benchmarks contain systems that stay silent.
     """
     if empty not in _EMPTY_POLICIES:
         raise ValueError(f"empty is {empty!r}; it is 'error' or 'score'")
+    turns = _texts(row, "context", context, required=True)
     exchange = Exchange(
-        context=_texts(row, "context", context, required=True),
+        context=turns,
         response=_text(row, "response", response),
         references=_texts(row, "references", references),
         facts=_texts(row, "facts", facts),
         system=_label(row, "system", system),
         id=_label(row, "id", id),
+        following=_following(row, following),
+        speakers=check_speakers(row, speakers, len(turns), "context"),
     )
     if empty == "error":
         if is_blank(exchange.response):
@@ -114,6 +141,8 @@ def exchanges_from_columns(
     facts: Iterable[Any] | None = None,
     systems: Iterable[Any] | None = None,
     ids: Iterable[Any] | None = None,
+    following: Iterable[Any] | None = None,
+    speakers: Iterable[Any] | None = None,
     empty: EmptyPolicy = "error",
 ) -> list[Exchange]:
     """Zip parallel columns into checked exchanges; columns of different length are refused."""
@@ -124,6 +153,8 @@ def exchanges_from_columns(
         "facts": _column("facts", facts),
         "systems": _column("systems", systems),
         "ids": _column("ids", ids),
+        "following": _column("following", following),
+        "speakers": _column("speakers", speakers),
     }
     given = {name: column for name, column in columns.items() if column is not None}
     lengths = {name: len(column) for name, column in given.items()}
@@ -146,8 +177,31 @@ def _zip_rows(columns: Mapping[str, Sequence[Any]], count: int, empty: EmptyPoli
             facts=cell("facts", row),
             system=cell("systems", row),
             id=cell("ids", row),
+            following=cell("following", row),
+            speakers=cell("speakers", row),
             empty=empty,
         )
+
+
+def check_speakers(row: int | str, speakers: Any, turns: int, of: str) -> tuple[str, ...]:
+    """Who said each of so many turns: texts or whole numbers, one for each turn, or none at all."""
+    if isinstance(speakers, str) or speakers is None or _is_nan(speakers):
+        checked = _texts(row, "speakers", speakers)
+    else:
+        checked = tuple(
+            _text(row, f"speakers[{position}]", _label(row, f"speakers[{position}]", speaker))
+            for position, speaker in enumerate(_items(row, "speakers", speakers))
+        )
+    if checked and len(checked) != turns:
+        raise BadRow(row, f"speakers has {len(checked)} entries for {turns} turns of the {of}; give one for each turn")
+    return checked
+
+
+def _following(row: int | str, value: Any) -> str | None:
+    if value is None or _is_nan(value):
+        return None
+    text = _text(row, "following", value)
+    return None if is_blank(text) else text
 
 
 def _column(name: str, values: Iterable[Any] | None) -> Sequence[Any] | None:
@@ -194,14 +248,17 @@ def _texts(row: int | str, field: str, value: Any, *, required: bool = False) ->
         return ()
     if isinstance(value, str):
         return (_text(row, field, value),)
+    return tuple(_text(row, f"{field}[{position}]", item) for position, item in enumerate(_items(row, field, value)))
+
+
+def _items(row: int | str, field: str, value: Any) -> list[Any]:
     # A set has no order, and an order that changes from run to run would change the score.
     if not isinstance(value, Iterable) or isinstance(value, Mapping | AbstractSet | bytes | bytearray):
         raise BadRow(row, f"{field} is a {type(value).__name__}; pass a list of strings")
     try:
-        items = list(value)
+        return list(value)
     except TypeError:  # a numpy array without dimensions claims to be iterable
         raise BadRow(row, f"{field} is a {type(value).__name__} without items; pass a list of strings") from None
-    return tuple(_text(row, f"{field}[{position}]", item) for position, item in enumerate(items))
 
 
 def _label(row: int | str, field: str, value: Any) -> str | None:

@@ -17,7 +17,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.exchange import BadRow, EmptyPolicy, Exchange, exchanges_from_columns
+from dialeval.exchange import (
+    BadRow,
+    Dialogue,
+    EmptyPolicy,
+    Exchange,
+    check_speakers,
+    exchanges_from_columns,
+)
 from dialeval.scores import Scores, Signature
 
 if TYPE_CHECKING:
@@ -46,17 +53,35 @@ class MetricInfo:
     summary: str
     needs: frozenset[str] = frozenset({"contexts"})
     citation: str = ""
+    #: What the metric judges beside its value: further columns, so they are known before the first row.
+    aspects: tuple[str, ...] = ()
+    #: The aspects of whole dialogues, where they are others.
+    dialogue_aspects: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.level is not Level.TURN and (self.aspects or self.dialogue_aspects):
+            raise ValueError(f"{self.name} judges a {self.level}; only a metric of turns has aspects")
+
+    def aspects_at(self, level: Level) -> tuple[str, ...]:
+        """The aspects of single replies, or of whole dialogues."""
+        whole = level is Level.DIALOGUE and self.dialogue_aspects is not None
+        return self.dialogue_aspects or () if whole else self.aspects
 
 
 @dataclass(frozen=True)
 class Judged:
-    """Raw outcome of a metric before it is dressed as `Scores`."""
+    """Raw outcome of a metric before it is dressed as `Scores`.
+
+    `aspects` holds a column as long as `values` for each declared aspect that was judged, NaN where a row
+    lacks what the aspect looks at.
+    """
 
     values: NDArray[np.float64]
     n_truncated: int = 0
     details: Mapping[str, Any] = field(default_factory=dict)
     aggregate: float | None = None
     ids: tuple[str | None, ...] | None = None
+    aspects: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
 
 
 class Metric(ABC):
@@ -84,6 +109,12 @@ class Metric(ABC):
             return values
         raise ValueError(f"{self.info.name} has no scale {scale!r}; it has {', '.join(self.scales)}")
 
+    def rescale_aspect(self, aspect: str, values: NDArray[np.float64], scale: Scale) -> NDArray[np.float64]:
+        """Map an aspect to another scale, as `rescale` does the value."""
+        if scale == "native":
+            return values
+        raise ValueError(f"{self.info.name} has no scale {scale!r} for its aspect {aspect!r}")
+
     def score(
         self,
         responses: Iterable[Any],
@@ -93,13 +124,27 @@ class Metric(ABC):
         facts: Iterable[Any] | None = None,
         systems: Iterable[Any] | None = None,
         ids: Iterable[Any] | None = None,
+        following: Iterable[Any] | None = None,
+        speakers: Iterable[Any] | None = None,
         scale: Scale = "native",
         empty: EmptyPolicy = "error",
         progress: bool = False,
     ) -> Scores:
-        """Score parallel columns: one response, one context (list of turns), optional references per row."""
+        """Score parallel columns: one response, one context (list of turns), optional references per row.
+
+        Optional, too: `following`, what the other side said next, and `speakers`, a list per row that names
+        who said each turn of the context. Metrics that look at neither leave them aside.
+        """
         exchanges = exchanges_from_columns(
-            responses, contexts, references, facts=facts, systems=systems, ids=ids, empty=empty
+            responses,
+            contexts,
+            references,
+            facts=facts,
+            systems=systems,
+            ids=ids,
+            following=following,
+            speakers=speakers,
+            empty=empty,
         )
         return self.score_exchanges(exchanges, scale=scale, progress=progress)
 
@@ -126,6 +171,7 @@ class Metric(ABC):
             n_empty=sum(exchange.is_empty for exchange in exchanges),
             ids=ids,
             details=judged.details,
+            aspects=self._aspects(judged, self.info.aspects, scale),
         )
 
     def score_dialogues(
@@ -133,28 +179,31 @@ class Metric(ABC):
         dialogues: Sequence[Sequence[str]],
         *,
         facts: Sequence[Sequence[str]] | None = None,
+        speakers: Sequence[Sequence[str]] | None = None,
         ids: Sequence[str | None] | None = None,
         scale: Scale = "native",
         progress: bool = False,
     ) -> Scores:
-        """Score whole dialogues: every turn after the first, by both speakers, with its prefix as context."""
+        """Score whole dialogues: every turn after the first, by both speakers, with its prefix as context.
+
+        `speakers` names, per dialogue, who said each of its turns; it stands on the turns, for metrics that
+        look at it.
+        """
         if self.info.level is not Level.TURN:
             raise ValueError(f"{self.info.name} judges a {self.info.level}, so it has no dialogue-level value")
-        turns: list[Exchange] = []
-        owners: list[int] = []
-        for number, dialogue in enumerate(dialogues):
-            if len(dialogue) < 2:
+        for beside, column in (("facts", facts), ("speakers", speakers)):
+            if column is not None and len(column) != len(dialogues):
+                raise ValueError(f"there are {len(column)} {beside} for {len(dialogues)} dialogues; give one of each")
+        if not dialogues:
+            raise ValueError("there are no dialogues to score; pass at least one")
+        whole: list[Dialogue] = []
+        for number, turns in enumerate(dialogues):
+            if len(turns) < 2:
                 raise BadRow(number, "a dialogue needs at least two turns")
-            known = tuple(facts[number]) if facts is not None else ()
-            for turn in range(1, len(dialogue)):
-                turns.append(Exchange(context=tuple(dialogue[:turn]), response=dialogue[turn], facts=known))
-                owners.append(number)
-        judged = self.judge(turns, progress=progress)
-        of_dialogue = np.asarray(owners)
-        values = np.array(
-            [self.aggregate_dialogue(judged.values[of_dialogue == number]) for number in range(len(dialogues))]
-        )
-        values = self.rescale(values, scale)
+            who = () if speakers is None else check_speakers(number, speakers[number], len(turns), "dialogue")
+            whole.append(Dialogue(tuple(turns), () if facts is None else tuple(facts[number]), speakers=who))
+        judged = self.judge_dialogues(whole, progress=progress)
+        values = self.rescale(np.asarray(judged.values, dtype=np.float64), scale)
         return Scores(
             metric=self.info.name,
             values=values,
@@ -162,9 +211,43 @@ class Metric(ABC):
             signature=Signature({**self.signature(), "level": "dialogue", "scale": scale}),
             higher_is_better=self.info.higher_is_better,
             n_truncated=judged.n_truncated,
-            n_empty=sum(turn.is_empty for turn in turns),
+            n_empty=sum(turn.is_empty for dialogue in whole for turn in dialogue.exchanges()),
             ids=tuple(ids) if ids is not None else None,
+            details=judged.details,
+            aspects=self._aspects(judged, self.info.aspects_at(Level.DIALOGUE), scale),
         )
+
+    def judge_dialogues(self, dialogues: Sequence[Dialogue], *, progress: bool = False) -> Judged:
+        """Raw values of whole dialogues: an aggregate of their turns, unless a metric reads them as a whole."""
+        turns = [turn for dialogue in dialogues for turn in dialogue.exchanges()]
+        ends = np.cumsum([len(dialogue.turns) - 1 for dialogue in dialogues])
+        judged = self.judge(turns, progress=progress)
+
+        def of_dialogues(values: NDArray[np.float64]) -> NDArray[np.float64]:
+            parts = np.split(np.asarray(values, dtype=np.float64), ends[:-1])
+            return np.array([self.aggregate_dialogue(part) for part in parts])
+
+        shared = [aspect for aspect in self.info.aspects_at(Level.DIALOGUE) if aspect in judged.aspects]
+        return Judged(
+            of_dialogues(judged.values),
+            n_truncated=judged.n_truncated,
+            aspects={aspect: of_dialogues(judged.aspects[aspect]) for aspect in shared},
+        )
+
+    def _aspects(self, judged: Judged, declared: Sequence[str], scale: Scale) -> dict[str, NDArray[np.float64]]:
+        """A column for every declared aspect, NaN where the metric gave none."""
+        unknown = sorted(set(judged.aspects) - set(declared))
+        if unknown:
+            raise RuntimeError(f"{self.info.name} gave an aspect {unknown[0]!r} that its info does not declare")
+        columns: dict[str, NDArray[np.float64]] = {}
+        for aspect in declared:
+            column = np.asarray(judged.aspects.get(aspect, np.full(len(judged.values), np.nan)), dtype=np.float64)
+            if len(column) != len(judged.values):
+                raise RuntimeError(
+                    f"{self.info.name} gave {len(column)} values of {aspect} beside {len(judged.values)} of its own"
+                )
+            columns[aspect] = self.rescale_aspect(aspect, column, scale)
+        return columns
 
     def aggregate_dialogue(self, values: NDArray[np.float64]) -> float:
         """One number for a dialogue from the values of its turns; the mean unless a paper says otherwise."""

@@ -42,7 +42,8 @@ class Scores:
     """The outcome of one metric on one set of exchanges.
 
     `values` holds one number per exchange for turn-level metrics, one per dialogue or per system
-    for the others; `aggregate` is the number that stands for the whole set.
+    for the others; `aggregate` is the number that stands for the whole set. `aspects` holds a column as
+    long as `values` for everything else that the metric judges, NaN where a row lacks what it looks at.
     """
 
     metric: str
@@ -54,6 +55,7 @@ class Scores:
     n_empty: int = 0
     ids: tuple[str | None, ...] | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
+    aspects: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -68,6 +70,7 @@ class Scores:
             "metric": self.metric,
             "aggregate": _plain(self.aggregate),
             "values": [_plain(value) for value in self.values],
+            **({"aspects": self._plain_aspects()} if self.aspects else {}),
             "signature": str(self.signature),
             "higher_is_better": self.higher_is_better,
             "n_truncated": self.n_truncated,
@@ -80,15 +83,28 @@ class Scores:
         """The same as `to_dict`, as JSON text."""
         return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, **options)
 
+    def columns(self, name: str | None = None) -> dict[str, NDArray[np.float64]]:
+        """The values under the metric's name (or another), its aspects under NAME.ASPECT."""
+        name = self.metric if name is None else name
+        return {name: self.values} | {aspect_column(name, aspect): own for aspect, own in self.aspects.items()}
+
     def to_pandas(self) -> pd.DataFrame:
-        """One row per value, the signature in the frame's `attrs`."""
+        """One row per value, aspects as columns NAME.ASPECT, the signature in the frame's `attrs`."""
         import pandas as pd
 
-        frame = pd.DataFrame({self.metric: self.values})
+        frame = pd.DataFrame(self.columns())
         if self.ids is not None:
             frame.insert(0, "id", pd.Series(self.ids, dtype="object"))
         frame.attrs["signature"] = str(self.signature)
         return frame
+
+    def _plain_aspects(self) -> dict[str, list[float | None]]:
+        return {aspect: [_plain(value) for value in column] for aspect, column in self.aspects.items()}
+
+
+def aspect_column(metric: str, aspect: str) -> str:
+    """What the column of an aspect is called wherever scores stand in a table."""
+    return f"{metric}.{aspect}"
 
 
 def _plain(value: Any) -> float | None:

@@ -70,13 +70,14 @@ class SuiteScores(dict[str, Scores]):
     """Scores by metric name."""
 
     def to_pandas(self) -> pd.DataFrame:
-        """One row per exchange, one column per turn-level metric; system-level values are in `attrs`."""
+        """One row per exchange, one column per turn-level metric and aspect; system-level values are in `attrs`."""
         import pandas as pd
 
         lengths = [len(scores) for scores in self.values()]
         rows = max(lengths)
         turn_level = {name: scores for name, scores in self.items() if len(scores) == rows}
-        frame = pd.DataFrame({name: scores.values for name, scores in turn_level.items()})
+        columns = [scores.columns(name) for name, scores in turn_level.items()]
+        frame = pd.DataFrame({column: values for own in columns for column, values in own.items()})
         frame.attrs["signatures"] = {name: str(scores.signature) for name, scores in self.items()}
         frame.attrs["aggregates"] = {name: scores.aggregate for name, scores in self.items()}
         return frame

@@ -55,13 +55,14 @@ def score(
     packet_rows: int = PACKET_ROWS,
     **options: Any,
 ) -> Scored:
-    """Score a data set of Ray's: its columns, one more per metric, and whether a row is `empty`.
+    """Score a data set of Ray's: its columns, one more per metric and aspect, and whether a row is `empty`.
 
     Metrics of rows are lazy: nothing is scored before the rows are written, iterated or taken. Metrics
     of systems (FBD, PRD) are computed at once; only moments and counts leave the actors.
 
     Args:
-        dataset: rows with `context` and `response`, and `references`, `system`, `facts`, `id` where needed.
+        dataset: rows with `context` and `response`, and `references`, `system`, `facts`, `id`,
+            `following`, `speakers` where needed.
         metrics: names, as `dialeval.load` takes them.
         columns: field to column, for instance `{"response": "reply"}`.
         checkpoints: weights by metric, where not the embedded ones.

@@ -145,7 +145,7 @@ class PieceScorer(Stage):
         import pyarrow as pa
 
         totals = self.scoring.summary()
-        names = self.recipe.of_rows
+        names = self.scoring.task.columns
         kinds = {"row": pa.int64(), "id": pa.string(), "system": pa.string()} | dict.fromkeys(names, pa.float64())
         columns: dict[str, list[Any]] = {key: [] for key in kinds}
         if names:

@@ -20,7 +20,7 @@ _WHERE = "of its batch"
 
 
 def score_rows(dataset: Dataset, recipe: Recipe, workers: Workers, packet_rows: int) -> Dataset:
-    """The data set with a column per metric."""
+    """The data set with a column per metric and aspect."""
     packets = _packets(dataset, recipe, packet_rows, with_table=True)
     return packets.map_batches(RowScorer, fn_constructor_args=(recipe,), **workers.pool())
 
@@ -55,7 +55,7 @@ class RowScorer:
 
         packet: Packet = unsealed({PACKET: batch[PACKET][0]})
         table = packet.table
-        values: dict[str, list[float | None]] = {name: [] for name in self.scoring.metrics}
+        values: dict[str, list[float | None]] = {name: [] for name in self.scoring.task.columns}
         for record in self.scoring.records(packet):
             for name, column in record["values"].items():
                 values[name] += column

@@ -7,7 +7,8 @@
     >>> rejects.count                                                            # doctest: +SKIP
 
 A row holds `context` (a list of turns), `response`, and optionally `reference` or `references`, `facts`,
-`system` and `id`; for dialogues, `dialogue` (a list of turns). In CSV the turns of a cell stand between
+`system`, `id`, `following` (the other side's next turn) and `speakers` (of each turn of the context); for
+dialogues, `dialogue` (a list of turns) and `speakers` of all its turns. In CSV the turns of a cell stand between
 separators, `__eou__` unless another is chosen.
 """
 
@@ -20,9 +21,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeVar
 
-from dialeval.exchange import BadRow, EmptyPolicy, Exchange
+from dialeval.exchange import BadRow, Dialogue, EmptyPolicy, Exchange
 from dialeval.readers.rejects import Rejects
-from dialeval.readers.rows import Columns, Dialogue, RawRow, to_dialogue, to_exchange
+from dialeval.readers.rows import Columns, RawRow, to_dialogue, to_exchange
 from dialeval.readers.text import CONTEXT_SEPARATOR, csv_rows, json_rows
 
 __all__ = [

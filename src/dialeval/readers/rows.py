@@ -7,9 +7,29 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dialeval.exchange import BadRow, EmptyPolicy, Exchange, check_exchange, is_blank, one_line
+from dialeval.exchange import (
+    BadRow,
+    Dialogue,
+    EmptyPolicy,
+    Exchange,
+    check_exchange,
+    check_speakers,
+    is_blank,
+    one_line,
+)
 
-FIELDS = ("context", "response", "reference", "references", "facts", "system", "id", "dialogue")
+FIELDS = (
+    "context",
+    "response",
+    "reference",
+    "references",
+    "facts",
+    "system",
+    "id",
+    "following",
+    "speakers",
+    "dialogue",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +55,6 @@ class RawRow:
     def original(self) -> Any:
         """What a reject file keeps of the row."""
         return self.raw if self.values is None else dict(self.values)
-
-
-@dataclass(frozen=True, slots=True)
-class Dialogue:
-    """A whole dialogue, judged turn by turn."""
-
-    turns: tuple[str, ...]
-    facts: tuple[str, ...] = ()
-    system: str | None = None
-    id: str | None = None
 
 
 @dataclass(frozen=True)
@@ -103,6 +113,8 @@ def to_exchange(row: RawRow, columns: Columns, *, empty: EmptyPolicy, needs: Col
         facts=values["facts"],
         system=values["system"],
         id=values["id"],
+        following=values["following"],
+        speakers=values["speakers"],
         empty=empty,
     )
     if "references" in needs and not exchange.references:
@@ -137,7 +149,8 @@ def to_dialogue(row: RawRow, columns: Columns, *, empty: EmptyPolicy) -> Dialogu
     blank = next((at for at, turn in enumerate(whole) if is_blank(turn)), None)
     if empty == "error" and blank is not None:
         raise row.bad(f'turn {blank} of the dialogue is empty; give it text, or pass empty="score"')
-    return Dialogue(whole, checked.facts, checked.system, checked.id)
+    speakers = check_speakers(row.place, values["speakers"], len(whole), "dialogue")
+    return Dialogue(whole, checked.facts, checked.system, checked.id, speakers)
 
 
 def _present(row: RawRow, columns: Columns, level: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from dialeval.readers.rows import FIELDS, Columns, RawRow, required_fields
 #: Between the turns of a CSV cell; the mark that DailyDialog made common.
 CONTEXT_SEPARATOR = "__eou__"
 
-_LISTS = ("context", "references", "facts", "dialogue")
+_LISTS = ("context", "references", "facts", "speakers", "dialogue")
 _TOO_LONG = f"the line is longer than {MAX_LINE_BYTES // 2**20} MiB; is a line end missing?"
 
 
@@ -64,7 +64,7 @@ def csv_rows(
 ) -> Iterator[RawRow]:
     """One row per record; the first record names the columns.
 
-    Cells that hold several texts (context, references, facts, dialogue) are cut at `separator`; a cell
+    Cells that hold several texts (context, references, facts, speakers, dialogue) are cut at `separator`; a cell
     that is a JSON array of strings is taken as that array.
     """
     if not separator:

@@ -6,8 +6,8 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from dialeval.exchange import Exchange
-from dialeval.readers.rows import Dialogue, RawRow
+from dialeval.exchange import Dialogue, Exchange
+from dialeval.readers.rows import RawRow
 
 #: Pairs of context and response in a chunk, and a bound on its text, which is what fills memory.
 CHUNK_PAIRS = 2048

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from dialeval.exchange import BadRow, EmptyPolicy, Exchange, is_blank
+from dialeval.exchange import BadRow, Dialogue, EmptyPolicy, Exchange, is_blank
 from dialeval.metric import Level, Metric, MetricInfo, Scale, load, metric_class
 from dialeval.readers import Rejects, Source
-from dialeval.readers.rows import Dialogue, RawRow
-from dialeval.scores import Scores
+from dialeval.readers.rows import RawRow
+from dialeval.scores import Scores, aspect_column
 from dialeval.scoring.chunks import Chunk, chunked
 from dialeval.scoring.journal import Journal
 from dialeval.scoring.outputs import OutputFormat, Record, replacing, table
@@ -78,6 +78,11 @@ class Task:
         """The metrics that give every row a value."""
         return [name for name in self.infos if name not in self.of_systems]
 
+    @property
+    def columns(self) -> list[str]:
+        """What the table has for every row: each metric's value, and its aspects behind it."""
+        return columns_of({name: self.infos[name] for name in self.of_rows}, self.level)
+
     def rows(self, rejects: Rejects | None) -> Iterator[tuple[RawRow, Exchange | Dialogue]]:
         """The checked rows, in order."""
         if self.level is Level.DIALOGUE:
@@ -105,12 +110,13 @@ class Task:
         for name, scores in scored.items():
             if len(scores) != len(chunk.rows):
                 raise RuntimeError(f"{name} gave {len(scores)} values for {len(chunk.rows)} rows")
+        values = {column: plain for name, scores in scored.items() for column, plain in _plain_columns(name, scores)}
         return {
             "fingerprint": chunk.fingerprint(),
             "row": chunk.rows,
             "id": [item.id for item in chunk.items],
             "system": [item.system for item in chunk.items],
-            "values": {name: scores.to_dict()["values"] for name, scores in scored.items()},
+            "values": values,
             "n_truncated": {name: scores.n_truncated for name, scores in scored.items()},
             "n_empty": count_empty(chunk),
             "signature": {name: str(scores.signature) for name, scores in scored.items()},
@@ -123,6 +129,7 @@ class Task:
                 return metric.score_dialogues(
                     [dialogue.turns for dialogue in chunk.dialogues],
                     facts=[dialogue.facts for dialogue in chunk.dialogues],
+                    speakers=[dialogue.speakers for dialogue in chunk.dialogues],
                     scale=scale,
                 )
             return metric.score_exchanges(chunk.exchanges, scale=scale)
@@ -155,7 +162,7 @@ def score_to_file(
         summary = _score_chunks(task, rejects, progress, lambda chunk: _once(task, chunk, journal))
         if journal.next_finished() is not None:
             raise ValueError(changed(journal, "ends earlier than it did"))
-        with replacing(output) as stream, table(stream, told, task.of_rows) as write:
+        with replacing(output) as stream, table(stream, told, task.columns) as write:
             for record in journal.finished():
                 write(record)
     return summary
@@ -169,7 +176,7 @@ def score_to_stream(
         summary = _score_chunks(task, rejects, progress, lambda chunk: (unscored(chunk), False))
         write_systems(task, summary, stream, told)
         return summary
-    with table(stream, told, task.of_rows) as write:
+    with table(stream, told, task.columns) as write:
 
         def finish(chunk: Chunk) -> tuple[Record, bool]:
             record = task.score(chunk)
@@ -228,6 +235,22 @@ def changed(journal: Journal, how: str) -> str:
         f"the input is not that of the interrupted run: it {how}; "
         f"bring {journal.path.name} its input back, or begin again with --no-resume"
     )
+
+
+def columns_of(infos: Mapping[str, MetricInfo], level: Level) -> list[str]:
+    """The columns of metrics of rows, in the order in which tables have them."""
+    return [
+        column
+        for name, info in infos.items()
+        for column in (name, *(aspect_column(name, aspect) for aspect in info.aspects_at(level)))
+    ]
+
+
+def _plain_columns(name: str, scores: Scores) -> Iterator[tuple[str, list[float | None]]]:
+    told = scores.to_dict()
+    yield name, told["values"]
+    for aspect, values in told.get("aspects", {}).items():
+        yield aspect_column(name, aspect), values
 
 
 def unscored(chunk: Chunk) -> dict[str, Any]:

@@ -91,8 +91,7 @@ class ShardedRun:
                 for rank in range(self.crew.size)
             ]
             stream = stack.enter_context(replacing(self.output))
-            of_rows = self.task.of_rows
-            write = stack.enter_context(table(stream, told, of_rows)) if of_rows else None
+            write = stack.enter_context(table(stream, told, self.task.columns)) if self.task.of_rows else None
             for record in in_turn([journal.finished() for journal in journals]):
                 summary.add(record)
                 if write is not None:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dialeval.metric import MetricInfo
-from dialeval.scores import Scores
+from dialeval.metric import Level, MetricInfo
+from dialeval.scores import Scores, aspect_column
 from dialeval.scoring.outputs import Record, replacing
 
 
@@ -28,6 +28,18 @@ class Tally:
     of_set: float | None = None
     intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
     confidence: float | None = None
+    #: By aspect: how many rows have a value, and what these add up to.
+    aspects: dict[str, tuple[int, float]] = field(default_factory=dict)
+
+    @property
+    def aspect_means(self) -> dict[str, float | None]:
+        """The mean of each aspect over the rows that have it."""
+        return {aspect: total / n if n else None for aspect, (n, total) in self.aspects.items()}
+
+    def add_aspect(self, aspect: str, n: int, total: float) -> None:
+        """Count some more rows of an aspect."""
+        known, so_far = self.aspects[aspect]
+        self.aspects[aspect] = (known + n, so_far + total)
 
     @property
     def aggregate(self) -> float | None:
@@ -52,20 +64,28 @@ class Summary:
     @classmethod
     def begin(cls, level: str, infos: Mapping[str, MetricInfo]) -> Summary:
         """A summary of nothing yet."""
-        return cls(level, {name: Tally(info.higher_is_better) for name, info in infos.items()})
+        nothing = (0, 0.0)
+        tallies = {
+            name: Tally(info.higher_is_better, aspects=dict.fromkeys(info.aspects_at(Level(level)), nothing))
+            for name, info in infos.items()
+        }
+        return cls(level, tallies)
 
     def add(self, record: Record) -> None:
         """Count one finished chunk."""
         self.n += len(record["row"])
         self.n_empty += record["n_empty"]
-        for name, values in record["values"].items():
-            tally = self.tallies[name]
+        for name, signature in record.get("signature", {}).items():
+            tally, values = self.tallies[name], record["values"][name]
             finite = [value for value in values if value is not None]
+            for aspect in tally.aspects:
+                known = [value for value in record["values"][aspect_column(name, aspect)] if value is not None]
+                tally.add_aspect(aspect, len(known), math.fsum(known))
             tally.n += len(values)
             tally.n_finite += len(finite)
             tally.n_truncated += record["n_truncated"][name]
             tally.total += math.fsum(finite)
-            tally.signature = record["signature"][name]
+            tally.signature = signature
 
     def merge(self, other: Summary) -> None:
         """Add what another part of the same rows adds up to; values of systems are added when all parts are."""
@@ -82,6 +102,8 @@ class Summary:
             mine.n_finite += theirs.n_finite
             mine.n_truncated += theirs.n_truncated
             mine.total += theirs.total
+            for aspect, (n, total) in theirs.aspects.items():
+                mine.add_aspect(aspect, n, total)
 
     def add_systems(self, name: str, scores: Scores) -> None:
         """Note the values of a metric that judges systems."""
@@ -125,6 +147,11 @@ class Summary:
             )
             lines.append(f"{name} {value} ({better}; {tally.n} values{undefined}, {tally.n_truncated} truncated)")
             lines += [
+                f"  {aspect} "
+                + ("without a value" if mean is None else f"{mean:.6g} ({tally.aspects[aspect][0]} values)")
+                for aspect, mean in tally.aspect_means.items()
+            ]
+            lines += [
                 f"  {system} {number}{_between(tally, system)}" for system, number in (tally.systems or {}).items()
             ]
             lines.append(f"  {tally.signature}")
@@ -150,11 +177,13 @@ def _plain(tally: Tally) -> dict[str, Any]:
     if tally.intervals:
         systems |= {"intervals": {name: list(found) for name, found in tally.intervals.items()}}
         systems |= {"confidence": tally.confidence}
+    aspects = {"aspects": tally.aspect_means} if tally.aspects else {}
     return {
         "aggregate": tally.aggregate,
         "higher_is_better": tally.higher_is_better,
         "n": tally.n,
         "n_truncated": tally.n_truncated,
         "signature": tally.signature,
+        **aspects,
         **systems,
     }
