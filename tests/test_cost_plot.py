@@ -12,7 +12,7 @@ import pytest
 from dialeval.agreement.cost_plot import cost, mean_agreement, rows_per_second
 from dialeval.agreement.results import Result
 
-_BLANK = {"str": "", "float": math.nan, "int": 0, "bool": False, "bool | None": None}
+_BLANK = {"str": "", "float": math.nan, "int": 0, "int | None": None, "bool": False, "bool | None": None}
 
 
 def result(metric: str, benchmark: str, value: float, **changes) -> Result:

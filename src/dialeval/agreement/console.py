@@ -11,7 +11,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from dialeval.agreement.board import TITLES, number, p_value, sections, with_interval
+from dialeval.agreement.board import TITLES, Section, number, p_value, sections, with_interval
+from dialeval.agreement.by_system_columns import further_columns, who_spoke
 from dialeval.agreement.duel import Line
 from dialeval.agreement.results import Report, marked
 from dialeval.agreement.scoring import Advance
@@ -53,12 +54,15 @@ def show(report: Report) -> None:
     """The leaderboard, question by question."""
     console = wide_console()
     for section in sections(report):
-        table = Table(title=escape(section.title), caption=escape(_caption(section.facts, section.people)))
+        table = Table(title=escape(section.title), caption=escape(_caption(section)))
         table.add_column("metric", no_wrap=True)
         for name in section.statistics:
             table.add_column(TITLES[name], justify="right")
         table.add_column("p", justify="right")
         table.add_column("n", justify="right")
+        further = further_columns(section)
+        for column in further:
+            table.add_column(column.title, justify="right")
         for entry in section.entries:
             main = entry.results.get(section.ranked_by) or next(iter(entry.results.values()))
             name = escape(marked(entry.metric, entry.contaminated))
@@ -67,7 +71,8 @@ def show(report: Report) -> None:
                 for one in section.statistics
             ]
             style = "bold" if main.in_best_group else ""
-            table.add_row(name, *cells, p_value(main.p), str(main.n), style=style)
+            cells += [p_value(main.p), str(main.n), *(escape(column.of(main)) for column in further)]
+            table.add_row(name, *cells, style=style)
         console.print(table)
     if any(result.contaminated for result in report.results):
         console.print("† the metric was trained on this benchmark")
@@ -98,5 +103,8 @@ def wide_console() -> Console:
     return console if console.is_terminal else Console(width=160)
 
 
-def _caption(facts: str, people: str) -> str:
-    return f"{facts}\nPeople: {people}" if people else facts
+def _caption(section: Section) -> str:
+    lines = [section.facts]
+    lines += [f"People: {section.people}"] if section.people else []
+    lines += [f"Who spoke: {baseline}"] if (baseline := who_spoke(section)) else []
+    return "\n".join(lines)

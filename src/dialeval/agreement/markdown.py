@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from dialeval.agreement import by_system_columns
 from dialeval.agreement.board import (
     TITLES,
     Entry,
@@ -14,6 +15,7 @@ from dialeval.agreement.board import (
     sections,
     with_interval,
 )
+from dialeval.agreement.by_system_columns import further_columns, who_spoke
 from dialeval.agreement.results import Report
 
 HOW_TO_READ = (
@@ -37,6 +39,8 @@ def render_markdown(report: Report) -> str:
         lines += [f"## {section.title}", "", f"{section.facts}.", ""]
         if section.people:
             lines += [f"People: {section.people}.", ""]
+        if baseline := who_spoke(section):
+            lines += [f"Who spoke: {baseline}.", ""]
         lines += [*_table(section), ""]
     if report.skipped:
         lines += ["## Left out", ""]
@@ -50,9 +54,10 @@ def render_markdown(report: Report) -> str:
 
 def how_to_read(report: Report) -> str:
     """What the marks mean, with the settings of this report."""
-    return HOW_TO_READ.format(
+    marks = HOW_TO_READ.format(
         confidence=report.settings.confidence, correction=report.settings.correction.replace("_", "-").title()
     )
+    return f"{marks} {by_system_columns.HOW_TO_READ}" if any(map(who_spoke, sections(report))) else marks
 
 
 def _overview(found: list[Section]) -> Iterable[str]:
@@ -83,6 +88,8 @@ def _table(section: Section) -> Iterable[str]:
     main = section.ranked_by
     header = ["metric", *(TITLES[name] for name in section.statistics), f"p ({TITLES[main]})", "n", "no value"]
     thresholds = any("accuracy" in entry.results for entry in section.entries)
+    further = further_columns(section)
+    header += [column.title for column in further]
     rows = []
     for entry in section.entries:
         cells = [
@@ -91,6 +98,7 @@ def _table(section: Section) -> Iterable[str]:
         ]
         result = entry.results.get(main) or next(iter(entry.results.values()))
         row = [_escaped(entry.metric), *cells, p_value(result.p), str(result.n), str(result.n_excluded)]
+        row += [column.of(entry.results.get(main)) for column in further]
         if thresholds:
             row.append(threshold_of(entry))
         rows.append(row)

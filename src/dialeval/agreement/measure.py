@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.agreement import discrimination
+from dialeval.agreement import by_system, discrimination
 from dialeval.agreement.correlation import CORRELATIONS, Estimate, Floats
 from dialeval.agreement.cuts import Cut
 from dialeval.agreement.judgements import Judgements
@@ -41,6 +42,14 @@ class Measured:
     resamples: int
     threshold: float = math.nan
     threshold_method: str = ""
+    within_systems: float = math.nan
+    within_systems_low: float = math.nan
+    within_systems_high: float = math.nan
+    without_humans: float = math.nan
+    without_humans_low: float = math.nan
+    without_humans_high: float = math.nan
+    n_without_humans: int | None = None
+    system_means: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -86,18 +95,31 @@ def view_of(column: Floats, cut: Cut, judged: Judgements) -> View:
 
 
 def measure(
-    source: Source, view: View, cut: Cut, settings: Settings, decision: Decision | None = None
+    source: Source,
+    view: View,
+    cut: Cut,
+    settings: Settings,
+    decision: Decision | None = None,
+    people: Collection[str] = (),
 ) -> list[Measured]:
     """All statistics of a metric on a question; accuracy only where there is a threshold.
+
+    `people` are the systems whose replies were written by people; see `by_system`.
 
     Raises `TooFewSystems` at the system level below five systems, unless forced.
     """
     wanted = [name for name in cut.statistics if name != "accuracy" or decision is not None]
-    return [_measure(name, source, view, cut, settings, decision) for name in wanted]
+    return [_measure(name, source, view, cut, settings, decision, people) for name in wanted]
 
 
 def _measure(
-    name: str, source: Source, view: View, cut: Cut, settings: Settings, decision: Decision | None
+    name: str,
+    source: Source,
+    view: View,
+    cut: Cut,
+    settings: Settings,
+    decision: Decision | None,
+    people: Collection[str],
 ) -> Measured:
     found: tuple[Estimate, Resampled | None, str]
     if cut.level == "system":
@@ -109,17 +131,16 @@ def _measure(
     else:
         found = _pooled(name, view)
     estimate, statistic, p_method = found
-    spread = _NO_INTERVAL
-    if statistic is not None and settings.resamples_for(name) and len(view.values):
-        drawn = bootstrap(
-            {name: statistic},
-            view.n_groups,
-            resamples=settings.resamples_for(name),
-            seed=settings.seed,
-            rows=len(view.values),
-        )[name]
-        spread = interval(np.abs(drawn) if settings.absolute and cut.level == "system" else drawn, settings.confidence)
+    is_correlation = cut.level != "system" and name in CORRELATIONS and not cut.is_labelled
+    within = by_system.within_systems(name, view) if is_correlation else by_system.Part()
+    machines = by_system.without_people(name, view, people) if is_correlation else by_system.Part()
     absolute = settings.absolute and cut.level == "system"
+    # Where machines wrote every row it is the same correlation, and costs nothing.
+    is_same = machines.n == len(view.values) and settings.pooling == "pooled"
+    statistics = {"": statistic, "within": within.statistic, "machines": None if is_same else machines.statistic}
+    spreads = _intervals(name, statistics, view, settings, absolute=absolute)
+    spread = spreads[""]
+    of_machines = spread if is_same else spreads["machines"]
     return Measured(
         statistic=name,
         value=abs(estimate.value) if absolute else estimate.value,
@@ -134,7 +155,35 @@ def _measure(
         resamples=spread.resamples,
         threshold=decision.native if decision is not None and name == "accuracy" else math.nan,
         threshold_method=decision.method if decision is not None and name == "accuracy" else "",
+        within_systems=within.value,
+        within_systems_low=spreads["within"].low,
+        within_systems_high=spreads["within"].high,
+        without_humans=machines.value,
+        without_humans_low=of_machines.low,
+        without_humans_high=of_machines.high,
+        n_without_humans=machines.n if is_correlation else None,
+        system_means=by_system.of_system_means(name, view) if is_correlation else math.nan,
     )
+
+
+def _intervals(
+    name: str, statistics: Mapping[str, Resampled | None], view: View, settings: Settings, *, absolute: bool
+) -> dict[str, Interval]:
+    """The interval of each, all from the same resamples; none where a statistic is not resampled."""
+    resampled = {key: statistic for key, statistic in statistics.items() if statistic is not None}
+    drawn: dict[str, Floats] = {}
+    if resampled and settings.resamples_for(name) and len(view.values):
+        drawn = bootstrap(
+            resampled,
+            view.n_groups,
+            resamples=settings.resamples_for(name),
+            seed=settings.seed,
+            rows=len(view.values),
+        )
+    found = {
+        key: interval(np.abs(values) if absolute else values, settings.confidence) for key, values in drawn.items()
+    }
+    return {key: found.get(key, _NO_INTERVAL) for key in statistics}
 
 
 def _pooled(name: str, view: View) -> tuple[Estimate, Resampled | None, str]:

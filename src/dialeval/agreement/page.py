@@ -16,6 +16,7 @@ from dialeval.agreement.board import (
     sections,
     with_interval,
 )
+from dialeval.agreement.by_system_columns import further_columns, who_spoke
 from dialeval.agreement.markdown import how_to_read, threshold_of
 from dialeval.agreement.results import Report, Result
 
@@ -95,8 +96,11 @@ def _section(section: Section) -> Iterable[str]:
     yield f'<p class="facts">{escape(section.facts)}.</p>'
     if section.people:
         yield f'<p class="people">People: {escape(section.people)}.</p>'
+    if baseline := who_spoke(section):
+        yield f'<p class="people">Who spoke: {escape(baseline)}.</p>'
     columns = [*(TITLES[name] for name in section.statistics), f"p ({TITLES[main]})", "n", "no value"]
     thresholds = any("accuracy" in entry.results for entry in section.entries)
+    columns += [column.title for column in further_columns(section)]
     columns += ["accepted above"] if thresholds else []
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in ("metric", "", *columns))
     yield f'<div class="scroll"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>'
@@ -114,6 +118,7 @@ def _row(section: Section, entry: Entry, lowest: float, thresholds: bool) -> str
         for name in section.statistics
     ]
     cells += [f"<td>{escape(text)}</td>" for text in (p_value(shown.p), str(shown.n), str(shown.n_excluded))]
+    cells += [_plain_cell(column.of(entry.results.get(main))) for column in further_columns(section)]
     cells += [f"<td>{escape(threshold_of(entry))}</td>"] if thresholds else []
     name = f'<th scope="row" title="{escape(shown.signature, quote=True)}">{escape(entry.metric)}</th>'
     return f"<tr>{name}<td>{_bar(shown, lowest)}</td>{''.join(cells)}</tr>"
@@ -122,9 +127,17 @@ def _row(section: Section, entry: Entry, lowest: float, thresholds: bool) -> str
 def _cell(text: str, result: Result) -> str:
     classes = [name for name, is_so in (("best", result.in_best_group), ("contaminated", result.contaminated)) if is_so]
     mark = ' <abbr title="trained on this benchmark">†</abbr>' if result.contaminated else ""
-    value, space, rest = text.partition(" ")
-    told = f"{escape(value)}{space}<small>{escape(rest)}</small>" if rest else escape(value)
+    told = _small_interval(text)
     return f'<td class="{" ".join(classes)}">{told}{mark}</td>' if classes else f"<td>{told}{mark}</td>"
+
+
+def _plain_cell(text: str) -> str:
+    return f"<td>{_small_interval(text)}</td>"
+
+
+def _small_interval(text: str) -> str:
+    value, space, rest = text.partition(" ")
+    return f"{escape(value)}{space}<small>{escape(rest)}</small>" if rest else escape(value)
 
 
 def _bar(result: Result, lowest: float) -> str:

@@ -53,6 +53,14 @@ class Result:
     signature: str
     metric_signature: str
     revision: str
+    within_systems: float = math.nan
+    within_systems_low: float = math.nan
+    within_systems_high: float = math.nan
+    without_humans: float = math.nan
+    without_humans_low: float = math.nan
+    without_humans_high: float = math.nan
+    n_without_humans: int | None = None
+    system_means: float = math.nan
 
     @property
     def question(self) -> tuple[str, str, str, str, str]:
@@ -197,6 +205,7 @@ def _write_parquet(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
         "str": pyarrow.string(),
         "float": pyarrow.float64(),
         "int": pyarrow.int64(),
+        "int | None": pyarrow.int64(),
         "bool": pyarrow.bool_(),
         "bool | None": pyarrow.bool_(),
     }

@@ -162,7 +162,7 @@ class _Run:
             decision = self._threshold(one.source, cut, stage)
             view = view_of(one.column, cut, judged)
             try:
-                found = measure(one.source, view, cut, settings, decision)
+                found = measure(one.source, view, cut, settings, decision, judged.info.written_by_people)
             except TooFewSystems as error:
                 self._skip(one.source.name, judged.info.name, str(error))
                 continue

@@ -81,6 +81,7 @@ class BenchmarkInfo:
     aspects: Mapping[str, Scale] = field(default_factory=dict)
     main_aspect: str = ""
     systems: tuple[str, ...] = ()
+    #: Those of the systems that are people, and those whose replies were planted: people's, to another context.
     human_systems: tuple[str, ...] = ()
     negative_systems: tuple[str, ...] = ()
     exclusions: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: {"none": ()})
@@ -102,6 +103,11 @@ class BenchmarkInfo:
     def files(self) -> tuple[tuple[Source, SourceFile], ...]:
         """Every file that the reader needs, with the source it belongs to."""
         return tuple((source, file) for source in self.sources for file in source.files)
+
+    @property
+    def written_by_people(self) -> frozenset[str]:
+        """The systems whose replies no machine wrote."""
+        return frozenset({*self.human_systems, *self.negative_systems})
 
     @property
     def revision(self) -> str:

@@ -50,6 +50,7 @@ INFO = BenchmarkInfo(
     aspects={"coherence": Scale(1, 5)},
     main_aspect="coherence",
     systems=("transformer_ranker", "transformer_generator", "bert_ranker", "dialogGPT"),
+    human_systems=(),
     oddities=(
         "Contexts are cut to their last two utterances.",
         "Rows have 8 to 11 ratings: what was left after the authors filtered their annotators.",

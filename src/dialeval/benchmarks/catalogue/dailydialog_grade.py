@@ -40,6 +40,7 @@ INFO = BenchmarkInfo(
     aspects={"coherence": Scale(1, 5)},
     main_aspect="coherence",
     systems=("transformer_ranker", "transformer_generator"),
+    human_systems=(),
     subsets={
         "density": Subset(
             last_share=0.8, why="the size that the significance marks of the DENSITY paper imply; an inference"

@@ -104,6 +104,7 @@ INFO = BenchmarkInfo(
         "chatbot10",
         "chatbot11",
     ),
+    human_systems=(),
     oddities=(
         (
             "The source has one item per annotator: neighbouring items with the same text are one dialogue, "

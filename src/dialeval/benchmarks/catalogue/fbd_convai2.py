@@ -33,6 +33,7 @@ INFO = BenchmarkInfo(
     repeats="convai2_grade",
     main_aspect="overall",
     systems=("convai2/0", "convai2/1", "convai2/2", "convai2/3"),
+    human_systems=(),
     oddities=(
         (
             "Systems are positions: BERT ranker, DialoGPT, transformer generator, transformer ranker of the "

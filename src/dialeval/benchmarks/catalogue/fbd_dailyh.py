@@ -33,6 +33,7 @@ INFO = BenchmarkInfo(
     repeats="dailydialog_grade",
     main_aspect="overall",
     systems=tuple(f"dailyh/{position}" for position in range(11)),
+    human_systems=(),
     oddities=(
         (
             "Only two of the eleven positions are systems (0 the generator, 1 the ranker); the others are "

@@ -33,6 +33,7 @@ INFO = BenchmarkInfo(
     repeats="dailydialog_zhao",
     main_aspect="overall",
     systems=tuple(f"dailyz/{position}" for position in range(8)),
+    human_systems=(),
     negative_systems=("dailyz/7",),
     exclusions={"none": (), "generated": ("dailyz/7",)},
     default_exclusion="none",

@@ -33,6 +33,7 @@ INFO = BenchmarkInfo(
     repeats="dailydialog_grade",
     main_aspect="overall",
     systems=tuple(f"empathetic/{position}" for position in range(11)),
+    human_systems=(),
     oddities=(
         ("The file holds the DailyDialog contexts, references and replies of GRADE, none from EmpatheticDialogues."),
         "Positions 0 and 1 are the generator and the ranker; the others are random mixtures of their replies.",

@@ -33,6 +33,7 @@ INFO = BenchmarkInfo(
     repeats="persona_zhao",
     main_aspect="overall",
     systems=("personaz/0", "personaz/1", "personaz/2", "personaz/3", "personaz/4"),
+    human_systems=(),
     negative_systems=("personaz/4",),
     exclusions={"none": (), "generated": ("personaz/4",)},
     default_exclusion="none",
