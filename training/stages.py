@@ -303,16 +303,15 @@ def dialogue_groups(source: Recipe, root: Path, *, leave_out: frozenset[str], se
     for split in source["splits"]:
         dialogues += read_corpus(root, source["name"], split, leave_out=leave_out)
     counts = NegativeCounts(**source["negatives"])
-    pairs = CandidateSet(dialogues, counts, seed=seed)
+    pairs = CandidateSet(dialogues, counts, seed=seed, fact_share=float(source.get("facts", 0.0)))
     chosen = np.random.default_rng(seed).permutation(len(pairs))[: source["contexts"]]
     groups = []
     for one in map(pairs.get, sorted(chosen.tolist())):
         right, *wrong = one.responses
         harder = len(wrong) - counts.random
         context, identity = tuple(one.exchange.context), one.exchange.id
-        groups.append(
-            Group(identity or "", context, (right,), mined=tuple(wrong[:harder]), random=tuple(wrong[harder:]))
-        )
+        mined, random, facts = tuple(wrong[:harder]), tuple(wrong[harder:]), one.exchange.facts
+        groups.append(Group(identity or "", context, (right,), mined=mined, random=random, facts=facts))
     return groups
 
 

@@ -285,6 +285,7 @@ REGISTRY: dict[str, Entry] = {
     "cmn": Entry("dialeval.approaches.cmn:Cmn"),
     "deb": Entry("dialeval.approaches.deb:Deb"),
     "quantidce": Entry("dialeval.approaches.quantidce:QuantiDce"),
+    "judge": Entry("dialeval.approaches.judge:Judge"),
     "ensemble": Entry("dialeval.approaches.ensemble:Ensemble"),
     "bleu1": Entry("dialeval.baselines.bleu:Bleu1", extra="agreement"),
     "bleu2": Entry("dialeval.baselines.bleu:Bleu2", extra="agreement"),

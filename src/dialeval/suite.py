@@ -93,7 +93,7 @@ def share_tokenizers(metrics: Iterable[Metric]) -> None:
 
 
 #: The approaches in the order in which people meet them: of replies, then of systems.
-APPROACHES = ("density", "deb", "cmn", "quantidce", "fbd", "prd")
+APPROACHES = ("judge", "density", "deb", "cmn", "quantidce", "fbd", "prd")
 
 
 def ready_approaches() -> list[str]:

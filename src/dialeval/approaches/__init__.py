@@ -1,4 +1,4 @@
-"""The five papers' approaches, one file each: architecture, losses, scoring rule, in that order."""
+"""The five papers' approaches and our own judge, one file each: architecture, losses, scoring rule, in that order."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ _NETWORKS = {
     "cmn": "cmn:CmnNetwork",
     "deb": "deb:DebNetwork",
     "quantidce": "quantidce:QuantiDceNetwork",
+    "judge": "judge:JudgeNetwork",
 }
 
 

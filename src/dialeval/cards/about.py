@@ -77,4 +77,21 @@ ABOUT: dict[str, About] = {
   year = "2023",
 }""",
     ),
+    "judge": About(
+        measures="How good people would find a reply, as a weighted mean of opinions learned from human ratings and of "
+        "plain signs of its words; each aspect stands beside the value.",
+        misses="Whether what a reply says is true, safe or in character; what no rater of its sources was asked about.",
+        limits=(
+            "0.5 is the middle of the replies that it was fitted on, mostly those of chatbots before 2021; values say "
+            "who is better, not how many people would be pleased.",
+            "Signs of words know English only, and so does the encoder.",
+            "The interval is wide: single ratings by people differ much, and coverage was measured on sources left "
+            "out, where it is not always 90 %.",
+        ),
+        bibtex="""@software{dialeval-judge,
+  title = "The judge of dialeval: opinions learned from human ratings, and plain signs",
+  author = "{The dialeval developers}",
+  url = "https://github.com/dialeval/dialeval",
+}""",
+    ),
 }

@@ -41,6 +41,8 @@ class Group:
     random: tuple[str, ...] = ()
     #: Replies of other contexts that a search found close to this one. Nobody checked that they are wrong.
     mined: tuple[str, ...] = ()
+    #: What is known of the speaker.
+    facts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -191,7 +193,11 @@ def labelled_rows(
         times = max(1, round(len(wrong) / len(group.positives))) if repeat_positives else 1
         right: list[tuple[ReplyKind, str]] = [("positive", reply) for reply in group.positives * times]
         rows += [
-            LabelledRow(Exchange(context=group.context, response=reply, id=group.id), kind == "positive", kind)
+            LabelledRow(
+                Exchange(context=group.context, response=reply, facts=group.facts, id=group.id),
+                kind == "positive",
+                kind,
+            )
             for kind, reply in right + wrong
         ]
     return rows

@@ -1,0 +1,227 @@
+"""Plain signs of a reply and of a conversation: what its words alone tell, without any network.
+
+Each sign is one number that a reader can recount by hand, so an explanation can name the words behind it. None of
+them counts how long a reply is: people like long replies in one setting and dislike them in another.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialeval.formatting import tidy
+
+#: Words are counted in this many buckets, so that a checkpoint holds how rare words are without holding the words.
+IDF_BUCKETS = 16_384
+
+_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
+#: Words that say little by themselves.
+_FUNCTION_WORDS = frozenset(
+    "a about after again all also am an and any are as at be because been before being but by can could did do does "
+    "doing down for from had has have having he her here hers him his how i if in into is it its just me more most my "
+    "myself no nor not now of off on once only or other our out over own same she should so some such than that the "
+    "their them then there these they this those through to too under until up very was we were what when where which "
+    "while who whom why will with would you your yours i'm i'd i've i'll you're you've it's that's don't didn't isn't "
+    "doesn't can't won't he's she's they're we're there's what's let's oh well yes yeah ok okay really like know get "
+    "got think go going".split()
+)
+_POSITIVE = frozenset(
+    "love loved great good nice cool awesome amazing fun funny happy glad thanks thank interesting wonderful best "
+    "haha lol wow sweet excellent perfect enjoy enjoyed fantastic lovely beautiful exciting excited agree "
+    "definitely absolutely cute neat".split()
+)
+#: What people say to a partner that has lost them.
+_COMPLAINT = re.compile(
+    "|".join(
+        (
+            r"^(?:what|huh|pardon|sorry|excuse me|um+|uh+)\s*\?+",
+            r"\bwhat (?:do|are|did) you (?:mean|talking|say)\b",
+            r"\b(?:makes?|made) no sense\b",
+            r"n't (?:make (?:any )?sense|understand|follow|get it)\b",
+            r"\b(?:i|you) (?:already|just) (?:said|told|asked|answered|mentioned)\b",
+            r"\b(?:i said|you said that|are you (?:a )?(?:bot|robot|ok|okay|listening|even))\b",
+            r"\bnot (?:what i|an answer|relevant)\b",
+            r"\byou(?:'re| are) (?:not|repeating|weird|confus\w*)\b",
+            r"\bstop (?:saying|repeating|asking|it|that)\b",
+            r"\bwhy (?:do|did|are) you (?:keep|say|ask)",
+            r"\b(?:wrong|confus\w+|weird|boring|stupid|dumb|nonsense|repeat\w*|off topic|never ?mind|whatever)\b",
+        )
+    ),
+    re.IGNORECASE,
+)
+
+
+def words(text: str) -> list[str]:
+    """Words in lower case, apostrophes within them kept."""
+    return _WORD.findall(tidy(text).lower())
+
+
+def content_words(text: str) -> list[str]:
+    """Words that carry a topic."""
+    return [word for word in words(text) if word not in _FUNCTION_WORDS and len(word) > 1]
+
+
+def _bucket(word: str) -> int:
+    return zlib.crc32(word.encode()) % IDF_BUCKETS
+
+
+def idf_table(texts: Iterable[str]) -> NDArray[np.float32]:
+    """How rare the words of each bucket are: log of texts over texts that hold one of them."""
+    counts = np.zeros(IDF_BUCKETS, dtype=np.int64)
+    total = 0
+    for text in texts:
+        total += 1
+        counts[list({_bucket(word) for word in words(text)})] += 1
+    if not total:
+        raise ValueError("there are no texts to count words in")
+    rarity: NDArray[np.float32] = np.log((1 + total) / (1 + counts)).astype(np.float32)
+    return rarity
+
+
+def rarity(word: str, table: NDArray[np.floating]) -> float:
+    """Inverse document frequency of a word."""
+    return float(table[_bucket(word)])
+
+
+def specificity(response: str, table: NDArray[np.floating]) -> float:
+    """Mean rarity of the three rarest distinct content words; fewer words count as words without content.
+
+    The mean over all words would fall with every word that is added, the sum would rise.
+    """
+    rarest = sorted((rarity(word, table) for word in set(content_words(response))), reverse=True)[:3]
+    return sum(rarest) / 3
+
+
+@dataclass(frozen=True)
+class Repetition:
+    """What a reply says again."""
+
+    #: Share of its bigrams that it has said before.
+    within: float
+    #: Share of its words of a turn of four or more that stand, in runs of four, in an earlier turn.
+    copied: float
+    #: The run of words said most often, and how often; empty when nothing is repeated.
+    phrase: str = ""
+    times: int = 0
+
+    @property
+    def share(self) -> float:
+        """Both together, between 0 and 1."""
+        return 1 - (1 - self.within) * (1 - self.copied)
+
+
+def repetition(response: str, earlier: Sequence[str]) -> Repetition:
+    """Repeated bigrams within a reply, and what it copies from earlier turns."""
+    said = words(response)
+    bigrams = list(pairwise(said))
+    counts = Counter(bigrams)
+    within = 1 - len(counts) / len(bigrams) if bigrams else 0.0
+    phrase, times = _most_repeated(said)
+    known = {run for turn in earlier for run in _runs(words(turn))}
+    positions: set[int] = set()
+    for start, run in enumerate(_runs(said)):
+        if run in known:
+            positions.update(range(start, start + len(run)))
+    copied = len(positions) / len(said) if said else 0.0
+    return Repetition(within, copied, phrase, times)
+
+
+_RUN = 4
+
+
+def _runs(said: list[str]) -> list[tuple[str, ...]]:
+    return [tuple(said[start : start + _RUN]) for start in range(len(said) - _RUN + 1)]
+
+
+def _most_repeated(said: list[str]) -> tuple[str, int]:
+    """The longest of the runs of two to five words that occur most often."""
+    best: tuple[int, int, str] = (1, 0, "")
+    for length in range(2, 6):
+        counts = Counter(zip(*(said[start:] for start in range(length)), strict=False))
+        if counts:
+            run, times = counts.most_common(1)[0]
+            if times > 1 and (times, length) > best[:2]:
+                best = (times, length, " ".join(run))
+    return best[2], best[0] if best[2] else 0
+
+
+@dataclass(frozen=True)
+class FactUse:
+    """Which words of the facts a reply brings in."""
+
+    #: Rarity of these words, saturating: between 0 and 1.
+    amount: float
+    words: tuple[str, ...]
+
+
+#: Rarity of about one telling word.
+_ONE_WORD = 5.0
+
+
+def fact_use(response: str, facts: Sequence[str], context: Sequence[str], table: NDArray[np.floating]) -> FactUse:
+    """Content words that the facts hold and the context has not used yet."""
+    known = {_stem(word) for fact in facts for word in content_words(fact)}
+    used = {_stem(word) for turn in context for word in words(turn)}
+    fresh = {_stem(word): word for word in content_words(response) if _stem(word) in known - used}
+    weight = sum(rarity(word, table) for word in fresh.values())
+    return FactUse(weight / (weight + 2 * _ONE_WORD), tuple(sorted(fresh.values())))
+
+
+def _stem(word: str) -> str:
+    """Plural and simple verb endings off, so that "dogs" finds "dog"."""
+    for ending in ("'s", "ies", "ing", "ed", "es", "s"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            return word[: -len(ending)] + ("y" if ending == "ies" else "")
+    return word
+
+
+@dataclass(frozen=True)
+class Reaction:
+    """How one side takes what the other says, over one or more of its turns."""
+
+    #: Logarithm of the words a turn.
+    engaged: float
+    #: Share of turns with a positive word.
+    positive: float
+    #: Share of turns with an exclamation mark.
+    lively: float
+    #: Share of turns that complain or do not follow.
+    complaining: float
+
+    @property
+    def total(self) -> float:
+        """One number: engagement, warmth and no complaints, in equal parts."""
+        warm = (self.positive + self.lively) / 2
+        return (min(1.0, self.engaged / 3) + warm + 1 - self.complaining) / 3
+
+
+def reaction(turns: Sequence[str]) -> Reaction:
+    """Signs of a user's own turns."""
+    if not turns:
+        raise ValueError("there is no turn to read a reaction from")
+    said = [words(turn) for turn in turns]
+    return Reaction(
+        engaged=float(np.mean([np.log1p(len(one)) for one in said])),
+        positive=float(np.mean([any(word in _POSITIVE for word in one) for one in said])),
+        lively=float(np.mean(["!" in turn for turn in turns])),
+        complaining=float(np.mean([complains(turn) for turn in turns])),
+    )
+
+
+def complains(turn: str) -> bool:
+    """Whether a turn says that the other side does not make sense."""
+    return _COMPLAINT.search(tidy(turn).strip()) is not None
+
+
+def echo(response: str, previous: str) -> float:
+    """Share of a reply's content words that the turn before it said."""
+    said = content_words(response)
+    before = set(content_words(previous))
+    return sum(word in before for word in said) / len(said) if said else 0.0

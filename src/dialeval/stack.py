@@ -1,0 +1,223 @@
+"""A judge's last step: features on one scale, weights that can only help, an interval around the outcome.
+
+Every feature is replaced by its mid-rank among fixed reference values, so that no feature wins by its spread and a
+row's value depends on that row alone. Weights are never negative and are drawn towards equal ones: with few ratings
+all features count alike, with many the ratings decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+#: Reference values kept of each feature.
+TABLE_SIZE = 401
+#: The bins of outcomes that have an interval of their own.
+INTERVAL_BINS = 5
+
+
+def reference_table(values: Vector) -> Vector:
+    """`TABLE_SIZE` quantiles of the values that are there."""
+    known = values[np.isfinite(values)]
+    if len(known) < 2:
+        return np.linspace(0.0, 1.0, TABLE_SIZE)
+    return np.asarray(np.quantile(known, np.linspace(0, 1, TABLE_SIZE)), dtype=np.float64)
+
+
+def mid_ranks(values: Vector, table: Vector) -> Vector:
+    """Share of the reference values below each value, half of the equal ones counted; NaN stays NaN."""
+    below = np.searchsorted(table, values, side="left")
+    upto = np.searchsorted(table, values, side="right")
+    # A value between two quantiles lies where the line between them puts it; ties keep their middle.
+    left = np.clip(below, 1, len(table) - 1)
+    low, high = table[left - 1], table[left]
+    between = np.where(high > low, (values - low) / np.where(high > low, high - low, 1), 0.5)
+    smooth = np.clip((left - 1 + np.clip(between, 0, 1)) / (len(table) - 1), 0, 1)
+    ranks = np.where(upto > below, (below + upto) / 2 / len(table), smooth)
+    known: Vector = np.where(np.isfinite(values), ranks, np.nan)
+    return known
+
+
+def rank_all(features: Matrix, tables: Matrix) -> Matrix:
+    """Every column by its own table."""
+    return np.stack([mid_ranks(features[:, at], tables[at]) for at in range(features.shape[1])], axis=1)
+
+
+def combine(ranks: Matrix, weights: Vector) -> Vector:
+    """Weighted mean of the features that a row has: one half and the contributions."""
+    outcome: Vector = 0.5 + contributions(ranks, weights).sum(axis=1)
+    return outcome
+
+
+def contributions(ranks: Matrix, weights: Vector) -> Matrix:
+    """How far each feature moves each row's outcome from one half; a missing feature moves nothing."""
+    there = np.isfinite(ranks)
+    total = (there * weights).sum(axis=1, keepdims=True)
+    moved = np.where(there, ranks - 0.5, 0.0) * weights
+    share: Matrix = np.divide(moved, total, out=np.zeros_like(moved), where=total > 0)
+    return share
+
+
+def within_source_ranks(ratings: Vector, sources: Sequence[str]) -> Vector:
+    """Ratings as mid-ranks within their own source: scales of different sources cannot be compared."""
+    from scipy.stats import rankdata
+
+    names = np.asarray(sources)
+    ranks = np.empty(len(ratings))
+    for name in np.unique(names):
+        inside = names == name
+        ranks[inside] = (rankdata(ratings[inside]) - 0.5) / inside.sum()
+    return ranks
+
+
+def fit_weights(ranks: Matrix, targets: Vector, sources: Sequence[str], *, prior: Vector, strength: float) -> Vector:
+    """Non-negative least squares on centred ranks, drawn towards `prior`.
+
+    Every source weighs as the root of its size. `strength` is in rows: the prior counts as much as that many ratings.
+    """
+    from scipy.optimize import nnls
+
+    names = np.asarray(sources)
+    sizes = {name: int((names == name).sum()) for name in np.unique(names)}
+    share = np.array([1 / np.sqrt(sizes[name]) for name in names])
+    share *= len(names) / share.sum()
+    inputs = np.where(np.isfinite(ranks), ranks - 0.5, 0.0) * np.sqrt(share)[:, None]
+    outputs = (targets - 0.5) * np.sqrt(share)
+    # The variance of a mid-rank is 1/12, so that `strength` rows of prior weigh like as many rows of data.
+    pull = np.sqrt(strength / 12) * np.eye(ranks.shape[1])
+    weights, _ = nnls(np.vstack([inputs, pull]), np.concatenate([outputs, pull @ prior]))
+    return np.asarray(weights, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Where the ratings of rows with such an outcome lie, as ranks among their source."""
+
+    edges: Vector
+    low: Vector
+    high: Vector
+
+    def around(self, outcomes: Vector) -> tuple[Vector, Vector]:
+        """Both ends for each outcome, bent between the middles of the bins so that they do not jump."""
+        middles = (self.edges[:-1] + self.edges[1:]) / 2
+        return np.interp(outcomes, middles, self.low), np.interp(outcomes, middles, self.high)
+
+
+def fit_interval(outcomes: Vector, targets: Vector, coverage: float = 0.9) -> Interval:
+    """Split-conformal ends for held-out ratings, in bins of equal size by outcome."""
+    edges = np.quantile(outcomes, np.linspace(0, 1, INTERVAL_BINS + 1))
+    ends = []
+    for number in range(INTERVAL_BINS):
+        last = number == INTERVAL_BINS - 1
+        inside = (outcomes >= edges[number]) & (
+            (outcomes <= edges[number + 1]) if last else (outcomes < edges[number + 1])
+        )
+        ends.append(_conformal(targets[inside], coverage) if inside.sum() >= 20 else (0.0, 1.0))
+    low, high = np.array(ends).T
+    return Interval(np.asarray(edges, dtype=np.float64), np.asarray(low), np.asarray(high))
+
+
+def _conformal(targets: Vector, coverage: float) -> tuple[float, float]:
+    """Ends that leave out the same share on each side, with the correction for a finite sample."""
+    ordered = np.sort(targets)
+    tail = int(np.floor((1 - coverage) / 2 * (len(ordered) + 1)))
+    return (float(ordered[tail - 1]), float(ordered[-tail])) if tail else (0.0, 1.0)
+
+
+def covered(interval: Interval, outcomes: Vector, targets: Vector) -> float:
+    """Share of ratings inside."""
+    low, high = interval.around(outcomes)
+    return float(((targets >= low) & (targets <= high)).mean())
+
+
+@dataclass(frozen=True)
+class RatedFeatures:
+    """Features of rated rows, their ratings, and where these come from."""
+
+    features: Matrix
+    ratings: Vector
+    sources: tuple[str, ...]
+    families: tuple[str, ...]
+
+    def take(self, rows: NDArray[np.bool_]) -> RatedFeatures:
+        """Some of the rows."""
+        at = np.flatnonzero(rows)
+        return RatedFeatures(
+            self.features[rows],
+            self.ratings[rows],
+            tuple(self.sources[row] for row in at),
+            tuple(self.families[row] for row in at),
+        )
+
+
+@dataclass(frozen=True)
+class Stack:
+    """What turns features into a value and an interval."""
+
+    tables: Matrix
+    weights: Vector
+    interval: Interval
+    strength: float
+    #: By family left out of the fit: rank correlation, rows, and the share of ratings within the interval.
+    left_out: Mapping[str, Mapping[str, float]]
+
+
+#: How many ratings the drawing towards equal weights counts as; which of them is chosen by families left out.
+STRENGTHS = (100.0, 300.0, 1000.0, 3000.0)
+
+
+def fit_stack(
+    rated: RatedFeatures, *, reference: Matrix, prior: Vector | None = None, strengths: Sequence[float] = STRENGTHS
+) -> Stack:
+    """Tables from `reference` rows; weights and interval from the ratings; what to expect from families left out."""
+    tables = np.stack([reference_table(reference[:, at]) for at in range(reference.shape[1])])
+    ranks = rank_all(rated.features, tables)
+    equal = np.full(ranks.shape[1], 1 / ranks.shape[1]) if prior is None else prior
+    targets = within_source_ranks(rated.ratings, rated.sources)
+    families = np.asarray(rated.families)
+    names = list(dict.fromkeys(rated.families))
+
+    def weights_of(rows: NDArray[np.bool_], strength: float) -> Vector:
+        sources = [rated.sources[row] for row in np.flatnonzero(rows)]
+        return fit_weights(ranks[rows], targets[rows], sources, prior=equal, strength=strength)
+
+    def predicted(strength: float) -> Vector:
+        values = np.empty(len(targets))
+        for name in names:
+            inside = families == name
+            # With one family nothing can be left out; its own rows then tell what the fit reaches.
+            values[inside] = combine(ranks[inside], weights_of(~inside if len(names) > 1 else inside, strength))
+        return values
+
+    def agreement(values: Vector) -> float:
+        return float(np.mean([_spearman(values[families == name], targets[families == name]) for name in names]))
+
+    tried = {strength: predicted(strength) for strength in strengths}
+    best = max(tried, key=lambda strength: agreement(tried[strength]))
+    values = tried[best]
+    left_out = {}
+    for name in names:
+        inside = families == name
+        others = ~inside if len(names) > 1 else inside
+        interval = fit_interval(values[others], targets[others])
+        left_out[name] = {
+            "spearman": _spearman(values[inside], targets[inside]),
+            "rows": int(inside.sum()),
+            "coverage": covered(interval, values[inside], targets[inside]),
+        }
+    weights = weights_of(np.ones(len(targets), dtype=bool), best)
+    return Stack(tables, weights, fit_interval(values, targets), best, left_out)
+
+
+def _spearman(first: Vector, second: Vector) -> float:
+    from scipy.stats import spearmanr
+
+    if len(first) < 3 or np.ptp(first) == 0 or np.ptp(second) == 0:
+        return 0.0
+    return float(spearmanr(first, second).statistic)
