@@ -16,7 +16,7 @@ export HF_UPDATE_DOWNLOAD_COUNTS := 0
 export TOKENIZERS_PARALLELISM := true
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser demo space test test-versions lint bench clean
+.PHONY: help setup browser demo space test test-fast test-versions lint screenshots bench clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -54,6 +54,10 @@ browser:
 test: setup browser ## Run the tests
 	@echo "== dialeval: running the tests"
 	@$(BIN)/python -m pytest
+
+test-fast: setup ## Run the tests that take less than five seconds each
+	@echo "== dialeval: running the tests that are not slow"
+	@$(BIN)/python -m pytest -m "not slow"
 
 # The lowest versions go with the lowest Python, for which they were made; the newest with every Python on the path.
 test-versions: browser ## Run the tests on the lowest and the newest versions that are allowed

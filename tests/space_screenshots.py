@@ -14,7 +14,8 @@ from typing import Any
 from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from space_server import CHROMIUM, ROOT, address
+from resources import CHROMIUM
+from space_server import ROOT, address
 
 IMAGES = ROOT / "docs" / "images"
 _TOPICS = ("your new job", "the trip to Lisbon", "the concert", "your garden", "the football match", "that recipe")

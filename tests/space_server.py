@@ -15,11 +15,10 @@ import urllib.request
 from functools import cache
 from pathlib import Path
 
+from resources import PATIENCE
+
 ROOT = Path(__file__).parents[1]
 SPACE = ROOT / "spaces" / "side_by_side"
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-NO_CHROMIUM = "there is no Chromium here; `apt-get install chromium`, or `make browser`, which tries to"
-
 if str(SPACE) not in sys.path:  # its modules lie side by side, as on the Hub
     sys.path.insert(0, str(SPACE))
 
@@ -52,9 +51,8 @@ def address() -> str:
 
     atexit.register(stop)
     url = f"http://127.0.0.1:{port}"
-    for _ in range(1200):
-        if process.poll() is not None:
-            break
+    until = time.monotonic() + PATIENCE
+    while process.poll() is None and time.monotonic() < until:
         try:
             urllib.request.urlopen(f"{url}/config").close()
         except urllib.error.URLError:

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from dialeval.agreement.runs import run
 from dialeval.agreement.settings import Settings
+from resources import MIRROR
+from resources import PUBLISHED_SCORES as SCORES
 
-MIRROR = Path(os.environ.get("DIALEVAL_MIRROR") or Path(__file__).parents[2] / "shared" / "data" / "raw")
-SCORES = MIRROR.parent / "reference_scores"
-
-pytestmark = [
-    pytest.mark.data,
-    pytest.mark.skipif(not MIRROR.is_dir(), reason="no benchmark files at hand: DIALEVAL_MIRROR names no folder"),
-    pytest.mark.skipif(not SCORES.is_dir(), reason="no published scores beside the mirror"),
-]
+pytestmark = [pytest.mark.data, pytest.mark.published]
 
 POINTS = {"resamples": 0}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import shutil
 from collections import Counter
 from collections.abc import Callable
@@ -17,15 +16,10 @@ from scipy import stats
 
 from dialeval import benchmarks
 from dialeval.benchmarks import Benchmark, FetchError
+from resources import MIRROR
+from resources import PUBLISHED_SCORES as SCORES
 
-MIRROR = Path(os.environ.get("DIALEVAL_MIRROR") or Path(__file__).parents[2] / "shared" / "data" / "raw")
-SCORES = MIRROR.parent / "reference_scores"
-
-pytestmark = [
-    pytest.mark.data,
-    pytest.mark.skipif(not MIRROR.is_dir(), reason="no benchmark files at hand: DIALEVAL_MIRROR names no folder"),
-]
-needs_scores = pytest.mark.skipif(not SCORES.is_dir(), reason="no published scores beside the mirror")
+pytestmark = pytest.mark.data
 
 Load = Callable[..., Benchmark]
 
@@ -170,7 +164,7 @@ def test_mean_scores_of_the_other_sets(load: Load) -> None:
     assert list(released.values()) == pytest.approx(by_position[1:])
 
 
-@needs_scores
+@pytest.mark.published
 @pytest.mark.parametrize(
     ("name", "metric", "expected"),
     [
@@ -190,7 +184,7 @@ def test_ids_match_the_published_scores_on_grade(load: Load, name: str, metric: 
     assert found == pytest.approx(expected, abs=5.1e-4)
 
 
-@needs_scores
+@pytest.mark.published
 def test_ids_match_the_language_models_that_judged_zhao(load: Load) -> None:
     zhao = load("dailydialog_zhao")
     scores = published("dailydialog_zhao_llm_judges.jsonl")
@@ -201,7 +195,7 @@ def test_ids_match_the_language_models_that_judged_zhao(load: Load) -> None:
         assert found == pytest.approx(expected, abs=5.1e-4)
 
 
-@needs_scores
+@pytest.mark.published
 @pytest.mark.parametrize(
     ("metric", "accuracies", "correlations"),
     [
@@ -226,7 +220,7 @@ def test_ids_match_the_published_scores_on_dailydialogpp(
         assert stats.pointbiserialr(labels[kept], values[kept])[0] == pytest.approx(correlation, abs=5.1e-5)
 
 
-@needs_scores
+@pytest.mark.published
 @pytest.mark.parametrize(("name", "column"), [("fed_turn", "context"), ("fed_dialogue", "dialogue")])
 def test_ids_match_the_published_scores_on_fed(load: Load, name: str, column: str) -> None:
     """These values follow the length of the text closely, and only if every id stands for its own text."""

@@ -18,6 +18,7 @@ import overlap_metric
 from dialeval.cli import build_app
 from dialeval.cli.install_modules import install, module_folders, modules_cache
 from dialeval.metric import REGISTRY, Entry
+from resources import PATIENCE
 
 PROGRAM = [sys.executable, overlap_metric.__file__]
 HEAVY = ("torch", "transformers", "datasets", "pandas", "pyarrow", "scipy", "sklearn", "matplotlib", "peft")
@@ -29,7 +30,7 @@ def rows(count: int) -> bytes:
 
 def run(*arguments: str, given: bytes = b"", code: str = "") -> subprocess.CompletedProcess[bytes]:
     command = [sys.executable, "-c", code] if code else [*PROGRAM, *arguments]
-    return subprocess.run(command, input=given, capture_output=True, timeout=120, check=False)
+    return subprocess.run(command, input=given, capture_output=True, timeout=PATIENCE, check=False)
 
 
 def test_a_pipe_in_and_out() -> None:
@@ -49,7 +50,7 @@ def test_a_bad_row_in_a_pipe() -> None:
 def test_a_reader_that_goes_away(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_bytes(rows(60_000))
     command = f"{' '.join(PROGRAM)} score -m overlap -i {tmp_path / 'rows.jsonl'} -o - | head -n 1"
-    done = subprocess.run(["bash", "-c", command], capture_output=True, timeout=120, check=False)
+    done = subprocess.run(["bash", "-c", command], capture_output=True, timeout=PATIENCE, check=False)
     assert json.loads(done.stdout)["row"] == 0
     assert done.stderr == b""
 

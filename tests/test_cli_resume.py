@@ -22,6 +22,7 @@ import overlap_metric
 from dialeval.cli import build_app
 from dialeval.scoring.chunks import chunked
 from dialeval.scoring.journal import Journal
+from resources import PATIENCE
 
 COMMAND = [sys.executable, overlap_metric.__file__, "score", "-m", "overlap"]
 N_ROWS = 10_000
@@ -56,7 +57,7 @@ def start(seconds_per_chunk: float) -> subprocess.Popen[str]:
 
 def wait_for_chunks(count: int) -> None:
     journal = Path("scores.jsonl.partial")
-    until = time.monotonic() + 120
+    until = time.monotonic() + PATIENCE
     while not journal.exists() or journal.read_bytes().count(b"\n") < 1 + count:
         assert time.monotonic() < until, "the run does not get on"
         time.sleep(0.02)
@@ -80,7 +81,7 @@ def test_killed_and_run_again(large: Path, how: signal.Signals) -> None:
     run = start(2.0)
     wait_for_chunks(2)
     run.send_signal(how)
-    _, told = run.communicate(timeout=60)
+    _, told = run.communicate(timeout=PATIENCE)
     assert run.returncode == (130 if how is signal.SIGINT else -how)
     if how is signal.SIGINT:
         assert "finished rows are kept in" in told
@@ -89,7 +90,7 @@ def test_killed_and_run_again(large: Path, how: signal.Signals) -> None:
     assert not Path("scores.jsonl").exists()
 
     again = start(0.0)
-    _, told = again.communicate(timeout=120)
+    _, told = again.communicate(timeout=PATIENCE)
     assert again.returncode == 0
     assert [json.loads(line) for line in Path("scores.jsonl").read_text().splitlines()] == expected()
     assert f"{N_ROWS} rows scored" in told

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from dialeval.corpora.grouped import (
 )
 from dialeval.corpora.mining import with_mined, word_overlap
 from dialeval.corpora.reddit import read_reddit
+from resources import MIRROR
 
 
 def write(root: Path, rows: list[dict[str, Any]], name: str = "pp", split: str = "dev") -> Path:
@@ -299,10 +299,9 @@ def test_an_empty_reddit_folder_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.data
 def test_dailydialog_plus_plus_dev_file(tmp_path: Path) -> None:
-    mirror = Path(os.environ.get("DIALEVAL_MIRROR") or Path(__file__).parents[2] / "shared/data/raw")
-    path = mirror / "iitmnlp/DailyDialog-plusplus/4b02f9ff671e7e27d8e6b8a1925158bd5729abda/dataset/dev.json"
+    path = MIRROR / "iitmnlp/DailyDialog-plusplus/4b02f9ff671e7e27d8e6b8a1925158bd5729abda/dataset/dev.json"
     if not path.is_file():
-        pytest.skip("DailyDialog++'s dev file is not here; set DIALEVAL_MIRROR to a folder that has it")
+        pytest.skip("DailyDialog++'s dev file is not in the folder that DIALEVAL_MIRROR names")
     (tmp_path / "pp").mkdir()
     (tmp_path / "pp" / "dev.jsonl").write_text(path.read_text("utf-8"), "utf-8")
     found = read_groups(tmp_path, "pp", "dev")

@@ -16,6 +16,7 @@ import overlap_metric
 from dialeval import metric
 from dialeval.cli.install_modules import install, module_folders
 from dialeval.evaluate_module import loaded
+from resources import PATIENCE
 
 evaluate = pytest.importorskip("evaluate")
 
@@ -103,7 +104,7 @@ def test_combined(module: Any) -> None:
 
 def test_two_processes_share_the_work() -> None:
     """Two modules that meet over files, as two processes would."""
-    options = {"num_process": 2, "experiment_id": "shared"}
+    options = {"num_process": 2, "experiment_id": "shared", "timeout": PATIENCE}
     modules = [evaluate.load(str(ROOT / "metrics" / "density"), process_id=rank, **options) for rank in range(2)]
     results: list[Any] = [None, None]
 
@@ -114,7 +115,7 @@ def test_two_processes_share_the_work() -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=120)
+        thread.join(timeout=PATIENCE)
     assert results == [RESULT, None]
 
 

@@ -22,6 +22,7 @@ from dialeval.benchmarks.export import export
 from dialeval.cli.install_modules import module_folders
 from hub_clients import CONTEXTS, OPTIONS, PREDICTIONS
 from loopback_hub import Fault, LoopbackHub, User
+from resources import PATIENCE
 from small_checkpoints import ENCODER_ID, small_checkpoint
 
 TOKEN = "hf_may_read_secrets"
@@ -82,7 +83,7 @@ def hub(
 def ask(hub: LoopbackHub, home: Path, *orders: list[Any], token: str | None = None) -> list[dict[str, Any]]:
     """Let a process of its own do things, with empty caches below `home`."""
     done = start(hub, home, *orders, token=token)
-    out, err = done.communicate(timeout=500)
+    out, err = done.communicate(timeout=PATIENCE)
     assert done.returncode == 0, err
     answers: list[dict[str, Any]] = json.loads(out.splitlines()[-1])
     return answers
@@ -199,7 +200,7 @@ def test_two_processes_download_at_once_into_one_cache(hub: LoopbackHub, tmp_pat
     order = ["snapshot", "dialeval/deb-tiny"]
     both = [start(hub, tmp_path / "home", order) for _ in range(2)]
     for process in both:
-        out, err = process.communicate(timeout=500)
+        out, err = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0, err
         (told,) = json.loads(out.splitlines()[-1])
         found = files_of(Path(told["value"]))
@@ -221,7 +222,7 @@ def test_publish_as_a_user_runs_it(hub: LoopbackHub, folders: dict[str, Path], t
         env=environment(hub, tmp_path / "home", "hf_writer"),
         capture_output=True,
         text=True,
-        timeout=500,
+        timeout=PATIENCE,
     )
     assert done.returncode == 0, done.stderr
     assert "hf_writer" not in done.stdout + done.stderr

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from dialeval.cli import build_app
 from dialeval.exchange import Exchange
 from dialeval.metric import Judged, Level, Metric, MetricInfo
 from dialeval.scores import Signature
+from resources import MIRROR
 
 QUICK = ("reverse", "repetition", "generic_reply", "no_punctuation")
 
@@ -280,10 +280,9 @@ def test_a_run_without_any_number_fails(plain: Path, tmp_path: Path) -> None:
 
 @pytest.mark.data
 def test_the_adversarial_pairs_of_the_study() -> None:
-    mirror = Path(os.environ.get("DIALEVAL_MIRROR") or Path(__file__).parents[2] / "shared" / "data" / "raw")
-    if not (mirror.parent / "benchmarks" / "adversarial_khalid.jsonl").is_file():
-        pytest.skip("the benchmark files are not at hand (DIALEVAL_MIRROR)")
-    material = gather("adversarial_khalid", mirror=mirror)
+    if not (MIRROR.parent / "benchmarks" / "adversarial_khalid.jsonl").is_file():
+        pytest.skip("the rows of adversarial_khalid do not lie beside the folder that DIALEVAL_MIRROR names")
+    material = gather("adversarial_khalid", mirror=MIRROR)
     assert len(material.pairs) == 4744
     assert sum(not pair.harmful for pair in material.pairs) == 400 + 344
     assert sum(pair.true.context != pair.attacked.context for pair in material.pairs) <= 18

@@ -21,6 +21,7 @@ from dialeval.scoring.crew import Crew
 from dialeval.scoring.run import Task
 from dialeval.scoring.sets import Plan
 from dialeval.scoring.sharding import ShardedRun
+from resources import PATIENCE
 
 N_ROWS = 3000
 
@@ -66,7 +67,7 @@ def crew(size: int, *options: str, **variables: str) -> list[subprocess.Popen[st
 
 def finish(processes: list[subprocess.Popen[str]], code: int = 0) -> str:
     """What the leader said."""
-    told = [process.communicate(timeout=120)[1] for process in processes]
+    told = [process.communicate(timeout=PATIENCE)[1] for process in processes]
     assert processes[0].returncode == code, told
     return told[0]
 
@@ -100,8 +101,8 @@ def test_two_processes_killed_and_run_again(tmp_path: Path) -> None:
     options = [*given, "-o", "scores.jsonl", "--summary", "scores.json"]
     subprocess.run([sys.executable, overlap_metric.__file__, "score", *alone_options], stderr=subprocess.DEVNULL)
 
-    first = crew(2, *options, OVERLAP_SECONDS="0.5", OVERLAP_LOG="judged.log")
-    until = time.monotonic() + 120
+    first = crew(2, *options, OVERLAP_SECONDS="2", OVERLAP_LOG="judged.log")
+    until = time.monotonic() + PATIENCE
     while sum(path.read_bytes().count(b"\n") for path in Path().glob("*.partial.*")) < 5:
         assert time.monotonic() < until
         time.sleep(0.02)
@@ -156,7 +157,7 @@ def test_one_process_says_what_is_wrong(tmp_path: Path, options: list[str], told
     write(tmp_path / "rows.jsonl", rows(10))
     write(tmp_path / "bad.jsonl", [*rows(5), {"context": ["a"], "response": None}])
     processes = crew(2, *options)
-    said = [process.communicate(timeout=120)[1] for process in processes]
+    said = [process.communicate(timeout=PATIENCE)[1] for process in processes]
     assert [process.returncode for process in processes] == [2, 1]
     assert told in said[0]
     assert "Traceback" not in said[0] + said[1]

@@ -17,16 +17,15 @@ from playwright.sync_api import expect, sync_playwright
 
 import dialeval
 from dialeval.exchange import Exchange
-from space_server import CHROMIUM, NO_CHROMIUM, address
+from resources import CHROMIUM, PATIENCE
+from space_server import address
 
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.encoder,
-    pytest.mark.skipif(CHROMIUM is None, reason=NO_CHROMIUM),
 ]
 
-PATIENCE = 120_000
-expect.set_options(timeout=PATIENCE)
+expect.set_options(timeout=1000 * PATIENCE)
 TURNS = ["Shall we go to the lake tomorrow?", "The forecast says that it will rain."]
 REPLIES = ["The exam will take three hours.", "Then let us go to the museum instead."]
 
@@ -48,7 +47,7 @@ def visit(browser: Any) -> Iterator[Any]:
         context = browser.new_context(**options)
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(PATIENCE)
+        page.set_default_timeout(1000 * PATIENCE)
         page.on("request", lambda request: requests.append(request.url))
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.goto(address())

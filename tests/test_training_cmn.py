@@ -20,6 +20,7 @@ from safetensors.torch import load_file
 
 from conftest import WORDS
 from dialeval.approaches.cmn import Cmn, CmnNetwork, PriorRows
+from resources import PATIENCE
 from test_cmn_metric import make_network
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -162,7 +163,7 @@ def test_a_killed_run_resumes_to_the_same_weights(
     whole = command(tiny_encoder, corpora, out, 12)
     process = subprocess.Popen([sys.executable, *whole], env=environment(), stderr=subprocess.DEVNULL)
     waited = time.monotonic()
-    while not (out / "progress.json").exists() and process.poll() is None and time.monotonic() - waited < 300:
+    while not (out / "progress.json").exists() and process.poll() is None and time.monotonic() - waited < PATIENCE:
         time.sleep(0.02)
     process.kill()
     process.wait()

@@ -20,6 +20,7 @@ from safetensors.torch import load_file
 from dialeval.approaches.deb import Deb
 from dialeval.approaches.quantidce import QuantiDce
 from dialeval.checkpoints import CheckpointConfig
+from resources import MIRROR
 
 TRAINING = Path(__file__).parents[1] / "training"
 WORDS = "hello there how are you i am fine thanks what do like to eat fish and chips the weather is nice today".split()
@@ -432,17 +433,16 @@ def test_two_processes_train_one_network(corpora: Path, tiny_encoder: Path, tmp_
 @pytest.mark.data
 def test_shipped_split_of_the_ratings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.syspath_prepend(str(TRAINING))
-    mirror = Path(os.environ.get("DIALEVAL_MIRROR") or Path(__file__).parents[2] / "shared/data/raw")
-    if not (mirror / "James-Yip").is_dir():
-        pytest.skip("the shipped split is not here; set DIALEVAL_MIRROR to a folder that has it")
+    if not (MIRROR / "James-Yip").is_dir():
+        pytest.skip("the shipped split is not in the folder that DIALEVAL_MIRROR names")
     monkeypatch.setenv("DIALEVAL_CACHE", str(tmp_path))
     ratings = importlib.import_module("ratings")
-    train, held = ratings.read_ratings("dailydialog_grade", "shipped", mirror=mirror, percent=100, seed=0)
+    train, held = ratings.read_ratings("dailydialog_grade", "shipped", mirror=MIRROR, percent=100, seed=0)
     assert (len(train), len(held)) == (270, 30)
     assert train[0].exchange.context[0].strip() == train[0].exchange.context[0]
     assert all(1 <= row.rating <= 5 for row in [*train, *held])
-    tenth, _ = ratings.read_ratings("dailydialog_grade", "shipped", mirror=mirror, percent=10, seed=0)
+    tenth, _ = ratings.read_ratings("dailydialog_grade", "shipped", mirror=MIRROR, percent=10, seed=0)
     assert len(tenth) == 27
     assert {row.exchange.id for row in tenth} <= {row.exchange.id for row in train}
     with pytest.raises(SystemExit, match="belongs to dailydialog_grade"):
-        ratings.read_ratings("empathetic_grade", "shipped", mirror=mirror, percent=100, seed=0)
+        ratings.read_ratings("empathetic_grade", "shipped", mirror=MIRROR, percent=100, seed=0)

@@ -14,6 +14,7 @@ import pytest
 from safetensors.torch import load_file
 
 from dialeval.approaches.density import Density
+from resources import PATIENCE
 
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPT = ROOT / "training" / "density.py"
@@ -101,7 +102,7 @@ def test_a_killed_run_resumes_to_the_same_weights(
     whole = command(tiny_encoder, tiny_corpora, out, 12)
     process = subprocess.Popen([sys.executable, *whole], env=environment(), stderr=subprocess.DEVNULL)
     waited = time.monotonic()
-    while not (out / "progress.json").exists() and process.poll() is None and time.monotonic() - waited < 300:
+    while not (out / "progress.json").exists() and process.poll() is None and time.monotonic() - waited < PATIENCE:
         time.sleep(0.02)
     process.kill()
     process.wait()

@@ -13,6 +13,7 @@ import copy
 import json
 import os
 import platform
+import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -461,25 +462,34 @@ def empty_encoder(path: Path) -> nn.Module:
 
 
 def _with_lora(encoder: nn.Module, settings: LoraSettings) -> nn.Module:
-    from peft import LoraConfig, get_peft_model
+    from peft import LoraConfig
 
     config = LoraConfig(
         r=settings.rank, lora_alpha=settings.alpha, lora_dropout=settings.dropout, target_modules="all-linear"
     )
-    adapted: nn.Module = get_peft_model(encoder, config)
+    adapted: nn.Module = _with_adapter(encoder, config)
     return adapted
+
+
+def _with_adapter(encoder: nn.Module, config: Any) -> Any:
+    from peft import get_peft_model
+
+    with warnings.catch_warnings():
+        # PEFT asks transformers for a property under its old name, which is no news for whoever loads a metric.
+        warnings.filterwarnings("ignore", message="`is_gradient_checkpointing` is deprecated")
+        return get_peft_model(encoder, config)
 
 
 def _load_adapter(encoder: nn.Module, folder: Path, trainable: bool) -> nn.Module:
     """PEFT's own loader would follow settings that import modules, read other files or take memory unseen."""
-    from peft import LoraConfig, get_peft_model, get_peft_model_state_dict, set_peft_model_state_dict
+    from peft import LoraConfig, get_peft_model_state_dict, set_peft_model_state_dict
 
     weights = folder / "adapter_model.safetensors"
     if not weights.is_file():
         raise CheckpointError(f"{folder} has no adapter_model.safetensors; the checkpoint is incomplete")
     settings = adapter_settings(folder)
     try:
-        adapted: Any = get_peft_model(encoder, LoraConfig(**settings))
+        adapted: Any = _with_adapter(encoder, LoraConfig(**settings))
         expected = {key: tuple(tensor.shape) for key, tensor in get_peft_model_state_dict(adapted).items()}
         if expected != tensor_shapes(weights):
             raise CheckpointError(f"{weights} does not fit the encoder that it is for; fetch both again")

