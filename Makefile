@@ -16,7 +16,7 @@ export HF_UPDATE_DOWNLOAD_COUNTS := 0
 export TOKENIZERS_PARALLELISM := true
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser demo space test test-fast test-versions lint screenshots bench clean
+.PHONY: help setup browser demo space test test-fast test-versions lint screenshots bench mutants clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -87,5 +87,11 @@ bench: setup ## Measure speed and memory against named alternatives
 	@$(BIN)/python performance/speed.py
 	@$(BIN)/python performance/suite.py
 
+# FILE is one or more files below src/dialeval that tests/mutation/targets.py names; all of them by default.
+mutants: setup ## Change FILE a little at a time and see whether its tests notice
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e ".[mutation]"
+	@echo "== dialeval: trying mutants at low priority (a few minutes a file; goes on where it was stopped)"
+	@$(BIN)/python tests/mutation/mutants.py $(or $(FILE),--all) --table docs/reliability.md
+
 clean: ## Remove the environment and caches
-	rm -rf $(VENV) $(VERSIONS) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) $(VERSIONS) .mutants .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

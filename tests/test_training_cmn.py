@@ -20,6 +20,8 @@ from safetensors.torch import load_file
 
 from conftest import WORDS
 from dialeval.approaches.cmn import Cmn, CmnNetwork, PriorRows
+from dialeval.cards import render_card
+from dialeval.checkpoints import CheckpointConfig
 from resources import PATIENCE
 from test_cmn_metric import make_network
 
@@ -154,6 +156,11 @@ def test_the_config_tells_how_it_was_made(finished: Path) -> None:
     assert config["training"]["command"].startswith("training/cmn.py --recipe training/recipes/cmn-minilm.yaml")
     assert config["contaminated_by"] == ["dailydialogpp_dev", "dailydialogpp_positives"]
     assert set(config["quantiles"]) == {"full", "without_nsp", "without_mi", "alternative"}
+
+
+def test_a_run_writes_the_card_of_its_checkpoint(finished: Path) -> None:
+    card = (finished / "checkpoint" / "README.md").read_text("utf-8")
+    assert card == render_card(CheckpointConfig.read(finished / "checkpoint"))
 
 
 def test_a_killed_run_resumes_to_the_same_weights(

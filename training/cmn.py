@@ -41,6 +41,7 @@ from dialeval.approaches.cmn import (
     critic_loss,
     training_losses,
 )
+from dialeval.cards import render_card
 from dialeval.checkpoints import current_versions
 from dialeval.corpora.batches import Candidates, CandidateSource, mixed_batches
 from dialeval.corpora.grouped import GroupSet
@@ -231,7 +232,7 @@ def finish(run: Run, arguments: argparse.Namespace, check: Validation) -> None:
         training=provenance(run, arguments, corpora=names, validation=figures),
         versions=current_versions(),
     )
-    network.save_pretrained(run.folder / "checkpoint")
+    network.save_pretrained(run.folder / "checkpoint", card=render_card(network.config))
     run.log("final", **figures)
     Cmn(run.folder / "checkpoint")  # what was written can be loaded
 

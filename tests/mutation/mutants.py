@@ -1,0 +1,249 @@
+"""Would the tests notice? Change one small thing of a file at a time (mutmut) and run the tests that concern it.
+
+    python tests/mutation/mutants.py approaches/density.py formatting.py
+    python tests/mutation/mutants.py --all --sample 60 --table docs/reliability.md
+
+One process at low priority. A run that is stopped goes on with the same command; a file that changed starts
+anew, and where only its tests changed what survived is tried again. Of a file with many mutants a seeded
+sample is tried. mutmut changes what stands in functions, not constants and declarations of modules and classes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import hashlib
+import json
+import os
+import random
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from targets import TARGETS
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+MEMORY = 6 * 2**30
+SETTINGS = """
+[tool.mutmut]
+source_paths = ["src"]
+only_mutate = ["src/dialeval/{file}"]
+also_copy = ["tests", "training", "metrics"]
+pytest_add_cli_args = ["-p", "quick", "-p", "no:cacheprovider", "-m", "not encoder and not data and not browser"]
+pytest_add_cli_args_test_selection = [{tests}]
+timeout_constant = 4.0
+timeout_multiplier = 5.0
+
+[tool.pytest.ini_options]
+markers = [{markers}]
+filterwarnings = ["ignore::DeprecationWarning"]
+"""
+MARKERS = ("encoder", "data", "browser", "slow")
+#: Run in the folder of the mutants, because mutmut reads its settings there.
+_NAMES = """
+import json, sys
+from pathlib import Path
+from mutmut.mutation.file_mutation import mutate_file_contents
+from mutmut.utils.format_utils import get_mutant_name
+path = Path(sys.argv[1])
+made = mutate_file_contents(str(path), path.read_text("utf-8"), None, None).mutant_names
+print(json.dumps([get_mutant_name(path, name) for name in made]))
+"""
+TABLE_HEAD = "| file | mutants | tried | killed | survived | of these in words only |\n|---|--:|--:|--:|--:|--:|\n"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of the mutants of one file."""
+
+    file: str
+    total: int
+    tried: int
+    killed: int
+    survivors: dict[str, bool]  #: by name, whether only a string differs
+
+    def row(self) -> str:
+        """A line of the table."""
+        words = sum(self.survivors.values())
+        counts = (self.total, self.tried, self.killed, len(self.survivors), words)
+        return f"| `{self.file}` | " + " | ".join(f"{count:,}" for count in counts) + " |"
+
+
+def main() -> None:
+    """Every file asked for, one after another; the table after each."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="*", metavar="FILE", help=f"one of {', '.join(TARGETS)}")
+    parser.add_argument("--all", action="store_true", help="all of them")
+    parser.add_argument("--sample", type=int, default=60, help="mutants tried per file (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="of the sample (default: %(default)s)")
+    parser.add_argument("--minutes", type=float, default=20, help="at most this long for a file (default: %(default)s)")
+    parser.add_argument("--work", type=Path, default=ROOT / ".mutants", help="where mutants are kept")
+    parser.add_argument("--table", type=Path, help="write the rows into the table of this page")
+    parser.add_argument("--show", action="store_true", help="print what survived")
+    arguments = parser.parse_args()
+    files = list(TARGETS) if arguments.all else arguments.files
+    unknown = [file for file in files if file not in TARGETS]
+    if unknown or not files:
+        parser.error(f"{', '.join(unknown) or 'no file'}: give one of {', '.join(TARGETS)}, or --all")
+    os.nice(15)
+    for file in files:
+        folder = prepare(file, arguments.work.resolve())
+        run(file, folder, arguments.sample, arguments.seed, arguments.minutes)
+        outcome = read(file, folder, show=arguments.show)
+        print(TABLE_HEAD + outcome.row(), flush=True)
+        if arguments.table and outcome.tried:
+            write_row(arguments.table, outcome)
+
+
+def prepare(file: str, work: Path) -> Path:
+    """A folder for the mutants of one file, emptied if what stands in it belongs to another state of the sources."""
+    folder = work / file.removesuffix(".py").replace("/", "-")
+    sources = _digest(sorted((ROOT / "src" / "dialeval").rglob("*.py")))
+    tests = _digest(sorted((ROOT / "tests").glob("*.py")))
+    known = json.loads((folder / "state.json").read_text()) if (folder / "state.json").is_file() else {}
+    if known and known["sources"] != sources:
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    if known.get("tests") != tests:
+        forget_survivors(folder / "mutants" / "src" / "dialeval" / f"{file}.meta")
+        shutil.rmtree(folder / "mutants" / "tests", ignore_errors=True)
+        (folder / "mutants" / "mutmut-stats.json").unlink(missing_ok=True)
+    (folder / "state.json").write_text(json.dumps({"sources": sources, "tests": tests}))
+    for name in ("src", "tests", "training", "metrics"):
+        if not (folder / name).is_symlink():
+            (folder / name).symlink_to(ROOT / name)
+    there = [name for name in TARGETS[file] if (ROOT / "tests" / name).is_file()]
+    listed = ", ".join(f'"tests/{name}"' for name in there)
+    markers = ", ".join(f'"{name}"' for name in MARKERS)
+    (folder / "pyproject.toml").write_text(SETTINGS.format(file=file, tests=listed, markers=markers))
+    return folder
+
+
+def forget_survivors(meta: Path) -> None:
+    """What the tests did not notice is tried again."""
+    if meta.is_file():
+        told = json.loads(meta.read_text())
+        codes = told["exit_code_by_key"]
+        told["exit_code_by_key"] = {name: code if code in _KILLED else None for name, code in codes.items()}
+        meta.write_text(json.dumps(told))
+
+
+def run(file: str, folder: Path, sample: int, seed: int, minutes: float) -> None:
+    """Try those of the sample that were not tried yet."""
+    names = mutant_names(file, folder)
+    chosen = sorted(random.Random(seed).sample(names, min(sample, len(names))))
+    (folder / "sample.json").write_text(json.dumps({"total": len(names), "chosen": chosen}))
+    codes = _codes(file, folder)
+    left = [name for name in chosen if codes.get(name) in (None, _INTERRUPTED)]
+    if not left:
+        return
+    environment = {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        "TOKENIZERS_PARALLELISM": "false",
+        "PYTHONPATH": os.pathsep.join([str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])]),
+    }
+    command = [sys.executable, "-c", "from mutmut.__main__ import cli; cli()", "run", "--max-children", "1", *left]
+    with (folder / "log.txt").open("w") as log:
+        process = subprocess.Popen(
+            command, cwd=folder, env=environment, stdout=log, stderr=log, preexec_fn=_bound_memory
+        )
+        try:
+            process.wait(60 * minutes)
+        except (subprocess.TimeoutExpired, KeyboardInterrupt):
+            process.send_signal(signal.SIGINT)
+            process.wait()
+    if process.returncode:
+        print(f"{file}: mutmut ended with {process.returncode}; see {folder / 'log.txt'}", file=sys.stderr)
+
+
+def mutant_names(file: str, folder: Path) -> list[str]:
+    """All mutants that mutmut makes of a file, in one order."""
+    told = subprocess.run(
+        [sys.executable, "-c", _NAMES, f"src/dialeval/{file}"],
+        cwd=folder,
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    names: list[str] = json.loads(told.stdout.splitlines()[-1])
+    return names
+
+
+#: Exit codes of pytest for a failed test and for an internal error, and those of a mutant that ran out of time.
+_KILLED = (1, 3, 36, -24, 24, 152, 255, -11, -9)
+_INTERRUPTED = 2
+
+
+def read(file: str, folder: Path, *, show: bool) -> Outcome:
+    """Count; what no test reaches has survived."""
+    sample = json.loads((folder / "sample.json").read_text())
+    codes = _codes(file, folder)
+    tried = {name: codes[name] for name in sample["chosen"] if codes.get(name) not in (None, _INTERRUPTED)}
+    functions = _functions(folder / "mutants" / "src" / "dialeval" / file)
+    survivors = {}
+    for name in (name for name, code in tried.items() if code not in _KILLED):
+        mutant = name.rpartition(".")[2]
+        before, after = (functions[one] for one in (re.sub(r"__mutmut_\d+$", "__mutmut_orig", mutant), mutant))
+        survivors[name] = _without_words(before) == _without_words(after)
+        if show:
+            print(f"--- {name} (exit {tried[name]})")
+            old, new = (ast.unparse(one).replace(one.name, "").splitlines() for one in (before, after))
+            print(*(f"  - {line.strip()}" for line in old if line not in new), sep="\n")
+            print(*(f"  + {line.strip()}" for line in new if line not in old), sep="\n")
+    return Outcome(file, sample["total"], len(tried), len(tried) - len(survivors), survivors)
+
+
+def write_row(page: Path, outcome: Outcome) -> None:
+    """Put a file's row into the page's table, in the order of the targets."""
+    before, _, rest = page.read_text("utf-8").partition(TABLE_HEAD)
+    if not rest:
+        raise SystemExit(f"{page} holds no table that begins\n{TABLE_HEAD}")
+    table, _, after = rest.partition("\n\n")
+    rows = {line.split("`")[1]: line for line in table.splitlines() if "`" in line}
+    rows[outcome.file] = outcome.row()
+    lines = [rows[file] for file in TARGETS if file in rows]
+    page.write_text(before + TABLE_HEAD + "\n".join(lines) + "\n\n" + after.lstrip("\n"), "utf-8")
+
+
+def _codes(file: str, folder: Path) -> dict[str, int | None]:
+    meta = folder / "mutants" / "src" / "dialeval" / f"{file}.meta"
+    codes: dict[str, int | None] = json.loads(meta.read_text())["exit_code_by_key"] if meta.is_file() else {}
+    return codes
+
+
+def _functions(path: Path) -> dict[str, ast.FunctionDef]:
+    return {
+        node.name: node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.FunctionDef)
+    }
+
+
+def _without_words(function: ast.FunctionDef) -> str:
+    """The function's tree with its name and its strings blanked."""
+    tree = ast.parse(ast.unparse(function))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            node.value = ""
+        if isinstance(node, ast.FunctionDef):
+            node.name = ""
+    return ast.dump(tree)
+
+
+def _digest(paths: Sequence[Path]) -> str:
+    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()
+
+
+def _bound_memory() -> None:
+    """Some mutants ask for all the memory there is."""
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,31 @@
+"""Which tests concern which file. Those that need the real encoder or start other processes are left out."""
+
+from __future__ import annotations
+
+_STATISTICS = ("test_statistics.py", "test_statistics_resampling.py", "test_statistics_rules.py")
+_CORPORA = ("test_corpora.py", "test_deb_corpora.py")
+_SETS = ("test_fbd_metric.py", "test_intervals.py")
+
+#: File below src/dialeval -> test files.
+TARGETS: dict[str, tuple[str, ...]] = {
+    "approaches/cmn.py": ("test_cmn.py", "test_cmn_metric.py", "test_cmn_rules.py"),
+    "approaches/deb.py": ("test_deb.py",),
+    "approaches/density.py": ("test_density.py", "test_density_metric.py", "test_density_relative.py"),
+    "approaches/ensemble.py": ("test_ensemble_metric.py",),
+    "approaches/fbd.py": ("test_fbd.py", *_SETS),
+    "approaches/prd.py": ("test_prd.py", *_SETS),
+    "approaches/quantidce.py": ("test_quantidce.py",),
+    "formatting.py": ("test_formatting.py", "test_formatting_edges.py"),
+    "encoding.py": ("test_encoding.py", "test_encoding_rules.py"),
+    "moments.py": ("test_density.py", "test_fbd.py", "test_intervals.py"),
+    "agreement/resampling.py": _STATISTICS,
+    "agreement/comparison.py": _STATISTICS,
+    "agreement/corrections.py": _STATISTICS,
+    "agreement/correlation.py": _STATISTICS,
+    "corpora/batches.py": _CORPORA,
+    "corpora/dialogues.py": _CORPORA,
+    "corpora/grouped.py": _CORPORA,
+    "corpora/mining.py": _CORPORA,
+    "corpora/negatives.py": _CORPORA,
+    "corpora/reddit.py": _CORPORA,
+}

@@ -1,0 +1,131 @@
+"""Who gives way to whom when a pair is longer than the encoder's room: facts, context and response."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from transformers import AutoTokenizer
+
+from dialeval.exchange import Exchange
+from dialeval.formatting import PairFormat, PairTokenizer, TokenPair
+
+REPLY = "what do you like to eat fish and chips the weather is nice today"
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tiny_encoder: Path) -> Any:
+    return AutoTokenizer.from_pretrained(tiny_encoder)
+
+
+def lay(tokenizer: Any, layout: PairFormat, context: str, response: str, *facts: str) -> tuple[str, TokenPair]:
+    pair = PairTokenizer(tokenizer, layout).pairs([Exchange((context,), response, facts=facts)])[0]
+    return " ".join(tokenizer.convert_ids_to_tokens(pair.ids.tolist())), pair
+
+
+def alone(tokenizer: Any, layout: PairFormat, context: str, *facts: str) -> tuple[str, TokenPair]:
+    pair = PairTokenizer(tokenizer, layout).contexts([Exchange((context,), "", facts=facts)])[0]
+    return " ".join(tokenizer.convert_ids_to_tokens(pair.ids.tolist())), pair
+
+
+@pytest.mark.parametrize("facts_budget", [None, 0, 5])
+def test_a_response_that_takes_all_the_room_leaves_no_context(tokenizer: Any, facts_budget: int | None) -> None:
+    layout = PairFormat(max_length=12, response_budget=12, facts_budget=facts_budget)
+    laid, pair = lay(tokenizer, layout, "hello there how are you i am fine", REPLY, "i like fish")
+    assert laid == "[CLS] [SEP] what do you like to eat fish and chips [SEP]"
+    assert pair.cut
+    assert pair.boundary == 2
+
+
+def test_one_token_less_leaves_the_last_of_the_context(tokenizer: Any) -> None:
+    laid, _ = lay(tokenizer, PairFormat(max_length=12, response_budget=8), "hello there fine", REPLY)
+    assert laid == "[CLS] fine [SEP] what do you like to eat fish and [SEP]"
+
+
+def test_a_response_keeps_three_quarters_and_at_least_one_token(tokenizer: Any) -> None:
+    laid, pair = lay(tokenizer, PairFormat(max_length=16), "hello there", REPLY)
+    assert laid == "[CLS] there [SEP] what do you like to eat fish and chips the weather is [SEP]"
+    assert len(pair.ids) == 16
+    none, _ = lay(tokenizer, PairFormat(max_length=16, response_budget=0), "hello", REPLY)
+    assert none == "[CLS] hello [SEP] what [SEP]"
+
+
+def test_what_just_fits_is_not_cut(tokenizer: Any) -> None:
+    layout = PairFormat(max_length=12, response_budget=4)
+    for context, cut in (("hello there how are you", False), ("hello there how are you fine", True)):
+        laid, pair = lay(tokenizer, layout, context, "what do you like")
+        assert pair.cut is cut
+        assert laid.split(" [SEP] ")[0].split()[1:] == context.split()[-5:]
+
+
+def test_facts_have_a_place_of_their_own_up_to_their_budget(tokenizer: Any) -> None:
+    layout = PairFormat(max_length=16, facts_budget=6, facts_separator="[MASK]")
+    facts = ("your persona: i like fish", "Partner's persona: you walk")
+    laid, pair = lay(tokenizer, layout, "hello there how are you", "fine thanks", *facts)
+    # "i like fish [MASK] you walk" is six tokens; the mark behind the second fact is what is cut.
+    assert laid == "[CLS] i like fish [MASK] you walk hello there how are you [SEP] fine thanks [SEP]"
+    assert pair.cut
+    roomier = PairFormat(max_length=17, facts_budget=7, facts_separator="[MASK]")
+    laid, pair = lay(tokenizer, roomier, "hello there how are you", "fine thanks", *facts)
+    assert laid == "[CLS] i like fish [MASK] you walk [MASK] hello there how are you [SEP] fine thanks [SEP]"
+    assert not pair.cut
+
+
+def test_facts_outlive_the_context_and_give_way_to_the_response(tokenizer: Any) -> None:
+    layout = PairFormat(max_length=14, response_budget=9, facts_budget=5, facts_separator="[MASK]")
+    laid, pair = lay(tokenizer, layout, "hello there", REPLY, "i like fish")
+    assert laid == "[CLS] i like [SEP] what do you like to eat fish and chips [SEP]"
+    assert pair.cut
+    short, pair = lay(tokenizer, layout, "how are you i am fine", "thanks see you then", "i like fish")
+    assert short == "[CLS] i like fish [MASK] i am fine [SEP] thanks see you then [SEP]"
+    assert pair.cut
+
+
+def test_facts_take_at_most_half_of_the_length(tokenizer: Any) -> None:
+    layout = PairFormat(max_length=12, facts_budget=100)
+    laid, pair = lay(tokenizer, layout, "hello there fine", "thanks", "i like fish and chips the weather is nice")
+    assert laid == "[CLS] i like fish and chips the there fine [SEP] thanks [SEP]"
+    assert pair.cut
+
+
+def test_without_a_budget_facts_are_the_first_turns(tokenizer: Any) -> None:
+    layout = PairFormat(max_length=10, separator="[unused0]")
+    laid, pair = lay(tokenizer, layout, "how are you", "fine", "i like fish")
+    assert laid == "[CLS] like fish [unused0] how are you [SEP] fine [SEP]"
+    assert pair.cut
+
+
+def test_a_context_alone_is_laid_out_by_the_same_rules(tokenizer: Any) -> None:
+    layout = PairFormat(max_length=10, facts_budget=4, facts_separator="[MASK]")
+    laid, pair = alone(tokenizer, layout, "hello there how are you i am fine", "your persona: i like fish")
+    assert laid == "[CLS] i like fish [MASK] you i am fine [SEP]"
+    assert (pair.cut, pair.boundary) == (True, len(pair.ids))
+    laid, pair = alone(tokenizer, layout, "how are you", "i like fish")
+    assert laid == "[CLS] i like fish [MASK] how are you [SEP]"
+    assert not pair.cut
+    _, pair = alone(tokenizer, layout, "hello", "i like fish and chips")
+    assert pair.cut
+    last_first = PairFormat(max_length=8, truncation="right_longest_first")
+    laid, pair = alone(tokenizer, last_first, "hello there how are you i am fine")
+    assert laid == "[CLS] hello there how are you i [SEP]"
+    assert pair.cut
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"max_length": 7}, "^max_length is 7; an encoder needs at least 8 tokens$"),
+        ({"facts_budget": -1}, "^facts_budget is -1; it is 0 or more$"),
+        ({"facts_budget": 4, "truncation": "right_longest_first"}, "^facts_budget needs truncation='left'"),
+    ],
+)
+def test_impossible_layouts(options: dict[str, Any], told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        PairFormat(**options)
+    assert PairFormat(max_length=8).max_length == 8
+
+
+def test_an_old_layout_is_written_as_it_was() -> None:
+    assert not {"facts_budget", "facts_separator"} & PairFormat().to_dict().keys()
+    assert PairFormat(facts_budget=0).to_dict()["facts_separator"] == "[unused1]"
