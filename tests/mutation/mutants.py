@@ -4,7 +4,7 @@
     python tests/mutation/mutants.py --all --sample 60 --table docs/reliability.md
 
 One process at low priority. A run that is stopped goes on with the same command; a file that changed starts
-anew, and where only its tests changed what survived is tried again. Of a file with many mutants a seeded
+anew, and where only tests or other files changed what survived is tried again. Of a file with many mutants a seeded
 sample is tried. mutmut changes what stands in functions, not constants and declarations of modules and classes.
 """
 
@@ -38,7 +38,7 @@ only_mutate = ["src/dialeval/{file}"]
 also_copy = ["tests", "training", "metrics"]
 pytest_add_cli_args = ["-p", "quick", "-p", "no:cacheprovider", "-m", "not encoder and not data and not browser"]
 pytest_add_cli_args_test_selection = [{tests}]
-timeout_constant = 4.0
+timeout_constant = 12.0
 timeout_multiplier = 5.0
 
 [tool.pytest.ini_options]
@@ -56,7 +56,10 @@ path = Path(sys.argv[1])
 made = mutate_file_contents(str(path), path.read_text("utf-8"), None, None).mutant_names
 print(json.dumps([get_mutant_name(path, name) for name in made]))
 """
-TABLE_HEAD = "| file | mutants | tried | killed | survived | of these in words only |\n|---|--:|--:|--:|--:|--:|\n"
+TABLE_HEAD = (
+    "| file | mutants | tried | killed | of these by time | survived | of these in words only |\n"
+    "|---|--:|--:|--:|--:|--:|--:|\n"
+)
 
 
 @dataclass(frozen=True)
@@ -67,12 +70,13 @@ class Outcome:
     total: int
     tried: int
     killed: int
+    timed_out: int  #: of the killed
     survivors: dict[str, bool]  #: by name, whether only a string differs
 
     def row(self) -> str:
         """A line of the table."""
         words = sum(self.survivors.values())
-        counts = (self.total, self.tried, self.killed, len(self.survivors), words)
+        counts = (self.total, self.tried, self.killed, self.timed_out, len(self.survivors), words)
         return f"| `{self.file}` | " + " | ".join(f"{count:,}" for count in counts) + " |"
 
 
@@ -103,19 +107,20 @@ def main() -> None:
 
 
 def prepare(file: str, work: Path) -> Path:
-    """A folder for the mutants of one file, emptied if what stands in it belongs to another state of the sources."""
+    """A folder for the mutants of one file, emptied if what stands in it belongs to another state of that file."""
     folder = work / file.removesuffix(".py").replace("/", "-")
-    sources = _digest(sorted((ROOT / "src" / "dialeval").rglob("*.py")))
-    tests = _digest(sorted((ROOT / "tests").glob("*.py")))
+    own = ROOT / "src" / "dialeval" / file
+    sources = _digest([own])
+    around = _digest([*sorted((ROOT / "src").rglob("*.py")), *sorted((ROOT / "tests").glob("*.py"))])
     known = json.loads((folder / "state.json").read_text()) if (folder / "state.json").is_file() else {}
-    if known and known["sources"] != sources:
+    if known and known.get("sources") != sources:
         shutil.rmtree(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    if known.get("tests") != tests:
+    if known.get("around") != around:
         forget_survivors(folder / "mutants" / "src" / "dialeval" / f"{file}.meta")
         shutil.rmtree(folder / "mutants" / "tests", ignore_errors=True)
         (folder / "mutants" / "mutmut-stats.json").unlink(missing_ok=True)
-    (folder / "state.json").write_text(json.dumps({"sources": sources, "tests": tests}))
+    (folder / "state.json").write_text(json.dumps({"sources": sources, "around": around}))
     for name in ("src", "tests", "training", "metrics"):
         if not (folder / name).is_symlink():
             (folder / name).symlink_to(ROOT / name)
@@ -177,8 +182,9 @@ def mutant_names(file: str, folder: Path) -> list[str]:
     return names
 
 
-#: Exit codes of pytest for a failed test and for an internal error, and those of a mutant that ran out of time.
-_KILLED = (1, 3, 36, -24, 24, 152, 255, -11, -9)
+#: Exit codes of a mutant that ran out of time; of a failed test, of an internal error of pytest, and of crashes.
+_OUT_OF_TIME = (36, -24, 24, 152, 255)
+_KILLED = (1, 3, -11, -9, *_OUT_OF_TIME)
 _INTERRUPTED = 2
 
 
@@ -198,7 +204,8 @@ def read(file: str, folder: Path, *, show: bool) -> Outcome:
             old, new = (ast.unparse(one).replace(one.name, "").splitlines() for one in (before, after))
             print(*(f"  - {line.strip()}" for line in old if line not in new), sep="\n")
             print(*(f"  + {line.strip()}" for line in new if line not in old), sep="\n")
-    return Outcome(file, sample["total"], len(tried), len(tried) - len(survivors), survivors)
+    timed_out = sum(code in _OUT_OF_TIME for code in tried.values())
+    return Outcome(file, sample["total"], len(tried), len(tried) - len(survivors), timed_out, survivors)
 
 
 def write_row(page: Path, outcome: Outcome) -> None:
