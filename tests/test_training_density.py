@@ -39,7 +39,9 @@ def overrides(encoder: Path, steps: int) -> list[str]:
         "training.log_every": 1,
         "training.evaluate_every": 4,
         "training.save_every": 4,
-        "fit": "{corpus: chat, split: train, pairs: 100, shrinkage: 0.0, held_out_pairs: 30}",
+        "fit.corpora": "[{name: chat, splits: [train], pairs: null}]",
+        "fit.shrinkage": "{human: 0.05, background: 0.2}",
+        "fit.held_out_pairs": 30,
     }
     return [word for key, value in values.items() for word in ("--set", f"{key}={value}")]
 
@@ -72,7 +74,7 @@ def finished(tiny_encoder: Path, tiny_corpora: Path, tmp_path_factory: pytest.Te
 def test_a_run_leaves_a_checkpoint_that_scores(finished: Path) -> None:
     metric = Density(finished / "checkpoint")
     scores = metric.score(["i am fine thanks", "fish and chips"], [["how are you"], ["how are you"]])
-    assert (scores.values < 0).all()
+    assert np.isfinite(scores.values).all()
     shares = metric.score(["i am fine thanks"], [["how are you"]], scale="human_percentile")
     assert 0 <= shares.aggregate <= 1
 
@@ -92,7 +94,7 @@ def test_the_config_tells_how_it_was_made(finished: Path) -> None:
     assert training["steps"] == 12
     assert training["corpora"] == ["chat"]
     assert training["command"].startswith("training/density.py --recipe training/recipes/density-minilm.yaml")
-    assert set(training["validation"]) == {"r1", "mrr"}
+    assert set(training["validation"]) == {"r1", "mrr", "auc"}
 
 
 def test_a_killed_run_resumes_to_the_same_weights(

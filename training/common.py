@@ -146,14 +146,20 @@ def embed_texts(encoder: str, texts: Sequence[str]) -> NDArray[np.float16]:
 
 
 def read_validation(recipe: Recipe, root: Path) -> CandidateSet:
-    """Held-out dialogues with random negatives only, as the papers measure R@1."""
+    """Held-out dialogues with random negatives only, as the papers measure R@1.
+
+    Dialogues that share text with evaluation data choose nothing either. `facts` is the share of contexts with them.
+    """
     held_out = recipe["validation"]
-    dialogues: list[Dialogue] = read_corpus(root, held_out["corpus"], held_out["split"])
-    return CandidateSet(dialogues, NegativeCounts(random=held_out["candidates"] - 1), seed=recipe["seed"])
+    dialogues: list[Dialogue] = read_corpus(
+        root, held_out["corpus"], held_out["split"], leave_out=left_out(recipe, root)
+    )
+    negatives = NegativeCounts(random=held_out["candidates"] - 1)
+    return CandidateSet(dialogues, negatives, seed=recipe["seed"], fact_share=float(held_out.get("facts", 1.0)))
 
 
 def left_out(recipe: Recipe, root: Path) -> frozenset[str]:
-    """Ids of dialogues that must not be trained on."""
+    """Ids of dialogues that must neither be trained on nor choose anything."""
     name = recipe.get("leave_out")
     return overlapping_ids(root / name) if name else frozenset()
 

@@ -1,10 +1,10 @@
-"""Train DENSITY: pick the true reply among candidates, pull true pairs together, then fit the Gaussian.
+"""Train DENSITY: pick the true reply among candidates, pull true pairs together, then fit the Gaussians.
 
     python training/density.py --corpora CORPORA --out runs/density-minilm
     torchrun --standalone --nproc_per_node 2 training/density.py --cpu --corpora CORPORA --out runs/density
     python training/density.py --corpora CORPORA --out runs/density-minilm --resume
 
-The checkpoint with the best validation R@1 is fitted and saved as OUT/checkpoint. Any value of the
+The checkpoint with the best validation R@1 is fitted (`density_fit.py`) and saved as OUT/checkpoint. Any value of the
 recipe can be overridden: `--set training.steps=100 --set losses.contrastive_weight=1.0`.
 """
 
@@ -20,6 +20,7 @@ import numpy as np
 import torch
 from accelerate import Accelerator
 from accelerate.utils import set_seed
+from safetensors.torch import load_file
 from torch import Tensor
 
 from common import (
@@ -32,23 +33,20 @@ from common import (
     read_candidate_sets,
     read_validation,
 )
+from density_fit import Encode, fit_and_choose
 from dialeval.approaches.density import (
     Density,
     DensityNetwork,
     contrastive_loss,
-    fit_gaussian,
     response_selection_loss,
     selection_ranks,
-    squared_mahalanobis,
 )
 from dialeval.cards import render_card
 from dialeval.checkpoints import CheckpointConfig, LoraSettings, current_versions, encoder_source
 from dialeval.corpora.batches import Candidates, CandidateSet, mixed_batches
 from dialeval.encoding import PairEncoder, collate
-from dialeval.exchange import Exchange
 from dialeval.formatting import PairFormat, PairTokenizer
-from dialeval.learned import quantile_curves
-from dialeval.moments import Moments
+from dialeval.sources import find_checkpoint
 from stages import averaged, record
 
 
@@ -67,15 +65,23 @@ def build_network(recipe: Recipe) -> DensityNetwork:
     )
     lora = LoraSettings(**recipe["lora"]) if recipe["tuning"] == "lora" else None
     network = DensityNetwork.create(config, lora=lora, start=recipe["start_from"])
+    if recipe["start_from"] is not None:
+        continue_head(network, recipe["start_from"])
     for module in network.encoder.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = recipe["encoder_dropout"]
     return network
 
 
-#: Directions narrower than this share of the widest one's standard deviation count as constant: features in float32 are
-#: rounding noise there, and a checkpoint's precision in float32 would lose its sign.
-FLOAT32_RESOLUTION = float(np.sqrt(np.finfo(np.float32).eps))
+def continue_head(network: DensityNetwork, start: str) -> None:
+    """Go on with the selection head of an earlier DENSITY; other approaches have none that fits.
+
+    The adapter is taken over as well, nothing else: the layout is the recipe's, the Gaussians are fitted anew.
+    """
+    folder = find_checkpoint(start, default=start).folder
+    if CheckpointConfig.read(folder).approach == DensityNetwork.approach:
+        stored = load_file(folder / "model.safetensors")
+        network.head.load_state_dict({name: stored[f"head.{name}"] for name in network.head.state_dict()})
 
 
 class Collator:
@@ -131,22 +137,26 @@ def gather_with_gradient(features: Tensor, positive: Tensor, accelerator: Accele
     return torch.cat(gathered), accelerator.gather(positive)
 
 
-def validate(network: DensityNetwork, held_out: CandidateSet, recipe: Recipe) -> dict[str, float]:
+def validate(encode: Encode, held_out: CandidateSet, recipe: Recipe, contexts: int) -> dict[str, float]:
     """R@1 and MRR among the validation candidates, the same contexts every time."""
-    count = min(recipe["validation"]["contexts"], len(held_out))
+    count = min(contexts, len(held_out))
     chosen = np.random.default_rng(recipe["seed"]).permutation(len(held_out))[:count]
     exchanges = [exchange for index in chosen for exchange in held_out.get(int(index)).exchanges()]
-    logits = encode(network, exchanges)[:, -1].reshape(count, -1)
+    logits = encode(exchanges)[:, -1].reshape(count, -1)
     ranks = selection_ranks(logits)
     return {"r1": float((ranks == 1).mean()), "mrr": float((1 / ranks).mean())}
 
 
-def encode(network: DensityNetwork, exchanges: list[Exchange]) -> Any:
-    """Features and logits in evaluation mode."""
-    training = network.training
-    rows = PairEncoder(network, PairTokenizer(network.tokenizer, network.config.layout)).encode(exchanges).rows
-    network.train(training)
-    return rows
+def encoder_of(network: DensityNetwork) -> Encode:
+    """Features and logits of a network in training, in evaluation mode; it trains on afterwards."""
+
+    def encode(exchanges: Any) -> Any:
+        training = network.training
+        rows = PairEncoder(network, PairTokenizer(network.tokenizer, network.config.layout)).encode(exchanges).rows
+        network.train(training)
+        return rows
+
+    return encode
 
 
 def train(
@@ -156,7 +166,7 @@ def train(
     recipe, accelerator, settings = run.recipe, run.accelerator, run.recipe["training"]
 
     def judge() -> None:
-        figures = validate(network, held_out, recipe)
+        figures = validate(encoder_of(network), held_out, recipe, recipe["validation"]["contexts"])
         run.log("validation", **figures)
         if figures["r1"] > run.best:
             run.best = figures["r1"]
@@ -195,55 +205,36 @@ def train(
                 run.save()
 
 
-def fit(network: DensityNetwork, recipe: Recipe, train_set: CandidateSet, held_out: CandidateSet) -> dict[str, Any]:
-    """Gaussian of human pairs, then the score quantiles of held-out human and random replies."""
-    settings = recipe["fit"]
-    rng = np.random.default_rng(recipe["seed"])
-    moments = Moments()
-    chosen = rng.permutation(len(train_set))[: settings["pairs"]]
-    for start in range(0, len(chosen), 4096):
-        pairs = [train_set.get(int(index)).exchange for index in chosen[start : start + 4096]]
-        moments.update(encode(network, pairs)[:, :-1])
-    mean, precision = fit_gaussian(moments, shrinkage=settings["shrinkage"], resolution=FLOAT32_RESOLUTION)
-    network.set_gaussian(mean, precision)
-    pool = [held_out.get(int(index)) for index in rng.permutation(len(held_out))[: settings["held_out_pairs"]]]
-    human = score_rules(network, [one.exchange for one in pool])
-    wrong = score_rules(network, [one.exchanges()[1] for one in pool])
-    return {rule: quantile_curves(human[rule], wrong[rule]) for rule in human}
+def finish(run: Run, arguments: argparse.Namespace, held_out: CandidateSet) -> None:
+    """Fit the best checkpoint and write OUT/checkpoint.
 
+    Features come from the metric that will score, with the adapter merged: the same numbers, sooner.
+    """
+    recipe, device = run.recipe, run.accelerator.device
+    scorer = Density(run.folder / "best", scoring="classifier", device=device)
 
-def score_rules(network: DensityNetwork, exchanges: list[Exchange]) -> dict[str, Any]:
-    """Scores of the same features under each scoring rule."""
-    rows = encode(network, exchanges)
-    features = rows[:, :-1]
-    mean, precision = network.mean.cpu().numpy(), network.precision.cpu().numpy()
-    return {
-        "mahalanobis": -np.sqrt(squared_mahalanobis(features, mean, precision)),
-        "euclidean": -np.sqrt(squared_mahalanobis(features, mean, np.eye(len(mean)))),
-        "classifier": rows[:, -1].astype(np.float64),
-    }
+    def encode(exchanges: Any) -> Any:
+        return scorer.encoder.encode(exchanges, progress=True).rows
 
-
-def finish(run: Run, arguments: argparse.Namespace, train_sets: list[CandidateSet], held_out: CandidateSet) -> None:
-    """Fit the best checkpoint and write OUT/checkpoint."""
-    recipe = run.recipe
-    network = DensityNetwork.from_pretrained(run.folder / "best", device=run.accelerator.device, trainable=True)
+    network = DensityNetwork.from_pretrained(run.folder / "best", device=device, trainable=True)
     network.round_adapters()
-    names = [corpus["name"] for corpus in recipe["corpora"]]
-    quantiles = fit(network, recipe, train_sets[names.index(recipe["fit"]["corpus"])], held_out)
-    figures = validate(
-        network,
-        held_out,
-        {**recipe, "validation": {**recipe["validation"], "contexts": 2 * recipe["validation"]["contexts"]}},
-    )
+    measured = fit_and_choose(network, encode, recipe, arguments.corpora, held_out)
+    figures = validate(encode, held_out, recipe, 2 * recipe["validation"]["contexts"])
     network.config = replace(
         network.config,
-        quantiles=quantiles,
-        training=record(run, arguments, corpora=names, earlier=network.config.training, validation=figures),
+        training=record(
+            run,
+            arguments,
+            corpora=[*(one["name"] for one in recipe["corpora"]), *measured["fitted_pairs"]],
+            earlier=network.config.training,
+            validation={**figures, "auc": measured["auc"]},
+            fitted_pairs=measured["fitted_pairs"],
+        ),
         versions=current_versions(),
     )
     network.save_pretrained(run.folder / "checkpoint", card=render_card(network.config))
-    run.log("final", **figures)
+    areas = {f"auc_{rule}_{kind}": area for rule, kinds in measured["auc"].items() for kind, area in kinds.items()}
+    run.log("final", **figures, **areas)
     Density(run.folder / "checkpoint")  # what was written can be loaded
 
 
@@ -276,7 +267,7 @@ def main() -> None:
     train(network, run, model, optimizer, schedule, data, held_out)
     accelerator.wait_for_everyone()
     if accelerator.is_main_process:
-        finish(run, arguments, train_sets, held_out)
+        finish(run, arguments, held_out)
 
 
 if __name__ == "__main__":

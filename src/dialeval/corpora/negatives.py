@@ -87,6 +87,10 @@ class NegativeSampler:
         add(self.counts.total - len(drawn), lambda: self.replies[int(rng.integers(len(self.replies)))])
         return drawn
 
+    def shares_word(self, context: Sequence[str], reply: str) -> bool:
+        """Whether a reply shares a rare word with the context, as the kind `shared_word` does unless there is none."""
+        return not self._rare_words(context).isdisjoint(_WORD.findall(reply.lower()))
+
     def _nearest(self, context: Sequence[str], rng: np.random.Generator) -> list[str]:
         """A pool of random replies, nearest to the last two turns first."""
         if not self.counts.nearest:
@@ -97,13 +101,15 @@ class NegativeSampler:
         return [self.replies[int(pool[position])] for position in order]
 
     def _sharing_a_word(self, context: Sequence[str], rng: np.random.Generator) -> str | None:
-        words = sorted(
-            {word for text in context[-2:] for word in _WORD.findall(text.lower()) if word in self._postings}
-        )
+        words = sorted(self._rare_words(context))
         if not words:
             return None
         posting = self._postings[words[int(rng.integers(len(words)))]]
         return self.replies[posting[int(rng.integers(len(posting)))]]
+
+    def _rare_words(self, context: Sequence[str]) -> set[str]:
+        """Words of the last two turns that other replies have as well, but few of them."""
+        return {word for text in context[-2:] for word in _WORD.findall(text.lower()) if word in self._postings}
 
 
 def corrupt(reply: str, rng: np.random.Generator) -> str | None:
