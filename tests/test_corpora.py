@@ -15,7 +15,8 @@ import pytest
 
 from dialeval.corpora.batches import Candidates, CandidateSet, mixed_batches
 from dialeval.corpora.dialogues import Dialogue, find_split, overlapping_ids, read_corpus, read_rows
-from dialeval.corpora.grouped import Group, labelled_rows, read_groups, with_random
+from dialeval.corpora.grouped import Group, labelled_rows, mixed_item_batches, read_groups, with_random
+from dialeval.corpora.mining import with_mined, word_overlap
 from dialeval.corpora.negatives import NegativeCounts, NegativeSampler, corrupt
 from dialeval.corpora.reddit import read_reddit
 from dialeval.exchange import Exchange
@@ -404,3 +405,70 @@ def test_threads_are_named_after_file_and_line(tmp_path: Path) -> None:
     assert read_reddit(folder, 9) == [
         Dialogue(f"reddit-{name}-1", ("a", "b"), "reddit") for name in ("x.json", "y.jsonl", "z.jsonl.gz")
     ]
+
+
+def test_batches_of_rows_are_shuffled_and_alike_in_length() -> None:
+    items = list(range(64))
+    batches = list(islice(mixed_item_batches([items], [1], size=4, seed=0, length=lambda one: one), 16))
+    assert sorted(batches) == [[at, at + 1, at + 2, at + 3] for at in range(0, 64, 4)]
+    assert batches != sorted(batches)
+    lengthless = list(islice(mixed_item_batches([items], [1], size=4, seed=0, length=lambda one: 0), 32))
+    first, second = ([one for batch in epoch for one in batch] for epoch in (lengthless[:16], lengthless[16:]))
+    assert first != items
+    assert second not in (first, items)
+    assert sorted(first) == sorted(second) == items
+
+
+# --- mining ----------------------------------------------------------------------------------------
+
+
+def salty(count: int) -> list[Group]:
+    """Groups whose replies all speak of salt, each with a word of its own."""
+    return [
+        Group(f"g{n}", (f"nothing{chr(97 + n)}", "salt please"), (f"salt lies beside thing{chr(97 + n)} here",))
+        for n in range(count)
+    ]
+
+
+def embed_salt(texts: Sequence[str]) -> np.ndarray:
+    """Salt on one axis, and every text a little off by a word of its own, so that none is too much like another."""
+    rows = np.zeros((len(texts), 60), dtype=np.float32)
+    for row, text in enumerate(texts):
+        rows[row, 0] = "salt" in text
+        own = next(word for word in text.split() if word.startswith(("nothing", "thing")))
+        rows[row, 1 + 2 * (ord(own[-1]) - 97) + own.startswith("nothing")] = 1.5
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def test_mined_replies_depend_on_the_seed_alone() -> None:
+    groups = salty(20)
+    found = with_mined(groups, 2, embed_salt, seed=0)
+    assert found == with_mined(groups, 2, embed_salt, seed=0) != with_mined(groups, 2, embed_salt, seed=1)
+    for one in found:
+        assert len(set(one.mined)) == 2
+        assert not {*one.positives} & {*one.mined}
+        assert all(reply.startswith("salt lies beside thing") for reply in one.mined)
+    assert len({one.mined for one in found}) > 10
+    again = with_mined(found, 1, embed_salt, seed=0)
+    assert all(two.mined[:2] == one.mined and len(set(two.mined)) == 3 for one, two in zip(found, again, strict=True))
+
+
+def test_mining_needs_one_reply_more_than_it_takes() -> None:
+    assert len(with_mined(salty(4), 3, embed_salt, seed=0)[0].mined) == 3
+    with pytest.raises(ValueError, match=r"^4 replies are too few to mine 4 from; give more contexts$"):
+        with_mined(salty(4), 4, embed_salt, seed=0)
+
+
+def test_a_rare_word_that_is_shared_counts_for_more_than_a_frequent_one_and_repetition_for_little() -> None:
+    texts = ["volcano weather", "weather rain", "weather sun", "weather wind", "ab 123 the"]
+    embed = word_overlap(texts)
+    rare, common, repeated = (
+        embed([text]).toarray()[0] for text in ("volcano rain", "weather rain", "rain rain weather")
+    )
+    asked = embed(["volcano weather"]).toarray()[0]
+    assert asked @ rare > asked @ common > 0
+    # Words of fewer than three letters, numbers and stop words are not words.
+    assert embed(["ab 123 the"]).nnz == 0
+    once = embed(["rain weather"]).toarray()[0]
+    ratio = (repeated.max() / repeated[repeated > 0].min()) / (once.max() / once[once > 0].min())
+    assert ratio == pytest.approx(1 + np.log(2))

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import ast
 import hashlib
+import itertools
 import json
 import os
 import random
@@ -96,7 +97,7 @@ def main() -> None:
     unknown = [file for file in files if file not in TARGETS]
     if unknown or not files:
         parser.error(f"{', '.join(unknown) or 'no file'}: give one of {', '.join(TARGETS)}, or --all")
-    os.nice(15)
+    os.nice(max(0, 15 - os.nice(0)))  # in all, however it was started
     for file in files:
         folder = prepare(file, arguments.work.resolve())
         run(file, folder, arguments.sample, arguments.seed, arguments.minutes)
@@ -213,11 +214,11 @@ def write_row(page: Path, outcome: Outcome) -> None:
     before, _, rest = page.read_text("utf-8").partition(TABLE_HEAD)
     if not rest:
         raise SystemExit(f"{page} holds no table that begins\n{TABLE_HEAD}")
-    table, _, after = rest.partition("\n\n")
-    rows = {line.split("`")[1]: line for line in table.splitlines() if "`" in line}
-    rows[outcome.file] = outcome.row()
-    lines = [rows[file] for file in TARGETS if file in rows]
-    page.write_text(before + TABLE_HEAD + "\n".join(lines) + "\n\n" + after.lstrip("\n"), "utf-8")
+    known = list(itertools.takewhile(lambda line: line.startswith("| `"), rest.splitlines(keepends=True)))
+    after = rest.removeprefix("".join(known))
+    rows = {line.split("`")[1]: line for line in known}
+    rows[outcome.file] = outcome.row() + "\n"
+    page.write_text(before + TABLE_HEAD + "".join(rows[file] for file in TARGETS if file in rows) + after, "utf-8")
 
 
 def _codes(file: str, folder: Path) -> dict[str, int | None]:
