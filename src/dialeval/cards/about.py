@@ -21,8 +21,9 @@ ABOUT: dict[str, About] = {
         misses="Whether an unusual reply is a good one: it lies far from the centre either way, and a safe platitude "
         "lies close to it.",
         limits=(
-            "Values live in the feature space of one checkpoint and do not compare between checkpoints; "
-            "`human_percentile` does.",
+            "Values live in the feature space of one checkpoint and follow one rule (`scoring`: the paper's "
+            "`mahalanobis`, `relative`, `euclidean`, `classifier`; `default_scoring` in `config.json`), so they do not "
+            "compare between checkpoints or rules; `human_percentile` does.",
             "Common, short, agreeable replies are favoured over specific ones.",
         ),
         bibtex="""@inproceedings{park-etal-2023-density,
