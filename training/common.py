@@ -159,9 +159,15 @@ def read_validation(recipe: Recipe, root: Path) -> CandidateSet:
 
 
 def left_out(recipe: Recipe, root: Path) -> frozenset[str]:
-    """Ids of dialogues that must neither be trained on nor choose anything."""
+    """Ids of dialogues that must neither be trained on nor choose anything: the overlaps file's, and our own recount's."""
     name = recipe.get("leave_out")
-    return overlapping_ids(root / name) if name else frozenset()
+    return overlapping_ids(root / name) | frozenset(recounted()["leave_out"]) if name else frozenset()
+
+
+def recounted() -> dict[str, Any]:
+    """What `recount.py` found beyond the overlaps file."""
+    found: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("overlaps.yaml").read_text("utf-8"))
+    return found
 
 
 def linear_schedule(optimizer: torch.optim.Optimizer, warmup: int, total: int) -> torch.optim.lr_scheduler.LambdaLR:

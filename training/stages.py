@@ -14,10 +14,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from common import Recipe, Run, left_out, linear_schedule, make_accelerator, provenance, quicken
+from common import Recipe, Run, left_out, linear_schedule, make_accelerator, provenance, quicken, recounted
 from dialeval.checkpoints import CheckpointConfig, LoraSettings, Network, current_versions, encoder_source
 from dialeval.corpora.batches import CandidateSet
-from dialeval.corpora.dialogues import Dialogue, read_corpus
+from dialeval.corpora.dialogues import Dialogue, overlapping_ids, read_corpus
 from dialeval.corpora.grouped import Group, hold_out, read_groups, sharing_dialogues, with_random
 from dialeval.corpora.mining import ending, with_mined, word_overlap
 from dialeval.corpora.negatives import NegativeCounts
@@ -253,7 +253,6 @@ def read_grouped(recipe: Recipe, root: Path) -> tuple[dict[str, list[Group]], li
     """
     main = recipe["groups"]
     train, held = split_groups(recipe, root)
-    unwanted = unwanted_groups(recipe, root)
     sources = {f"{main['name']}/{main['split']}": train}
     shares = [1.0 - sum(source["share"] for source in recipe["augmentation"])]
     if shares[0] <= 0:
@@ -266,9 +265,7 @@ def read_grouped(recipe: Recipe, root: Path) -> tuple[dict[str, list[Group]], li
                 source, root, leave_out=left_out(recipe, root), seed=recipe["seed"] + number
             )
             continue
-        if recipe["leave_out"]:
-            unwanted |= sharing_dialogues(root / recipe["leave_out"], source["split"], ["test", main["split"]])
-        extra = read_groups(root, source["name"], source["split"], leave_out=unwanted)
+        extra = extra_groups(recipe, source, root)
         order = np.random.default_rng([recipe["seed"], number]).permutation(len(extra))
         extra = [extra[int(index)] for index in sorted(order[: source["contexts"]])]
         extra = with_random(extra, source["random"], recipe["seed"] + number)
@@ -282,19 +279,31 @@ def read_grouped(recipe: Recipe, root: Path) -> tuple[dict[str, list[Group]], li
     return sources, shares, held
 
 
+def extra_groups(recipe: Recipe, source: Recipe, root: Path) -> list[Group]:
+    """The contexts of a grouped source of `augmentation`, none of a dialogue that is held out or evaluated on."""
+    unwanted = unwanted_groups(recipe, root) | left_out(recipe, root)
+    if recipe["leave_out"]:
+        others = ["test", recipe["groups"]["split"]]
+        unwanted |= sharing_dialogues(root / recipe["leave_out"], source["split"], others)
+    return read_groups(root, source["name"], source["split"], leave_out=unwanted)
+
+
 def unwanted_groups(recipe: Recipe, root: Path) -> frozenset[str]:
     """Contexts of the recipe's `groups` that overlap with evaluation data."""
-    unwanted = left_out(recipe, root)
-    if recipe["leave_out"]:
-        unwanted |= sharing_dialogues(root / recipe["leave_out"], recipe["groups"]["split"], ["test"])
-    return unwanted
+    if not recipe["leave_out"]:
+        return frozenset()
+    overlaps = root / recipe["leave_out"]
+    return overlapping_ids(overlaps) | sharing_dialogues(overlaps, recipe["groups"]["split"], ["test"])
 
 
 def split_groups(recipe: Recipe, root: Path) -> tuple[list[Group], list[Group]]:
     """The recipe's `groups` to train on, and those held out; runs with the same seed hold out the same ones."""
     main = recipe["groups"]
     groups = read_groups(root, main["name"], main["split"], leave_out=unwanted_groups(recipe, root))
-    return hold_out(groups, main["held_out"], main["seed"])
+    train, held = hold_out(groups, main["held_out"], main["seed"])
+    # What the recount found goes afterwards, so that it does not change who is held out.
+    found = set(recounted()["leave_out"]) if recipe["leave_out"] else set()
+    return [one for one in train if one.id not in found], [one for one in held if one.id not in found]
 
 
 def dialogue_groups(source: Recipe, root: Path, *, leave_out: frozenset[str], seed: int) -> list[Group]:

@@ -1,0 +1,206 @@
+"""Which rows of the benchmarks stand in the dialogues that recipes train on, those of earlier stages included.
+
+    python training/recount.py --corpora CORPORA --mirror MIRROR
+    python training/recount.py --corpora CORPORA --mirror MIRROR --only deb-minilm --rows
+
+What counts as shared text is said in `dialeval.corpora.overlap`. A benchmark of which one row in a hundred or more
+leaks belongs into the recipe's `contaminated_by`; single rows belong into overlaps.yaml. The command fails where one
+is missing. `--write FILE` keeps the leaked rows of the recipes behind embedded checkpoints, ids only: tables print
+agreement on them and on the others apart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import Progress, track
+
+from common import Recipe, left_out, read_recipe, recounted
+from dialeval import benchmarks
+from dialeval.corpora.dialogues import read_corpus
+from dialeval.corpora.grouped import Group
+from dialeval.corpora.ratings import overlapping_ratings
+from dialeval.corpora.ratings import read_ratings as read_rated
+from dialeval.corpora.recount import Leaks, Recount, Turns, merged
+from dialeval.exchange import Exchange
+from ratings import read_ratings
+from stages import extra_groups, split_groups
+
+RECIPES = Path(__file__).parent / "recipes"
+#: Below this share of its rows a benchmark is not marked; the rows are known one by one.
+MARKED_SHARE = 0.01
+#: What is read, by where it comes from: ids, each with one or several texts (a context with each of its replies).
+Reading = dict[str, list[tuple[str, list[Turns]]]]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What one recipe leaks, ancestors included, against what it declares."""
+
+    name: str
+    declared: frozenset[str]
+    leaks: Leaks
+
+    @property
+    def marked(self) -> list[str]:
+        """The benchmarks of which too many rows leak for a number to say much."""
+        sizes = {name: benchmarks.info(name).rows for name in self.leaks}
+        return sorted(name for name, rows in self.leaks.items() if len(rows) >= MARKED_SHARE * sizes[name])
+
+    @property
+    def undeclared(self) -> list[str]:
+        """Marked benchmarks that the recipe does not name, and rows of others that are not known."""
+        known = {row for rows in recounted()["known"].values() for row in rows}
+        few = {
+            name: [row for row in rows if not known & {row, row.partition("#")[0]}]
+            for name, rows in self.leaks.items()
+            if name not in self.marked
+        }
+        missing = [name for name in self.marked if name not in self.declared]
+        return missing + sorted(row for name, rows in few.items() if name not in self.declared for row in rows)
+
+
+def family(recipe: Recipe) -> list[Recipe]:
+    """A recipe and those of the checkpoints that it goes back to, each once."""
+    found = {recipe["name"]: recipe}
+    for start in (recipe.get("start_from"), *(recipe.get("average_of") or ())):
+        if start is not None:
+            # runs/NAME/checkpoint, or the name of an embedded checkpoint
+            name = Path(start).parent.name or start
+            for one in family(read_recipe(RECIPES / f"{name}.yaml")):
+                found.setdefault(one["name"], one)
+    return list(found.values())
+
+
+def reading(recipe: Recipe, root: Path, mirror: Path | None) -> Reading:
+    """Everything that the recipe itself trains on, or might draw; ratings lie beside the corpora."""
+    out, ratings = left_out(recipe, root), root.parent / "ratings"
+    found: Reading = {}
+
+    def dialogues(name: str, splits: Sequence[str]) -> None:
+        for split in splits:
+            found[f"{name}/{split}"] = _dialogues(root, name, split, out)
+
+    # The first stage of the two-stage scripts may have no steps; QuantiDCE's reads groups.
+    if recipe.get("pretraining", {}).get("steps", 1) != 0:
+        for corpus in recipe.get("corpora", ()):
+            # What is not at hand (the papers' corpora, a folder of threads) cannot be counted.
+            splits = corpus.get("splits", ())
+            dialogues(corpus["name"], [split for split in splits if _is_there(root, corpus["name"], split)])
+    if "groups" in recipe and recipe.get("group_share", 1):
+        main = recipe["groups"]
+        found[f"{main['name']}/{main['split']}"] = list(_texts(*split_groups(recipe, root)))
+    for source in recipe.get("augmentation", ()):
+        if "negatives" in source:
+            dialogues(source["name"], source["splits"])
+        else:
+            found[f"{source['name']}/{source['split']}"] = list(_texts(extra_groups(recipe, source, root)))
+    # The judge fits its densities and percentiles to dialogues, and learns from ratings.
+    for corpus in (*recipe.get("density", ()), *recipe.get("human", ())):
+        dialogues(corpus["name"], corpus["splits"])
+    rated = recipe.get("ratings", {})
+    if "benchmark" in rated:
+        rows, _ = read_ratings(rated["benchmark"], rated["held_out"], mirror=mirror, percent=100, seed=recipe["seed"])
+        found[fitted_to(rated["benchmark"])] = [(one.exchange.id or "", [_turns(one.exchange)]) for one in rows]
+    unwanted = overlapping_ratings(ratings / rated["leave_out"]) if rated.get("leave_out") else frozenset()
+    wanted = [(source, "turn") for source in dict.fromkeys((*rated.get("train", ()), *rated.get("stack", ())))]
+    for source, level in (*wanted, *((source, "dialogue") for source in rated.get("dialogues", ()))):
+        judged = read_rated(ratings, source, level=level, leave_out=unwanted)
+        found[f"{source}/{level}"] = [(one.exchange.id or "", [_turns(one.exchange)]) for one in judged]
+    return found
+
+
+def fitted_to(benchmark: str) -> str:
+    """What the rated rows of a benchmark are called that a recipe is fitted to."""
+    return f"{benchmark}/ratings"
+
+
+def _turns(exchange: Exchange) -> Turns:
+    return tuple(text for text in (*exchange.context, exchange.response) if text)
+
+
+@cache
+def _dialogues(root: Path, name: str, split: str, out: frozenset[str]) -> list[tuple[str, list[Turns]]]:
+    return [(one.id, [one.turns]) for one in read_corpus(root, name, split, leave_out=out)]
+
+
+def _is_there(root: Path, name: str, split: str) -> bool:
+    return any((root / name).glob(f"{split}.jsonl*"))
+
+
+def _texts(*parts: Sequence[Group]) -> Iterator[tuple[str, list[Turns]]]:
+    for group in (group for part in parts for group in part):
+        yield group.id, [(*group.context, reply) for reply in (*group.positives, *group.adversarial)]
+
+
+def verdicts(names: Sequence[str], recount: Recount, root: Path, mirror: Path | None) -> Iterator[Verdict]:
+    """Recipe by recipe; what several of them read is counted once."""
+    counted: dict[tuple[str, int, int], Leaks] = {}
+    for name in names:
+        recipe = read_recipe(RECIPES / f"{name}.yaml")
+        parts = []
+        for one in family(recipe):
+            for source, texts in reading(one, root, mirror).items():
+                key = source, len(texts), hash(tuple(identity for identity, _ in texts))
+                if key not in counted:
+                    counted[key] = recount.leaks(texts)
+                parts.append(counted[key])
+                if source == fitted_to(fitted := source.partition("/")[0]):
+                    parts.append({fitted: {identity: {identity} for identity, _ in texts}})
+        yield Verdict(name, frozenset(recipe["contaminated_by"]), merged(*parts))
+
+
+def recipe_names() -> list[str]:
+    """All recipes that train something by themselves."""
+    return sorted(path.stem for path in RECIPES.glob("*.yaml") if path.stem != "ablations")
+
+
+def leaked_rows(found: Sequence[Verdict]) -> dict[str, dict[str, Any]]:
+    """By recipe and marked benchmark the ids of leaked rows, `all` where these are nine in ten."""
+    told: dict[str, dict[str, Any]] = {}
+    for one in found:
+        for name in one.marked:
+            rows, size = sorted(one.leaks[name]), benchmarks.info(name).rows
+            told.setdefault(one.name, {})[name] = "all" if len(rows) >= 0.9 * size else rows
+    return told
+
+
+def main() -> None:
+    """Recount, print, fail on what is not declared."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--corpora", required=True, type=Path, help="folder with NAME/SPLIT.jsonl.gz of each corpus")
+    parser.add_argument("--mirror", type=Path, help="folder with the benchmarks' files; DIALEVAL_MIRROR if left out")
+    parser.add_argument("--only", help="names of recipes, by commas")
+    parser.add_argument("--rows", action="store_true", help="name every leaked row and the dialogues that hold it")
+    parser.add_argument("--write", type=Path, help="JSON file for the leaked rows of the recipes, without text")
+    arguments = parser.parse_args()
+    names = recipe_names() if arguments.only is None else arguments.only.split(",")
+    console = Console(stderr=True)
+    with Progress(console=console) as bar:
+        task = bar.add_task("benchmarks", total=len(benchmarks.available()))
+        recount = Recount(mirror=arguments.mirror, tell=lambda name: bar.update(task, advance=1, description=name))
+    found = []
+    steps = verdicts(names, recount, arguments.corpora, arguments.mirror)
+    for one in track(steps, total=len(names), description="recipes", console=console):
+        found.append(one)
+        told = {name: len(rows) for name, rows in sorted(one.leaks.items())}
+        print(f"{one.name}: {json.dumps(told)}", flush=True)
+        for name in sorted(one.leaks) if arguments.rows else ():
+            for row, dialogues in sorted(one.leaks[name].items()):
+                print(f"  {row}: {', '.join(sorted(dialogues))}")
+    if arguments.write is not None:
+        arguments.write.write_text(json.dumps(leaked_rows(found), indent=0) + "\n", "utf-8")
+    wrong = [f"{one.name} does not declare {', '.join(one.undeclared)}" for one in found if one.undeclared]
+    if wrong:
+        raise SystemExit("\n".join(wrong))
+
+
+if __name__ == "__main__":
+    main()
