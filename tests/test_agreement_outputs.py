@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -25,7 +26,10 @@ from dialeval.agreement.plots_features import feature_map
 from dialeval.agreement.results import Report, read_results
 from dialeval.agreement.runs import run
 from dialeval.agreement.settings import Settings
+from dialeval.agreement.stored import read_report, with_present_marks
+from dialeval.checkpoints import CheckpointConfig
 from dialeval.cli import build_app
+from dialeval.sources import weights_digest
 from test_agreement_sources import Length
 from toy_benchmark import count_words, labelled_rows, noise, picky, rated_rows, word_share, write_rows
 
@@ -96,7 +100,7 @@ def test_markdown_never_shows_a_number_bare(report):
     assert f"**{shown}**" not in section
     rows = {line.split(" ")[1]: line for line in section.splitlines() if line.startswith("| ")}
     assert "| 72 | 0 |" in rows["<share\\|>"]
-    assert rows["picky"].endswith("| 60 | 12 |")
+    assert "| 60 | 12 |" in rows["picky"]
     best = {name for name in ("<share\\|>", "picky", "noise", "length") if "**0." in rows[name]}
     assert best
     assert not best & {"noise", "length"}
@@ -350,3 +354,35 @@ def test_count_words_is_what_the_command_measured(files):
     loaded = benchmarks.load(files["toy"])
     found = run([count_words, word_share], [loaded], settings=QUICK)
     assert found.panels[0].columns["count_words"].tolist() == [len(row["response"].split()) for row in loaded.dataset]
+
+
+def test_an_earlier_run_is_read_back_and_marked_by_what_checkpoints_now_say(report, tmp_path):
+    write_outputs(report, tmp_path / "run", ())
+    back = read_report(tmp_path / "run")
+    assert (back.command, back.settings, back.skipped) == (report.command, report.settings, report.skipped)
+    for name, page in (("leaderboard.md", render_markdown(back)), ("leaderboard.html", render_page(back))):
+        assert (tmp_path / "run" / name).read_text() == page.rstrip("\n") + "\n"
+
+    weights = tmp_path / "weights" / "mine"
+    weights.mkdir(parents=True)
+    (weights / "model.safetensors").write_bytes(b"x")
+    (weights / "config.json").write_text(CheckpointConfig("deb", name="mine", contaminated_by=("toy",)).to_json())
+    own = f"metric:deb|checkpoint:mine@{weights_digest(weights)[:12]}|dtype:float32"
+    best = next(one for one in back.results if one.in_best_group and one.level == "turn")
+    signed = [replace(one, metric_signature=own) if one.metric == best.metric else one for one in back.results]
+    marked = with_present_marks(signed, tmp_path / "weights")
+    of_best = [one for one in marked if one.metric == best.metric]
+    assert {(one.benchmark, one.contaminated) for one in of_best} == {("toy", True), ("good_or_bad", False)}
+    toys = [one for one in marked if one.question == best.question]
+    assert [one.metric for one in toys if one.in_best_group] == ["picky"]
+
+
+def test_the_leaderboard_command(report, tmp_path):
+    write_outputs(report, tmp_path, ())
+    (tmp_path / "leaderboard.md").unlink()
+    done = invoke("leaderboard", tmp_path)
+    assert done.exit_code == 0
+    assert (tmp_path / "leaderboard.md").read_text() == render_markdown(report).rstrip("\n") + "\n"
+    missing = invoke("leaderboard", tmp_path / "nowhere")
+    assert missing.exit_code != 0
+    assert "give the folder of a `dialeval agreement` run" in str(missing.exception or missing.output)

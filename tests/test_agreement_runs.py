@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
+import zlib
 
 import numpy as np
 import pytest
@@ -11,9 +13,12 @@ from scipy import stats
 
 from dialeval import benchmarks
 from dialeval.agreement.annotators import human_ceiling, mean_rating
+from dialeval.agreement.board import sections
+from dialeval.agreement.functions import FunctionMetric
 from dialeval.agreement.runs import run
 from dialeval.agreement.settings import Settings, as_threshold
 from dialeval.agreement.sources import find_sources
+from dialeval.agreement.specs import Declared
 from test_agreement_scoring import AgainstReferences, Repetition
 from test_agreement_sources import Length
 from toy_benchmark import count_words, few_words, labelled_rows, noise, picky, rated_rows, word_share, write_rows
@@ -331,3 +336,29 @@ def test_score_files_about_other_benchmarks_are_passed_over(toy, labelled, tmp_p
     assert report.skipped == []
     (only,) = run([f"scores:{path}"], [labelled[0]], settings=QUICK).skipped
     assert (only.metric, only.benchmark) == ("mine", "every benchmark")
+
+
+def test_nothing_is_the_best_whose_own_interval_holds_zero(tmp_path):
+    few = benchmarks.load(write_rows(tmp_path / "few.jsonl", rated_rows(contexts=5)))
+    chance = functools.partial(noise_of, seed=5)
+    report = run([noise, FunctionMetric(chance, "chance", Declared())], [few], settings=QUICK)
+    ranked = [one for one in report.results if one.statistic == "spearman" and one.level == "turn"]
+    assert len(ranked) == 2
+    assert report.tests  # they were compared, and one of them is ahead
+    assert all(one.low <= 0 for one in ranked)
+    assert {one.in_best_group for one in ranked} == {False}
+
+
+def test_a_metric_without_an_interval_is_neither_ranked_nor_compared(toy):
+    report = run([Repetition(), count_words, word_share], [toy], settings=QUICK)
+    over_systems = [one for one in report.results if one.level == "system" and one.statistic == "spearman"]
+    assert {one.metric for one in over_systems if math.isnan(one.low)} == {"repetition"}
+    assert {one.metric for one in over_systems if one.in_best_group} <= {"count_words", "word_share"}
+    compared = {name for test in report.tests for name in (test.compared.first, test.compared.second)}
+    assert compared == {"count_words", "word_share"}
+    (board,) = [one for one in sections(report) if one.level == "system"]
+    assert board.entries[-1].metric == "repetition"
+
+
+def noise_of(exchanges, seed):
+    return [float(zlib.crc32(f"{seed}{exchange.id}".encode()) % 97) for exchange in exchanges]

@@ -32,6 +32,10 @@ class Entry:
         """Whether the metric was trained on this benchmark."""
         return any(result.contaminated for result in self.results.values())
 
+    def has_interval(self, statistic: str) -> bool:
+        """Whether it is known how sure the statistic is."""
+        return statistic in self.results and math.isfinite(self.results[statistic].low)
+
 
 @dataclass(frozen=True)
 class Section:
@@ -101,7 +105,10 @@ def sections(report: Report) -> list[Section]:
 def _section(question: tuple[str, str, str, str], metrics: dict[str, dict[str, Result]]) -> Section:
     statistics = list(dict.fromkeys(name for results in metrics.values() for name in results))
     section = Section(*question, statistics, [Entry(name, results) for name, results in metrics.items()])
-    section.entries.sort(key=lambda entry: _rank(entry, section.ranked_by))
+    without = [entry for entry in section.entries if not entry.has_interval(section.ranked_by)]
+    if len(without) == len(section.entries):  # measured without resamples
+        without = []
+    section.entries.sort(key=lambda entry: (entry in without, _rank(entry, section.ranked_by)))
     return section
 
 

@@ -21,8 +21,9 @@ from dialeval.agreement.results import Report
 HOW_TO_READ = (
     "Every value is the agreement of a metric with people, higher is better, with its {confidence:.0%} bootstrap "
     "interval (contexts are resampled, not rows). **Bold**: the best metric by the statistic that orders a table, "
-    "and those that a paired permutation test ({correction} correction) cannot tell from it. †: the metric was "
-    "trained on this benchmark, so the number says little and is not ranked. “One person against the others” is what "
+    "and those that a paired permutation test ({correction} correction) cannot tell from it, unless their own interval "
+    "holds zero. A metric without an interval stands last and is not ranked. †: the metric was trained on this "
+    "benchmark, so the number says little and is not ranked. “One person against the others” is what "
     "a single rater reaches; a metric is compared with the mean of all raters and may exceed it."
 )
 

@@ -15,14 +15,29 @@ _FORMATS = ("png", "svg")
 
 def write_outputs(report: Report, folder: Path, plots: Sequence[str] = ("png",)) -> list[Path]:
     """Write tables, leaderboards and plots; formats are `png` and `svg`, none for no plots."""
-    written = report.write(folder)
-    for name, text in (("leaderboard.md", render_markdown(report)), ("leaderboard.html", render_page(report))):
-        write_atomically(folder / name, [text.rstrip("\n")])
-        written.append(folder / name)
+    written = report.write(folder) + _pages(report, folder)
     if plots:
         from dialeval.agreement.gallery import draw_all
 
         written += draw_all(report, folder / "plots", plots)
+    return written
+
+
+def write_boards(report: Report, folder: Path) -> list[Path]:
+    """Write the results of an earlier run and its leaderboards again, and the pictures of intervals, if it had any."""
+    written = report.write_table(folder) + _pages(report, folder)
+    if (folder / "plots").is_dir():
+        from dialeval.agreement.gallery import draw_all
+
+        written += draw_all(report, folder / "plots")
+    return written
+
+
+def _pages(report: Report, folder: Path) -> list[Path]:
+    written = []
+    for name, text in (("leaderboard.md", render_markdown(report)), ("leaderboard.html", render_page(report))):
+        write_atomically(folder / name, [text.rstrip("\n")])
+        written.append(folder / name)
     return written
 
 

@@ -67,6 +67,11 @@ class Result:
         """What rows must share to be compared: benchmark, protocol, level, aspect, statistic."""
         return self.benchmark, self.protocol, self.level, self.aspect, self.statistic
 
+    @property
+    def can_be_best(self) -> bool:
+        """Whether the number may be called the best: it has an interval, which lies above zero, and is no memory."""
+        return not self.contaminated and self.low > 0
+
 
 @dataclass(frozen=True)
 class Excluded:
@@ -137,11 +142,9 @@ class Report:
     def write(self, folder: Path) -> list[Path]:
         """Write the tables: JSON lines and Parquet, the tests, the exclusions, and how they came about."""
         folder.mkdir(parents=True, exist_ok=True)
-        rows = self.to_rows()
         tests = [_plain({**_shallow(test), **dataclasses.asdict(test.compared)}) for test in self.tests]
         paths = [
-            _write_lines(folder / "agreement.jsonl", rows),
-            _write_parquet(folder / "agreement.parquet", rows),
+            *self.write_table(folder),
             _write_lines(folder / "tests.jsonl", tests),
             _write_lines(folder / "excluded.jsonl", [dataclasses.asdict(row) for row in self.excluded]),
         ]
@@ -153,6 +156,11 @@ class Report:
         }
         write_atomically(folder / "run.json", [json.dumps(about, ensure_ascii=False, indent=1)])
         return [*paths, folder / "run.json"]
+
+    def write_table(self, folder: Path) -> list[Path]:
+        """The results alone, as JSON lines and Parquet."""
+        rows = self.to_rows()
+        return [_write_lines(folder / "agreement.jsonl", rows), _write_parquet(folder / "agreement.parquet", rows)]
 
 
 def read_results(folder: Path) -> list[Result]:

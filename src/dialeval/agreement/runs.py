@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -168,13 +169,18 @@ class _Run:
                 continue
             rows.extend(result_of(each, one.source, one.values, cut, judged, settings) for each in found)
             entrants.append(Entrant(one.source.name, one.column, decision))
-        tests = against_best([one for one in entrants if one.name not in contaminated], cut, judged, settings)
+        ranked = compared_statistic(cut)
+        # Without an interval nobody knows what a number is worth, so it is not ranked.
+        sure = {row.metric for row in rows if row.statistic == ranked and math.isfinite(row.low)}
+        rivals = [one for one in entrants if one.name in sure - contaminated]
+        tests = against_best(rivals, cut, judged, settings)
         info = judged.info
         self.report.tests.extend(PairedTest(info.name, info.protocol, cut.level, cut.aspect, test) for test in tests)
         group = best_group(tests, 1 - settings.confidence)
-        ranked = compared_statistic(cut)
         self.report.results.extend(
-            dataclasses.replace(row, in_best_group=row.metric in group) if tests and row.statistic == ranked else row
+            dataclasses.replace(row, in_best_group=row.metric in group and row.can_be_best)
+            if tests and row.statistic == ranked
+            else row
             for row in rows
         )
         return entrants

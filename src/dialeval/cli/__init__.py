@@ -20,6 +20,7 @@ COMMANDS: tuple[str, ...] = (
     "install_modules",
     "benchmarks",
     "agreement",
+    "leaderboard",
     "compare",
     "ensemble",
     "papers",
