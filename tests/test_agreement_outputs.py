@@ -374,7 +374,7 @@ def test_an_earlier_run_is_read_back_and_marked_by_what_checkpoints_now_say(repo
     of_best = [one for one in marked if one.metric == best.metric]
     assert {(one.benchmark, one.contaminated) for one in of_best} == {("toy", True), ("good_or_bad", False)}
     toys = [one for one in marked if one.question == best.question]
-    assert [one.metric for one in toys if one.in_best_group] == ["picky"]
+    assert [one.metric for one in toys if one.in_best_group] == [({"picky", "<share|>"} - {best.metric}).pop()]
 
 
 def test_the_leaderboard_command(report, tmp_path):
@@ -385,4 +385,4 @@ def test_the_leaderboard_command(report, tmp_path):
     assert (tmp_path / "leaderboard.md").read_text() == render_markdown(report).rstrip("\n") + "\n"
     missing = invoke("leaderboard", tmp_path / "nowhere")
     assert missing.exit_code != 0
-    assert "give the folder of a `dialeval agreement` run" in str(missing.exception or missing.output)
+    assert "give the folder of a `dialeval agreement` run" in " ".join(missing.output.split())

@@ -102,9 +102,10 @@ def reading(recipe: Recipe, root: Path, mirror: Path | None) -> Reading:
             dialogues(source["name"], source["splits"])
         else:
             found[f"{source['name']}/{source['split']}"] = list(_texts(extra_groups(recipe, source, root)))
-    # The judge fits its densities and percentiles to dialogues, and learns from ratings.
-    for corpus in (*recipe.get("density", ()), *recipe.get("human", ())):
-        dialogues(corpus["name"], corpus["splits"])
+    # DENSITY and the judge fit their densities to dialogues, the judge its percentiles too; it learns from ratings.
+    fitted = (*recipe.get("fit", {}).get("corpora", ()), *recipe.get("density", ()), *recipe.get("human", ()))
+    for corpus in fitted:
+        dialogues(corpus["name"], [split for split in corpus["splits"] if _is_there(root, corpus["name"], split)])
     rated = recipe.get("ratings", {})
     if "benchmark" in rated:
         rows, _ = read_ratings(rated["benchmark"], rated["held_out"], mirror=mirror, percent=100, seed=recipe["seed"])
