@@ -159,7 +159,7 @@ def read_validation(recipe: Recipe, root: Path) -> CandidateSet:
 
 
 def left_out(recipe: Recipe, root: Path) -> frozenset[str]:
-    """Ids of dialogues that must neither be trained on nor choose anything, by the overlaps file and our own recount."""
+    """Ids of dialogues that must neither be trained on nor choose anything: the overlaps file's and our recount's."""
     name = recipe.get("leave_out")
     return overlapping_ids(root / name) | frozenset(recounted()["leave_out"]) if name else frozenset()
 
