@@ -132,6 +132,24 @@ def test_four_metrics_side_by_side(four_metrics: list[str]) -> None:
     assert len(re.findall(r"\d+%", "".join(ElementTree.fromstring(compare.chart(found)[22:-9]).itertext()))) >= 8
 
 
+def test_aspects_of_a_file_are_in_its_downloads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(metric.REGISTRY, "density", metric.Entry("overlap_metric:Faceted"))
+    monkeypatch.setattr(score_file, "ready", lambda: ["density"])
+    loaded.cache_clear()
+    try:
+        rows = tmp_path / "rows.jsonl"
+        rows.write_text(json.dumps({"context": ["a b"], "response": "b c", "following": "oh well"}) + "\n")
+        found = score_file.score_rows(
+            score_file.read_rows(str(rows), ["density"]), ["density"], tmp_path, lambda *_: None
+        )
+        (row,) = map(json.loads, (tmp_path / "scores.jsonl").read_text().splitlines())
+    finally:
+        loaded.cache_clear()
+    assert (row["density"], row["density.words"], row["density.reaction"]) == (pytest.approx(1 / 3), 2, 2)
+    assert list(found.columns) == ["density"]
+    assert "1 rows scored" in file_report.report(found)
+
+
 def test_a_metric_that_lacks_a_reference_says_so_and_the_others_score(four_metrics: list[str]) -> None:
     found = compare.compared(["how are you"], ["fine thanks"], " ", four_metrics)
     assert list(found.scores) == ["density", "deb", "quantidce"]

@@ -14,7 +14,7 @@ from dialeval.exchange import BadRow, check_exchange
 from dialeval.metric import Level
 from dialeval.sources import CheckpointError
 
-_FIELDS = ("context", "response", "reference", "references", "facts", "system", "id")
+_FIELDS = ("context", "response", "reference", "references", "facts", "system", "id", "following", "speakers")
 
 DOCUMENTED = f"""
 Both endpoints take and give JSON. From Python, with `pip install gradio_client`:
@@ -37,7 +37,8 @@ curl -sN http://127.0.0.1:7860/gradio_api/call/score/$EVENT
 ```
 
 - **`/score`** (rows, metrics): each row has `context` and `response`, and if you have them `reference` or `references`,
-  `facts`, `system` and `id`. Gives for each metric `values`, `aggregate`, `human_percentile`, `signature`, and how many
+  `facts`, `system`, `id`, `following` (the other side's next turn) and `speakers` (of the context's turns). Gives for
+  each metric `values`, its `aspects` if it judges several, `aggregate`, `human_percentile`, `signature`, and how many
   rows were cut. FBD and PRD give one value per system.
 - **`/compare`** (context, replies, reference, metrics): several replies to one conversation; gives for each metric
   `values`, `human_percentile`, which are `best`, and the `signature`.

@@ -117,8 +117,8 @@ def _scored_chunks(
     for chunk in chunked(rows, _STEP):
         record = _record(task, chunk)
         scored.summary.add(record)
-        for name, values in record["values"].items():
-            scored.columns.setdefault(name, []).extend(values)
+        for name in task.of_rows:
+            scored.columns.setdefault(name, []).extend(record["values"][name])
         progress("scoring", scored.summary.n, len(rows))
         yield record
 
@@ -137,7 +137,7 @@ def _record(task: Task, chunk: Chunk) -> dict[str, Any]:
 
 def _write_tables(records: Sequence[dict[str, Any]], scored: Scored, task: Task, folder: Path) -> Iterator[Path]:
     """A row per reply with its values and human percentiles; a row per system if nothing judges replies."""
-    columns: list[str] = list(task.of_rows)
+    columns: list[str] = task.columns
     keys: Sequence[str] = ROW_KEYS
     for record in records:
         for name in task.of_rows:
@@ -164,6 +164,7 @@ def _check_lengths(row: RawRow, exchange: Exchange) -> None:
         ("context", exchange.context),
         ("response", (exchange.response,)),
         ("reference", exchange.references),
+        ("following or speakers", (exchange.following or "", *exchange.speakers)),
         ("id or system", (exchange.id or "", exchange.system or "")),
     ):
         longest = max(map(len, texts), default=0)

@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from dialeval.agreement.aspect_tables import aspect_tables
 from dialeval.agreement.board import TITLES, Section, number, p_value, sections, with_interval
 from dialeval.agreement.by_system_columns import further_columns, who_spoke
 from dialeval.agreement.duel import Line
@@ -73,6 +74,11 @@ def show(report: Report) -> None:
             style = "bold" if main.in_best_group else ""
             cells += [p_value(main.p), str(main.n), *(escape(column.of(main)) for column in further)]
             table.add_row(name, *cells, style=style)
+        console.print(table)
+    for aspects in aspect_tables(report):
+        table = Table(*map(escape, aspects.header), title=escape(aspects.title))
+        for row in aspects.rows():
+            table.add_row(*map(escape, row))
         console.print(table)
     if any(result.contaminated for result in report.results):
         console.print("† the metric was trained on this benchmark")

@@ -60,11 +60,13 @@ def _dialogues(metric: Metric, info: BenchmarkInfo, dataset: Dataset) -> Job:
         raise NotApplicable(f"it judges a {metric.info.level} and {info.name} holds dialogues")
     if "references" in metric.info.needs:
         raise NotApplicable(f"it needs references and {info.name} has none")
-    facts = list(dataset["facts"][:]) if "facts" in dataset.column_names else [[]] * len(dataset)
-    items = list(zip(dataset["dialogue"][:], facts, strict=True))
+    given = dataset.column_names
+    facts, speakers = (list(dataset[one][:]) if one in given else [[]] * len(dataset) for one in ("facts", "speakers"))
+    items = list(zip(dataset["dialogue"][:], facts, speakers, strict=True))
 
     def call(part: Sequence[Any], ids: Sequence[str]) -> Scores:
-        return metric.score_dialogues([turns for turns, _ in part], facts=[known for _, known in part], ids=ids)
+        turns, known, who = zip(*part, strict=True)
+        return metric.score_dialogues(turns, facts=known, speakers=who, ids=ids)
 
     return Job("dialogue", list(dataset["id"][:]), items, call, {})
 
@@ -109,6 +111,7 @@ def _checked(dataset: Dataset) -> tuple[list[Exchange], dict[str, str]]:
                 facts=row.get("facts"),
                 system=row.get("system"),
                 id=key,
+                following=row.get("following"),
                 # Some systems stay silent; what a metric makes of that is part of what is measured.
                 empty="score",
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from dialeval.agreement import by_system_columns
+from dialeval.agreement.aspect_tables import ABOUT_ASPECTS, aspect_tables
 from dialeval.agreement.board import (
     TITLES,
     Entry,
@@ -43,6 +44,11 @@ def render_markdown(report: Report) -> str:
         if baseline := who_spoke(section):
             lines += [f"Who spoke: {baseline}.", ""]
         lines += [*_table(section), ""]
+    if tables := aspect_tables(report):
+        lines += ["## Aspect by aspect", "", ABOUT_ASPECTS, ""]
+        for table in tables:
+            rows = [[*map(_escaped, row)] for row in table.rows()]
+            lines += [f"### {table.title}", "", *table_rows([*map(_escaped, table.header)], rows), ""]
     if report.skipped:
         lines += ["## Left out", ""]
         lines += [

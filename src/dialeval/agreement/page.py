@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 from html import escape
 
+from dialeval.agreement.aspect_tables import ABOUT_ASPECTS, aspect_tables
 from dialeval.agreement.board import (
     TITLES,
     Entry,
@@ -60,6 +61,7 @@ def render_page(report: Report) -> str:
         f"<p>Made by <code>{escape(report.command)}</code></p>" if report.command else "",
         *(_overview(found) if found else []),
         *(part for section in found for part in _section(section)),
+        *_aspects(report),
         *_left_out(report),
     ]
     return (
@@ -167,6 +169,19 @@ def _low(entry: Entry, statistic: str) -> float:
     result = entry.results.get(statistic)
     values = [value for value in (result.low, result.value) if math.isfinite(value)] if result else []
     return min(values, default=0.0)
+
+
+def _aspects(report: Report) -> Iterable[str]:
+    tables = aspect_tables(report)
+    if tables:
+        yield f'<h2>Aspect by aspect</h2>\n<p class="facts">{escape(ABOUT_ASPECTS)}</p>'
+    for table in tables:
+        yield f"<h3>{escape(table.title)}</h3>"
+        head = "".join(f'<th scope="col">{escape(name)}</th>' for name in table.header)
+        yield f'<div class="scroll"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>'
+        for first, *rest in table.rows():
+            yield f'<tr><th scope="row">{escape(first)}</th>{"".join(map(_plain_cell, rest))}</tr>'
+        yield "</tbody></table></div>"
 
 
 def _left_out(report: Report) -> Iterable[str]:

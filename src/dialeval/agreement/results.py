@@ -61,6 +61,8 @@ class Result:
     without_humans_high: float = math.nan
     n_without_humans: int | None = None
     system_means: float = math.nan
+    #: Which of the metric's aspects was measured; its own value has no name.
+    metric_aspect: str = ""
 
     @property
     def question(self) -> tuple[str, str, str, str, str]:
@@ -129,6 +131,8 @@ class Report:
 
     settings: Settings
     results: list[Result] = field(default_factory=list)
+    #: The aspects of metrics that have some, on all aspects of a benchmark; see `aspects`.
+    aspects: list[Result] = field(default_factory=list)
     tests: list[PairedTest] = field(default_factory=list)
     excluded: list[Excluded] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
@@ -155,6 +159,10 @@ class Report:
             "skipped": [dataclasses.asdict(row) for row in self.skipped],
         }
         write_atomically(folder / "run.json", [json.dumps(about, ensure_ascii=False, indent=1)])
+        if self.aspects:
+            aspects = [_plain(dataclasses.asdict(result)) for result in self.aspects]
+            paths.append(_write_lines(folder / "aspects.jsonl", aspects))
+            paths.append(_write_parquet(folder / "aspects.parquet", aspects))
         return [*paths, folder / "run.json"]
 
     def write_table(self, folder: Path) -> list[Path]:
@@ -185,10 +193,12 @@ def versions() -> dict[str, str]:
 
 
 def _result(row: Mapping[str, Any]) -> Result:
-    kinds = {one.name: one.type for one in dataclasses.fields(Result)}
-    values: dict[str, Any] = {
-        name: math.nan if kinds[name] == "float" and row.get(name) is None else row.get(name) for name in kinds
-    }
+    values: dict[str, Any] = {}
+    for one in dataclasses.fields(Result):
+        known = row.get(one.name)
+        if known is None and one.name not in row and one.default is not dataclasses.MISSING:
+            known = one.default  # an older run did not have it
+        values[one.name] = math.nan if known is None and one.type == "float" else known
     return Result(**values)
 
 

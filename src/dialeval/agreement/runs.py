@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from dialeval.agreement.aspects import of_aspects
 from dialeval.agreement.correlation import Floats
 from dialeval.agreement.cuts import Cut
 from dialeval.agreement.files import without_machine
@@ -131,6 +132,8 @@ class _Run:
             one.source.name for one in contestants if one.source.is_contaminated_by(info.name, info.contaminates)
         )
         questions = [(cut, self._answer(cut, contestants, contaminated, stage)) for cut in stage.cuts]
+        for one in contestants:
+            self.report.aspects.extend(of_aspects(one, stage, self.settings))
         self.report.panels.append(Panel(stage.judged, questions, columns, contaminated))
 
     def _contestant(self, source: Source, stage: Stage) -> Contestant | None:

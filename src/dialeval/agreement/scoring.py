@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dialeval.agreement.inputs import inputs_of
 from dialeval.agreement.jobs import Job, NotApplicable, job_of
 from dialeval.agreement.sources import Source
 from dialeval.agreement.store import Cell, Values, merged, rows_digest
 from dialeval.exchange import BadRow
+from dialeval.metric import Level
 from dialeval.scores import Scores
 
 if TYPE_CHECKING:
@@ -56,6 +58,7 @@ def values_of(
             "revision": info.revision,
             "kind": job.kind,
             "ids": rows_digest([*job.all_ids, *job.rows]),
+            **_beyond_the_usual(source, job, dataset),
         }
         cell = Cell(folder, header)
         if (known := cell.read()) is not None:
@@ -69,6 +72,13 @@ def values_of(
     if cell is not None:
         cell.finish(job.all_ids, values)
     return values
+
+
+def _beyond_the_usual(source: Source, job: Job, dataset: Dataset) -> dict[str, str]:
+    """What else decides values; named only where it is so, because earlier runs kept theirs without it."""
+    aspects = source.aspects_at(Level.DIALOGUE if job.kind == "dialogue" else Level.TURN)
+    inputs = inputs_of(dataset)
+    return ({"aspects": ",".join(aspects)} if aspects else {}) | ({"inputs": inputs} if inputs else {})
 
 
 def _from_table(source: Source, info: BenchmarkInfo, dataset: Dataset, advance: Advance) -> Values:
@@ -159,7 +169,11 @@ def _values(scores: Scores, ids: Sequence[str]) -> Values:
     by_id = {key: float(value) for key, value in zip(ids, scores.values, strict=True)}
     odd = {key: f"the value is {value}" for key, value in by_id.items() if not math.isfinite(value)}
     kept = {key: value for key, value in by_id.items() if key not in odd}
-    return Values(kept, odd, scores.n_truncated, scores.n_empty)
+    aspects = {
+        aspect: {key: float(one) for key, one in zip(ids, column, strict=True) if key in kept and math.isfinite(one)}
+        for aspect, column in scores.aspects.items()
+    }
+    return Values(kept, odd, scores.n_truncated, scores.n_empty, aspects)
 
 
 def _told(error: Exception) -> str:

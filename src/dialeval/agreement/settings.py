@@ -31,6 +31,9 @@ class Settings:
         ratings: mean of all ratings of a row, or without outliers (Zhao et al.'s rule).
         pooling: one correlation over all rows, or one per system and their average.
         missing: rows for which a metric has no value are dropped for it, dropped for all metrics, or count as 0.
+        facts: give metrics the facts behind a conversation where a benchmark has them.
+        following: give metrics what the user said next where a benchmark has it. Not the standard protocol: who
+            judges a reply when it is given cannot know that.
         absolute: print the size of system-level correlations without their sign, as some papers do.
         force_systems: allow system-level correlations of fewer than five systems.
         threshold: `auto` is 0.5 for metrics in [0, 1] unless they compare with references, and searched
@@ -51,6 +54,8 @@ class Settings:
     ratings: RatingRule = "mean"
     pooling: Pooling = "pooled"
     missing: Missing = "drop"
+    facts: bool = True
+    following: bool = False
     absolute: bool = False
     force_systems: bool = False
     threshold: float | Literal["auto", "search"] = "auto"

@@ -65,6 +65,8 @@ def signature(measured: Measured, source: Source, cut: Cut, judged: Judgements, 
         "stat": measured.statistic,
         "missing": settings.missing,
     }
+    if told := _inputs(judged, settings):
+        parts["inputs"] = told
     if not cut.is_labelled:
         parts |= {"ratings": settings.ratings}
         parts |= {"sign": "absolute" if settings.absolute else "signed"} if cut.level == "system" else {}
@@ -81,3 +83,8 @@ def signature(measured: Measured, source: Source, cut: Cut, judged: Judgements, 
     parts["metric"] = f"[{source.signature}]"
     parts["dialeval"] = dialeval.__version__
     return Signature(parts)
+
+
+def _inputs(judged: Judgements, settings: Settings) -> str:
+    following = settings.following and judged.info.following
+    return ", ".join([*([] if settings.facts else ["without facts"]), *(["following"] if following else [])])

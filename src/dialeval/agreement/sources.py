@@ -45,6 +45,10 @@ class Source:
         """What one value judges; None for a table, which has whatever ids it has."""
         return self.metric.info.level if self.metric is not None else None
 
+    def aspects_at(self, level: Level) -> tuple[str, ...]:
+        """What the metric judges beside its value; a table of scores has a column of its own for each."""
+        return () if self.metric is None else self.metric.info.aspects_at(level)
+
     @property
     def in_unit_range(self) -> bool:
         """Whether values are declared to lie in [0, 1]."""

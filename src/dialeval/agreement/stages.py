@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dialeval.agreement.correlation import Floats
 from dialeval.agreement.cuts import Cut, cuts
 from dialeval.agreement.files import without_machine
+from dialeval.agreement.inputs import with_inputs
 from dialeval.agreement.jobs import NotApplicable
 from dialeval.agreement.judgements import Judgements, judgements
 from dialeval.agreement.measure import column_of
@@ -50,6 +51,7 @@ def prepare(benchmark: Benchmark, settings: Settings) -> Stage:
     """Select the rows that count and find the questions that can be asked of them."""
     if benchmark.info.kind == "pairs":
         raise NotApplicable("it has no human scores; it belongs to `dialeval robustness`")
+    benchmark = replace(benchmark, dataset=with_inputs(benchmark.dataset, settings))
     selected = benchmark.select(exclusion=settings.exclusion, subset=settings.subset)
     judged = judgements(benchmark, selected, settings)
     found = cuts(judged, settings)

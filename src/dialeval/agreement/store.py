@@ -23,18 +23,24 @@ from dialeval.agreement.files import safe_name, write_atomically
 
 @dataclass(frozen=True)
 class Values:
-    """What a metric said of rows, and why it said nothing of some."""
+    """What a metric said of rows, and why it said nothing of some; `aspects` by name, then by row."""
 
     by_id: Mapping[str, float]
     problems: Mapping[str, str] = field(default_factory=dict)
     n_truncated: int = 0
     n_empty: int = 0
+    aspects: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
-    def column(self, ids: Sequence[str]) -> Floats:
-        """The values of these rows in this order, NaN where there is none."""
+    def column(self, ids: Sequence[str], aspect: str | None = None) -> Floats:
+        """The values (or those of an aspect) of these rows in this order, NaN where there is none."""
         import numpy as np
 
-        return np.array([self.by_id.get(key, math.nan) for key in ids], dtype=np.float64)
+        known = self.by_id if aspect is None else self.aspects.get(aspect, {})
+        return np.array([known.get(key, math.nan) for key in ids], dtype=np.float64)
+
+    def aspects_of(self, key: str) -> dict[str, float]:
+        """The aspects that one row has."""
+        return {aspect: values[key] for aspect, values in self.aspects.items() if key in values}
 
 
 @dataclass(frozen=True)
@@ -65,7 +71,8 @@ class Cell:
             values = {row["id"]: _number(row["value"]) for row in rows if "problem" not in row}
             if len(values) + len(problems) != header["rows"]:
                 return None
-            return Values(values, problems, int(header["n_truncated"]), int(header["n_empty"]))
+            aspects = _by_aspect((row["id"], row.get("aspects", {})) for row in rows)
+            return Values(values, problems, int(header["n_truncated"]), int(header["n_empty"]), aspects)
         except (OSError, ValueError, LookupError, TypeError):
             return None
 
@@ -74,7 +81,8 @@ class Cell:
         try:
             document = json.loads((self._chunks / f"{number:06d}.json").read_text(encoding="utf-8"))
             values = {key: _number(value) for key, value in document["values"].items()}
-            found = Values(values, document["problems"], document["n_truncated"], document["n_empty"])
+            aspects = {aspect: dict(known) for aspect, known in document.get("aspects", {}).items()}
+            found = Values(values, document["problems"], document["n_truncated"], document["n_empty"], aspects)
         except (OSError, ValueError, LookupError, TypeError, AttributeError):
             return None
         return found if found.by_id.keys() | found.problems.keys() == set(ids) else None
@@ -86,6 +94,9 @@ class Cell:
             "problems": dict(values.problems),
             "n_truncated": values.n_truncated,
             "n_empty": values.n_empty,
+            **(
+                {"aspects": {aspect: dict(known) for aspect, known in values.aspects.items()}} if values.aspects else {}
+            ),
         }
         write_atomically(self._chunks / f"{number:06d}.json", [json.dumps(document, ensure_ascii=False)])
 
@@ -100,7 +111,7 @@ class Cell:
         rows = (
             {"id": key, "problem": values.problems[key]}
             if key in values.problems
-            else {"id": key, "value": _plain(values.by_id[key])}
+            else {"id": key, "value": _plain(values.by_id[key]), **_beside(values.aspects_of(key))}
             for key in ids
         )
         write_atomically(self.path, (json.dumps(row, ensure_ascii=False) for row in (header, *rows)))
@@ -111,13 +122,28 @@ def merged(parts: Iterable[Values]) -> Values:
     """Chunks put together."""
     by_id: dict[str, float] = {}
     problems: dict[str, str] = {}
+    aspects: dict[str, dict[str, float]] = {}
     n_truncated = n_empty = 0
     for part in parts:
         by_id.update(part.by_id)
         problems.update(part.problems)
         n_truncated += part.n_truncated
         n_empty += part.n_empty
-    return Values(by_id, problems, n_truncated, n_empty)
+        for aspect, known in part.aspects.items():
+            aspects.setdefault(aspect, {}).update(known)
+    return Values(by_id, problems, n_truncated, n_empty, aspects)
+
+
+def _by_aspect(rows: Iterable[tuple[str, Mapping[str, float]]]) -> dict[str, dict[str, float]]:
+    found: dict[str, dict[str, float]] = {}
+    for key, aspects in rows:
+        for aspect, value in aspects.items():
+            found.setdefault(aspect, {})[key] = float(value)
+    return found
+
+
+def _beside(aspects: Mapping[str, float]) -> dict[str, Any]:
+    return {"aspects": dict(aspects)} if aspects else {}
 
 
 def _number(value: Any) -> float:

@@ -89,6 +89,8 @@ class BenchmarkInfo:
     subsets: Mapping[str, Subset] = field(default_factory=dict)
     oddities: tuple[str, ...] = ()
     contaminates: tuple[str, ...] = ()
+    #: Whether rows have a column `following`: what the user said after the response.
+    following: bool = False
     protocol: str = "standard"
     #: The benchmark whose rows these are, grouped anew. `all` leaves it out, so that nothing counts twice.
     repeats: str = ""

@@ -52,6 +52,7 @@ def rows_of(item: Row, default_id: str, level: BenchmarkLevel, kind: Kind) -> li
         "context": context,
         "response": _text("response", item.get("response")),
         "references": [] if references is None else _texts("references", references),
+        **({} if item.get("following") is None else {"following": _text("following", item["following"])}),
     }
     judged = {"ratings": _judgements, "labels": _label, "pairs": _attack}[kind](item)
     return [{**row, **judged}]

@@ -3,7 +3,7 @@
 `context` and `response`, or a whole `dialogue`; then what people said about it: `scores` or `ratings`
 per aspect, or a `label` of 0 or 1, or `responses` (lists of positive, adversarial and random replies),
 or an `adversarial_response`. Everything else is optional: id, dataset, level, reference(s), facts,
-system, speakers, attack, domain, harmful.
+system, speakers, following (the user's next turn), attack, domain, harmful.
 """
 
 from __future__ import annotations
@@ -113,6 +113,7 @@ def _infer(name: str, rows: list[Row], level: BenchmarkLevel, kind: Kind, file: 
         systems=systems,
         human_systems=humans,
         negative_systems=negatives,
+        following=any("following" in row for row in rows),
         exclusions={"none": (), **written},
         oddities=("Aspects, their scales and the systems are inferred from the rows.",),
     )

@@ -42,6 +42,7 @@ def features(info: BenchmarkInfo) -> Features:
         columns |= {"dialogue": texts, "speakers": texts}
     else:
         columns |= {"context": texts, "response": text, "references": texts}
+    columns |= {"following": text} if info.following else {}
     columns |= {"facts": texts, "system": text, "group": text}
     if info.kind == "ratings":
         columns["scores"] = dict.fromkeys(info.aspects, number)
@@ -97,6 +98,7 @@ def _complete(info: BenchmarkInfo, raw: Row, number: int, groups: dict[tuple[str
         "facts": [],
         "system": None,
         "group": group,
+        **({"following": None} if info.following else {}),
         **raw,
         "dataset": raw.get("dataset", info.name),
         "level": info.level,

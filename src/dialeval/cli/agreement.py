@@ -76,6 +76,17 @@ def agreement(
         Literal["drop", "drop_for_all", "zero"],
         typer.Option(rich_help_panel=_ROWS, help="Rows without a value: left out for the metric, for all, or 0."),
     ] = "drop",
+    facts: Annotated[
+        bool, typer.Option(rich_help_panel=_ROWS, help="Give metrics the facts that a benchmark has, or withhold them.")
+    ] = True,
+    following: Annotated[
+        bool,
+        typer.Option(
+            "--following",
+            rich_help_panel=_ROWS,
+            help="Give metrics what the user said next, where it is known (fed_turn); not the standard protocol.",
+        ),
+    ] = False,
     statistics: Annotated[
         str, typer.Option(rich_help_panel=_STATISTICS, help="Of pearson, spearman, kendall, kendall_a.")
     ] = "pearson,spearman,kendall",
@@ -128,6 +139,8 @@ def agreement(
         ratings=ratings,
         pooling=pooling,
         missing=missing,
+        facts=facts,
+        following=following,
         absolute=absolute,
         force_systems=force_systems,
         threshold=as_threshold(threshold),

@@ -37,7 +37,12 @@ INFO = BenchmarkInfo(
     human_systems=("Human",),
     exclusions={"none": (), "generated": ("Human",)},
     default_exclusion="none",
+    following=True,
     oddities=(
+        (
+            "After 250 of the turns the dialogue goes on with a turn of the user. It is in the column `following`, "
+            "and metrics get it only where that is asked for."
+        ),
         ("Answers that are no number (a question that does not apply) are dropped, so the number of ratings varies."),
         "The system 'Human' is a person in the system's seat.",
         (

@@ -30,6 +30,7 @@ def read_turns(info: BenchmarkInfo, files: Files) -> Iterable[Row]:
             yield {
                 "context": turns_of(turn["context"])[1],
                 "response": turns_of(turn["response"])[1][0],
+                "following": _following(turn, item),
                 "system": turn["system"],
                 "group": group,
                 "ratings": ratings_of(turn["annotations"]),
@@ -49,6 +50,14 @@ def read_dialogues(info: BenchmarkInfo, files: Files) -> Iterable[Row]:
                 "system": item["system"],
                 "ratings": ratings_of(item["annotations"]),
             }
+
+
+def _following(turn: dict[str, Any], dialogue: dict[str, Any]) -> str | None:
+    """What the user said after a judged turn; None where the dialogue as it was kept ends with that turn."""
+    begun = [*turns_of(turn["context"])[1], turns_of(turn["response"])[1][0]]
+    speakers, whole = turns_of(dialogue["context"])
+    goes_on = whole[: len(begun)] == begun and speakers[len(begun) :][:1] == ["User"]
+    return whole[len(begun)] or None if goes_on else None
 
 
 def _items(files: Files) -> list[dict[str, Any]]:

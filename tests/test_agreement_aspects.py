@@ -1,0 +1,197 @@
+"""Aspects of metrics in the harness, and what metrics are given: facts, speakers, what was said next."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import overlap_metric
+from dialeval import benchmarks
+from dialeval.agreement.console import show
+from dialeval.agreement.correlation import spearman
+from dialeval.agreement.markdown import render_markdown
+from dialeval.agreement.outputs import write_outputs
+from dialeval.agreement.results import Report
+from dialeval.agreement.runs import run
+from dialeval.agreement.settings import Settings
+from dialeval.cli import build_app
+from dialeval.exchange import Exchange
+from dialeval.metric import Judged, Level, MetricInfo
+from toy_benchmark import rated_rows, write_rows
+
+#: Every other row says what the user said next.
+ROWS = [{**row, "following": f"so {'so ' * (n % 7)}" if n % 2 else None} for n, row in enumerate(rated_rows(12))]
+
+
+class Noting(overlap_metric.Faceted):
+    """Faceted, with a note of what it was given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.given: list[Exchange] = []
+
+    def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
+        self.given += exchanges
+        judged = super().judge(exchanges)
+        return replace(judged, values=judged.aspects["words"] / 2)
+
+
+@pytest.fixture
+def toy(tmp_path: Path) -> Path:
+    return write_rows(tmp_path / "toy.jsonl", ROWS)
+
+
+def measured(path: Path | str, metric: Any, values: Path | None = None, **settings: Any) -> Report:
+    return run([metric], [path], settings=Settings(resamples=200, **settings), values=values)
+
+
+def table(report: Report) -> dict[tuple[str, str], Any]:
+    return {(one.aspect, one.metric_aspect): one for one in report.aspects}
+
+
+def test_every_aspect_of_both_sides(toy: Path, tmp_path: Path) -> None:
+    report = measured(toy, Noting(), tmp_path / "values", following=True)
+    cells = table(report)
+    # All aspects of the benchmark, though only its main one is asked for on the leaderboard.
+    assert list(cells) == [(own, one) for own in ("overall", "grammar") for one in ("", "words", "reaction")]
+    words = np.array([len(str(row["response"]).split()) for row in ROWS], dtype=float)
+    people = {name: np.array([np.mean(row["ratings"][name]) for row in ROWS]) for name in ("overall", "grammar")}
+    for name, scores in people.items():
+        assert cells[name, "words"].value == pytest.approx(spearman(words, scores).value)
+        assert cells[name, ""].value == pytest.approx(cells[name, "words"].value)
+    said = np.array([n % 2 == 1 for n in range(len(ROWS))])
+    after = np.array([1.0 + n % 7 for n in range(len(ROWS))])
+    reaction = cells["overall", "reaction"]
+    assert reaction.value == pytest.approx(spearman(after[said], people["overall"][said]).value)
+    assert (reaction.n, reaction.n_excluded) == (36, 36)
+    assert reaction.low < reaction.value < reaction.high
+    assert reaction.signature.endswith("|metric_aspect:reaction")
+    assert "|inputs:following|" in reaction.signature
+    leaders = [one for one in report.results if one.level == "turn" and one.statistic == "spearman"]
+    assert [(one.aspect, one.metric_aspect, one.value) for one in leaders] == [
+        ("overall", "", cells["overall", ""].value)
+    ]
+
+    again = measured(toy, unwilling(), tmp_path / "values", following=True)
+    assert {key: one.value for key, one in table(again).items()} == {key: one.value for key, one in cells.items()}
+
+
+def unwilling() -> Noting:
+    """A metric that must not be asked: everything is kept."""
+
+    class Unwilling(Noting):
+        def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
+            raise AssertionError
+
+    return Unwilling()
+
+
+def test_what_was_said_next_is_given_only_on_request(toy: Path, tmp_path: Path) -> None:
+    metric = Noting()
+    report = measured(toy, metric, tmp_path / "values")
+    assert {exchange.following for exchange in metric.given} == {None}
+    assert math.isnan(table(report)["overall", "reaction"].value)
+    assert "inputs" not in report.results[0].signature
+    # Values with and without it are kept apart.
+    metric = Noting()
+    measured(toy, metric, tmp_path / "values", following=True)
+    assert [exchange.following for exchange in metric.given[:3]] == [None, "so so ", None]
+
+
+def test_facts_may_be_withheld(tmp_path: Path) -> None:
+    path = write_rows(tmp_path / "toy.jsonl", [{**row, "facts": ["I swim."]} for row in ROWS])
+    for facts, expected in ((True, ("I swim.",)), (False, ())):
+        metric = Noting()
+        report = measured(path, metric, tmp_path / "values", facts=facts)
+        assert {exchange.facts for exchange in metric.given} == {expected}
+        assert ("|inputs:without facts|" in report.results[0].signature) is not facts
+
+
+class Halves(overlap_metric.Overlap):
+    """Aspects of whole dialogues: words of each of two speakers."""
+
+    info = MetricInfo("halves", "Halves", Level.TURN, True, (0, 99), "", dialogue_aspects=("user", "system"))
+
+    def judge_dialogues(self, dialogues: Any, *, progress: bool = False) -> Judged:
+        def words(dialogue: Any, speaker: str) -> float:
+            said = zip(dialogue.speakers, dialogue.turns, strict=True)
+            return float(sum(len(turn.split()) for who, turn in said if who == speaker))
+
+        columns = {name.lower(): np.array([words(one, name) for one in dialogues]) for name in ("User", "System")}
+        return Judged(columns["user"] + columns["system"], aspects=columns)
+
+
+def test_dialogues_come_with_their_speakers(tmp_path: Path) -> None:
+    rows = [
+        {
+            "id": str(number),
+            "dialogue": ["hm " * (number + 1), "yes " * (9 - number), "ok"],
+            "speakers": ["User", "System", "User"],
+            "scores": {"overall": number},
+        }
+        for number in range(8)
+    ]
+    report = measured(write_rows(tmp_path / "toy.jsonl", rows), Halves())
+    cells = {aspect: one.value for (_, aspect), one in table(report).items()}
+    assert cells == {"": pytest.approx(math.nan, nan_ok=True), "user": pytest.approx(1), "system": pytest.approx(-1)}
+
+
+def test_tables(toy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report = measured(toy, Noting(), following=True)
+    reaction = table(report)["grammar", "reaction"]
+    write_outputs(report, tmp_path / "out", ())
+    (row,) = [
+        row
+        for row in map(json.loads, (tmp_path / "out" / "aspects.jsonl").read_text().splitlines())
+        if (row["aspect"], row["metric_aspect"]) == ("grammar", "reaction")
+    ]
+    assert row["value"] == reaction.value
+    shown = f"{reaction.value:.3f} [{reaction.low:.3f}, {reaction.high:.3f}] n 36"
+    lines = render_markdown(report).splitlines()
+    at = lines.index("### faceted on toy (Spearman, all rows)")
+    assert lines[at + 2] == "| people judged | faceted | words | reaction |"
+    assert lines[at + 5].startswith("| grammar | ")
+    assert lines[at + 5].endswith(f" | {shown} |")
+    page = (tmp_path / "out" / "leaderboard.html").read_text()
+    assert "<h3>faceted on toy (Spearman, all rows)</h3>" in page
+    assert shown.partition(" ")[2] in page
+    show(report)
+    assert "reaction" in capsys.readouterr().out
+
+
+def test_metrics_without_aspects_leave_no_table(toy: Path, tmp_path: Path) -> None:
+    report = measured(toy, overlap_metric.Overlap())
+    assert report.aspects == []
+    assert "Aspect by aspect" not in render_markdown(report)
+    write_outputs(report, tmp_path / "out", ())
+    assert not (tmp_path / "out" / "aspects.jsonl").exists()
+
+
+def test_the_command(toy: Path, tmp_path: Path) -> None:
+    overlap_metric.register()
+    given = ["agreement", "-m", "faceted", "-b", str(toy), "-o", str(tmp_path / "out"), "--plots", "none"]
+    result = CliRunner().invoke(build_app(), [*given, "--resamples", "50", "--following", "--no-facts"])
+    assert result.exit_code == 0, result.output
+    rows = [json.loads(line) for line in (tmp_path / "out" / "aspects.jsonl").read_text().splitlines()]
+    assert all("|inputs:without facts, following|" in row["signature"] for row in rows)
+    assert {row["metric_aspect"] for row in rows} == {"", "words", "reaction"}
+
+
+@pytest.mark.data
+def test_fed_knows_what_the_user_said_next() -> None:
+    turns, dialogues = benchmarks.load("fed_turn").dataset, benchmarks.load("fed_dialogue").dataset
+    following = turns["following"][:]
+    assert sum(text is not None for text in following) == 250
+    whole = [(speakers, turns) for speakers, turns in zip(dialogues["speakers"], dialogues["dialogue"], strict=True)]
+    for context, response, after in zip(turns["context"], turns["response"], following, strict=True):
+        if after is not None:
+            begun = [*context, response, after]
+            assert any(turns[: len(begun)] == begun and speakers[len(begun) - 1] == "User" for speakers, turns in whole)
