@@ -8,13 +8,14 @@ import numpy as np
 import torch
 
 from dialeval.approaches import network_class
+from dialeval.approaches.judge import ASPECTS
 from dialeval.checkpoints import CheckpointConfig, EncoderSource, LoraSettings
 from dialeval.formatting import PairFormat
 from dialeval.learned import quantile_curves
 
 #: What the tiny encoder is called on the Hub of the tests.
 ENCODER_ID = "someone/tiny-encoder"
-KEYS = ("mahalanobis", "native", "full")
+KEYS = ("mahalanobis", "native", "full", "turn.overall", *(f"turn.{aspect}" for aspect in ASPECTS))
 
 
 def small_checkpoint(approach: str, encoder: Path, folder: Path) -> Path:

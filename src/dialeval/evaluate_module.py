@@ -33,8 +33,8 @@ Args:
 Returns:
     {name}: the mean over all rows; scores: one number per row; signature: what is needed to repeat the
     numbers; n_truncated and n_empty: how many rows were cut or blank. Metrics that judge several aspects give
-    them as aspects, a list of numbers (or None) each; metrics of systems, which judge all rows as one set, also
-    give details, with an interval.
+    them as aspects, a list of numbers (or None) each; those that explain their values give intervals, two ends per
+    row, and reasons; metrics of systems, which judge all rows as one set, also give details, with an interval.
 Example:
     >>> module = evaluate.load("dialeval/{name}")
     >>> module.compute(predictions=["Fine, thanks!"], contexts=[["Hi!", "Hello, how are you?"]])
@@ -185,7 +185,7 @@ class DialogueModule:
         return {
             self.metric_name: told["aggregate"],
             "scores": told["values"],
-            **({"aspects": told["aspects"]} if "aspects" in told else {}),
+            **{key: told[key] for key in ("aspects", "intervals", "reasons") if key in told},
             "signature": told["signature"],
             "n_truncated": told["n_truncated"],
             "n_empty": told["n_empty"],

@@ -57,10 +57,16 @@ class MetricInfo:
     aspects: tuple[str, ...] = ()
     #: The aspects of whole dialogues, where they are others.
     dialogue_aspects: tuple[str, ...] | None = None
+    #: Whether every value comes with a reason in words and an interval around it.
+    explains: bool = False
+    #: Which turns of a whole dialogue are judged, where they are not all of those after the first.
+    of_dialogues: str = ""
 
     def __post_init__(self) -> None:
         if self.level is not Level.TURN and (self.aspects or self.dialogue_aspects):
             raise ValueError(f"{self.name} judges a {self.level}; only a metric of turns has aspects")
+        if self.level is not Level.TURN and self.explains:
+            raise ValueError(f"{self.name} judges a {self.level}; only a metric of turns gives a reason for each value")
 
     def aspects_at(self, level: Level) -> tuple[str, ...]:
         """The aspects of single replies, or of whole dialogues."""
@@ -73,7 +79,8 @@ class Judged:
     """Raw outcome of a metric before it is dressed as `Scores`.
 
     `aspects` holds a column as long as `values` for each declared aspect that was judged, NaN where a row
-    lacks what the aspect looks at.
+    lacks what the aspect looks at. `reasons` and `interval` (`[rows, 2]`, on the native scale) come from
+    metrics that explain their values.
     """
 
     values: NDArray[np.float64]
@@ -82,6 +89,8 @@ class Judged:
     aggregate: float | None = None
     ids: tuple[str | None, ...] | None = None
     aspects: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    reasons: tuple[str, ...] = ()
+    interval: NDArray[np.float64] | None = None
 
 
 class Metric(ABC):
@@ -172,6 +181,7 @@ class Metric(ABC):
             ids=ids,
             details=judged.details,
             aspects=self._aspects(judged, self.info.aspects, scale),
+            **self._explained(judged, scale),
         )
 
     def score_dialogues(
@@ -215,6 +225,7 @@ class Metric(ABC):
             ids=tuple(ids) if ids is not None else None,
             details=judged.details,
             aspects=self._aspects(judged, self.info.aspects_at(Level.DIALOGUE), scale),
+            **self._explained(judged, scale),
         )
 
     def judge_dialogues(self, dialogues: Sequence[Dialogue], *, progress: bool = False) -> Judged:
@@ -248,6 +259,16 @@ class Metric(ABC):
                 )
             columns[aspect] = self.rescale_aspect(aspect, column, scale)
         return columns
+
+    def _explained(self, judged: Judged, scale: Scale) -> dict[str, Any]:
+        """Reasons and interval, if the metric declares them."""
+        if not self.info.explains:
+            return {}
+        count = len(judged.values)
+        if len(judged.reasons) != count or judged.interval is None or judged.interval.shape != (count, 2):
+            raise RuntimeError(f"{self.info.name} did not give a reason and an interval for each of {count} values")
+        # The ends are fitted on the native scale; no other scale knows where they would lie.
+        return {"reasons": judged.reasons, "interval": judged.interval if scale == "native" else None}
 
     def aggregate_dialogue(self, values: NDArray[np.float64]) -> float:
         """One number for a dialogue from the values of its turns; the mean unless a paper says otherwise."""

@@ -44,6 +44,7 @@ class Scores:
     `values` holds one number per exchange for turn-level metrics, one per dialogue or per system
     for the others; `aggregate` is the number that stands for the whole set. `aspects` holds a column as
     long as `values` for everything else that the metric judges, NaN where a row lacks what it looks at.
+    Metrics that explain themselves give `reasons`, a sentence per value, and `interval`, `[values, 2]`.
     """
 
     metric: str
@@ -56,6 +57,8 @@ class Scores:
     ids: tuple[str | None, ...] | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
     aspects: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    reasons: tuple[str, ...] = ()
+    interval: NDArray[np.float64] | None = None
 
     def __len__(self) -> int:
         return len(self.values)
@@ -64,6 +67,14 @@ class Scores:
         notes = f"n={len(self)}, truncated={self.n_truncated}, empty={self.n_empty}"
         return f"Scores({self.metric}={self.aggregate:.4f}, {notes}, signature={self.signature.short!r})"
 
+    def explain(self, row: int) -> str:
+        """Why a row has its value: what moved it, the largest first."""
+        if not self.reasons:
+            raise ValueError(f"{self.metric} gives no reasons for its values; the judge does: dialeval.load('judge')")
+        if not 0 <= row < len(self.reasons):
+            raise IndexError(f"there is no row {row}; rows go from 0 to {len(self.reasons) - 1}")
+        return self.reasons[row]
+
     def to_dict(self) -> dict[str, Any]:
         """Plain Python values, ready for JSON; NaN becomes None because JSON has no NaN."""
         return {
@@ -71,6 +82,8 @@ class Scores:
             "aggregate": _plain(self.aggregate),
             "values": [_plain(value) for value in self.values],
             **({"aspects": self._plain_aspects()} if self.aspects else {}),
+            **({"intervals": _plain_tree(self.interval)} if self.interval is not None else {}),
+            **({"reasons": list(self.reasons)} if self.reasons else {}),
             "signature": str(self.signature),
             "higher_is_better": self.higher_is_better,
             "n_truncated": self.n_truncated,
@@ -83,13 +96,19 @@ class Scores:
         """The same as `to_dict`, as JSON text."""
         return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, **options)
 
-    def columns(self, name: str | None = None) -> dict[str, NDArray[np.float64]]:
-        """The values under the metric's name (or another), its aspects under NAME.ASPECT."""
+    def columns(self, name: str | None = None) -> dict[str, NDArray[Any]]:
+        """The values under the metric's name (or another), its aspects under NAME.ASPECT, ends and reasons likewise."""
         name = self.metric if name is None else name
-        return {name: self.values} | {aspect_column(name, aspect): own for aspect, own in self.aspects.items()}
+        found: dict[str, NDArray[Any]] = {name: self.values}
+        found |= {aspect_column(name, aspect): own for aspect, own in self.aspects.items()}
+        if self.reasons:
+            ends = np.full((len(self), 2), np.nan) if self.interval is None else self.interval
+            reasons = np.array(self.reasons, dtype=object)
+            found |= dict(zip(explaining_columns(name), (ends[:, 0], ends[:, 1], reasons), strict=True))
+        return found
 
     def to_pandas(self) -> pd.DataFrame:
-        """One row per value, aspects as columns NAME.ASPECT, the signature in the frame's `attrs`."""
+        """One row per value, with all `columns`, the signature in the frame's `attrs`."""
         import pandas as pd
 
         frame = pd.DataFrame(self.columns())
@@ -105,6 +124,11 @@ class Scores:
 def aspect_column(metric: str, aspect: str) -> str:
     """What the column of an aspect is called wherever scores stand in a table."""
     return f"{metric}.{aspect}"
+
+
+def explaining_columns(metric: str) -> tuple[str, str, str]:
+    """Both ends of the interval and the reason."""
+    return f"{metric}.low", f"{metric}.high", f"{metric}.why"
 
 
 def _plain(value: Any) -> float | None:

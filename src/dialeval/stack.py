@@ -126,7 +126,8 @@ def fit_interval(outcomes: Vector, targets: Vector, coverage: float = 0.9) -> In
 def _conformal(targets: Vector, coverage: float) -> tuple[float, float]:
     """Ends that leave out the same share on each side, with the correction for a finite sample."""
     ordered = np.sort(targets)
-    tail = int(np.floor((1 - coverage) / 2 * (len(ordered) + 1)))
+    # The little more keeps a product like 0.05 times 40, which floats put just below 2, from losing a place.
+    tail = int(np.floor((1 - coverage) / 2 * (len(ordered) + 1) + 1e-9))
     return (float(ordered[tail - 1]), float(ordered[-tail])) if tail else (0.0, 1.0)
 
 

@@ -24,6 +24,7 @@ from dialeval.checkpoints import Network
 from dialeval.exchange import BadRow, Dialogue, Exchange
 from dialeval.learned import LearnedMetric, percentile
 from dialeval.metric import Judged, Level, MetricInfo, Scale
+from dialeval.scores import Scores
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -139,6 +140,7 @@ class TurnSigns:
     facts: signs.FactUse | None
     reaction: signs.Reaction | None
     specific: float
+    n_facts: int = 0
     complaint: str = ""
 
 
@@ -149,6 +151,7 @@ def read_signs(row: Exchange, table: Vector) -> TurnSigns:
         facts=signs.fact_use(row.response, row.facts, row.context, table) if row.facts else None,
         reaction=signs.reaction([row.following]) if row.following else None,
         specific=signs.specificity(row.response, table),
+        n_facts=len(row.facts),
         complaint=row.following if row.following and signs.complains(row.following) else "",
     )
 
@@ -196,6 +199,8 @@ class Judge(LearnedMetric):
         citation="The dialeval developers: opinions learned from human ratings of no benchmark, and plain signs",
         aspects=tuple(ASPECTS),
         dialogue_aspects=tuple(DIALOGUE_ASPECTS),
+        explains=True,
+        of_dialogues="one side of each dialogue: the bot's where speakers are named so, else that of who speaks second",
     )
     network_class = JudgeNetwork
     network: JudgeNetwork
@@ -259,20 +264,16 @@ class Judge(LearnedMetric):
         found = aspect_values(ranks, weights, names, aspects)
         shares = {name: self._human_share(f"{level}.{name}", column) for name, column in found.items()}
         moved = stack.contributions(ranks, weights)
-        reasons = [
+        reasons = tuple(
             reason(
-                aspect_moves(moved[row], names, aspects),
+                dict(zip(names, moved[row], strict=True)),
+                aspects,
                 one,
                 {name: float(share[row]) for name, share in shares.items()},
             )
             for row, one in enumerate(read)
-        ]
-        return Judged(
-            values,
-            n_truncated=cut,
-            aspects=found,
-            details={"low": low, "high": high, "reasons": reasons},
         )
+        return Judged(values, n_truncated=cut, aspects=found, reasons=reasons, interval=np.stack([low, high], axis=1))
 
     def interval(self, level: str) -> stack.Interval:
         """The fitted 90 % interval of outcomes."""
@@ -297,6 +298,14 @@ class Judge(LearnedMetric):
             return super().rescale_aspect(aspect, values, scale)
         return self._human_share(f"turn.{aspect}", values)
 
+    def score_dialogues(self, dialogues: Sequence[Sequence[str]], *, scale: Scale = "native", **options: Any) -> Scores:
+        """Score whole dialogues, see `Metric`."""
+        if scale != "native":
+            raise ValueError(
+                f"the judge compares replies with human ones, not dialogues; it has no scale {scale!r} there"
+            )
+        return super().score_dialogues(dialogues, **options)
+
 
 # --- whole conversations ---------------------------------------------------------------------------
 
@@ -313,6 +322,9 @@ class DialogueSigns:
     positive: float
     lively: float
     not_complaining: float
+    #: The reply that repeats most of its side's earlier ones, and the one that says most of the turn before it again.
+    repeated: str = ""
+    echoed: str = ""
     complaint: str = ""
 
 
@@ -338,17 +350,19 @@ def read_dialogue(turns: Sequence[str], side: Sequence[int], coherent: Vector, t
     taken = signs.reaction(others) if others else None
     replies = [turns[at] for at in side]
     again = [signs.repetition(turns[at], [turns[earlier] for earlier in side if earlier < at]).share for at in side]
-    echoed = [signs.echo(turns[at], turns[at - 1]) for at in side if at]
+    echoed = {at: signs.echo(turns[at], turns[at - 1]) for at in side if at}
     nothing = float("nan")
     return DialogueSigns(
         coherent=float(coherent.mean()) if len(coherent) else nothing,
         not_repetitive=1 - float(np.mean(again)) if again else nothing,
-        not_echoing=1 - float(np.mean(echoed)) if echoed else nothing,
+        not_echoing=1 - float(np.mean(list(echoed.values()))) if echoed else nothing,
         specific=float(np.mean([signs.specificity(one, table) for one in replies])) if replies else nothing,
         engaged=taken.engaged if taken else nothing,
         positive=taken.positive if taken else nothing,
         lively=taken.lively if taken else nothing,
         not_complaining=1 - taken.complaining if taken else nothing,
+        repeated=replies[int(np.argmax(again))] if any(again) else "",
+        echoed=turns[max(echoed, key=lambda at: echoed[at])] if any(echoed.values()) else "",
         complaint=next((turn for turn in others if signs.complains(turn)), ""),
     )
 
@@ -356,9 +370,9 @@ def read_dialogue(turns: Sequence[str], side: Sequence[int], coherent: Vector, t
 # --- reasons ---------------------------------------------------------------------------------------
 
 
-def aspect_moves(moved: Vector, names: Sequence[str], aspects: Mapping[str, Sequence[str]]) -> dict[str, float]:
+def aspect_moves(moved: Mapping[str, float], aspects: Mapping[str, Sequence[str]]) -> dict[str, float]:
     """How far each aspect moved the value from the middle; together they are all that moved it."""
-    return {aspect: float(sum(moved[names.index(name)] for name in features)) for aspect, features in aspects.items()}
+    return {aspect: float(sum(moved[name] for name in features)) for aspect, features in aspects.items()}
 
 
 #: An aspect that moved the value by less is not worth a word.
@@ -366,54 +380,104 @@ TOLD_FROM = 0.01
 #: How many aspects a reason names at most.
 TOLD_AT_MOST = 3
 
+#: What is said of an aspect that raised the value, and of one that lowered it. Both compare with the middle of the
+#: replies that the judge learned from, because that is all that a contribution tells.
 _WORDS: Mapping[str, tuple[str, str]] = {
-    "relevant": ("fits what was said", "does not fit what was said"),
-    "specific": ("tells something", "tells little"),
-    "uses_facts": ("brings in what is known", "brings in nothing of what is known"),
-    "fluent": ("reads well", "reads as if damaged"),
+    "relevant": ("more relevant than most", "less relevant than most"),
+    "specific": ("more specific than most", "less specific than most"),
+    "uses_facts": ("uses what is known", "uses little of what is known"),
+    "fluent": ("more fluent than most", "less fluent than most"),
     "not_repetitive": ("repeats nothing", "repeats itself or earlier turns"),
-    "reaction": ("is taken well by the other side", "is not taken well by the other side"),
-    "coherent": ("its replies fit the conversation", "its replies do not fit the conversation"),
+    "reaction": ("the other side takes it well", "the other side takes it less well than most"),
+    "coherent": ("its replies fit better than most", "its replies fit less well than most"),
 }
 
 
-def reason(moves: Mapping[str, float], read: TurnSigns | DialogueSigns, shares: Mapping[str, float]) -> str:
+def reason(
+    moved: Mapping[str, float],
+    aspects: Mapping[str, Sequence[str]],
+    read: TurnSigns | DialogueSigns,
+    shares: Mapping[str, float],
+) -> str:
     """One sentence that names the aspects that moved the value, the largest first, with the words behind them.
 
-    `shares` are those of human replies that lie below, by aspect.
+    `moved` says how far each feature moved it, `shares` which part of human replies lies below, by aspect.
     """
+    moves = aspect_moves(moved, aspects)
     told = sorted((item for item in moves.items() if abs(item[1]) >= TOLD_FROM), key=lambda item: -abs(item[1]))
     if not told:
         return "Nothing stands out."
-    parts = [_part(aspect, amount, read, shares.get(aspect, float("nan"))) for aspect, amount in told[:TOLD_AT_MOST]]
+    parts = [
+        f"{_said_of(aspect, amount, moved, read, shares.get(aspect, float('nan')))} [{amount:+.2f}]"
+        for aspect, amount in told[:TOLD_AT_MOST]
+    ]
     sentence = "; ".join(parts)
     return f"{sentence[0].upper()}{sentence[1:]}."
 
 
-def _part(aspect: str, amount: float, read: TurnSigns | DialogueSigns, share: float) -> str:
-    words = _WORDS[aspect][amount < 0]
-    because = _because(aspect, amount, read)
-    if not because and np.isfinite(share) and aspect != "not_repetitive":
-        because = (
-            f" (below {1 - share:.0%} of human replies)" if amount < 0 else f" (above {share:.0%} of human replies)"
+def _said_of(
+    aspect: str, amount: float, moved: Mapping[str, float], read: TurnSigns | DialogueSigns, share: float
+) -> str:
+    """An aspect in words: those of the row where they tell it, else where it lies among human replies."""
+    found = (
+        _of_dialogue(aspect, amount, moved, read) if isinstance(read, DialogueSigns) else _of_turn(aspect, amount, read)
+    )
+    if found:
+        return found
+    plain = _WORDS[aspect][amount < 0]
+    if not np.isfinite(share):
+        return plain
+    return (
+        f"{plain} (below {1 - share:.0%} of human replies)"
+        if amount < 0
+        else f"{plain} (above {share:.0%} of human replies)"
+    )
+
+
+def _of_turn(aspect: str, amount: float, read: TurnSigns) -> str:
+    lowered = amount < 0
+    if aspect == "not_repetitive":
+        return _repetition_told(read.repetition, lowered=lowered)
+    if aspect == "uses_facts" and read.facts is not None:
+        if read.facts.words:
+            return f"{_WORDS[aspect][lowered]} ({', '.join(read.facts.words[:5])})"
+        return "does not use the one fact" if read.n_facts == 1 else f"uses none of the {read.n_facts} facts"
+    if aspect == "reaction":
+        return (
+            f'the other side complains ("{_short(read.complaint)}")'
+            if lowered and read.complaint
+            else _WORDS[aspect][lowered]
         )
-    return f"{words}{because} [{amount:+.2f}]"
-
-
-def _because(aspect: str, amount: float, read: TurnSigns | DialogueSigns) -> str:
-    """The words that caused it, where words did."""
-    if isinstance(read, DialogueSigns):
-        return f' ("{_short(read.complaint)}")' if aspect == "reaction" and amount < 0 and read.complaint else ""
-    if aspect == "not_repetitive" and amount < 0:
-        if read.repetition.phrase:
-            return f' ("{read.repetition.phrase}" {read.repetition.times} times)'
-        if read.repetition.copied:
-            return f" ({read.repetition.copied:.0%} of its words stand in an earlier turn)"
-    if aspect == "uses_facts" and read.facts is not None and read.facts.words:
-        return f" ({', '.join(read.facts.words[:5])})"
-    if aspect == "reaction" and read.complaint and amount < 0:
-        return f' ("{_short(read.complaint)}")'
     return ""
+
+
+def _repetition_told(found: signs.Repetition, *, lowered: bool) -> str:
+    if not lowered:
+        return "repeats little" if found.share else "repeats nothing"
+    if found.within >= found.copied and found.phrase:
+        return f'says "{found.phrase}" {found.times} times'
+    return f"{found.copied:.0%} of its words repeat an earlier turn"
+
+
+def _of_dialogue(aspect: str, amount: float, moved: Mapping[str, float], read: DialogueSigns) -> str:
+    lowered = amount < 0
+    if aspect == "coherent":
+        if abs(moved["specific"]) > abs(moved["coherent"]):
+            return "its replies say less than most" if lowered else "its replies say more than most"
+        return _WORDS[aspect][lowered]
+    if aspect == "not_repetitive":
+        if not lowered and moved["not_echoing"] > moved["not_repetitive"]:
+            return "does not echo the turn before"
+        if not lowered:
+            return "repeats little" if read.repeated else "repeats nothing"
+        if moved["not_repetitive"] <= moved["not_echoing"]:
+            return f'repeats itself ("{_short(read.repeated)}")' if read.repeated else "repeats itself"
+        return f'echoes the turn before ("{_short(read.echoed)}")' if read.echoed else "echoes the turn before"
+    return (
+        f'the other side complains ("{_short(read.complaint)}")'
+        if lowered and read.complaint
+        else _WORDS[aspect][lowered]
+    )
 
 
 def _short(text: str) -> str:

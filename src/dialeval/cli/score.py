@@ -22,14 +22,15 @@ if TYPE_CHECKING:
 _HELP = """Score the replies in a file, a pipe or a data set.
 
 [bold]Rows[/bold] are JSON lines, each with a context (list of turns) and a response, and if you have them reference or
-references, facts, system, id:
+references, facts, following (the next turn), speakers, system, id:
 
 {"context": ["Hi!", "Hello, how are you?"], "response": "Fine, thanks!", "id": "a1"}
 
 In CSV the turns of a context stand between __eou__ (or --context-separator). Parquet files, folders written by the
 datasets library and ids of data sets on the Hub are read as well.
 
-[bold]Scores[/bold] come one to a row: row (its number in the input, from 0), id, system, and a column per metric.
+[bold]Scores[/bold] come one to a row: row (its number in the input, from 0), id, system, and a column per metric
+and aspect.
 
 [bold]Examples[/bold]
 
@@ -40,6 +41,8 @@ $ zcat rows.jsonl.gz | dialeval score --metric density --input - --output - | jq
 $ dialeval score -m density -i replies.csv -o scores.csv --columns response=reply,context=history
 
 $ dialeval score -m density -i dialogues.jsonl -o scores.parquet --level dialogue --dtype bfloat16
+
+$ dialeval score -m judge -i rows.jsonl -o scores.csv --explain
 
 $ dialeval score -m fbd,prd -i systems.jsonl -o values.jsonl --reference people.jsonl
 
@@ -95,6 +98,14 @@ def score(
             help="The metric's own values, or the share of human replies that score lower, where it has that scale.",
         ),
     ] = "native",
+    explain: Annotated[
+        bool,
+        typer.Option(
+            "--explain",
+            rich_help_panel=_JUDGING,
+            help="Add METRIC.low, METRIC.high (a 90 % interval) and METRIC.why (what moved the value), from judge.",
+        ),
+    ] = False,
     empty: Annotated[
         Literal["error", "score"],
         typer.Option(rich_help_panel=_INPUT, help="Refuse blank responses and contexts, or score and count them."),
@@ -180,10 +191,19 @@ def score(
         }
         on_ray.check_given({**only_local, "overwrite": overwrite})
         check_options(names, options, weights, scale)
-        judging = {"level": Level(level), "scale": scale, "empty": empty, "checkpoints": weights, **options}
+        judging = {"level": Level(level), "scale": scale, "empty": empty, "explain": explain, **options}
         mapped = pairs(columns)
         on_ray.score_on_ray(
-            input, output, names, bar, columns=mapped, skip_bad=skip_bad, resume=resume, actors=actors, **judging
+            input,
+            output,
+            names,
+            bar,
+            columns=mapped,
+            checkpoints=weights,
+            skip_bad=skip_bad,
+            resume=resume,
+            actors=actors,
+            **judging,
         )
         return
     if actors is not None:
@@ -192,7 +212,7 @@ def score(
     if reference is not None:
         infos = {name: without_references(info) for name, info in infos.items()}
     source = Source(input, input_format, pairs(columns), unescaped(context_separator), split, subset)
-    task = Task(source, infos, Level(level), scale, empty)
+    task = Task(source, infos, Level(level), scale, empty, explain=explain)
     told = output_format(output, format)
     places = Places.choose(
         input, output, skip_bad=skip_bad, rejects=rejects, summary=summary, needs_summary=bool(task.of_systems)

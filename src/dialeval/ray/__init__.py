@@ -49,6 +49,7 @@ def score(
     checkpoints: Mapping[str, str] | None = None,
     scale: Scale = "native",
     empty: EmptyPolicy = "error",
+    explain: bool = False,
     actors: int | None = None,
     cpus_per_actor: float | None = None,
     gpus_per_actor: float | None = None,
@@ -66,6 +67,7 @@ def score(
         metrics: names, as `dialeval.load` takes them.
         columns: field to column, for instance `{"response": "reply"}`.
         checkpoints: weights by metric, where not the embedded ones.
+        explain: add the ends of an interval and a reason to each value, from metrics that give them.
         actors: processes that hold models; by default one per GPU, or per two cores without GPUs.
         packet_rows: rows that travel between stages together.
         options: for those metrics that take them: `device`, `dtype`, `batch_tokens`, `reference`, ...
@@ -78,6 +80,7 @@ def score(
         columns=dict(columns or {}),
         scale=scale,
         empty=empty,
+        explain=explain,
     )
     if not recipe.names:
         raise ValueError("no metrics are named; pass at least one")

@@ -49,6 +49,7 @@ def score_files(
     scale: Scale = "native",
     empty: EmptyPolicy = "error",
     skip_bad: bool = False,
+    explain: bool = False,
     resume: bool = True,
     actors: int | None = None,
     cpus_per_actor: float | None = None,
@@ -63,12 +64,13 @@ def score_files(
         input: a path, a pattern with `*`, a folder, or several; local or any that pyarrow or fsspec opens.
         output: a folder of its own; `summary.json` in it says that everything is done.
         skip_bad: set bad rows aside in `*.rejects.jsonl` instead of stopping.
+        explain: add the ends of an interval and a reason to each value, from metrics that give them.
         resume: keep finished pieces of an interrupted run, or begin again.
         piece_rows: rows of an output file, and what a dying worker loses at most.
         progress: called with the number of rows done so far.
     """
     connect()
-    settings = {"level": level, "scale": scale, "empty": empty, "skip_bad": skip_bad}
+    settings = {"level": level, "scale": scale, "empty": empty, "skip_bad": skip_bad, "explain": explain}
     recipe = Recipe.of(
         [metrics] if isinstance(metrics, str) else metrics,
         options=options,

@@ -13,6 +13,7 @@ from typing import Any, Self
 from dialeval.ray.pieces import file_system
 from dialeval.ray.recipe import Packet, Recipe
 from dialeval.ray.stages import Reducer, Scoring, Stage
+from dialeval.scoring.outputs import ROW_KEYS, column_kinds
 from dialeval.scoring.sets import Plan, SetState
 from dialeval.scoring.summary import Summary, Tally
 
@@ -146,12 +147,12 @@ class PieceScorer(Stage):
 
         totals = self.scoring.summary()
         names = self.scoring.task.columns
-        kinds = {"row": pa.int64(), "id": pa.string(), "system": pa.string()} | dict.fromkeys(names, pa.float64())
+        kinds = column_kinds(names, ROW_KEYS, self.scoring.task.texts)
         columns: dict[str, list[Any]] = {key: [] for key in kinds}
         if names:
             for record in self.scoring.records(packet):
                 totals.add(record)
-                for key in ("row", "id", "system"):
+                for key in ROW_KEYS:
                     columns[key] += record[key]
                 for name in names:
                     columns[name] += record["values"][name]

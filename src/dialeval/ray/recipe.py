@@ -12,7 +12,7 @@ from dialeval.metric import REGISTRY, Entry, Level, Metric, MetricInfo, Scale, m
 from dialeval.readers import Source
 from dialeval.readers.rows import Columns, RawRow, to_dialogue, to_exchange
 from dialeval.scoring.chunks import Chunk
-from dialeval.scoring.run import Task, load_metrics, without_references
+from dialeval.scoring.run import Task, check_explained, load_metrics, without_references
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,8 @@ class Recipe:
     scale: Scale = "native"
     empty: EmptyPolicy = "error"
     skip_bad: bool = False
+    #: Whether intervals and reasons are wanted, from those metrics that give them.
+    explain: bool = False
     #: Where the classes live, so that metrics which the driver registered are known to the workers.
     entries: Mapping[str, Entry] = field(default_factory=dict)
 
@@ -36,7 +38,10 @@ class Recipe:
         wanted = tuple(dict.fromkeys(names))
         for name in wanted:
             metric_class(name)  # refuses unknown names here, with a suggestion
-        return cls(wanted, entries={name: REGISTRY[name] for name in wanted}, **settings)
+        recipe = cls(wanted, entries={name: REGISTRY[name] for name in wanted}, **settings)
+        if recipe.explain:
+            check_explained(recipe.infos)
+        return recipe
 
     @property
     def infos(self) -> dict[str, MetricInfo]:
@@ -66,7 +71,7 @@ class Recipe:
     def task(self, metrics: Mapping[str, Metric]) -> Task:
         """The scoring of chunks by loaded metrics."""
         infos = {name: metric.info for name, metric in metrics.items()}
-        return Task(Source(()), infos, self.level, self.scale, self.empty, metrics)
+        return Task(Source(()), infos, self.level, self.scale, self.empty, metrics, self.explain)
 
 
 @dataclass

@@ -9,6 +9,7 @@ from dialeval.ray.cluster import Workers
 from dialeval.ray.recipe import Packet, Recipe, packed
 from dialeval.ray.stages import PACKET, Reducer, Scoring, Surveyor, packing, plan_for, unsealed, values_of
 from dialeval.scores import Scores
+from dialeval.scoring.outputs import column_kinds
 from dialeval.scoring.sets import SetState
 from dialeval.scoring.survey import Survey
 
@@ -55,12 +56,13 @@ class RowScorer:
 
         packet: Packet = unsealed({PACKET: batch[PACKET][0]})
         table = packet.table
-        values: dict[str, list[float | None]] = {name: [] for name in self.scoring.task.columns}
+        kinds = column_kinds(self.scoring.task.columns, (), self.scoring.task.texts)
+        values: dict[str, list[Any]] = {name: [] for name in kinds}
         for record in self.scoring.records(packet):
             for name, column in record["values"].items():
                 values[name] += column
         for name, column in values.items():
-            table = _with_column(table, name, pa.array(column, pa.float64()))
+            table = _with_column(table, name, pa.array(column, kinds[name]))
         blank = [exchange.is_empty for exchange in packet.chunk.exchanges]
         return _with_column(table, "empty", pa.array(blank, pa.bool_()))
 

@@ -7,7 +7,8 @@ import io
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
@@ -42,11 +43,16 @@ def output_format(path: str, given: str | None) -> OutputFormat:
 
 @contextmanager
 def table(
-    stream: BinaryIO, told: OutputFormat, metrics: Sequence[str], keys: Sequence[str] = ROW_KEYS
+    stream: BinaryIO,
+    told: OutputFormat,
+    metrics: Sequence[str],
+    keys: Sequence[str] = ROW_KEYS,
+    *,
+    texts: AbstractSet[str] = frozenset(),
 ) -> Iterator[Callable[[Record], None]]:
-    """A function that writes one part of the table to the stream."""
+    """A function that writes one part of the table to the stream; `texts` are the columns that hold words."""
     if told == "parquet":
-        with _parquet(stream, metrics, keys) as write:
+        with _parquet(stream, metrics, keys, texts) as write:
             yield write
     elif told == "csv":
         yield _csv(stream, metrics, keys)
@@ -97,13 +103,23 @@ def _harmless(cell: Any) -> Any:
     return cell
 
 
+def column_kinds(metrics: Iterable[str], keys: Iterable[str], texts: AbstractSet[str]) -> dict[str, Any]:
+    """The Arrow type of every column, in order."""
+    import pyarrow as pa
+
+    of_keys = {"row": pa.int64(), "id": pa.string(), "system": pa.string()}
+    of_metrics = {name: pa.string() if name in texts else pa.float64() for name in metrics}
+    return {key: of_keys[key] for key in keys} | of_metrics
+
+
 @contextmanager
-def _parquet(stream: BinaryIO, metrics: Sequence[str], keys: Sequence[str]) -> Iterator[Callable[[Record], None]]:
+def _parquet(
+    stream: BinaryIO, metrics: Sequence[str], keys: Sequence[str], texts: AbstractSet[str]
+) -> Iterator[Callable[[Record], None]]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    kinds = {"row": pa.int64(), "id": pa.string(), "system": pa.string()}
-    schema = pa.schema([*((key, kinds[key]) for key in keys), *((name, pa.float64()) for name in metrics)])
+    schema = pa.schema(column_kinds(metrics, keys, texts).items())
     with pq.ParquetWriter(stream, schema) as writer:
 
         def write(record: Record) -> None:

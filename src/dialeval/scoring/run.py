@@ -9,11 +9,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dialeval.exchange import BadRow, Dialogue, EmptyPolicy, Exchange, is_blank
 from dialeval.metric import Level, Metric, MetricInfo, Scale, load, metric_class
 from dialeval.readers import Rejects, Source
 from dialeval.readers.rows import RawRow
-from dialeval.scores import Scores, aspect_column
+from dialeval.scores import Scores, aspect_column, explaining_columns
 from dialeval.scoring.chunks import Chunk, chunked
 from dialeval.scoring.journal import Journal
 from dialeval.scoring.outputs import OutputFormat, Record, replacing, table
@@ -62,11 +65,15 @@ class Task:
     empty: EmptyPolicy = "error"
     #: Loaded metrics by name; a task without them can look its rows through but not score them.
     metrics: Mapping[str, Metric] = field(default_factory=dict)
+    #: Whether intervals and reasons are wanted, from those metrics that give them.
+    explain: bool = False
 
     def __post_init__(self) -> None:
         for name, info in self.infos.items():
             if self.level is Level.DIALOGUE and info.level is not Level.TURN:
                 raise ValueError(f"{name} judges a {info.level}, so it has no dialogue-level value")
+        if self.explain:
+            check_explained(self.infos)
 
     @property
     def of_systems(self) -> list[str]:
@@ -80,8 +87,14 @@ class Task:
 
     @property
     def columns(self) -> list[str]:
-        """What the table has for every row: each metric's value, and its aspects behind it."""
-        return columns_of({name: self.infos[name] for name in self.of_rows}, self.level)
+        """What the table has for every row: each metric's value, and what belongs to it behind it."""
+        return columns_of({name: self.infos[name] for name in self.of_rows}, self.level, explain=self.explain)
+
+    @property
+    def texts(self) -> frozenset[str]:
+        """Those columns that hold words."""
+        explaining = [name for name in self.of_rows if self.explain and self.infos[name].explains]
+        return frozenset(explaining_columns(name)[-1] for name in explaining)
 
     def rows(self, rejects: Rejects | None) -> Iterator[tuple[RawRow, Exchange | Dialogue]]:
         """The checked rows, in order."""
@@ -102,7 +115,8 @@ class Task:
     def identity(self) -> dict[str, Any]:
         """What decides the values besides the rows: two runs that agree in it may share a journal."""
         signatures = {name: dict(self.metrics[name].signature()) for name in self.of_rows}
-        return {"level": str(self.level), "scale": self.scale, "metrics": signatures}
+        explained = {"explain": True} if self.explain else {}
+        return {"level": str(self.level), "scale": self.scale, "metrics": signatures, **explained}
 
     def score(self, chunk: Chunk) -> dict[str, Any]:
         """The finished record of one chunk."""
@@ -110,7 +124,8 @@ class Task:
         for name, scores in scored.items():
             if len(scores) != len(chunk.rows):
                 raise RuntimeError(f"{name} gave {len(scores)} values for {len(chunk.rows)} rows")
-        values = {column: plain for name, scores in scored.items() for column, plain in _plain_columns(name, scores)}
+        columns = {column: own for name, scores in scored.items() for column, own in scores.columns(name).items()}
+        values = {column: _plain_column(columns[column]) for column in self.columns}
         return {
             "fingerprint": chunk.fingerprint(),
             "row": chunk.rows,
@@ -162,7 +177,7 @@ def score_to_file(
         summary = _score_chunks(task, rejects, progress, lambda chunk: _once(task, chunk, journal))
         if journal.next_finished() is not None:
             raise ValueError(changed(journal, "ends earlier than it did"))
-        with replacing(output) as stream, table(stream, told, task.columns) as write:
+        with replacing(output) as stream, table(stream, told, task.columns, texts=task.texts) as write:
             for record in journal.finished():
                 write(record)
     return summary
@@ -176,7 +191,7 @@ def score_to_stream(
         summary = _score_chunks(task, rejects, progress, lambda chunk: (unscored(chunk), False))
         write_systems(task, summary, stream, told)
         return summary
-    with table(stream, told, task.columns) as write:
+    with table(stream, told, task.columns, texts=task.texts) as write:
 
         def finish(chunk: Chunk) -> tuple[Record, bool]:
             record = task.score(chunk)
@@ -237,20 +252,28 @@ def changed(journal: Journal, how: str) -> str:
     )
 
 
-def columns_of(infos: Mapping[str, MetricInfo], level: Level) -> list[str]:
+def columns_of(infos: Mapping[str, MetricInfo], level: Level, *, explain: bool = False) -> list[str]:
     """The columns of metrics of rows, in the order in which tables have them."""
-    return [
-        column
-        for name, info in infos.items()
-        for column in (name, *(aspect_column(name, aspect) for aspect in info.aspects_at(level)))
-    ]
+    columns = []
+    for name, info in infos.items():
+        columns += [name, *(aspect_column(name, aspect) for aspect in info.aspects_at(level))]
+        columns += explaining_columns(name) if explain and info.explains else ()
+    return columns
 
 
-def _plain_columns(name: str, scores: Scores) -> Iterator[tuple[str, list[float | None]]]:
-    told = scores.to_dict()
-    yield name, told["values"]
-    for aspect, values in told.get("aspects", {}).items():
-        yield aspect_column(name, aspect), values
+def check_explained(infos: Mapping[str, MetricInfo]) -> None:
+    """Refuse to explain where no metric can."""
+    if not any(info.explains for info in infos.values()):
+        raise ValueError(
+            f"{', '.join(infos)}: no reasons are given for these values; leave --explain out, or add judge"
+        )
+
+
+def _plain_column(column: NDArray[Any]) -> list[Any]:
+    """A column for JSON, which has no NaN."""
+    if column.dtype == object:
+        return list(column)
+    return [float(value) if np.isfinite(value) else None for value in column]
 
 
 def unscored(chunk: Chunk) -> dict[str, Any]:

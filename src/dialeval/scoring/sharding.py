@@ -91,7 +91,8 @@ class ShardedRun:
                 for rank in range(self.crew.size)
             ]
             stream = stack.enter_context(replacing(self.output))
-            write = stack.enter_context(table(stream, told, self.task.columns)) if self.task.of_rows else None
+            columns, texts = self.task.columns, self.task.texts
+            write = stack.enter_context(table(stream, told, columns, texts=texts)) if self.task.of_rows else None
             for record in in_turn([journal.finished() for journal in journals]):
                 summary.add(record)
                 if write is not None:

@@ -28,6 +28,8 @@ class Tally:
     of_set: float | None = None
     intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
     confidence: float | None = None
+    #: Which turns of a dialogue were judged, where not all of them were.
+    judges: str = ""
     #: By aspect: how many rows have a value, and what these add up to.
     aspects: dict[str, tuple[int, float]] = field(default_factory=dict)
 
@@ -66,7 +68,11 @@ class Summary:
         """A summary of nothing yet."""
         nothing = (0, 0.0)
         tallies = {
-            name: Tally(info.higher_is_better, aspects=dict.fromkeys(info.aspects_at(Level(level)), nothing))
+            name: Tally(
+                info.higher_is_better,
+                judges=info.of_dialogues if level == Level.DIALOGUE else "",
+                aspects=dict.fromkeys(info.aspects_at(Level(level)), nothing),
+            )
             for name, info in infos.items()
         }
         return cls(level, tallies)
@@ -146,6 +152,8 @@ class Summary:
                 else ""
             )
             lines.append(f"{name} {value} ({better}; {tally.n} values{undefined}, {tally.n_truncated} truncated)")
+            if tally.judges:
+                lines.append(f"  judges {tally.judges}")
             lines += [
                 f"  {aspect} "
                 + ("without a value" if mean is None else f"{mean:.6g} ({tally.aspects[aspect][0]} values)")
@@ -178,12 +186,14 @@ def _plain(tally: Tally) -> dict[str, Any]:
         systems |= {"intervals": {name: list(found) for name, found in tally.intervals.items()}}
         systems |= {"confidence": tally.confidence}
     aspects = {"aspects": tally.aspect_means} if tally.aspects else {}
+    judges = {"judges": tally.judges} if tally.judges else {}
     return {
         "aggregate": tally.aggregate,
         "higher_is_better": tally.higher_is_better,
         "n": tally.n,
         "n_truncated": tally.n_truncated,
         "signature": tally.signature,
+        **judges,
         **aspects,
         **systems,
     }

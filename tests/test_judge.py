@@ -1,0 +1,358 @@
+"""The judge over a tiny encoder with tables and weights set by hand: values, aspects, reasons, intervals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from dialeval import signs, stack
+from dialeval.approaches.judge import (
+    ASPECTS,
+    DIALOGUE_ASPECTS,
+    DIALOGUE_FEATURES,
+    FEATURES,
+    DialogueSigns,
+    Judge,
+    TurnSigns,
+    aspect_moves,
+    judged_side,
+    ranking_loss,
+    reason,
+    soft_label_loss,
+)
+from dialeval.exchange import BadRow, Dialogue
+from small_checkpoints import small_checkpoint
+
+NAN = float("nan")
+
+
+@pytest.fixture(scope="module")
+def metric(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Judge:
+    """Every feature between its least and its largest value in a few rows; unequal weights; an interval."""
+    made = Judge(small_checkpoint("judge", tiny_encoder, tmp_path_factory.mktemp("judge") / "checkpoint"))
+    made.network.set_array("rarity", np.full(signs.IDF_BUCKETS, 5.0))
+    rows = made.features_of(made_rows())[0]
+    tables = np.stack([stack.reference_table(column) for column in rows.T])
+    made.network.set_array("turn_tables", tables)
+    made.network.set_array("turn_weights", np.arange(1, len(FEATURES) + 1) / 10)
+    edges = np.linspace(0, 1, stack.INTERVAL_BINS + 1)
+    ends = np.linspace(0, 0.4, stack.INTERVAL_BINS), np.linspace(0.6, 1, stack.INTERVAL_BINS)
+    interval = np.stack([edges, *(np.append(end, end[-1]) for end in ends)])
+    for level in ("turn", "dialogue"):
+        made.network.set_array(f"{level}_interval", interval)
+    return made
+
+
+def made_rows() -> list[Any]:
+    from dialeval.exchange import Exchange
+
+    facts = ("i have a dog", "i like fish and chips")
+    said = ["i am fine thanks", "do you like fish do you like fish", "my dog", "cat cat cat cat", "see you next week"]
+    after = ["great, thanks!", "what?", None, "i already said that", "yes please"]
+    return [
+        Exchange(("hello there", "how are you today"), text, facts=facts if number % 2 else (), following=after[number])
+        for number, text in enumerate(said)
+    ]
+
+
+def test_contributions_are_all_that_moved_a_value(metric: Judge) -> None:
+    rows = made_rows()
+    features, _, _ = metric.features_of(rows)
+    ranks = stack.rank_all(features, metric.array("turn_tables"))
+    moved = stack.contributions(ranks, metric.array("turn_weights"))
+    judged = metric.judge(rows)
+    for at, value in enumerate(judged.values):
+        moves = aspect_moves(dict(zip(FEATURES, moved[at], strict=True)), ASPECTS)
+        assert math.fsum(moves.values()) == pytest.approx(value - 0.5, abs=1e-12)
+    assert np.ptp(judged.values) > 0.05
+    assert {name for names in ASPECTS.values() for name in names} == set(FEATURES)
+    assert {name for names in DIALOGUE_ASPECTS.values() for name in names} == set(DIALOGUE_FEATURES)
+
+
+def test_reasons_name_the_largest_aspects_first(metric: Judge) -> None:
+    rows = made_rows()
+    features, read, _ = metric.features_of(rows)
+    moved = stack.contributions(stack.rank_all(features, metric.array("turn_tables")), metric.array("turn_weights"))
+    for at, told in enumerate(metric.judge(rows).reasons):
+        moves = aspect_moves(dict(zip(FEATURES, moved[at], strict=True)), ASPECTS)
+        wanted = sorted((amount for amount in moves.values() if abs(amount) >= 0.01), key=lambda amount: -abs(amount))
+        assert [part.rpartition(" [")[2].rstrip("].") for part in told.split("; ")] == [
+            f"{one:+.2f}" for one in wanted[:3]
+        ]
+    assert read[1].repetition.phrase == "do you like fish"
+
+
+def test_a_missing_input_is_a_missing_aspect(metric: Judge) -> None:
+    judged = metric.judge(made_rows())
+    assert np.isfinite(judged.aspects["uses_facts"]).tolist() == [False, True, False, True, False]
+    assert np.isfinite(judged.aspects["reaction"]).tolist() == [True, True, False, True, True]
+    for aspect in ("relevant", "specific", "fluent", "not_repetitive"):
+        assert np.isfinite(judged.aspects[aspect]).all()
+    without = metric.judge([replace(row, facts=(), following=None) for row in made_rows()])
+    assert np.isnan(without.aspects["uses_facts"]).all()
+    assert np.isnan(without.aspects["reaction"]).all()
+    assert np.isfinite(without.values).all()
+    for told in without.reasons:
+        assert "known" not in told
+        assert "fact" not in told
+        assert "other side" not in told
+
+
+def test_what_a_row_lacks_moves_nothing(metric: Judge) -> None:
+    ranks = stack.rank_all(metric.features_of(made_rows()[2:3])[0], metric.array("turn_tables"))[0]
+    weights = metric.array("turn_weights")
+    there = [at for at, rank in enumerate(ranks) if np.isfinite(rank)]
+    assert len(there) == len(FEATURES) - 2
+    by_hand = sum(weights[at] * ranks[at] for at in there) / sum(weights[at] for at in there)
+    assert metric.judge(made_rows()[2:3]).values[0] == pytest.approx(by_hand)
+
+
+def test_aspects_are_means_of_their_features_ranks(metric: Judge) -> None:
+    row = made_rows()[1]
+    ranks = stack.rank_all(metric.features_of([row])[0], metric.array("turn_tables"))[0]
+    of = dict(zip(FEATURES, ranks, strict=True))
+    found = {name: column[0] for name, column in metric.judge([row]).aspects.items()}
+    # Weights 0.1 to 1.0 in the order of FEATURES.
+    by_hand = (0.1 * of["valid"] + 0.2 * of["follows"] + 0.3 * of["fits"] + 0.4 * of["human_like"]) / 1.0
+    assert found["relevant"] == pytest.approx(by_hand)
+    assert found["specific"] == pytest.approx((0.5 * of["informative"] + 0.6 * of["specific"]) / 1.1)
+    assert found["fluent"] == pytest.approx(of["fluent"])
+
+
+def test_intervals_and_scales(metric: Judge) -> None:
+    rows = made_rows()
+    scores = metric.score_exchanges(rows)
+    assert scores.interval is not None
+    assert scores.interval.shape == (5, 2)
+    # Middles of the bins are 0.1, 0.3, 0.5, 0.7, 0.9; between them the ends lie on a line: 0.5 value - 0.05 and + 0.55.
+    assert scores.interval[:, 0] == pytest.approx(np.clip(0.5 * scores.values - 0.05, 0, 0.4))
+    assert scores.interval[:, 1] == pytest.approx(np.clip(0.5 * scores.values + 0.55, 0.6, 1))
+    percent = metric.score_exchanges(rows, scale="human_percentile")
+    assert percent.interval is None
+    assert percent.reasons == scores.reasons
+    assert percent.aspects["uses_facts"] == pytest.approx(
+        np.where(
+            [False, True, False, True, False], metric._human_share("turn.uses_facts", scores.aspects["uses_facts"]), NAN
+        ),
+        nan_ok=True,
+    )
+
+
+def test_a_row_is_judged_alone(metric: Judge) -> None:
+    rows = made_rows()
+    whole = metric.judge(rows)
+    for at, row in enumerate(rows):
+        one = metric.judge([row])
+        assert one.values[0] == pytest.approx(whole.values[at], abs=1e-6)
+        assert one.reasons[0] == whole.reasons[at]
+
+
+# --- wording ---------------------------------------------------------------------------------------
+
+
+def turn(**given: Any) -> TurnSigns:
+    nothing: dict[str, Any] = {"repetition": signs.Repetition(0, 0), "facts": None, "reaction": None, "specific": 0.0}
+    return TurnSigns(**{**nothing, **given})
+
+
+def told(read: TurnSigns | DialogueSigns, shares: dict[str, float] | None = None, **moved: float) -> str:
+    turns = isinstance(read, TurnSigns)
+    names, aspects = (FEATURES, ASPECTS) if turns else (DIALOGUE_FEATURES, DIALOGUE_ASPECTS)
+    return reason({name: moved.get(name, 0.0) for name in names}, aspects, read, shares or {})
+
+
+def test_the_largest_three_are_told_and_small_ones_are_not() -> None:
+    assert told(turn(), fluent=0.02, fits=-0.1, specific=0.05, not_repetitive=0.011) == (
+        "Less relevant than most [-0.10]; more specific than most [+0.05]; more fluent than most [+0.02]."
+    )
+    assert told(turn(), fluent=0.02, fits=0.0099) == "More fluent than most [+0.02]."
+    assert told(turn(), fits=0.009, fluent=-0.009) == "Nothing stands out."
+    # Parts of one aspect count together.
+    assert told(turn(), valid=0.006, follows=0.006) == "More relevant than most [+0.01]."
+    assert told(turn(), valid=0.1, follows=-0.1) == "Nothing stands out."
+
+
+def test_human_replies_are_the_yardstick() -> None:
+    shares = {"relevant": 0.12, "fluent": 0.7, "specific": NAN}
+    assert told(turn(), shares, fits=-0.1, fluent=0.05, specific=0.02) == (
+        "Less relevant than most (below 88% of human replies) [-0.10]; more fluent than most (above 70% of human "
+        "replies) [+0.05]; more specific than most [+0.02]."
+    )
+
+
+def test_the_words_behind_repetition() -> None:
+    again = signs.repetition("i like to eat i like to eat i like to eat", [])
+    assert told(turn(repetition=again), not_repetitive=-0.2) == 'Says "i like to eat" 3 times [-0.20].'
+    copied = signs.repetition("do you like to eat fish", ["do you like to eat fish"])
+    assert told(turn(repetition=copied), not_repetitive=-0.2) == "100% of its words repeat an earlier turn [-0.20]."
+    assert told(turn(), not_repetitive=0.02) == "Repeats nothing [+0.02]."
+    assert told(turn(repetition=again), not_repetitive=0.02) == "Repeats little [+0.02]."
+
+
+def test_the_words_behind_facts() -> None:
+    used = turn(facts=signs.FactUse(0.5, ("dog", "fish")), n_facts=3)
+    assert told(used, uses_facts=0.1) == "Uses what is known (dog, fish) [+0.10]."
+    assert told(used, uses_facts=-0.1) == "Uses little of what is known (dog, fish) [-0.10]."
+    assert told(turn(facts=signs.FactUse(0, ()), n_facts=3), uses_facts=-0.1) == "Uses none of the 3 facts [-0.10]."
+    assert told(turn(facts=signs.FactUse(0, ()), n_facts=1), uses_facts=-0.1) == "Does not use the one fact [-0.10]."
+
+
+def test_the_words_behind_a_reaction() -> None:
+    assert told(turn(complaint="what do you mean?"), reaction=-0.1) == (
+        'The other side complains ("what do you mean?") [-0.10].'
+    )
+    assert told(turn(), reaction=-0.1) == "The other side takes it less well than most [-0.10]."
+    assert told(turn(complaint="what?"), reaction=0.1) == "The other side takes it well [+0.10]."
+    assert told(turn(complaint="what? " * 30), reaction=-0.1).count("what?") < 12  # long turns are cut
+
+
+def test_explanations_of_hand_made_replies(metric: Judge) -> None:
+    """Tables in which only the sign in question can move the value."""
+    rows = made_rows()
+    kept = {name: metric.array(name) for name in ("turn_weights", "turn_tables")}
+
+    def only(feature: str) -> list[str]:
+        metric.network.set_array("turn_weights", [float(name == feature) for name in FEATURES])
+        return list(metric.judge(rows).reasons)
+
+    try:
+        assert 'says "do you like fish" 2 times' in only("not_repetitive")[1].lower()
+        assert 'says "cat cat" 3 times' in only("not_repetitive")[3].lower()
+        assert only("uses_facts")[0] == "Nothing stands out."  # no facts, so nothing is said about them
+        assert "(fish)" in only("uses_facts")[1]
+        assert "none of the 2 facts" in only("uses_facts")[3]
+        assert 'complains ("i already said that")' in only("reaction")[3]
+        assert only("reaction")[2] == "Nothing stands out."
+    finally:
+        for name, values in kept.items():
+            metric.network.set_array(name, values)
+
+
+# --- whole conversations ---------------------------------------------------------------------------
+
+
+def test_which_side_is_judged() -> None:
+    turns = ("a", "b", "c", "d")
+    assert judged_side(0, Dialogue(turns)) == (1, 3)
+    assert judged_side(0, Dialogue(turns, speakers=("Bot", "user", "Bot", "user"))) == (0, 2)
+    assert judged_side(0, Dialogue(turns, speakers=("1", "2", "2", "1"))) == (1, 2)
+    assert judged_side(0, Dialogue(turns, speakers=("me",) * 4)) == (0, 1, 2, 3)
+    with pytest.raises(BadRow, match="row 7: speakers bot and system could both be the one to judge; name only one so"):
+        judged_side(7, Dialogue(turns, speakers=("bot", "system", "bot", "system")))
+
+
+SPEAKERS = ["user", "bot"] * 3
+GOOD = ["hello there", "hello, how was your week", "great, i went to see my dog!", "what is the name of the dog",
+        "he is called max, thanks!", "i like max, shall we walk tomorrow"]  # fmt: skip
+REPEATING = [
+    GOOD[0],
+    "i like to eat fish today",
+    GOOD[2],
+    "i like to eat fish today",
+    GOOD[4],
+    "i like to eat fish today",
+]
+COMPLAINED = [GOOD[0], GOOD[1], "what?", GOOD[3], "you make no sense", GOOD[5]]
+ECHOING = [GOOD[0], "hello there", GOOD[2], "great, went to see dog", GOOD[4], "called max thanks"]
+
+
+def signs_of(metric: Judge, turns: list[str]) -> DialogueSigns:
+    features, read, _ = metric.dialogue_features_of([Dialogue(tuple(turns), speakers=tuple(SPEAKERS))])
+    found = read[0]
+    assert features[0].tolist() == pytest.approx([getattr(found, name) for name in DIALOGUE_FEATURES])
+    return found
+
+
+def test_signs_of_whole_conversations(metric: Judge) -> None:
+    good = signs_of(metric, GOOD)
+    assert (good.not_repetitive, good.not_complaining) == (1.0, 1.0)
+    assert good.positive == pytest.approx(2 / 3)
+    assert good.lively == pytest.approx(2 / 3)
+    # The first of three replies is new, the others stand word by word in it.
+    repeating = signs_of(metric, REPEATING)
+    assert repeating.not_repetitive == pytest.approx(1 / 3)
+    assert repeating.repeated == REPEATING[1]
+    complained = signs_of(metric, COMPLAINED)
+    assert complained.not_complaining == pytest.approx(1 / 3)
+    assert complained.complaint == "what?"
+    # "hello there": its one content word; then all of "great went see dog" and "called max thanks".
+    echoing = signs_of(metric, ECHOING)
+    assert echoing.not_echoing == pytest.approx(0.0)
+    assert echoing.echoed == ECHOING[1]
+    assert good.not_echoing > 0.5
+    # Words a turn: 2, 8, 5 against 2, 1, 4.
+    assert good.engaged == pytest.approx((math.log(3) + math.log(8) + math.log(6)) / 3)
+    assert complained.engaged == pytest.approx((math.log(3) + math.log(2) + math.log(5)) / 3)
+
+
+@pytest.fixture
+def ranked(metric: Judge) -> Callable[..., Any]:
+    """Scores conversations against tables from 0 to 1 (engagement to 3, rarity to 5); most repeat and echo nothing."""
+    grid = np.linspace(0, 1, stack.TABLE_SIZE)
+    mostly = stack.reference_table(np.concatenate([np.linspace(0, 1, 100), np.ones(900)]))
+    tables = {"engaged": 3 * grid, "specific": 5 * grid, "not_repetitive": mostly, "not_echoing": mostly}
+    metric.network.set_array("dialogue_tables", np.stack([tables.get(name, grid) for name in DIALOGUE_FEATURES]))
+    # An untrained network knows nothing of coherence, and all words are equally rare here.
+    metric.network.set_array("dialogue_weights", [name not in ("coherent", "specific") for name in DIALOGUE_FEATURES])
+
+    def score(*dialogues: list[str], **options: Any) -> Any:
+        return metric.score_dialogues(dialogues, speakers=[SPEAKERS] * len(dialogues), **options)
+
+    return score
+
+
+def test_worse_conversations_have_lower_values(ranked: Any) -> None:
+    scores = ranked(GOOD, REPEATING, COMPLAINED, ECHOING)
+    good, repeating, complained, echoing = scores.values
+    assert good > max(repeating, complained, echoing)
+    aspects = scores.aspects
+    assert tuple(aspects) == tuple(DIALOGUE_ASPECTS)
+    assert aspects["not_repetitive"][1] < aspects["not_repetitive"][0] > aspects["not_repetitive"][3]
+    assert aspects["reaction"][2] < aspects["reaction"][0] == pytest.approx(aspects["reaction"][1])
+    assert scores.interval.shape == (4, 2)
+    assert 'repeats itself ("i like to eat fish today")' in scores.explain(1).lower()
+    assert 'the other side complains ("what?")' in scores.explain(2).lower()
+    assert 'echoes the turn before ("hello there")' in scores.explain(3).lower()
+
+
+def test_only_the_judged_side_is_judged(metric: Judge, ranked: Any) -> None:
+    turned = metric.score_dialogues([REPEATING], speakers=[["bot", "user"] * 3])
+    assert turned.aspects["not_repetitive"][0] > ranked(REPEATING).aspects["not_repetitive"][0]
+    unnamed = metric.score_dialogues([REPEATING])  # then the second speaker is the one
+    assert unnamed.values == pytest.approx(ranked(REPEATING).values)
+
+
+def test_a_conversation_without_an_answer_has_no_reaction(metric: Judge, ranked: Any) -> None:
+    alone = metric.score_dialogues([["hello there", "how are you"]], speakers=[["bot", "bot"]])
+    assert np.isnan(alone.aspects["reaction"][0])
+    assert np.isfinite(alone.values[0])
+    assert "other side" not in alone.explain(0)
+
+
+def test_dialogues_have_no_human_percentile(ranked: Any) -> None:
+    with pytest.raises(ValueError, match="the judge compares replies with human ones, not dialogues"):
+        ranked(GOOD, scale="human_percentile")
+
+
+# --- losses ----------------------------------------------------------------------------------------
+
+
+def test_losses_by_hand() -> None:
+    logits, shares = torch.tensor([0.0, math.log(3)]), torch.tensor([0.25, 1.0])
+    # Cross-entropy: log 2 whatever the share at logit 0; -log 0.75 at log 3.
+    assert soft_label_loss(logits, shares).item() == pytest.approx((math.log(2) - math.log(0.75)) / 2)
+    # Gaps: 2 over 1 by 1 with min(4, 1) raters, 2 over 0 by 2 with 4, 1 over 0 by 1 with 1: weights 1, 4, 1.
+    said, rated, raters = torch.tensor([1.0, 0.0, 0.0]), torch.tensor([2.0, 1.0, 0.0]), torch.tensor([4.0, 1.0, 4.0])
+    steps = [math.log1p(math.exp(-1)), math.log1p(math.exp(-1)), math.log(2)]
+    assert ranking_loss(said, rated, raters).item() == pytest.approx((steps[0] + 4 * steps[1] + steps[2]) / 6)
+    # Equal ratings teach nothing, and do not divide by nothing.
+    assert ranking_loss(said, torch.ones(3), raters).item() == 0.0
+    # Only order and gaps count, not where a source's scale begins.
+    assert ranking_loss(said, rated + 7, raters).item() == pytest.approx(ranking_loss(said, rated, raters).item())

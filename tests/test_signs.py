@@ -1,0 +1,126 @@
+"""Plain signs of words, against values counted by hand."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from dialeval import signs
+
+#: Every word equally rare.
+FLAT = np.full(signs.IDF_BUCKETS, 5.0)
+
+
+def table(**rarities: float) -> np.ndarray:
+    """Words that are not named are as common as can be."""
+    made = np.zeros(signs.IDF_BUCKETS)
+    for word, value in rarities.items():
+        made[signs._bucket(word)] = value
+    return made
+
+
+def test_words_are_read_as_people_write_them() -> None:
+    assert signs.words("Don’t you LIKE it , my friend_s? 7 times") == "don't you like it my friend s 7 times".split()
+    # "did n't" is what corpora print for "didn't"; function words and single letters carry no topic.
+    assert signs.content_words("I did n't see a big X at the station") == ["see", "big", "station"]
+    assert signs.words(" \n…") == []
+
+
+def test_rarity_is_the_logarithm_of_texts_over_texts_with_the_word() -> None:
+    found = signs.idf_table(["the cat", "the dog the dog", "the end"])
+    assert signs.rarity("the", found) == pytest.approx(math.log(4 / 4))
+    assert signs.rarity("dog", found) == pytest.approx(math.log(4 / 2))  # twice in one text counts once
+    assert signs.rarity("unseen", found) == pytest.approx(math.log(4 / 1))
+    with pytest.raises(ValueError, match="there are no texts to count words in"):
+        signs.idf_table([])
+
+
+def test_specificity_is_that_of_the_three_rarest_words() -> None:
+    rare = table(zebra=9, lion=6, animal=3, house=1)
+    assert signs.specificity("a zebra, a lion and an animal", rare) == pytest.approx(6.0)
+    assert signs.specificity("a zebra, a lion, an animal in a house", rare) == pytest.approx(6.0)  # longer, not more
+    assert signs.specificity("zebra zebra zebra", rare) == pytest.approx(3.0)  # said thrice, counted once
+    assert signs.specificity("oh yes i do", rare) == 0.0
+    assert signs.specificity("", rare) == 0.0
+
+
+def test_repetition_within_a_reply() -> None:
+    # Bigrams: a b, b a, a b, b a, a b: two distinct of five.
+    found = signs.repetition("red blue red blue red blue", [])
+    assert found.within == pytest.approx(3 / 5)
+    assert (found.phrase, found.times) == ("red blue", 3)
+    assert found.copied == 0.0
+    assert found.share == pytest.approx(0.6)
+    long = signs.repetition("i like to swim and i like to swim", [])
+    assert (long.phrase, long.times) == ("i like to swim", 2)  # of equally frequent runs the longest
+    assert signs.repetition("every word is new", []) == signs.Repetition(0.0, 0.0, "", 0)
+    assert signs.repetition("", ["hello"]).share == 0.0
+    assert signs.repetition("so", ["so"]).share == 0.0
+
+
+def test_repetition_of_earlier_turns() -> None:
+    earlier = ["Do you like to eat fish?", "No thanks."]
+    # "you like to eat fish" is five of seven words; "like to eat fish" alone would be four.
+    found = signs.repetition("well you like to eat fish today", earlier)
+    assert found.copied == pytest.approx(5 / 7)
+    assert found.within == 0.0
+    assert signs.repetition("like to eat cake", earlier).copied == 0.0  # three words in a row are no copy
+    both = signs.Repetition(within=0.5, copied=0.5)
+    assert both.share == pytest.approx(0.75)
+
+
+def test_fact_words_that_the_context_has_not_used() -> None:
+    facts = ["i have two dogs .", "my brother is a plumber"]
+    found = signs.fact_use("My dog met a plumber", facts, ["do you like plumbers ?"], FLAT)
+    # "plumber" was said before; one word of rarity 5: 5 / (5 + 10).
+    assert found.words == ("dog",)
+    assert found.amount == pytest.approx(1 / 3)
+    two = signs.fact_use("My dog and my brother", facts, ["hi"], FLAT)
+    assert two.words == ("brother", "dog")
+    assert two.amount == pytest.approx(10 / 20)
+    assert signs.fact_use("Nice weather", facts, ["hi"], FLAT) == signs.FactUse(0.0, ())
+    assert signs.fact_use("dog dog dog", facts, [], FLAT).amount == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize(
+    ("form", "stem"),
+    [("dogs", "dog"), ("parties", "party"), ("swimming", "swimm"), ("bus", "bus"), ("brother's", "brother")],
+)
+def test_stems(form: str, stem: str) -> None:
+    assert signs._stem(form) == stem
+
+
+def test_the_reaction_of_the_other_side() -> None:
+    found = signs.reaction(["That is great!", "what?"])
+    assert found.engaged == pytest.approx((math.log(4) + math.log(2)) / 2)
+    assert (found.positive, found.lively, found.complaining) == (0.5, 0.5, 0.5)
+    # Engagement counts up to 3, then warmth, then no complaint.
+    assert found.total == pytest.approx((found.engaged / 3 + 0.5 + 0.5) / 3)
+    happy = signs.Reaction(engaged=6.0, positive=1.0, lively=1.0, complaining=0.0)
+    assert happy.total == pytest.approx(1.0)
+    with pytest.raises(ValueError, match="there is no turn to read a reaction from"):
+        signs.reaction([])
+
+
+@pytest.mark.parametrize(
+    "turn",
+    ["What?", "huh ?", "What do you mean by that", "That makes no sense.", "I do n't understand", "i already told you",
+     "Are you a bot?", "why do you keep asking", "You're repeating yourself", "stop it"],
+)  # fmt: skip
+def test_complaints(turn: str) -> None:
+    assert signs.complains(turn)
+
+
+@pytest.mark.parametrize(
+    "turn", ["What is your name?", "I see, that makes sense.", "sorry to hear that", "I told my mum"]
+)
+def test_what_is_no_complaint(turn: str) -> None:
+    assert not signs.complains(turn)
+
+
+def test_an_echo_is_measured_in_content_words() -> None:
+    assert signs.echo("you like pizza", "I like pizza and pasta") == 1.0
+    assert signs.echo("pizza tastes good", "I like pizza") == pytest.approx(1 / 3)
+    assert signs.echo("oh yes", "oh yes") == 0.0  # words without content echo nothing
