@@ -167,7 +167,19 @@ def test_tables(toy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert "reaction" in capsys.readouterr().out
 
 
+def test_leaderboards_made_anew_keep_them(toy: Path, tmp_path: Path) -> None:
+    write_outputs(measured(toy, Noting()), tmp_path / "out", ())
+    pages = [tmp_path / "out" / name for name in ("leaderboard.md", "leaderboard.html")]
+    before = [page.read_text().partition("Aspect by aspect")[2] for page in pages]
+    result = CliRunner().invoke(build_app(), ["leaderboard", str(tmp_path / "out")])
+    assert result.exit_code == 0, result.output
+    assert [page.read_text().partition("Aspect by aspect")[2] for page in pages] == before
+    assert all(before)
+
+
 def test_metrics_without_aspects_leave_no_table(toy: Path, tmp_path: Path) -> None:
+    write_outputs(measured(toy, Noting()), tmp_path / "out", ())
+    assert (tmp_path / "out" / "aspects.jsonl").exists()
     report = measured(toy, overlap_metric.Overlap())
     assert report.aspects == []
     assert "Aspect by aspect" not in render_markdown(report)

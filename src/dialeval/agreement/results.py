@@ -159,10 +159,13 @@ class Report:
             "skipped": [dataclasses.asdict(row) for row in self.skipped],
         }
         write_atomically(folder / "run.json", [json.dumps(about, ensure_ascii=False, indent=1)])
-        if self.aspects:
-            aspects = [_plain(dataclasses.asdict(result)) for result in self.aspects]
-            paths.append(_write_lines(folder / "aspects.jsonl", aspects))
-            paths.append(_write_parquet(folder / "aspects.parquet", aspects))
+        aspects = [_plain(dataclasses.asdict(result)) for result in self.aspects]
+        tables = (folder / "aspects.jsonl", folder / "aspects.parquet")
+        if aspects:
+            paths += [_write_lines(tables[0], aspects), _write_parquet(tables[1], aspects)]
+        else:
+            for left in tables:  # by an earlier run, whose numbers would stand beside these
+                left.unlink(missing_ok=True)
         return [*paths, folder / "run.json"]
 
     def write_table(self, folder: Path) -> list[Path]:
@@ -180,6 +183,13 @@ def read_results(folder: Path) -> list[Result]:
         raise ValueError(
             f"{path} cannot be read ({error.strerror}); run `dialeval agreement --out {folder}` first"
         ) from None
+    return [_result(json.loads(line)) for line in lines if line]
+
+
+def read_aspects(folder: Path) -> list[Result]:
+    """The aspects of an earlier run; none where its metrics had none."""
+    path = folder / "aspects.jsonl"
+    lines = path.read_text(encoding="utf-8").split("\n") if path.exists() else []
     return [_result(json.loads(line)) for line in lines if line]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dialeval.agreement.board import sections
-from dialeval.agreement.results import Report, Result, Skipped, read_results
+from dialeval.agreement.results import Report, Result, Skipped, read_aspects, read_results
 from dialeval.agreement.settings import Settings
 
 
@@ -25,7 +25,13 @@ def read_report(folder: Path) -> Report:
         key: tuple(value) if isinstance(value, list) else value for key, value in about["settings"].items()
     }
     skipped = [Skipped(**one) for one in about["skipped"]]
-    return Report(Settings(**kept), results=read_results(folder), skipped=skipped, command=about["command"])
+    return Report(
+        Settings(**kept),
+        results=read_results(folder),
+        aspects=read_aspects(folder),
+        skipped=skipped,
+        command=about["command"],
+    )
 
 
 def with_present_marks(results: Iterable[Result], weights: Path) -> list[Result]:

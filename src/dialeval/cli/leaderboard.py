@@ -34,5 +34,6 @@ def leaderboard(
     for folder in folders:
         report = read_report(folder)
         report.results = with_present_marks(report.results, WEIGHTS)
+        report.aspects = with_present_marks(report.aspects, WEIGHTS)
         for path in write_boards(report, folder):
             typer.echo(path)
