@@ -17,18 +17,32 @@ if TYPE_CHECKING:
     from dialeval.exchange import BadRow, Exchange
     from dialeval.metric import available, load, register
     from dialeval.scores import Scores, Signature
+    from dialeval.tuning import Tuned, tune
 
 _HOMES = {
     "BadRow": "dialeval.exchange",
     "Exchange": "dialeval.exchange",
     "Scores": "dialeval.scores",
     "Signature": "dialeval.scores",
+    "Tuned": "dialeval.tuning",
     "available": "dialeval.metric",
     "load": "dialeval.metric",
     "register": "dialeval.metric",
+    "tune": "dialeval.tuning",
 }
 
-__all__ = ["BadRow", "Exchange", "Scores", "Signature", "__version__", "available", "load", "register"]
+__all__ = [
+    "BadRow",
+    "Exchange",
+    "Scores",
+    "Signature",
+    "Tuned",
+    "__version__",
+    "available",
+    "load",
+    "register",
+    "tune",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -110,14 +110,16 @@ class Interval:
 
 
 def fit_interval(outcomes: Vector, targets: Vector, coverage: float = 0.9) -> Interval:
-    """Split-conformal ends for held-out ratings, in bins of equal size by outcome."""
+    """Split-conformal ends for held-out ratings, in bins of equal size by outcome.
+
+    Neighbouring bins share their ends where ratings are few: forty or more stand behind each, or all there are.
+    """
     edges = np.quantile(outcomes, np.linspace(0, 1, INTERVAL_BINS + 1))
+    bins = np.clip(np.searchsorted(edges, outcomes, side="right") - 1, 0, INTERVAL_BINS - 1)
+    shared = np.arange(INTERVAL_BINS) * min(INTERVAL_BINS, max(1, len(outcomes) // 40)) // INTERVAL_BINS
     ends = []
     for number in range(INTERVAL_BINS):
-        last = number == INTERVAL_BINS - 1
-        inside = (outcomes >= edges[number]) & (
-            (outcomes <= edges[number + 1]) if last else (outcomes < edges[number + 1])
-        )
+        inside = shared[bins] == shared[number]
         ends.append(_conformal(targets[inside], coverage) if inside.sum() >= 20 else (0.0, 1.0))
     low, high = np.array(ends).T
     return Interval(np.asarray(edges, dtype=np.float64), np.asarray(low), np.asarray(high))

@@ -91,7 +91,7 @@ def render_card(
         results=table(rows) if rows else [],
         confidence=confidence(rows[0]) if rows else "",
         metric_signature=rows[0].metric_signature if rows else "",
-        has_percentile=bool(config.quantiles),
+        has_percentile=_has_percentile(config),
         versions=config.versions,
     )
     return str(card.content).rstrip() + "\n"
@@ -118,6 +118,13 @@ def is_hub_id(encoder: str) -> bool:
 
 
 _UNKNOWN = {"title": "a corpus of the user's", "licence": "not known to dialeval"}
+
+
+def _has_percentile(config: CheckpointConfig) -> bool:
+    """A judge that was tuned may know human replies by some aspects only."""
+    if config.approach == "judge":
+        return "turn.overall" in config.quantiles
+    return bool(config.quantiles)
 
 
 def _relation(config: CheckpointConfig) -> str:

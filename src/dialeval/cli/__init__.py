@@ -16,6 +16,7 @@ from dialeval.cli.errors import ErrorsInOneSentence
 #: Modules of this package, in the order in which `--help` shows their commands.
 COMMANDS: tuple[str, ...] = (
     "score",
+    "tune",
     "info",
     "install_modules",
     "benchmarks",

@@ -23,7 +23,7 @@ from typing import Any, BinaryIO, Literal, TypeVar
 
 from dialeval.exchange import BadRow, Dialogue, EmptyPolicy, Exchange
 from dialeval.readers.rejects import Rejects
-from dialeval.readers.rows import Columns, RawRow, to_dialogue, to_exchange
+from dialeval.readers.rows import FIELDS, RATED_FIELDS, Columns, RawRow, to_dialogue, to_exchange
 from dialeval.readers.text import CONTEXT_SEPARATOR, csv_rows, json_rows
 
 __all__ = [
@@ -98,6 +98,11 @@ class Source:
         """Checked dialogues, each with the row it came from."""
         columns = Columns(self.columns)
         return _checked(self._rows(columns, "dialogue"), lambda row: to_dialogue(row, columns, empty=empty), skip_bad)
+
+    def rated(self) -> tuple[Columns, Iterator[RawRow]]:
+        """Rows beside which stands what people said of them, as they are found, and which columns hold it."""
+        columns = Columns(self.columns, (*FIELDS, *RATED_FIELDS))
+        return columns, self._rows(columns, "rated")
 
     def _rows(self, columns: Columns, level: str) -> Iterator[RawRow]:
         count = 0

@@ -30,6 +30,8 @@ FIELDS = (
     "speakers",
     "dialogue",
 )
+#: What people said of a row; only rated rows have these beside the others.
+RATED_FIELDS = ("rating", "ratings", "response_a", "response_b", "preferred")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +64,13 @@ class Columns:
     """Which column holds which field; a field that is not mapped sits in the column of its own name."""
 
     mapping: Mapping[str, str]
+    fields: tuple[str, ...] = FIELDS
 
     def __post_init__(self) -> None:
         for field in self.mapping:
-            if field not in FIELDS:
-                raise ValueError(
-                    f"columns map {field!r}, which is no field{_suggest(field, FIELDS)}; fields are {', '.join(FIELDS)}"
-                )
+            if field not in self.fields:
+                told = f"{_suggest(field, self.fields)}; fields are {', '.join(self.fields)}"
+                raise ValueError(f"columns map {field!r}, which is no field{told}")
 
     def name(self, field: str) -> str:
         """The column of a field."""
@@ -76,7 +78,7 @@ class Columns:
 
     def wanted(self) -> list[str]:
         """Every column that may be read."""
-        return [self.name(field) for field in FIELDS]
+        return [self.name(field) for field in self.fields]
 
     def value(self, row: RawRow, field: str) -> Any:
         """The field's value in a row, None if the row has no such column."""
@@ -96,7 +98,14 @@ class Columns:
 
 
 def required_fields(columns: Columns, present: Collection[str], level: str) -> tuple[str, ...]:
-    """What a row must have: a dialogue may also come as a context and the response that ends it."""
+    """What a row must have: a dialogue may also come as a context and the response that ends it.
+
+    A rated row has one reply with a rating or several, or two replies and which of them is preferred.
+    """
+    if level == "rated":
+        if columns.name("preferred") in present:
+            return ("context", "response_a", "response_b", "preferred")
+        return ("context", "response", "ratings" if columns.name("ratings") in present else "rating")
     if level == "dialogue" and columns.name("response") not in present:
         return ("dialogue",)
     return ("context", "response")

@@ -1,0 +1,147 @@
+"""Weights from opinions, and what to expect of them on contexts that they were not fitted on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialeval import stack
+from dialeval.agreement.resampling import bootstrap, interval
+from dialeval.stack import Matrix, Vector
+from dialeval.tuning.opinions import Opinions
+
+#: How many opinions the old weights count as; cross-validation chooses one.
+STRENGTHS = (30.0, 100.0, 300.0, 1000.0, 3000.0, 10_000.0, 100_000.0)
+FOLDS = 5
+#: The share of resamples that must be for a change before it is made.
+SURE = 0.9
+
+Chosen = NDArray[np.intp]
+
+
+def divide(groups: NDArray[np.intp], folds: int, seed: int) -> NDArray[np.intp]:
+    """The fold of every row, of about equal sizes; rows of one group share theirs."""
+    names, sizes = np.unique(groups, return_counts=True)
+    order = np.random.default_rng(seed).permutation(len(names))
+    fold_of: dict[int, int] = {}
+    filled = np.zeros(folds)
+    # The largest first, each to the fold that is emptiest so far.
+    for at in sorted(order, key=lambda at: -sizes[at]):
+        fold_of[int(names[at])] = smallest = int(np.argmin(filled))
+        filled[smallest] += sizes[at]
+    return np.array([fold_of[int(group)] for group in groups], dtype=np.intp)
+
+
+def fit(opinions: Opinions, ranks: Matrix, chosen: Chosen, old: Vector, strength: float) -> Vector:
+    """Weights that are never negative, drawn towards the old ones; their sum stays."""
+    inputs, outputs = opinions.inputs(ranks)[chosen], opinions.outputs[chosen]
+    # Only the proportions of weights matter. On the scale that fits best the old ones pull towards theirs alone.
+    prior = old / old.sum()
+    along = np.where(np.isfinite(inputs), inputs - 0.5, 0.0) @ prior
+    slope = float(along @ (outputs - 0.5) / max(float(along @ along), 1e-9))
+    fitted = stack.fit_weights(
+        inputs, outputs, ["rated"] * len(chosen), prior=max(slope, 0.1) * prior, strength=strength
+    )
+    total = fitted.sum()
+    return fitted * (old.sum() / total) if total > 0 else old
+
+
+def strength_for(opinions: Opinions, ranks: Matrix, chosen: Chosen, old: Vector, seed: int) -> float:
+    """The strength that agrees best on held-out contexts of some opinions; of equal ones the stronger."""
+    folds = divide(opinions.groups[chosen], FOLDS, seed)
+
+    def reached(strength: float) -> float:
+        values = np.zeros(len(opinions))
+        for fold in range(FOLDS):
+            held, others = chosen[folds == fold], chosen[folds != fold]
+            values[held] = opinions.values(ranks, fit(opinions, ranks, others, old, strength))[held]
+        return point(opinions, values, chosen)
+
+    return max(reversed(STRENGTHS), key=reached)
+
+
+def out_of_fold(opinions: Opinions, ranks: Matrix, old: Vector, seed: int) -> Vector:
+    """Every opinion's value by weights, and a strength of the old ones, that were chosen without its context."""
+    folds = divide(opinions.groups, FOLDS, seed)
+    values = np.zeros(len(opinions))
+    for fold in range(FOLDS):
+        held, others = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
+        strength = strength_for(opinions, ranks, others, old, seed)
+        values[held] = opinions.values(ranks, fit(opinions, ranks, others, old, strength))[held]
+    return values
+
+
+def point(opinions: Opinions, values: Vector, chosen: Chosen | None = None) -> float:
+    """The agreement itself; a judge that says the same of all agrees with nobody."""
+    rows = np.arange(len(opinions)) if chosen is None else chosen
+    value = float(opinions.agreement(values, rows)(np.ones((1, opinions.contexts)))[0])
+    return value if np.isfinite(value) else 0.0
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A figure with its 95 % bootstrap interval by context."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
+
+    def record(self) -> list[float]:
+        """For JSON."""
+        return [round(one, 4) for one in (self.value, self.low, self.high)]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Agreement before and after a change, on the same resamples."""
+
+    before: Measured
+    after: Measured
+    difference: Measured
+    #: Share of resamples in which the change is for the better.
+    sure: float
+
+    @property
+    def gains(self) -> bool:
+        """Whether the change is worth making."""
+        return self.difference.value > 0 and self.sure >= SURE
+
+
+def compare(opinions: Opinions, before: Vector, after: Vector, *, resamples: int, seed: int) -> Comparison:
+    """Draw contexts anew, and measure both and their difference every time."""
+    everything = np.arange(len(opinions))
+    statistics = {
+        name: opinions.agreement(values, everything) for name, values in (("before", before), ("after", after))
+    }
+    drawn = bootstrap(statistics, opinions.contexts, resamples=resamples, seed=seed, rows=len(opinions))
+    first, second = (np.nan_to_num(drawn[name]) for name in ("before", "after"))
+    values = point(opinions, before), point(opinions, after)
+
+    def measured(value: float, resampled: Any) -> Measured:
+        found = interval(resampled)
+        return Measured(value, found.low, found.high)
+
+    return Comparison(
+        measured(values[0], first),
+        measured(values[1], second),
+        measured(values[1] - values[0], second - first),
+        float((second > first).mean()),
+    )
+
+
+def crossed_coverage(values: Vector, targets: Vector, groups: NDArray[np.intp], seed: int) -> float:
+    """Share of ratings within an interval that was fitted on the other folds."""
+    folds = divide(groups, FOLDS, seed)
+    inside = [
+        stack.covered(stack.fit_interval(values[folds != fold], targets[folds != fold]), values[held], targets[held])
+        * held.sum()
+        for fold in range(FOLDS)
+        if (held := folds == fold).any()
+    ]
+    return float(sum(inside) / len(values))

@@ -1,0 +1,68 @@
+"""A tuned checkpoint's folder: it appears when it is complete, and never in the place of something else."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dialeval.approaches.judge import ASPECTS, Judge, JudgeNetwork
+from dialeval.cards import render_card
+from dialeval.checkpoints import current_versions
+
+
+def check_place(out: Path, *, overwrite: bool) -> None:
+    """Refuse, before anything is computed, a place that holds something."""
+    if not out.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {out.parent}; make it first")
+    if not out.exists() or (out.is_dir() and not any(out.iterdir())):
+        return
+    if not overwrite:
+        raise FileExistsError(f"{out} is there already; choose another name or --overwrite")
+    if not _is_checkpoint(out):
+        raise FileExistsError(f"{out} holds no checkpoint but something else, which stays; choose another name")
+
+
+def write_folder(network: JudgeNetwork, out: Path, *, record: Mapping[str, Any], stale: frozenset[str]) -> None:
+    """Save beside `out` and rename. `stale` names quantiles that the new weights have made wrong."""
+    earlier = network.config.training
+    told = dict(record)
+    if "tuned" in earlier:
+        told["earlier"] = earlier["tuned"]
+    network.config = replace(
+        network.config,
+        name=out.name,
+        quantiles={key: curves for key, curves in network.config.quantiles.items() if key not in stale},
+        contaminated_by=tuple(dict.fromkeys([*network.config.contaminated_by, *record["contaminated_by"]])),
+        training={**earlier, "tuned": told},
+        versions=current_versions(),
+    )
+    with tempfile.TemporaryDirectory(prefix=f".{out.name}-", dir=out.parent) as workspace:
+        fresh = Path(workspace) / "fresh"
+        network.save_pretrained(fresh, card=render_card(network.config))
+        Judge(fresh)  # what was written can be loaded
+        if out.is_dir() and any(out.iterdir()):
+            os.replace(out, Path(workspace) / "former")
+        os.replace(fresh, out)
+
+
+def stale_quantiles(*, deep: bool) -> frozenset[str]:
+    """Quantiles of human replies that other weights, or another adapter, move.
+
+    An aspect of a single feature does not depend on weights, and a sign of the words on no network.
+    """
+    signs = {"uses_facts", "not_repetitive", "reaction"}
+    kept = {name for name, features in ASPECTS.items() if len(features) == 1 and (not deep or set(features) <= signs)}
+    return frozenset(f"turn.{name}" for name in {"overall", *ASPECTS} - kept)
+
+
+def _is_checkpoint(folder: Path) -> bool:
+    try:
+        told = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(told, dict) and told.get("model_type") == "dialeval"

@@ -1,0 +1,266 @@
+"""What people said of replies: ratings, or which of two replies they prefer. Read, checked, and laid out to fit on."""
+
+from __future__ import annotations
+
+import json
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialeval import stack
+from dialeval.agreement.resampled import mean_of, spearman_of
+from dialeval.agreement.resampling import Resampled, number_groups
+from dialeval.exchange import EmptyPolicy, Exchange
+from dialeval.readers import Source
+from dialeval.readers.rows import Columns, RawRow, required_fields, to_exchange
+from dialeval.stack import Matrix, Vector
+
+#: Fewer opinions, or opinions about fewer contexts, cannot be divided into folds that say anything.
+FEWEST, FEWEST_CONTEXTS = 30, 10
+#: With fewer, what is found depends on which rows happened to be rated.
+ADVISED = 100
+
+
+@dataclass(frozen=True)
+class Opinions(ABC):
+    """People's opinions, one per reply or per pair of replies."""
+
+    #: The replies; of pairs all the first ones, then all the second ones.
+    exchanges: tuple[Exchange, ...]
+    #: What is to be predicted of each opinion.
+    targets: Vector
+    #: Which opinions are about one context (or one dialogue, where rows name theirs): folds never divide these.
+    groups: NDArray[np.intp]
+
+    unit: ClassVar[str]
+    measure: ClassVar[str]
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+    @property
+    def contexts(self) -> int:
+        """How many contexts there are."""
+        return int(self.groups.max()) + 1
+
+    @abstractmethod
+    def rows_of(self, chosen: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Positions of the replies behind some of the opinions."""
+
+    @abstractmethod
+    def inputs(self, ranks: Matrix) -> Matrix:
+        """What `stack.fit_weights` takes, a row per opinion."""
+
+    @property
+    @abstractmethod
+    def outputs(self) -> Vector:
+        """What `stack.fit_weights` fits to, around one half."""
+
+    @abstractmethod
+    def values(self, ranks: Matrix, weights: Vector) -> Vector:
+        """The judge's own word on each opinion."""
+
+    @abstractmethod
+    def agreement(self, values: Vector, chosen: NDArray[np.intp]) -> Resampled:
+        """How far the judge agrees on some of the opinions, as a function of how often every context is drawn."""
+
+
+@dataclass(frozen=True)
+class Ratings(Opinions):
+    """Rated replies; `targets` are the ratings' mid-ranks, so that any scale will do."""
+
+    #: Single ratings, where there are several of a reply.
+    raters: tuple[tuple[float, ...], ...] = ()
+
+    unit = "rated replies"
+    measure = "Spearman"
+
+    def rows_of(self, chosen: NDArray[np.intp]) -> NDArray[np.intp]:
+        """One reply each."""
+        return chosen
+
+    def inputs(self, ranks: Matrix) -> Matrix:
+        """The ranks themselves."""
+        return ranks
+
+    @property
+    def outputs(self) -> Vector:
+        """The ratings' ranks."""
+        return self.targets
+
+    def values(self, ranks: Matrix, weights: Vector) -> Vector:
+        """The overall value."""
+        return stack.combine(ranks, weights)
+
+    def agreement(self, values: Vector, chosen: NDArray[np.intp]) -> Resampled:
+        """Rank correlation."""
+        return spearman_of(values[chosen], self.targets[chosen], self.groups[chosen], self.contexts)
+
+
+@dataclass(frozen=True)
+class Preferences(Opinions):
+    """Pairs of replies; `targets` are 1 where the first is preferred, -1 where the second is, 0 for a tie."""
+
+    unit = "pairs of replies"
+    measure = "share of decided pairs ordered alike"
+
+    def rows_of(self, chosen: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Both replies of each pair."""
+        return np.concatenate([chosen, chosen + len(self)])
+
+    def inputs(self, ranks: Matrix) -> Matrix:
+        """By how much the first reply leads; missing where either lacks what a feature looks at."""
+        return 0.5 + ranks[: len(self)] - ranks[len(self) :]
+
+    @property
+    def outputs(self) -> Vector:
+        """Two replies drawn by chance lie a third apart in rank."""
+        return 0.5 + self.targets / 3
+
+    def values(self, ranks: Matrix, weights: Vector) -> Vector:
+        """By how much the first reply leads."""
+        whole = stack.combine(ranks, weights)
+        lead: Vector = whole[: len(self)] - whole[len(self) :]
+        return lead
+
+    def agreement(self, values: Vector, chosen: NDArray[np.intp]) -> Resampled:
+        """Share of the pairs that people could decide; a tie of the judge is half right."""
+        decided = chosen[self.targets[chosen] != 0]
+        right = (1 + np.sign(values[decided]) * self.targets[decided]) / 2
+        return mean_of(right, self.groups[decided], self.contexts)
+
+
+def read_opinions(source: Source, *, empty: EmptyPolicy = "error") -> Opinions:
+    """Rows with `rating` or `ratings`, or pairs with `response_a`, `response_b` and `preferred`."""
+    columns, rows = source.rated()
+    first = next(iter(rows))
+    if first.values is not None and columns.name("preferred") in first.values:
+        return _pairs(chain([first], rows), columns, empty)
+    return _ratings(chain([first], rows), columns, empty)
+
+
+def enough(opinions: Opinions) -> None:
+    """Refuse what nothing can be learned from."""
+    if len(opinions) < FEWEST or opinions.contexts < FEWEST_CONTEXTS:
+        raise ValueError(
+            f"there are {len(opinions)} {opinions.unit} to {opinions.contexts} contexts; "
+            f"tuning needs at least {FEWEST} to {FEWEST_CONTEXTS} contexts, and {ADVISED} to be worth while"
+        )
+    if isinstance(opinions, Preferences) and not opinions.targets.any():
+        raise ValueError("every pair is a tie, so nothing can be learned from them; add pairs with a preference")
+    if isinstance(opinions, Ratings) and np.ptp(opinions.targets) == 0:
+        raise ValueError("all ratings are the same, so nothing can be learned from them; add replies rated otherwise")
+
+
+def _ratings(rows: Iterable[RawRow], columns: Columns, empty: EmptyPolicy) -> Ratings:
+    # A reply that stands in several rows, one for each rater, is one reply with several ratings.
+    replies: dict[Any, tuple[Exchange, str, list[float], list[float]]] = {}
+    for row in rows:
+        _check(row, columns, "rated")
+        exchange = to_exchange(row, columns, empty=empty)
+        single, several = columns.value(row, "rating"), _several(row, columns.value(row, "ratings"))
+        one = float(np.mean(several)) if _is_absent(single) and several else _number(row, "rating", single)
+        same = (exchange.context, exchange.response, exchange.facts, exchange.following)
+        entry = replies.setdefault(same, (exchange, _group(row, columns, exchange), [], []))
+        entry[2].append(one)
+        entry[3].extend(several or [one])
+    kept = list(replies.values())
+    means = np.array([np.mean(given) for _, _, given, _ in kept])
+    raters = tuple(tuple(all_of_them) for *_, all_of_them in kept)
+    return Ratings(
+        tuple(exchange for exchange, *_ in kept),
+        stack.within_source_ranks(means, ["rated"] * len(means)),
+        number_groups([group for _, group, *_ in kept]),
+        raters if any(len(given) > 1 for given in raters) else (),
+    )
+
+
+def _pairs(rows: Iterable[RawRow], columns: Columns, empty: EmptyPolicy) -> Preferences:
+    sides = [
+        Columns({**columns.mapping, "response": columns.name(name)}, columns.fields)
+        for name in ("response_a", "response_b")
+    ]
+    found: list[tuple[Exchange, Exchange, float, str]] = []
+    for row in rows:
+        _check(row, columns, "rated", pairs=True)
+        one, other = (to_exchange(row, side, empty=empty) for side in sides)
+        found.append((one, other, _preferred(row, columns.value(row, "preferred")), _group(row, columns, one)))
+    return Preferences(
+        tuple(one for one, *_ in found) + tuple(other for _, other, *_ in found),
+        np.array([preferred for _, _, preferred, _ in found]),
+        number_groups([group for *_, group in found]),
+    )
+
+
+def _check(row: RawRow, columns: Columns, level: str, *, pairs: bool = False) -> None:
+    if row.values is None:
+        raise row.bad(row.problem)
+    if (columns.name("preferred") in row.values) != pairs:
+        told = "has no preferred" if pairs else "has preferred"
+        raise row.bad(f"the row {told}, unlike the first one; give ratings in one file and preferences in another")
+    if absent := columns.missing(row.values, required_fields(columns, row.values, level)):
+        raise row.bad(absent)
+
+
+def _group(row: RawRow, columns: Columns, exchange: Exchange) -> str:
+    """Rows about one context stay together; where rows name their dialogue, all rows of a dialogue."""
+    dialogue = columns.value(row, "dialogue")
+    return json.dumps(exchange.context if _is_absent(dialogue) else ["dialogue", str(dialogue)])
+
+
+def _several(row: RawRow, value: Any) -> list[float]:
+    """Single ratings: a list, or in a cell of CSV a JSON array or numbers between semicolons. Gaps are left out."""
+    if isinstance(value, str) and value.strip():
+        try:
+            value = json.loads(value) if value.strip().startswith("[") else value.split(";")
+        except ValueError:
+            raise row.bad("ratings is no JSON array; write [4, 5, 3] or 4;5;3") from None
+    if _is_absent(value):
+        return []
+    if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
+        raise row.bad(f"ratings is a {type(value).__name__}; pass a list of numbers, one for each rater")
+    return [
+        _number(row, f"ratings[{position}]", one) for position, one in enumerate(list(value)) if not _is_absent(one)
+    ]
+
+
+def _number(row: RawRow, field: str, value: Any) -> float:
+    if _is_absent(value):
+        raise row.bad(f"{field} is missing; give the row a number, or leave it out")
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise row.bad(f"{field} is {str(value)[:40]!r}; pass a number") from None
+    if not math.isfinite(number):
+        raise row.bad(f"{field} is {number}; pass a finite number")
+    return number
+
+
+def _preferred(row: RawRow, value: Any) -> float:
+    sides = {"a": 1.0, "b": -1.0, "tie": 0.0}
+    told = str(value).strip().lower()
+    if told not in sides:
+        raise row.bad(f"preferred is {str(value)[:40]!r}; write a, b or tie")
+    return sides[told]
+
+
+def _is_absent(value: Any) -> bool:
+    return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
+
+
+def as_rows(rows: Any) -> Any:
+    """A mapping of columns as a list of rows; anything else as it is."""
+    if not isinstance(rows, Mapping):
+        return rows
+    columns: Mapping[str, Sequence[Any]] = {name: list(column) for name, column in rows.items()}
+    lengths = {name: len(column) for name, column in columns.items()}
+    if len(set(lengths.values())) > 1:
+        told = ", ".join(f"{count} in {name}" for name, count in lengths.items())
+        raise ValueError(f"columns differ in length: {told}; give one entry of each per row")
+    return [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]

@@ -1,0 +1,117 @@
+"""What tuning found, for people and for the record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dialeval.tuning.crossing import SURE, Comparison
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """The outcome of `tune`; `print` shows it."""
+
+    folder: Path
+    #: What one opinion is about, and how agreement with opinions is measured.
+    unit: str
+    measure: str
+    count: int
+    contexts: int
+    #: Whether anything was gained on held-out contexts; if not, the old weights were kept.
+    changed: bool
+    #: The checkpoint as it was, and what tuning makes of it on contexts held out.
+    comparison: Comparison
+    #: What training the adapter adds to new weights alone, if that was tried.
+    deeper: Comparison | None
+    #: Of each feature the weight before and after.
+    weights: Mapping[str, tuple[float, float]]
+    #: How many opinions the old weights counted as.
+    strength: float | None
+    #: Ratings per reply, and how well one person predicts the others.
+    raters: float
+    ceiling: float | None
+    #: Share of held-out ratings inside their 90 % interval; None for preferences, which leave the old interval.
+    coverage: float | None
+    has_percentile: bool
+    n_truncated: int
+    seed: int
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def lines(self) -> list[str]:
+        """The outcome, a sentence a line."""
+        found = self.comparison
+        told = f"{self.count} {self.unit} to {self.contexts} contexts"
+        lines = [f"{told}, {self.raters:.1f} ratings each" if self.raters > 1 else told]
+        if self.n_truncated:
+            lines[0] += f"; {self.n_truncated} rows were longer than the judge reads"
+        lines += [
+            f"agreement on contexts held out ({self.measure}, 95 % interval by context)",
+            f"  before      {found.before}",
+            f"  after       {found.after}",
+            f"  difference  {found.difference}",
+        ]
+        if self.ceiling is not None:
+            lines.append(f"one person with the others: {self.ceiling:.3f}")
+        lines += self._about_adapter()
+        if self.changed:
+            lines.append(f"weights, of which the old ones counted as {self.strength:g} {self.unit}:")
+            lines += [f"  {name:<15} {first:.3f} -> {last:.3f}" for name, (first, last) in self.weights.items()]
+        else:
+            lines.append(
+                f"no gain: fewer than {SURE:.0%} of the resamples are for a change, so the old weights were kept"
+            )
+        if self.coverage is None:
+            lines.append("preferences do not say where single replies lie: the interval is the checkpoint's")
+        else:
+            lines.append(f"90 % intervals, fitted anew: they hold {self.coverage:.1%} of the ratings held out")
+        if not self.has_percentile:
+            lines.append("the human percentile belongs to the old weights and is gone; --human brings a new one")
+        return lines
+
+    def _about_adapter(self) -> list[str]:
+        if self.deeper is None:
+            return []
+        verdict = "kept" if self.deeper.gains else "not kept"
+        return [f"the adapter, trained too, adds {self.deeper.difference}: {verdict}"]
+
+    def record(self) -> dict[str, Any]:
+        """What the checkpoint's config says: counts and figures, never a text."""
+        found = self.comparison
+        return {
+            "opinions": self.count,
+            "kind": self.unit,
+            "contexts": self.contexts,
+            "ratings_each": round(self.raters, 2),
+            "changed": self.changed,
+            "measure": self.measure,
+            "before": found.before.record(),
+            "after": found.after.record(),
+            "difference": found.difference.record(),
+            "ceiling": None if self.ceiling is None else round(self.ceiling, 4),
+            "adapter": None
+            if self.deeper is None
+            else {"kept": self.deeper.gains, "adds": self.deeper.difference.record()},
+            "weights": {name: [round(one, 4) for one in pair] for name, pair in self.weights.items()},
+            "strength": self.strength,
+            "coverage": None if self.coverage is None else round(self.coverage, 4),
+            "cut_rows": self.n_truncated,
+            "seed": self.seed,
+        }
+
+
+@contextmanager
+def training_bar(steps: int, *, shown: bool) -> Iterator[Callable[[int], None]]:
+    """Steps done and time left, on standard error."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("training"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not shown) as bar:
+        task = bar.add_task("", total=steps)
+        yield lambda done: bar.update(task, advance=done)

@@ -1,0 +1,128 @@
+"""Where a tuned judge is written: the folder appears when it is complete, and nothing else is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from dialeval.cli import build_app
+from dialeval.tuning import folder as folder_module
+from dialeval.tuning import tune
+from rated_rows import rated, small_judge
+from resources import PATIENCE
+
+
+@pytest.fixture(scope="module")
+def judge(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return small_judge(tiny_encoder, tmp_path_factory.mktemp("judge") / "judge-tiny")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "rated.jsonl").write_text("\n".join(map(json.dumps, rated(120))))
+    return tmp_path
+
+
+def run(judge: Path, place: Path, *options: str) -> tuple[int, str]:
+    fixed = ["--checkpoint", str(judge), "--device", "cpu", "--resamples", "200"]
+    arguments = ["tune", str(place / "rated.jsonl"), "--out", str(place / "mine"), *fixed, *options]
+    ended = CliRunner().invoke(build_app(), arguments)
+    return ended.exit_code, ended.output
+
+
+def left_in(place: Path) -> set[str]:
+    return {path.name for path in place.iterdir()} - {"rated.jsonl"}
+
+
+def test_the_command_says_what_it_found(judge: Path, place: Path) -> None:
+    code, output = run(judge, place)
+    assert code == 0, output
+    assert "120 rated replies to 40 contexts" in output
+    for word in ("before", "after", "difference", "uses_facts", "90 % intervals"):
+        assert word in output
+    assert left_in(place) == {"mine"}
+    assert json.loads((place / "mine" / "config.json").read_text())["name"] == "mine"
+
+
+def test_a_folder_that_holds_something_is_refused(judge: Path, place: Path) -> None:
+    (place / "mine").mkdir()
+    (place / "mine" / "thesis.txt").write_text("years of work")
+    code, output = run(judge, place)
+    assert (code, "is there already" in output) == (2, True), output
+    code, output = run(judge, place, "--overwrite")
+    assert (code, "holds no checkpoint but something else, which stays" in output) == (2, True), output
+    assert (place / "mine" / "thesis.txt").read_text() == "years of work"
+
+
+def test_a_checkpoint_is_replaced_when_asked(judge: Path, place: Path) -> None:
+    (place / "mine").mkdir()
+    assert run(judge, place)[0] == 0, "an empty folder is nothing"
+    (place / "mine" / "old.txt").write_text("of the former one")
+    assert run(judge, place)[0] == 2
+    assert run(place / "mine", place, "--overwrite")[0] == 0, "a judge may be tuned further in its own place"
+    assert not (place / "mine" / "old.txt").exists()
+    assert "earlier" in json.loads((place / "mine" / "config.json").read_text())["training"]["tuned"]
+    assert left_in(place) == {"mine"}
+
+
+def test_what_fails_while_writing_leaves_the_former_one(
+    judge: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run(judge, place)[0] == 0
+    before = (place / "mine" / "config.json").read_bytes()
+
+    def broken(folder: Path) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(folder_module, "Judge", broken)
+    code, _ = run(judge, place, "--overwrite")
+    assert code == 130
+    assert (place / "mine" / "config.json").read_bytes() == before
+    assert left_in(place) == {"mine"}
+    with pytest.raises(KeyboardInterrupt):
+        tune(place / "rated.jsonl", out=place / "new", checkpoint=judge, resamples=200, device="cpu")
+    assert left_in(place) == {"mine"}
+
+
+KILLED = """
+import os, sys
+from dialeval.checkpoints import Network
+from dialeval.tuning import tune
+save = Network.save_pretrained
+def killed(self, folder, **options):
+    save(self, folder, **options)
+    os._exit(9)
+Network.save_pretrained = killed
+tune(sys.argv[1], out=sys.argv[2], checkpoint=sys.argv[3], resamples=200, device="cpu")
+"""
+
+
+def test_a_kill_leaves_no_half_folder(judge: Path, place: Path) -> None:
+    arguments = [str(place / "rated.jsonl"), str(place / "mine"), str(judge)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, *arguments], env=environment, capture_output=True, timeout=PATIENCE, check=False
+    )
+    assert done.returncode == 9, done.stderr
+    assert not (place / "mine").exists()
+    assert run(judge, place)[0] == 0, "and the same command comes through"
+    assert (place / "mine" / "config.json").is_file()
+
+
+def test_bad_input_is_one_sentence(judge: Path, place: Path) -> None:
+    rows = rated(40)
+    rows[7]["rating"] = "fine"  # type: ignore[assignment]
+    (place / "rated.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    code, output = run(judge, place)
+    assert code == 2
+    assert f"row 7 ({place / 'rated.jsonl'}, line 8): rating is 'fine'; pass a number" in output.replace("\n", "")
+    (place / "rated.jsonl").write_text('{"context": ["a"], "response": "b"}\n')
+    code, output = run(judge, place)
+    assert (code, "column 'rating' is missing" in output) == (2, True), output
+    assert left_in(place) == set()
