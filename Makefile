@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-EXTRAS ?= offline,evaluate,training,agreement,demo,ray,dev
+EXTRAS ?= offline,evaluate,training,agreement,demo,llm,ray,dev
 CONSTRAINTS ?= constraints.txt
 READY := $(VENV)/.ready
 # The Pythons of `make test-versions`, and where it keeps its environments.

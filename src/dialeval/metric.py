@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 Scale = Literal["native", "human_percentile"]
 
 
+class CannotGoOn(ValueError):
+    """A metric has to stop: what kept it from judging these rows would keep it from judging any, for now."""
+
+
 class Level(StrEnum):
     """What one value of a metric judges."""
 
@@ -80,7 +84,8 @@ class Judged:
 
     `aspects` holds a column as long as `values` for each declared aspect that was judged, NaN where a row
     lacks what the aspect looks at. `reasons` and `interval` (`[rows, 2]`, on the native scale) come from
-    metrics that explain their values.
+    metrics that explain their values. `problems` says why a row has no value, by its place; those in `passing` may
+    have one another time. `seen` is what only judging could tell and the signature should.
     """
 
     values: NDArray[np.float64]
@@ -91,6 +96,9 @@ class Judged:
     aspects: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     reasons: tuple[str, ...] = ()
     interval: NDArray[np.float64] | None = None
+    problems: Mapping[int, str] = field(default_factory=dict)
+    passing: frozenset[int] = frozenset()
+    seen: Mapping[str, str] = field(default_factory=dict)
 
 
 class Metric(ABC):
@@ -103,6 +111,11 @@ class Metric(ABC):
     def checkpoints_by_default(cls) -> frozenset[str]:
         """The trained checkpoints that it loads when none is named; none for metrics without training."""
         return frozenset()
+
+    @classmethod
+    def info_with(cls, **options: Any) -> MetricInfo:
+        """What `info` will be of a metric loaded with these options, where they change it."""
+        return cls.info
 
     @abstractmethod
     def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
@@ -164,9 +177,9 @@ class Metric(ABC):
         self.check_needs(exchanges)
         judged = self.judge(exchanges, progress=progress)
         values = self.rescale(np.asarray(judged.values, dtype=np.float64), scale)
-        signature = self.signature()
+        signature = Signature({**self.signature(), **judged.seen})
         if scale != "native":
-            signature = Signature({**signature, "scale": scale})
+            signature["scale"] = scale
         ids = judged.ids
         if ids is None and any(exchange.id is not None for exchange in exchanges):
             ids = tuple(exchange.id for exchange in exchanges)
@@ -182,6 +195,8 @@ class Metric(ABC):
             details=judged.details,
             aspects=self._aspects(judged, self.info.aspects, scale),
             **self._explained(judged, scale),
+            problems=judged.problems,
+            passing=judged.passing,
         )
 
     def score_dialogues(
@@ -218,7 +233,7 @@ class Metric(ABC):
             metric=self.info.name,
             values=values,
             aggregate=_mean(values),
-            signature=Signature({**self.signature(), "level": "dialogue", "scale": scale}),
+            signature=Signature({**self.signature(), **judged.seen, "level": "dialogue", "scale": scale}),
             higher_is_better=self.info.higher_is_better,
             n_truncated=judged.n_truncated,
             n_empty=sum(turn.is_empty for dialogue in whole for turn in dialogue.exchanges()),
@@ -226,6 +241,8 @@ class Metric(ABC):
             details=judged.details,
             aspects=self._aspects(judged, self.info.aspects_at(Level.DIALOGUE), scale),
             **self._explained(judged, scale),
+            problems=judged.problems,
+            passing=judged.passing,
         )
 
     def judge_dialogues(self, dialogues: Sequence[Dialogue], *, progress: bool = False) -> Judged:
@@ -239,10 +256,22 @@ class Metric(ABC):
             return np.array([self.aggregate_dialogue(part) for part in parts])
 
         shared = [aspect for aspect in self.info.aspects_at(Level.DIALOGUE) if aspect in judged.aspects]
+        dialogue_of = np.searchsorted(ends, np.arange(len(turns)), side="right")
+        values = of_dialogues(judged.values)
+        silent = {
+            int(dialogue_of[turn]): f"of its turns, {problem}"
+            for turn, problem in sorted(judged.problems.items(), reverse=True)
+            if not np.isfinite(values[dialogue_of[turn]])
+        }
         return Judged(
-            of_dialogues(judged.values),
+            values,
             n_truncated=judged.n_truncated,
+            # Other details are about turns; what judging took is about all of them.
+            details={name: found for name, found in judged.details.items() if name == "usage"},
             aspects={aspect: of_dialogues(judged.aspects[aspect]) for aspect in shared},
+            problems=silent,
+            passing=frozenset(int(dialogue_of[turn]) for turn in judged.passing) & silent.keys(),
+            seen=judged.seen,
         )
 
     def _aspects(self, judged: Judged, declared: Sequence[str], scale: Scale) -> dict[str, NDArray[np.float64]]:
@@ -323,6 +352,7 @@ REGISTRY: dict[str, Entry] = {
     "mlm_likelihood": Entry("dialeval.baselines.masked:MaskedLikelihood", extra="agreement"),
     "lm_likelihood": Entry("dialeval.baselines.causal:CausalLikelihood", extra="agreement"),
     "fed": Entry("dialeval.baselines.fed:FollowUpLikelihood", extra="agreement"),
+    "llm": Entry("dialeval.llm.judge:LlmJudge", extra="llm"),
 }
 
 

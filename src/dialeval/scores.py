@@ -45,6 +45,7 @@ class Scores:
     for the others; `aggregate` is the number that stands for the whole set. `aspects` holds a column as
     long as `values` for everything else that the metric judges, NaN where a row lacks what it looks at.
     Metrics that explain themselves give `reasons`, a sentence per value, and `interval`, `[values, 2]`.
+    `problems` says why a row has no value, by its place; those in `passing` may have one another time.
     """
 
     metric: str
@@ -59,6 +60,8 @@ class Scores:
     aspects: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     reasons: tuple[str, ...] = ()
     interval: NDArray[np.float64] | None = None
+    problems: Mapping[int, str] = field(default_factory=dict)
+    passing: frozenset[int] = frozenset()
 
     def __len__(self) -> int:
         return len(self.values)
@@ -89,6 +92,7 @@ class Scores:
             "n_truncated": self.n_truncated,
             "n_empty": self.n_empty,
             **({"ids": list(self.ids)} if self.ids is not None else {}),
+            **({"problems": _plain_tree(self.problems)} if self.problems else {}),
             **({"details": _plain_tree(self.details)} if self.details else {}),
         }
 

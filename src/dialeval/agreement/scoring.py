@@ -12,7 +12,7 @@ from dialeval.agreement.jobs import Job, NotApplicable, job_of
 from dialeval.agreement.sources import Source
 from dialeval.agreement.store import Cell, Values, merged, rows_digest
 from dialeval.exchange import BadRow
-from dialeval.metric import Level
+from dialeval.metric import CannotGoOn, Level
 from dialeval.scores import Scores
 
 if TYPE_CHECKING:
@@ -69,7 +69,8 @@ def values_of(
     advance(len(job.problems))
     parts = _together(job, advance) if job.kind == "systems" else _chunks(job, cell, advance)
     values = merged([Values({}, job.problems), *parts])
-    if cell is not None:
+    # Where a row may have a value another time, what is kept is not the last word.
+    if cell is not None and not values.passing:
         cell.finish(job.all_ids, values)
     return values
 
@@ -101,7 +102,7 @@ def _chunks(job: Job, cell: Cell | None, advance: Advance) -> Iterator[Values]:
         done = cell.read_chunk(number, ids) if cell is not None else None
         if done is None:
             done = _Chunk(job).judge(ids, items)
-            if cell is not None:
+            if cell is not None and not done.passing:
                 cell.write_chunk(number, done)
         advance(len(ids))
         yield done
@@ -148,6 +149,8 @@ class _Chunk:
     def judge(self, ids: Sequence[str], items: Sequence[Any]) -> Values:
         try:
             scores = self._call(items, ids)
+        except CannotGoOn as error:
+            raise MetricFailed(str(error)) from error
         except Exception as error:
             problem = _told(error)
             if len(ids) > 1:
@@ -167,13 +170,14 @@ def _values(scores: Scores, ids: Sequence[str]) -> Values:
     if len(scores.values) != len(ids):
         raise MetricFailed(f"it gave {len(scores.values)} values for {len(ids)} rows")
     by_id = {key: float(value) for key, value in zip(ids, scores.values, strict=True)}
-    odd = {key: f"the value is {value}" for key, value in by_id.items() if not math.isfinite(value)}
+    told = {ids[place]: why for place, why in scores.problems.items()}
+    odd = {key: told.get(key, f"the value is {value}") for key, value in by_id.items() if not math.isfinite(value)}
     kept = {key: value for key, value in by_id.items() if key not in odd}
     aspects = {
         aspect: {key: float(one) for key, one in zip(ids, column, strict=True) if key in kept and math.isfinite(one)}
         for aspect, column in scores.aspects.items()
     }
-    return Values(kept, odd, scores.n_truncated, scores.n_empty, aspects)
+    return Values(kept, odd, scores.n_truncated, scores.n_empty, aspects, passing=bool(scores.passing))
 
 
 def _told(error: Exception) -> str:

@@ -30,6 +30,8 @@ class Values:
     n_truncated: int = 0
     n_empty: int = 0
     aspects: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    #: Whether some rows may have a value another time, so that these must not be taken for good.
+    passing: bool = False
 
     def column(self, ids: Sequence[str], aspect: str | None = None) -> Floats:
         """The values (or those of an aspect) of these rows in this order, NaN where there is none."""
@@ -124,6 +126,7 @@ def merged(parts: Iterable[Values]) -> Values:
     problems: dict[str, str] = {}
     aspects: dict[str, dict[str, float]] = {}
     n_truncated = n_empty = 0
+    passing = False
     for part in parts:
         by_id.update(part.by_id)
         problems.update(part.problems)
@@ -131,7 +134,8 @@ def merged(parts: Iterable[Values]) -> Values:
         n_empty += part.n_empty
         for aspect, known in part.aspects.items():
             aspects.setdefault(aspect, {}).update(known)
-    return Values(by_id, problems, n_truncated, n_empty, aspects)
+        passing = passing or part.passing
+    return Values(by_id, problems, n_truncated, n_empty, aspects, passing)
 
 
 def _by_aspect(rows: Iterable[tuple[str, Mapping[str, float]]]) -> dict[str, dict[str, float]]:

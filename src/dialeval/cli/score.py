@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from dialeval.cli import on_ray
+from dialeval.cli import language_models, on_ray
 from dialeval.cli.errors import ROWS_SET_ASIDE
 from dialeval.cli.parsing import checkpoints, flowing, listed, pairs, unescaped
 from dialeval.cli.places import Places
@@ -47,6 +47,8 @@ $ dialeval score -m judge -i rows.jsonl -o scores.csv --explain
 $ dialeval score -m fbd,prd -i systems.jsonl -o values.jsonl --reference people.jsonl
 
 $ torchrun --nproc_per_node 4 -m dialeval score -m density -i rows.jsonl -o scores.jsonl
+
+$ dialeval score -m llm --model gpt-4o-mini --prices prices.yaml --max-cost 2 -i rows.jsonl -o scores.jsonl
 
 $ dialeval score --engine ray -m density,fbd -i 's3://bucket/replies/*.parquet' -o s3://bucket/scores
 
@@ -164,6 +166,24 @@ def score(
             help="Processes of Ray that hold models; by default one per GPU or two cores.",
         ),
     ] = None,
+    model: language_models.Model = None,
+    base_url: language_models.BaseUrl = None,
+    protocol: language_models.Protocol = None,
+    weighting: language_models.Weighting = None,
+    samples: language_models.Samples = None,
+    max_tokens: language_models.MaxTokens = None,
+    rival: language_models.Rival = None,
+    concurrency: language_models.Concurrency = None,
+    timeout: language_models.Timeout = None,
+    retries: language_models.Retries = None,
+    requests_per_minute: language_models.RequestsPerMinute = None,
+    tokens_per_minute: language_models.TokensPerMinute = None,
+    prices: language_models.Prices = None,
+    max_cost: language_models.MaxCost = None,
+    dry_run: language_models.DryRun = False,
+    answers: language_models.Answers = None,
+    key_variable: language_models.KeyVariable = None,
+    served_as: language_models.ServedAs = None,
 ) -> None:
     """Check the rows, load the metrics, score; the help text above is for users."""
     from dataclasses import replace
@@ -179,8 +199,30 @@ def score(
         raise ValueError("no metric is named; `dialeval info` lists them")
     given = {"dtype": dtype, "device": device, "batch_tokens": batch_tokens, "reference": reference}
     options = {option: value for option, value in given.items() if value is not None}
+    asking = language_models.chosen(
+        model,
+        dry_run,
+        base_url=base_url,
+        protocol=protocol,
+        weighting=weighting,
+        samples=samples,
+        max_tokens=max_tokens,
+        concurrency=concurrency,
+        timeout=timeout,
+        retries=retries,
+        requests_per_minute=requests_per_minute,
+        tokens_per_minute=tokens_per_minute,
+        prices=prices,
+        max_cost=max_cost,
+        answers=answers,
+        key_variable=key_variable,
+        served_as=served_as,
+    )
+    options |= asking
     weights = checkpoints(checkpoint, names)
     if engine == "ray":
+        if asking or "llm" in names:
+            raise ValueError("language models are asked from one process; leave out --engine ray")
         only_local = {
             "input-format": None if input_format == "parquet" else input_format,
             "format": format,
@@ -208,11 +250,16 @@ def score(
         return
     if actors is not None:
         raise ValueError("--actors is for --engine ray; for several processes on this machine use torchrun")
-    infos = {name: metric_class(name)[0].info for name in names}
+    infos = {name: metric_class(name)[0].info_with(**options) for name in names}
     if reference is not None:
         infos = {name: without_references(info) for name, info in infos.items()}
     source = Source(input, input_format, pairs(columns), unescaped(context_separator), split, subset)
     task = Task(source, infos, Level(level), scale, empty, explain=explain)
+    if rival is not None:
+        task = task.against(replace(source, input=str(rival)))
+    if dry_run:
+        language_models.tell_estimate(task, names, options)
+        return
     told = output_format(output, format)
     places = Places.choose(
         input, output, skip_bad=skip_bad, rejects=rejects, summary=summary, needs_summary=bool(task.of_systems)

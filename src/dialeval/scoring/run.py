@@ -67,6 +67,8 @@ class Task:
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     #: Whether intervals and reasons are wanted, from those metrics that give them.
     explain: bool = False
+    #: Another system's replies, by id or context, that take the place of the rows' references.
+    rivals: Mapping[Any, str] | None = None
 
     def __post_init__(self) -> None:
         for name, info in self.infos.items():
@@ -102,7 +104,27 @@ class Task:
             yield from self.source.dialogues(empty=self.empty, skip_bad=rejects)
         else:
             needs = frozenset().union(*(info.needs for info in self.infos.values()))
-            yield from self.source.exchanges(empty=self.empty, needs=needs, skip_bad=rejects)
+            if self.rivals is None:
+                yield from self.source.exchanges(empty=self.empty, needs=needs, skip_bad=rejects)
+                return
+            for row, exchange in self.source.exchanges(
+                empty=self.empty, needs=needs - {"references"}, skip_bad=rejects
+            ):
+                if (rival := self.rivals.get(_answers(exchange))) is None:
+                    raise BadRow(row.place, "the rival's file has no reply to this row; the same rows belong in both")
+                yield row, replace(exchange, references=(rival,))
+
+    def against(self, other: Source) -> Task:
+        """The same task with the replies of another file as what each reply is compared with."""
+        if self.level is Level.DIALOGUE:
+            raise ValueError("a rival is compared reply by reply; leave --rival out, or the level")
+        if not any("references" in info.needs for info in self.infos.values()):
+            raise ValueError(f"{', '.join(self.infos)} compares replies with nothing; leave --rival out")
+        rivals: dict[Any, str] = {}
+        for row, exchange in other.exchanges(empty=self.empty, needs=frozenset(), skip_bad=None):
+            if rivals.setdefault(_answers(exchange), exchange.response) != exchange.response:
+                raise BadRow(row.place, "the rival's file has another reply to this row already; keep one of each")
+        return replace(self, rivals=rivals)
 
     def look_through(self, *, skip_bad: bool) -> int:
         """Read every row once and count the good ones, so that a bad last row stops a long run before it starts."""
@@ -135,6 +157,7 @@ class Task:
             "n_truncated": {name: scores.n_truncated for name, scores in scored.items()},
             "n_empty": count_empty(chunk),
             "signature": {name: str(scores.signature) for name, scores in scored.items()},
+            **_beside(scored, chunk),
         }
 
     def _judge(self, metric: Metric, chunk: Chunk) -> Scores:
@@ -274,6 +297,22 @@ def _plain_column(column: NDArray[Any]) -> list[Any]:
     if column.dtype == object:
         return list(column)
     return [float(value) if np.isfinite(value) else None for value in column]
+
+
+def _answers(exchange: Exchange) -> Any:
+    """What a reply is a reply to: the row of that id, or its context."""
+    return exchange.id or exchange.context
+
+
+def _beside(scored: Mapping[str, Scores], chunk: Chunk) -> dict[str, Any]:
+    """Why rows have no value, and what judging took, where a metric tells."""
+    problems = {
+        name: [[chunk.rows[place], why] for place, why in sorted(scores.problems.items())]
+        for name, scores in scored.items()
+        if scores.problems
+    }
+    usage = {name: dict(scores.details["usage"]) for name, scores in scored.items() if "usage" in scores.details}
+    return {**({"problems": problems} if problems else {}), **({"usage": usage} if usage else {})}
 
 
 def unscored(chunk: Chunk) -> dict[str, Any]:

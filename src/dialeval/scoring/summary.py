@@ -13,6 +13,9 @@ from dialeval.metric import Level, MetricInfo
 from dialeval.scores import Scores, aspect_column
 from dialeval.scoring.outputs import Record, replacing
 
+#: So many rows without a value are told on the screen; the summary file has all of them.
+_SHOWN = 10
+
 
 @dataclass
 class Tally:
@@ -32,6 +35,10 @@ class Tally:
     judges: str = ""
     #: By aspect: how many rows have a value, and what these add up to.
     aspects: dict[str, tuple[int, float]] = field(default_factory=dict)
+    #: Rows without a value and why, where the metric tells.
+    problems: list[tuple[int, str]] = field(default_factory=list)
+    #: What judging took, where it costs more than time.
+    usage: dict[str, float] = field(default_factory=dict)
 
     @property
     def aspect_means(self) -> dict[str, float | None]:
@@ -42,6 +49,10 @@ class Tally:
         """Count some more rows of an aspect."""
         known, so_far = self.aspects[aspect]
         self.aspects[aspect] = (known + n, so_far + total)
+
+    def add_usage(self, usage: Mapping[str, float]) -> None:
+        """Add what judging some more rows took."""
+        self.usage |= {name: self.usage.get(name, 0) + amount for name, amount in usage.items()}
 
     @property
     def aggregate(self) -> float | None:
@@ -92,6 +103,8 @@ class Summary:
             tally.n_truncated += record["n_truncated"][name]
             tally.total += math.fsum(finite)
             tally.signature = signature
+            tally.problems += [(row, why) for row, why in record.get("problems", {}).get(name, [])]
+            tally.add_usage(record.get("usage", {}).get(name, {}))
 
     def merge(self, other: Summary) -> None:
         """Add what another part of the same rows adds up to; values of systems are added when all parts are."""
@@ -110,6 +123,8 @@ class Summary:
             mine.total += theirs.total
             for aspect, (n, total) in theirs.aspects.items():
                 mine.add_aspect(aspect, n, total)
+            mine.problems = sorted([*mine.problems, *theirs.problems])
+            mine.add_usage(theirs.usage)
 
     def add_systems(self, name: str, scores: Scores) -> None:
         """Note the values of a metric that judges systems."""
@@ -162,6 +177,10 @@ class Summary:
             lines += [
                 f"  {system} {number}{_between(tally, system)}" for system, number in (tally.systems or {}).items()
             ]
+            lines += _usage_lines(tally.usage) if tally.usage else []
+            lines += [f"  row {row} has no value: {why}" for row, why in tally.problems[:_SHOWN]]
+            if (more := len(tally.problems) - _SHOWN) > 0:
+                lines.append(f"  {more} more rows have none; --summary FILE lists all of them")
             lines.append(f"  {tally.signature}")
         counts = f"{self.n} {'row' if self.n == 1 else 'rows'} scored, {self.n_empty} of them empty"
         if self.n_resumed:
@@ -169,6 +188,21 @@ class Summary:
         lines.append(counts)
         lines += [f"{what}: {where}" for what, where in self.files.items()]
         return lines
+
+
+def _usage_lines(usage: Mapping[str, float]) -> list[str]:
+    """What asking took, for people."""
+    asked = f"{usage['calls']:.0f} calls, {usage['tokens_in']:.0f} tokens read and {usage['tokens_out']:.0f} written"
+    if usage["estimated"]:
+        asked += f" ({usage['estimated']:.0f} answers with estimated tokens)"
+    spent = f", ${usage['cost']:.6f}" if usage["cost"] or usage["kept_cost"] else ""
+    lines = [f"  {asked}{spent}"]
+    if usage["kept"]:
+        before = f" (${usage['kept_cost']:.6f} then)" if usage["kept_cost"] else ""
+        lines.append(f"  {usage['kept']:.0f} answers kept from earlier{before}")
+    if usage["refusals"] or usage["unanswered"]:
+        lines.append(f"  {usage['refusals']:.0f} refusals, {usage['unanswered']:.0f} questions without an answer")
+    return lines
 
 
 def _between(tally: Tally, system: str) -> str:
@@ -187,6 +221,8 @@ def _plain(tally: Tally) -> dict[str, Any]:
         systems |= {"confidence": tally.confidence}
     aspects = {"aspects": tally.aspect_means} if tally.aspects else {}
     judges = {"judges": tally.judges} if tally.judges else {}
+    problems = {"problems": [{"row": row, "problem": why} for row, why in tally.problems]} if tally.problems else {}
+    usage = {"usage": tally.usage} if tally.usage else {}
     return {
         "aggregate": tally.aggregate,
         "higher_is_better": tally.higher_is_better,
@@ -195,5 +231,7 @@ def _plain(tally: Tally) -> dict[str, Any]:
         "signature": tally.signature,
         **judges,
         **aspects,
+        **problems,
+        **usage,
         **systems,
     }

@@ -1,0 +1,128 @@
+"""How answers become numbers: kept to the form, in prose, half, beside the scale; and token probabilities."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from dialeval.llm.panel import vote
+from dialeval.llm.reading import NoAnswer, expectation, read_aspects, read_choice, read_number
+
+PAIR = ("grammar", "relevance")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"grammar": 4, "relevance": 2.5}',
+        'Sure! Here it is:\n```json\n{"grammar": 4, "relevance": 2.5}\n```\nTell me if you need more.',
+        '{"scores": {"grammar": 4, "relevance": "2.5"}}',
+        "Grammar: 4\nRelevance: 2.5",
+        "**grammar**: 4 (no mistakes)\n**relevance** = 2.5",
+        'A reply {as it is} deserves {"grammar": 4, "relevance": 2.5, "other": 9}.',
+    ],
+)
+def test_aspects_in_json_and_in_prose(text):
+    assert read_aspects(text, PAIR, 0, 5) == {"grammar": 4.0, "relevance": 2.5}
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('{"grammar": 4', "no complete JSON"),
+        ('{"grammar": 4, "relevance": null}', "lacks relevance"),
+        ('{"grammar": 4}', "lacks relevance"),
+        ('{"grammar": 4, "relevance": 7}', "relevance is 7, which is outside 0 to 5"),
+        ('{"grammar": 4, "relevance": true}', "no number"),
+        ('{"grammar": 4, "relevance": NaN}', "no number"),
+        ('{"grammar": 4, "relevance": 2} or {"grammar": 4, "relevance": 5}', "several JSON objects that differ"),
+        ("grammar: 4, relevance: 2, relevance: 3", "several scores for relevance"),
+        ("I cannot judge that.", "lacks grammar"),
+        ("", "lacks grammar"),
+    ],
+)
+def test_what_is_no_answer_about_aspects(text, why):
+    with pytest.raises(NoAnswer, match=why):
+        read_aspects(text, PAIR, 0, 5)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("4", 4),
+        (" 4.\n", 4),
+        ("Score: 4", 4),
+        ("**Rating:** 4", 4),
+        ("4/5", 4),
+        ("I would give it 4 out of 5.", 4),
+        ("The reply has 2 clauses. Score: 4", 4),
+        ("Well, it is a 3.5 to me", 3.5),
+        ("3 ... yes, 3", 3),
+    ],
+)
+def test_a_number_in_prose(text, value):
+    assert read_number(text, 1, 5).value == value
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "empty"),
+        ("great", "no number"),
+        ("7", "outside 1 to 5"),
+        ("8/10", "another scale"),
+        ("between 3 and 4", r"several numbers \(3, 4\)"),
+        ("0", "outside"),
+        ("100%", "no number"),
+    ],
+)
+def test_what_is_no_number(text, why):
+    with pytest.raises(NoAnswer, match=why):
+        read_number(text, 1, 5)
+
+
+@pytest.mark.parametrize(
+    ("text", "points"),
+    [("A", 1), (" b.", 0), ("Tie", 0.5), ("**A**", 1), ("Reply B", 0), ("My answer: A", 1), ("Reply B is better.", 0)],
+)
+def test_choices(text, points):
+    assert read_choice(text) == points
+
+
+@pytest.mark.parametrize("text", ["", "C", "A better answer would be nice", "A is better. No: B is better."])
+def test_no_choices(text):
+    with pytest.raises(NoAnswer):
+        read_choice(text)
+
+
+def token(text: str, *likely: tuple[str, float]) -> dict[str, object]:
+    tops = [{"token": one, "logprob": math.log(share)} for one, share in likely]
+    return {"token": text, "logprob": tops[0]["logprob"] if tops else 0.0, "top_logprobs": tops}
+
+
+def test_expectation_by_hand():
+    # Of "4" .5, " 4" .1, "5" .2 and "1" .2; what is no score or beside the scale counts for nothing.
+    tokens = [token("4", ("4", 0.5), (" 4", 0.1), ("5", 0.1), ("1", 0.1), ("The", 0.15), ("9", 0.05))]
+    value, covered = expectation("4", tokens, 1, 5)
+    assert covered == pytest.approx(0.8)
+    assert value == pytest.approx((4 * 0.6 + 5 * 0.1 + 1 * 0.1) / 0.8)
+
+
+def test_expectation_stands_where_the_answer_stands():
+    tokens = [token("Score"), token(":"), token(" ", (" ", 0.9), ("1", 0.1)), token("3", ("3", 0.75), ("2", 0.25))]
+    assert expectation("Score: 3", tokens, 1, 5)[0] == pytest.approx(2.75)
+
+
+def test_expectation_where_tokens_do_not_add_up_to_the_text():
+    tokens = [token("\ufffd"), token("\ufffd"), token("3", ("3", 1.0))]
+    assert expectation("✓ 3", tokens, 1, 5)[0] == pytest.approx(3)
+    with pytest.raises(NoAnswer, match="no token of its own"):
+        expectation("3", [token("three")], 1, 5)
+
+
+@pytest.mark.parametrize(
+    ("points", "step", "most"), [((4, 4, 1), 1, 4), ((4.4, 3.6, 1), 1, 4), ((5, 3, 1), 1, 3), ((1, 0.5, 0.5), 0.5, 0.5)]
+)
+def test_votes(points, step, most):
+    assert vote(points, step) == most
