@@ -105,10 +105,15 @@ def test_an_interval_holds_what_it_promises_on_rows_like_those_it_was_fitted_on(
 
 
 def test_few_ratings_give_the_whole_scale() -> None:
-    outcomes = np.linspace(0, 1, 95)
-    fitted = stack.fit_interval(outcomes, outcomes)  # 19 to a bin: below the 20 that a bin needs
+    outcomes = np.linspace(0, 1, 19)
+    fitted = stack.fit_interval(outcomes, outcomes)  # below the 20 that an interval needs
     assert fitted.low.tolist() == [0.0] * 5
     assert fitted.high.tolist() == [1.0] * 5
+    # Of 95, 57 stand behind the ends of three bins and 38 behind those of two: the second and the first of each side.
+    outcomes = np.arange(95) / 94
+    shared = stack.fit_interval(outcomes, outcomes)
+    assert shared.low * 94 == pytest.approx([1, 1, 1, 57, 57])
+    assert shared.high * 94 == pytest.approx([55, 55, 55, 94, 94])
     # The k-th of n held-out ratings on either side, k = floor(0.05 (n + 1)): of 39, the second.
     assert stack._conformal(np.arange(39) / 38, 0.9) == pytest.approx((1 / 38, 37 / 38))
 

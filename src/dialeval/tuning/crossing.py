@@ -106,11 +106,16 @@ class Comparison:
     difference: Measured
     #: Share of resamples in which the change is for the better.
     sure: float
+    #: The agreement of a judge that knows nothing.
+    chance: float
 
     @property
     def gains(self) -> bool:
-        """Whether the change is worth making."""
-        return self.difference.value > 0 and self.sure >= SURE
+        """Whether the change is worth making.
+
+        Ratings without sense may be at odds with the old weights by chance; nothing is gained by no longer being so.
+        """
+        return self.difference.value > 0 and self.sure >= SURE and self.after.low > self.chance
 
 
 def compare(opinions: Opinions, before: Vector, after: Vector, *, resamples: int, seed: int) -> Comparison:
@@ -132,6 +137,7 @@ def compare(opinions: Opinions, before: Vector, after: Vector, *, resamples: int
         measured(values[1], second),
         measured(values[1] - values[0], second - first),
         float((second > first).mean()),
+        opinions.chance,
     )
 
 

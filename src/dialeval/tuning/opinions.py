@@ -40,6 +40,8 @@ class Opinions(ABC):
 
     unit: ClassVar[str]
     measure: ClassVar[str]
+    #: The agreement of a judge that knows nothing.
+    chance: ClassVar[float]
 
     def __len__(self) -> int:
         return len(self.targets)
@@ -80,6 +82,7 @@ class Ratings(Opinions):
 
     unit = "rated replies"
     measure = "Spearman"
+    chance = 0.0
 
     def rows_of(self, chosen: NDArray[np.intp]) -> NDArray[np.intp]:
         """One reply each."""
@@ -109,6 +112,7 @@ class Preferences(Opinions):
 
     unit = "pairs of replies"
     measure = "share of decided pairs ordered alike"
+    chance = 0.5
 
     def rows_of(self, chosen: NDArray[np.intp]) -> NDArray[np.intp]:
         """Both replies of each pair."""

@@ -64,7 +64,8 @@ class Tuned:
             lines += [f"  {name:<15} {first:.3f} -> {last:.3f}" for name, (first, last) in self.weights.items()]
         else:
             lines.append(
-                f"no gain: fewer than {SURE:.0%} of the resamples are for a change, so the old weights were kept"
+                f"no gain: less than {SURE:.0%} of the resamples are for a change, or it agrees no better than chance; "
+                "the old weights were kept"
             )
         if self.coverage is None:
             lines.append("preferences do not say where single replies lie: the interval is the checkpoint's")
