@@ -19,6 +19,7 @@ from dialeval.cards import Measurements, is_hub_id, render_card, write_cards
 from dialeval.cards.about import ABOUT
 from dialeval.cards.corpora import CORPORA
 from dialeval.cards.measured import eval_results, results_of
+from dialeval.cards.ratings import ratings_told
 from dialeval.checkpoints import CheckpointConfig, EncoderSource
 from dialeval.metric import metric_class
 from dialeval.sources import WEIGHTS, embedded_checkpoints, weights_digest
@@ -214,3 +215,37 @@ def test_committed_cards_are_what_the_checkpoints_and_results_say(tmp_path: Path
     for name, text in rendered.items():
         assert committed[name] == text, f"{name} has drifted; run: python -m dialeval.cards"
         assert ModelCard(text).data.to_dict()["library_name"] == "dialeval"
+
+
+def test_a_judges_card_tells_its_weights_and_ratings() -> None:
+    stack = {
+        "turns": {
+            "weights": {"valid": 0.1, "fluent": 0.3},
+            "strength": 300.0,
+            "families_left_out": {"dbdc": {"spearman": 0.317, "rows": 2380.0, "coverage": 0.913}},
+        }
+    }
+    recipe = {"ratings": {"train": ["dbdc3"], "stack": ["dbdc3", "mine"], "dialogues": ["uss"]}}
+    text = render_card(config("judge", training={**TRAINING, "stack": stack, "recipe": recipe}))
+    assert "## What a value is made of" in text
+    assert text.index("| `fluent` | 75% |") < text.index("| `valid` | 25% |")
+    assert "| dbdc | 0.32 | 2,380 | 91% |" in text
+    assert "turn of the bot? | adapter and heads, weights and interval of replies | MIT; the para" in text
+    assert "| mine: ratings of the user's | weights and interval of replies | not known to dialeval |" in text
+    assert "| uss: User satisfaction" in text
+    assert "| of conversations | none stated; the texts" in text
+    assert "What a value is made of" not in render_card(config("deb"))
+    assert "ratings by people" not in render_card(
+        config("quantidce", training={**TRAINING, "recipe": {"ratings": {"benchmark": "x"}}})
+    )
+    # Tables stand apart from what is above them, or Markdown shows their bars.
+    lines = text.splitlines()
+    for at, line in enumerate(lines):
+        if line.startswith("|---"):
+            assert lines[at - 1].startswith("|")
+            assert not lines[at - 2].strip()
+
+
+def test_every_rated_source_of_the_recipe_is_described() -> None:
+    recipe = yaml.safe_load((ROOT / "training" / "recipes" / "judge-minilm.yaml").read_text(encoding="utf-8"))
+    assert {one["licence"] for one in ratings_told({"recipe": recipe})} & {"not known to dialeval"} == set()

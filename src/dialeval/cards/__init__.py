@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from dialeval.cards.about import ABOUT
 from dialeval.cards.corpora import CORPORA
 from dialeval.cards.measured import confidence, model_index, results_of, table
+from dialeval.cards.ratings import ratings_told, stacks_told
 from dialeval.checkpoints import CheckpointConfig
 from dialeval.metric import metric_class
 from dialeval.sources import weights_digest
@@ -83,6 +84,8 @@ def render_card(
         training=training,
         recipe_text=json.dumps(training.get("recipe", {}), indent=2, ensure_ascii=False),
         corpora=[{"name": one, **CORPORA.get(one, _UNKNOWN)} for one in training.get("corpora", ())],
+        ratings=ratings_told(training),
+        stacks=stacks_told(training),
         left_out=training.get("recipe", {}).get("leave_out"),
         figures=_flat(training.get("validation", {})),
         contaminated=", ".join(config.contaminated_by) or "none",
