@@ -281,3 +281,31 @@ def test_a_body_without_a_length_ends_at_the_limit(monkeypatch: pytest.MonkeyPat
     got.clear()
     asyncio.run(BodyLimit(app)({"type": "http", "headers": [(b"content-length", b"11")]}, receive, send))
     assert got == [413, "body"]
+
+
+def test_the_judge_tells_aspects_and_reasons(
+    tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoint = small_checkpoint("judge", tiny_encoder, tmp_path / "judge")
+    entry = metric.Entry(metric.REGISTRY["judge"].target, {"checkpoint": str(checkpoint)})
+    monkeypatch.setitem(metric.REGISTRY, "judge", entry)
+    monkeypatch.setattr("dialeval.suite.embedded_checkpoints", lambda: ["judge-minilm"])
+    loaded.cache_clear()
+    try:
+        replies = ["dog <b>cat</b> dog <b>cat</b> dog", "fine thanks"]
+        found = compare.compared(["how are you"], replies, "", ["judge"])
+        own = load("judge").score(replies, [["how are you"]] * 2)
+        told = found.to_dict()["metrics"]["judge"]
+        assert told["reasons"] == list(own.reasons)
+        assert told["aspects"]["reaction"] == [None, None]
+        shown = compare.rendered(found)
+        assert "What JUDGE sees in each reply" in shown
+        # Only aspects that there is something to say about: no facts and no following turn were given.
+        assert shown.count("<meter") == 2 * 4
+        assert "not repetitive" in shown
+        assert "reaction" not in shown.split("What the numbers mean")[0]
+        for place, why in enumerate(own.reasons, start=1):
+            assert f"<b>Reply {place}</b>: {markup.text(why, 400)}" in shown
+        assert "<b>cat" not in shown
+    finally:
+        loaded.cache_clear()

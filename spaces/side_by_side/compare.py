@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import charts
+import numpy as np
 from limits import MAX_CALL_REPLIES, MAX_CALL_TURNS, Refused, taken, taken_all
 from markup import listed, number, share, table, text
 from models import best_of, direction_told, human_percentile, info_of, judge, ready, titled
@@ -45,6 +46,7 @@ class Comparison:
                 "higher_is_better": scores.higher_is_better,
                 "n_truncated": scores.n_truncated,
                 "signature": str(scores.signature),
+                **{key: told for key, told in scores.to_dict().items() if key in ("aspects", "intervals", "reasons")},
             }
             for name, scores in self.scores.items()
         }
@@ -93,7 +95,8 @@ def rendered(found: Comparison) -> str:
         cells = [_cell(value, found.percentiles[name], at, at in best) for at, value in enumerate(scores.values)]
         rows.append([f"{titled(name)}<small>{_arrow_told(name)}</small>", *cells])
     sentences = listed((_sentence(found, name) for name in found.scores), "meaning")
-    return table("Scores of each reply", header, rows) + notes + f"<h3>What the numbers mean</h3>{sentences}"
+    beside = "".join(_explained(found, name) for name in found.scores)
+    return table("Scores of each reply", header, rows) + beside + notes + f"<h3>What the numbers mean</h3>{sentences}"
 
 
 def chart(found: Comparison) -> str:
@@ -137,6 +140,25 @@ def _cell(value: float, shares: list[float] | None, at: int, is_best: bool) -> s
     mark = ' <span class="mark">best</span>' if is_best else ""
     beside = f"<small>{share(shares[at])} of human replies are lower</small>" if shares else ""
     return f'<span class="{"best" if is_best else "value"}">{number(value)}</span>{mark}{beside}'
+
+
+def _explained(found: Comparison, name: str) -> str:
+    """A metric's aspects in a table of their own, and why each reply has its value."""
+    scores, title = found.scores[name], info_of(name).title
+    known = {aspect: column for aspect, column in scores.aspects.items() if any(np.isfinite(column))}
+    header = ["aspect", *(f"Reply {place}" for place, _ in _numbered(found))]
+    rows = [
+        [text(aspect.replace("_", " "), 40), *(_bar(value) for value in column)] for aspect, column in known.items()
+    ]
+    told = [f"<b>Reply {place}</b>: {text(why, 400)}" for place, why in enumerate(scores.reasons, start=1)]
+    return (table(f"What {title} sees in each reply", header, rows) if rows else "") + listed(told, "reasons notes")
+
+
+def _bar(value: float) -> str:
+    """A number from 0 to 1 with a bar as long; a dash where there is none."""
+    if not np.isfinite(value):
+        return number(value)
+    return f'{number(value)}<meter min="0" max="1" value="{value:.3f}" aria-hidden="true"></meter>'
 
 
 def _sentence(found: Comparison, name: str) -> str:

@@ -39,7 +39,7 @@ curl -sN http://127.0.0.1:7860/gradio_api/call/score/$EVENT
 - **`/score`** (rows, metrics): each row has `context` and `response`, and if you have them `reference` or `references`,
   `facts`, `system`, `id`, `following` (the other side's next turn) and `speakers` (of the context's turns). Gives for
   each metric `values`, its `aspects` if it judges several, `aggregate`, `human_percentile`, `signature`, and how many
-  rows were cut. FBD and PRD give one value per system.
+  rows were cut; from the judge `aspects`, `intervals` and `reasons`, too. FBD and PRD give one value per system.
 - **`/compare`** (context, replies, reference, metrics): several replies to one conversation; gives for each metric
   `values`, `human_percentile`, which are `best`, and the `signature`.
 
