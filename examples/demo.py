@@ -1,4 +1,4 @@
-"""Score a sample conversation with every metric, through `evaluate.load("dialeval/...")`, and print a table.
+"""Score a sample of small talk with every metric, through `evaluate.load("dialeval/...")`, and print a table.
 
 Run by `make demo`. Everything comes from this machine: the modules from evaluate's cache (put there by
 `dialeval install-modules`), the checkpoints from the package, the base encoder from the `offline` extra.
@@ -6,80 +6,97 @@ Run by `make demo`. Everything comes from this machine: the modules from evaluat
 
 from __future__ import annotations
 
+from typing import Any
+
 import evaluate
 from rich.console import Console
 from rich.table import Table
+from sample import ANSWERS, CONTEXTS, PERSON, REPEATS
 
-from dialeval.metric import Level, metric_class
+from dialeval.metric import Level, MetricInfo, metric_class
 from dialeval.suite import ready_approaches
 
-CONTEXTS = [
-    ["Hi! What are you up to this weekend?", "I am flying to Lisbon to see my sister. We have not met for a year."],
-    ["The heating in our office is broken again.", "Oh no. Have they said when it will be repaired?"],
-    ["I finally passed my driving test!", "Wow, congratulations! How did you celebrate?"],
-    ["Could you recommend a book for a long train ride?", "Sure. Do you like crime stories?"],
-    ["My dog has been limping since this morning."],
-    ["Shall we cook tonight or order something?", "I am too tired to cook."],
-]
-HUMAN = [
-    "That sounds lovely. How long will you stay with her?",
-    "Tomorrow at the earliest, so bring a thick jumper.",
-    "I took my mother to the seaside in her old car.",
-    "I do, as long as they are not too bloody.",
-    "Poor thing. Maybe you should take him to the vet.",
-    "Then let us order a pizza.",
-]
-SENSIBLE = [
-    "How nice! Is it warm in Lisbon at this time of the year?",
-    "They say that somebody will come this afternoon.",
-    "We went out for dinner with some friends.",
-    "Yes, I love them. Which one is your favourite?",
-    "Did he hurt his paw on your walk?",
-    "Good idea, what about Indian food?",
-]
-OFF_TOPIC = [
-    "The library closes at six on Fridays.",
-    "I would like two tickets for the late show, please.",
-    "My brother plays the trumpet in a band.",
-    "There is no milk left in the fridge.",
-    "You can pay by card at the counter.",
-    "The exam will take about three hours.",
-]
+CONTEXT = ["How was your trip?", "It was great, but I lost my suitcase on the way back."]
+REPLIES = {
+    "good": "Oh no! Did you get it back?",
+    "good, too": "I am sorry to hear that. Did you tell the airline?",
+    "off the topic": "The library closes at six on Fridays.",
+    "an echo": "It was great, but I lost my suitcase on the way back.",
+}
+
+
+def loaded() -> dict[str, tuple[Any, MetricInfo]]:
+    """Every metric that needs no download, as an `evaluate` module, and what it says about itself."""
+    # With HF_EVALUATE_OFFLINE the cache is the only place to look, and evaluate warns of having looked there.
+    evaluate.logging.set_verbosity_error()
+    return {name: (evaluate.load(f"dialeval/{name}"), metric_class(name)[0].info) for name in ready_approaches()}
+
+
+def arrow(info: MetricInfo) -> str:
+    """Which way is better."""
+    return "↑" if info.higher_is_better else "↓"
+
+
+def one_conversation(console: Console, metrics: dict[str, tuple[Any, MetricInfo]]) -> None:
+    """Several replies to one context, by the metrics that judge single replies."""
+    names = [name for name, (_, info) in metrics.items() if info.level is Level.TURN]
+    table = Table(title="One conversation: which reply is better?", title_justify="left")
+    table.add_column("reply")
+    table.add_column("which is")
+    for name in names:
+        table.add_column(f"{metrics[name][1].title} {arrow(metrics[name][1])}", justify="right")
+    given = {"predictions": list(REPLIES.values()), "contexts": [CONTEXT] * len(REPLIES)}
+    given["references"] = [["That is annoying. Did the airline find it?"]] * len(REPLIES)
+    scores = [metrics[name][0].compute(**given)["scores"] for name in names]
+    for (kind, reply), *values in zip(REPLIES.items(), *scores, strict=True):
+        table.add_row(reply, kind, *[f"{value:.2f}" for value in values])
+    for turn in CONTEXT:
+        console.print(f"  – {turn}")
+    console.print(table)
+
+
+def two_systems(console: Console, metrics: dict[str, tuple[Any, MetricInfo]]) -> dict[str, str]:
+    """Two systems on the same contexts, by every metric; returns the signatures."""
+    systems = {"answers": ANSWERS, "repeats phrases": REPEATS}
+    table = Table(
+        title=f"Two systems, {len(CONTEXTS)} replies each: one answers, one repeats eight phrases", title_justify="left"
+    )
+    table.add_column("metric")
+    table.add_column("judges")
+    for system in systems:
+        table.add_column(system, justify="right")
+    signatures = {}
+    for name, (module, info) in metrics.items():
+        references = [[reply] for reply in PERSON]
+        found = [
+            module.compute(predictions=replies, contexts=CONTEXTS, references=references)
+            for replies in systems.values()
+        ]
+        judges = "each reply" if info.level is Level.TURN else "the whole set"
+        table.add_row(f"{info.title} {arrow(info)}", judges, *[f"{result[name]:.3f}" for result in found])
+        signatures[name] = found[0]["signature"]
+    console.print(table)
+    return signatures
 
 
 def main() -> None:
-    """Two speakers answer the same six contexts; every metric judges the two."""
-    modules = ready_approaches()
-    speakers = {"a second human-like reply": SENSIBLE, "a reply to something else": OFF_TOPIC}
-    table = Table(title="Mean score of six replies", caption="Arrows show which way is better.")
-    table.add_column("metric")
-    table.add_column("level")
-    for speaker in speakers:
-        table.add_column(speaker, justify="right")
-    signatures = []
-    for name in modules:
-        module = evaluate.load(f"dialeval/{name}")
-        info = metric_class(name)[0].info
-        cells = []
-        for replies in speakers.values():
-            result = module.compute(predictions=replies, contexts=CONTEXTS, references=[[text] for text in HUMAN])
-            cells.append(f"{result[name]:.3f}")
-        arrow = "↑" if info.higher_is_better else "↓"
-        table.add_row(f"{info.title} {arrow}", str(info.level), *cells)
-        signatures.append(result["signature"])
+    """A conversation, then two systems, then where to go on."""
     console = Console()
-    console.print(table)
-    density = evaluate.load("dialeval/density")
+    metrics = loaded()
+    one_conversation(console, metrics)
     console.print(
-        "\n[bold]One conversation, turn by turn[/bold] (DENSITY as the share of human replies that score lower)"
+        "\nArrows show which way is better; a value for a system is the mean over its replies, or of the set.\n"
     )
-    for reply in (HUMAN[0], SENSIBLE[0], OFF_TOPIC[0]):
-        result = density.compute(predictions=[reply], contexts=[CONTEXTS[0]], scale="human_percentile")
-        console.print(f"  {result['density']:5.0%}  {reply}")
-    turn_level = sum(metric_class(name)[0].info.level is Level.TURN for name in modules)
-    console.print(f"\n{turn_level} turn-level and {len(modules) - turn_level} system-level metrics. Signatures:")
-    for signature in signatures:
-        console.print(f"  {signature}", soft_wrap=True, highlight=False)
+    signatures = two_systems(console, metrics)
+    console.print("\nEvery number carries a signature with all that is needed to get it again, here DEB's:")
+    console.print(f"  {signatures['deb']}", soft_wrap=True, highlight=False)
+    console.print(
+        "\n[bold]Next:[/bold] put your own conversations into a file, one "
+        '{"context": ["turn", "turn"], "response": "reply"} a line, and run '
+        "[bold].venv/bin/dialeval score --metric deb --input FILE[/bold].",
+        soft_wrap=True,
+        highlight=False,
+    )
 
 
 if __name__ == "__main__":

@@ -32,6 +32,8 @@ from common import (
     parse_arguments,
     provenance,
     read_candidate_sets,
+    told_plainly,
+    with_steps,
 )
 from dialeval.approaches.cmn import (
     Cmn,
@@ -210,7 +212,7 @@ def keep_best(run: Run, network: CmnNetwork, check: Validation) -> None:
     network.save_pretrained(run.folder / "candidate")
     metric = Cmn(run.folder / "candidate", device=run.accelerator.device)
     check.fill_bank(metric, network)
-    figures = check.measure(metric, run.recipe["validation"]["graded"]["contexts"])
+    figures = check.measure(metric, "contexts")
     run.log("validation", **figures)
     if figures["selection"] > run.best:
         run.best = figures["selection"]
@@ -222,13 +224,13 @@ def finish(run: Run, arguments: argparse.Namespace, check: Validation) -> None:
     recipe, device = run.recipe, run.accelerator.device
     network = CmnNetwork.from_pretrained(run.folder / "best", device=device, trainable=True)
     metric = Cmn(run.folder / "best", device=device)
-    figures = check.measure(metric, recipe["validation"]["graded"]["final_contexts"])
+    figures = check.measure(metric, "final_contexts")
     names = [corpus["name"] for corpus in recipe["corpora"]]
     if recipe["group_share"]:
         names.append(recipe["groups"]["name"])
     network.config = replace(
         network.config,
-        quantiles=check.quantiles(metric, recipe["validation"]["graded"]["quantile_contexts"]),
+        quantiles=check.quantiles(metric),
         training=provenance(run, arguments, corpora=names, validation=figures),
         versions=current_versions(),
     )
@@ -242,8 +244,9 @@ def main() -> None:
     recipe, arguments = parse_arguments(__doc__ or "", "cmn-minilm.yaml")
     accelerator = make_accelerator(recipe, arguments)
     set_seed(recipe["seed"])
-    settings = recipe["training"]
     sets, shares = read_candidate_sets(recipe, arguments.corpora)
+    settings = with_steps(recipe["training"], sum(map(len, sets)), recipe["training"]["batch_contexts"])
+    recipe["training"] = settings
     sources: list[CandidateSource] = list(sets)
     if recipe["group_share"]:
         sources.append(GroupSet(split_groups(recipe, arguments.corpora)[0]))
@@ -271,4 +274,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    told_plainly(main)

@@ -11,7 +11,7 @@ import torch
 from safetensors import safe_open
 from torch import Tensor, nn
 
-from common import Recipe
+from common import Recipe, contaminated_by
 from dialeval.approaches.cmn import CmnNetwork, ReplyDecoder
 from dialeval.checkpoints import CheckpointConfig, LoraSettings, current_versions, encoder_source
 from dialeval.corpora.batches import CandidateSet
@@ -29,7 +29,7 @@ def build_network(recipe: Recipe) -> CmnNetwork:
         encoder=encoder_source(recipe["encoder"], recipe["tuning"]),
         layout=PairFormat(**recipe["layout"]),
         architecture=recipe["architecture"],
-        contaminated_by=tuple(recipe["contaminated_by"]),
+        contaminated_by=contaminated_by(recipe),
         versions=current_versions(),
     )
     lora = LoraSettings(**recipe["lora"]) if recipe["tuning"] == "lora" else None
@@ -65,8 +65,9 @@ def with_rank(adapted: Any, rank: int) -> nn.Module:
         return adapted
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Converting a PEFT adapter to LoRA")  # it is one, of higher rank
+        warnings.filterwarnings("ignore", message="`is_gradient_checkpointing` is deprecated")  # PEFT asks for it
         config, state = convert_to_lora(adapted, rank=rank)
-    reduced: nn.Module = get_peft_model(adapted.unload(), config)
+        reduced: nn.Module = get_peft_model(adapted.unload(), config)
     set_peft_model_state_dict(reduced, state)
     return reduced
 
@@ -136,7 +137,9 @@ def build_decoder(recipe: Recipe, network: CmnNetwork) -> tuple[ReplyDecoder, An
         tokenizer = AutoTokenizer.from_pretrained(find_encoder(recipe["encoder"]).folder)
         tokenizer.bos_token, tokenizer.eos_token = tokenizer.cls_token, tokenizer.sep_token
         shape = {name: settings[name] for name in ("n_layer", "n_head", "n_embd")}
-        model = GPT2LMHeadModel(GPT2Config(vocab_size=len(tokenizer), n_positions=settings["max_length"] + 2, **shape))
+        ends = {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id}
+        positions = settings["max_length"] + 2
+        model = GPT2LMHeadModel(GPT2Config(vocab_size=len(tokenizer), n_positions=positions, **shape, **ends))
     for module in model.modules():
         if isinstance(module, nn.Dropout):
             module.p = settings["dropout"]

@@ -25,8 +25,11 @@ class Validation:
         held_out = read_validation(recipe, corpora)
         chosen = rng.permutation(len(held_out))[: settings["contexts"]]
         self.candidates = [held_out.get(int(index)).exchanges() for index in chosen]
-        graded = list(read_rows(find_split(corpora, settings["graded"]["corpus"], settings["graded"]["split"])))
-        if recipe.get("groups"):  # an earlier stage was trained on the others
+        self.settings = settings["graded"]
+        graded = []
+        if self.settings:
+            graded = list(read_rows(find_split(corpora, self.settings["corpus"], self.settings["split"])))
+        if graded and recipe.get("groups"):  # an earlier stage was trained on the others
             held = {group.id for group in split_groups(recipe, corpora)[1]}
             graded = [row for row in graded if row["id"] in held]
         self.graded = [graded[int(index)] for index in rng.permutation(len(graded))]
@@ -39,18 +42,22 @@ class Validation:
         for one in (metric.network, network):
             one.set_bank(posterior, prior)
 
-    def measure(self, metric: Cmn, contexts: int) -> dict[str, float]:
+    def measure(self, metric: Cmn, which: str) -> dict[str, float]:
         """How well good replies are told from others: by NSP alone, then by each combination beside a reference.
 
-        The reference is the first of the replies written for a context, the other ones are the good
-        candidates. AUC is over all rows at once, as a correlation with human judgements would be.
+        `which` names the setting that says how many graded contexts. Where nobody wrote several replies to a context
+        there is no reference beside a reply, and NSP alone decides. The reference is the first of the replies written
+        for a context, the other ones are the good candidates. AUC is over all rows at once, as a correlation with
+        human judgements would be.
         """
         rows = metric.encoder.encode([one for some in self.candidates for one in some]).rows
         margin = (rows[:, -1] - rows[:, -2]).reshape(len(self.candidates), -1)
         accuracy = ((margin[:, 0] > 0).mean() + (margin[:, 1:] <= 0).mean()) / 2
         figures = {"nsp_accuracy": accuracy, "nsp_r1": (margin[:, 0] > margin[:, 1:].max(axis=1)).mean()}
+        if not self.graded:
+            return {**{name: float(figure) for name, figure in figures.items()}, "selection": float(accuracy)}
         exchanges, kinds = [], []
-        for row in self.graded[:contexts]:
+        for row in self.graded[: self.settings[which]]:
             for kind, replies in candidates_of(row).items():
                 exchanges += [beside_reference(row, reply) for reply in replies]
                 kinds += [kind] * len(replies)
@@ -68,8 +75,11 @@ class Validation:
         figures["selection"] = figures["auc_full"] - max(0.0, parts_alone - figures["auc_full"])
         return {name: float(figure) for name, figure in figures.items()}
 
-    def quantiles(self, metric: Cmn, contexts: int) -> dict[str, Any]:
+    def quantiles(self, metric: Cmn) -> dict[str, Any]:
         """Curves of every combination: written replies beside another one as the reference, and random replies."""
+        if not self.graded:
+            return {}
+        contexts = self.settings["quantile_contexts"]
 
         def components(kind: str) -> NDArray[np.float64]:
             rows = ((row, reply) for row in self.graded[:contexts] for reply in candidates_of(row)[kind])

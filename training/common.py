@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shlex
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from dialeval.checkpoints import CheckpointConfig, CheckpointError, load_encoder, load_tokenizer
 from dialeval.corpora.batches import CandidateSet
-from dialeval.corpora.dialogues import Dialogue, overlapping_ids, read_corpus
+from dialeval.corpora.dialogues import BadCorpus, Dialogue, MissingCorpus, overlapping_ids, read_corpus
 from dialeval.corpora.negatives import NegativeCounts
 from dialeval.encoding import PairEncoder, choose_device, has_fast_bfloat16
 from dialeval.exchange import Exchange
@@ -52,6 +53,12 @@ def parse_arguments(description: str, default_recipe: str, **folders: str) -> tu
     recipe = read_recipe(Path(arguments.recipe))
     for override in arguments.set:
         _override(recipe, override, parser)
+    if recipe.get("start_from") and recipe.get("average_of"):
+        parser.error(
+            f"{Path(arguments.recipe).name} averages runs (average_of) and begins from no other checkpoint; on your "
+            f"own dialogues use --recipe training/recipes/own-{recipe['approach']}.yaml, or pass "
+            "--set average_of=null as well"
+        )
     for start in (recipe.get("start_from"), *(recipe.get("average_of") or ())):
         _check_start(start, parser)
     return recipe, arguments
@@ -66,7 +73,8 @@ def read_recipe(path: Path) -> Recipe:
 
 
 def _merged(base: Recipe, own: Recipe) -> Recipe:
-    both = {key: _merged(base[key], value) for key, value in own.items() if isinstance(base.get(key), dict)}
+    shared = {key for key, value in own.items() if isinstance(value, dict) and isinstance(base.get(key), dict)}
+    both = {key: _merged(base[key], own[key]) for key in shared}
     return {**base, **own, **both}
 
 
@@ -95,6 +103,26 @@ def _override(recipe: Recipe, text: str, parser: argparse.ArgumentParser) -> Non
     if not equals or last not in node:
         parser.error(f"--set {text}: the recipe has no key {key!r}")
     node[last] = yaml.safe_load(value)
+
+
+def told_plainly(main: Callable[[], None]) -> None:
+    """Run a script. What is wrong with the corpora ends it in one sentence, which is all that somebody can act on."""
+    try:
+        main()
+    except (BadCorpus, MissingCorpus) as error:
+        raise SystemExit(f"{Path(sys.argv[0]).name}: {error}") from None
+
+
+def with_steps(settings: Recipe, rows: float, per_step: int) -> Recipe:
+    """Settings whose steps are counted out from `epochs` over so many rows, unless `steps` says how many.
+
+    The warm-up is then a tenth of them at most, so that a small corpus is trained on at all.
+    """
+    if settings["steps"] is not None:
+        return settings
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    steps = max(1, int(settings["epochs"] * rows / (per_step * settings["accumulation"] * processes)))
+    return {**settings, "steps": steps, "warmup": min(settings["warmup"], steps // 10)}
 
 
 def make_accelerator(recipe: Recipe, arguments: argparse.Namespace) -> Accelerator:
@@ -261,6 +289,13 @@ class Run:
         )
         progress.add_task("training", total=total, completed=self.step)
         return progress
+
+
+def contaminated_by(recipe: Recipe) -> tuple[str, ...]:
+    """Benchmarks that training has seen: what the recipe says, and what the checkpoint that it starts from had seen."""
+    start = recipe["start_from"]
+    earlier = CheckpointConfig.read(find_checkpoint(start, default=start).folder).contaminated_by if start else ()
+    return tuple(dict.fromkeys([*recipe["contaminated_by"], *earlier]))
 
 
 def earlier_training(source: str | None) -> dict[str, Any]:

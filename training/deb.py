@@ -12,7 +12,6 @@ recipe can be overridden: `--set fine_tuning.negatives=random --set fine_tuning.
 from __future__ import annotations
 
 import argparse
-import os
 from collections import Counter
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -24,7 +23,7 @@ from accelerate.utils import set_seed
 from numpy.typing import NDArray
 from torch import Tensor
 
-from common import Recipe, Run, left_out, parse_arguments, read_validation
+from common import Recipe, Run, left_out, parse_arguments, read_validation, told_plainly, with_steps
 from dialeval.approaches.deb import (
     Deb,
     DebNetwork,
@@ -167,14 +166,11 @@ def pretrain(recipe: Recipe, arguments: argparse.Namespace) -> None:
 
 def fine_tune(recipe: Recipe, arguments: argparse.Namespace) -> None:
     """Leaves OUT/checkpoint."""
-    settings = dict(recipe["fine_tuning"])
+    settings = recipe["fine_tuning"]
     sources, shares, held_out = read_grouped(recipe, arguments.corpora)
     rows = [training_rows(groups, recipe, seed=number) for number, groups in enumerate(sources.values())]
     judged = labelled_rows(held_out)
-    if settings["steps"] is None:
-        processes = int(os.environ.get("WORLD_SIZE", "1"))
-        per_step = settings["batch_size"] * settings["accumulation"] * processes
-        settings["steps"] = int(settings["epochs"] * len(rows[0]) / (shares[0] / sum(shares)) / per_step)
+    settings = with_steps(settings, len(rows[0]) / (shares[0] / sum(shares)), settings["batch_size"])
 
     set_seed(recipe["seed"])
     if recipe["pretraining"]["steps"]:
@@ -204,7 +200,8 @@ def fine_tune(recipe: Recipe, arguments: argparse.Namespace) -> None:
     def validate() -> tuple[float, Figures]:
         figures = discrimination(np.array([row.kind for row in judged]), held_out_logits(network, judged))
         against = ["random", "adversarial"] if settings["negatives"] == "both" else [settings["negatives"]]
-        return float(np.mean([figures[f"accuracy_{kind}"] for kind in against])), figures
+        known = [figures[f"accuracy_{kind}"] for kind in against if f"accuracy_{kind}" in figures]
+        return float(np.mean(known)), figures
 
     run = run_stage(
         arguments.out,
@@ -242,11 +239,11 @@ def held_out_logits(network: DebNetwork, rows: list[LabelledRow]) -> NDArray[np.
 def discrimination(kinds: NDArray[np.str_], logits: NDArray[np.float32]) -> Figures:
     """Share accepted of each kind of reply, and accuracy against each kind of wrong reply."""
     scores = valid_probability(logits)
-    accepted = {kind: float((scores[kinds == kind] > 0.5).mean()) for kind in ("positive", "random", "adversarial")}
+    known = [kind for kind in ("positive", "random", "adversarial", "mined") if (kinds == kind).any()]
+    accepted = {kind: float((scores[kinds == kind] > 0.5).mean()) for kind in known}
     return {
         **{f"accepted_{kind}": share for kind, share in accepted.items()},
-        "accuracy_random": (accepted["positive"] + 1 - accepted["random"]) / 2,
-        "accuracy_adversarial": (accepted["positive"] + 1 - accepted["adversarial"]) / 2,
+        **{f"accuracy_{kind}": (accepted["positive"] + 1 - accepted[kind]) / 2 for kind in known[1:]},
     }
 
 
@@ -326,4 +323,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    told_plainly(main)

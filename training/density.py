@@ -26,12 +26,15 @@ from torch import Tensor
 from common import (
     Recipe,
     Run,
+    contaminated_by,
     linear_schedule,
     make_accelerator,
     parse_arguments,
     quicken,
     read_candidate_sets,
     read_validation,
+    told_plainly,
+    with_steps,
 )
 from density_fit import Encode, fit_and_choose
 from dialeval.approaches.density import (
@@ -60,7 +63,7 @@ def build_network(recipe: Recipe) -> DensityNetwork:
         encoder=encoder_source(recipe["encoder"], recipe["tuning"]),
         layout=PairFormat(**recipe["layout"]),
         architecture={"bias": True},
-        contaminated_by=tuple(recipe["contaminated_by"]),
+        contaminated_by=contaminated_by(recipe),
         versions=current_versions(),
     )
     lora = LoraSettings(**recipe["lora"]) if recipe["tuning"] == "lora" else None
@@ -243,8 +246,9 @@ def main() -> None:
     recipe, arguments = parse_arguments(__doc__ or "", "density-minilm.yaml")
     accelerator = make_accelerator(recipe, arguments)
     set_seed(recipe["seed"])
-    settings = recipe["training"]
     train_sets, shares = read_candidate_sets(recipe, arguments.corpora)
+    settings = with_steps(recipe["training"], sum(map(len, train_sets)), recipe["training"]["batch_contexts"])
+    recipe["training"] = settings
     held_out = read_validation(recipe, arguments.corpora)
     network = build_network(recipe)
     quicken(network.encoder, accelerator)
@@ -271,4 +275,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    told_plainly(main)

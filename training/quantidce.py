@@ -23,7 +23,7 @@ from accelerate.utils import set_seed
 from scipy.stats import spearmanr
 from torch import Tensor, nn
 
-from common import Recipe, Run, parse_arguments
+from common import Recipe, Run, parse_arguments, told_plainly
 from dialeval.approaches.quantidce import (
     MultiLevelRanking,
     QuantiDce,
@@ -66,7 +66,7 @@ def resolved(settings: Recipe, rows_per_epoch: float) -> Recipe:
     """Settings with their steps and warm-up counted out; the code of the paper warms up by a share of one epoch."""
     processes = int(os.environ.get("WORLD_SIZE", "1"))
     epoch = rows_per_epoch / (settings["batch_size"] * settings["accumulation"] * processes)
-    steps = int(settings["epochs"] * epoch) if settings["steps"] is None else settings["steps"]
+    steps = max(1, int(settings["epochs"] * epoch)) if settings["steps"] is None else settings["steps"]
     return {**settings, "steps": steps, "warmup": settings["warmup_epochs"] * epoch}
 
 
@@ -201,16 +201,19 @@ class Traced(nn.Module):
 
 
 def fine_tune(recipe: Recipe, arguments: argparse.Namespace, data: tuple[Any, Any, Any]) -> None:
-    """Leaves OUT/checkpoint."""
+    """Leaves OUT/checkpoint. Without `ratings` that is the network of stage one, whose order of replies stands."""
     options, wanted = recipe["fine_tuning"], recipe["ratings"]
-    train, held = read_ratings(
-        wanted["benchmark"],
-        wanted["held_out"],
-        mirror=arguments.ratings,
-        percent=options["percent"],
-        seed=recipe["seed"],
-    )
-    settings = resolved(options, len(train))
+    train: list[Rated] = []
+    held: list[Rated] = []
+    if wanted:
+        train, held = read_ratings(
+            wanted["benchmark"],
+            wanted["held_out"],
+            mirror=arguments.ratings,
+            percent=options["percent"],
+            seed=recipe["seed"],
+        )
+    settings = resolved(options, len(train)) if train else {**options, "steps": 0, "warmup": 0}
     set_seed(recipe["seed"])
     if recipe["pretraining"]["steps"] != 0:
         network = continued(QuantiDceNetwork, arguments.out / "pretraining" / "checkpoint", recipe)
@@ -238,6 +241,8 @@ def fine_tune(recipe: Recipe, arguments: argparse.Namespace, data: tuple[Any, An
         return options["rating_weight"] * fitting + options["distillation_weight"] * keeping, figures
 
     def validate() -> tuple[float, Figures]:
+        if not held:
+            return 0.0, {}
         device = next(network.parameters()).device
         model.eval()
         with torch.inference_mode():
@@ -292,7 +297,9 @@ def finish(
     sources, _, held_out = data
     network = QuantiDceNetwork.from_pretrained(run.folder / "best", device=run.accelerator.device, trainable=True)
     network.round_adapters()
-    figures = {**ranking_figures(network, held_out, run.recipe), **rating_figures(network, held)}
+    figures = ranking_figures(network, held_out, run.recipe)
+    if held:
+        figures |= rating_figures(network, held)
     scores = {
         kind: 1.0 + 4.0 * network_rows(network, exchanges)[:, -1].astype(np.float64)
         for kind, exchanges in (
@@ -306,7 +313,7 @@ def finish(
         training=record(
             run,
             arguments,
-            corpora=[run.recipe["ratings"]["benchmark"], *corpora_of(sources)],
+            corpora=[*([run.recipe["ratings"]["benchmark"]] if held else []), *corpora_of(sources)],
             earlier=network.config.training,
             available=count_kinds(sources),
             rated_rows={"training": len(train), "held_out": len(held)},
@@ -332,4 +339,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    told_plainly(main)

@@ -14,7 +14,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from common import Recipe, Run, left_out, linear_schedule, make_accelerator, provenance, quicken, recounted
+from common import (
+    Recipe,
+    Run,
+    contaminated_by,
+    left_out,
+    linear_schedule,
+    make_accelerator,
+    provenance,
+    quicken,
+    recounted,
+)
 from dialeval.checkpoints import CheckpointConfig, LoraSettings, Network, current_versions, encoder_source
 from dialeval.corpora.batches import CandidateSet
 from dialeval.corpora.dialogues import Dialogue, overlapping_ids, read_corpus
@@ -33,14 +43,17 @@ Forward = Callable[[dict[str, Tensor]], Any]
 
 
 def new_network(network_class: type[N], recipe: Recipe, architecture: dict[str, Any]) -> N:
-    """A network on the recipe's encoder; its adapter begins as that of the checkpoint `start_from`, if one is named."""
+    """A network on the recipe's encoder; its adapter begins as that of the checkpoint `start_from`, if one is named.
+
+    With `keep_head` a checkpoint of the same approach is gone on with as a whole.
+    """
     config = CheckpointConfig(
         approach=network_class.approach,
         name=recipe["name"],
         encoder=encoder_source(recipe["encoder"], recipe["tuning"]),
         layout=PairFormat(**recipe["layout"]),
         architecture=architecture,
-        contaminated_by=tuple(recipe["contaminated_by"]),
+        contaminated_by=contaminated_by(recipe),
         versions=current_versions(),
     )
     start = recipe["start_from"]
@@ -51,11 +64,15 @@ def new_network(network_class: type[N], recipe: Recipe, architecture: dict[str, 
                 f"start_from: {start} holds an adapter over {begun.encoder.id}; use that encoder with "
                 "tuning: lora, or set start_from to null"
             )
+        if recipe.get("keep_head") and begun.approach == network_class.approach:
+            network = continued(network_class, start, recipe)
+            network.config = replace(config, architecture=begun.architecture)
+            return network
     lora = LoraSettings(**recipe["lora"]) if recipe["tuning"] == "lora" else None
     return with_dropout(network_class.create(config, lora=lora, start=start), recipe)
 
 
-def continued(network_class: type[N], folder: Path, recipe: Recipe) -> N:
+def continued(network_class: type[N], folder: Path | str, recipe: Recipe) -> N:
     """The network that an earlier stage left in `folder`, to be trained further."""
     return with_dropout(network_class.from_pretrained(folder, device="cpu", trainable=True), recipe)
 
@@ -253,7 +270,7 @@ def read_grouped(recipe: Recipe, root: Path) -> tuple[dict[str, list[Group]], li
     """
     main = recipe["groups"]
     train, held = split_groups(recipe, root)
-    sources = {f"{main['name']}/{main['split']}": train}
+    sources = {f"{main['name']}/{'+'.join(main.get('splits') or [main['split']])}": train}
     shares = [1.0 - sum(source["share"] for source in recipe["augmentation"])]
     if shares[0] <= 0:
         raise SystemExit("the shares of augmentation leave nothing for groups; they must add up to less than 1")
@@ -297,8 +314,18 @@ def unwanted_groups(recipe: Recipe, root: Path) -> frozenset[str]:
 
 
 def split_groups(recipe: Recipe, root: Path) -> tuple[list[Group], list[Group]]:
-    """The recipe's `groups` to train on, and those held out; runs with the same seed hold out the same ones."""
+    """The recipe's `groups` to train on, and those held out; runs with the same seed hold out the same ones.
+
+    `splits` instead of `split` says that they are made of ordinary dialogues, and `held_out` names a split then.
+    """
     main = recipe["groups"]
+    if "splits" in main:
+        unwanted, seed = left_out(recipe, root), main["seed"]
+        held_out = {**main, "splits": [main["held_out"]], "contexts": main["held_out_contexts"]}
+        return (
+            dialogue_groups(main, root, leave_out=unwanted, seed=seed),
+            dialogue_groups(held_out, root, leave_out=unwanted, seed=seed),
+        )
     groups = read_groups(root, main["name"], main["split"], leave_out=unwanted_groups(recipe, root))
     train, held = hold_out(groups, main["held_out"], main["seed"])
     # What the recount found goes afterwards, so that it does not change who is held out.

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from dialeval.corpora.dialogues import Dialogue
+from dialeval.corpora.dialogues import BadCorpus, Dialogue
 from dialeval.corpora.negatives import Embed, NegativeCounts, NegativeSampler
 from dialeval.exchange import Exchange
 
@@ -108,7 +108,7 @@ def _batches_of(
     one: CandidateSource, batch_contexts: int, *, seed: int, longest: int, resample: bool
 ) -> Iterator[list[Candidates]]:
     if len(one) < batch_contexts:
-        raise ValueError(f"a corpus of {len(one)} pairs cannot fill a batch of {batch_contexts} contexts")
+        raise BadCorpus(f"a corpus of {len(one)} pairs cannot fill a batch of {batch_contexts} contexts")
     epoch = 0
     while True:
         rng = np.random.default_rng([seed, epoch])

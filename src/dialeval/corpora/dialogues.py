@@ -17,6 +17,14 @@ from typing import IO, Any
 from dialeval.exchange import Exchange
 
 
+class BadCorpus(ValueError):
+    """A corpus cannot be trained on; the message says what is wrong with it."""
+
+
+class MissingCorpus(FileNotFoundError):
+    """A file that training reads is not there; the message says what is."""
+
+
 @dataclass(frozen=True)
 class Dialogue:
     """Turns of one conversation and what is known of their speakers."""
@@ -48,7 +56,7 @@ def find_split(root: Path, name: str, split: str) -> Path:
             return path
     there = sorted(path.name for path in (root / name).glob("*.jsonl*")) if (root / name).is_dir() else []
     told = f"it holds {', '.join(there)}" if there else f"{root / name} does not exist"
-    raise FileNotFoundError(f"corpus {name} has no split {split}: {told}")
+    raise MissingCorpus(f"corpus {name} has no split {split}: {told}")
 
 
 def open_text(path: Path) -> IO[str]:
@@ -65,9 +73,9 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
             try:
                 row = json.loads(line)
             except json.JSONDecodeError as error:
-                raise ValueError(f"{path} line {number} is not JSON: {error.msg}") from None
+                raise BadCorpus(f"{path} line {number} is not JSON: {error.msg}") from None
             if not isinstance(row, dict):
-                raise ValueError(f"{path} line {number} is a {type(row).__name__}, not an object")
+                raise BadCorpus(f"{path} line {number} is a {type(row).__name__}, not an object")
             yield row
 
 
@@ -78,7 +86,7 @@ def overlapping_ids(path: Path) -> frozenset[str]:
     dialogue is one of DailyDialog's train split; contexts out of its validation and test dialogues go.
     """
     if not path.is_file():
-        raise FileNotFoundError(
+        raise MissingCorpus(
             f"{path} is not there; it lists the dialogues to keep out of training. Put it beside the corpora, or pass "
             "--set leave_out=null where nothing that is trained on will be measured on"
         )
@@ -113,7 +121,7 @@ def _usable(rows: Iterable[Mapping[str, Any]], corpus: str, leave_out: frozenset
             continue
         dialogues.append(Dialogue(identity, turns, corpus, _facts(row, len(turns))))
     if not dialogues:
-        raise ValueError(f"corpus {corpus} holds no dialogue of two or more turns")
+        raise BadCorpus(f"corpus {corpus} holds no dialogue of two or more turns")
     return dialogues
 
 
@@ -135,6 +143,6 @@ def _read_hub(name: str, split: str) -> Iterator[dict[str, Any]]:
     loaded = load_dataset(name, split=split)
     column = next((key for key in ("utterances", "dialog", "dialogue", "turns") if key in loaded.column_names), None)
     if column is None:
-        raise ValueError(f"dataset {name} has no column of turns; it has {', '.join(loaded.column_names)}")
+        raise BadCorpus(f"dataset {name} has no column of turns; it has {', '.join(loaded.column_names)}")
     for number, row in enumerate(loaded):
         yield {"id": f"{name}-{split}-{number}", "utterances": row[column]}

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeVar, get_args
 import numpy as np
 
 from dialeval.corpora.batches import Candidates
-from dialeval.corpora.dialogues import find_split, open_text, read_rows
+from dialeval.corpora.dialogues import BadCorpus, find_split, open_text, read_rows
 from dialeval.exchange import Exchange
 
 Negatives = Literal["random", "adversarial", "both"]
@@ -103,7 +103,7 @@ def read_groups(root: Path, name: str, split: str, *, leave_out: frozenset[str] 
         }
         groups.append(Group(identity, context, positives, **wrong))
     if not groups:
-        raise ValueError(f"{path} holds no context with a positive response that may be trained on")
+        raise BadCorpus(f"{path} holds no context with a positive response that may be trained on")
     return groups
 
 
@@ -138,7 +138,7 @@ def hold_out(groups: Sequence[Group], share: float, seed: int) -> tuple[list[Gro
     kept = [groups[int(index)] for index in sorted(order[count:])]
     kept = [group for group in kept if not telling.intersection(_telling_turns(group))]
     if not kept:
-        raise ValueError("every context shares a turn with a held-out one; give more dialogues or a smaller share")
+        raise BadCorpus("every context shares a turn with a held-out one; give more dialogues or a smaller share")
     return kept, held
 
 
@@ -147,7 +147,7 @@ def with_random(groups: Sequence[Group], count: int, seed: int) -> list[Group]:
     pool = sorted({reply for group in groups for reply in group.positives if len(reply.split()) >= _FEWEST_WORDS})
     known = max(len(group.positives) + len(group.adversarial) + len(group.context) for group in groups)
     if len(pool) < 2 * (count + known):
-        raise ValueError(f"{len(pool)} distinct replies are too few to draw {count} random ones for each context")
+        raise BadCorpus(f"{len(pool)} distinct replies are too few to draw {count} random ones for each context")
     filled = []
     for number, group in enumerate(groups):
         rng = np.random.default_rng([seed, number])
@@ -219,7 +219,7 @@ def mixed_item_batches(
     """
     for items in sources:
         if len(items) < size:
-            raise ValueError(f"a source of {len(items)} rows gives no batch of {size}; use a smaller batch")
+            raise BadCorpus(f"a source of {len(items)} rows gives no batch of {size}; use a smaller batch")
     streams = [
         _batches_of(items, size, seed=seed + 1000 * number, length=length, shuffle=shuffle)
         for number, items in enumerate(sources)
@@ -253,7 +253,7 @@ def _batches_of(
 def _texts(row: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
     values = row.get(key, ())
     if not isinstance(values, list | tuple) or not all(isinstance(value, str) for value in values):
-        raise ValueError(f"{where}: {key} must be a list of strings")
+        raise BadCorpus(f"{where}: {key} must be a list of strings")
     return tuple(value.strip() for value in values if value.strip())
 
 

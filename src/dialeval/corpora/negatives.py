@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.corpora.dialogues import Dialogue
+from dialeval.corpora.dialogues import BadCorpus, Dialogue
 
 #: From texts to one unit vector each.
 Embed = Callable[[Sequence[str]], NDArray[np.floating]]
@@ -54,7 +54,7 @@ class NegativeSampler:
         self.counts = counts
         self.replies = sorted({turn for dialogue in dialogues for turn in dialogue.turns})
         if len(self.replies) <= counts.total + max(len(dialogue.turns) for dialogue in dialogues):
-            raise ValueError(
+            raise BadCorpus(
                 f"{len(self.replies)} distinct utterances are too few to draw {counts.total} negatives from"
             )
         self._postings = _index(self.replies) if counts.shared_word else {}
