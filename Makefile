@@ -80,6 +80,10 @@ lint: setup ## Check style and types
 	@$(BIN)/mypy
 	@cd spaces/side_by_side && MYPYPATH=../../src $(abspath $(BIN))/mypy --config-file ../../pyproject.toml *.py
 
+screenshots: setup browser ## Take the documentation's pictures of the page anew
+	@echo "== dialeval: taking the pictures; look at each one before committing it"
+	@HF_HUB_OFFLINE=1 $(BIN)/python tests/space_screenshots.py
+
 bench: setup ## Measure speed and memory against named alternatives
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e ".[bench]" \
 	|| echo "== dialeval: mauve-text could not be installed; the page says so in its place"

@@ -1,12 +1,14 @@
-"""Take the pictures of the page that the documentation shows: `python tests/space_screenshots.py`.
+"""Take the pictures of the page that the documentation shows: `make screenshots`.
 
-They are taken from the page as it is, with the embedded checkpoints; look at each one before committing it.
+They are taken from the page as it is, with the embedded checkpoints; look at each one before committing it. Beside them
+signatures.json says of what each shows the scores, which a test compares with the checkpoints that ship.
 """
 
 from __future__ import annotations
 
 import json
-import random
+import re
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -14,54 +16,61 @@ from typing import Any
 from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from resources import CHROMIUM
+from resources import CHROMIUM, PATIENCE, RESOURCES
 from space_server import ROOT, address
 
+sys.path.insert(0, str(ROOT / "examples"))
+from sample import ANSWERS, CONTEXTS, PERSON, REPEATS
+
 IMAGES = ROOT / "docs" / "images"
-_TOPICS = ("your new job", "the trip to Lisbon", "the concert", "your garden", "the football match", "that recipe")
-_ASKED = ("How was {}?", "Tell me about {}.", "Are you happy with {}?", "What did your sister say about {}?")
-_HUMAN = (
-    "Better than I had hoped, to be honest.",
-    "A bit tiring, but I would do it again.",
-    "She loved it and wants to come next time.",
-    "Do not ask, it rained the whole time!",
-)
-_SYSTEMS = {
-    "fluent": (
-        "It was wonderful, thanks for asking!",
-        "I liked it, but it was rather long.",
-        "Not as good as last year.",
-    ),
-    "evasive": ("I do not know.", "I am not sure.", "Maybe."),
-    "off topic": ("The library closes at six on Fridays.", "You can pay by card.", "There is no milk in the fridge."),
-}
+SIGNATURES = IMAGES / "signatures.json"
+#: The benchmark that the picture of the trust page shows.
+SHOWN = "dailydialog_zhao"
 
 
 def rows() -> list[dict[str, Any]]:
-    """Replies of three made-up systems to the same contexts."""
-    chance = random.Random(0)
-    contexts = [asked.format(topic) for topic in _TOPICS for asked in _ASKED]
+    """The demo's two systems, one that answers and one that repeats a few phrases."""
+    systems = {"answers": ANSWERS, "repeats": REPEATS}
     return [
-        {"context": [context], "response": chance.choice(said), "reference": chance.choice(_HUMAN), "system": system}
-        for context in contexts
-        for system, said in _SYSTEMS.items()
+        {"context": context, "response": reply, "reference": person, "system": system}
+        for system, replies in systems.items()
+        for context, reply, person in zip(CONTEXTS, replies, PERSON, strict=True)
     ]
 
 
 def visit(browser: Browser, **options: Any) -> Page:
     """A page with a fresh visitor."""
     page = browser.new_context(device_scale_factor=1, **options).new_page()
-    page.set_default_timeout(120_000)
+    page.set_default_timeout(1000 * PATIENCE)
     page.goto(address())
     page.wait_for_selector("#compare")
     return page
 
 
-def compare(page: Page) -> None:
-    """Press the button and wait for what it gives."""
+def compare(page: Page) -> list[str]:
+    """Press the button and wait for what it gives, signatures last."""
     page.click("#compare")
     page.wait_for_selector("#result table")
     page.wait_for_selector("#chart svg")
+    return signatures(page, "#signature")
+
+
+def signatures(page: Page, where: str) -> list[str]:
+    """Those in a box, once they stand there."""
+    page.wait_for_function("where => document.querySelector(`${where} textarea`)?.value", arg=where)
+    return page.input_value(f"{where} textarea").splitlines()
+
+
+def measured_signatures() -> list[str]:
+    """Of the metrics in the committed results of the benchmark that the trust page is shown with."""
+    lines = (ROOT / "results" / "agreement.jsonl").read_text("utf-8").splitlines()
+    rows = [row for row in map(json.loads, lines) if row["benchmark"] == SHOWN]
+    return sorted({row["metric_signature"] for row in rows})
+
+
+def checkpoints(told: list[str]) -> set[str]:
+    """The checkpoints that signatures name, as NAME@DIGEST."""
+    return {name for signature in told for name in re.findall(r"checkpoint:([\w.-]+@\w+)", signature)}
 
 
 def keep(page: Page, name: str, **options: Any) -> None:
@@ -77,13 +86,16 @@ def keep(page: Page, name: str, **options: Any) -> None:
 
 
 def main() -> None:
-    """All pictures."""
+    """All pictures, then what they show."""
+    if CHROMIUM is None:
+        sys.exit(RESOURCES["browser"].absent)
     IMAGES.mkdir(parents=True, exist_ok=True)
+    told: dict[str, list[str]] = {}
     desk = {"width": 1100, "height": 900}
     with sync_playwright() as own:
         browser = own.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = visit(browser, viewport=desk)
-        compare(page)
+        told["compare"] = compare(page)
         keep(page, "compare", full_page=True)
 
         page.get_by_role("tab", name="Score a file").click()
@@ -96,25 +108,28 @@ def main() -> None:
             box.check()
         page.click("#score-file")
         page.wait_for_selector("#file-plots svg")
+        told["file"] = signatures(page, "#file-signature")
         keep(page, "file", full_page=True)
 
         page.get_by_role("tab", name="How far to trust it").click()
         page.click("#benchmark input")
-        page.get_by_role("option", name="dailydialog_zhao").click()
-        page.wait_for_selector("#plots img[src*=violin_dailydialog_zhao]", state="attached")
+        page.get_by_role("option", name=SHOWN).click()
+        page.wait_for_selector(f"#plots img[src*=violin_{SHOWN}]", state="attached")
         for image in page.locator("#plots img").all():
             image.scroll_into_view_if_needed()
             image.evaluate("image => image.decode()")
+        told["trust"] = measured_signatures()
         keep(page, "trust", full_page=True)
 
         page = visit(browser, viewport=desk, color_scheme="dark")
-        compare(page)
+        told["dark"] = compare(page)
         keep(page, "dark", full_page=True)
 
         page = visit(browser, viewport={"width": 360, "height": 780}, is_mobile=True, has_touch=True)
-        compare(page)
+        told["phone"] = compare(page)
         keep(page, "phone", full_page=True)
         browser.close()
+    SIGNATURES.write_text(json.dumps(told, indent=1, sort_keys=True) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

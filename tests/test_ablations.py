@@ -16,6 +16,8 @@ from dialeval.papers.catalogue import PAPERS
 from dialeval.papers.tables import Picture
 from test_training_density import overrides
 
+pytestmark = pytest.mark.slow
+
 TRAINING = Path(__file__).resolve().parent.parent / "training"
 VARIANTS: dict[str, dict[str, Any]] = yaml.safe_load((TRAINING / "recipes" / "ablations.yaml").read_text("utf-8"))
 

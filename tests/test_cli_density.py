@@ -15,6 +15,7 @@ from dialeval.evaluate_module import loaded
 from dialeval.sources import embedded_checkpoints
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.encoder,
     pytest.mark.skipif("density-minilm" not in embedded_checkpoints(), reason="no DENSITY weights are embedded yet"),
 ]

@@ -8,8 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from loopback_hub import LoopbackHub
 from test_checkpoints import make_network
+
+pytestmark = pytest.mark.slow
 
 PROCESSES = 8
 

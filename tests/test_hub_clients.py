@@ -25,6 +25,8 @@ from loopback_hub import Fault, LoopbackHub, User
 from resources import PATIENCE
 from small_checkpoints import ENCODER_ID, small_checkpoint
 
+pytestmark = pytest.mark.slow
+
 TOKEN = "hf_may_read_secrets"
 MODULES = [folder.name for folder in module_folders()]
 HERE = Path(__file__).parent

@@ -25,6 +25,8 @@ from test_checkpoints import make_network
 from test_training_density import command as training
 from toy_benchmark import rated_rows, write_rows
 
+pytestmark = pytest.mark.slow
+
 KILLS = int(os.environ.get("DIALEVAL_KILLS", "3"))
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.path.dirname(__file__)}
 

@@ -18,6 +18,8 @@ from dialeval.exchange import Exchange
 from small_checkpoints import small_checkpoint
 from test_scaling_torchrun import rows
 
+pytestmark = pytest.mark.slow
+
 ray = pytest.importorskip("ray")
 pa = pytest.importorskip("pyarrow")
 

@@ -23,6 +23,8 @@ from dialeval.scoring.sets import Plan
 from dialeval.scoring.sharding import ShardedRun
 from resources import PATIENCE
 
+pytestmark = pytest.mark.slow
+
 N_ROWS = 3000
 
 

@@ -26,7 +26,7 @@ from gradio_client.exceptions import AppError
 import dialeval
 from space_server import SPACE, address
 
-pytestmark = pytest.mark.encoder
+pytestmark = [pytest.mark.slow, pytest.mark.encoder]
 
 TURNS = ["Shall we cook tonight?", "I am too tired."]
 REPLIES = ["Then let us order a pizza.", "The exam will take three hours."]

@@ -21,6 +21,7 @@ from resources import CHROMIUM, PATIENCE
 from space_server import address
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.browser,
     pytest.mark.encoder,
 ]

@@ -25,6 +25,8 @@ from dialeval.checkpoints import CheckpointConfig
 from resources import PATIENCE
 from test_cmn_metric import make_network
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parent.parent
 TRAINING = ROOT / "training"
 SCRIPT = TRAINING / "cmn.py"

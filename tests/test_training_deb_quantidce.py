@@ -22,6 +22,8 @@ from dialeval.approaches.quantidce import QuantiDce
 from dialeval.checkpoints import CheckpointConfig
 from resources import MIRROR
 
+pytestmark = pytest.mark.slow
+
 TRAINING = Path(__file__).parents[1] / "training"
 WORDS = "hello there how are you i am fine thanks what do like to eat fish and chips the weather is nice today".split()
 CHAT = "[{name: chat, splits: [train], share: 1.0}]"

@@ -16,6 +16,8 @@ from safetensors.torch import load_file
 from dialeval.approaches.density import Density
 from resources import PATIENCE
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPT = ROOT / "training" / "density.py"
 

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 pytestmark = pytest.mark.slow
 #: A few steps each, and few held-out contexts.
 SHORT = {
-    "density": ("training.epochs=0.05", "validation.contexts=10", "fit.pairs=60", "fit.held_out_pairs=20"),
+    "density": ("training.epochs=0.05", "validation.contexts=10", "fit.held_out_pairs=20"),
     "deb": ("fine_tuning.epochs=0.02", "groups.held_out_contexts=10"),
     "quantidce": ("pretraining.epochs=0.02", "groups.held_out_contexts=10"),
     "cmn": ("training.epochs=0.1", "validation.contexts=5"),

@@ -1,0 +1,40 @@
+"""The documentation's pictures show what ships: `make screenshots` after a checkpoint has changed."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+pytest.importorskip("PIL")
+pytest.importorskip("playwright.sync_api")
+
+from dialeval.sources import WEIGHTS, embedded_checkpoints, weights_digest
+from space_screenshots import IMAGES, SIGNATURES, checkpoints, measured_signatures
+
+STALE = "the pictures are not of what ships; run: make screenshots"
+
+
+def test_every_picture_says_whose_scores_it_shows() -> None:
+    told = json.loads(SIGNATURES.read_text("utf-8"))
+    assert {f"{name}.png" for name in told} == {path.name for path in IMAGES.glob("*.png")}
+    assert all(told.values())
+
+
+@pytest.mark.parametrize("picture", ["compare", "dark", "phone", "file"])
+def test_scores_in_the_pictures_are_those_of_the_embedded_checkpoints(picture: str) -> None:
+    told = checkpoints(json.loads(SIGNATURES.read_text("utf-8"))[picture])
+    shipped = {name: f"{name}@{weights_digest(WEIGHTS / name)[:12]}" for name in embedded_checkpoints()}
+    assert told, STALE
+    assert told <= set(shipped.values()), STALE
+    if picture == "file":  # there every metric is ticked
+        assert told == set(shipped.values()), STALE
+
+
+def test_the_trust_page_is_shown_with_the_committed_results() -> None:
+    assert json.loads(SIGNATURES.read_text("utf-8"))["trust"] == measured_signatures(), STALE
+
+
+def test_checkpoints_are_read_off_signatures() -> None:
+    told = ["metric:deb|checkpoint:deb-minilm@0123456789ab|dtype:float32", "metric:fbd|encoder:a/b@ffff"]
+    assert checkpoints(told) == {"deb-minilm@0123456789ab"}
