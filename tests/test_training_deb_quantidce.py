@@ -90,7 +90,7 @@ def arguments(
 ) -> list[str]:
     common = [f"encoder={encoder}", "start_from=null", "lora.rank=2", "lora.alpha=4", "leave_out=overlaps.json"]
     common += ["groups={name: pp, split: dev, held_out: 0.25, seed: 0}", "augmentation=[]", "training.max_length=32"]
-    common += ["layout.max_length=48"]
+    common += ["layout.max_length=48", "training.bf16=false"]
     if script == "deb":
         common += [f"corpora={CHAT}", "validation={corpus: chat, split: validation, contexts: 10, candidates: 2}"]
         common += [f"{stage}.{setting}" for stage in ("pretraining", "fine_tuning") for setting in STAGE]
