@@ -299,15 +299,7 @@ def target_of(row: Rated) -> float | None:
     """One rating per row, higher is better; None where the source asks about something else."""
     scores = row.scores
     if row.source == "abc_eval":
-        faults = (
-            "irrelevant",
-            "ignore",
-            "redundant",
-            "self contradiction",
-            "partner contradiction",
-            "commonsense contradiction",
-        )
-        return 1 - max(scores.get(name, 0.0) for name in faults)
+        return 1 - max(scores.get(name, 0.0) for name in _FAULTS)
     for name in ("no_breakdown", "overall", "satisfaction", "thumb"):
         if name in scores:
             return scores[name]

@@ -1,4 +1,4 @@
-"""The page of the DEB module; dialeval builds it, so that all modules' pages look alike."""
+"""The page of the judge's module; dialeval builds it, so that all modules' pages look alike."""
 
 from pathlib import Path
 
