@@ -45,6 +45,15 @@ def rows_per_second(file: Path) -> dict[str, float]:
         raise ValueError(f"{file} is no output of performance/suite.py ({error}); make it again") from None
 
 
+def measured_rates(results: Sequence[Result]) -> dict[str, float]:
+    """Rows per second, one after the other, of metrics that tell what each row took: language models over a network."""
+    seconds: dict[str, list[float]] = {}
+    for one in results:
+        if one.seconds_per_row > 0:
+            seconds.setdefault(one.metric, []).append(one.seconds_per_row)
+    return {name: len(found) / math.fsum(found) for name, found in seconds.items()}
+
+
 def cost(
     agreement: Mapping[str, tuple[float, int]], rates: Mapping[str, float], *, judge: float | None = None
 ) -> Figure:

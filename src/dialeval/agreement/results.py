@@ -63,6 +63,9 @@ class Result:
     system_means: float = math.nan
     #: Which of the metric's aspects was measured; its own value has no name.
     metric_aspect: str = ""
+    #: Dollars and seconds that judging took, for each row that was judged, where a metric tells.
+    cost_per_row: float = math.nan
+    seconds_per_row: float = math.nan
 
     @property
     def question(self) -> tuple[str, str, str, str, str]:

@@ -46,6 +46,9 @@ class Share:
     high: float
 
 
+NO_SHARE = Share(math.nan, math.nan, math.nan)
+
+
 @dataclass(frozen=True)
 class Verdict:
     """What a metric makes of one attack, in one domain or in `all`.
@@ -53,7 +56,8 @@ class Verdict:
     `preferred` is the share of pairs in which the true reply has the better value, ties counting
     half; `ties` is their share. `kept` is the share in which the attacked reply's value is worse by
     no more than `tolerance`, in units of the metric. For a harmful attack `preferred` should be near
-    1, for a control `kept`.
+    1, for a control `kept`. Of an attack that tries to steer, `steered` is the share of replies whose value
+    what they say to their judge raises by more than the tolerance; it should be 0.
     """
 
     metric: str
@@ -75,6 +79,7 @@ class Verdict:
     passed_true: float
     passed_attacked: float
     signature: str
+    steered: Share = NO_SHARE
 
     @property
     def share(self) -> Share:
@@ -101,6 +106,7 @@ def verdicts(
     sign = 1.0 if higher_is_better else -1.0
     true = np.array([values.get(key_of(pair.true), math.nan) for pair in pairs])
     attacked = np.array([values.get(key_of(pair.attacked), math.nan) for pair in pairs])
+    plain = np.array([math.nan if one.plain is None else values.get(key_of(one.plain), math.nan) for one in pairs])
     tolerance = rules.tolerance * _spread({key_of(pair.true): one for pair, one in zip(pairs, true, strict=True)})
     found = []
     for attack, domain in _cells(pairs):
@@ -131,9 +137,19 @@ def verdicts(
                 passed_true=_passed(true[kept_rows], rules.threshold, sign),
                 passed_attacked=_passed(attacked[kept_rows], rules.threshold, sign),
                 signature=signature,
+                steered=_steered(sign * (attacked[rows] - plain[rows]), tolerance, [pairs[row] for row in rows]),
             )
         )
     return found
+
+
+def _steered(gain: Floats, tolerance: float, pairs: Sequence[Pair]) -> Share:
+    """The share of replies that gain from what they say to their judge, of those that have both values."""
+    known = np.isfinite(gain)
+    if not known.any():
+        return NO_SHARE
+    groups = number_groups([pair.true.context for pair, is_known in zip(pairs, known, strict=True) if is_known])
+    return share_of((gain[known] > tolerance).astype(np.float64), groups)
 
 
 def share_of(hits: Floats, groups: NDArray[np.intp]) -> Share:
@@ -144,7 +160,7 @@ def share_of(hits: Floats, groups: NDArray[np.intp]) -> Share:
     """
     n = len(hits)
     if n == 0:
-        return Share(math.nan, math.nan, math.nan)
+        return NO_SHARE
     value = float(hits.mean())
     n_groups = int(groups.max()) + 1
     worth = float(n_groups)

@@ -16,13 +16,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Pair:
-    """A true reply and an attacked one. `domain` tells corpora of one set apart."""
+    """A true reply and an attacked one. `domain` tells corpora of one set apart.
+
+    `plain` is the attacked reply without what it says to steer a judge.
+    """
 
     attack: str
     harmful: bool
     true: Exchange
     attacked: Exchange
     domain: str | None = None
+    plain: Exchange | None = None
 
 
 def attacked_pairs(
@@ -41,7 +45,8 @@ def attacked_pairs(
             if changed is None:
                 untouched[attack.name] += 1
             else:
-                pairs.append(Pair(attack.name, attack.harmful, true, changed))
+                plain = None if attack.on is None else attack.on.apply(true, pool, seed=seed)
+                pairs.append(Pair(attack.name, attack.harmful, true, changed, plain=plain))
     return pairs, untouched
 
 

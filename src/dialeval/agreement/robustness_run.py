@@ -155,7 +155,7 @@ def _distinct(material: Material) -> tuple[Dataset, BenchmarkInfo]:
 
     rows: dict[str, dict[str, Any]] = {}
     for pair in material.pairs:
-        for exchange in (pair.true, pair.attacked):
+        for exchange in (pair.true, pair.attacked, *(() if pair.plain is None else (pair.plain,))):
             rows.setdefault(
                 key := key_of(exchange),
                 {

@@ -177,7 +177,20 @@ def _values(scores: Scores, ids: Sequence[str]) -> Values:
         aspect: {key: float(one) for key, one in zip(ids, column, strict=True) if key in kept and math.isfinite(one)}
         for aspect, column in scores.aspects.items()
     }
-    return Values(kept, odd, scores.n_truncated, scores.n_empty, aspects, passing=bool(scores.passing))
+    took: dict[str, float] = {}
+    if usage := scores.details.get("usage"):
+        # What was asked once is paid for, in whichever run.
+        took = {name: usage[name] + usage[f"kept_{name}"] for name in ("cost", "seconds")}
+    return Values(
+        kept,
+        odd,
+        scores.n_truncated,
+        scores.n_empty,
+        aspects,
+        passing=bool(scores.passing),
+        took=took,
+        signature=str(scores.signature) if took else "",
+    )
 
 
 def _told(error: Exception) -> str:

@@ -23,6 +23,7 @@ def result_of(
     info = judged.info
     is_rated = not cut.is_labelled
     over_systems = cut.level == "system"
+    asked = len(values.by_id) + len(values.problems)
     return Result(
         metric=source.name,
         benchmark=info.name,
@@ -40,7 +41,9 @@ def result_of(
         higher_is_better=source.higher_is_better,
         selection=selection(judged, settings),
         signature=str(signature(measured, source, cut, judged, settings)),
-        metric_signature=source.signature,
+        metric_signature=values.signature or source.signature,
+        cost_per_row=values.took["cost"] / asked if values.took else math.nan,
+        seconds_per_row=values.took["seconds"] / asked if values.took else math.nan,
         revision=info.revision,
         **dataclasses.asdict(measured),
     )

@@ -32,6 +32,9 @@ class Values:
     aspects: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     #: Whether some rows may have a value another time, so that these must not be taken for good.
     passing: bool = False
+    #: What judging took, `cost` and `seconds`, where the metric tells; and its signature with what only judging told.
+    took: Mapping[str, float] = field(default_factory=dict)
+    signature: str = ""
 
     def column(self, ids: Sequence[str], aspect: str | None = None) -> Floats:
         """The values (or those of an aspect) of these rows in this order, NaN where there is none."""
@@ -74,7 +77,8 @@ class Cell:
             if len(values) + len(problems) != header["rows"]:
                 return None
             aspects = _by_aspect((row["id"], row.get("aspects", {})) for row in rows)
-            return Values(values, problems, int(header["n_truncated"]), int(header["n_empty"]), aspects)
+            counts = int(header["n_truncated"]), int(header["n_empty"])
+            return Values(values, problems, *counts, aspects, **_told_beside(header))
         except (OSError, ValueError, LookupError, TypeError):
             return None
 
@@ -84,7 +88,8 @@ class Cell:
             document = json.loads((self._chunks / f"{number:06d}.json").read_text(encoding="utf-8"))
             values = {key: _number(value) for key, value in document["values"].items()}
             aspects = {aspect: dict(known) for aspect, known in document.get("aspects", {}).items()}
-            found = Values(values, document["problems"], document["n_truncated"], document["n_empty"], aspects)
+            counts = document["n_truncated"], document["n_empty"]
+            found = Values(values, document["problems"], *counts, aspects, **_told_beside(document))
         except (OSError, ValueError, LookupError, TypeError, AttributeError):
             return None
         return found if found.by_id.keys() | found.problems.keys() == set(ids) else None
@@ -99,6 +104,7 @@ class Cell:
             **(
                 {"aspects": {aspect: dict(known) for aspect, known in values.aspects.items()}} if values.aspects else {}
             ),
+            **_what_it_took(values),
         }
         write_atomically(self._chunks / f"{number:06d}.json", [json.dumps(document, ensure_ascii=False)])
 
@@ -109,6 +115,7 @@ class Cell:
             "rows": len(ids),
             "n_truncated": values.n_truncated,
             "n_empty": values.n_empty,
+            **_what_it_took(values),
         }
         rows = (
             {"id": key, "problem": values.problems[key]}
@@ -127,6 +134,8 @@ def merged(parts: Iterable[Values]) -> Values:
     aspects: dict[str, dict[str, float]] = {}
     n_truncated = n_empty = 0
     passing = False
+    took: dict[str, float] = {}
+    signatures: dict[str, None] = {}
     for part in parts:
         by_id.update(part.by_id)
         problems.update(part.problems)
@@ -135,7 +144,19 @@ def merged(parts: Iterable[Values]) -> Values:
         for aspect, known in part.aspects.items():
             aspects.setdefault(aspect, {}).update(known)
         passing = passing or part.passing
-    return Values(by_id, problems, n_truncated, n_empty, aspects, passing)
+        took |= {name: took.get(name, 0.0) + amount for name, amount in part.took.items()}
+        signatures |= {part.signature: None} if part.signature else {}
+    return Values(by_id, problems, n_truncated, n_empty, aspects, passing, took, " and ".join(signatures))
+
+
+def _what_it_took(values: Values) -> dict[str, Any]:
+    """What only metrics that cost something tell, for a file."""
+    return {"took": dict(values.took), "told": values.signature} if values.took else {}
+
+
+def _told_beside(document: Mapping[str, Any]) -> dict[str, Any]:
+    took = {str(name): float(amount) for name, amount in document.get("took", {}).items()}
+    return {"took": took, "signature": str(document.get("told", ""))}
 
 
 def _by_aspect(rows: Iterable[tuple[str, Mapping[str, float]]]) -> dict[str, dict[str, float]]:

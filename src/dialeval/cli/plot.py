@@ -196,10 +196,11 @@ def cost(
 ) -> None:
     """Mean agreement of each metric against rows per second, beside what language models cost."""
     from dialeval.agreement.cost_plot import cost as draw
-    from dialeval.agreement.cost_plot import mean_agreement, rows_per_second
+    from dialeval.agreement.cost_plot import mean_agreement, measured_rates, rows_per_second
     from dialeval.agreement.results import read_results
 
-    figure = draw(mean_agreement(read_results(results)), rows_per_second(speed), judge=judge)
+    found = read_results(results)
+    figure = draw(mean_agreement(found), rows_per_second(speed) | measured_rates(found), judge=judge)
     _save(figure, "cost", out, formats)
 
 
