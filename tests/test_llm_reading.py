@@ -6,6 +6,8 @@ import math
 
 import pytest
 
+pytest.importorskip("openai")
+
 from dialeval.llm.panel import vote
 from dialeval.llm.reading import NoAnswer, expectation, read_aspects, read_choice, read_number
 

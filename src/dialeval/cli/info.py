@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _LIBRARIES = (
     "torch", "transformers", "datasets", "huggingface-hub", "peft", "safetensors", "numpy", "scipy", "scikit-learn",
-    "evaluate", "accelerate", "pandas", "pyarrow", "gradio", "ray",
+    "evaluate", "accelerate", "pandas", "pyarrow", "gradio", "ray", "openai",
 )  # fmt: skip
 
 _EXAMPLES = """
