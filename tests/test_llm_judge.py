@@ -17,6 +17,7 @@ from dialeval.metric import CannotGoOn
 
 pytest.importorskip("openai")
 
+from dialeval.llm.server import same_model
 from loopback_llm import Raw, number_in, refusal, reply_of, scores, serving
 
 KEY = "sk-secret-0123456789abcdef"
@@ -157,6 +158,26 @@ def test_rows_without_a_usable_answer_are_listed_and_never_zero(answer, why):
     assert found.values[1] == 1.75
     assert found.problems[0].startswith(why)
     assert found.passing == set()
+
+
+@pytest.mark.parametrize(
+    ("asked", "served", "same"),
+    [
+        ("gpt-4o", "gpt-4o-2024-08-06", True),
+        ("gpt-4o", "gpt-4o-mini", False),
+        ("gpt-4o-mini", "gpt-4o", False),
+        ("gpt-4o-mini", "gpt-4o-mini-2024-07-18", True),
+        ("org/Model-7B:provider", "org/model-7b", True),
+        ("llama3:8b", "llama3:8b", True),
+        ("llama3:8b", "llama3:70b", False),
+        ("/models/tiny.gguf", "tiny", True),
+        ("/models/tiny", "/models/tiny@main", True),
+        ("qwen-7b", "qwen-7b-q4_k_m", True),
+        ("qwen-7b", "qwen-72b", False),
+    ],
+)
+def test_names_of_models(asked, served, same):
+    assert same_model(asked, served) == same
 
 
 def test_another_name_of_the_same_model_is_accepted():

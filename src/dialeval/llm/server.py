@@ -34,6 +34,9 @@ _OPTIONAL: dict[str, tuple[str, ...]] = {
 }
 _LONGEST_MESSAGE = 200
 
+#: What may follow the name of a model without making it another one: dates, versions of a date, formats.
+_SUFFIX = re.compile(r"([-_.](\d{4,8}|\d{4}(-\d\d){1,2}|latest|preview|q\d\w*|gguf|awq|gptq|fp8|bf16|fp16))*")
+
 
 class ServerRefuses(CannotGoOn):
     """The server will answer nothing at all: no such model, no such key, no such address."""
@@ -186,15 +189,20 @@ class Server:
 def same_model(asked: str, served: str) -> bool:
     """Whether a server's name for its model may stand for the one that was asked for.
 
-    Dates, revisions, folders and providers are added or left out as servers please.
+    Folders, revisions, providers, dates and formats are added or left out as servers please; sizes are not.
     """
-    short, long = sorted((_bare(asked), _bare(served)), key=len)
-    return not short or long.startswith(short)
+    (name, tag), (other, other_tag) = _parts(asked), _parts(served)
+    short, long = sorted((name, other), key=len)
+    rest = long.removeprefix(short)
+    return not served.strip() or (
+        long.startswith(short) and _SUFFIX.fullmatch(rest) is not None and (tag == other_tag or not (tag and other_tag))
+    )
 
 
-def _bare(model: str) -> str:
-    name = re.split(r"[@:]", model.strip().lower().rstrip("/"), maxsplit=1)[0]
-    return name.rpartition("/")[2].removesuffix(".gguf")
+def _parts(model: str) -> tuple[str, str]:
+    """The bare name, and the tag behind a colon."""
+    name, _, tag = model.strip().lower().partition("@")[0].rstrip("/").rpartition("/")[2].partition(":")
+    return name.removesuffix(".gguf"), tag
 
 
 def _request(question: Question, options: Mapping[str, Any], without: frozenset[str]) -> dict[str, Any]:
