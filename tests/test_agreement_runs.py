@@ -15,10 +15,13 @@ from dialeval import benchmarks
 from dialeval.agreement.annotators import human_ceiling, mean_rating
 from dialeval.agreement.board import sections
 from dialeval.agreement.functions import FunctionMetric
+from dialeval.agreement.markdown import render_markdown
+from dialeval.agreement.page import render_page
 from dialeval.agreement.runs import run
 from dialeval.agreement.settings import Settings, as_threshold
 from dialeval.agreement.sources import find_sources
 from dialeval.agreement.specs import Declared
+from dialeval.agreement.stored import read_report
 from test_agreement_scoring import AgainstReferences, Repetition
 from test_agreement_sources import Length
 from toy_benchmark import count_words, few_words, labelled_rows, noise, picky, rated_rows, word_share, write_rows
@@ -362,3 +365,41 @@ def test_a_metric_without_an_interval_is_neither_ranked_nor_compared(toy):
 
 def noise_of(exchanges, seed):
     return [float(zlib.crc32(f"{seed}{exchange.id}".encode()) % 97) for exchange in exchanges]
+
+
+class Leaky(Length):
+    """Says which of the rows it was trained on."""
+
+    def leaked_rows(self, benchmark):
+        return frozenset(f"toy-{number}-{system}" for number in range(10) for system in range(6))
+
+
+def test_a_contaminated_metric_is_measured_on_both_halves(toy, tmp_path):
+    report = run([Leaky(), count_words], [toy], settings=QUICK)
+    leaked, clean = report.halves
+    assert (leaked.leaked, leaked.n, clean.leaked, clean.n) == (True, 60, False, 120)
+    assert {one.metric for one in report.halves} == {"length"}
+    assert {one.level for one in report.halves} == {"turn"}
+    for half, rows in ((leaked, slice(0, 60)), (clean, slice(60, 180))):
+        assert half.value == pytest.approx(stats.spearmanr(words(toy)[rows], people(toy)[rows]).statistic)
+        assert half.low < half.value < half.high
+    told = f"- length †, Spearman: {leaked.value:.3f} [{leaked.low:.3f}, {leaked.high:.3f}] on the 60 rows whose text"
+    report.write(tmp_path)
+    back = read_report(tmp_path)
+    assert back.halves == report.halves
+    assert told in render_markdown(back)
+    assert "on the 120 others" in render_page(back)
+    assert not run([Length()], [toy], settings=QUICK).halves
+
+
+def test_rows_known_to_be_leaked_are_those_of_the_checkpoints_name(tmp_path, monkeypatch):
+    import types
+
+    from dialeval import learned
+
+    (tmp_path / "leaks.json").write_text(json.dumps({"mine": {"few": ["a", "b"], "whole": "all"}}))
+    monkeypatch.setattr(learned, "WEIGHTS", tmp_path)
+    config = types.SimpleNamespace(name="mine")
+    metric = types.SimpleNamespace(network=types.SimpleNamespace(config=config))
+    rows = {name: learned.LearnedMetric.leaked_rows(metric, name) for name in ("few", "whole", "other")}
+    assert rows == {"few": {"a", "b"}, "whole": frozenset(), "other": frozenset()}

@@ -153,7 +153,11 @@ def test_the_log_tells_every_term_of_every_step(finished: Path) -> None:
 
 def test_the_config_tells_how_it_was_made(finished: Path) -> None:
     config = json.loads((finished / "checkpoint" / "config.json").read_text())
-    assert config["training"]["steps"] == 12
+    kept = [row for row in log_of(finished, "validation") if row["kept"]][-1]
+    assert kept["selection"] == max(row["selection"] for row in log_of(finished, "validation"))
+    assert (config["training"]["steps"], config["training"]["steps_run"]) == (kept["step"], 12)
+    assert config["training"]["stages"][-1]["seen"]["pairs"] == kept["pairs"]
+    assert config["training"]["validation"]["contexts"] > 0
     assert config["training"]["corpora"] == ["chat", "graded"]
     assert config["training"]["command"].startswith("training/cmn.py --recipe training/recipes/cmn-minilm.yaml")
     assert config["contaminated_by"] == ["dailydialogpp_dev", "dailydialogpp_positives"]

@@ -179,8 +179,11 @@ def test_a_killed_run_resumes_to_the_same_weights(
     assert "dailydialogpp_dev" in loaded.contaminated_by
     assert loaded.info.title in (tmp_path / "whole" / "checkpoint" / "README.md").read_text("utf-8")
     record = CheckpointConfig.read(tmp_path / "whole" / "checkpoint").training
-    assert record["steps"] == 10
-    assert record["pretraining"]["steps"] == 4
+    first, second = record["stages"]
+    assert (first["steps_run"], second["steps_run"], record["total"]["steps_run"]) == (4, 6, 10)
+    assert first["name"] == f"{second['name']}, first stage"
+    kept = [row for row in log if row.get("kept")][-1]
+    assert (record["steps"], second["seen"]) == (kept["step"], {"replies": kept["replies"]})
 
 
 def test_deb_loss_falls_and_the_figures_are_recorded(train: Any, tmp_path: Path) -> None:
@@ -275,11 +278,13 @@ def test_deb_begins_from_another_checkpoint_and_without_steps_keeps_it(train: An
 
 
 def test_deb_as_the_mean_of_two_runs(train: Any, tmp_path: Path) -> None:
-    train("deb", "first", "pretraining.steps=0", "fine_tuning.steps=2")
-    train("deb", "second", "pretraining.steps=0", "fine_tuning.steps=3", "fine_tuning.learning_rate=0.02")
+    train("deb", "first", "pretraining.steps=0", "fine_tuning.steps=2", "name=first")
+    train(
+        "deb", "second", "pretraining.steps=0", "fine_tuning.steps=3", "fine_tuning.learning_rate=0.02", "name=second"
+    )
     runs = [tmp_path / name / "checkpoint" for name in ("first", "second")]
     mean = f"average_of=[{runs[0]}, {runs[1]}]"
-    log = train("deb", "mean", "pretraining.steps=0", "fine_tuning.steps=0", mean)
+    log = train("deb", "mean", "pretraining.steps=0", "fine_tuning.steps=0", mean, "name=mean")
     assert [row["kind"] for row in log] == ["validation", "final"]
     one, two, both = (weights(tmp_path / name / "checkpoint") for name in ("first", "second", "mean"))
     learned = [key for key in one if not key.endswith("temperature")]
@@ -287,8 +292,10 @@ def test_deb_as_the_mean_of_two_runs(train: Any, tmp_path: Path) -> None:
     for key in learned:
         assert torch.allclose(both[key].float(), (one[key].float() + two[key].float()) / 2, rtol=1e-3, atol=1e-4), key
     config = CheckpointConfig.read(tmp_path / "mean" / "checkpoint")
-    assert [run["steps"] for run in config.training["pretraining"]["averaged"]] == [2, 3]
-    assert config.training["steps"] == 5
+    assert [run["steps_run"] for run in config.training["pretraining"]["averaged"]] == [2, 3]
+    parts = [config.training["pretraining"]["averaged"][one]["steps"] for one in (0, 1)]
+    assert config.training["total"]["steps"] == sum(parts)
+    assert [one["name"] for one in config.training["stages"]] == ["first", "second", "mean"]
     assert "pp" in config.training["corpora"]
     with pytest.raises(SystemExit):
         train("deb", "other", f"average_of=[{runs[0]}, {tmp_path / 'none'}]")

@@ -93,10 +93,17 @@ def test_the_log_tells_the_loss_of_every_step(finished: Path) -> None:
 
 def test_the_config_tells_how_it_was_made(finished: Path) -> None:
     training = json.loads((finished / "checkpoint" / "config.json").read_text())["training"]
-    assert training["steps"] == 12
+    log = [json.loads(line) for line in (finished / "log.jsonl").read_text().splitlines()]
+    kept = [row for row in log if row.get("kept")][-1]
+    # Four contexts a step, each with the true reply and four wrong ones, of the steps that shipped.
+    assert (training["steps"], training["steps_run"]) == (kept["step"], 12)
+    assert training["stages"][-1]["seen"] == {"pairs": kept["step"] * 4 * 5} == {"pairs": kept["pairs"]}
+    assert training["total"]["steps"] == kept["step"]
+    assert kept["r1"] == max(row["r1"] for row in log if row["kind"] == "validation")
+    assert training["validation"]["contexts"] == 20
     assert training["corpora"] == ["chat"]
     assert training["command"].startswith("training/density.py --recipe training/recipes/density-minilm.yaml")
-    assert set(training["validation"]) == {"r1", "mrr", "auc"}
+    assert set(training["validation"]) == {"r1", "mrr", "contexts", "auc"}
 
 
 def test_a_killed_run_resumes_to_the_same_weights(
@@ -133,8 +140,11 @@ def test_the_mean_of_runs_is_only_fitted(
     for name, value in expected.items():
         assert np.allclose(value, mean[name], rtol=1e-4, atol=1e-4), name
     training = json.loads((out / "checkpoint" / "config.json").read_text())["training"]
-    assert training["steps"] == 24
-    assert [history["steps"] for history in training["pretraining"]["averaged"]] == [12, 12]
+    shipped = json.loads((finished / "checkpoint" / "config.json").read_text())["training"]["steps"]
+    assert (training["steps"], training["steps_run"]) == (0, 0)
+    # Both parts are one run here, which counts once.
+    assert training["total"]["steps"] == shipped
+    assert [history["steps"] for history in training["pretraining"]["averaged"]] == [shipped, shipped]
 
 
 def test_two_processes_train_one_model(tiny_encoder: Path, tiny_corpora: Path, tmp_path: Path) -> None:

@@ -213,9 +213,7 @@ def keep_best(run: Run, network: CmnNetwork, check: Validation) -> None:
     metric = Cmn(run.folder / "candidate", device=run.accelerator.device)
     check.fill_bank(metric, network)
     figures = check.measure(metric, "contexts")
-    run.log("validation", **figures)
-    if figures["selection"] > run.best:
-        run.best = figures["selection"]
+    if run.judged(figures["selection"], figures):
         network.save_pretrained(run.folder / "best")
 
 
@@ -265,7 +263,8 @@ def main() -> None:
     schedule = linear_schedule(optimizer, settings["warmup"], last)
     objective, optimizer = accelerator.prepare(objective, optimizer)
     accelerator.register_for_checkpointing(schedule)
-    run = Run(arguments.out, accelerator, recipe, resume=arguments.resume)
+    per_step = settings["batch_contexts"] * settings["accumulation"]
+    run = Run(arguments.out, accelerator, recipe, resume=arguments.resume, unit="pairs", per_step=per_step)
     data = numbered_batches(run, sources, shares)
     train(run, objective, optimizer, schedule, Collator(network, decoder_tokenizer, recipe), data, check)
     accelerator.wait_for_everyone()

@@ -8,7 +8,8 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from dialeval.cards.history import Stage, joined, stage_in, stages_of, total
 from dialeval.checkpoints import CheckpointConfig, CheckpointError, load_encoder, load_tokenizer
 from dialeval.corpora.batches import CandidateSet
 from dialeval.corpora.dialogues import BadCorpus, Dialogue, MissingCorpus, overlapping_ids, read_corpus
@@ -212,11 +214,16 @@ def linear_schedule(optimizer: torch.optim.Optimizer, warmup: int, total: int) -
 class Run:
     """A run folder: `log.jsonl`, TensorBoard events, `state/` to resume from, `progress.json`."""
 
-    def __init__(self, folder: Path, accelerator: Accelerator, recipe: Recipe, *, resume: bool) -> None:
+    def __init__(
+        self, folder: Path, accelerator: Accelerator, recipe: Recipe, *, resume: bool, unit: str, per_step: int
+    ) -> None:
+        """`per_step` is how many of what `unit` names one step of one process trains on."""
         self.folder = folder
         self.accelerator = accelerator
+        self.unit, self.per_step = unit, per_step * accelerator.num_processes
         self.step = 0
         self.best = float("-inf")
+        self.best_step = 0
         self.seconds = 0.0
         self._started = time.monotonic()
         self._progress_file = folder / "progress.json"
@@ -230,6 +237,7 @@ class Run:
             if saved["recipe"] != recipe:
                 raise SystemExit(f"{folder} was started with another recipe; resume it with the one in progress.json")
             self.step, self.best, self.seconds = saved["step"], saved["best"], saved["seconds"]
+            self.best_step = saved.get("best_step", 0)
             accelerator.load_state(str(folder / saved["state"]))
         self.recipe = recipe
         self._board: Any = None
@@ -242,6 +250,7 @@ class Run:
             pointer = {
                 "step": self.step,
                 "best": self.best,
+                "best_step": self.best_step,
                 "seconds": self.seconds + time.monotonic() - self._started,
                 "state": name,
                 "recipe": self.recipe,
@@ -255,6 +264,21 @@ class Run:
                         file.unlink() if file.is_file() else file.rmdir()
                     old.rmdir()
         self.accelerator.wait_for_everyone()
+
+    def judged(self, quality: float, figures: Mapping[str, float]) -> bool:
+        """Log a validation; whether it is the best so far, so that its weights are to be kept."""
+        kept = quality > self.best
+        if kept:
+            self.best, self.best_step = quality, self.step
+        self.log("validation", **figures, **{self.unit: self.step * self.per_step}, kept=int(kept))
+        return kept
+
+    @property
+    def stage(self) -> Stage:
+        """What of this run is in the checkpoint."""
+        hours = round(self.elapsed / 3600, 2)
+        seen = {self.unit: self.best_step * self.per_step} if self.best_step else {}
+        return Stage(self.recipe["name"], self.best_step, self.step, hours, seen)
 
     def log(self, kind: str, **values: float) -> None:
         """One line to `log.jsonl` and the same numbers to TensorBoard."""
@@ -302,15 +326,26 @@ def earlier_training(source: str | None) -> dict[str, Any]:
     """How the checkpoint that a run starts from was trained itself."""
     if source is None:
         return {}
-    return dict(CheckpointConfig.read(find_checkpoint(source, default=source).folder).training)
+    folder = find_checkpoint(source, default=source).folder
+    training = dict(CheckpointConfig.read(folder).training)
+    # A run of before stages were recorded: its log tells which of its steps was kept.
+    if "stages" not in training and (log := folder.parent / "log.jsonl").is_file():
+        training["stages"] = [asdict(stage_in(log, training["recipe"]["name"]))]
+    return training
 
 
-def provenance(run: Run, arguments: argparse.Namespace, **figures: Any) -> dict[str, Any]:
-    """What a checkpoint's config says about its making. Folders of the machine are left out."""
-    accelerator = run.accelerator
+def provenance(
+    run: Run, arguments: argparse.Namespace, *, earlier: Sequence[Stage] = (), **figures: Any
+) -> dict[str, Any]:
+    """What a checkpoint's config says about its making: what shipped. Folders of the machine are left out.
+
+    `earlier` are stages of other runs that went into it, beside those of the checkpoint that it started from.
+    """
+    accelerator, own = run.accelerator, run.stage
     begun = earlier_training(run.recipe.get("start_from"))
+    stages = joined(stages_of(begun), earlier, [own])
     if begun:
-        figures["started_from"] = f"{begun['recipe']['name']} ({begun['steps']} steps, {begun['hours']} hours)"
+        figures["started_from"] = begun["recipe"]["name"]
         figures["corpora"] = list(dict.fromkeys([*figures.get("corpora", ()), *begun["corpora"]]))
     script = Path(sys.argv[0]).name
     words = [f"training/{script}", "--recipe", f"training/recipes/{Path(arguments.recipe).name}"]
@@ -322,7 +357,10 @@ def provenance(run: Run, arguments: argparse.Namespace, **figures: Any) -> dict[
         "command": shlex.join(words),
         "recipe": run.recipe,
         "hardware": f"{accelerator.num_processes} process(es), {device}",
-        "hours": round(run.elapsed / 3600, 2),
-        "steps": run.step,
+        "hours": own.hours,
+        "steps": own.steps,
+        "steps_run": own.steps_run,
+        "stages": [asdict(stage) for stage in stages],
+        "total": asdict(total(stages)),
         **figures,
     }

@@ -199,6 +199,7 @@ def fine_tune(recipe: Recipe, arguments: argparse.Namespace) -> None:
 
     def validate() -> tuple[float, Figures]:
         figures = discrimination(np.array([row.kind for row in judged]), held_out_logits(network, judged))
+        figures["contexts"] = len(held_out)
         against = ["random", "adversarial"] if settings["negatives"] == "both" else [settings["negatives"]]
         known = [figures[f"accuracy_{kind}"] for kind in against if f"accuracy_{kind}" in figures]
         return float(np.mean(known)), figures
@@ -247,25 +248,32 @@ def discrimination(kinds: NDArray[np.str_], logits: NDArray[np.float32]) -> Figu
     }
 
 
-def calibrate(logits: NDArray[np.float32], valid: NDArray[np.bool_], middle: int, *, shift: bool) -> Figures:
-    """Temperature and shift of all rows; the error after them is measured on the half that each fit has not seen."""
+def calibrate(
+    logits: NDArray[np.float32], valid: NDArray[np.bool_], middle: int, *, shift: bool
+) -> tuple[Figures, NDArray[np.float32]]:
+    """Temperature and shift of all rows, and the logits of each half moved by the shift of the other.
+
+    What is said of the rows after calibration (error, accuracy) is measured on the half that each fit has not seen.
+    """
 
     def fitted(rows: slice) -> tuple[float, NDArray[np.float32]]:
         moved = np.array([fit_shift(logits[rows], valid[rows]) if shift else 0.0, 0.0], dtype=np.float32)
         return fit_temperature(logits[rows] + moved, valid[rows]), moved
 
     halves = slice(None, middle), slice(middle, None)
-    crossed = []
+    crossed, unseen = [], []
     for seen, other in (halves, halves[::-1]):
         temperature, moved = fitted(other)
-        crossed.append(valid_probability(logits[seen] + moved, temperature))
+        unseen.append(logits[seen] + moved)
+        crossed.append(valid_probability(unseen[-1], temperature))
     temperature, moved = fitted(slice(None))
-    return {
+    figures = {
         "temperature": temperature,
         "shift": float(moved[0]),
         "calibration_error_before": expected_calibration_error(reliability(valid_probability(logits), valid)),
         "calibration_error_after": expected_calibration_error(reliability(np.concatenate(crossed), valid)),
     }
+    return figures, np.concatenate(unseen)
 
 
 def finish(
@@ -283,13 +291,13 @@ def finish(
     judged = [*halves[0], *halves[1]]
     kinds, valid = np.array([row.kind for row in judged]), np.array([row.valid for row in judged])
     logits = held_out_logits(network, judged)
-    calibration = calibrate(logits, valid, len(halves[0]), shift=recipe["calibrate_shift"])
+    calibration, unseen = calibrate(logits, valid, len(halves[0]), shift=recipe["calibrate_shift"])
     network.temperature.fill_(calibration["temperature"])
     if recipe["calibrate_shift"]:
         network.shift(calibration["shift"])
         logits = held_out_logits(network, judged)
     scores = valid_probability(logits, calibration["temperature"])
-    figures = {**discrimination(kinds, logits), **calibration}
+    figures = {**discrimination(kinds, unseen), **calibration, "contexts": len(held_out)}
     table = reliability(scores, valid)
     trained_on = {name: dict(Counter(row.kind for row in part)) for name, part in zip(sources, rows, strict=True)}
     network.config = replace(

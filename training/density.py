@@ -147,7 +147,7 @@ def validate(encode: Encode, held_out: CandidateSet, recipe: Recipe, contexts: i
     exchanges = [exchange for index in chosen for exchange in held_out.get(int(index)).exchanges()]
     logits = encode(exchanges)[:, -1].reshape(count, -1)
     ranks = selection_ranks(logits)
-    return {"r1": float((ranks == 1).mean()), "mrr": float((1 / ranks).mean())}
+    return {"r1": float((ranks == 1).mean()), "mrr": float((1 / ranks).mean()), "contexts": count}
 
 
 def encoder_of(network: DensityNetwork) -> Encode:
@@ -170,11 +170,8 @@ def train(
 
     def judge() -> None:
         figures = validate(encoder_of(network), held_out, recipe, recipe["validation"]["contexts"])
-        run.log("validation", **figures)
-        if figures["r1"] > run.best:
-            run.best = figures["r1"]
-            if accelerator.is_main_process:
-                network.save_pretrained(run.folder / "best")
+        if run.judged(figures["r1"], figures) and accelerator.is_main_process:
+            network.save_pretrained(run.folder / "best")
 
     if not settings["steps"]:  # the mean of several checkpoints is only fitted
         judge()
@@ -257,7 +254,8 @@ def main() -> None:
     schedule = linear_schedule(optimizer, settings["warmup"], settings["schedule_steps"] or settings["steps"])
     model, optimizer = accelerator.prepare(network, optimizer)
     accelerator.register_for_checkpointing(schedule)
-    run = Run(arguments.out, accelerator, recipe, resume=arguments.resume)
+    per_step = settings["batch_contexts"] * settings["accumulation"] * (1 + train_sets[0].sampler.counts.total)
+    run = Run(arguments.out, accelerator, recipe, resume=arguments.resume, unit="pairs", per_step=per_step)
     batches = mixed_batches(
         train_sets,
         shares,

@@ -153,6 +153,7 @@ def pretrain(recipe: Recipe, arguments: argparse.Namespace, data: tuple[Any, Any
         loss=loss,
         validate=validate,
         keep=network.save_pretrained,
+        per_row=LEVELS * per_level,
     )
     if run.accelerator.is_main_process:
         best = continued(QuantiDceNetwork, folder / "best", recipe)
@@ -174,6 +175,7 @@ def ranking_figures(network: QuantiDceNetwork, held_out: list[Group], recipe: Re
     best = scores[:, 2, :, None]
     means = scores.mean(axis=2)
     return {
+        "contexts": len(complete),
         "loss": float(np.mean([ranking_losses(part, per_level, recipe)[0].item() for part in parts])),
         "mean_random": float(means[:, 0].mean()),
         "mean_adversarial": float(means[:, 1].mean()),
@@ -287,7 +289,7 @@ def teacher_of(network: QuantiDceNetwork, recipe: Recipe) -> Traced:
 def rating_figures(network: QuantiDceNetwork, rows: list[Rated]) -> Figures:
     """Correlation with the ratings, as far as a few dozen rows can tell."""
     scores = network_rows(network, [row.exchange for row in rows])[:, -1]
-    return {"spearman": float(spearmanr(scores, [row.rating for row in rows]).statistic)}
+    return {"spearman": float(spearmanr(scores, [row.rating for row in rows]).statistic), "rated_replies": len(rows)}
 
 
 def finish(

@@ -167,7 +167,9 @@ def leaked_rows(found: Sequence[Verdict]) -> dict[str, dict[str, Any]]:
     """By recipe and marked benchmark the ids of leaked rows, `all` where these are nine in ten."""
     told: dict[str, dict[str, Any]] = {}
     for one in found:
-        for name in one.marked:
+        # Attacks and training material have no table of agreement.
+        rated = [benchmarks.info(name) for name in one.marked]
+        for name in (info.name for info in rated if info.kind != "pairs" and info.tells_apart):
             rows, size = sorted(one.leaks[name]), benchmarks.info(name).rows
             told.setdefault(one.name, {})[name] = "all" if len(rows) >= 0.9 * size else rows
     return told

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,6 +25,7 @@ from common import (
     quicken,
     recounted,
 )
+from dialeval.cards.history import joined, stages_of
 from dialeval.checkpoints import CheckpointConfig, LoraSettings, Network, current_versions, encoder_source
 from dialeval.corpora.batches import CandidateSet
 from dialeval.corpora.dialogues import Dialogue, overlapping_ids, read_corpus
@@ -85,22 +86,22 @@ def averaged(network_class: type[N], folders: Sequence[Path], recipe: Recipe) ->
     if any(shape != shapes[0] for shape in shapes):
         raise SystemExit("average_of: the checkpoints differ in their weights; average runs of one architecture")
     first = networks[0]
-    histories = [{key: told for key, told in one.config.training.items() if key != "recipe"} for one in networks]
+    histories = [dict(one.config.training) for one in networks]
     first.load_state_dict(
         {
             key: torch.stack([state[key] for state in states]).mean(dim=0) if value.is_floating_point() else value
             for key, value in states[0].items()
         }
     )
+    left = ("recipe", "stages", "total")
     first.config = replace(
         first.config,
         name=recipe["name"],
         contaminated_by=tuple(recipe["contaminated_by"]),
         training={
-            "averaged": histories,
+            "averaged": [{key: told for key, told in one.items() if key not in left} for one in histories],
             "corpora": list(dict.fromkeys(name for history in histories for name in history["corpora"])),
-            "hours": sum(history["hours"] for history in histories),
-            "steps": sum(history["steps"] for history in histories),
+            "stages": [asdict(stage) for stage in joined(*map(stages_of, histories))],
         },
     )
     return first
@@ -162,10 +163,13 @@ def run_stage(
     validate: Callable[[], tuple[float, Figures]],
     keep: Callable[[Path], None],
     first_token_only: bool = False,
+    unit: str = "replies",
+    per_row: int = 1,
 ) -> Run:
     """Train one stage in its own run folder; `keep` saves to `FOLDER/best` whenever validation improves.
 
     `validate` returns what to maximise, and figures for the log. `first_token_only` says that no loss reads another.
+    A batch holds `per_row` of what `unit` names for each of its rows.
     """
     accelerator = make_accelerator(recipe, arguments)
     for encoder in encoders_of(model):
@@ -174,7 +178,8 @@ def run_stage(
     schedule = linear_schedule(optimizer, settings["warmup"], settings["steps"])
     prepared, optimizer = accelerator.prepare(model, optimizer)
     accelerator.register_for_checkpointing(schedule)
-    run = Run(folder, accelerator, recipe, resume=arguments.resume)
+    per_step = settings["batch_size"] * settings["accumulation"] * per_row
+    run = Run(folder, accelerator, recipe, resume=arguments.resume, unit=unit, per_step=per_step)
     # Batch i belongs to process i modulo their number, so N processes read what one would, N at a time.
     used = run.step * settings["accumulation"] * accelerator.num_processes
     data = islice(batches, used + accelerator.process_index, None, accelerator.num_processes)
@@ -185,11 +190,8 @@ def run_stage(
 
     def judge() -> None:
         quality, figures = validate()
-        run.log("validation", **figures)
-        if quality > run.best:
-            run.best = quality
-            if accelerator.is_main_process:
-                keep(folder / "best")
+        if run.judged(quality, figures) and accelerator.is_main_process:
+            keep(folder / "best")
 
     prepared.train()
     with run.bar(settings["steps"]) as progress:
@@ -382,11 +384,13 @@ def record(
 ) -> dict[str, Any]:
     """What `config.json` says about the making of a checkpoint, with the stage before it counted in."""
     names = list(dict.fromkeys([*corpora, *earlier.get("corpora", ())]))
-    made = provenance(run, arguments, corpora=names, **figures)
+    before = stages_of(earlier)
+    if earlier.get("recipe", {}).get("name") == run.recipe["name"]:  # two stages of one run
+        before[-1] = replace(before[-1], name=f"{run.recipe['name']}, first stage")
+    made = provenance(run, arguments, earlier=before, corpora=names, **figures)
     if earlier:
-        made["hours"] = round(made["hours"] + earlier["hours"], 2)
-        made["steps"] += earlier["steps"]
-        made["pretraining"] = {key: value for key, value in earlier.items() if key not in ("command", "recipe")}
+        left = ("command", "recipe", "stages", "total")
+        made["pretraining"] = {key: value for key, value in earlier.items() if key not in left}
     return made
 
 

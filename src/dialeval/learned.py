@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -20,7 +21,7 @@ from dialeval.formatting import PairFormat, PairTokenizer
 from dialeval.fused_layers import fuse_layers
 from dialeval.metric import Judged, Metric, Scale
 from dialeval.scores import Scores, Signature
-from dialeval.sources import find_checkpoint, weights_digest
+from dialeval.sources import WEIGHTS, find_checkpoint, weights_digest
 
 #: Points of the stored quantile curves: 0, 0.005, …, 1.
 QUANTILE_GRID = np.linspace(0.0, 1.0, 201)
@@ -109,6 +110,16 @@ class LearnedMetric(Metric):
     def contaminated_by(self) -> frozenset[str]:
         """Benchmarks that this checkpoint was trained on."""
         return frozenset(self.network.config.contaminated_by)
+
+    def leaked_rows(self, benchmark: str) -> frozenset[str]:
+        """The rows of a benchmark whose text this checkpoint was trained on, where not all of them are.
+
+        `training/recount.py` finds them; they are kept, ids only, for the embedded checkpoints.
+        """
+        path = WEIGHTS / "leaks.json"
+        known = json.loads(path.read_text("utf-8")) if path.is_file() else {}
+        rows = known.get(self.network.config.name, {}).get(benchmark, ())
+        return frozenset() if rows == "all" else frozenset(rows)
 
     @property
     def quantile_key(self) -> str:

@@ -17,6 +17,7 @@ from dialeval.agreement.board import (
     with_interval,
 )
 from dialeval.agreement.by_system_columns import further_columns, who_spoke
+from dialeval.agreement.halves import told
 from dialeval.agreement.results import Report
 
 HOW_TO_READ = (
@@ -44,6 +45,8 @@ def render_markdown(report: Report) -> str:
         if baseline := who_spoke(section):
             lines += [f"Who spoke: {baseline}.", ""]
         lines += [*_table(section), ""]
+        if halves := told(report.halves, section):
+            lines += [*(f"- {_escaped(line)}." for line in halves), ""]
     if tables := aspect_tables(report):
         lines += ["## Aspect by aspect", "", ABOUT_ASPECTS, ""]
         for table in tables:

@@ -18,6 +18,7 @@ from dialeval.agreement.board import (
     with_interval,
 )
 from dialeval.agreement.by_system_columns import further_columns, who_spoke
+from dialeval.agreement.halves import told
 from dialeval.agreement.markdown import how_to_read, threshold_of
 from dialeval.agreement.results import Report, Result
 
@@ -60,7 +61,7 @@ def render_page(report: Report) -> str:
         f"<p>{escape(how_to_read(report)).replace('**Bold**', '<strong>Bold</strong>')}</p>",
         f"<p>Made by <code>{escape(report.command)}</code></p>" if report.command else "",
         *(_overview(found) if found else []),
-        *(part for section in found for part in _section(section)),
+        *(part for section in found for part in (*_section(section), *_halves(report, section))),
         *_aspects(report),
         *_left_out(report),
     ]
@@ -110,6 +111,11 @@ def _section(section: Section) -> Iterable[str]:
     for entry in section.entries:
         yield _row(section, entry, lowest, thresholds)
     yield "</tbody></table></div>"
+
+
+def _halves(report: Report, section: Section) -> Iterable[str]:
+    for line in told(report.halves, section):
+        yield f'<p class="people">{escape(line)}.</p>'
 
 
 def _row(section: Section, entry: Entry, lowest: float, thresholds: bool) -> str:

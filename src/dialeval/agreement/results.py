@@ -128,6 +128,23 @@ def marked(metric: str, contaminated: bool) -> str:
     return f"{metric} †" if contaminated else metric
 
 
+@dataclass(frozen=True)
+class Half:
+    """One number of a contaminated metric, on rows whose text it was trained on (`leaked`) or on the others."""
+
+    metric: str
+    benchmark: str
+    protocol: str
+    level: str
+    aspect: str
+    statistic: str
+    leaked: bool
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+
+
 @dataclass
 class Report:
     """Everything that a run found."""
@@ -141,6 +158,7 @@ class Report:
     skipped: list[Skipped] = field(default_factory=list)
     panels: list[Panel] = field(default_factory=list)
     command: str = ""
+    halves: list[Half] = field(default_factory=list)
 
     def to_rows(self) -> list[dict[str, Any]]:
         """The table as plain values, NaN as None."""
@@ -161,6 +179,8 @@ class Report:
             "versions": versions(),
             "skipped": [dataclasses.asdict(row) for row in self.skipped],
         }
+        if self.halves:
+            paths.append(_write_lines(folder / "halves.jsonl", [dataclasses.asdict(half) for half in self.halves]))
         write_atomically(folder / "run.json", [json.dumps(about, ensure_ascii=False, indent=1)])
         aspects = [_plain(dataclasses.asdict(result)) for result in self.aspects]
         tables = (folder / "aspects.jsonl", folder / "aspects.parquet")

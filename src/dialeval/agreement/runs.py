@@ -15,6 +15,7 @@ from dialeval.agreement.aspects import of_aspects
 from dialeval.agreement.correlation import Floats
 from dialeval.agreement.cuts import Cut
 from dialeval.agreement.files import without_machine
+from dialeval.agreement.halves import halves_of
 from dialeval.agreement.jobs import NotApplicable
 from dialeval.agreement.measure import measure, view_of
 from dialeval.agreement.pairs import Entrant, against_best, best_group, compared_statistic
@@ -172,6 +173,9 @@ class _Run:
                 continue
             rows.extend(result_of(each, one.source, one.values, cut, judged, settings) for each in found)
             entrants.append(Entrant(one.source.name, one.column, decision))
+        for one in contestants:
+            if one.source.name in contaminated and (leaked := one.source.leaked_rows(judged.info.name)):
+                self.report.halves += halves_of(one.source, one.column, cut, judged, settings, leaked)
         ranked = compared_statistic(cut)
         # Without an interval nobody knows what a number is worth, so it is not ranked.
         sure = {row.metric for row in rows if row.statistic == ranked and math.isfinite(row.low)}

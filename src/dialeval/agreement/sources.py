@@ -66,6 +66,11 @@ class Source:
         own: frozenset[str] = getattr(self.metric, "contaminated_by", frozenset())
         return bool(names & set(contaminates)) or benchmark in own
 
+    def leaked_rows(self, benchmark: str) -> frozenset[str]:
+        """The rows that the metric is known to have been trained on, one by one."""
+        of_metric = getattr(self.metric, "leaked_rows", None)
+        return frozenset() if of_metric is None else of_metric(benchmark)
+
 
 def find_sources(specs: Iterable[Spec | Source]) -> list[Source]:
     """All sources that the texts, metrics and functions name; two of one name are refused."""

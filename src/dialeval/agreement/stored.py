@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dialeval.agreement.board import sections
-from dialeval.agreement.results import Report, Result, Skipped, read_aspects, read_results
+from dialeval.agreement.results import Half, Report, Result, Skipped, read_aspects, read_results
 from dialeval.agreement.settings import Settings
 
 
@@ -25,12 +25,15 @@ def read_report(folder: Path) -> Report:
         key: tuple(value) if isinstance(value, list) else value for key, value in about["settings"].items()
     }
     skipped = [Skipped(**one) for one in about["skipped"]]
+    lines = folder / "halves.jsonl"
+    halves = [Half(**json.loads(line)) for line in lines.read_text("utf-8").splitlines()] if lines.is_file() else []
     return Report(
         Settings(**kept),
         results=read_results(folder),
         aspects=read_aspects(folder),
         skipped=skipped,
         command=about["command"],
+        halves=halves,
     )
 
 

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from dialeval.cards.about import ABOUT
 from dialeval.cards.corpora import CORPORA
+from dialeval.cards.history import stages_of, total
 from dialeval.cards.measured import confidence, model_index, results_of, table
 from dialeval.cards.ratings import ratings_told, stacks_told
+from dialeval.cards.spread import Spread, spread_in
 from dialeval.checkpoints import CheckpointConfig
 from dialeval.metric import metric_class
 from dialeval.sources import weights_digest
@@ -31,13 +33,17 @@ class Measurements:
 
     checkpoint: str
     rows: Sequence[Result]
+    #: The logs of runs, to tell the stages of checkpoints whose record does not list them.
+    logs: Path | None = None
+    spread: Spread | None = None
 
     @classmethod
     def of(cls, folder: Path, config: CheckpointConfig, results: Path | None) -> Measurements:
         """The rows below `results` that the weights in a checkpoint's folder gave."""
         checkpoint = f"{config.name or folder.name}@{weights_digest(folder)[:12]}"
         rows = [] if results is None else results_of(config.approach, checkpoint, results)
-        return cls(checkpoint, rows)
+        spread = spread_in(folder) if config.approach == "density" else None
+        return cls(checkpoint, rows, None if results is None else results / "training", spread)
 
 
 def render_card(
@@ -56,6 +62,7 @@ def render_card(
     info = metric_class(config.approach)[0].info
     training = config.training
     rows = measured.rows if measured else []
+    stages = stages_of(training, measured.logs if measured else None)
     name = config.name or config.approach
     card = ModelCard.from_template(
         ModelCardData(
@@ -82,6 +89,9 @@ def render_card(
         encoder=config.encoder,
         layout=config.layout,
         training=training,
+        stages=stages,
+        total=total(stages),
+        spread=measured.spread if measured else None,
         recipe_text=json.dumps(training.get("recipe", {}), indent=2, ensure_ascii=False),
         corpora=[{"name": one, **CORPORA.get(one, _UNKNOWN)} for one in training.get("corpora", ())],
         ratings=ratings_told(training),

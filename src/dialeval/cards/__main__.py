@@ -1,10 +1,11 @@
-"""Render the cards of the embedded checkpoints: `python -m dialeval.cards`, from the root of a checkout."""
+"""Render the embedded checkpoints' cards and docs/training.md's table: `python -m dialeval.cards`, in a checkout."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from dialeval.cards import write_cards
+from dialeval.cards.runs_table import write_runs_table
 from dialeval.sources import WEIGHTS
 
 if __name__ == "__main__":
@@ -13,3 +14,5 @@ if __name__ == "__main__":
         raise SystemExit("the cards belong to a source checkout; install dialeval with: pip install -e .")
     for card in write_cards(WEIGHTS, root / "results", root / "model_cards"):
         print(Path(card).relative_to(root))
+    write_runs_table(root / "docs" / "training.md", root / "results" / "training", root / "training" / "recipes")
+    print("docs/training.md")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dialeval.agreement.settings import Settings
+from dialeval.cards.spread import spread_in
 from dialeval.papers.tables import SHORT_TRAINING, Column, Paper, Picture, Question, Row, Table, ablation, published
+from dialeval.sources import WEIGHTS
 
 _BOTH = ("pearson", "spearman")
 _PARTS = {"r": "pearson", "ρ": "spearman"}
@@ -129,6 +131,12 @@ def _short(label: str, *values: float) -> Row:
     return _scoring(label, *values, ours=ablation(_LOSSES[loss != "With"], scoring=rule.lower()))
 
 
+def _spread() -> str:
+    """How near the shipped Gaussian is to the sphere for which the first two rows are one."""
+    found = spread_in(WEIGHTS / "density-minilm")
+    return found.told if found else ""
+
+
 _DIALOGUES = Question("fed_dialogue", "spearman", Settings(("spearman",), levels="own"), level="dialogue")
 
 PAPER = Paper(
@@ -160,6 +168,7 @@ PAPER = Paper(
                 Row("Relative (not in the paper)", ours=_RELATIVE, note=_OTHER_ENCODER),
             ),
             "Rows as in the paper; ours is the shipped checkpoint.",
+            _spread,
         ),
         Table(
             "Table 2, with and without the contrastive loss",

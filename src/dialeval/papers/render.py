@@ -53,6 +53,9 @@ def _table(table: Table, found: Answers, values: str) -> Iterable[str]:
     if table.note:
         yield table.note
         yield ""
+    if table.remark is not None:
+        yield table.remark()
+        yield ""
     yield f"| metric | {' | '.join(column.title for column in table.columns)} |"
     yield f"|---|{'---:|' * len(table.columns)}"
     for cells in [*body, ["n of ours", *(_size(table, column, found) for column in table.columns)]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -59,6 +59,8 @@ class Table:
     columns: Sequence[Column]
     rows: Sequence[Row]
     note: str = ""
+    #: What is to be known of a checkpoint beside the numbers, told when the page is rendered.
+    remark: Callable[[], str] | None = None
 
 
 @dataclass(frozen=True)

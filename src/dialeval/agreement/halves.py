@@ -1,0 +1,63 @@
+"""Agreement on the rows that a metric was trained on and on the others, apart: what a † hides."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from dialeval.agreement.board import TITLES, Section, number
+from dialeval.agreement.correlation import Floats
+from dialeval.agreement.cuts import Cut
+from dialeval.agreement.judgements import Judgements
+from dialeval.agreement.measure import measure, view_of
+from dialeval.agreement.pairs import compared_statistic
+from dialeval.agreement.results import Half
+from dialeval.agreement.settings import Settings
+from dialeval.agreement.sources import Source
+
+
+def halves_of(
+    source: Source, column: Floats, cut: Cut, judged: Judgements, settings: Settings, leaked: Collection[str]
+) -> list[Half]:
+    """Both halves by the statistic that orders tables; none where one of them is empty, and none over systems."""
+    known = np.isin(np.array(judged.ids, dtype=object)[cut.rows].astype(str), list(leaked))
+    if cut.level == "system" or known.all() or not known.any():
+        return []
+    name, info = compared_statistic(cut), judged.info
+    found = []
+    for is_leaked in (True, False):
+        part = known if is_leaked else ~known
+        half = replace(cut, rows=cut.rows[part], human=cut.human[part], statistics=(name,))
+        (one,) = measure(source, view_of(column, half, judged), half, settings)
+        value, low, high = (each if math.isfinite(each) else None for each in (one.value, one.low, one.high))
+        question = (source.name, info.name, info.protocol, cut.level, cut.aspect, name)
+        found.append(Half(*question, is_leaked, value, low, high, one.n))
+    return found
+
+
+def told(halves: Iterable[Half], section: Section) -> Sequence[str]:
+    """A sentence for each contaminated metric of a section."""
+    own = [
+        one
+        for one in halves
+        if (one.benchmark, one.protocol, one.level, one.aspect)
+        == (section.benchmark, section.protocol, section.level, section.aspect)
+    ]
+    lines = []
+    for metric in dict.fromkeys(one.metric for one in own):
+        parts = {one.leaked: one for one in own if one.metric == metric}
+        lines.append(
+            f"{metric} †, {TITLES[parts[True].statistic]}: {_number(parts[True])} on the {parts[True].n} rows "
+            f"whose text it was trained on, {_number(parts[False])} on the {parts[False].n} others"
+        )
+    return lines
+
+
+def _number(half: Half) -> str:
+    if half.value is None:
+        return number(math.nan)
+    interval = "" if half.low is None or half.high is None else f" [{number(half.low)}, {number(half.high)}]"
+    return f"{number(half.value)}{interval}"

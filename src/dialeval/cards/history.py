@@ -1,0 +1,98 @@
+"""What a checkpoint was trained on, stage by stage: what shipped, not what ran.
+
+A run keeps the weights that did best on validation; steps after them are not in the checkpoint. Its log marks the lines
+after which weights were kept, and counts what had been seen until then.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+Line = Mapping[str, Any]
+
+#: By what logs without marks chose, told from the figures that they hold.
+_CRITERIA: tuple[tuple[str, Callable[[Line], float]], ...] = (
+    ("r1", lambda line: line["r1"]),
+    ("selection", lambda line: line["selection"]),
+    ("accuracy_random", lambda line: (line["accuracy_random"] + line["accuracy_adversarial"]) / 2),
+    ("loss", lambda line: -line["loss"]),
+)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One run that went into a checkpoint."""
+
+    name: str
+    #: Of the weights that were kept, and of the whole run.
+    steps: int
+    steps_run: int
+    hours: float
+    #: What was trained on until then, by what it counts: pairs, replies, contexts.
+    seen: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def told(self) -> str:
+        """The steps and what they saw."""
+        steps = f"{self.steps:,}" if self.steps == self.steps_run else f"{self.steps:,} of {self.steps_run:,}"
+        seen = ", ".join(f"{count:,} {unit}" for unit, count in self.seen.items())
+        return f"{steps} steps" + (f", {seen}" if seen else "")
+
+
+def stages_of(training: Mapping[str, Any], logs: Path | None = None) -> list[Stage]:
+    """The stages that a checkpoint's record lists, the earliest first; of an older record what it tells of itself."""
+    if "stages" in training:
+        return [Stage(**one) for one in training["stages"]]
+    if "steps" not in training:
+        return []
+    name = training.get("recipe", {}).get("name", "this run")
+    if logs is not None and (log := logs / f"{name}.jsonl").is_file():
+        return [stage_in(log, name)]
+    return [Stage(name, training["steps"], training["steps"], training["hours"])]
+
+
+def joined(*histories: Iterable[Stage]) -> list[Stage]:
+    """Several histories as one, a stage that they share once."""
+    found: dict[tuple[str, int, int, float], Stage] = {}
+    for history in histories:
+        for stage in history:
+            found.setdefault((stage.name, stage.steps, stage.steps_run, stage.hours), stage)
+    return list(found.values())
+
+
+def total(stages: Sequence[Stage]) -> Stage:
+    """All stages together."""
+    seen: dict[str, int] = {}
+    for stage in stages:
+        for unit, count in stage.seen.items():
+            seen[unit] = seen.get(unit, 0) + count
+    hours = round(sum(stage.hours for stage in stages), 2)
+    return Stage("together", sum(one.steps for one in stages), sum(one.steps_run for one in stages), hours, seen)
+
+
+def read_log(path: Path) -> list[dict[str, Any]]:
+    """The lines of a run's log."""
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def kept_line(lines: Iterable[Line]) -> Line:
+    """The validation after which the weights were kept that shipped."""
+    judged = [line for line in lines if line["kind"] == "validation"]
+    if not judged:
+        raise ValueError("the log holds no validation, so nothing was kept")
+    if any("kept" in line for line in judged):
+        return next(line for line in reversed(judged) if line.get("kept"))
+    name, quality = next((name, of) for name, of in _CRITERIA if name in judged[0])
+    return max((line for line in judged if name in line), key=quality)
+
+
+def stage_in(log: Path, name: str) -> Stage:
+    """A stage as its log tells it."""
+    lines = read_log(log)
+    kept = kept_line(lines)
+    seen = {unit: kept[unit] for unit in ("pairs", "replies") if unit in kept}
+    return Stage(name, kept["step"], max(line["step"] for line in lines), round(lines[-1]["seconds"] / 3600, 2), seen)

@@ -1,0 +1,58 @@
+"""The table of docs/training.md: every run that shipped, from its log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dialeval.cards.history import kept_line, read_log, stage_in
+
+BEGIN = "<!-- runs: written by `python -m dialeval.cards` from results/training -->"
+END = "<!-- /runs -->"
+#: What is told of a run's held-out data, by the names in its log.
+_FIGURES = {
+    "r1": "R@1",
+    "mrr": "MRR",
+    "accuracy_random": "right on positive and random replies",
+    "accuracy_adversarial": "on positive and adversarial ones",
+    "calibration_error_after": "calibration error",
+    "auc_full": "AUC",
+    "auc_without_nsp": "of mutual information alone",
+    "auc_without_mi": "of NSP alone",
+    "levels_in_order": "levels in order",
+    "spearman": "Spearman with ratings",
+}
+
+
+def runs_table(logs: Path, recipes: Path) -> str:
+    """A row per log, the earliest stages wherever their names put them."""
+    lines = ["| run | shipped | hours of the run | on held-out data | contexts |", "|---|---|---:|---|---:|"]
+    for log in sorted(logs.glob("*.jsonl")):
+        stage = stage_in(log, log.stem)
+        recipe = recipes / f"{log.stem}.yaml"
+        name = f"[{log.stem}](../training/recipes/{recipe.name})" if recipe.is_file() else log.stem
+        figures = figures_of(log)
+        told = ", ".join(f"{name} {figures[key]:.3f}" for key, name in _FIGURES.items() if key in figures)
+        if "rated_replies" in figures:
+            told += f" ({figures['rated_replies']:.0f} replies)"
+        contexts = f"{figures['contexts']:.0f}" if "contexts" in figures else "not logged"
+        lines.append(f"| {name} | {stage.told} | {stage.hours:g} | {told} | {contexts} |")
+    return "\n".join(lines)
+
+
+def figures_of(log: Path) -> Mapping[str, Any]:
+    """What the shipped weights reached on held-out data: the run's last word, else the validation that kept them."""
+    lines = read_log(log)
+    final = [line for line in lines if line["kind"] == "final"]
+    return final[-1] if final else kept_line(lines)
+
+
+def write_runs_table(page: Path, logs: Path, recipes: Path) -> None:
+    """Renew the marked block of a page; the prose around it stays."""
+    text = page.read_text("utf-8")
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"{page} has no block between {BEGIN} and {END}; put these two lines where the table belongs")
+    page.write_text(f"{before}{BEGIN}\n{runs_table(logs, recipes)}\n{END}{after}", "utf-8")
