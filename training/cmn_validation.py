@@ -72,7 +72,7 @@ class Validation:
             figures |= {f"{name}_good": part[good].mean(), f"{name}_random": part[random].mean()}
         # A checkpoint whose whole is worse than one of its parts pays for it.
         parts_alone = max(figures["auc_without_nsp"], figures["auc_without_mi"])
-        figures["contexts"] = len(self.graded[:contexts])
+        figures["contexts"] = len(self.graded[: self.settings[which]])
         figures["selection"] = figures["auc_full"] - max(0.0, parts_alone - figures["auc_full"])
         return {name: float(figure) for name, figure in figures.items()}
 

@@ -160,7 +160,7 @@ def verdicts(names: Sequence[str], recount: Recount, root: Path, mirror: Path | 
 
 def recipe_names() -> list[str]:
     """All recipes that train something by themselves."""
-    return sorted(path.stem for path in RECIPES.glob("*.yaml") if path.stem != "ablations")
+    return sorted(path.stem for path in RECIPES.glob("*.yaml") if path.stem != "ablations" and path.stem[:4] != "own-")
 
 
 def leaked_rows(found: Sequence[Verdict]) -> dict[str, dict[str, Any]]:
