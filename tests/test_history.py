@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -137,3 +139,21 @@ def test_one_figure_is_measured_on_one_number_of_contexts() -> None:
             kind = next((key for key in ("r1", "auc_full", "accuracy_random") if key in figures), written.stem)
             contexts.setdefault(kind, set()).add(figures["contexts"])
     assert all(len(numbers) == 1 for numbers in contexts.values()), contexts
+
+
+def test_a_run_of_before_stages_were_recorded_is_read_from_its_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "training"))
+    common = importlib.import_module("common")
+    recipe = {"name": "trunk", "approach": "density", "training": {"batch_contexts": 9, "accumulation": 2}}
+    recipe["negatives"] = {"random": 5, "same_dialogue": 1, "shared_word": 1, "corrupted": 0}
+    training = {"recipe": recipe, "steps": 30, "hours": 1.0, "corpora": []}
+    folder = tmp_path / "run" / "checkpoint"
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(CheckpointConfig("density", name="trunk", training=training).to_json())
+    judged = [{"kind": "validation", "step": step, "r1": r1} for step, r1 in ((10, 0.4), (20, 0.6), (30, 0.5))]
+    log(tmp_path / "run" / "log.jsonl", *judged)
+    monkeypatch.setattr(common, "find_checkpoint", lambda source, default: SimpleNamespace(folder=folder))
+    (stage,) = stages_of(common.earlier_training("run"))
+    assert stage == Stage("trunk", 20, 30, 2.0, {"pairs": 20 * 9 * 2 * 8})

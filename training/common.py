@@ -9,7 +9,7 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from dialeval.cards.history import Stage, joined, stage_in, stages_of, total
+from dialeval.cards.history import Stage, joined, kept_line, read_log, stage_in, stages_of, total
 from dialeval.checkpoints import CheckpointConfig, CheckpointError, load_encoder, load_tokenizer
 from dialeval.corpora.batches import CandidateSet
 from dialeval.corpora.dialogues import BadCorpus, Dialogue, MissingCorpus, overlapping_ids, read_corpus
@@ -237,7 +237,10 @@ class Run:
             if saved["recipe"] != recipe:
                 raise SystemExit(f"{folder} was started with another recipe; resume it with the one in progress.json")
             self.step, self.best, self.seconds = saved["step"], saved["best"], saved["seconds"]
-            self.best_step = saved.get("best_step", 0)
+            if "best_step" in saved:
+                self.best_step = saved["best_step"]
+            elif self.best > float("-inf"):  # begun before states told it; the log does
+                self.best_step = kept_line(read_log(folder / "log.jsonl"))["step"]
             accelerator.load_state(str(folder / saved["state"]))
         self.recipe = recipe
         self._board: Any = None
@@ -322,6 +325,12 @@ def contaminated_by(recipe: Recipe) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*recipe["contaminated_by"], *earlier]))
 
 
+def pairs_per_step(recipe: Recipe) -> int:
+    """Pairs of one step of DENSITY's training, in one process: every context with its reply and the wrong ones."""
+    settings = recipe["training"]
+    return settings["batch_contexts"] * settings["accumulation"] * (1 + NegativeCounts(**recipe["negatives"]).total)
+
+
 def earlier_training(source: str | None) -> dict[str, Any]:
     """How the checkpoint that a run starts from was trained itself."""
     if source is None:
@@ -330,7 +339,11 @@ def earlier_training(source: str | None) -> dict[str, Any]:
     training = dict(CheckpointConfig.read(folder).training)
     # A run of before stages were recorded: its log tells which of its steps was kept.
     if "stages" not in training and (log := folder.parent / "log.jsonl").is_file():
-        training["stages"] = [asdict(stage_in(log, training["recipe"]["name"]))]
+        stage, recipe = stage_in(log, training["recipe"]["name"]), training["recipe"]
+        if not stage.seen and recipe["approach"] == "density":
+            seen = {"pairs": stage.steps * pairs_per_step(recipe)}
+            stage = replace(stage, seen=seen)
+        training["stages"] = [asdict(stage)]
     return training
 
 

@@ -29,6 +29,7 @@ from common import (
     contaminated_by,
     linear_schedule,
     make_accelerator,
+    pairs_per_step,
     parse_arguments,
     quicken,
     read_candidate_sets,
@@ -254,7 +255,7 @@ def main() -> None:
     schedule = linear_schedule(optimizer, settings["warmup"], settings["schedule_steps"] or settings["steps"])
     model, optimizer = accelerator.prepare(network, optimizer)
     accelerator.register_for_checkpointing(schedule)
-    per_step = settings["batch_contexts"] * settings["accumulation"] * (1 + train_sets[0].sampler.counts.total)
+    per_step = pairs_per_step(recipe)
     run = Run(arguments.out, accelerator, recipe, resume=arguments.resume, unit="pairs", per_step=per_step)
     batches = mixed_batches(
         train_sets,

@@ -22,6 +22,7 @@ _FIGURES = {
     "auc_without_mi": "of NSP alone",
     "levels_in_order": "levels in order",
     "spearman": "Spearman with ratings",
+    "dbdc3_follows": "Spearman with DBDC3's dev ratings",
 }
 
 
