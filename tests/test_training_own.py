@@ -63,7 +63,7 @@ def test_a_recipe_of_ones_own(approach: str, start: str | None, corpora: Path, t
     assert list(config["contaminated_by"]) == seen
     assert "mine" in config["training"]["corpora"]
     assert config["training"]["recipe"]["start_from"] == (None if start else STARTS[approach])
-    assert config["training"]["steps"] > 0
+    assert config["training"]["total"]["steps"] > 0
     scores = dialeval.load(approach, checkpoint=str(checkpoint)).score(["Fine!"], [["How are you?"]], ["Very well!"])
     assert np.isfinite(scores.values).all()
 
