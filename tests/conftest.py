@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
+from collections.abc import Iterator
 
 # One module cache for the whole session: evaluate binds the package of loaded modules to the first one that it sees.
 os.environ["HF_MODULES_CACHE"] = tempfile.mkdtemp(prefix="dialeval-test-modules-")
@@ -23,6 +25,16 @@ WORDS = (
     "hello there how are you i am fine thanks what do like to eat fish and chips the weather is nice today "
     "shall we go for a walk yes please no thank sorry can not come tomorrow maybe next week see then bye dog cat"
 ).split()
+
+
+@pytest.fixture(autouse=True)
+def accelerate_begins_anew() -> Iterator[None]:
+    """Accelerate keeps the precision of a process's first run; every training script here has a process to itself."""
+    yield
+    if "accelerate" in sys.modules:
+        from accelerate.state import AcceleratorState
+
+        AcceleratorState._reset_state(reset_partial_state=True)
 
 
 @pytest.fixture(scope="session")

@@ -43,10 +43,10 @@ def runs_table(logs: Path, recipes: Path) -> str:
 
 
 def figures_of(log: Path) -> Mapping[str, Any]:
-    """What the shipped weights reached on held-out data: the run's last word, else the validation that kept them."""
+    """What the shipped weights reached on held-out data: at the run's end, else at the validation that kept them."""
     lines = read_log(log)
     final = [line for line in lines if line["kind"] == "final"]
-    return final[-1] if final else kept_line(lines)
+    return {**kept_line(lines), **(final[-1] if final else {})}
 
 
 def write_runs_table(page: Path, logs: Path, recipes: Path) -> None:
