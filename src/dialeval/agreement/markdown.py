@@ -18,6 +18,7 @@ from dialeval.agreement.board import (
 )
 from dialeval.agreement.by_system_columns import further_columns, who_spoke
 from dialeval.agreement.halves import told
+from dialeval.agreement.overall import ABOUT_OVERALL, overall_table
 from dialeval.agreement.results import Report
 
 HOW_TO_READ = (
@@ -38,6 +39,10 @@ def render_markdown(report: Report) -> str:
         lines += ["Made by:", "", "```", report.command, "```", ""]
     if found:
         lines += ["## Overview", "", *_overview(found), ""]
+    if report.overall:
+        header, rows = overall_table(report.overall)
+        escaped = [[*map(_escaped, row)] for row in rows]
+        lines += ["## On the mean over benchmarks", "", ABOUT_OVERALL, "", *table_rows(header, escaped), ""]
     for section in found:
         lines += [f"## {section.title}", "", f"{section.facts}.", ""]
         if section.people:

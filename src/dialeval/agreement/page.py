@@ -20,6 +20,7 @@ from dialeval.agreement.board import (
 from dialeval.agreement.by_system_columns import further_columns, who_spoke
 from dialeval.agreement.halves import told
 from dialeval.agreement.markdown import how_to_read, threshold_of
+from dialeval.agreement.overall import ABOUT_OVERALL, overall_table
 from dialeval.agreement.results import Report, Result
 
 _STYLE = """
@@ -61,6 +62,7 @@ def render_page(report: Report) -> str:
         f"<p>{escape(how_to_read(report)).replace('**Bold**', '<strong>Bold</strong>')}</p>",
         f"<p>Made by <code>{escape(report.command)}</code></p>" if report.command else "",
         *(_overview(found) if found else []),
+        *(_overall(report) if report.overall else []),
         *(part for section in found for part in (*_section(section), *_halves(report, section))),
         *_aspects(report),
         *_left_out(report),
@@ -90,6 +92,17 @@ def _overview(found: list[Section]) -> Iterable[str]:
             result = entry.results.get(section.ranked_by) if entry else None
             cells.append(_cell(number(result.value), result) if result else "<td></td>")
         yield f'<tr><th scope="row">{escape(metric)}</th>{"".join(cells)}</tr>'
+    yield "</tbody></table></div>"
+
+
+def _overall(report: Report) -> Iterable[str]:
+    header, rows = overall_table(report.overall)
+    head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in header)
+    yield f"<h2>On the mean over benchmarks</h2>\n<p>{escape(ABOUT_OVERALL)}</p>"
+    yield f'<div class="scroll"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>'
+    for first, *others in rows:
+        cells = "".join(f"<td>{escape(cell)}</td>" for cell in others)
+        yield f'<tr><th scope="row">{escape(first)}</th>{cells}</tr>'
     yield "</tbody></table></div>"
 
 

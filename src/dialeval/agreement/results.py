@@ -145,6 +145,23 @@ class Half:
     n: int
 
 
+@dataclass(frozen=True)
+class Overall:
+    """The mean Spearman correlation of `metric`, and how far `leader` lies above it on the benchmarks of both."""
+
+    metric: str
+    leader: str
+    mean: float
+    #: Of the leader, minus the metric's, with its interval; None for the leader itself.
+    difference: float | None
+    low: float | None
+    high: float | None
+    p: float | None
+    p_adjusted: float | None
+    better_on: int
+    over: tuple[str, ...]
+
+
 @dataclass
 class Report:
     """Everything that a run found."""
@@ -159,6 +176,8 @@ class Report:
     panels: list[Panel] = field(default_factory=list)
     command: str = ""
     halves: list[Half] = field(default_factory=list)
+    #: Every metric against the one that agrees best on the mean over benchmarks.
+    overall: list[Overall] = field(default_factory=list)
 
     def to_rows(self) -> list[dict[str, Any]]:
         """The table as plain values, NaN as None."""
@@ -181,6 +200,8 @@ class Report:
         }
         if self.halves:
             paths.append(_write_lines(folder / "halves.jsonl", [dataclasses.asdict(half) for half in self.halves]))
+        if self.overall:
+            paths.append(_write_lines(folder / "overall.jsonl", [dataclasses.asdict(row) for row in self.overall]))
         write_atomically(folder / "run.json", [json.dumps(about, ensure_ascii=False, indent=1)])
         aspects = [_plain(dataclasses.asdict(result)) for result in self.aspects]
         tables = (folder / "aspects.jsonl", folder / "aspects.parquet")

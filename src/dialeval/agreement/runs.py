@@ -18,6 +18,7 @@ from dialeval.agreement.files import without_machine
 from dialeval.agreement.halves import halves_of
 from dialeval.agreement.jobs import NotApplicable
 from dialeval.agreement.measure import measure, view_of
+from dialeval.agreement.overall import overall
 from dialeval.agreement.pairs import Entrant, against_best, best_group, compared_statistic
 from dialeval.agreement.results import PairedTest, Panel, Report, Result, Skipped
 from dialeval.agreement.scoring import Advance, MetricFailed, OtherRows
@@ -109,6 +110,7 @@ class _Run:
         for source in self.sources:
             if source.name in self._elsewhere and source.name not in self._found:
                 self._skip(source.name, "every benchmark", "its scores are about none of their rows; compare the ids")
+        self.report.overall = overall(self.report.panels, self.settings)
         return self.report
 
     def _stage(self, wanted: str | os.PathLike[str] | Benchmark, settings: Settings | None = None) -> Stage | None:

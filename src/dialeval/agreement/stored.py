@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dialeval.agreement.board import sections
-from dialeval.agreement.results import Half, Report, Result, Skipped, read_aspects, read_results
+from dialeval.agreement.results import Half, Overall, Report, Result, Skipped, read_aspects, read_results
 from dialeval.agreement.settings import Settings
 
 
@@ -27,6 +27,8 @@ def read_report(folder: Path) -> Report:
     skipped = [Skipped(**one) for one in about["skipped"]]
     lines = folder / "halves.jsonl"
     halves = [Half(**json.loads(line)) for line in lines.read_text("utf-8").splitlines()] if lines.is_file() else []
+    overall = folder / "overall.jsonl"
+    rows = [json.loads(line) for line in overall.read_text("utf-8").splitlines()] if overall.is_file() else []
     return Report(
         Settings(**kept),
         results=read_results(folder),
@@ -34,6 +36,7 @@ def read_report(folder: Path) -> Report:
         skipped=skipped,
         command=about["command"],
         halves=halves,
+        overall=[Overall(**{**row, "over": tuple(row["over"])}) for row in rows],
     )
 
 
