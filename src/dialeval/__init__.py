@@ -17,16 +17,21 @@ if TYPE_CHECKING:
     from dialeval.exchange import BadRow, Exchange
     from dialeval.metric import available, load, register
     from dialeval.scores import Scores, Signature
+    from dialeval.systems import Gate, Ranking, gate, rank
     from dialeval.tuning import Tuned, tune
 
 _HOMES = {
     "BadRow": "dialeval.exchange",
     "Exchange": "dialeval.exchange",
+    "Gate": "dialeval.systems",
+    "Ranking": "dialeval.systems",
     "Scores": "dialeval.scores",
     "Signature": "dialeval.scores",
     "Tuned": "dialeval.tuning",
     "available": "dialeval.metric",
+    "gate": "dialeval.systems",
     "load": "dialeval.metric",
+    "rank": "dialeval.systems",
     "register": "dialeval.metric",
     "tune": "dialeval.tuning",
 }
@@ -34,12 +39,16 @@ _HOMES = {
 __all__ = [
     "BadRow",
     "Exchange",
+    "Gate",
+    "Ranking",
     "Scores",
     "Signature",
     "Tuned",
     "__version__",
     "available",
+    "gate",
     "load",
+    "rank",
     "register",
     "tune",
 ]

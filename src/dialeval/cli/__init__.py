@@ -23,6 +23,8 @@ COMMANDS: tuple[str, ...] = (
     "agreement",
     "leaderboard",
     "compare",
+    "rank",
+    "gate",
     "ensemble",
     "papers",
     "plot",

@@ -1,0 +1,86 @@
+"""`dialeval gate`: may the new system go out?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from dialeval.cli.parsing import flowing, pairs
+
+_HELP = """Test whether a new system is worse than a baseline by more than a margin, on replies to the same contexts.
+
+Both files hold rows of `dialeval score`. Rows belong together by their id; without ids both files must have the same
+contexts in the same order. The gate opens only on evidence: a lower bound of the gain, from resampled contexts, has to
+lie above the margin. While the rows cannot tell, it stays shut, and says so.
+
+[bold]Exit codes[/bold]: 0 not worse; 1 worse, or not ruled out; 2 an error.
+
+[bold]Examples[/bold]
+
+$ dialeval gate new.jsonl --baseline old.jsonl --metric judge --margin 0.02
+
+$ dialeval gate new.jsonl -b old.jsonl --margin 0.05 --junit gate.xml --markdown gate.md"""
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command to the app."""
+    app.command("gate", help=flowing(_HELP), no_args_is_help=True)(gate)
+
+
+def gate(
+    new: Annotated[str, typer.Argument(metavar="NEW", help="Rows of the new system.")],
+    baseline: Annotated[str, typer.Option("--baseline", "-b", help="Rows of the system that it must not fall behind.")],
+    margin: Annotated[float, typer.Option(min=0, help="Loss that is accepted, in units of the scale.")],
+    metric: Annotated[str, typer.Option("--metric", "-m", help="A metric of single replies.")] = "judge",
+    checkpoint: Annotated[str | None, typer.Option(help="Of the metric: folder, name or Hub id.")] = None,
+    confidence: Annotated[float, typer.Option(min=0.5, max=0.999, help="Of the one-sided bound.")] = 0.95,
+    scale: Annotated[Literal["native", "human_percentile"], typer.Option(help="What the margin is counted in.")] = (
+        "native"
+    ),
+    columns: Annotated[
+        list[str] | None, typer.Option(help="FIELD=COLUMN where names differ; several separated by commas.")
+    ] = None,
+    junit: Annotated[Path | None, typer.Option(help="Also write a JUnit report.")] = None,
+    markdown: Annotated[
+        Path | None, typer.Option(help="Also write the verdict as Markdown, for a pull request.")
+    ] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Also write all figures as JSON.")] = None,
+    resamples: Annotated[int, typer.Option(min=100, help="Of the bootstrap over contexts.")] = 10_000,
+    seed: Annotated[int, typer.Option(min=0, help="Of the bootstrap.")] = 0,
+) -> None:
+    """Score both, test, say it in one sentence."""
+    import json
+    import sys
+
+    from dialeval.agreement.files import write_atomically
+    from dialeval.metric import load
+    from dialeval.readers import Source
+    from dialeval.systems import gate as test
+
+    loaded = load(metric, checkpoint=checkpoint) if checkpoint else load(metric)
+    mapping = pairs(columns)
+    found = test(
+        Source(new, columns=mapping),
+        Source(baseline, columns=mapping),
+        loaded,
+        margin=margin,
+        confidence=confidence,
+        scale=scale,
+        resamples=resamples,
+        seed=seed,
+        names=(new, baseline),
+        progress=sys.stderr.isatty(),
+    )
+    for path, text in (
+        (junit, found.to_junit),
+        (markdown, found.to_markdown),
+        (json_file, lambda: json.dumps(found.to_dict(), ensure_ascii=False, indent=1) + "\n"),
+    ):
+        if path is not None:
+            write_atomically(path, text().splitlines())
+    for warning in found.warnings:
+        typer.echo(f"warning: {warning}", err=True)
+    typer.echo(found.sentence)
+    raise typer.Exit(0 if found.passed else 1)

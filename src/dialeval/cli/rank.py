@@ -1,0 +1,90 @@
+"""`dialeval rank`: which of several systems is best?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dialeval.cli.parsing import flowing, listed, pairs
+
+_HELP = """Compare several systems on replies to the same contexts, under one metric or several.
+
+Give one file with a column `system`, whose replies to one context are compared, or one file per system, with equal ids
+or the same contexts in the same order. For each metric: mean, interval, share of human replies below, share of pairs
+won, and clusters of systems that a paired test cannot tell apart.
+
+[bold]Examples[/bold]
+
+$ dialeval rank replies.jsonl
+
+$ dialeval rank small=small.jsonl large=large.jsonl --metric judge,deb --markdown ranking.md
+
+$ dialeval rank a.jsonl b.jsonl c.jsonl --json ranking.json --plot ranking.png"""
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command to the app."""
+    app.command("rank", help=flowing(_HELP), no_args_is_help=True)(rank)
+
+
+def rank(
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="FILE, or NAME=FILE for each system.")],
+    metrics: Annotated[list[str] | None, typer.Option("--metric", "-m", help="Names, separated by commas.")] = None,
+    columns: Annotated[
+        list[str] | None, typer.Option(help="FIELD=COLUMN where names differ; several separated by commas.")
+    ] = None,
+    confidence: Annotated[float, typer.Option(min=0.5, max=0.999, help="Of the intervals and the clusters.")] = 0.95,
+    markdown: Annotated[Path | None, typer.Option(help="Also write the tables as Markdown.")] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Also write all figures as JSON.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Also draw the means with their intervals: .png, .svg or .pdf.")
+    ] = None,
+    resamples: Annotated[int, typer.Option(min=100, help="Of the bootstrap and of the tests.")] = 10_000,
+    seed: Annotated[int, typer.Option(min=0, help="Of every random draw.")] = 0,
+) -> None:
+    """Score all, compare, print tables."""
+    import json
+    import sys
+
+    from rich.console import Console
+    from rich.table import Table
+
+    from dialeval.agreement.files import write_atomically
+    from dialeval.readers import Source
+    from dialeval.systems import rank as compare
+
+    mapping = pairs(columns)
+    named = {_name(text): Source(_file(text), columns=mapping) for text in files}
+    if len(named) < len(files):
+        raise ValueError("two files have the same name; give each system a name of its own as NAME=FILE")
+    wanted = listed(metrics) or ["judge"]
+    systems = named if len(files) > 1 else next(iter(named.values()))
+    found = compare(
+        systems, wanted, confidence=confidence, resamples=resamples, seed=seed, progress=sys.stderr.isatty()
+    )
+    console = Console()
+    for metric in found.metrics:
+        table = Table(*found.header(), title=found.sentence(metric), title_justify="left")
+        for row in found.table(metric):
+            table.add_row(*row)
+        console.print(table)
+    if markdown is not None:
+        write_atomically(markdown, found.to_markdown().splitlines())
+    if json_file is not None:
+        write_atomically(json_file, [json.dumps(found.to_dict(), ensure_ascii=False, indent=1)])
+    if plot is not None:
+        from dialeval.systems.picture import draw
+
+        draw(found, plot)
+
+
+def _name(text: str) -> str:
+    name, equals, _ = text.partition("=")
+    return name if equals and name and "/" not in name else Path(text).name.split(".")[0]
+
+
+def _file(text: str) -> str:
+    name, equals, file = text.partition("=")
+    return file if equals and name and "/" not in name else text

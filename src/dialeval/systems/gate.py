@@ -1,0 +1,192 @@
+"""Is the new system worse than the old one? A test that a build can stand on.
+
+The gate asks for evidence that the new system is *not* worse by more than a margin (a non-inferiority test): it stays
+shut while the data cannot tell, so that a build with too few rows does not pass by luck.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+from xml.sax.saxutils import escape, quoteattr
+
+import numpy as np
+
+from dialeval.agreement.resampled import mean_of
+from dialeval.agreement.resampling import bootstrap
+from dialeval.metric import Level, Metric, Scale, load
+from dialeval.systems.pairing import Rows, pair, read_rows
+
+#: Fewer contexts than these say little about a system.
+FEW_CONTEXTS = 30
+
+
+@dataclass(frozen=True)
+class Gate:
+    """What was found; `passed` is the answer."""
+
+    passed: bool
+    metric: str
+    higher_is_better: bool
+    margin: float
+    mean_new: float
+    mean_baseline: float
+    #: New minus baseline, turned so that more is better.
+    gain: float
+    #: With this confidence the gain is at least `at_least`.
+    at_least: float
+    confidence: float
+    #: Share of resampled contexts on which the new system is worse by the margin or more.
+    p: float
+    n_rows: int
+    n_contexts: int
+    paired_by: str
+    n_alone: int
+    scale: str
+    signature: str
+
+    @property
+    def sentence(self) -> str:
+        """The verdict in one sentence."""
+        means = f"{self.mean_new:.4g} against {self.mean_baseline:.4g}"
+        where = f"on {self.n_rows} paired rows of {self.n_contexts} contexts"
+        bound = f"at {self.confidence:.0%} confidence the gain is at least {self.at_least:+.4g}"
+        if self.passed:
+            return f"passed: {self.metric} is {means} {where}; {bound}, above the margin of {-self.margin:+.4g}."
+        if self.gain < -self.margin:
+            return f"failed: {self.metric} is worse by more than {self.margin:g}: {means} {where}; {bound}."
+        return (
+            f"failed: {self.metric} is {means} {where}, which does not rule out that it is worse by more than "
+            f"{self.margin:g}: {bound}. More rows, or a wider --margin, would tell."
+        )
+
+    @property
+    def warnings(self) -> list[str]:
+        """What a reader should know beside the verdict."""
+        found = []
+        if self.n_contexts < FEW_CONTEXTS:
+            found.append(
+                f"{self.n_contexts} contexts are few; with {FEW_CONTEXTS} or more the gate sees smaller losses"
+            )
+        if self.n_alone:
+            found.append(f"{self.n_alone} rows have no partner of the same id and were left out")
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """All figures and the sentence, for JSON."""
+        return {**asdict(self), "sentence": self.sentence, "warnings": self.warnings}
+
+    def to_markdown(self) -> str:
+        """A comment for a pull request."""
+        mark = "✅" if self.passed else "❌"
+        lines = [
+            f"### {mark} dialeval gate: {self.metric}",
+            "",
+            self.sentence,
+            "",
+            "| | new | baseline | gain | at least | margin | rows | contexts |",
+            "|---|---:|---:|---:|---:|---:|---:|---:|",
+            f"| {self.metric} | {self.mean_new:.4g} | {self.mean_baseline:.4g} | {self.gain:+.4g} "
+            f"| {self.at_least:+.4g} | {-self.margin:+.4g} | {self.n_rows} | {self.n_contexts} |",
+            "",
+            *(f"- {one}" for one in self.warnings),
+            f"<sub>{self.signature}</sub>",
+        ]
+        return "\n".join(lines) + "\n"
+
+    def to_junit(self) -> str:
+        """A JUnit report with one test, which CI services show beside others."""
+        name = quoteattr(f"{self.metric} is not worse by more than {self.margin:g}")
+        failure = (
+            "" if self.passed else f"<failure message={quoteattr(self.sentence)}>{escape(self.sentence)}</failure>"
+        )
+        return (
+            '<?xml version="1.0" encoding="UTF-8"?>\n'
+            f'<testsuite name="dialeval gate" tests="1" failures="{int(not self.passed)}" errors="0">'
+            f'<testcase classname="dialeval.gate" name={name}>{failure}'
+            f"<system-out>{escape(self.sentence)}</system-out></testcase></testsuite>\n"
+        )
+
+
+def gate(
+    new: Rows,
+    baseline: Rows,
+    metric: str | Metric = "judge",
+    *,
+    margin: float,
+    confidence: float = 0.95,
+    scale: Scale = "native",
+    resamples: int = 10_000,
+    seed: int = 0,
+    names: tuple[str, str] | None = None,
+    progress: bool = False,
+) -> Gate:
+    """Test whether `new` is worse than `baseline` by more than `margin`.
+
+    Args:
+        new: rows of the new system: a file, mappings or exchanges.
+        baseline: rows of the old one, with equal ids, or in the same order with equal contexts.
+        metric: a name or a loaded metric that judges single replies.
+        margin: the loss that is still accepted, in units of the scale; zero or more.
+        confidence: of the one-sided bound.
+        scale: `native`, or `human_percentile` where the metric has it.
+        resamples: of the bootstrap over contexts.
+        seed: of the bootstrap.
+        names: how messages call both sides.
+        progress: show a bar while scoring.
+    """
+    if not (math.isfinite(margin) and margin >= 0):
+        raise ValueError(f"margin is {margin}; it is the loss that is accepted, zero or more")
+    if not 0.5 <= confidence < 1:
+        raise ValueError(f"confidence is {confidence}; it lies between 0.5 and 1")
+    if resamples < 100:
+        raise ValueError(f"{resamples} resamples are too few for a bound; use 1000 or more")
+    called = names or (_named(new, "the new rows"), _named(baseline, "the baseline"))
+    loaded = load(metric) if isinstance(metric, str) else metric
+    if loaded.info.level is not Level.TURN:
+        raise ValueError(f"{loaded.info.name} judges a {loaded.info.level}; the gate needs a metric of single replies")
+    first, second = read_rows(new), read_rows(baseline)
+    pairs = pair(first, second, called)
+    scored = [
+        loaded.score_exchanges([rows[at] for at in places], scale=scale, progress=progress)
+        for rows, places in ((first, pairs.first), (second, pairs.second))
+    ]
+    x, y = (np.asarray(one.values, dtype=np.float64) for one in scored)
+    known = np.isfinite(x) & np.isfinite(y)
+    if not known.any():
+        raise ValueError(f"{loaded.info.name} gave no pair of rows a value; nothing can be compared")
+    turned = 1.0 if loaded.info.higher_is_better else -1.0
+    gains = turned * (x - y)[known]
+    groups = np.unique(pairs.groups[known], return_inverse=True)[1].astype(np.intp)
+    count = int(groups.max()) + 1
+    drawn = bootstrap({"gain": mean_of(gains, groups, count)}, count, resamples=resamples, seed=seed, rows=len(gains))[
+        "gain"
+    ]
+    gain = float(gains.mean())
+    at_least = float(np.quantile(drawn, 1 - confidence))
+    return Gate(
+        # Equal replies pass even without a margin.
+        passed=at_least > -margin or (gain == 0 and not gains.any()),
+        metric=loaded.info.name,
+        higher_is_better=loaded.info.higher_is_better,
+        margin=margin,
+        mean_new=float(x[known].mean()),
+        mean_baseline=float(y[known].mean()),
+        gain=gain,
+        at_least=at_least,
+        confidence=confidence,
+        p=(int(np.sum(drawn <= -margin)) + 1) / (resamples + 1),
+        n_rows=int(known.sum()),
+        n_contexts=count,
+        paired_by=pairs.by,
+        n_alone=pairs.alone + int((~known).sum()),
+        scale=scale,
+        signature=str(scored[0].signature),
+    )
+
+
+def _named(rows: Rows, otherwise: str) -> str:
+    from pathlib import Path
+
+    return str(rows) if isinstance(rows, str | Path) else otherwise
