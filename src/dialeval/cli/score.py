@@ -89,6 +89,14 @@ def score(
     ] = "__eou__",
     split: Annotated[str | None, typer.Option(rich_help_panel=_INPUT, help="Split of a data set.")] = None,
     subset: Annotated[str | None, typer.Option(rich_help_panel=_INPUT, help="Configuration of a data set.")] = None,
+    judge_role: Annotated[
+        str,
+        typer.Option(rich_help_panel=_INPUT, help="Of chat logs (messages, conversations): whose turns are judged."),
+    ] = "assistant",
+    system_as_facts: Annotated[
+        bool,
+        typer.Option("--system-as-facts", rich_help_panel=_INPUT, help="Of chat logs: system prompts count as facts."),
+    ] = False,
     level: Annotated[
         Literal["turn", "dialogue"],
         typer.Option(rich_help_panel=_JUDGING, help="Judge responses, or whole dialogues (rows with 'dialogue')."),
@@ -189,7 +197,7 @@ def score(
     from dataclasses import replace
 
     from dialeval.metric import Level, metric_class
-    from dialeval.readers import Source
+    from dialeval.readers import Chats, Source
     from dialeval.scoring.crew import Crew
     from dialeval.scoring.outputs import output_format
     from dialeval.scoring.run import Task, check_options, load_metrics, without_references
@@ -253,7 +261,8 @@ def score(
     infos = {name: metric_class(name)[0].info_with(**options) for name in names}
     if reference is not None:
         infos = {name: without_references(info) for name, info in infos.items()}
-    source = Source(input, input_format, pairs(columns), unescaped(context_separator), split, subset)
+    chats = Chats(judge_role.strip().lower(), system_as_facts)
+    source = Source(input, input_format, pairs(columns), unescaped(context_separator), split, subset, chats)
     task = Task(source, infos, Level(level), scale, empty, explain=explain)
     if rival is not None:
         task = task.against(replace(source, input=str(rival)))

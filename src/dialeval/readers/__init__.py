@@ -9,7 +9,7 @@
 A row holds `context` (a list of turns), `response`, and optionally `reference` or `references`, `facts`,
 `system`, `id`, `following` (the other side's next turn) and `speakers` (of each turn of the context); for
 dialogues, `dialogue` (a list of turns) and `speakers` of all its turns. In CSV the turns of a cell stand between
-separators, `__eou__` unless another is chosen.
+separators, `__eou__` unless another is chosen. Chat logs (`messages`, `conversations`) are unfolded, see `chats`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeVar
 
 from dialeval.exchange import BadRow, Dialogue, EmptyPolicy, Exchange
+from dialeval.readers.chats import Chats
 from dialeval.readers.rejects import Rejects
 from dialeval.readers.rows import FIELDS, RATED_FIELDS, Columns, RawRow, to_dialogue, to_exchange
 from dialeval.readers.text import CONTEXT_SEPARATOR, csv_rows, json_rows
@@ -29,6 +30,7 @@ from dialeval.readers.text import CONTEXT_SEPARATOR, csv_rows, json_rows
 __all__ = [
     "CONTEXT_SEPARATOR",
     "FORMATS",
+    "Chats",
     "Dialogue",
     "Rejects",
     "Source",
@@ -67,6 +69,7 @@ class Source:
     separator: str = CONTEXT_SEPARATOR
     split: str | None = None
     subset: str | None = None
+    chats: Chats = field(default_factory=Chats)
 
     @property
     def name(self) -> str:
@@ -106,7 +109,7 @@ class Source:
 
     def _rows(self, columns: Columns, level: str) -> Iterator[RawRow]:
         count = 0
-        for row in self._open(columns, level):
+        for row in self.chats.unfold(self._open(columns, level), level=level):
             count += 1
             yield row
         if not count:

@@ -1,0 +1,121 @@
+"""Chat logs as they are: `messages` of the OpenAI format, `conversations` of ShareGPT.
+
+A row holds a whole conversation. At the level of replies it becomes one row per message of the judged role, with what
+was said before as context and the other side's next message as `following`; at the level of dialogues one row.
+Messages without text (calls of tools, their results, pictures) are passed over: nobody read them as a reply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+from dialeval.readers.rows import RawRow
+
+#: Where a conversation stands, and what its messages call who speaks and what is said.
+FORMS: Mapping[str, tuple[str, str]] = {"messages": ("role", "content"), "conversations": ("from", "value")}
+#: Names of the same role.
+_ROLES = {"human": "user", "gpt": "assistant", "bot": "assistant", "chatgpt": "assistant", "model": "assistant"}
+#: Nobody's turn in the conversation.
+_ASIDE = frozenset({"system", "developer", "tool", "function", "observation", "function_call"})
+
+
+@dataclass(frozen=True)
+class Chats:
+    """How conversations become rows."""
+
+    #: Whose messages are judged.
+    judge_role: str = "assistant"
+    #: Whether what the system prompt says counts as facts that a reply may use.
+    system_as_facts: bool = False
+
+    def unfold(self, rows: Iterator[RawRow], *, level: str) -> Iterator[RawRow]:
+        """Rows of conversations unfolded; other rows pass as they are. What a file holds is told by its first row."""
+        first = next(rows, None)
+        if first is None:
+            return
+        form = form_of(first)
+        if form is None:
+            yield from chain([first], rows)
+            return
+        number = 0
+        for row in chain([first], rows):
+            for one in self._rows_of(row, form, level):
+                yield RawRow(number, one.where, one.values, one.problem, one.raw)
+                number += 1
+
+    def _rows_of(self, row: RawRow, form: str, level: str) -> Iterator[RawRow]:
+        if row.values is None:
+            yield row
+            return
+        try:
+            turns, prompts = _turns(row.values.get(form), form)
+        except ValueError as error:
+            yield RawRow(row.number, row.where, problem=str(error), raw=dict(row.values))
+            return
+        shared = {key: row.values[key] for key in ("facts", "system") if row.values.get(key) is not None}
+        shared.setdefault("system", row.values.get("model") if isinstance(row.values.get("model"), str) else None)
+        if self.system_as_facts and prompts:
+            shared["facts"] = [*(shared.get("facts") or ()), *prompts]
+        name = row.values.get("id", row.values.get("conversation_id", row.number))
+        if level == "dialogue":
+            told = {"dialogue": [text for _, text in turns], "speakers": [role for role, _ in turns]}
+            yield RawRow(row.number, row.where, {**shared, **told, "id": str(name)})
+            return
+        judged = [at for at, (role, _) in enumerate(turns) if at and role == self.judge_role]
+        if not judged:
+            roles = ", ".join(dict.fromkeys(role for role, _ in turns)) or "none"
+            problem = f"the conversation has no answer of the role {self.judge_role!r}; its roles are: {roles}"
+            yield RawRow(row.number, row.where, problem=problem, raw=dict(row.values))
+        for at in judged:
+            values = {
+                **shared,
+                "id": f"{name}#{at}",
+                "context": [text for _, text in turns[:at]],
+                "speakers": [role for role, _ in turns[:at]],
+                "response": turns[at][1],
+            }
+            if at + 1 < len(turns) and turns[at + 1][0] != self.judge_role:
+                values["following"] = turns[at + 1][1]
+            yield RawRow(row.number, f"{row.where}, message {at}", values)
+
+
+def form_of(row: RawRow) -> str | None:
+    """Which kind of conversation a row holds; None for a row of fields."""
+    if row.values is None or "response" in row.values or "dialogue" in row.values:
+        return None
+    return next((form for form in FORMS if isinstance(row.values.get(form), list | tuple)), None)
+
+
+def _turns(messages: Any, form: str) -> tuple[list[tuple[str, str]], list[str]]:
+    """Who said what, and what the system prompts say."""
+    if not isinstance(messages, Sequence) or isinstance(messages, str) or not len(messages):
+        raise ValueError(f"{form} is no list of messages; each row holds one conversation")
+    who, what = FORMS[form]
+    turns, prompts = [], []
+    for at, message in enumerate(messages):
+        if not isinstance(message, Mapping) or not isinstance(message.get(who), str):
+            raise ValueError(f"message {at} has no {who!r}; a message is an object with {who!r} and {what!r}")
+        role = _ROLES.get(message[who].strip().lower(), message[who].strip().lower())
+        text = _text(message.get(what), at)
+        if role in ("system", "developer") and text.strip():
+            prompts.append(text)
+        if role not in _ASIDE and text.strip():
+            turns.append((role, text))
+    return turns, prompts
+
+
+def _text(content: Any, at: int) -> str:
+    """The text of a message: a string, or the text parts of a list of parts; none where a tool was called."""
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, Sequence):
+        parts = [part for part in content if isinstance(part, Mapping)]
+        if len(parts) == len(content):
+            texts = [part.get("text") for part in parts if part.get("type") in ("text", "input_text", "output_text")]
+            return "\n".join(text for text in texts if isinstance(text, str))
+    raise ValueError(f"the content of message {at} is a {type(content).__name__}; it is a text or a list of parts")

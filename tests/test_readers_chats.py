@@ -1,0 +1,103 @@
+"""Chat logs as services write them become rows of replies, or dialogues."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from dialeval.cli import build_app
+from dialeval.exchange import BadRow
+from dialeval.readers import Chats, Source, read_exchanges
+
+CHAT = [
+    {"role": "system", "content": "You sell boats."},
+    {"role": "user", "content": "Hi! Do you have canoes?"},
+    {"role": "assistant", "content": "Yes, two kinds."},
+    {"role": "user", "content": [{"type": "text", "text": "Which is"}, {"type": "image_url", "image_url": {"url": "x"}},
+                                 {"type": "text", "text": "lighter?"}]},
+    {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "function": {"name": "weights"}}]},
+    {"role": "tool", "tool_call_id": "1", "content": '{"red": 20}'},
+    {"role": "assistant", "content": "The red one, 20 kg."},
+]  # fmt: skip
+
+
+def test_every_answer_is_a_row_with_what_came_before() -> None:
+    rows = list(read_exchanges([{"messages": CHAT, "id": "c7", "model": "bot-2"}]))
+    assert [row.response for row in rows] == ["Yes, two kinds.", "The red one, 20 kg."]
+    assert rows[0].context == ("Hi! Do you have canoes?",)
+    assert rows[1].context == ("Hi! Do you have canoes?", "Yes, two kinds.", "Which is\nlighter?")
+    assert rows[1].speakers == ("user", "assistant", "user")
+    assert (rows[0].following, rows[1].following) == ("Which is\nlighter?", None)
+    assert [row.id for row in rows] == ["c7#1", "c7#3"]
+    assert {row.system for row in rows} == {"bot-2"}
+    assert rows[0].facts == ()  # nobody asked for the system prompt
+
+
+def test_system_prompts_are_facts_where_asked() -> None:
+    source = Source([{"messages": CHAT, "facts": ["Canoes float."]}], chats=Chats(system_as_facts=True))
+    facts = {row.facts for _, row in source.exchanges()}
+    assert facts == {("Canoes float.", "You sell boats.")}
+
+
+def test_another_role_can_be_judged() -> None:
+    source = Source([{"messages": CHAT}], chats=Chats("user"))
+    assert [row.response for _, row in source.exchanges()] == ["Which is\nlighter?"]  # the first has no context
+
+
+def test_sharegpt_calls_them_otherwise() -> None:
+    log = {"conversations": [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Hello!"}]}
+    (row,) = read_exchanges([log])
+    assert (row.context, row.response, row.speakers, row.id) == (("Hi",), "Hello!", ("user",), "0#1")
+
+
+def test_a_conversation_is_one_dialogue() -> None:
+    ((_, dialogue),) = Source([{"messages": CHAT, "id": "c7"}]).dialogues()
+    assert dialogue.turns[-1] == "The red one, 20 kg."
+    assert dialogue.speakers == ("user", "assistant", "user", "assistant")
+    assert dialogue.id == "c7"
+
+
+@pytest.mark.parametrize(
+    ("messages", "told"),
+    [
+        ([], "messages is no list of messages"),
+        ("hello", "column 'context' is missing"),
+        ([{"role": "user"}, "hi"], "message 1 has no 'role'"),
+        ([{"content": "hi"}], "message 0 has no 'role'"),
+        ([{"role": "user", "content": 5}], "the content of message 0 is a int"),
+        ([{"role": "user", "content": ["hi"]}], "the content of message 0 is a list"),
+        ([{"role": "user", "content": "hi"}], "no answer of the role 'assistant'; its roles are: user"),
+        ([{"role": "assistant", "content": "hi"}], "no answer of the role 'assistant'; its roles are: assistant"),
+    ],
+)
+def test_what_is_no_conversation_is_named(messages: Any, told: str) -> None:
+    with pytest.raises(BadRow, match=r"row 0 \(list\)") as error:
+        list(read_exchanges([{"messages": messages}]))
+    assert told in str(error.value)
+
+
+def test_rows_of_fields_pass_as_they_are() -> None:
+    row = {"context": ["Hi"], "response": "Hello!", "messages": CHAT}
+    (one,) = read_exchanges([row])
+    assert (one.response, one.speakers) == ("Hello!", ())
+
+
+def test_the_command_scores_logs_and_sets_bad_ones_aside(tmp_path: Path) -> None:
+    log, out, rejects = tmp_path / "log.jsonl", tmp_path / "scores.jsonl", tmp_path / "bad.jsonl"
+    rows = [{"messages": CHAT, "id": "a"}, {"messages": CHAT[:2], "id": "b"}, {"messages": CHAT, "id": "c"}]
+    log.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    words = ["score", "-m", "density", "-i", str(log), "-o", str(out), "--rejects", str(rejects)]
+    told = CliRunner().invoke(build_app(), words)
+    assert told.exit_code == 3, told.output
+    assert [json.loads(line)["id"] for line in out.read_text().splitlines()] == ["a#1", "a#3", "c#1", "c#3"]
+    (bad,) = map(json.loads, rejects.read_text().splitlines())
+    assert (bad["raw"]["id"], "no answer of the role" in bad["problem"]) == ("b", True)
+    users = tmp_path / "users.jsonl"
+    words = ["score", "-m", "density", "-i", str(log), "-o", str(users), "--judge-role", "user", "--skip-bad"]
+    told = CliRunner().invoke(build_app(), words)
+    assert told.exit_code == 3, told.output
+    assert [json.loads(line)["id"] for line in users.read_text().splitlines()] == ["a#2", "c#2"]
