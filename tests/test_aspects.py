@@ -51,7 +51,7 @@ def test_a_missing_input_is_a_missing_aspect() -> None:
 
 def test_data_frames() -> None:
     frame = faceted().score(RESPONSES, CONTEXTS, following=FOLLOWING, ids=["a", "b", "c"]).to_pandas()
-    assert frame.columns.tolist() == ["id", "faceted", "faceted.words", "faceted.reaction"]
+    assert frame.columns.tolist() == ["id", "context", "response", "faceted", "faceted.words", "faceted.reaction"]
     assert frame["faceted.words"].tolist() == [2.0, 1.0, 4.0]
     several = dialeval.load(["overlap", "faceted"]).score(RESPONSES, CONTEXTS, following=FOLLOWING).to_pandas()
     assert several.columns.tolist() == ["overlap", "faceted", "faceted.words", "faceted.reaction"]

@@ -85,7 +85,7 @@ def test_what_is_declared_must_be_given() -> None:
 
 def test_data_frames() -> None:
     frame = dialeval.load("telling").score(RESPONSES, CONTEXTS).to_pandas()
-    assert frame.columns.tolist() == ["telling", "telling.low", "telling.high", "telling.why"]
+    assert frame.columns.tolist() == ["context", "response", "telling", "telling.low", "telling.high", "telling.why"]
     assert frame["telling.why"].tolist() == WHY
     assert frame["telling.high"].tolist() == [0.6, 0.2, 1.2]
     several = dialeval.load(["overlap", "telling"]).score(RESPONSES, CONTEXTS).to_pandas()

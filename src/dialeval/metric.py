@@ -25,6 +25,7 @@ from dialeval.exchange import (
     check_speakers,
     exchanges_from_columns,
 )
+from dialeval.frames import arguments_of, is_table
 from dialeval.scores import Scores, Signature
 
 if TYPE_CHECKING:
@@ -140,9 +141,10 @@ class Metric(ABC):
     def score(
         self,
         responses: Iterable[Any],
-        contexts: Iterable[Any],
+        contexts: Iterable[Any] | None = None,
         references: Iterable[Any] | None = None,
         *,
+        columns: Mapping[str, str] | None = None,
         facts: Iterable[Any] | None = None,
         systems: Iterable[Any] | None = None,
         ids: Iterable[Any] | None = None,
@@ -155,11 +157,20 @@ class Metric(ABC):
         """Score parallel columns: one response, one context (list of turns), optional references per row.
 
         Optional, too: `following`, what the other side said next, and `speakers`, a list per row that names
-        who said each turn of the context. Metrics that look at neither leave them aside.
+        who said each turn of the context. Metrics that look at neither leave them aside. Or score a table, a
+        data frame, a `datasets.Dataset` or a list of mappings: `score(frame, columns={"response": "reply"})`.
         """
+        if contexts is None and is_table(responses):
+            named = {"references": references, "facts": facts, "systems": systems, "ids": ids}
+            if twice := [name for name, value in named.items() if value is not None]:
+                raise ValueError(f"{twice[0]} are given beside a table; make them a column of it")
+            exchanges = exchanges_from_columns(**arguments_of(responses, columns), empty=empty)
+            return self.score_exchanges(exchanges, scale=scale, progress=progress)
+        if columns is not None:
+            raise ValueError("columns name the columns of a table; pass the table alone, without contexts")
         exchanges = exchanges_from_columns(
             responses,
-            contexts,
+            contexts,  # type: ignore[arg-type]  # None is refused with a sentence
             references,
             facts=facts,
             systems=systems,
@@ -197,6 +208,7 @@ class Metric(ABC):
             **self._explained(judged, scale),
             problems=judged.problems,
             passing=judged.passing,
+            exchanges=tuple(exchanges) if len(exchanges) == len(values) else (),
         )
 
     def score_dialogues(

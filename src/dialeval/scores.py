@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from dialeval.exchange import Exchange
 
 
 class Signature(dict[str, str]):
@@ -62,13 +64,30 @@ class Scores:
     interval: NDArray[np.float64] | None = None
     problems: Mapping[int, str] = field(default_factory=dict)
     passing: frozenset[int] = frozenset()
+    #: What was scored, where every value belongs to one reply.
+    exchanges: tuple[Exchange, ...] = field(default=(), repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.values)
 
+    def __iter__(self) -> Iterator[float]:
+        return (float(value) for value in self.values)
+
+    def __getitem__(self, row: int) -> float:
+        return float(self.values[row])
+
+    def __float__(self) -> float:
+        return float(self.aggregate)
+
     def __repr__(self) -> str:
         notes = f"n={len(self)}, truncated={self.n_truncated}, empty={self.n_empty}"
         return f"Scores({self.metric}={self.aggregate:.4f}, {notes}, signature={self.signature.short!r})"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the aggregate, how the values spread, and the first rows."""
+        from dialeval.notebook import scores_as_html
+
+        return scores_as_html(self)
 
     def explain(self, row: int) -> str:
         """Why a row has its value: what moved it, the largest first."""
@@ -112,12 +131,20 @@ class Scores:
         return found
 
     def to_pandas(self) -> pd.DataFrame:
-        """One row per value, with all `columns`, the signature in the frame's `attrs`."""
+        """One row per value: id, system and texts of the input, then all `columns`; the signature in `attrs`."""
         import pandas as pd
 
         frame = pd.DataFrame(self.columns())
+        texts: dict[str, list[Any]] = {}
+        if self.exchanges:
+            texts = {"context": [list(row.context) for row in self.exchanges],
+                     "response": [row.response for row in self.exchanges]}  # fmt: skip
+            if any(row.system is not None for row in self.exchanges):
+                texts = {"system": [row.system for row in self.exchanges], **texts}
         if self.ids is not None:
-            frame.insert(0, "id", pd.Series(self.ids, dtype="object"))
+            texts = {"id": list(self.ids), **texts}
+        for at, (name, cells) in enumerate(texts.items()):
+            frame.insert(at, name, pd.Series(cells, dtype="object"))
         frame.attrs["signature"] = str(self.signature)
         return frame
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dialeval.exchange import Exchange, exchanges_from_columns
+from dialeval.frames import arguments_of, is_table
 from dialeval.metric import Metric, Scale, metric_class
 from dialeval.scores import Scores
 from dialeval.sources import embedded_checkpoints
@@ -42,7 +43,7 @@ class Suite(Mapping[str, Metric]):
     def score(
         self,
         responses: Iterable[Any],
-        contexts: Iterable[Any],
+        contexts: Iterable[Any] | None = None,
         references: Iterable[Any] | None = None,
         *,
         scale: Scale = "native",
@@ -50,7 +51,10 @@ class Suite(Mapping[str, Metric]):
         **columns: Any,
     ) -> SuiteScores:
         """Score the same columns with every metric; see `Metric.score` for them."""
-        exchanges = exchanges_from_columns(responses, contexts, references, **columns)
+        if contexts is None and is_table(responses):
+            columns |= arguments_of(responses, columns.pop("columns", None))
+            return self.score_exchanges(exchanges_from_columns(**columns), scale=scale, progress=progress)
+        exchanges = exchanges_from_columns(responses, contexts, references, **columns)  # type: ignore[arg-type]
         return self.score_exchanges(exchanges, scale=scale, progress=progress)
 
     def score_exchanges(

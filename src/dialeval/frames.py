@@ -1,0 +1,80 @@
+"""Tables of the Python world as columns: pandas data frames, `datasets.Dataset`, lists of mappings."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+#: Fields of a row, and the argument of `score` that takes each.
+ARGUMENTS: Mapping[str, str] = {
+    "response": "responses",
+    "context": "contexts",
+    "reference": "references",
+    "references": "references",
+    "facts": "facts",
+    "system": "systems",
+    "id": "ids",
+    "following": "following",
+    "speakers": "speakers",
+}
+
+
+def is_table(value: Any) -> bool:
+    """Whether a value holds whole rows rather than one column."""
+    if hasattr(value, "column_names") or (hasattr(value, "columns") and hasattr(value, "iloc")):
+        return True
+    return isinstance(value, Sequence) and len(value) > 0 and all(isinstance(row, Mapping) for row in value)
+
+
+def arguments_of(table: Any, columns: Mapping[str, str] | None = None) -> dict[str, list[Any]]:
+    """What `score` takes, from a table; `columns` maps a field to the column that holds it where names differ.
+
+    Columns that are no field are left aside. A missing cell, NaN in a data frame, is no value.
+    """
+    names = _names(table)
+    mapping = dict(columns or {})
+    for field, column in mapping.items():
+        if field not in ARGUMENTS:
+            raise ValueError(f"columns map {field!r}, which is no field; fields are {', '.join(ARGUMENTS)}")
+        if column not in names:
+            close = difflib.get_close_matches(column, names, n=1)
+            hint = f" (did you mean {close[0]!r}?)" if close else ""
+            raise ValueError(f"there is no column {column!r}{hint}; there are: {', '.join(names) or 'none'}")
+    found: dict[str, list[Any]] = {}
+    for field, argument in ARGUMENTS.items():
+        column = mapping.get(field, field)
+        if column not in names:
+            if field in ("response", "context"):
+                raise ValueError(
+                    f"there is no column {column!r}; there are: {', '.join(names) or 'none'}; "
+                    f"name it by columns={{{field!r}: ...}}"
+                )
+            continue
+        if argument in found:
+            raise ValueError("both reference and references are columns; keep one of them")
+        found[argument] = [_plain(cell) for cell in _column(table, column)]
+    return found
+
+
+def _names(table: Any) -> list[str]:
+    if hasattr(table, "column_names"):
+        return list(table.column_names)
+    if hasattr(table, "columns"):
+        return [str(name) for name in table.columns]
+    return list(dict.fromkeys(name for row in table for name in row))
+
+
+def _column(table: Any, name: str) -> list[Any]:
+    if hasattr(table, "column_names"):
+        return list(table[name])
+    if hasattr(table, "columns"):
+        return list(table[name].tolist())
+    return [row.get(name) for row in table]
+
+
+def _plain(cell: Any) -> Any:
+    if isinstance(cell, float) and math.isnan(cell):
+        return None
+    return cell.tolist() if hasattr(cell, "tolist") else cell

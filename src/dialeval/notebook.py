@@ -1,0 +1,67 @@
+"""Scores as a notebook shows them: one line, a histogram, the first rows. Plain HTML, light or dark."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from dialeval.scores import Scores
+
+_ROWS, _BINS, _WIDTH, _HEIGHT = 5, 24, 240, 48
+
+
+def scores_as_html(scores: Scores) -> str:
+    """A small table beside a histogram."""
+    direction = "higher is better" if scores.higher_is_better else "lower is better"
+    head = (
+        f"<b>{escape(scores.metric)} {scores.aggregate:.4g}</b> over {len(scores)} values, {direction}; "
+        f"{scores.n_truncated} cut, {scores.n_empty} blank"
+    )
+    return (
+        f"<div><p>{head}</p>{_histogram(scores)}{_table(scores)}"
+        f"<p><small><code>{escape(scores.signature.short)}</code></small></p></div>"
+    )
+
+
+def _histogram(scores: Scores) -> str:
+    known = scores.values[np.isfinite(scores.values)]
+    if len(known) < 2 or np.ptp(known) == 0:
+        return ""
+    counts, edges = np.histogram(known, bins=min(_BINS, len(known)))
+    step = _WIDTH / len(counts)
+    bars = "".join(
+        f'<rect x="{at * step:.1f}" y="{_HEIGHT * (1 - count / counts.max()):.1f}" width="{step - 1:.1f}" '
+        f'height="{_HEIGHT * count / counts.max():.1f}"/>'
+        for at, count in enumerate(counts)
+    )
+    told = f"histogram of the values from {edges[0]:.4g} to {edges[-1]:.4g}"
+    return (
+        f'<svg width="{_WIDTH}" height="{_HEIGHT + 16}" role="img" aria-label="{told}" fill="#1f6feb">{bars}'
+        f'<g fill="currentColor" font-size="11"><text x="0" y="{_HEIGHT + 13}">{edges[0]:.3g}</text>'
+        f'<text x="{_WIDTH}" y="{_HEIGHT + 13}" text-anchor="end">{edges[-1]:.3g}</text></g></svg>'
+    )
+
+
+def _table(scores: Scores) -> str:
+    columns = {name: column for name, column in scores.columns().items() if column.dtype != object}
+    header = "".join(f"<th>{escape(name)}</th>" for name in ("", *(["response"] if scores.exchanges else []), *columns))
+    rows = []
+    for at in range(min(_ROWS, len(scores))):
+        name = scores.ids[at] if scores.ids is not None and scores.ids[at] is not None else at
+        cells = [f"<td>{escape(str(name))}</td>"]
+        if scores.exchanges:
+            cells.append(f'<td style="text-align:left">{escape(_short(scores.exchanges[at].response))}</td>')
+        cells += [
+            f"<td>{column[at]:.3g}</td>" if np.isfinite(column[at]) else "<td></td>" for column in columns.values()
+        ]
+        rows.append(f"<tr>{''.join(cells)}</tr>")
+    left = len(scores) - len(rows)
+    more = f"<p><small>and {left} more; <code>.to_pandas()</code> has all</small></p>" if left else ""
+    return f"<table><thead><tr>{header}</tr></thead><tbody>{''.join(rows)}</tbody></table>{more}"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 80 else f"{text[:77]}..."

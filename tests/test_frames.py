@@ -1,0 +1,131 @@
+"""Scores in the Python world: tables in, a sequence with texts and a notebook's view out."""
+
+from __future__ import annotations
+
+import math
+from html.parser import HTMLParser
+
+import datasets
+import numpy as np
+import pandas as pd
+import pytest
+
+import dialeval
+from dialeval.frames import arguments_of, is_table
+
+ROWS = [
+    {
+        "context": ["tell me"],
+        "response": "the cat sat",
+        "reference": "the cat sat",
+        "id": "a",
+        "system": "x",
+        "note": 1,
+    },
+    {
+        "context": ["and then?"],
+        "response": "a dog <b>",
+        "reference": "the cat sat",
+        "id": "b",
+        "system": "y",
+        "note": 2,
+    },
+]
+
+
+@pytest.fixture(scope="module")
+def rouge():
+    return dialeval.load("rougeL")
+
+
+def test_the_same_scores_from_every_kind_of_table(rouge) -> None:
+    plain = rouge.score(
+        [row["response"] for row in ROWS], [row["context"] for row in ROWS], [row["reference"] for row in ROWS]
+    )
+    for table in (ROWS, pd.DataFrame(ROWS), datasets.Dataset.from_list(ROWS)):
+        scores = rouge.score(table)
+        assert scores.values.tolist() == plain.values.tolist() == [1.0, 0.0]
+        assert scores.ids == ("a", "b")
+    assert dialeval.load(["rougeL", "bleu2"]).score(pd.DataFrame(ROWS))["rougeL"].values.tolist() == [1.0, 0.0]
+
+
+def test_columns_can_be_named(rouge) -> None:
+    frame = pd.DataFrame(ROWS).rename(columns={"response": "reply", "reference": "gold"})
+    assert rouge.score(frame, columns={"response": "reply", "reference": "gold"}).values.tolist() == [1.0, 0.0]
+    with pytest.raises(ValueError, match=r"no column 'response'; there are: context, reply.*columns=\{'response'"):
+        rouge.score(frame)
+    with pytest.raises(ValueError, match=r"no column 'repyl' \(did you mean 'reply'\?\)"):
+        rouge.score(frame, columns={"response": "repyl"})
+    with pytest.raises(ValueError, match="'answer', which is no field"):
+        rouge.score(frame, columns={"answer": "reply"})
+    with pytest.raises(ValueError, match="ids are given beside a table"):
+        rouge.score(pd.DataFrame(ROWS), ids=["1", "2"])
+    with pytest.raises(ValueError, match="columns name the columns of a table"):
+        rouge.score(["a"], [["b"]], ["a"], columns={"response": "reply"})
+    with pytest.raises(ValueError, match="contexts are missing"):
+        rouge.score(["a"])
+    with pytest.raises(ValueError, match="both reference and references"):
+        arguments_of([{**ROWS[0], "references": ["x"]}])
+
+
+def test_missing_cells_are_no_values() -> None:
+    frame = pd.DataFrame(ROWS)
+    frame.loc[1, "reference"] = np.nan
+    assert arguments_of(frame)["references"] == ["the cat sat", None]
+    assert is_table(frame)
+    assert not is_table(["a", "b"])
+    assert not is_table([])
+
+
+def test_scores_are_a_sequence_of_numbers(rouge) -> None:
+    scores = rouge.score(ROWS)
+    assert len(scores) == 2
+    assert list(scores) == [1.0, 0.0]
+    assert (scores[0], scores[-1]) == (1.0, 0.0)
+    assert float(scores) == scores.aggregate == 0.5
+    with pytest.raises(IndexError):
+        scores[2]
+
+
+def test_the_data_frame_has_what_was_scored(rouge) -> None:
+    frame = rouge.score(ROWS).to_pandas()
+    assert frame.columns.tolist() == ["id", "system", "context", "response", "rougeL"]
+    assert frame.loc[0].tolist() == ["a", "x", ["tell me"], "the cat sat", 1.0]
+    bare = rouge.score(["the cat"], [["hm"]], ["the cat"]).to_pandas()
+    assert bare.columns.tolist() == ["context", "response", "rougeL"]
+
+
+class _Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: list[str] = []
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.seen.append(tag)
+        self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: object) -> None:
+        self.seen.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_a_notebook_shows_a_table_and_a_histogram(rouge) -> None:
+    page = _Tags()
+    page.feed(rouge.score(ROWS)._repr_html_())
+    assert page.open == []
+    assert page.seen.count("rect") == 2
+    assert page.seen.count("tr") == 3
+    assert "a dog <b>" in page.text  # shown as text
+    assert "rougeL 0.5 over 2 values, higher is better" in page.text
+    many = rouge.score([{**row, "id": f"{at}"} for at, row in enumerate(ROWS * 10)])
+    assert "and 15 more" in many._repr_html_()
+    same = rouge.score([ROWS[0]])
+    assert "<svg" not in same._repr_html_()  # nothing to see
+    assert math.isclose(float(same), 1.0)
