@@ -20,8 +20,9 @@ def scores_as_html(scores: Scores) -> str:
         f"<b>{escape(scores.metric)} {scores.aggregate:.4g}</b> over {len(scores)} values, {direction}; "
         f"{scores.n_truncated} cut, {scores.n_empty} blank"
     )
+    cautions = "".join(f"<p>⚠ {escape(one)}</p>" for one in scores.warnings)
     return (
-        f"<div><p>{head}</p>{_histogram(scores)}{_table(scores)}"
+        f"<div><p>{head}</p>{cautions}{_histogram(scores)}{_table(scores)}"
         f"<p><small><code>{escape(scores.signature.short)}</code></small></p></div>"
     )
 

@@ -89,6 +89,13 @@ class Scores:
 
         return scores_as_html(self)
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Where the numbers mislead: other languages, many rows cut, replies that are all alike."""
+        from dialeval.cautions import cautions
+
+        return cautions(self.exchanges, self.n_truncated)
+
     def explain(self, row: int) -> str:
         """Why a row has its value: what moved it, the largest first."""
         if not self.reasons:

@@ -64,6 +64,8 @@ def rank(
     found = compare(
         systems, wanted, confidence=confidence, resamples=resamples, seed=seed, progress=sys.stderr.isatty()
     )
+    for warning in found.warnings:
+        typer.echo(f"warning: {warning}", err=True)
     console = Console()
     for metric in found.metrics:
         table = Table(*found.header(), title=found.sentence(metric), title_justify="left")

@@ -43,6 +43,8 @@ class Gate:
     n_contexts: int
     paired_by: str
     n_alone: int
+    #: What misleads about the new system's replies; see `dialeval.cautions`.
+    cautions: tuple[str, ...]
     scale: str
     signature: str
 
@@ -71,7 +73,7 @@ class Gate:
             )
         if self.n_alone:
             found.append(f"{self.n_alone} rows have no partner of the same id and were left out")
-        return found
+        return [*found, *self.cautions]
 
     def to_dict(self) -> dict[str, Any]:
         """All figures and the sentence, for JSON."""
@@ -181,6 +183,7 @@ def gate(
         n_contexts=count,
         paired_by=pairs.by,
         n_alone=pairs.alone + int((~known).sum()),
+        cautions=scored[0].warnings,
         scale=scale,
         signature=str(scored[0].signature),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -14,6 +14,7 @@ from dialeval.agreement.comparison import paired_mean_test
 from dialeval.agreement.corrections import holm
 from dialeval.agreement.resampled import mean_of
 from dialeval.agreement.resampling import bootstrap, interval
+from dialeval.cautions import cautions
 from dialeval.exchange import Exchange
 from dialeval.metric import Level, Metric, load
 from dialeval.systems.pairing import Pairs, Rows, context_numbers, pair, pair_by_context, read_rows
@@ -64,6 +65,8 @@ class Ranking:
     contests: tuple[Contest, ...]
     confidence: float
     signatures: Mapping[str, str]
+    #: What misleads about the replies; see `dialeval.cautions`.
+    warnings: tuple[str, ...] = ()
 
     def of(self, metric: str) -> list[Standing]:
         """The systems under one metric, best first."""
@@ -91,6 +94,7 @@ class Ranking:
             "contests": [asdict(one) for one in self.contests],
             "confidence": self.confidence,
             "signatures": dict(self.signatures),
+            "warnings": list(self.warnings),
         }
 
     def to_pandas(self) -> Any:
@@ -136,6 +140,7 @@ class Ranking:
                 if one.metric == metric:
                     lines.append(f"| {one.first} | {one.second} | {one.difference:.4g} | {one.p_adjusted:.4f} |")
             lines.append("")
+        lines += [f"- {one}" for one in self.warnings]
         lines.append(
             "The first column numbers clusters: systems of one cluster cannot be told from its best by a paired "
             "permutation test over contexts (Holm over all pairs). Intervals resample contexts."
@@ -193,7 +198,9 @@ def rank(
         found = _contests(metric, values, pairs, resamples, seed)
         contests += found
         standings += _standings(metric, rows, values, pairs, found, confidence, resamples, seed)
-    return Ranking(tuple(standings), tuple(contests), confidence, signatures)
+    # What is cut differs by metric; the rest is the same for all.
+    warnings = cautions([replace(row, system=name) for name in names for row in rows[name]])
+    return Ranking(tuple(standings), tuple(contests), confidence, signatures, warnings)
 
 
 def by_system(rows: Rows) -> dict[str, list[Exchange]]:

@@ -1,0 +1,89 @@
+"""Warnings where numbers mislead."""
+
+from __future__ import annotations
+
+import pytest
+
+import dialeval
+from dialeval.cautions import cautions
+from dialeval.exchange import Exchange
+
+ENGLISH = [
+    "I would love to go there some day, what about you?", "No, I have never been to the sea.",
+    "That is a good question and I am not sure.", "We could meet at the station at nine.",
+    "My brother has two dogs and a cat.", "It was raining when they left the house.",
+    "Could you tell me more about your work?", "She said that the film was too long.",
+    "You should try the soup, it is very good.", "There is no more bread in the kitchen.",
+    "I think he will be here soon.", "How do you like the new place?", "Well, that was fun!",
+]  # fmt: skip
+GERMAN = [
+    "Ich würde gerne einmal dorthin fahren, und du?", "Nein, ich war noch nie am Meer.",
+    "Das ist eine gute Frage, ich weiß es nicht.", "Wir könnten uns um neun am Bahnhof treffen.",
+    "Mein Bruder hat zwei Hunde und eine Katze.", "Es regnete, als sie das Haus verließen.",
+]  # fmt: skip
+
+
+def rows(replies: list[str], system: str | None = None) -> list[Exchange]:
+    return [Exchange((f"turn {at}",), reply, system=system) for at, reply in enumerate(replies)]
+
+
+def test_ordinary_english_replies_need_no_caution() -> None:
+    assert cautions(rows(ENGLISH)) == ()
+    assert cautions([]) == ()
+
+
+@pytest.mark.parametrize(
+    ("replies", "told"),
+    [
+        (GERMAN, "do not look English"),
+        (["Я никогда не был на море, а ты?", "Это хороший вопрос, я не знаю."], "not in the Latin alphabet"),
+        (["我从来没有去过海边你呢我们九点在车站见面吧", "这是一个很好的问题我不知道他很快就会来"], "not in the Latin"),
+        ([f"Podríamos vernos en la estación a las {n} si quieres" for n in "abcde"], "do not look English"),
+    ],
+)  # fmt: skip
+def test_other_languages_are_told(replies: list[str], told: str) -> None:
+    (one,) = cautions(rows(replies))
+    assert told in one
+
+
+def test_a_few_words_have_no_language() -> None:
+    assert cautions(rows(["Danke!", "Guten Morgen."])) == ()
+
+
+def test_many_cut_rows_are_told() -> None:
+    assert cautions(rows(ENGLISH[:10]), n_truncated=1) == ()
+    (one,) = cautions(rows(ENGLISH[:10]), n_truncated=2)
+    assert one.startswith("2 of 10 rows were cut")
+
+
+def test_canned_replies_and_parrots_are_told_by_system() -> None:
+    canned = rows(["I do not know."] * 6 + ENGLISH[:9], "canned")
+    fine = rows(ENGLISH, "fine")
+    (one,) = cautions([*fine, *canned])
+    assert "6 of 15 of the replies of canned are the same (“i do not know”)" in one
+    parrot = [Exchange(("Hi!", text), text.upper(), system="parrot") for text in ENGLISH]
+    (one,) = cautions([*fine, *parrot])
+    assert "13 of 13 of the replies of parrot repeat the turn before" in one
+    six = rows([ENGLISH[at % 6] for at in range(48)])
+    (one,) = cautions(six)
+    assert "the replies are 6 different ones in 48 rows" in one
+    assert cautions(rows(["I do not know."] * 6)) == ()  # too few to be a pattern
+
+
+def test_scores_tell_them() -> None:
+    metric = dialeval.load("bleu2")
+    scores = metric.score(GERMAN, [["hm"]] * len(GERMAN), GERMAN)
+    assert "do not look English" in scores.warnings[0]
+    assert "do not look English" in scores._repr_html_()
+    assert metric.score(ENGLISH, [["hm"]] * len(ENGLISH), ENGLISH).warnings == ()
+
+
+def test_gate_and_ranking_tell_them() -> None:
+    made = [
+        {"id": f"{system}{at}", "context": [f"turn {at}"], "response": reply, "reference": reply, "system": system}
+        for system in ("a", "b")
+        for at, reply in enumerate(GERMAN)
+    ]
+    assert "do not look English" in dialeval.rank(made, ["bleu2"]).warnings[0]
+    verdict = dialeval.gate(made[:6], made[:6], "bleu2", margin=0.1)
+    assert any("do not look English" in one for one in verdict.warnings)
