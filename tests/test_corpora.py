@@ -288,6 +288,24 @@ def test_every_kind_of_negative_is_what_its_name_says() -> None:
         assert len(set(random)) == 5
 
 
+def test_no_wrong_reply_of_a_context_is_given_twice() -> None:
+    turns = ("so it goes", "the volcano erupted", "so it goes", "an answer here", "so it goes", "a volcano is far")
+    repeating = Dialogue("r", turns, "chat")
+    sampler = NegativeSampler([repeating, *talk(4)], NegativeCounts(random=6, same_dialogue=4, shared_word=1))
+    later = set()
+    for seed in range(100):
+        found = sampler.draw(repeating, 3, np.random.default_rng(seed))
+        assert found[0] == "a volcano is far"  # shares a word, so it does not come in as an echo
+        assert set(found[1:3]) == {"so it goes", "the volcano erupted"}
+        assert len(set(found)) == len(found) == 11
+        # What follows the answer may be drawn as a random reply too where it was not drawn before.
+        random = NegativeSampler([repeating, *talk(4)], NegativeCounts(random=6, same_dialogue=1))
+        found = random.draw(repeating, 3, np.random.default_rng(seed))
+        assert len(set(found)) == len(found) == 7
+        later.add(found.index("a volcano is far") if "a volcano is far" in found else -1)
+    assert {-1, 0} < later
+
+
 def test_a_reply_too_short_to_corrupt_is_replaced_by_a_random_one() -> None:
     sampler = NegativeSampler(talk(40), NegativeCounts(random=2, corrupted=1))
     short = Dialogue("s", ("hi", "no way out"), "chat")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 _STATISTICS = ("test_statistics.py", "test_statistics_resampling.py", "test_statistics_rules.py")
-_CORPORA = ("test_corpora.py", "test_deb_corpora.py")
+_CORPORA = ("test_corpora.py", "test_deb_corpora.py", "test_leakage_guards.py")
 _SETS = ("test_fbd_metric.py", "test_intervals.py")
 
 #: File below src/dialeval -> test files.
@@ -13,8 +13,11 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "approaches/density.py": ("test_density.py", "test_density_metric.py", "test_density_relative.py"),
     "approaches/ensemble.py": ("test_ensemble_metric.py",),
     "approaches/fbd.py": ("test_fbd.py", *_SETS),
+    "approaches/judge.py": ("test_judge.py",),
     "approaches/prd.py": ("test_prd.py", *_SETS),
     "approaches/quantidce.py": ("test_quantidce.py",),
+    "signs.py": ("test_signs.py", "test_judge.py"),
+    "stack.py": ("test_stack.py",),
     "formatting.py": ("test_formatting.py", "test_formatting_edges.py"),
     "encoding.py": ("test_encoding.py", "test_encoding_rules.py"),
     "moments.py": ("test_density.py", "test_fbd.py", "test_intervals.py"),
@@ -27,5 +30,6 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "corpora/grouped.py": _CORPORA,
     "corpora/mining.py": _CORPORA,
     "corpora/negatives.py": _CORPORA,
+    "corpora/ratings.py": ("test_ratings.py",),
     "corpora/reddit.py": _CORPORA,
 }

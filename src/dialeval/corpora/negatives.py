@@ -62,7 +62,7 @@ class NegativeSampler:
         self._vectors = embed(self.replies) if counts.nearest and embed is not None else np.zeros((0, 0))
 
     def draw(self, dialogue: Dialogue, turn: int, rng: np.random.Generator) -> list[str]:
-        """Negatives for turn `turn`, none equal to a turn of the context or to the answer."""
+        """Negatives for turn `turn`, no two alike and none the answer; the context's turns as echoes only."""
         taken = {*dialogue.turns[: turn + 1]}
         drawn: list[str] = []
 
@@ -81,9 +81,11 @@ class NegativeSampler:
         add(self.counts.shared_word, lambda: self._sharing_a_word(dialogue.turns[:turn], rng))
         add(self.counts.corrupted, lambda: corrupt(dialogue.turns[turn], rng))
         # An echo of the context is a wrong reply too, so here the context's own turns are allowed.
-        echoes = [reply for reply in dialogue.turns if reply != dialogue.turns[turn]]
-        chosen = rng.permutation(len(echoes))[: self.counts.same_dialogue]
-        drawn.extend(echoes[int(position)] for position in chosen)
+        # What was drawn already, or stands in the dialogue more than once, comes in once.
+        echoes = [reply for reply in dict.fromkeys(dialogue.turns) if reply not in {dialogue.turns[turn], *drawn}]
+        chosen = [echoes[int(at)] for at in rng.permutation(len(echoes))[: self.counts.same_dialogue]]
+        drawn.extend(chosen)
+        taken.update(chosen)
         add(self.counts.total - len(drawn), lambda: self.replies[int(rng.integers(len(self.replies)))])
         return drawn
 
