@@ -23,6 +23,7 @@ REPLIES = {
     "off the topic": "The library closes at six on Fridays.",
     "an echo": "It was great, but I lost my suitcase on the way back.",
 }
+REFERENCE = "That is annoying. Did the airline find it?"
 
 
 def loaded() -> dict[str, tuple[Any, MetricInfo]]:
@@ -39,30 +40,30 @@ def arrow(info: MetricInfo) -> str:
 
 def one_conversation(console: Console, metrics: dict[str, tuple[Any, MetricInfo]]) -> None:
     """Several replies to one context, by the metrics that judge single replies."""
-    names = [name for name, (_, info) in metrics.items() if info.level is Level.TURN]
-    table = Table(title="One conversation: which reply is better?", title_justify="left")
-    table.add_column("reply")
-    table.add_column("which is")
-    for name in names:
-        table.add_column(f"{metrics[name][1].title} {arrow(metrics[name][1])}", justify="right")
-    given = {"predictions": list(REPLIES.values()), "contexts": [CONTEXT] * len(REPLIES)}
-    given["references"] = [["That is annoying. Did the airline find it?"]] * len(REPLIES)
-    scores = [metrics[name][0].compute(**given)["scores"] for name in names]
-    for (kind, reply), *values in zip(REPLIES.items(), *scores, strict=True):
-        table.add_row(reply, kind, *[f"{value:.2f}" for value in values])
+    console.print("[bold]One conversation: which reply is better?[/bold]")
     for turn in CONTEXT:
         console.print(f"  – {turn}")
+    console.print()
+    for kind, reply in REPLIES.items():
+        console.print(f"  [bold]{kind:14}[/bold] {reply}")
+    console.print(f"  [bold]{'a person said':14}[/bold] {REFERENCE} (which CMN compares with)")
+    table = Table("metric")
+    for kind in REPLIES:
+        table.add_column(kind, justify="right")
+    given = {"predictions": list(REPLIES.values()), "contexts": [CONTEXT] * len(REPLIES)}
+    given["references"] = [[REFERENCE]] * len(REPLIES)
+    for module, info in metrics.values():
+        if info.level is Level.TURN:
+            scores = module.compute(**given)["scores"]
+            table.add_row(f"{info.title} {arrow(info)}", *[f"{value:.2f}" for value in scores])
     console.print(table)
 
 
 def two_systems(console: Console, metrics: dict[str, tuple[Any, MetricInfo]]) -> dict[str, str]:
     """Two systems on the same contexts, by every metric; returns the signatures."""
     systems = {"answers": ANSWERS, "repeats phrases": REPEATS}
-    table = Table(
-        title=f"Two systems, {len(CONTEXTS)} replies each: one answers, one repeats eight phrases", title_justify="left"
-    )
-    table.add_column("metric")
-    table.add_column("judges")
+    console.print(f"[bold]Two systems, {len(CONTEXTS)} replies each: one answers, one repeats eight phrases[/bold]")
+    table = Table("metric", "judges")
     for system in systems:
         table.add_column(system, justify="right")
     signatures = {}
@@ -84,9 +85,8 @@ def main() -> None:
     console = Console()
     metrics = loaded()
     one_conversation(console, metrics)
-    console.print(
-        "\nArrows show which way is better; a value for a system is the mean over its replies, or of the set.\n"
-    )
+    console.print("\nArrows show which way is better; compare values of one metric with each other only.")
+    console.print("A value for a system is the mean over its replies, or of the whole set.\n")
     signatures = two_systems(console, metrics)
     console.print("\nEvery number carries a signature with all that is needed to get it again, here DEB's:")
     console.print(f"  {signatures['deb']}", soft_wrap=True, highlight=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 pytest.importorskip("evaluate")
 
 from dialeval.cli.install_modules import install, module_folders
-from dialeval.metric import metric_class
+from dialeval.metric import Level, metric_class
 from dialeval.suite import ready_approaches
 
 pytestmark = [pytest.mark.slow, pytest.mark.encoder]
@@ -27,7 +26,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> str:
         install(folder, modules)
     done = subprocess.run(
         [sys.executable, str(EXAMPLES / "demo.py")],
-        env={**os.environ, "HF_MODULES_CACHE": str(modules), "HF_EVALUATE_OFFLINE": "1", "COLUMNS": "200"},
+        env={**os.environ, "HF_MODULES_CACHE": str(modules), "HF_EVALUATE_OFFLINE": "1", "COLUMNS": "80"},
         capture_output=True,
         text=True,
     )
@@ -49,14 +48,21 @@ def test_every_metric_tells_the_two_systems_apart(shown: str) -> None:
 
 
 def test_good_replies_score_as_good(shown: str) -> None:
-    table = [row for row in cells(shown) if row[1] in ("good", "good, too", "off the topic", "an echo")]
-    title = next(line for line in shown.splitlines() if "DEB" in line)
-    columns = [cell.strip() for cell in re.split("[┃│]", title)[1:-1]]
-    values = {row[1]: dict(zip(columns[2:], map(float, row[2:]), strict=True)) for row in table}
-    for metric in columns[2:]:
-        assert values["good"][metric] > values["off the topic"][metric], metric
-        assert values["good, too"][metric] > values["off the topic"][metric], metric
-    assert min(values["good"]["DEB ↑"], values["good, too"]["DEB ↑"]) > 0.5 > values["an echo"]["DEB ↑"]
+    header = next(line for line in shown.splitlines() if "an echo ┃" in line)
+    kinds = [cell.strip() for cell in header.strip("┃").split("┃")][1:]
+    rows = [row for row in cells(shown) if len(row) == 5]
+    values = {row[0]: dict(zip(kinds, map(float, row[1:]), strict=True)) for row in rows}
+    assert len(values) == sum(metric_class(name)[0].info.level is Level.TURN for name in ready_approaches())
+    for metric, of in values.items():
+        assert min(of["good"], of["good, too"]) > of["off the topic"], metric
+    assert min(values["DEB ↑"]["good"], values["DEB ↑"]["good, too"]) > 0.5 > values["DEB ↑"]["an echo"]
+
+
+def test_tables_fit_a_terminal_of_eighty_columns(shown: str) -> None:
+    tables = [line for line in shown.splitlines() if line[:1] in "│┃┏┡└"]
+    assert len(tables) > 15
+    assert max(map(len, tables)) <= 80
+    assert "…" not in "".join(tables)
 
 
 def test_it_ends_with_what_to_do_next(shown: str) -> None:
