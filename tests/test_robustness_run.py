@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ from typer.testing import CliRunner
 
 from dialeval.agreement.robustness import Rules
 from dialeval.agreement.robustness_input import gather
+from dialeval.agreement.robustness_plots import shares
 from dialeval.agreement.robustness_report import render, rows_of, write_report
 from dialeval.agreement.robustness_run import run
+from dialeval.agreement.sources import find_sources
 from dialeval.baselines.bleu import Bleu1
 from dialeval.cli import build_app
 from dialeval.exchange import Exchange
@@ -215,6 +218,29 @@ def test_metrics_of_systems_get_perturbed_sets(plain: Path, tmp_path: Path) -> N
         "robustness.jsonl", "decays.jsonl", "robustness.md", "run.json", "robustness.png", "decays.png",
     }  # fmt: skip
     assert "| distinct | repeat | 1.000 |" in render(found)
+
+
+def test_what_a_metric_was_trained_on_is_marked(adversarial: Path, tmp_path: Path) -> None:
+    material = gather(adversarial)
+    trained, other = find_sources([n_words, fewest_words])
+    trained.metric.contaminated_by = frozenset({material.name})  # type: ignore[union-attr]
+    found = run([trained, other], material)
+    assert {one.metric: one.contaminated for one in found.verdicts} == {"n_words": True, "fewest_words": False}
+    page = render(found)
+    assert "| attack | n_words † | fewest_words |" in page
+    assert "## n_words †\n" in page
+    assert "## fewest_words\n" in page
+    labels = [one.get_label() for one in shares(found.verdicts).axes[0].get_lines()]
+    assert {"n_words †", "fewest_words"} <= set(labels)
+    assert all(row["contaminated"] is (row["metric"] == "n_words") for row in rows_of(found.verdicts))
+    # By the benchmark's own declaration, too.
+    declared = run([other], replace(material, contaminates=("fewest_words",)))
+    assert all(one.contaminated for one in declared.verdicts)
+
+
+def fewest_words(rows: Sequence[Exchange]) -> list[float]:
+    """Shorter replies are better."""
+    return [-length for length in n_words(rows)]
 
 
 def test_tidy_rows(adversarial: Path) -> None:

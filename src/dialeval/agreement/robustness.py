@@ -80,6 +80,8 @@ class Verdict:
     passed_attacked: float
     signature: str
     steered: Share = NO_SHARE
+    #: The metric was trained on what the pairs were made from.
+    contaminated: bool = False
 
     @property
     def share(self) -> Share:
@@ -96,6 +98,7 @@ def verdicts(
     revision: str = "",
     signature: str,
     higher_is_better: bool,
+    contaminated: bool = False,
     rules: Rules | None = None,
 ) -> list[Verdict]:
     """What the values, by `key_of`, say of every attack, over all domains and in each.
@@ -138,6 +141,7 @@ def verdicts(
                 passed_attacked=_passed(attacked[kept_rows], rules.threshold, sign),
                 signature=signature,
                 steered=_steered(sign * (attacked[rows] - plain[rows]), tolerance, [pairs[row] for row in rows]),
+                contaminated=contaminated,
             )
         )
     return found

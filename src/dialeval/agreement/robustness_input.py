@@ -25,6 +25,8 @@ class Material:
     pairs: Sequence[Pair]
     exchanges: Sequence[Exchange]
     notes: Sequence[str] = ()
+    #: Metrics that were trained on it, by the benchmark's declaration.
+    contaminates: Sequence[str] = ()
 
     @property
     def revision(self) -> str:
@@ -49,12 +51,13 @@ def gather(
     attacks is taken as it is. `sample` keeps so many of the true replies, drawn by the seed.
     """
     found = read_input(source, mirror)
+    contaminates: Sequence[str] = ()
     if isinstance(found, list):
         name, exchanges = Path(source).name, found
     elif found.info.kind == "pairs":
         return _own_attacks(found, attacks, sample, seed)
     else:
-        name, exchanges = found.info.name, true_replies(found)
+        name, exchanges, contaminates = found.info.name, true_replies(found), found.info.contaminates
     if sample is not None and sample < len(exchanges):
         exchanges = Random(seed).sample(exchanges, sample)
     chosen, lacking = choose_attacks(attacks)
@@ -65,7 +68,7 @@ def gather(
     ]
     if not pairs:
         raise ValueError(f"{name} has no reply that the attacks could change; choose others or another input")
-    return Material(name, pairs, exchanges, notes)
+    return Material(name, pairs, exchanges, notes, contaminates)
 
 
 def true_replies(benchmark: Benchmark) -> list[Exchange]:
@@ -102,7 +105,7 @@ def _own_attacks(benchmark: Benchmark, attacks: Collection[str], sample: int | N
     if sample is not None and sample < len(pairs):
         pairs = Random(seed).sample(pairs, sample)
     trues = list({key_of(pair.true): pair.true for pair in pairs}.values())
-    return Material(benchmark.info.name, pairs, trues)
+    return Material(benchmark.info.name, pairs, trues, contaminates=benchmark.info.contaminates)
 
 
 def read_input(source: str | os.PathLike[str], mirror: str | os.PathLike[str] | None) -> Benchmark | list[Exchange]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dialeval.agreement.canvas import SOFT, new_figure, new_grid, save
+from dialeval.agreement.results import marked
 from dialeval.agreement.robustness import Verdict
 from dialeval.agreement.robustness_run import Decay, Robustness
 
@@ -44,7 +45,8 @@ def shares(verdicts: Sequence[Verdict], *, title: str = "") -> Figure:
             axes.plot([one.share.low, one.share.high], [height, height], color=colour, linewidth=1.4)
             face = colour if one.harmful else "white"
             axes.plot(one.share.value, height, "o", color=colour, markerfacecolor=face, markersize=4.5)
-        axes.plot([], [], "o-", color=colour, label=metric, markersize=4.5)
+        trained = any(one.contaminated for one in verdicts if one.metric == metric)
+        axes.plot([], [], "o-", color=colour, label=marked(metric, trained), markersize=4.5)
     controls = {one.attack for one in verdicts if not one.harmful}
     axes.set_yticks(range(len(attacks)), labels=[f"{name} ○" if name in controls else name for name in attacks])
     axes.set_ylim(len(attacks) - 0.5, -0.5)

@@ -11,7 +11,7 @@ from typing import Any
 
 from dialeval.agreement.board import number
 from dialeval.agreement.files import write_atomically
-from dialeval.agreement.results import versions
+from dialeval.agreement.results import marked, versions
 from dialeval.agreement.robustness import Share, Verdict
 from dialeval.agreement.robustness_run import RATIOS, Robustness
 
@@ -21,7 +21,8 @@ _HOW_TO_READ = (
     "control (marked ○), which only changes the surface, it is the share in which the value falls by no more than the "
     "tolerance, {tolerance:g} standard deviations of the metric on the true replies: 1 is perfect. Intervals are 95 %, "
     "Wilson's, for as many independent pairs as the pairs are worth given that some share a context. Steered is the "
-    "share of replies that a demand for a high score raises by more than the tolerance: 0 is perfect."
+    "share of replies that a demand for a high score raises by more than the tolerance: 0 is perfect. †: the metric "
+    "was trained on these replies or on the dialogues that they come from."
 )
 
 
@@ -67,7 +68,7 @@ def render(found: Robustness) -> str:
         lines += ["## Which reply is preferred", "", *_overview(found.verdicts), ""]
         for metric in dict.fromkeys(verdict.metric for verdict in found.verdicts):
             own = [verdict for verdict in found.verdicts if verdict.metric == metric]
-            lines += [f"## {metric}", "", f"`{own[0].signature}`", "", *_details(own), ""]
+            lines += [f"## {marked(metric, own[0].contaminated)}", "", f"`{own[0].signature}`", "", *_details(own), ""]
     if found.decays:
         lines += ["## Values as more replies are perturbed", "", *_decays(found), ""]
     told = [f"- {note}" for note in found.material.notes]
@@ -84,7 +85,8 @@ def _overview(verdicts: Sequence[Verdict]) -> Iterable[str]:
         is_control = any(one is not None and not one.harmful for one in of_attack)
         cells = ["" if one is None else _interval(one.share) for one in of_attack]
         rows.append([f"{attack} ○" if is_control else attack, *cells])
-    return _table(["attack", *metrics], rows)
+    trained = {one.metric for one in verdicts if one.contaminated}
+    return _table(["attack", *(marked(metric, metric in trained) for metric in metrics)], rows)
 
 
 def _details(verdicts: Sequence[Verdict]) -> Iterable[str]:

@@ -109,6 +109,7 @@ def _verdicts(
         revision=material.revision,
         signature=source.signature,
         higher_is_better=source.higher_is_better,
+        contaminated=source.is_contaminated_by(material.name, material.contaminates),
         rules=found.rules,
     )
 
