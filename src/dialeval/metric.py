@@ -339,7 +339,7 @@ class Entry:
     extra: str | None = None
 
 
-#: name -> class. The five approaches first, then the baselines of the papers.
+#: name -> class. The papers' approaches and the judge first, then the papers' baselines.
 REGISTRY: dict[str, Entry] = {
     "density": Entry("dialeval.approaches.density:Density"),
     "fbd": Entry("dialeval.approaches.fbd:Fbd"),

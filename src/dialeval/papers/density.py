@@ -122,6 +122,11 @@ def _scoring(label: str, *values: float, ours: str | None = None) -> Row:
     return Row(label, published(_TABLE_2_NAMES, *values), ours, _OTHER_ENCODER if ours else "")
 
 
+#: To be dropped when both runs have been made anew by the recipe as it stands now.
+_TENTH = (
+    "The contrastive loss had a tenth of the paper's weight in ours (the recipe has the paper's since), so whether it "
+    "helps is left open."
+)
 #: Runs with and without the contrastive loss.
 _LOSSES = ("density-contrastive", "density-plain")
 
@@ -181,7 +186,7 @@ PAPER = Paper(
                 _short("Without: Euclidean", 52.88, 52.15, 30.22, 32.04),
                 _short("Without: classifier", 53.17, 53.66, 22.58, 22.12),
             ),
-            f"Rows as in the paper. {SHORT_TRAINING}",
+            f"Rows as in the paper. {SHORT_TRAINING} {_TENTH}",
         ),
         Table(
             "Table 4, whole dialogues (FED)",
