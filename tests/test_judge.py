@@ -18,6 +18,7 @@ from dialeval.approaches.judge import (
     DIALOGUE_ASPECTS,
     DIALOGUE_FEATURES,
     FEATURES,
+    HEADS,
     DialogueSigns,
     Judge,
     TurnSigns,
@@ -26,6 +27,8 @@ from dialeval.approaches.judge import (
     ranking_loss,
     reason,
     soft_label_loss,
+    turn_features,
+    turn_ranks,
 )
 from dialeval.exchange import BadRow, Dialogue
 from small_checkpoints import small_checkpoint
@@ -62,11 +65,14 @@ def made_rows() -> list[Any]:
     ]
 
 
+def ranks_of(metric: Judge, rows: list[Any]) -> Any:
+    features, read, _ = metric.features_of(rows)
+    return turn_ranks(features, read, metric.array("turn_tables"))
+
+
 def test_contributions_are_all_that_moved_a_value(metric: Judge) -> None:
     rows = made_rows()
-    features, _, _ = metric.features_of(rows)
-    ranks = stack.rank_all(features, metric.array("turn_tables"))
-    moved = stack.contributions(ranks, metric.array("turn_weights"))
+    moved = stack.contributions(ranks_of(metric, rows), metric.array("turn_weights"))
     judged = metric.judge(rows)
     for at, value in enumerate(judged.values):
         moves = aspect_moves(dict(zip(FEATURES, moved[at], strict=True)), ASPECTS)
@@ -79,7 +85,7 @@ def test_contributions_are_all_that_moved_a_value(metric: Judge) -> None:
 def test_reasons_name_the_largest_aspects_first(metric: Judge) -> None:
     rows = made_rows()
     features, read, _ = metric.features_of(rows)
-    moved = stack.contributions(stack.rank_all(features, metric.array("turn_tables")), metric.array("turn_weights"))
+    moved = stack.contributions(turn_ranks(features, read, metric.array("turn_tables")), metric.array("turn_weights"))
     for at, told in enumerate(metric.judge(rows).reasons):
         moves = aspect_moves(dict(zip(FEATURES, moved[at], strict=True)), ASPECTS)
         wanted = sorted((amount for amount in moves.values() if abs(amount) >= 0.01), key=lambda amount: -abs(amount))
@@ -87,6 +93,19 @@ def test_reasons_name_the_largest_aspects_first(metric: Judge) -> None:
             f"{one:+.2f}" for one in wanted[:3]
         ]
     assert read[1].repetition.phrase == "do you like fish"
+
+
+def test_whole_replies_are_equally_fluent(metric: Judge) -> None:
+    """Only what looks damaged is less fluent; above that the head's word would rank sound sentences."""
+    rows = np.zeros((4, 32 + len(HEADS)), dtype=np.float32)
+    rows[:, 32 + HEADS.index("fluent")] = [-2.0, -0.5, 0.5, 3.0]
+    features = turn_features(metric.network, rows, [turn()] * 4)
+    assert features[:, FEATURES.index("fluent")].tolist() == [-2.0, -0.5, 0.0, 0.0]
+    tables = metric.array("turn_tables")
+    # Four fifths of the replies that were counted look whole: these share the middle of the upper four fifths.
+    tables[FEATURES.index("fluent")] = np.linspace(-1, 4, stack.TABLE_SIZE)
+    ranks = turn_ranks(features, [turn()] * 4, tables)[:, FEATURES.index("fluent")]
+    assert ranks == pytest.approx([0.0, 0.1, 0.6, 0.6], abs=0.01)
 
 
 def test_a_missing_input_is_a_missing_aspect(metric: Judge) -> None:
@@ -106,7 +125,7 @@ def test_a_missing_input_is_a_missing_aspect(metric: Judge) -> None:
 
 
 def test_what_a_row_lacks_moves_nothing(metric: Judge) -> None:
-    ranks = stack.rank_all(metric.features_of(made_rows()[2:3])[0], metric.array("turn_tables"))[0]
+    ranks = ranks_of(metric, made_rows()[2:3])[0]
     weights = metric.array("turn_weights")
     there = [at for at, rank in enumerate(ranks) if np.isfinite(rank)]
     assert len(there) == len(FEATURES) - 2
@@ -116,7 +135,7 @@ def test_what_a_row_lacks_moves_nothing(metric: Judge) -> None:
 
 def test_aspects_are_means_of_their_features_ranks(metric: Judge) -> None:
     row = made_rows()[1]
-    ranks = stack.rank_all(metric.features_of([row])[0], metric.array("turn_tables"))[0]
+    ranks = ranks_of(metric, [row])[0]
     of = dict(zip(FEATURES, ranks, strict=True))
     found = {name: column[0] for name, column in metric.judge([row]).aspects.items()}
     # Weights 0.1 to 1.0 in the order of FEATURES.
@@ -182,9 +201,26 @@ def test_the_largest_three_are_told_and_small_ones_are_not() -> None:
 def test_human_replies_are_the_yardstick() -> None:
     shares = {"relevant": 0.12, "fluent": 0.7, "specific": NAN}
     assert told(turn(), shares, fits=-0.1, fluent=0.05, specific=0.02) == (
-        "Less relevant than most (below 88% of human replies) [-0.10]; more fluent than most (above 70% of human "
-        "replies) [+0.05]; more specific than most [+0.02]."
+        "Less relevant than 88% of human replies [-0.10]; more fluent than 70% of human replies [+0.05]; "
+        "more specific than most [+0.02]."
     )
+
+
+def test_no_reply_is_better_or_worse_than_all() -> None:
+    for share, said in ((1.0, "99%"), (0.9999, "99%"), (0.5, "50%"), (0.0, "1%")):
+        assert told(turn(), {"fluent": share}, fluent=0.1) == f"More fluent than {said} of human replies [+0.10]."
+        assert told(turn(), {"fluent": 1 - share}, fluent=-0.1) == f"Less fluent than {said} of human replies [-0.10]."
+
+
+def test_the_words_behind_what_is_specific() -> None:
+    read = turn(rarest=("violin", "oslo"))
+    assert told(read, specific=0.1) == "More specific than most (violin, oslo) [+0.10]."
+    # Where another part raised it, or nothing did, its words are not the reason.
+    assert told(read, specific=-0.01, informative=0.1) == "More specific than most [+0.09]."
+    assert told(read, specific=-0.1) == "Less specific than most [-0.10]."
+    table = np.full(signs.IDF_BUCKETS, 2.0)
+    table[signs._bucket("violin")] = 9.0
+    assert signs.rarest("the cat plays a violin near the old house", table) == ["violin", "cat", "plays"]
 
 
 def test_the_words_behind_repetition() -> None:
@@ -205,12 +241,44 @@ def test_the_words_behind_facts() -> None:
 
 
 def test_the_words_behind_a_reaction() -> None:
-    assert told(turn(complaint="what do you mean?"), reaction=-0.1) == (
+    assert told(turn(following="what do you mean?"), reaction=-0.1) == (
         'The other side complains ("what do you mean?") [-0.10].'
     )
-    assert told(turn(), reaction=-0.1) == "The other side takes it less well than most [-0.10]."
-    assert told(turn(complaint="what?"), reaction=0.1) == "The other side takes it well [+0.10]."
-    assert told(turn(complaint="what? " * 30), reaction=-0.1).count("what?") < 12  # long turns are cut
+    assert told(turn(following="ok."), reaction=-0.1) == (
+        'The other side takes it less well than most ("ok.") [-0.10].'
+    )
+    assert told(turn(following="great!"), reaction=0.1) == 'The other side takes it well ("great!") [+0.10].'
+    assert told(turn(following="what? " * 30), reaction=-0.1).count("what?") < 12  # long turns are cut
+
+
+def test_a_reply_without_a_word_is_the_worst_and_says_so(metric: Judge) -> None:
+    from dialeval.exchange import Exchange
+
+    context, facts = ("hello there", "how are you today"), ("i have a dog",)
+    said = {
+        "": "Is blank",
+        " \n": "Is blank",
+        "...": 'Says no word ("...")',
+        "\U0001f600": 'Says no word ("\U0001f600")',
+    }
+    judged = metric.judge([Exchange(context, text, facts=facts) for text in said])
+    assert judged.values == pytest.approx(np.zeros(len(said)))
+    assert judged.reasons == tuple(f"{one} [-0.50]." for one in said.values())
+    assert np.isnan(judged.aspects["not_repetitive"]).all()  # who says nothing cannot repeat anything
+    for aspect in ("relevant", "specific", "fluent", "uses_facts"):
+        assert judged.aspects[aspect] == pytest.approx(np.zeros(len(said)))
+    # Without facts none are missed, and what follows keeps its own weight: the rest adds up to a half less it.
+    (alone,) = metric.judge([Exchange(context, "", following="great, i love that!")]).aspects["uses_facts"]
+    assert np.isnan(alone)
+    followed = metric.judge([Exchange(context, "", following="great, thanks!")])
+    weights = dict(zip(FEATURES, metric.array("turn_weights"), strict=True))
+    there = sum(weights.values()) - weights["uses_facts"] - weights["not_repetitive"]
+    assert followed.values == pytest.approx(weights["reaction"] * followed.aspects["reaction"] / there)
+    first, second = followed.reasons[0].split("; ")
+    assert first.startswith("Is blank [-0.")
+    assert second.startswith('the other side takes it well ("great, thanks!") [+0.')
+    # A reply in other letters has words.
+    assert "word" not in metric.judge([Exchange(context, "\u0434\u0430")]).reasons[0]
 
 
 def test_explanations_of_hand_made_replies(metric: Judge) -> None:
@@ -319,7 +387,20 @@ def test_worse_conversations_have_lower_values(ranked: Any) -> None:
     assert scores.interval.shape == (4, 2)
     assert 'repeats itself ("i like to eat fish today")' in scores.explain(1).lower()
     assert 'the other side complains ("what?")' in scores.explain(2).lower()
+    assert "the other side does not complain" in scores.explain(0).lower()
     assert 'echoes the turn before ("hello there")' in scores.explain(3).lower()
+
+
+def test_a_reaction_is_told_by_the_part_that_moved_most() -> None:
+    read = DialogueSigns(*[0.5] * 8, complaint="what?", warm="i love it", exclaimed="ha!")
+    assert told(read, positive=0.1, lively=0.02) == 'The other side is warmer than most ("i love it") [+0.12].'
+    assert told(read, lively=0.1) == 'The other side is livelier than most ("ha!") [+0.10].'
+    assert told(read, engaged=0.1, positive=-0.02) == "The other side says more than most [+0.08]."
+    assert told(read, not_complaining=0.1) == "The other side complains less than most [+0.10]."
+    assert told(replace(read, complaint=""), not_complaining=0.1) == "The other side does not complain [+0.10]."
+    assert told(read, not_complaining=-0.1, positive=0.02) == 'The other side complains ("what?") [-0.08].'
+    assert told(read, engaged=-0.1, not_complaining=-0.02) == 'The other side complains ("what?") [-0.12].'
+    assert told(read, engaged=-0.1, not_complaining=-0.009) == "The other side says less than most [-0.11]."
 
 
 def test_only_the_judged_side_is_judged(metric: Judge, ranked: Any) -> None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import random
+import subprocess
 import sys
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
@@ -69,9 +72,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def train(monkeypatch: pytest.MonkeyPatch, data: Path, tiny_encoder: Path, tmp_path: Path) -> Any:
-    """Runs the script and returns its log."""
-    monkeypatch.syspath_prepend(str(TRAINING))
+def command(data: Path, tiny_encoder: Path) -> Any:
+    """The words that start the script."""
     pairs = "[{name: chat, splits: [%s], pairs: 30}]"
     settings = [
         f"encoder={tiny_encoder}", "start_from=null", "lora.rank=2", "lora.alpha=4", "leave_out=overlaps.json",
@@ -82,9 +84,20 @@ def train(monkeypatch: pytest.MonkeyPatch, data: Path, tiny_encoder: Path, tmp_p
         *(f"training_steps.{setting}" for setting in STEPS),
     ]  # fmt: skip
 
+    def words(out: Path, *more: str) -> list[str]:
+        given = [str(TRAINING / "judge.py"), "--cpu", "--corpora", str(data), "--ratings", str(data / "ratings")]
+        return [*given, "--out", str(out), *(word for one in (*settings, *more) for word in ("--set", one))]
+
+    return words
+
+
+@pytest.fixture
+def train(monkeypatch: pytest.MonkeyPatch, command: Any, tmp_path: Path) -> Any:
+    """Runs the script and returns its log."""
+    monkeypatch.syspath_prepend(str(TRAINING))
+
     def run(out: str, *more: str, resume: bool = False) -> list[dict[str, Any]]:
-        words = [str(TRAINING / "judge.py"), "--cpu", "--corpora", str(data), "--ratings", str(data / "ratings")]
-        words += ["--out", str(tmp_path / out), *(word for one in (*settings, *more) for word in ("--set", one))]
+        words = command(tmp_path / out, *more)
         monkeypatch.setattr(sys, "argv", [*words, "--resume"] if resume else words)
         importlib.import_module("judge").main()
         return [json.loads(line) for line in (tmp_path / out / "log.jsonl").read_text().splitlines()]
@@ -131,6 +144,39 @@ def test_a_killed_run_ends_as_if_it_had_not_been(train: Any, tmp_path: Path) -> 
     killed.undo()
     train("killed", resume=True)
     assert same(tmp_path / "whole" / "checkpoint", tmp_path / "killed" / "checkpoint")
+
+
+@pytest.mark.slow
+def test_two_processes_train_one_judge(command: Any, tmp_path: Path) -> None:
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+    out = tmp_path / "two"
+    done = subprocess.run([*launch, *command(out)], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    record = CheckpointConfig.read(out / "checkpoint").training
+    assert record["hardware"].startswith("2 process(es)")
+    assert set(record["stack"]["turns"]["families_left_out"]) == {"dbdc", "dstc7"}
+    log = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
+    assert [row["kind"] for row in log].count("train") == 4
+    scores = Judge(out / "checkpoint", device="cpu").score(["fish and chips"], [["what do you like to eat"]])
+    assert 0 < scores.values[0] < 1
+    assert scores.explain(0).endswith(".")
+
+
+def test_wrong_replies_are_damaged_too(monkeypatch: pytest.MonkeyPatch, data: Path) -> None:
+    """Else the head for fluency would learn that whatever fits its context may be damaged, and random replies not."""
+    monkeypatch.syspath_prepend(str(TRAINING))
+    script = importlib.import_module("judge")
+    groups = {"name": "pp", "split": "dev", "held_out": 0.25, "seed": 0}
+    ratings = {"leave_out": "overlaps.json", "train": ["dbdc3"], "replay_share": 0.5, "fluency_share": 0.1}
+    recipe = {"seed": 0, "encoder": None, "leave_out": "overlaps.json", "groups": groups, "augmentation": []}
+    recipe["ratings"] = {**ratings, "damaged": 60, "fact_dropout": 0.5}
+    sources, _, told = script.read_examples(recipe, Namespace(corpora=data, ratings=data / "ratings"))
+    replay, fluency = ([row for rows in sources for row in rows if row.task == task] for task in ("replay", "fluency"))
+    kinds = {row.exchange: row.targets[0] for row in replay}
+    whole = [kinds[row.exchange] for row in fluency if row.targets == (1.0,)]
+    assert {0.0, 1.0} == set(whole)
+    assert [row.targets[0] for row in fluency].count(0.0) == len(whole) == told["damaged_rows"] // 2
 
 
 def test_what_ratings_ask_for(monkeypatch: pytest.MonkeyPatch) -> None:

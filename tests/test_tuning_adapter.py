@@ -74,11 +74,11 @@ def test_no_reply_is_judged_by_who_saw_its_context(judge: Path) -> None:
     """Other opinions about a fold's contexts change nothing about the ranks of that fold."""
     rows = greetings(60)
     opinions = read_opinions(Source(rows))
-    features, _, _ = Judge(judge, device="cpu").features_of(opinions.exchanges)
+    features, read, _ = Judge(judge, device="cpu").features_of(opinions.exchanges)
     tables = Judge(judge, device="cpu").array("turn_tables")
 
     def ranks(one: Any) -> Any:
-        return adapter.crossed_ranks(judge, one, features, tables, device="cpu", seed=0, advance=lambda _: None)
+        return adapter.crossed_ranks(judge, one, features, read, tables, device="cpu", seed=0, advance=lambda _: None)
 
     held = adapter.divide(opinions.groups, adapter.FOLDS, 0) == 1
     turned = opinions.targets.copy()
@@ -95,6 +95,7 @@ def test_a_table_moves_with_its_feature() -> None:
     assert adapter.moved(table, before, before) == pytest.approx(table)
     carried = adapter.moved(table, before, 3 * before + 2)
     assert carried == pytest.approx(3 * table + 2)
+    assert adapter.moved(table, np.zeros(500), np.zeros(500)) == pytest.approx(table)
     assert stack.mid_ranks(3 * before + 2, carried) == pytest.approx(stack.mid_ranks(before, table), abs=1e-6)
     features = rng.normal(size=(50, len(FEATURES)))
     tables = np.stack([table] * len(FEATURES))

@@ -107,7 +107,7 @@ def examples_of(source: str, rows: Sequence[Rated], recipe: Recipe) -> list[Exam
 
 
 def damaged(rows: Sequence[Example], seed: int) -> list[Example]:
-    """Right replies of ordinary contexts as they are, and with words dropped, repeated, shuffled or cut off."""
+    """Replies to ordinary contexts as they are, and with words dropped, repeated, shuffled or cut off."""
     found = []
     for number, row in enumerate(rows):
         broken = corrupt(row.exchange.response, np.random.default_rng([seed, number]))
@@ -128,9 +128,10 @@ def read_examples(
         rows = labelled_rows(part, seed=recipe["seed"] + number)
         sources.append([Example("replay", row.exchange, (float(row.valid), 1.0)) for row in rows])
     weights = [settings["replay_share"] * share / sum(shares) for share in shares]
-    right = [row for rows in sources for row in rows if row.targets[0]]
-    chosen = np.random.default_rng(recipe["seed"]).permutation(len(right))[: settings["damaged"]]
-    sources.append(damaged([right[int(at)] for at in chosen], recipe["seed"]))
+    # Wrong replies are damaged, too: if only right ones were, a reply that fits nothing would look the most fluent.
+    whole = [row for rows in sources for row in rows]
+    chosen = np.random.default_rng(recipe["seed"]).permutation(len(whole))[: settings["damaged"]]
+    sources.append(damaged([whole[int(at)] for at in chosen], recipe["seed"]))
     weights.append(settings["fluency_share"])
     rated = {
         name: [row for row in rated_rows(recipe, arguments.ratings, name) if row.split == "train"]

@@ -90,13 +90,17 @@ def rarity(word: str, table: NDArray[np.floating]) -> float:
     return float(table[_bucket(word)])
 
 
+def rarest(response: str, table: NDArray[np.floating]) -> list[str]:
+    """The three rarest distinct content words, or as many as there are; of equal ones those said first."""
+    return sorted(dict.fromkeys(content_words(response)), key=lambda word: -rarity(word, table))[:3]
+
+
 def specificity(response: str, table: NDArray[np.floating]) -> float:
     """Mean rarity of the three rarest distinct content words; fewer words count as words without content.
 
     The mean over all words would fall with every word that is added, the sum would rise.
     """
-    rarest = sorted((rarity(word, table) for word in set(content_words(response))), reverse=True)[:3]
-    return sum(rarest) / 3
+    return sum(rarity(word, table) for word in rarest(response, table)) / 3
 
 
 @dataclass(frozen=True)
@@ -209,10 +213,15 @@ def reaction(turns: Sequence[str]) -> Reaction:
     said = [words(turn) for turn in turns]
     return Reaction(
         engaged=float(np.mean([np.log1p(len(one)) for one in said])),
-        positive=float(np.mean([any(word in _POSITIVE for word in one) for one in said])),
+        positive=float(np.mean([is_warm(turn) for turn in turns])),
         lively=float(np.mean(["!" in turn for turn in turns])),
         complaining=float(np.mean([complains(turn) for turn in turns])),
     )
+
+
+def is_warm(turn: str) -> bool:
+    """Whether a turn holds a positive word."""
+    return any(word in _POSITIVE for word in words(turn))
 
 
 def complains(turn: str) -> bool:

@@ -45,6 +45,8 @@ FEATURES = (
     "uses_facts",  # words of the facts that the context has not used yet
     "reaction",  # how the user answers it
 )
+#: The logit from which on a reply is more probably whole than damaged.
+WHOLE = 0.0
 #: Aspects that users see, and the features that each of them stands for.
 ASPECTS: Mapping[str, tuple[str, ...]] = {
     "relevant": ("valid", "follows", "fits", "human_like"),
@@ -141,7 +143,12 @@ class TurnSigns:
     reaction: signs.Reaction | None
     specific: float
     n_facts: int = 0
-    complaint: str = ""
+    #: The words that make it specific.
+    rarest: tuple[str, ...] = ()
+    #: What the other side said next.
+    following: str = ""
+    #: The reply itself, if it holds no word: there is nothing in it that could be judged.
+    wordless: str | None = None
 
 
 def read_signs(row: Exchange, table: Vector) -> TurnSigns:
@@ -152,14 +159,18 @@ def read_signs(row: Exchange, table: Vector) -> TurnSigns:
         reaction=signs.reaction([row.following]) if row.following else None,
         specific=signs.specificity(row.response, table),
         n_facts=len(row.facts),
-        complaint=row.following if row.following and signs.complains(row.following) else "",
+        rarest=tuple(signs.rarest(row.response, table)),
+        following=row.following or "",
+        wordless=None if signs.words(row.response) else row.response.strip(),
     )
 
 
 def turn_features(network: JudgeNetwork, rows: NDArray[np.float32], read: Sequence[TurnSigns]) -> Matrix:
     """`[rows, FEATURES]` on their own scales; NaN where the input that a feature needs is missing."""
+    # A reply that looks whole is as fluent as any other: the head learned to tell damaged ones, not good style.
     features, logits = rows[:, : -len(HEADS)], rows[:, -len(HEADS) :].astype(np.float64)
     of = {name: logits[:, at] for at, name in enumerate(HEADS)}
+    of["fluent"] = np.minimum(of["fluent"], WHOLE)
     of["human_like"] = squared_mahalanobis(
         features, network.array("random_mean"), network.array("random_precision")
     ) - squared_mahalanobis(features, network.array("human_mean"), network.array("human_precision"))
@@ -168,6 +179,22 @@ def turn_features(network: JudgeNetwork, rows: NDArray[np.float32], read: Sequen
     of["uses_facts"] = np.array([np.nan if one.facts is None else one.facts.amount for one in read])
     of["reaction"] = np.array([np.nan if one.reaction is None else one.reaction.total for one in read])
     return np.stack([of[name] for name in FEATURES], axis=1)
+
+
+def turn_ranks(features: Matrix, read: Sequence[TurnSigns], tables: Matrix) -> Matrix:
+    """Every feature by its own table. A reply without a word is the last in all that it could be judged by.
+
+    What the network makes of such a reply means nothing; it cannot repeat itself, and what follows it stays a sign.
+    """
+    tables = tables.copy()
+    tables[FEATURES.index("fluent")] = np.minimum(tables[FEATURES.index("fluent")], WHOLE)
+    ranks = stack.rank_all(features, tables)
+    wordless = np.array([one.wordless is not None for one in read], dtype=bool)
+    for at, name in enumerate(FEATURES):
+        if name != "reaction":
+            worst = np.nan if name == "not_repetitive" else 0.0
+            ranks[wordless, at] = np.where(np.isfinite(ranks[wordless, at]), worst, np.nan)
+    return ranks
 
 
 def aspect_values(
@@ -212,7 +239,7 @@ class Judge(LearnedMetric):
     def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
         """Encode, read the signs, combine."""
         features, read, cut = self.features_of(exchanges, progress=progress)
-        return self._judged(features, read, "turn", cut=cut)
+        return self._judged(turn_ranks(features, read, self.array("turn_tables")), read, "turn", cut=cut)
 
     def features_of(
         self, exchanges: Sequence[Exchange], *, progress: bool = False
@@ -226,7 +253,7 @@ class Judge(LearnedMetric):
     def judge_dialogues(self, dialogues: Sequence[Dialogue], *, progress: bool = False) -> Judged:
         """Read both sides of whole conversations; the judged side's replies are judged one by one, too."""
         features, read, cut = self.dialogue_features_of(dialogues, progress=progress)
-        return self._judged(features, read, "dialogue", cut=cut)
+        return self._judged(stack.rank_all(features, self.array("dialogue_tables")), read, "dialogue", cut=cut)
 
     def dialogue_features_of(
         self, dialogues: Sequence[Dialogue], *, progress: bool = False
@@ -241,8 +268,8 @@ class Judge(LearnedMetric):
         ]
         coherent, cut = np.zeros(0), 0
         if replies:
-            features, _, cut = self.features_of(replies, progress=progress)
-            ranks = stack.rank_all(features, self.array("turn_tables"))
+            features, told, cut = self.features_of(replies, progress=progress)
+            ranks = turn_ranks(features, told, self.array("turn_tables"))
             coherent = aspect_values(ranks, self.array("turn_weights"), FEATURES, ASPECTS)["relevant"]
         table = self.array("rarity")
         read, start = [], 0
@@ -256,9 +283,9 @@ class Judge(LearnedMetric):
         """A buffer of the checkpoint."""
         return self.network.array(name)
 
-    def _judged(self, features: Matrix, read: Sequence[TurnSigns | DialogueSigns], level: str, *, cut: int) -> Judged:
+    def _judged(self, ranks: Matrix, read: Sequence[TurnSigns | DialogueSigns], level: str, *, cut: int) -> Judged:
         names, aspects = (FEATURES, ASPECTS) if level == "turn" else (DIALOGUE_FEATURES, DIALOGUE_ASPECTS)
-        ranks, weights = stack.rank_all(features, self.array(f"{level}_tables")), self.array(f"{level}_weights")
+        weights = self.array(f"{level}_weights")
         values = stack.combine(ranks, weights)
         low, high = self.interval(level).around(values)
         found = aspect_values(ranks, weights, names, aspects)
@@ -326,6 +353,9 @@ class DialogueSigns:
     repeated: str = ""
     echoed: str = ""
     complaint: str = ""
+    #: The first turns of the other side with a positive word, and with an exclamation mark.
+    warm: str = ""
+    exclaimed: str = ""
 
 
 #: What the judged side is called where speakers are named; else it is who speaks second.
@@ -364,6 +394,8 @@ def read_dialogue(turns: Sequence[str], side: Sequence[int], coherent: Vector, t
         repeated=replies[int(np.argmax(again))] if any(again) else "",
         echoed=turns[max(echoed, key=lambda at: echoed[at])] if any(echoed.values()) else "",
         complaint=next((turn for turn in others if signs.complains(turn)), ""),
+        warm=next((turn for turn in others if signs.is_warm(turn)), ""),
+        exclaimed=next((turn for turn in others if "!" in turn), ""),
     )
 
 
@@ -390,6 +422,10 @@ _WORDS: Mapping[str, tuple[str, str]] = {
     "not_repetitive": ("repeats nothing", "repeats itself or earlier turns"),
     "reaction": ("the other side takes it well", "the other side takes it less well than most"),
     "coherent": ("its replies fit better than most", "its replies fit less well than most"),
+    "engaged": ("the other side says more than most", "the other side says less than most"),
+    "positive": ("the other side is warmer than most", "the other side is less warm than most"),
+    "lively": ("the other side is livelier than most", "the other side is less lively than most"),
+    "not_complaining": ("the other side complains less than most", "the other side complains"),
 }
 
 
@@ -404,6 +440,9 @@ def reason(
     `moved` says how far each feature moved it, `shares` which part of human replies lies below, by aspect.
     """
     moves = aspect_moves(moved, aspects)
+    if isinstance(read, TurnSigns) and read.wordless is not None:
+        taken = moves.pop("reaction", 0.0)
+        moves = {"wordless": sum(moves.values()), "reaction": taken}
     told = sorted((item for item in moves.items() if abs(item[1]) >= TOLD_FROM), key=lambda item: -abs(item[1]))
     if not told:
         return "Nothing stands out."
@@ -424,18 +463,25 @@ def _said_of(
     )
     if found:
         return found
-    plain = _WORDS[aspect][amount < 0]
+    plain = _compared(_WORDS[aspect][amount < 0], share, lowered=amount < 0)
+    if aspect == "specific" and isinstance(read, TurnSigns) and read.rarest and min(amount, moved["specific"]) > 0:
+        return f"{plain} ({', '.join(read.rarest)})"
+    return plain
+
+
+def _compared(plain: str, share: float, *, lowered: bool) -> str:
+    """With human replies rather than with most, where their share is known."""
     if not np.isfinite(share):
         return plain
-    return (
-        f"{plain} (below {1 - share:.0%} of human replies)"
-        if amount < 0
-        else f"{plain} (above {share:.0%} of human replies)"
-    )
+    # Never all of them, and never none: there are always replies that were not asked.
+    beaten = min(99, max(1, int(100 * (1 - share if lowered else share) + 1e-9)))
+    return f"{plain.removesuffix('most')}{beaten}% of human replies"
 
 
 def _of_turn(aspect: str, amount: float, read: TurnSigns) -> str:
     lowered = amount < 0
+    if aspect == "wordless":
+        return f'says no word ("{_short(read.wordless)}")' if read.wordless else "is blank"
     if aspect == "not_repetitive":
         return _repetition_told(read.repetition, lowered=lowered)
     if aspect == "uses_facts" and read.facts is not None:
@@ -443,11 +489,8 @@ def _of_turn(aspect: str, amount: float, read: TurnSigns) -> str:
             return f"{_WORDS[aspect][lowered]} ({', '.join(read.facts.words[:5])})"
         return "does not use the one fact" if read.n_facts == 1 else f"uses none of the {read.n_facts} facts"
     if aspect == "reaction":
-        return (
-            f'the other side complains ("{_short(read.complaint)}")'
-            if lowered and read.complaint
-            else _WORDS[aspect][lowered]
-        )
+        complains = lowered and signs.complains(read.following)
+        return _quoting(_WORDS["not_complaining" if complains else aspect][lowered], read.following)
     return ""
 
 
@@ -471,14 +514,24 @@ def _of_dialogue(aspect: str, amount: float, moved: Mapping[str, float], read: D
         if not lowered:
             return "repeats little" if read.repeated else "repeats nothing"
         if moved["not_repetitive"] <= moved["not_echoing"]:
-            return f'repeats itself ("{_short(read.repeated)}")' if read.repeated else "repeats itself"
-        return f'echoes the turn before ("{_short(read.echoed)}")' if read.echoed else "echoes the turn before"
-    return (
-        f'the other side complains ("{_short(read.complaint)}")'
-        if lowered and read.complaint
-        else _WORDS[aspect][lowered]
-    )
+            return _quoting("repeats itself", read.repeated)
+        return _quoting("echoes the turn before", read.echoed)
+    if aspect != "reaction":
+        return ""
+    # What moved most in the direction of the whole; but a complaint that counted says it best.
+    if lowered and read.complaint and moved["not_complaining"] <= -TOLD_FROM:
+        return _quoting(_WORDS["not_complaining"][True], read.complaint)
+    part = (min if lowered else max)(("engaged", "positive", "lively", "not_complaining"), key=lambda name: moved[name])
+    if part == "not_complaining" and not read.complaint:
+        return "the other side does not complain"
+    quoted = {} if lowered else {"positive": read.warm, "lively": read.exclaimed}
+    return _quoting(_WORDS[part][lowered], quoted.get(part, ""))
+
+
+def _quoting(told: str, text: str) -> str:
+    return f'{told} ("{_short(text)}")' if text.strip() else told
 
 
 def _short(text: str) -> str:
+    text = " ".join(text.split())
     return text if len(text) <= 60 else f"{text[:57]}..."

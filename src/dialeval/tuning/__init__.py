@@ -21,7 +21,15 @@ import numpy as np
 
 from dialeval import stack
 from dialeval.agreement.annotators import human_ceiling
-from dialeval.approaches.judge import ASPECTS, DIALOGUE_FEATURES, FEATURES, Judge, JudgeNetwork, aspect_values
+from dialeval.approaches.judge import (
+    ASPECTS,
+    DIALOGUE_FEATURES,
+    FEATURES,
+    Judge,
+    JudgeNetwork,
+    aspect_values,
+    turn_ranks,
+)
 from dialeval.exchange import EmptyPolicy, Exchange
 from dialeval.learned import QUANTILE_GRID
 from dialeval.readers import Input, Source, read_exchanges
@@ -86,11 +94,11 @@ def tune(
             stacklevel=2,
         )
     judge = Judge(checkpoint, device=device, batch_tokens=batch_tokens)
-    features, _, cut = judge.features_of(opinions.exchanges, progress=progress)
+    features, read, cut = judge.features_of(opinions.exchanges, progress=progress)
     tables, old = judge.array("turn_tables"), judge.array("turn_weights")
     # A checkpoint without any weight says nothing yet; equal weights are then where to begin.
     begin = old if old.sum() > 0 else np.ones_like(old)
-    ranks = stack.rank_all(features, tables)
+    ranks = turn_ranks(features, read, tables)
     before = opinions.values(ranks, old)
     after = crossing.out_of_fold(opinions, ranks, begin, seed)
     shallow = crossing.compare(opinions, before, after, resamples=resamples, seed=seed)
@@ -98,7 +106,7 @@ def tune(
     if deep:
         with training_bar(adapter.steps_in_all(len(opinions)), shown=progress) as advance:
             how: dict[str, Any] = {"device": device, "advance": advance}
-            crossed = adapter.crossed_ranks(checkpoint, opinions, features, tables, seed=seed, **how)
+            crossed = adapter.crossed_ranks(checkpoint, opinions, features, read, tables, seed=seed, **how)
             learned = crossing.out_of_fold(opinions, crossed, begin, seed)
             # It has to be better than what the weights reach alone, or than the old ones if they reach nothing.
             rival = after if shallow.gains else before
@@ -123,7 +131,7 @@ def tune(
         strength = crossing.strength_for(opinions, ranks, everything, begin, seed)
         values, weights = after, crossing.fit(opinions, ranks, everything, begin, strength)
         network.set_array("turn_weights", weights)
-        _carry_dialogues(network, stack.rank_all(features, tables), old, ranks, weights)
+        _carry_dialogues(network, turn_ranks(features, read, tables), old, ranks, weights)
     outcome = Tuned(
         folder=Path(out),
         unit=opinions.unit,

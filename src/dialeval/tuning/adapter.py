@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,15 +12,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dialeval import stack
 from dialeval.approaches.judge import (
     FEATURES,
     HEADS,
     JudgeNetwork,
+    TurnSigns,
     ranking_loss,
     read_signs,
     soft_label_loss,
     turn_features,
+    turn_ranks,
 )
 from dialeval.encoding import PairEncoder, collate, has_fast_bfloat16
 from dialeval.exchange import Exchange
@@ -126,14 +127,16 @@ def moved(table: Vector, before: Vector, after: Vector) -> Vector:
     """One table."""
     grid = np.linspace(0, 1, 101)
     old, new = np.quantile(before, grid), np.quantile(after, grid)
+    if old[0] == old[-1]:
+        return table.copy()  # these rows tell nothing about how the feature has moved
     scale = (new[-1] - new[0]) / max(old[-1] - old[0], 1e-9)
     beyond = np.minimum(table - old[0], 0) + np.maximum(table - old[-1], 0)
     return np.asarray(np.interp(table, old, new) + scale * beyond)
 
 
 def crossed_ranks(
-    checkpoint: str | Path | None, opinions: Opinions, features: Matrix, tables: Matrix, *, device: str | None,
-    seed: int, advance: Advance,
+    checkpoint: str | Path | None, opinions: Opinions, features: Matrix, read: Sequence[TurnSigns], tables: Matrix, *,
+    device: str | None, seed: int, advance: Advance,
 ) -> Matrix:  # fmt: skip
     """Ranks of all replies, each by a network that has seen no opinion about its context."""
     folds = divide(opinions.groups, FOLDS, seed)
@@ -142,7 +145,7 @@ def crossed_ranks(
         others, held = np.flatnonzero(folds != fold), opinions.rows_of(np.flatnonzero(folds == fold))
         network = trained(checkpoint, opinions, others, device=device, seed=seed + fold, advance=advance)
         after = features_by(network, opinions.exchanges)
-        ranks[held] = stack.rank_all(after, moved_tables(tables, features, after))[held]
+        ranks[held] = turn_ranks(after, read, moved_tables(tables, features, after))[held]
     return ranks
 
 
