@@ -16,7 +16,6 @@ from typer.testing import CliRunner
 import overlap_metric
 from dialeval import benchmarks
 from dialeval.agreement.console import show
-from dialeval.agreement.correlation import spearman
 from dialeval.agreement.markdown import render_markdown
 from dialeval.agreement.outputs import write_outputs
 from dialeval.agreement.results import Report
@@ -25,6 +24,7 @@ from dialeval.agreement.settings import Settings
 from dialeval.cli import build_app
 from dialeval.exchange import Exchange
 from dialeval.metric import Judged, Level, MetricInfo
+from dialeval.statistics.correlation import spearman
 from toy_benchmark import rated_rows, write_rows
 
 #: Every other row says what the user said next.

@@ -12,7 +12,6 @@ import pytest
 from scipy import stats
 
 from dialeval import benchmarks
-from dialeval.agreement.annotators import human_ceiling, mean_rating
 from dialeval.agreement.board import sections
 from dialeval.agreement.functions import FunctionMetric
 from dialeval.agreement.markdown import render_markdown
@@ -22,6 +21,7 @@ from dialeval.agreement.settings import Settings, as_threshold
 from dialeval.agreement.sources import find_sources
 from dialeval.agreement.specs import Declared
 from dialeval.agreement.stored import read_report
+from dialeval.statistics.raters import human_ceiling, mean_rating
 from test_agreement_scoring import AgainstReferences, Repetition
 from test_agreement_sources import Length
 from toy_benchmark import count_words, few_words, labelled_rows, noise, picky, rated_rows, word_share, write_rows

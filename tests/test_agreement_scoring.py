@@ -14,10 +14,10 @@ import pytest
 import dialeval
 from dialeval import benchmarks
 from dialeval.agreement import scoring
-from dialeval.agreement.files import WriteError, write_atomically
 from dialeval.agreement.jobs import NotApplicable
 from dialeval.agreement.scoring import MetricFailed, values_of
 from dialeval.agreement.sources import find_sources
+from dialeval.io import WriteError, write_atomically
 from dialeval.metric import Judged, Level, Metric, MetricInfo
 from dialeval.scores import Signature
 from toy_benchmark import count_words, picky, rated_rows, write_rows

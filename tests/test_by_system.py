@@ -11,13 +11,13 @@ import pytest
 
 from dialeval import benchmarks
 from dialeval.agreement.by_system import of_system_means, within_systems, without_people
-from dialeval.agreement.correlation import CORRELATIONS
 from dialeval.agreement.markdown import render_markdown
 from dialeval.agreement.measure import View
 from dialeval.agreement.outputs import write_outputs
 from dialeval.agreement.results import Report, read_results
 from dialeval.agreement.runs import run
 from dialeval.agreement.settings import Settings
+from dialeval.statistics.correlation import CORRELATIONS
 from toy_benchmark import count_words, rated_rows, write_rows
 
 #: System, metric, people. Within A Spearman is .8, within B -1; C has too few rows, all values of D are the same.

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from scipy import stats
 from typer.testing import CliRunner
 
-from dialeval.agreement.comparison import permutation_test, permutation_test_over_sets
 from dialeval.agreement.ensemble import Field, fit_weights, percentile_mean, rank_mean, weighted_percentiles
 from dialeval.agreement.ensemble_study import BEST_SINGLE, MEAN, study
 from dialeval.agreement.runs import run
@@ -22,6 +21,7 @@ from dialeval.approaches.ensemble import combined
 from dialeval.cli import build_app
 from dialeval.metric import Judged, Level, Metric, MetricInfo
 from dialeval.scores import Signature
+from dialeval.statistics.paired_tests import permutation_test, permutation_test_over_sets
 from toy_benchmark import rated_rows, write_rows
 
 QUICK = Settings(resamples=200)

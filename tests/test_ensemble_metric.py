@@ -150,7 +150,7 @@ def test_a_missing_file_and_an_unfit_member_are_told(tmp_path):
 
 def study_with(*, percentile_mean: bool) -> Study:
     from dialeval.agreement.ensemble_study import MEAN, Agreement
-    from dialeval.agreement.resampling import Interval
+    from dialeval.statistics.bootstrap import Interval
 
     found = Study(("deb", "two"), ("deb", "two"))
     found.weights["all"] = {"deb": 0.75, "two": 0.25}

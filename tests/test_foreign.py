@@ -27,7 +27,7 @@ from dialeval.approaches.cmn import CmnNetwork
 from dialeval.approaches.density import Density
 from dialeval.checkpoints import CheckpointConfig
 from dialeval.foreign import adapter_settings, check_files, tensor_shapes
-from dialeval.private import private_until_done
+from dialeval.io import private_until_done
 from dialeval.sources import CheckpointError, find_checkpoint, find_encoder
 from test_checkpoints import make_network
 

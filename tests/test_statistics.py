@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from dialeval.agreement import annotators, corrections, discrimination, system_level
-from dialeval.agreement.correlation import CORRELATIONS, kendall, kendall_a, pearson, spearman
+from dialeval.statistics import corrections, discrimination, raters, system_level
+from dialeval.statistics.correlation import CORRELATIONS, kendall, kendall_a, pearson, spearman
 
 X, Y = (1, 2, 2, 4, 5), (2, 1, 3, 5, 4)
 LABELS, SCORES = (1, 1, 1, 1, 0, 0, 0, 0), (0.91, 0.62, 0.55, 0.30, 0.58, 0.41, 0.20, 0.05)
@@ -184,12 +184,12 @@ def test_the_true_number_of_rows_is_never_ruled_out(r, n):
     ("ratings", "mean"), [((3, 3, 3, 5), 3.0), ((1, 1, 5, 5), 3.0), ((1, 2, 4, 5), 3.0), ((2, 2, 3, 5), 7 / 3)]
 )
 def test_outlier_rule(ratings, mean):
-    assert annotators.mean_rating(ratings, drop_outliers=True) == pytest.approx(mean, abs=1e-6)
+    assert raters.mean_rating(ratings, drop_outliers=True) == pytest.approx(mean, abs=1e-6)
 
 
 def test_mean_rating_without_rule_and_without_ratings():
-    assert annotators.mean_rating([2, 2, 3, 5]) == 3.0
-    assert math.isnan(annotators.mean_rating([], drop_outliers=True))
+    assert raters.mean_rating([2, 2, 3, 5]) == 3.0
+    assert math.isnan(raters.mean_rating([], drop_outliers=True))
 
 
 def test_human_ceiling_by_hand():
@@ -197,11 +197,11 @@ def test_human_ceiling_by_hand():
     expected = np.mean(
         [pearson([row[k] for row in ratings], [(sum(row) - row[k]) / 2 for row in ratings]).value for k in range(3)]
     )
-    assert annotators.human_ceiling(ratings, "pearson") == pytest.approx(expected)
+    assert raters.human_ceiling(ratings, "pearson") == pytest.approx(expected)
     # A row with a single rating has nobody to agree with.
-    assert annotators.human_ceiling([*ratings, [1]], "pearson") == pytest.approx(expected)
-    assert math.isnan(annotators.human_ceiling([[1], [2], [3]]))
-    assert math.isnan(annotators.human_ceiling([]))
+    assert raters.human_ceiling([*ratings, [1]], "pearson") == pytest.approx(expected)
+    assert math.isnan(raters.human_ceiling([[1], [2], [3]]))
+    assert math.isnan(raters.human_ceiling([]))
 
 
 def test_human_ceiling_weighs_positions_by_their_rows():
@@ -211,13 +211,13 @@ def test_human_ceiling_weighs_positions_by_their_rows():
         rows = [row for row in ratings if len(row) > k]
         parts.append((pearson([r[k] for r in rows], [(sum(r) - r[k]) / (len(r) - 1) for r in rows]).value, len(rows)))
     expected = sum(value * n for value, n in parts) / sum(n for _, n in parts)
-    assert annotators.human_ceiling(ratings, "pearson") == pytest.approx(expected)
+    assert raters.human_ceiling(ratings, "pearson") == pytest.approx(expected)
 
 
 def test_human_ceiling_over_systems():
     ratings = [[1, 2], [3, 2], [4, 4], [2, 4], [5, 5], [5, 3]]
     systems = ["a", "a", "b", "b", "c", "c"]
-    assert annotators.human_ceiling(ratings, "pearson", systems=systems) == pytest.approx(
+    assert raters.human_ceiling(ratings, "pearson", systems=systems) == pytest.approx(
         pearson([2, 3, 5], [2, 4, 4]).value
     )
 
@@ -232,15 +232,15 @@ def test_alpha_of_the_textbook_example():
         [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, gap],
     ]
     rows = [[x for x in unit if not math.isnan(x)] for unit in zip(*observers, strict=True)]
-    assert annotators.alpha(rows, "nominal") == pytest.approx(0.743, abs=5e-4)
-    assert annotators.alpha(rows, "ordinal") == pytest.approx(0.815, abs=5e-4)
-    assert annotators.alpha(rows, "interval") == pytest.approx(0.849, abs=5e-4)
+    assert raters.alpha(rows, "nominal") == pytest.approx(0.743, abs=5e-4)
+    assert raters.alpha(rows, "ordinal") == pytest.approx(0.815, abs=5e-4)
+    assert raters.alpha(rows, "interval") == pytest.approx(0.849, abs=5e-4)
 
 
 def test_alpha_where_nothing_can_be_compared():
-    assert math.isnan(annotators.alpha([[1], [2]]))
-    assert math.isnan(annotators.alpha([]))
-    assert math.isnan(annotators.alpha([[3, 3], [3, 3]]))
+    assert math.isnan(raters.alpha([[1], [2]]))
+    assert math.isnan(raters.alpha([]))
+    assert math.isnan(raters.alpha([[3, 3], [3, 3]]))
 
 
 def test_system_permutation_p_is_exact():

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from dialeval.agreement import comparison, resampled, resampling
-from dialeval.agreement.correlation import kendall, pearson, spearman
-from dialeval.agreement.discrimination import auc
-from dialeval.agreement.rowwise import ROWWISE
+from dialeval.statistics import bootstrap, paired_tests, resampled
+from dialeval.statistics.correlation import kendall, pearson, spearman
+from dialeval.statistics.discrimination import auc
+from dialeval.statistics.rowwise import ROWWISE
 
 rows = st.lists(
     st.tuples(st.integers(0, 6), st.integers(0, 6), st.integers(0, 1), st.integers(0, 4)), min_size=3, max_size=25
@@ -22,7 +22,7 @@ rows = st.lists(
 
 
 def all_draws(n_groups: int, resamples: int, seed: int, width: int = 1) -> np.ndarray:
-    return np.concatenate(list(resampling.draw_counts(n_groups, resamples, seed, width)))
+    return np.concatenate(list(bootstrap.draw_counts(n_groups, resamples, seed, width)))
 
 
 @given(rows, st.integers(0, 3))
@@ -40,7 +40,7 @@ def test_every_resampled_statistic_equals_the_statistic_of_the_drawn_rows(drawn,
         "mean": resampled.mean_of(x, groups, 5),
         "systems": resampled.over_systems("pearson", x, y, systems, groups, 5),
     }
-    found = resampling.bootstrap(statistics, 5, resamples=20, seed=seed, rows=len(x))
+    found = bootstrap.bootstrap(statistics, 5, resamples=20, seed=seed, rows=len(x))
     for number, counts in enumerate(all_draws(5, 20, seed)):
         taken = np.repeat(np.arange(len(x)), counts[groups].astype(int))
         a, b, good, owner = x[taken], y[taken], labels[taken], systems[taken]
@@ -74,8 +74,8 @@ def test_interval_of_independent_rows_is_near_the_textbook_one():
     x = random.normal(size=400)
     y = 0.5 * x + random.normal(size=400)
     groups = np.arange(400)
-    drawn = resampling.bootstrap({"r": resampled.pearson_of(x, y, groups, 400)}, 400, resamples=4000, seed=1)["r"]
-    found = resampling.interval(drawn)
+    drawn = bootstrap.bootstrap({"r": resampled.pearson_of(x, y, groups, 400)}, 400, resamples=4000, seed=1)["r"]
+    found = bootstrap.interval(drawn)
     z = np.arctanh(pearson(x, y).value)
     assert found.low == pytest.approx(np.tanh(z - 1.96 / math.sqrt(397)), abs=0.02)
     assert found.high == pytest.approx(np.tanh(z + 1.96 / math.sqrt(397)), abs=0.02)
@@ -90,10 +90,10 @@ def test_clusters_widen_the_interval():
     of_context, of_row = np.repeat(np.arange(40), 10), np.arange(400)
     widths = []
     for groups, count in ((of_context, 40), (of_row, 400)):
-        drawn = resampling.bootstrap({"r": resampled.spearman_of(x, y, groups, count)}, count, resamples=2000, seed=0)[
+        drawn = bootstrap.bootstrap({"r": resampled.spearman_of(x, y, groups, count)}, count, resamples=2000, seed=0)[
             "r"
         ]
-        found = resampling.interval(drawn)
+        found = bootstrap.interval(drawn)
         widths.append(found.high - found.low)
     assert widths[0] > 2.5 * widths[1]
 
@@ -103,7 +103,7 @@ def test_offsets_do_not_eat_digits():
     x, y = random.normal(size=(2, 50))
     groups = np.arange(50)
     plain, shifted = (
-        resampling.bootstrap({"r": resampled.pearson_of(x + by, y, groups, 50)}, 50, resamples=100, seed=0)["r"]
+        bootstrap.bootstrap({"r": resampled.pearson_of(x + by, y, groups, 50)}, 50, resamples=100, seed=0)["r"]
         for by in (0, 1e7)
     )
     assert shifted == pytest.approx(plain, abs=1e-6)
@@ -111,18 +111,18 @@ def test_offsets_do_not_eat_digits():
 
 def test_undefined_resamples_are_counted_out():
     x, y = np.array([0.0, 0.0, 1.0]), np.array([0.0, 1.0, 2.0])
-    drawn = resampling.bootstrap({"r": resampled.spearman_of(x, y, np.arange(3), 3)}, 3, resamples=500, seed=0)["r"]
-    found = resampling.interval(drawn)
+    drawn = bootstrap.bootstrap({"r": resampled.spearman_of(x, y, np.arange(3), 3)}, 3, resamples=500, seed=0)["r"]
+    found = bootstrap.interval(drawn)
     # Only resamples that hold row 2 and another row have two different values in x: 1 - (8 + 1) / 27.
     assert found.resamples == pytest.approx(500 * 18 / 27, abs=40)
-    assert resampling.interval(np.array([np.nan])).resamples == 0
+    assert bootstrap.interval(np.array([np.nan])).resamples == 0
     assert (
-        resampling.bootstrap({"r": resampled.mean_of([], np.array([], int), 0)}, 0, resamples=9, seed=0)["r"].size == 0
+        bootstrap.bootstrap({"r": resampled.mean_of([], np.array([], int), 0)}, 0, resamples=9, seed=0)["r"].size == 0
     )
 
 
 def test_groups_are_numbered_in_order():
-    assert resampling.number_groups(["b", "a", "b", "c"]).tolist() == [0, 1, 0, 2]
+    assert bootstrap.number_groups(["b", "a", "b", "c"]).tolist() == [0, 1, 0, 2]
 
 
 def test_averaging_leaves_undefined_parts_out():
@@ -151,41 +151,41 @@ def test_rowwise_correlations_match_scipy(table):
     ],
 )
 def test_williams(r12, r13, r23, n, t, p):
-    found = comparison.williams(r12, r13, r23, n)
+    found = paired_tests.williams(r12, r13, r23, n)
     assert found.statistic == pytest.approx(t, abs=1e-8)
     assert found.p == pytest.approx(p, rel=1e-6)
-    turned = comparison.williams(r13, r12, r23, n)
+    turned = paired_tests.williams(r13, r12, r23, n)
     assert (turned.statistic, turned.p) == (pytest.approx(-t, abs=1e-8), pytest.approx(p, rel=1e-6))
 
 
 def test_williams_at_its_edges():
-    assert comparison.williams(0.3, 0.3, 0.3, 50).p == 1.0
-    assert math.isnan(comparison.williams(0.3, 0.2, 0.3, 3).p)
-    assert math.isnan(comparison.williams(math.nan, 0.2, 0.3, 30).p)
+    assert paired_tests.williams(0.3, 0.3, 0.3, 50).p == 1.0
+    assert math.isnan(paired_tests.williams(0.3, 0.2, 0.3, 3).p)
+    assert math.isnan(paired_tests.williams(math.nan, 0.2, 0.3, 30).p)
 
 
 def test_chi_square_of_two_accuracies():
-    plain = comparison.chi_square(8827, 10_000, 8236, 10_000, continuity=False)
+    plain = paired_tests.chi_square(8827, 10_000, 8236, 10_000, continuity=False)
     assert plain.statistic == pytest.approx(139.394494, abs=1e-6)
-    assert comparison.chi_square(8827, 10_000, 8236, 10_000).statistic == pytest.approx(138.923169, abs=1e-6)
-    assert comparison.chi_square(5, 5, 7, 7).p == 1.0
+    assert paired_tests.chi_square(8827, 10_000, 8236, 10_000).statistic == pytest.approx(138.923169, abs=1e-6)
+    assert paired_tests.chi_square(5, 5, 7, 7).p == 1.0
     with pytest.raises(ValueError, match="not counts"):
-        comparison.chi_square(6, 5, 1, 5)
+        paired_tests.chi_square(6, 5, 1, 5)
 
 
 def test_mcnemar():
     first = [True] * 8 + [False] * 2 + [True] * 5
     second = [False] * 8 + [True] * 2 + [True] * 5
-    found = comparison.mcnemar(first, second)
+    found = paired_tests.mcnemar(first, second)
     # Ten rows in dispute, 8 against 2: twice the binomial tail of 0, 1 or 2 of 10.
     assert found.p == pytest.approx(2 * (1 + 10 + 45) / 1024)
     assert found.statistic == pytest.approx(6 / 15)
     assert found.method == "exact"
-    many = comparison.mcnemar(np.repeat(first, 10), np.repeat(second, 10))
+    many = paired_tests.mcnemar(np.repeat(first, 10), np.repeat(second, 10))
     assert many.p == pytest.approx(stats.chi2.sf(59**2 / 100, 1))
-    assert comparison.mcnemar([True, False], [True, False]).p == 1.0
+    assert paired_tests.mcnemar([True, False], [True, False]).p == 1.0
     with pytest.raises(ValueError, match="same rows"):
-        comparison.mcnemar([True], [True, False])
+        paired_tests.mcnemar([True], [True, False])
 
 
 @pytest.mark.parametrize("name", ["pearson", "spearman"])
@@ -201,7 +201,7 @@ def test_permutation_test_tries_every_swap_of_few_contexts(name):
         swapped = np.array(swaps)[groups]
         one, two = np.where(swapped, b, a), np.where(swapped, a, b)
         gaps.append(pearson(one, h).value - pearson(two, h).value)
-    found = comparison.permutation_test(x, y, human, groups, statistic=name)
+    found = paired_tests.permutation_test(x, y, human, groups, statistic=name)
     assert found.method == "permutation, exact"
     assert found.statistic == pytest.approx(gaps[0])
     assert found.p == pytest.approx(np.mean(np.abs(gaps) >= abs(gaps[0]) - 1e-12))
@@ -212,12 +212,12 @@ def test_permutation_test_of_a_metric_with_itself_and_with_noise():
     human = random.normal(size=300)
     groups = np.arange(300) // 3
     good = human + 0.5 * random.normal(size=300)
-    assert comparison.permutation_test(good, good, human, groups).p == 1.0
-    assert comparison.permutation_test(good, 3 * good + 7, human, groups, statistic="pearson").p == 1.0
-    against_noise = comparison.permutation_test(good, random.normal(size=300), human, groups)
+    assert paired_tests.permutation_test(good, good, human, groups).p == 1.0
+    assert paired_tests.permutation_test(good, 3 * good + 7, human, groups, statistic="pearson").p == 1.0
+    against_noise = paired_tests.permutation_test(good, random.normal(size=300), human, groups)
     assert against_noise.p < 0.001
     assert against_noise.statistic > 0.5
-    assert comparison.permutation_test(np.ones(300), good, human, groups).method == "undefined"
+    assert paired_tests.permutation_test(np.ones(300), good, human, groups).method == "undefined"
 
 
 def test_permutation_test_keeps_its_level():
@@ -227,13 +227,13 @@ def test_permutation_test_keeps_its_level():
     for _ in range(200):
         human = random.normal(size=40)
         x, y = human + random.normal(size=(2, 40))
-        hits += comparison.permutation_test(x, y, human, np.arange(40), resamples=199).p <= 0.1
+        hits += paired_tests.permutation_test(x, y, human, np.arange(40), resamples=199).p <= 0.1
     assert 8 <= hits <= 36
 
 
 def test_paired_mean_test():
     # All four sign patterns of the differences 1 and 3: |mean| is 2, 1, 1, 2.
-    found = comparison.paired_mean_test([2.0, 5.0], [1.0, 2.0], np.array([0, 1]))
+    found = paired_tests.paired_mean_test([2.0, 5.0], [1.0, 2.0], np.array([0, 1]))
     assert (found.statistic, found.p) == (2.0, 0.5)
-    assert comparison.paired_mean_test([1.0, 2.0], [1.0, 2.0], np.array([0, 1])).p == 1.0
-    assert math.isnan(comparison.paired_mean_test([], [], np.array([], int)).p)
+    assert paired_tests.paired_mean_test([1.0, 2.0], [1.0, 2.0], np.array([0, 1])).p == 1.0
+    assert math.isnan(paired_tests.paired_mean_test([], [], np.array([], int)).p)

@@ -9,21 +9,21 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dialeval.agreement import annotators, comparison, corrections, resampling, system_level
-from dialeval.agreement.correlation import CORRELATIONS, kendall_a, paired_columns
 from dialeval.agreement.settings import Settings
+from dialeval.statistics import bootstrap, corrections, paired_tests, raters, system_level
+from dialeval.statistics.correlation import CORRELATIONS, kendall_a, paired_columns
 
 
 def test_intervals_hold_ninety_five_percent_unless_told_otherwise() -> None:
     drawn = np.arange(1001.0)
-    assert astuple(resampling.interval(drawn)) == pytest.approx((25, 975, 1001))
-    assert astuple(resampling.interval(drawn, 0.8)) == pytest.approx((100, 900, 1001))
+    assert astuple(bootstrap.interval(drawn)) == pytest.approx((25, 975, 1001))
+    assert astuple(bootstrap.interval(drawn, 0.8)) == pytest.approx((100, 900, 1001))
     assert Settings().confidence == 0.95
 
 
 def test_undefined_values_do_not_move_an_interval() -> None:
     drawn = np.concatenate([[np.nan, np.inf], np.arange(1001.0), [-np.inf]])
-    assert astuple(resampling.interval(drawn)) == pytest.approx((25, 975, 1001))
+    assert astuple(bootstrap.interval(drawn)) == pytest.approx((25, 975, 1001))
 
 
 def test_a_perfect_metric_reaches_what_is_attainable() -> None:
@@ -32,15 +32,15 @@ def test_a_perfect_metric_reaches_what_is_attainable() -> None:
     truth = random.normal(size=10_000)
     ratings = np.round(2 * (truth[:, None] + random.normal(size=(10_000, 4)))) / 2
     reached = np.corrcoef(truth, ratings.mean(axis=1))[0, 1]
-    assert annotators.attainable(ratings.tolist()) == pytest.approx(math.sqrt(0.8), abs=0.02)
-    assert annotators.attainable(ratings.tolist()) == pytest.approx(reached, abs=0.02)
+    assert raters.attainable(ratings.tolist()) == pytest.approx(math.sqrt(0.8), abs=0.02)
+    assert raters.attainable(ratings.tolist()) == pytest.approx(reached, abs=0.02)
 
 
 def test_attainable_counts_raters_by_their_harmonic_mean() -> None:
     ratings = [[1.0, 2.0], [4.0, 4.0, 5.0], [2.0, 1.0, 1.0, 2.0], [5.0, 4.0], []]
-    single, raters = annotators.alpha(ratings), 4 / (1 / 2 + 1 / 3 + 1 / 4 + 1 / 2)
-    assert annotators.attainable(ratings) == pytest.approx(math.sqrt(raters * single / (1 + (raters - 1) * single)))
-    assert math.isnan(annotators.attainable([[1.0, 5.0], [5.0, 1.0]]))
+    single, raters = raters.alpha(ratings), 4 / (1 / 2 + 1 / 3 + 1 / 4 + 1 / 2)
+    assert raters.attainable(ratings) == pytest.approx(math.sqrt(raters * single / (1 + (raters - 1) * single)))
+    assert math.isnan(raters.attainable([[1.0, 5.0], [5.0, 1.0]]))
 
 
 def test_the_observed_order_is_one_of_those_tried() -> None:
@@ -49,13 +49,13 @@ def test_the_observed_order_is_one_of_those_tried() -> None:
     human = random.normal(size=300)
     good, noise = human + 0.5 * random.normal(size=300), random.normal(size=300)
     groups = np.arange(300) // 3
-    found = comparison.permutation_test(good, noise, human, groups, resamples=99)
+    found = paired_tests.permutation_test(good, noise, human, groups, resamples=99)
     assert (found.p, found.method) == (1 / 100, "permutation, sampled")
     sets = [(good, noise, human, groups)] * 2
-    assert comparison.permutation_test_over_sets(sets, resamples=49).p == 1 / 50
-    assert comparison.paired_mean_test(good + 9, noise, groups, resamples=199).p == 1 / 200
+    assert paired_tests.permutation_test_over_sets(sets, resamples=49).p == 1 / 50
+    assert paired_tests.paired_mean_test(good + 9, noise, groups, resamples=199).p == 1 / 200
     # Of metrics that are the same every swap reaches the difference of zero.
-    assert comparison.permutation_test(good, good, human, groups, resamples=99).p == 1.0
+    assert paired_tests.permutation_test(good, good, human, groups, resamples=99).p == 1.0
 
 
 def test_the_observed_order_of_systems_is_one_of_those_tried(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,15 +68,15 @@ def test_all_swaps_are_tried_where_they_are_no_more_than_the_resamples() -> None
     random = np.random.default_rng(1)
     x, y = random.normal(size=(2, 10))
     groups = np.arange(10)
-    assert comparison.paired_mean_test(x, y, groups, resamples=1024).method == "permutation, exact"
-    assert comparison.paired_mean_test(x, y, groups, resamples=1023).method == "permutation, sampled"
+    assert paired_tests.paired_mean_test(x, y, groups, resamples=1024).method == "permutation, exact"
+    assert paired_tests.paired_mean_test(x, y, groups, resamples=1023).method == "permutation, sampled"
 
 
 def test_the_mean_over_sets_is_tested_as_it_stands() -> None:
     """By brute force over all swaps of both sets."""
     random = np.random.default_rng(2)
     sets = [(*random.normal(size=(3, size)), np.arange(size) // 2) for size in (6, 8)]
-    found = comparison.permutation_test_over_sets(sets, statistic="pearson")
+    found = paired_tests.permutation_test_over_sets(sets, statistic="pearson")
 
     def gaps(x: np.ndarray, y: np.ndarray, human: np.ndarray, groups: np.ndarray) -> np.ndarray:
         a, b = stats.zscore(x), stats.zscore(y)
@@ -93,8 +93,8 @@ def test_the_mean_over_sets_is_tested_as_it_stands() -> None:
     assert found.p == pytest.approx((np.abs(means) >= abs(means[0, 0]) - 1e-12).mean())
     assert found.method == "permutation, exact"
     constant = (np.ones(6), *sets[0][1:])
-    assert comparison.permutation_test_over_sets([sets[1], constant]).method == "undefined"
-    assert math.isnan(comparison.permutation_test_over_sets([]).p)
+    assert paired_tests.permutation_test_over_sets([sets[1], constant]).method == "undefined"
+    assert math.isnan(paired_tests.permutation_test_over_sets([]).p)
 
 
 def test_a_printed_value_stands_for_half_a_unit_of_its_last_digit() -> None:
@@ -150,26 +150,26 @@ def test_the_row_and_the_column_of_a_bad_value_are_named(bad: float) -> None:
 
 
 def test_tests_say_how_their_p_was_found() -> None:
-    nothing = comparison.paired_mean_test([], [], np.array([], int))
+    nothing = paired_tests.paired_mean_test([], [], np.array([], int))
     assert (nothing.method, math.isnan(nothing.statistic)) == ("undefined", True)
-    assert comparison.chi_square(5, 5, 7, 7) == comparison.TestResult(0.0, 1.0, "all the same")
-    assert comparison.chi_square(0, 5, 0, 7) == comparison.TestResult(0.0, 1.0, "all the same")
-    assert comparison.chi_square(3, 9, 4, 9).method == "chi-square"
-    assert comparison.chi_square(3, 9, 4, 9).p == pytest.approx(
+    assert paired_tests.chi_square(5, 5, 7, 7) == paired_tests.TestResult(0.0, 1.0, "all the same")
+    assert paired_tests.chi_square(0, 5, 0, 7) == paired_tests.TestResult(0.0, 1.0, "all the same")
+    assert paired_tests.chi_square(3, 9, 4, 9).method == "chi-square"
+    assert paired_tests.chi_square(3, 9, 4, 9).p == pytest.approx(
         stats.chi2_contingency([[3, 6], [4, 5]], correction=True).pvalue
     )
-    assert comparison.williams(0.4, 0.3, 0.2, 50).method == comparison.williams(0.3, 0.3, 0.2, 50).method == "t"
+    assert paired_tests.williams(0.4, 0.3, 0.2, 50).method == paired_tests.williams(0.3, 0.3, 0.2, 50).method == "t"
     for undefined in ((0.4, math.inf, 0.2, 50), (0.4, 0.3, 0.2, 3), (1.0, -1.0, 1.0, 50)):
-        found = comparison.williams(*undefined)
+        found = paired_tests.williams(*undefined)
         assert (found.method, math.isnan(found.statistic), math.isnan(found.p)) == ("undefined", True, True)
-    assert math.isfinite(comparison.williams(0.4, 0.3, 0.2, 4).p)
+    assert math.isfinite(paired_tests.williams(0.4, 0.3, 0.2, 4).p)
 
 
 def test_mcnemar_is_exact_below_twenty_five_rows_in_dispute() -> None:
-    def found(only_first: int, only_second: int) -> comparison.TestResult:
+    def found(only_first: int, only_second: int) -> paired_tests.TestResult:
         first = np.repeat([True, False, True], [only_first, only_second, 10])
         second = np.repeat([False, True, True], [only_first, only_second, 10])
-        return comparison.mcnemar(first, second)
+        return paired_tests.mcnemar(first, second)
 
     assert found(14, 10).method == "exact"
     assert found(14, 10).p == pytest.approx(stats.binomtest(14, 24).pvalue)
@@ -178,34 +178,34 @@ def test_mcnemar_is_exact_below_twenty_five_rows_in_dispute() -> None:
     assert found(15, 10).statistic == pytest.approx(5 / 35)
     assert found(13, 13).p == pytest.approx(1.0)  # the correction does not turn a gap of none into one
     assert (found(0, 0).p, found(0, 0).statistic, found(0, 0).method) == (1.0, 0.0, "exact")
-    empty = comparison.mcnemar([], [])
+    empty = paired_tests.mcnemar([], [])
     assert math.isnan(empty.p)
     assert math.isnan(empty.statistic)
 
 
 def test_impossible_counts_are_told_as_they_were_given() -> None:
     with pytest.raises(ValueError, match=r"^6 of 5 and 1 of 5 are not counts of hits"):
-        comparison.chi_square(6, 5, 1, 5)
+        paired_tests.chi_square(6, 5, 1, 5)
     with pytest.raises(ValueError, match=r"^1 of 5 and -1 of 5 are"):
-        comparison.chi_square(1, 5, -1, 5)
+        paired_tests.chi_square(1, 5, -1, 5)
     with pytest.raises(ValueError, match=r"^0 of 0 and 1 of 5 are"):
-        comparison.chi_square(0, 0, 1, 5)
+        paired_tests.chi_square(0, 0, 1, 5)
     with pytest.raises(ValueError, match=r"^the two metrics judge 1 and 2 rows"):
-        comparison.mcnemar([True], [True, False])
+        paired_tests.mcnemar([True], [True, False])
 
 
 def test_resamples_do_not_depend_on_the_blocks_they_are_drawn_in(monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = np.random.default_rng(3).normal(size=(2, 40))
     groups = np.arange(40) // 2
-    whole = list(resampling.draw_counts(20, 33, 7, 20))
-    monkeypatch.setattr(resampling, "_BLOCK", 200)
-    parts = list(resampling.draw_counts(20, 33, 7, 20))
+    whole = list(bootstrap.draw_counts(20, 33, 7, 20))
+    monkeypatch.setattr(bootstrap, "_BLOCK", 200)
+    parts = list(bootstrap.draw_counts(20, 33, 7, 20))
     assert (len(whole), [len(part) for part in parts]) == (1, [10, 10, 10, 3])
     assert np.array_equal(np.concatenate(parts), whole[0])
     assert parts[0].dtype == np.float64
-    assert [len(part) for part in resampling.draw_counts(20, 3, 7, 10**6)] == [1, 1, 1]
-    assert list(resampling.draw_counts(0, 3, 7, 1)) == []
-    assert comparison.permutation_test(x, y, x + y, groups, resamples=500, seed=1) != comparison.permutation_test(
+    assert [len(part) for part in bootstrap.draw_counts(20, 3, 7, 10**6)] == [1, 1, 1]
+    assert list(bootstrap.draw_counts(0, 3, 7, 1)) == []
+    assert paired_tests.permutation_test(x, y, x + y, groups, resamples=500, seed=1) != paired_tests.permutation_test(
         x, y, x + y, groups, resamples=500, seed=2
     )
-    assert np.isnan([resampling.interval(np.array([])).low, resampling.interval(np.array([np.nan])).high]).all()
+    assert np.isnan([bootstrap.interval(np.array([])).low, bootstrap.interval(np.array([np.nan])).high]).all()

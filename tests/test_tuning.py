@@ -14,11 +14,11 @@ from typer.testing import CliRunner
 
 import dialeval
 from dialeval import stack
-from dialeval.agreement.annotators import human_ceiling
 from dialeval.approaches.judge import FEATURES, Judge
 from dialeval.checkpoints import CheckpointConfig
 from dialeval.cli import build_app
 from dialeval.readers import Source
+from dialeval.statistics.raters import human_ceiling
 from dialeval.tuning import Tuned, tune
 from dialeval.tuning.crossing import Comparison, Measured, divide, fit, out_of_fold
 from dialeval.tuning.opinions import Preferences, Ratings, read_opinions

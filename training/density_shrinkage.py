@@ -32,10 +32,10 @@ from density_fit import (
     score_by_rule,
     separation,
 )
-from dialeval.agreement.files import write_atomically
 from dialeval.approaches.density import Density, DensityNetwork, fit_gaussian
 from dialeval.cards.spread import Spread
 from dialeval.exchange import Exchange
+from dialeval.io import write_atomically
 from dialeval.moments import Moments
 
 SHRINKAGES = (0.0, 0.01, 0.03, 0.1, 0.3, 0.5, 0.7, 0.9, 0.95, 0.99)

@@ -12,7 +12,6 @@ import numpy as np
 from limits import MAX_CHARACTERS, MAX_FILE_BYTES, MAX_FILE_ROWS, Refused
 from models import human_percentile, info_of, lock_of, metric_of, ready
 
-from dialeval.agreement.resampling import bootstrap, interval, number_groups
 from dialeval.exchange import Exchange
 from dialeval.metric import Level
 from dialeval.readers import Source
@@ -22,6 +21,7 @@ from dialeval.scoring.chunks import Chunk, chunked
 from dialeval.scoring.outputs import ROW_KEYS, OutputFormat, replacing, table
 from dialeval.scoring.run import Task
 from dialeval.scoring.summary import Summary
+from dialeval.statistics.bootstrap import bootstrap, interval, number_groups
 
 #: Rows between two steps of the progress bar; after each, other visitors get their turn.
 _STEP = 32

@@ -37,7 +37,7 @@ from dialeval.foreign import (
     tensor_shapes,
 )
 from dialeval.formatting import PairFormat
-from dialeval.private import private_until_done
+from dialeval.io import private_until_done
 from dialeval.sources import (
     BASE_ENCODER,
     CheckpointError,

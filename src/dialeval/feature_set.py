@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
+from dialeval.io import private_until_done
 from dialeval.moments import Moments
-from dialeval.private import private_until_done
 from dialeval.sources import CheckpointError, find_checkpoint
 
 #: What a checkpoint folder calls its human side.

@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.agreement.correlation import CORRELATIONS, Floats, is_constant
-from dialeval.agreement.resampled import MOST_GROUPS_FOR_KENDALL, RESAMPLED
-from dialeval.agreement.resampling import Resampled, number_groups
-from dialeval.agreement.system_level import system_means
+from dialeval.statistics.bootstrap import Resampled, number_groups
+from dialeval.statistics.correlation import CORRELATIONS, Floats, is_constant
+from dialeval.statistics.resampled import MOST_GROUPS_FOR_KENDALL, RESAMPLED
+from dialeval.statistics.system_level import system_means
 
 if TYPE_CHECKING:
     from dialeval.agreement.measure import View

@@ -15,9 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.agreement.correlation import Floats
-from dialeval.agreement.resampled import mean_of
-from dialeval.agreement.resampling import Interval, bootstrap, interval, number_groups
 from dialeval.approaches.deb import ReliabilityBin, expected_calibration_error, reliability
 from dialeval.benchmarks import Benchmark
 from dialeval.corpora.batches import CandidateSet
@@ -26,6 +23,9 @@ from dialeval.corpora.negatives import NegativeCounts
 from dialeval.exchange import Exchange
 from dialeval.learned import LearnedMetric
 from dialeval.metric import Metric
+from dialeval.statistics.bootstrap import Interval, bootstrap, interval, number_groups
+from dialeval.statistics.correlation import Floats
+from dialeval.statistics.resampled import mean_of
 
 #: Of this share of samples that are calibrated the largest gap stays below `Percentiles.by_chance` (Kolmogorov).
 _KOLMOGOROV_95 = 1.358

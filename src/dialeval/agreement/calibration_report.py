@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from dialeval.agreement.calibration import GRID, Calibration
 from dialeval.agreement.canvas import SOFT, new_grid, save
-from dialeval.agreement.files import write_atomically
 from dialeval.agreement.markdown import table_rows
+from dialeval.io import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dialeval.agreement.files import replacing
+from dialeval.io import replacing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.agreement.correlation import Floats
 from dialeval.agreement.judgements import Judgements
 from dialeval.agreement.settings import Settings
-from dialeval.agreement.system_level import FEWEST_SYSTEMS
+from dialeval.statistics.correlation import Floats
+from dialeval.statistics.system_level import FEWEST_SYSTEMS
 
 #: What is computed where replies are labelled good or bad.
 LABEL_STATISTICS = ("point_biserial", "auc", "accuracy")

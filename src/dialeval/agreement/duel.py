@@ -8,9 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dialeval.agreement.comparison import paired_mean_test
 from dialeval.agreement.cuts import Cut
-from dialeval.agreement.discrimination import accuracy, auc
 from dialeval.agreement.pairs import (
     Entrant,
     accuracy_tests,
@@ -20,11 +18,13 @@ from dialeval.agreement.pairs import (
     measured_on,
     williams_on,
 )
-from dialeval.agreement.resampled import MOST_GROUPS_FOR_KENDALL, mean_of
-from dialeval.agreement.resampling import bootstrap, interval
 from dialeval.agreement.results import Panel
 from dialeval.agreement.settings import Settings
 from dialeval.agreement.sources import Source
+from dialeval.statistics.bootstrap import bootstrap, interval
+from dialeval.statistics.discrimination import accuracy, auc
+from dialeval.statistics.paired_tests import paired_mean_test
+from dialeval.statistics.resampled import MOST_GROUPS_FOR_KENDALL, mean_of
 
 
 @dataclass(frozen=True)

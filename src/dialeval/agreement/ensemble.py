@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.agreement.correlation import Floats, is_constant
 from dialeval.approaches.ensemble import combined
+from dialeval.statistics.correlation import Floats, is_constant
 
 if TYPE_CHECKING:
     from dialeval.agreement.results import Panel

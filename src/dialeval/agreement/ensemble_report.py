@@ -13,11 +13,11 @@ from dialeval.agreement.board import number, p_value
 from dialeval.agreement.canvas import INK, MARK, SOFT, WARN, new_grid
 from dialeval.agreement.ensemble import ENSEMBLES
 from dialeval.agreement.ensemble_study import BEST_SINGLE, MEAN, Agreement, Duel, Study
-from dialeval.agreement.files import write_atomically
 from dialeval.agreement.markdown import table_rows
 from dialeval.agreement.results import marked
 from dialeval.agreement.settings import Settings
 from dialeval.agreement.specs import OWN, split_options
+from dialeval.io import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

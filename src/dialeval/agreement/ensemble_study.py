@@ -13,9 +13,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dialeval.agreement.comparison import permutation_test_over_sets
-from dialeval.agreement.corrections import holm
-from dialeval.agreement.correlation import Floats, spearman
 from dialeval.agreement.ensemble import (
     DEPLOYABLE,
     ENSEMBLES,
@@ -25,9 +22,12 @@ from dialeval.agreement.ensemble import (
     rank_mean,
     weighted_percentiles,
 )
-from dialeval.agreement.resampled import spearman_of
-from dialeval.agreement.resampling import Interval, bootstrap, interval
 from dialeval.agreement.settings import Settings
+from dialeval.statistics.bootstrap import Interval, bootstrap, interval
+from dialeval.statistics.corrections import holm
+from dialeval.statistics.correlation import Floats, spearman
+from dialeval.statistics.paired_tests import permutation_test_over_sets
+from dialeval.statistics.resampled import spearman_of
 
 #: The judge that has to be beaten: on each benchmark the metric that is best on the others.
 BEST_SINGLE = "best_single"

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.agreement.analyses import conicity, normality
-from dialeval.agreement.files import replacing
 from dialeval.agreement.robustness_input import read_input, true_replies
 from dialeval.exchange import Exchange
+from dialeval.io import replacing
+from dialeval.statistics.features import conicity, normality
 
 if TYPE_CHECKING:
     from dialeval.benchmarks import Benchmark

@@ -10,11 +10,11 @@ import numpy as np
 
 from dialeval.agreement.board import sections
 from dialeval.agreement.canvas import save
-from dialeval.agreement.correlation import Floats
-from dialeval.agreement.files import safe_name
 from dialeval.agreement.plots import forest, heat_map, scatter
 from dialeval.agreement.plots_distributions import distributions
 from dialeval.agreement.results import Panel, Report
+from dialeval.io import safe_name
+from dialeval.statistics.correlation import Floats
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,7 +9,6 @@ from dataclasses import replace
 import numpy as np
 
 from dialeval.agreement.board import TITLES, Section, number
-from dialeval.agreement.correlation import Floats
 from dialeval.agreement.cuts import Cut
 from dialeval.agreement.judgements import Judgements
 from dialeval.agreement.measure import measure, view_of
@@ -17,6 +16,7 @@ from dialeval.agreement.pairs import compared_statistic
 from dialeval.agreement.results import Half
 from dialeval.agreement.settings import Settings
 from dialeval.agreement.sources import Source
+from dialeval.statistics.correlation import Floats
 
 
 def halves_of(

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.agreement.annotators import alpha, attainable, human_ceiling, mean_rating
-from dialeval.agreement.correlation import Floats
-from dialeval.agreement.resampling import number_groups
 from dialeval.agreement.settings import Settings
+from dialeval.statistics.bootstrap import number_groups
+from dialeval.statistics.correlation import Floats
+from dialeval.statistics.raters import alpha, attainable, human_ceiling, mean_rating
 
 if TYPE_CHECKING:
     from datasets import Dataset

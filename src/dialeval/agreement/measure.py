@@ -9,18 +9,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.agreement import by_system, discrimination
-from dialeval.agreement.correlation import CORRELATIONS, Estimate, Floats
+from dialeval.agreement import by_system
 from dialeval.agreement.cuts import Cut
 from dialeval.agreement.judgements import Judgements
-from dialeval.agreement.resampled import MOST_GROUPS_FOR_KENDALL, RESAMPLED, averaged, mean_of, over_systems
-from dialeval.agreement.resampling import Interval, Resampled, bootstrap, interval, number_groups
 from dialeval.agreement.settings import Settings
 from dialeval.agreement.sources import Source
 from dialeval.agreement.store import Values
-from dialeval.agreement.system_level import TooFewSystems, correlate_systems, system_means
 from dialeval.agreement.thresholds import Decision
 from dialeval.metric import Level
+from dialeval.statistics import discrimination
+from dialeval.statistics.bootstrap import Interval, Resampled, bootstrap, interval, number_groups
+from dialeval.statistics.correlation import CORRELATIONS, Estimate, Floats
+from dialeval.statistics.resampled import MOST_GROUPS_FOR_KENDALL, RESAMPLED, averaged, mean_of, over_systems
+from dialeval.statistics.system_level import TooFewSystems, correlate_systems, system_means
 
 _NO_INTERVAL = Interval(math.nan, math.nan, 0)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from dialeval.agreement.files import write_atomically
 from dialeval.agreement.markdown import render_markdown
 from dialeval.agreement.page import render_page
 from dialeval.agreement.results import Report
+from dialeval.io import write_atomically
 
 _FORMATS = ("png", "svg")
 

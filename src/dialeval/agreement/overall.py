@@ -12,15 +12,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dialeval.agreement import corrections
-from dialeval.agreement.comparison import permutation_test_over_sets
-from dialeval.agreement.correlation import spearman
 from dialeval.agreement.cuts import Cut
 from dialeval.agreement.pairs import Entrant, common_views
-from dialeval.agreement.resampled import spearman_of
-from dialeval.agreement.resampling import bootstrap, interval, number_groups
 from dialeval.agreement.results import Overall, Panel
 from dialeval.agreement.settings import Settings
+from dialeval.statistics import corrections
+from dialeval.statistics.bootstrap import bootstrap, interval, number_groups
+from dialeval.statistics.correlation import spearman
+from dialeval.statistics.paired_tests import permutation_test_over_sets
+from dialeval.statistics.resampled import spearman_of
 
 #: Below this a mean over benchmarks says nothing that their own tables do not.
 AT_LEAST = 3

@@ -9,18 +9,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.agreement import corrections
-from dialeval.agreement.comparison import Swappable, TestResult, chi_square, mcnemar, permutation_test, williams
-from dialeval.agreement.correlation import CORRELATIONS, Floats
 from dialeval.agreement.cuts import Cut
-from dialeval.agreement.discrimination import correct
 from dialeval.agreement.judgements import Judgements
 from dialeval.agreement.measure import View, view_of
-from dialeval.agreement.resampled import RESAMPLED, over_systems
-from dialeval.agreement.resampling import Resampled, bootstrap, interval, number_groups
 from dialeval.agreement.settings import Settings
-from dialeval.agreement.system_level import system_means
 from dialeval.agreement.thresholds import Decision
+from dialeval.statistics import corrections
+from dialeval.statistics.bootstrap import Resampled, bootstrap, interval, number_groups
+from dialeval.statistics.correlation import CORRELATIONS, Floats
+from dialeval.statistics.discrimination import correct
+from dialeval.statistics.paired_tests import Swappable, TestResult, chi_square, mcnemar, permutation_test, williams
+from dialeval.statistics.resampled import RESAMPLED, over_systems
+from dialeval.statistics.system_level import system_means
 
 #: A metric must have values for this share of a question's rows to be ranked.
 _RANKED_SHARE = 0.8

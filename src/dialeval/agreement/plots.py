@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike
 
 from dialeval.agreement.board import TITLES, Section, number
 from dialeval.agreement.canvas import INK, MARK, SOFT, WARN, new_figure, new_grid
-from dialeval.agreement.correlation import Floats, pearson, spearman
 from dialeval.agreement.results import marked
+from dialeval.statistics.correlation import Floats, pearson, spearman
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

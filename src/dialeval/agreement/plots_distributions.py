@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dialeval.agreement.canvas import new_grid
-from dialeval.agreement.correlation import Floats
+from dialeval.statistics.correlation import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

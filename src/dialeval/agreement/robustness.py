@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.agreement.correlation import Floats
-from dialeval.agreement.resampling import number_groups
 from dialeval.agreement.robustness_pairs import Pair, key_of
+from dialeval.statistics.bootstrap import number_groups
+from dialeval.statistics.correlation import Floats
 
 #: 97.5 % quantile of the normal distribution, for intervals of 95 %.
 _Z = 1.959963984540054

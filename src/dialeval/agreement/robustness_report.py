@@ -12,8 +12,10 @@ from typing import Any
 from dialeval.agreement.board import number
 from dialeval.agreement.files import write_atomically
 from dialeval.agreement.results import marked, versions
+from dialeval.agreement.results import versions
 from dialeval.agreement.robustness import Share, Verdict
 from dialeval.agreement.robustness_run import RATIOS, Robustness
+from dialeval.io import write_atomically
 
 _HOW_TO_READ = (
     "A pair is a true reply and what an attack made of it. For a harmful attack the number is the share of pairs in "

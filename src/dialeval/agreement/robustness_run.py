@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dialeval.agreement.files import without_machine
 from dialeval.agreement.jobs import NotApplicable
 from dialeval.agreement.perturbations import PERTURBATIONS, degradation
 from dialeval.agreement.robustness import Rules, Verdict, verdicts
@@ -17,6 +16,7 @@ from dialeval.agreement.runs import Witness
 from dialeval.agreement.scoring import Advance, MetricFailed, values_of
 from dialeval.agreement.sources import Source, Spec, find_sources
 from dialeval.exchange import Exchange
+from dialeval.io import without_machine
 from dialeval.metric import Level
 
 if TYPE_CHECKING:

@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from dialeval.agreement.aspects import of_aspects
-from dialeval.agreement.correlation import Floats
 from dialeval.agreement.cuts import Cut
-from dialeval.agreement.files import without_machine
 from dialeval.agreement.halves import halves_of
 from dialeval.agreement.jobs import NotApplicable
 from dialeval.agreement.measure import measure, view_of
@@ -26,9 +24,11 @@ from dialeval.agreement.settings import Settings
 from dialeval.agreement.signing import result_of
 from dialeval.agreement.sources import Source, Spec, find_sources
 from dialeval.agreement.stages import Contestant, Stage, contend, excluded_rows, open_benchmark, prepare
-from dialeval.agreement.system_level import TooFewSystems
 from dialeval.agreement.thresholds import Decision, decide
+from dialeval.io import without_machine
 from dialeval.metric import Level
+from dialeval.statistics.correlation import Floats
+from dialeval.statistics.system_level import TooFewSystems
 
 if TYPE_CHECKING:
     from dialeval.benchmarks import Benchmark

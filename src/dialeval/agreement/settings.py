@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from dialeval.agreement.correlation import CORRELATIONS
-from dialeval.agreement.discrimination import TieRule
+from dialeval.statistics.correlation import CORRELATIONS
+from dialeval.statistics.discrimination import TieRule
 
 Pooling = Literal["pooled", "per_system"]
 Missing = Literal["drop", "drop_for_all", "zero"]

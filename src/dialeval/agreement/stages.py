@@ -8,9 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dialeval.agreement.correlation import Floats
 from dialeval.agreement.cuts import Cut, cuts
-from dialeval.agreement.files import without_machine
 from dialeval.agreement.inputs import with_inputs
 from dialeval.agreement.jobs import NotApplicable
 from dialeval.agreement.judgements import Judgements, judgements
@@ -20,7 +18,9 @@ from dialeval.agreement.scoring import Advance, values_of
 from dialeval.agreement.settings import Settings
 from dialeval.agreement.sources import Source
 from dialeval.agreement.store import Values
+from dialeval.io import without_machine
 from dialeval.metric import Level
+from dialeval.statistics.correlation import Floats
 
 if TYPE_CHECKING:
     from datasets import Dataset

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dialeval.agreement.correlation import Floats
-from dialeval.agreement.files import safe_name, write_atomically
+from dialeval.io import safe_name, write_atomically
+from dialeval.statistics.correlation import Floats
 
 
 @dataclass(frozen=True)

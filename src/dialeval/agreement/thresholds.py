@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dialeval.agreement.correlation import Floats
 from dialeval.agreement.cuts import Cut
-from dialeval.agreement.discrimination import observed_grid, search_threshold
 from dialeval.agreement.settings import Settings
 from dialeval.agreement.sources import Source
+from dialeval.statistics.correlation import Floats
+from dialeval.statistics.discrimination import observed_grid, search_threshold
 
 #: Where 0.5 stands for "as likely good as bad".
 _MIDDLE = 0.5

@@ -37,7 +37,7 @@ def papers(
     """Look up, and write."""
     from dialeval.agreement.canvas import save
     from dialeval.agreement.console import telling
-    from dialeval.agreement.files import near, write_atomically
+    from dialeval.io import near, write_atomically
     from dialeval.papers.catalogue import chosen_papers
     from dialeval.papers.figures import draw
     from dialeval.papers.measured import answers

@@ -49,7 +49,7 @@ def told_command(arguments: list[str]) -> str:
     """The command as it may stand beside results: ready for a shell, without the folders of this machine."""
     import shlex
 
-    from dialeval.agreement.files import near, without_machine
+    from dialeval.io import near, without_machine
 
     # An argument that is a path from end to end may hold blanks, too.
     shown = (near(Path(one)) if Path(one).is_absolute() else without_machine(one) for one in arguments)

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from dialeval.agreement.files import safe_name, without_machine
 from dialeval.agreement.results import Panel, Report, Result
 from dialeval.agreement.runs import Witness, run
 from dialeval.agreement.settings import Settings
 from dialeval.agreement.sources import Source, find_sources
+from dialeval.io import safe_name, without_machine
 from dialeval.papers.tables import Picture, Question, Row, Table
 
 #: What a cell says for which no values were kept.

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialeval import stack
-from dialeval.agreement.resampling import bootstrap, interval
 from dialeval.stack import Matrix, Vector
+from dialeval.statistics.bootstrap import bootstrap, interval
 from dialeval.tuning.opinions import Opinions
 
 #: How many opinions the old weights count as; cross-validation chooses one.

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialeval import stack
-from dialeval.agreement.resampled import mean_of, spearman_of
-from dialeval.agreement.resampling import Resampled, number_groups
 from dialeval.exchange import EmptyPolicy, Exchange
 from dialeval.readers import Source
 from dialeval.readers.rows import Columns, RawRow, required_fields, to_exchange
 from dialeval.stack import Matrix, Vector
+from dialeval.statistics.bootstrap import Resampled, number_groups
+from dialeval.statistics.resampled import mean_of, spearman_of
 
 #: Fewer opinions, or opinions about fewer contexts, cannot be divided into folds that say anything.
 FEWEST, FEWEST_CONTEXTS = 30, 10

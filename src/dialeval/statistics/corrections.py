@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dialeval.agreement.correlation import Floats
+from dialeval.statistics.correlation import Floats
 
 
 def holm(p_values: ArrayLike) -> Floats:

@@ -12,8 +12,8 @@ from typing import Literal
 
 import numpy as np
 
-from dialeval.agreement.correlation import CORRELATIONS, Floats
-from dialeval.agreement.system_level import system_means
+from dialeval.statistics.correlation import CORRELATIONS, Floats
+from dialeval.statistics.system_level import system_means
 
 #: Scales a consistent deviation so that it estimates the standard deviation of normal data.
 _MAD_TO_SD = 1.4826

@@ -16,8 +16,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dialeval.agreement.correlation import Floats, is_constant, paired_columns
-from dialeval.agreement.rowwise import correlation_of_sums, group_sums
+from dialeval.statistics.correlation import Floats, is_constant, paired_columns
+from dialeval.statistics.rowwise import correlation_of_sums, group_sums
 
 #: Correlations that the permutation test can compare.
 Swappable = Literal["pearson", "spearman"]

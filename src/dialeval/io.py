@@ -6,10 +6,8 @@ import os
 import re
 import secrets
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-
-from dialeval.private import private_until_done
 
 
 class WriteError(OSError):
@@ -33,6 +31,27 @@ def without_machine(text: str) -> str:
 def near(path: Path) -> str:
     """An absolute path as seen from the working folder; of one elsewhere, the last name."""
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else path.name
+
+
+@contextmanager
+def private_until_done(path: Path, hidden: Path) -> Iterator[Path]:
+    """Hand out `hidden`, beside `path`, to write to; it takes the place of `path` if all goes well.
+
+    While it is written only its owner may read it (0600); then it gets the mode that any new file would
+    have had. What an interrupted run, or somebody else, left under its name is removed, never followed.
+    """
+    hidden.unlink(missing_ok=True)
+    descriptor = os.open(hidden, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+    usual = os.fstat(descriptor).st_mode & 0o777
+    os.close(descriptor)
+    try:
+        os.chmod(hidden, 0o600)
+        yield hidden
+        os.chmod(hidden, usual)
+        os.replace(hidden, path)
+    finally:
+        with suppress(OSError):
+            hidden.unlink(missing_ok=True)
 
 
 @contextmanager

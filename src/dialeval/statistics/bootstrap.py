@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.agreement.correlation import Floats
+from dialeval.statistics.correlation import Floats
 
 #: Counts of groups, one resample a row -> the statistic, one value a resample.
 Resampled = Callable[[Floats], Floats]

@@ -16,9 +16,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dialeval.agreement.correlation import Floats, paired_columns
-from dialeval.agreement.resampling import Resampled
-from dialeval.agreement.rowwise import ROWWISE, correlation_of_sums, group_sums
+from dialeval.statistics.bootstrap import Resampled
+from dialeval.statistics.correlation import Floats, paired_columns
+from dialeval.statistics.rowwise import ROWWISE, correlation_of_sums, group_sums
 
 #: Rows compared with all others at once.
 _SLICE = 512

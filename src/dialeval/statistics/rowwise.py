@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.agreement.correlation import Floats
+from dialeval.statistics.correlation import Floats
 
 
 def pearson_rows(x: Floats, y: Floats) -> Floats:

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dialeval.agreement.correlation import Estimate, Floats, paired_columns, pearson
+from dialeval.statistics.correlation import Estimate, Floats, paired_columns, pearson
 
 #: Which of several thresholds with equally few errors is taken.
 TieRule = Literal["smallest", "middle", "largest"]

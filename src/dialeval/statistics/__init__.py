@@ -1,0 +1,1 @@
+"""Statistics of agreement: numbers in, numbers out. Nothing else of the package is imported here."""
