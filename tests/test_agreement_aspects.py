@@ -15,15 +15,15 @@ from typer.testing import CliRunner
 
 import overlap_metric
 from dialeval import benchmarks
-from dialeval.agreement.console import show
-from dialeval.agreement.markdown import render_markdown
-from dialeval.agreement.outputs import write_outputs
 from dialeval.agreement.results import Report
 from dialeval.agreement.runs import run
 from dialeval.agreement.settings import Settings
 from dialeval.cli import build_app
 from dialeval.exchange import Exchange
 from dialeval.metric import Judged, Level, MetricInfo
+from dialeval.reports.console import show
+from dialeval.reports.markdown import render_markdown
+from dialeval.reports.outputs import write_outputs
 from dialeval.statistics.correlation import spearman
 from toy_benchmark import rated_rows, write_rows
 

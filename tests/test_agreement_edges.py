@@ -7,12 +7,12 @@ import math
 import pytest
 
 from dialeval import benchmarks
-from dialeval.agreement.outputs import write_outputs
+from dialeval.agreement.prepare import benchmark_names
 from dialeval.agreement.runs import run
 from dialeval.agreement.settings import Settings
-from dialeval.agreement.stages import benchmark_names
 from dialeval.cli.parsing import told_command
 from dialeval.io import safe_name, without_machine
+from dialeval.reports.outputs import write_outputs
 from test_agreement_scoring import SEEN, watched
 from toy_benchmark import count_words, rated_rows, word_share, write_rows
 

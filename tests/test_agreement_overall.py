@@ -9,12 +9,12 @@ import pytest
 from scipy import stats
 
 from dialeval import benchmarks
-from dialeval.agreement.markdown import render_markdown
 from dialeval.agreement.overall import overall
-from dialeval.agreement.page import render_page
 from dialeval.agreement.runs import run
 from dialeval.agreement.settings import Settings
-from dialeval.agreement.stored import read_report
+from dialeval.reports.markdown import render_markdown
+from dialeval.reports.page import render_page
+from dialeval.reports.stored import read_report
 from toy_benchmark import count_words, few_words, noise, rated_rows, write_rows
 
 QUICK = Settings(resamples=400, slow_resamples=100)

@@ -13,10 +13,10 @@ import pytest
 
 import dialeval
 from dialeval import benchmarks
-from dialeval.agreement import scoring
-from dialeval.agreement.jobs import NotApplicable
-from dialeval.agreement.scoring import MetricFailed, values_of
+from dialeval.agreement import score as agreement_score
+from dialeval.agreement.score import MetricFailed, values_of
 from dialeval.agreement.sources import find_sources
+from dialeval.agreement.tasks import NotApplicable
 from dialeval.io import WriteError, write_atomically
 from dialeval.metric import Judged, Level, Metric, MetricInfo
 from dialeval.scores import Signature
@@ -37,7 +37,7 @@ def watched(exchanges):
 
 @pytest.fixture
 def toy(tmp_path, monkeypatch):
-    monkeypatch.setitem(scoring._CHUNK, "exchange", 16)
+    monkeypatch.setitem(agreement_score._CHUNK, "exchange", 16)
     SEEN.clear()
     KILL_AT[0] = -1
     return benchmarks.load(write_rows(tmp_path / "toy.jsonl", rated_rows(contexts=10)))
@@ -117,7 +117,7 @@ def test_a_metric_that_always_fails_is_given_up(toy, monkeypatch):
         calls.append(len(exchanges))
         raise OSError("no model")
 
-    monkeypatch.setitem(scoring._CHUNK, "exchange", 512)
+    monkeypatch.setitem(agreement_score._CHUNK, "exchange", 512)
     with pytest.raises(MetricFailed, match="succeeded on none: OSError: no model"):
         score(broken, toy)
     assert len(calls) < 80
@@ -171,7 +171,7 @@ def test_silent_systems_are_scored_and_counted(tmp_path):
 
 
 def test_dialogues_are_the_mean_of_their_turns(tmp_path, monkeypatch):
-    monkeypatch.setitem(scoring._CHUNK, "dialogue", 2)
+    monkeypatch.setitem(agreement_score._CHUNK, "dialogue", 2)
     rows = [
         {"id": f"d{number}", "dataset": "talks", "dialogue": ["hi", "one two", "a b c d"][: 3 - number % 2],
          "scores": {"overall": number}}

@@ -11,11 +11,11 @@ import pytest
 from scipy import stats
 from typer.testing import CliRunner, Result
 
-from dialeval.agreement.calibration import benchmark_sample, dialogue_sample, percentiles, probabilities
-from dialeval.agreement.calibration_report import curves
-from dialeval.agreement.robustness_input import read_input
 from dialeval.benchmarks import Benchmark
 from dialeval.cli import build_app
+from dialeval.robustness.inputs import read_input
+from dialeval.studies.calibration import benchmark_sample, dialogue_sample, percentiles, probabilities
+from dialeval.studies.calibration_report import curves
 from small_checkpoints import small_checkpoint
 from toy_benchmark import labelled_rows, rated_rows, write_rows
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from dialeval.agreement.cost_plot import cost, mean_agreement, rows_per_second
 from dialeval.agreement.results import Result
+from dialeval.plots.cost import cost, mean_agreement, rows_per_second
 
 _BLANK = {"str": "", "float": math.nan, "int": 0, "int | None": None, "bool": False, "bool | None": None}
 

@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 from scipy import stats
 from typer.testing import CliRunner
 
-from dialeval.agreement.ensemble import Field, fit_weights, percentile_mean, rank_mean, weighted_percentiles
-from dialeval.agreement.ensemble_study import BEST_SINGLE, MEAN, study
 from dialeval.agreement.runs import run
 from dialeval.agreement.settings import Settings
 from dialeval.approaches.ensemble import combined
@@ -22,6 +20,8 @@ from dialeval.cli import build_app
 from dialeval.metric import Judged, Level, Metric, MetricInfo
 from dialeval.scores import Signature
 from dialeval.statistics.paired_tests import permutation_test, permutation_test_over_sets
+from dialeval.studies.ensemble import Field, fit_weights, percentile_mean, rank_mean, weighted_percentiles
+from dialeval.studies.ensemble_study import BEST_SINGLE, MEAN, study
 from toy_benchmark import rated_rows, write_rows
 
 QUICK = Settings(resamples=200)

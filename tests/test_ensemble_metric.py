@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import dialeval
-from dialeval.agreement.ensemble_report import write_weights
-from dialeval.agreement.ensemble_study import Study, Verdict
 from dialeval.approaches.ensemble import Ensemble, Recipe
+from dialeval.studies.ensemble_report import write_weights
+from dialeval.studies.ensemble_study import Study, Verdict
 from small_checkpoints import small_checkpoint
 
 RESPONSES = ["i am fine thanks", "fish and chips", "the weather is nice today", "no"]
@@ -149,8 +149,8 @@ def test_a_missing_file_and_an_unfit_member_are_told(tmp_path):
 
 
 def study_with(*, percentile_mean: bool) -> Study:
-    from dialeval.agreement.ensemble_study import MEAN, Agreement
     from dialeval.statistics.bootstrap import Interval
+    from dialeval.studies.ensemble_study import MEAN, Agreement
 
     found = Study(("deb", "two"), ("deb", "two"))
     found.weights["all"] = {"deb": 0.75, "two": 0.25}

@@ -478,7 +478,7 @@ def test_evaluate_modules(kind: str, tiny_encoder: Path, tmp_path: Path) -> None
 
 def test_precision_recall_plot(tiny_encoder: Path) -> None:
     pytest.importorskip("matplotlib")
-    from dialeval.agreement.prd_plot import precision_recall
+    from dialeval.plots.prd import precision_recall
 
     scores = made("prd", tiny_encoder).score_exchanges([*rows(SYSTEM, "curt"), *rows(HUMAN, "people")])
     (axes,) = precision_recall(scores, title="two systems").axes

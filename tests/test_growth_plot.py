@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dialeval.agreement.growth_plot import growth, read_curve
+from dialeval.plots.growth import growth, read_curve
 from test_cost_plot import result
 
 

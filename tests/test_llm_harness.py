@@ -9,16 +9,16 @@ import pytest
 
 pytest.importorskip("openai")
 
-from dialeval.agreement.attacks import ATTACKS, DEMANDS, Pool
-from dialeval.agreement.cost_plot import measured_rates
 from dialeval.agreement.results import read_results
-from dialeval.agreement.robustness_input import Material
-from dialeval.agreement.robustness_pairs import attacked_pairs
-from dialeval.agreement.robustness_report import render
-from dialeval.agreement.robustness_run import run as run_robustness
 from dialeval.agreement.runs import run
 from dialeval.agreement.settings import Settings
 from dialeval.exchange import Exchange
+from dialeval.plots.cost import measured_rates
+from dialeval.robustness.attacks import ATTACKS, DEMANDS, Pool
+from dialeval.robustness.inputs import Material
+from dialeval.robustness.pairs import attacked_pairs
+from dialeval.robustness.report import render
+from dialeval.robustness.run import run as run_robustness
 from loopback_llm import refusal, reply_of, scores, serving
 from toy_benchmark import rated_rows
 

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialeval.agreement.attacks import ATTACKS, GENERIC_REPLIES, Pool, choose_attacks, missing_resource
-from dialeval.agreement.perturbations import PERTURBATIONS, degradation, perturb
-from dialeval.agreement.robustness import Rules, Verdict, share_of, verdicts
-from dialeval.agreement.robustness_pairs import Pair, attacked_pairs, key_of, without_itself
 from dialeval.exchange import Exchange
+from dialeval.robustness.attacks import ATTACKS, GENERIC_REPLIES, Pool, choose_attacks, missing_resource
+from dialeval.robustness.pairs import Pair, attacked_pairs, key_of, without_itself
+from dialeval.robustness.perturbations import PERTURBATIONS, degradation, perturb
+from dialeval.robustness.verdicts import Rules, Verdict, share_of, verdicts
 from small_resources import write_wordnet
 
 TEA = Exchange(("Hi!", "What do you like?"), "I really don't like the well-known tea, but coffee is fine.", id="tea")
@@ -119,7 +119,7 @@ def test_synonyms_are_other_words_and_keep_the_capital(wordnet: None) -> None:
 
 def test_nouns_by_the_tagger(monkeypatch: pytest.MonkeyPatch) -> None:
     tags = {"bought": "VBD", "car": "NN"}
-    monkeypatch.setattr("dialeval.agreement.attack_words.require_tagger", lambda: None)
+    monkeypatch.setattr("dialeval.robustness.words.require_tagger", lambda: None)
     monkeypatch.setattr("nltk.pos_tag", lambda words: [(word, tags.get(word, "DT")) for word in words])
     assert attacked("nouns_only", CAR) == "car"
     assert attacked("nouns_only", YES) is None

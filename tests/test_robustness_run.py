@@ -21,6 +21,10 @@ from dialeval.baselines.bleu import Bleu1
 from dialeval.cli import build_app
 from dialeval.exchange import Exchange
 from dialeval.metric import Judged, Level, Metric, MetricInfo
+from dialeval.robustness.inputs import gather
+from dialeval.robustness.report import render, rows_of, write_report
+from dialeval.robustness.run import run
+from dialeval.robustness.verdicts import Rules
 from dialeval.scores import Signature
 from resources import MIRROR
 

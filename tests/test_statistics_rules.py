@@ -38,8 +38,8 @@ def test_a_perfect_metric_reaches_what_is_attainable() -> None:
 
 def test_attainable_counts_raters_by_their_harmonic_mean() -> None:
     ratings = [[1.0, 2.0], [4.0, 4.0, 5.0], [2.0, 1.0, 1.0, 2.0], [5.0, 4.0], []]
-    single, raters = raters.alpha(ratings), 4 / (1 / 2 + 1 / 3 + 1 / 4 + 1 / 2)
-    assert raters.attainable(ratings) == pytest.approx(math.sqrt(raters * single / (1 + (raters - 1) * single)))
+    single, people = raters.alpha(ratings), 4 / (1 / 2 + 1 / 3 + 1 / 4 + 1 / 2)
+    assert raters.attainable(ratings) == pytest.approx(math.sqrt(people * single / (1 + (people - 1) * single)))
     assert math.isnan(raters.attainable([[1.0, 5.0], [5.0, 1.0]]))
 
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from limits import cleaned
 
-from dialeval.agreement.canvas import INK, new_figure
-from dialeval.agreement.plots_distributions import distributions
-from dialeval.agreement.prd_plot import precision_recall
+from dialeval.plots.distributions import distributions
+from dialeval.plots.figures import INK, new_figure
+from dialeval.plots.prd import precision_recall
 from dialeval.scores import Scores
 
 if TYPE_CHECKING:

@@ -6,14 +6,14 @@ import dataclasses
 
 import numpy as np
 
+from dialeval.agreement.comparisons import compared_statistic
 from dialeval.agreement.cuts import cuts
 from dialeval.agreement.judgements import judgements
 from dialeval.agreement.measure import measure, view_of
-from dialeval.agreement.pairs import compared_statistic
+from dialeval.agreement.prepare import Contestant, Stage
+from dialeval.agreement.record import result_of
 from dialeval.agreement.results import Result
 from dialeval.agreement.settings import Settings
-from dialeval.agreement.signing import result_of
-from dialeval.agreement.stages import Contestant, Stage
 from dialeval.metric import Level
 
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from dialeval.agreement.board import TITLES, Section, number
+from dialeval.agreement.comparisons import compared_statistic
 from dialeval.agreement.cuts import Cut
 from dialeval.agreement.judgements import Judgements
+from dialeval.agreement.leaderboard import TITLES, Section, number
 from dialeval.agreement.measure import measure, view_of
-from dialeval.agreement.pairs import compared_statistic
 from dialeval.agreement.results import Half
 from dialeval.agreement.settings import Settings
 from dialeval.agreement.sources import Source

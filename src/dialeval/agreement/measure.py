@@ -14,8 +14,8 @@ from dialeval.agreement.cuts import Cut
 from dialeval.agreement.judgements import Judgements
 from dialeval.agreement.settings import Settings
 from dialeval.agreement.sources import Source
-from dialeval.agreement.store import Values
 from dialeval.agreement.thresholds import Decision
+from dialeval.agreement.values import Values
 from dialeval.metric import Level
 from dialeval.statistics import discrimination
 from dialeval.statistics.bootstrap import Interval, Resampled, bootstrap, interval, number_groups

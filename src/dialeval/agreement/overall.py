@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dialeval.agreement.comparisons import Entrant, common_views
 from dialeval.agreement.cuts import Cut
-from dialeval.agreement.pairs import Entrant, common_views
 from dialeval.agreement.results import Overall, Panel
 from dialeval.agreement.settings import Settings
 from dialeval.statistics import corrections

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dialeval.agreement.comparisons import Compared, Entrant
 from dialeval.agreement.cuts import Cut
 from dialeval.agreement.judgements import Judgements
-from dialeval.agreement.pairs import Compared, Entrant
 from dialeval.agreement.settings import Settings
 from dialeval.io import replacing, write_atomically
 from dialeval.statistics.correlation import Floats

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from dialeval.agreement.aspects import of_aspects
+from dialeval.agreement.comparisons import Entrant, against_best, best_group, compared_statistic
 from dialeval.agreement.cuts import Cut
 from dialeval.agreement.halves import halves_of
-from dialeval.agreement.jobs import NotApplicable
 from dialeval.agreement.measure import measure, view_of
 from dialeval.agreement.overall import overall
-from dialeval.agreement.pairs import Entrant, against_best, best_group, compared_statistic
+from dialeval.agreement.prepare import Contestant, Stage, contend, excluded_rows, open_benchmark, prepare
+from dialeval.agreement.record import result_of
 from dialeval.agreement.results import PairedTest, Panel, Report, Result, Skipped
-from dialeval.agreement.scoring import Advance, MetricFailed, OtherRows
+from dialeval.agreement.score import Advance, MetricFailed, OtherRows
 from dialeval.agreement.settings import Settings
-from dialeval.agreement.signing import result_of
 from dialeval.agreement.sources import Source, Spec, find_sources
-from dialeval.agreement.stages import Contestant, Stage, contend, excluded_rows, open_benchmark, prepare
+from dialeval.agreement.tasks import NotApplicable
 from dialeval.agreement.thresholds import Decision, decide
 from dialeval.io import without_machine
 from dialeval.metric import Level

@@ -49,7 +49,7 @@ def parts_of(signature: str) -> dict[str, str]:
 
 def table(results: Sequence[Result]) -> list[list[str]]:
     """Header and one line per question, statistics beside each other, each with its interval."""
-    from dialeval.agreement.board import with_interval
+    from dialeval.agreement.leaderboard import with_interval
 
     statistics = [name for name in SHOWN if any(row.statistic == name for row in results)]
     lines: dict[tuple[str, ...], dict[str, Result]] = {}

@@ -122,12 +122,12 @@ def agreement(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no table.")] = False,
 ) -> None:
     """Measure, and write what was found."""
-    from dialeval.agreement.console import show, telling
-    from dialeval.agreement.outputs import plot_formats, write_outputs
+    from dialeval.agreement.prepare import benchmark_names
     from dialeval.agreement.runs import run
     from dialeval.agreement.settings import Settings, as_threshold
     from dialeval.agreement.sources import find_sources, turned
-    from dialeval.agreement.stages import benchmark_names
+    from dialeval.reports.console import show, telling
+    from dialeval.reports.outputs import plot_formats, write_outputs
 
     formats = plot_formats(plots)
     settings = Settings(

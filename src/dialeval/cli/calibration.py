@@ -46,11 +46,11 @@ def calibration(
     seed: Annotated[int, typer.Option(min=0, help="Of every random draw.")] = 0,
 ) -> None:
     """Score, compare, and write what was found."""
-    from dialeval.agreement.calibration import benchmark_sample, calibrations, dialogue_sample
-    from dialeval.agreement.calibration_report import write_calibrations
-    from dialeval.agreement.outputs import plot_formats
-    from dialeval.agreement.robustness_input import read_input
     from dialeval.agreement.sources import find_sources
+    from dialeval.reports.outputs import plot_formats
+    from dialeval.robustness.inputs import read_input
+    from dialeval.studies.calibration import benchmark_sample, calibrations, dialogue_sample
+    from dialeval.studies.calibration_report import write_calibrations
 
     formats = plot_formats(plots)
     samples = []

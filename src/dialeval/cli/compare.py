@@ -50,12 +50,12 @@ def compare(
     seed: Annotated[int, typer.Option(min=0, help="Of every random draw.")] = 0,
 ) -> None:
     """Print the paired tests."""
-    from dialeval.agreement.console import show_lines, telling
-    from dialeval.agreement.duel import duel, duel_of_scores
+    from dialeval.agreement.pair_tests import duel, duel_of_scores
+    from dialeval.agreement.prepare import benchmark_names
     from dialeval.agreement.runs import run
     from dialeval.agreement.settings import Settings, as_threshold
     from dialeval.agreement.sources import find_sources, score_pairs, turned
-    from dialeval.agreement.stages import benchmark_names
+    from dialeval.reports.console import show_lines, telling
 
     settings = Settings(
         aspects=tuple(listed(aspects)) or ("main",),

@@ -48,15 +48,15 @@ def ensemble(
     seed: Annotated[int, typer.Option(min=0, help="Of every random draw.")] = 0,
 ) -> None:
     """Study, and write what was found."""
-    from dialeval.agreement.console import telling
-    from dialeval.agreement.ensemble import chosen_members, field_of
-    from dialeval.agreement.ensemble_report import write_study, write_weights
-    from dialeval.agreement.ensemble_study import study
-    from dialeval.agreement.outputs import plot_formats
+    from dialeval.agreement.prepare import benchmark_names
     from dialeval.agreement.runs import run
     from dialeval.agreement.settings import Settings
     from dialeval.agreement.sources import find_sources
-    from dialeval.agreement.stages import benchmark_names
+    from dialeval.reports.console import telling
+    from dialeval.reports.outputs import plot_formats
+    from dialeval.studies.ensemble import chosen_members, field_of
+    from dialeval.studies.ensemble_report import write_study, write_weights
+    from dialeval.studies.ensemble_study import study
 
     formats = plot_formats(plots)
     settings = Settings(statistics=("spearman",), levels="own", resamples=resamples, confidence=confidence, seed=seed)

@@ -53,8 +53,8 @@ def features(
     ] = None,
 ) -> None:
     """Encode, measure, and write what was found."""
-    from dialeval.agreement.feature_study import features_of, replies_of, study, write_features
     from dialeval.io import write_atomically
+    from dialeval.studies.features import features_of, replies_of, study, write_features
 
     replies = replies_of(input, mirror).of_contexts(contexts, seed)
     found, made_with = features_of(replies.exchanges, metric, encoder, progress=True)

@@ -27,8 +27,8 @@ def leaderboard(
     folders: Annotated[list[Path], typer.Argument(help="Folders of `dialeval agreement` runs.")],
 ) -> None:
     """Read, mark, write."""
-    from dialeval.agreement.outputs import write_boards
-    from dialeval.agreement.stored import read_report, with_present_marks
+    from dialeval.reports.outputs import write_boards
+    from dialeval.reports.stored import read_report, with_present_marks
     from dialeval.sources import WEIGHTS
 
     for folder in folders:

@@ -35,13 +35,13 @@ def papers(
     resamples: Annotated[int, typer.Option(min=0, help="Of the bootstrap.")] = 2_000,
 ) -> None:
     """Look up, and write."""
-    from dialeval.agreement.canvas import save
-    from dialeval.agreement.console import telling
     from dialeval.io import near, write_atomically
     from dialeval.papers.catalogue import chosen_papers
     from dialeval.papers.figures import draw
     from dialeval.papers.measured import answers
     from dialeval.papers.render import render
+    from dialeval.plots.figures import save
+    from dialeval.reports.console import telling
 
     wanted = chosen_papers(listed(only))
     command = told_command(sys.argv[1:])

@@ -51,10 +51,10 @@ def forest(
     formats: Formats = "png",
 ) -> None:
     """Every metric with its interval, a picture per benchmark, from the table of a run."""
-    from dialeval.agreement.board import sections
-    from dialeval.agreement.plots import forest as draw
+    from dialeval.agreement.leaderboard import sections
     from dialeval.agreement.results import Report, read_results
     from dialeval.agreement.settings import Settings
+    from dialeval.plots.agreement import forest as draw
 
     for section in sections(Report(Settings(), results=read_results(results))):
         name = f"forest_{section.benchmark}_{section.protocol}_{section.level}_{section.aspect}"
@@ -74,7 +74,7 @@ def scatter(
     seed: Seed = 0,
 ) -> None:
     """People against each metric, both scaled to [0, 1], with the regression line; human scores are jittered."""
-    from dialeval.agreement.gallery import scatters
+    from dialeval.reports.pictures import scatters
 
     for panel in _panels(metrics, benchmarks, values, mirror, aspects, exclude):
         for name, figure in scatters(panel, seed=seed):
@@ -135,8 +135,8 @@ def heatmap(
     exclude: Exclude = None,
 ) -> None:
     """How metrics correlate with each other and with people."""
-    from dialeval.agreement.gallery import panel_name, with_people
-    from dialeval.agreement.plots import heat_map
+    from dialeval.plots.agreement import heat_map
+    from dialeval.reports.pictures import panel_name, with_people
 
     for panel in _panels(metrics, benchmarks, values, mirror, aspects, exclude):
         _save(heat_map(with_people(panel), title=panel.judged.info.name), f"heatmap_{panel_name(panel)}", out, formats)
@@ -151,7 +151,7 @@ def features(
     seed: Seed = 0,
 ) -> None:
     """A matrix of features in two dimensions."""
-    from dialeval.agreement.plots_features import feature_map, read_features
+    from dialeval.plots.features import feature_map, read_features
 
     matrix, labels = read_features(file)
     _save(feature_map(matrix, labels, method=method, seed=seed), f"{method}_{file.stem}", out, formats)
@@ -175,8 +175,8 @@ def prd(
 
       dialeval plot prd --input replies.jsonl --out plots/
     """
-    from dialeval.agreement.prd_plot import precision_recall
     from dialeval.metric import load
+    from dialeval.plots.prd import precision_recall
     from dialeval.readers import Source
 
     rows = [exchange for _, exchange in Source(input).exchanges(needs=() if reference else ("references",))]
@@ -195,9 +195,9 @@ def cost(
     formats: Formats = "png",
 ) -> None:
     """Mean agreement of each metric against rows per second, beside what language models cost."""
-    from dialeval.agreement.cost_plot import cost as draw
-    from dialeval.agreement.cost_plot import mean_agreement, measured_rates, rows_per_second
     from dialeval.agreement.results import read_results
+    from dialeval.plots.cost import cost as draw
+    from dialeval.plots.cost import mean_agreement, measured_rates, rows_per_second
 
     found = read_results(results)
     figure = draw(mean_agreement(found), rows_per_second(speed) | measured_rates(found), judge=judge)
@@ -220,9 +220,9 @@ def growth(
       dialeval agreement -m 'deb?checkpoint=A&name=a,deb?checkpoint=B&name=b' -b convai2_grade -o r
       dialeval plot growth --results r --curve 'DEB=a:60_000,b:120_000' --out plots/
     """
-    from dialeval.agreement.growth_plot import growth as draw
-    from dialeval.agreement.growth_plot import read_curve
     from dialeval.agreement.results import read_results
+    from dialeval.plots.growth import growth as draw
+    from dialeval.plots.growth import read_curve
 
     _save(draw(read_results(results), dict(map(read_curve, curve))), "growth", out, formats)
 
@@ -235,10 +235,10 @@ def _panels(
     aspects: list[str] | None,
     exclude: str | None,
 ) -> list[Panel]:
-    from dialeval.agreement.console import telling
+    from dialeval.agreement.prepare import benchmark_names
     from dialeval.agreement.runs import run
     from dialeval.agreement.settings import Settings
-    from dialeval.agreement.stages import benchmark_names
+    from dialeval.reports.console import telling
 
     # Pictures need values, not intervals.
     settings = Settings(aspects=tuple(listed(aspects)) or ("main",), exclusion=exclude, resamples=0)
@@ -259,8 +259,8 @@ def _panels(
 
 
 def _distributions(kind: Literal["box", "violin", "histogram"], panels: list[Panel], out: Path, formats: str) -> None:
-    from dialeval.agreement.gallery import panel_name, reply_labels
-    from dialeval.agreement.plots_distributions import distributions
+    from dialeval.plots.distributions import distributions
+    from dialeval.reports.pictures import panel_name, reply_labels
 
     for panel in panels:
         figure = distributions(panel.marked_columns, reply_labels(panel), kind=kind, title=panel.judged.info.name)
@@ -268,9 +268,9 @@ def _distributions(kind: Literal["box", "violin", "histogram"], panels: list[Pan
 
 
 def _save(figure: Figure, name: str, out: Path, formats: str) -> None:
-    from dialeval.agreement.canvas import save
-    from dialeval.agreement.gallery import file_name
-    from dialeval.agreement.outputs import plot_formats
+    from dialeval.plots.figures import save
+    from dialeval.reports.outputs import plot_formats
+    from dialeval.reports.pictures import file_name
 
     for path in save(figure, out / file_name(name), plot_formats(formats)):
         typer.echo(path)

@@ -65,13 +65,13 @@ def robustness(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no table.")] = False,
 ) -> None:
     """Attack, judge, and write what was found."""
-    from dialeval.agreement.console import telling
-    from dialeval.agreement.outputs import plot_formats
-    from dialeval.agreement.robustness import Rules
-    from dialeval.agreement.robustness_input import gather
-    from dialeval.agreement.robustness_report import render, write_report
-    from dialeval.agreement.robustness_run import run
     from dialeval.agreement.sources import find_sources
+    from dialeval.reports.console import telling
+    from dialeval.reports.outputs import plot_formats
+    from dialeval.robustness.inputs import gather
+    from dialeval.robustness.report import render, write_report
+    from dialeval.robustness.run import run
+    from dialeval.robustness.verdicts import Rules
 
     formats = plot_formats(plots)
     rules = Rules(tolerance=tolerance, threshold=threshold)

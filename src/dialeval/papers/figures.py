@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dialeval.agreement.canvas import COLOURS, new_figure
-from dialeval.agreement.gallery import reply_labels, scatters
-from dialeval.agreement.plots_distributions import distributions
 from dialeval.agreement.results import Panel
 from dialeval.agreement.runs import Witness
 from dialeval.papers.measured import Answers, panel
 from dialeval.papers.tables import Chart, Column, Paper, Picture, Row
+from dialeval.plots.distributions import distributions
+from dialeval.plots.figures import COLOURS, new_figure
+from dialeval.reports.pictures import reply_labels, scatters
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from dialeval.agreement.board import number
+from dialeval.agreement.leaderboard import number
 from dialeval.agreement.results import Result
 from dialeval.papers.measured import NOT_MEASURED, Answer, Answers, commands
 from dialeval.papers.tables import Chart, Column, Paper, Picture, Question, Row, Table

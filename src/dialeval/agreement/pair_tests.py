@@ -1,0 +1,113 @@
+"""Two metrics, or two sets of scores, side by side: every paired test there is for them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from dialeval.agreement.comparisons import (
+    Entrant,
+    accuracy_tests,
+    common_views,
+    compare,
+    difference_interval,
+    measured_on,
+    williams_on,
+)
+from dialeval.agreement.cuts import Cut
+from dialeval.agreement.results import Panel
+from dialeval.agreement.settings import Settings
+from dialeval.agreement.sources import Source
+from dialeval.statistics.bootstrap import bootstrap, interval
+from dialeval.statistics.discrimination import accuracy, auc
+from dialeval.statistics.paired_tests import paired_mean_test
+from dialeval.statistics.resampled import MOST_GROUPS_FOR_KENDALL, mean_of
+
+
+@dataclass(frozen=True)
+class Line:
+    """One statistic of both, their difference with its interval, and the p-values of the tests that apply."""
+
+    question: str
+    statistic: str
+    first: float
+    second: float
+    difference: float
+    low: float
+    high: float
+    p: Mapping[str, float]
+    n: int
+
+
+def duel(panel: Panel, first: str, second: str, settings: Settings) -> list[Line]:
+    """All statistics of two metrics on a benchmark, on the rows that both judged."""
+    lines: list[Line] = []
+    for cut, entrants in panel.questions:
+        by_name = {entrant.name: entrant for entrant in entrants}
+        if first in by_name and second in by_name:
+            a, b = by_name[first], by_name[second]
+            name = f"{panel.judged.info.name}, {cut.level} level, {cut.aspect}"
+            if contaminated := sorted({first, second} & panel.contaminated):
+                name += f" († {' and '.join(contaminated)} trained on it)"
+            lines += [line for one in cut.statistics if (line := _line(name, one, a, b, cut, panel, settings))]
+    return lines
+
+
+def _line(
+    question: str, statistic: str, a: Entrant, b: Entrant, cut: Cut, panel: Panel, settings: Settings
+) -> Line | None:
+    judged = panel.judged
+    view_a, view_b = common_views(a, b, cut, judged)
+    n = len(view_a.named_systems) if cut.level == "system" else len(view_a.values)
+    if statistic == "accuracy":
+        if a.decision is None or b.decision is None:
+            return None
+        x, y = (
+            accuracy(view.human, view.values, decision.threshold).value
+            for view, decision in ((view_a, a.decision), (view_b, b.decision))
+        )
+        paired, unpaired = accuracy_tests(a, b, cut, judged)
+        p = {"McNemar": paired.p, "chi-square": unpaired.p}
+        return Line(question, statistic, x, y, x - y, math.nan, math.nan, p, n)
+    low, high = math.nan, math.nan
+    if "kendall" not in statistic or judged.n_groups <= MOST_GROUPS_FOR_KENDALL:
+        low, high = difference_interval(a, b, cut, judged, settings, statistic)
+    if statistic == "auc":
+        x, y = (auc(view.human, view.values).value for view in (view_a, view_b))
+        return Line(question, statistic, x, y, x - y, low, high, {}, n)
+    p = {"Williams": williams_on(a, b, cut, judged, statistic).p}
+    if statistic in ("pearson", "spearman", "point_biserial"):
+        p = {"permutation": compare(a, b, cut, judged, settings, statistic).p, **p}
+    x, y = (measured_on(view, cut, statistic) for view in (view_a, view_b))
+    return Line(question, statistic, x, y, x - y, low, high, p, n)
+
+
+def duel_of_scores(first: Source, second: Source, settings: Settings) -> Line:
+    """Two score files about the same rows, without people: which one is higher on average?"""
+    shared = [key for key, value in first.table.items() if math.isfinite(value) and key in second.table]
+    shared = [key for key in shared if math.isfinite(second.table[key])]
+    if not shared:
+        raise ValueError(f"{first.name} and {second.name} share no row id; give both files the ids of the same rows")
+    x = np.array([first.table[key] for key in shared])
+    y = np.array([second.table[key] for key in shared])
+    rows = np.arange(len(x))
+    test = paired_mean_test(x, y, rows, resamples=max(settings.resamples, 1), seed=settings.seed)
+    drawn = bootstrap(
+        {"gap": mean_of(x - y, rows, len(x))}, len(x), resamples=settings.resamples, seed=settings.seed, rows=len(x)
+    )["gap"]
+    spread = interval(drawn, settings.confidence)
+    gap = float((x - y).mean())
+    return Line(
+        "mean over rows",
+        "mean",
+        float(x.mean()),
+        float(y.mean()),
+        gap,
+        spread.low,
+        spread.high,
+        {"permutation": test.p},
+        len(x),
+    )

@@ -1,0 +1,115 @@
+"""Benchmarks made ready for metrics, and metrics beside them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dialeval.agreement.cuts import Cut, cuts
+from dialeval.agreement.inputs import with_inputs
+from dialeval.agreement.judgements import Judgements, judgements
+from dialeval.agreement.measure import column_of
+from dialeval.agreement.results import Excluded
+from dialeval.agreement.score import Advance, values_of
+from dialeval.agreement.settings import Settings
+from dialeval.agreement.sources import Source
+from dialeval.agreement.tasks import NotApplicable
+from dialeval.agreement.values import Values
+from dialeval.io import without_machine
+from dialeval.metric import Level
+from dialeval.statistics.correlation import Floats
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+    from dialeval.benchmarks import Benchmark
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A benchmark ready for metrics: its rows, those that count, and the questions put to it."""
+
+    benchmark: Benchmark
+    selected: Dataset
+    judged: Judgements
+    cuts: Sequence[Cut]
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """A metric with its values on a benchmark."""
+
+    source: Source
+    values: Values
+    column: Floats
+
+
+def prepare(benchmark: Benchmark, settings: Settings) -> Stage:
+    """Select the rows that count and find the questions that can be asked of them."""
+    if benchmark.info.kind == "pairs":
+        raise NotApplicable("it has no human scores; it belongs to `dialeval robustness`")
+    benchmark = replace(benchmark, dataset=with_inputs(benchmark.dataset, settings))
+    selected = benchmark.select(exclusion=settings.exclusion, subset=settings.subset)
+    judged = judgements(benchmark, selected, settings)
+    found = cuts(judged, settings)
+    if not found:
+        raise NotApplicable("it has nothing that these settings could compare")
+    return Stage(benchmark, selected, judged, found)
+
+
+def contend(source: Source, stage: Stage, settings: Settings, folder: Path | None, advance: Advance) -> Contestant:
+    """Get a metric's values on a benchmark; `NotApplicable` or `MetricFailed` where there can be none."""
+    over_systems = source.level is Level.SYSTEM
+    if over_systems and all(cut.level != "system" for cut in stage.cuts):
+        raise NotApplicable("it judges systems, and here there are too few of them or none")
+    # What a system is worth depends on its rows, so such a metric sees only those that count.
+    dataset = stage.selected if over_systems else stage.benchmark.dataset
+    values = values_of(source, stage.benchmark.info, dataset, folder, advance)
+    return Contestant(source, values, column_of(source, stage.judged, values, settings))
+
+
+def excluded_rows(contestant: Contestant, stage: Stage) -> list[Excluded]:
+    """The rows that count but for which the metric has no value."""
+    judged, source = stage.judged, contestant.source
+    relevant = {*judged.ids, *(judged.named_systems if source.level is Level.SYSTEM else ())}
+    problems = contestant.values.problems.items()
+    return [
+        Excluded(source.name, judged.info.name, key, without_machine(why)) for key, why in problems if key in relevant
+    ]
+
+
+def open_benchmark(wanted: str | os.PathLike[str], mirror: str | os.PathLike[str] | None) -> Benchmark:
+    """A benchmark by name, by `name@protocol`, or from a file."""
+    from dialeval import benchmarks
+
+    if isinstance(wanted, str) and "@" in wanted and not Path(wanted).exists():
+        name, _, protocol = wanted.partition("@")
+        return benchmarks.load(name, protocol=protocol, mirror=mirror)
+    return benchmarks.load(wanted, mirror=mirror)
+
+
+def every_benchmark() -> list[str]:
+    """What people judged, each row once: no attacks (`dialeval robustness`), other readings or training material."""
+    from dialeval import benchmarks
+
+    known = ((name, benchmarks.info(name)) for name in benchmarks.available())
+    return [name for name, info in known if info.kind != "pairs" and info.tells_apart and not info.repeats]
+
+
+def benchmark_names(wanted: Sequence[str]) -> list[str]:
+    """The names that were asked for, each once; `all` and first words such as `fbd` or `fbd@clean` written out."""
+    return list(dict.fromkeys(name for one in wanted for name in _written_out(one)))
+
+
+def _written_out(wanted: str) -> list[str]:
+    from dialeval import benchmarks
+
+    if wanted == "all":
+        return every_benchmark()
+    word, at, protocol = wanted.partition("@")
+    known = benchmarks.available()
+    family = [name for name in known if name.startswith(f"{word}_")] if word not in known else []
+    return [f"{name}{at}{protocol}" for name in family] or [wanted]

@@ -1,0 +1,93 @@
+"""From a measured statistic to a row of the table: ceiling, contamination, and the signature of every choice."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import dialeval
+from dialeval.agreement.cuts import Cut
+from dialeval.agreement.judgements import Judgements
+from dialeval.agreement.measure import Measured
+from dialeval.agreement.results import Result
+from dialeval.agreement.settings import Settings
+from dialeval.agreement.sources import Source
+from dialeval.agreement.values import Values
+from dialeval.scores import Signature
+
+
+def result_of(
+    measured: Measured, source: Source, values: Values, cut: Cut, judged: Judgements, settings: Settings
+) -> Result:
+    """Complete a measured statistic."""
+    info = judged.info
+    is_rated = not cut.is_labelled
+    over_systems = cut.level == "system"
+    asked = len(values.by_id) + len(values.problems)
+    return Result(
+        metric=source.name,
+        benchmark=info.name,
+        protocol=info.protocol,
+        level=cut.level,
+        aspect=cut.aspect,
+        n_left_out=judged.n_left_out,
+        contaminated=source.is_contaminated_by(info.name, info.contaminates),
+        in_best_group=None,
+        ceiling=judged.ceiling(cut.aspect, measured.statistic, over_systems=over_systems) if is_rated else math.nan,
+        attainable=judged.attainable(cut.aspect) if is_rated and not over_systems else math.nan,
+        alpha=judged.alpha(cut.aspect) if is_rated else math.nan,
+        n_truncated=values.n_truncated,
+        n_empty=values.n_empty,
+        higher_is_better=source.higher_is_better,
+        selection=selection(judged, settings),
+        signature=str(signature(measured, source, cut, judged, settings)),
+        metric_signature=values.signature or source.signature,
+        cost_per_row=values.took["cost"] / asked if values.took else math.nan,
+        seconds_per_row=values.took["seconds"] / asked if values.took else math.nan,
+        revision=info.revision,
+        **dataclasses.asdict(measured),
+    )
+
+
+def selection(judged: Judgements, settings: Settings) -> str:
+    """Which rows count, in words."""
+    if settings.subset is not None:
+        return f"subset {settings.subset}"
+    name = settings.exclusion or judged.info.default_exclusion
+    return {"none": "all rows", "generated": "generated rows"}.get(name, f"without {name}")
+
+
+def signature(measured: Measured, source: Source, cut: Cut, judged: Judgements, settings: Settings) -> Signature:
+    """Everything that, if changed, may change the number, its p-value or its interval."""
+    parts = {
+        "benchmark": f"{judged.info.name}@{judged.info.revision}",
+        "protocol": judged.info.protocol,
+        "rows": selection(judged, settings),
+        "level": cut.level,
+        "aspect": cut.aspect,
+        "stat": measured.statistic,
+        "missing": settings.missing,
+    }
+    if told := _inputs(judged, settings):
+        parts["inputs"] = told
+    if not cut.is_labelled:
+        parts |= {"ratings": settings.ratings}
+        parts |= {"sign": "absolute" if settings.absolute else "signed"} if cut.level == "system" else {}
+        parts |= {"pooling": settings.pooling} if cut.level != "system" else {}
+        ties = {"spearman": "average ranks", "kendall": "tau-b", "kendall_a": "tau-a"}.get(measured.statistic)
+        parts |= {"ties": ties} if ties else {}
+    if measured.threshold_method:
+        parts["threshold"] = f"score > {measured.threshold:g}, {measured.threshold_method}"
+    if measured.p_method:
+        parts["p"] = measured.p_method
+    if measured.resamples:
+        drawn = settings.resamples_for(measured.statistic)
+        parts["interval"] = f"{settings.confidence:g} percentile, {drawn} resamples of contexts, seed {settings.seed}"
+    parts["metric"] = f"[{source.signature}]"
+    parts["dialeval"] = dialeval.__version__
+    return Signature(parts)
+
+
+def _inputs(judged: Judgements, settings: Settings) -> str:
+    following = settings.following and judged.info.following
+    return ", ".join([*([] if settings.facts else ["without facts"]), *(["following"] if following else [])])

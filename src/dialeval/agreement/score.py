@@ -1,0 +1,197 @@
+"""Running a metric on a benchmark: in chunks that are kept, and past rows on which it fails."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dialeval.agreement.inputs import inputs_of
+from dialeval.agreement.sources import Source
+from dialeval.agreement.tasks import Job, NotApplicable, job_of
+from dialeval.agreement.values import Cell, Values, merged, rows_digest
+from dialeval.exchange import BadRow
+from dialeval.metric import CannotGoOn, Level
+from dialeval.scores import Scores
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+    from dialeval.benchmarks.base import BenchmarkInfo
+
+#: Rows per chunk: large enough for the metric to sort by length, small enough to lose little when killed.
+_CHUNK = {"exchange": 2048, "dialogue": 96}
+
+#: After so many failing rows and no success the metric is given up, rather than called once for every row.
+_HOPELESS = 32
+
+#: Told how many rows were done.
+Advance = Callable[[int], None]
+
+
+class OtherRows(NotApplicable):
+    """A file of scores is about other benchmarks, which is no fault."""
+
+
+class NotMeasured(NotApplicable):
+    """Only values of earlier runs were wanted, and there are none."""
+
+
+class MetricFailed(RuntimeError):
+    """A metric gives no usable values on a benchmark, so that going on would be a waste."""
+
+
+def values_of(
+    source: Source, info: BenchmarkInfo, dataset: Dataset, folder: Path | None, advance: Advance = lambda done: None
+) -> Values:
+    """The values of a source on the rows of a benchmark, from the cache where they are there."""
+    if source.metric is None:
+        return _from_table(source, info, dataset, advance)
+    job = job_of(source.metric, info, dataset)
+    cell = None
+    if folder is not None and source.cacheable:
+        header = {
+            "metric": source.name,
+            "signature": source.signature,
+            "benchmark": info.name,
+            "revision": info.revision,
+            "kind": job.kind,
+            "ids": rows_digest([*job.all_ids, *job.rows]),
+            **_beyond_the_usual(source, job, dataset),
+        }
+        cell = Cell(folder, header)
+        if (known := cell.read()) is not None:
+            advance(len(job.all_ids))
+            return known
+    if source.only_cached:
+        raise NotMeasured(f"{source.name} has no values for {info.name} from an earlier run")
+    advance(len(job.problems))
+    parts = _together(job, advance) if job.kind == "systems" else _chunks(job, cell, advance)
+    values = merged([Values({}, job.problems), *parts])
+    # Where a row may have a value another time, what is kept is not the last word.
+    if cell is not None and not values.passing:
+        cell.finish(job.all_ids, values)
+    return values
+
+
+def _beyond_the_usual(source: Source, job: Job, dataset: Dataset) -> dict[str, str]:
+    """What else decides values; named only where it is so, because earlier runs kept theirs without it."""
+    aspects = source.aspects_at(Level.DIALOGUE if job.kind == "dialogue" else Level.TURN)
+    inputs = inputs_of(dataset)
+    return ({"aspects": ",".join(aspects)} if aspects else {}) | ({"inputs": inputs} if inputs else {})
+
+
+def _from_table(source: Source, info: BenchmarkInfo, dataset: Dataset, advance: Advance) -> Values:
+    ids = list(dataset["id"][:])
+    wanted = {key for key in ids if key in source.table}
+    if not wanted:
+        raise OtherRows(f"its scores are about none of the rows of {info.name}")
+    advance(len(ids))
+    found = {key: source.table[key] for key in ids if key in wanted and math.isfinite(source.table[key])}
+    problems = {
+        key: "the score is missing" if key in wanted else "no row of this id" for key in ids if key not in found
+    }
+    return Values(found, problems)
+
+
+def _chunks(job: Job, cell: Cell | None, advance: Advance) -> Iterator[Values]:
+    size = _CHUNK[job.kind]
+    for number, start in enumerate(range(0, len(job.ids), size)):
+        ids, items = job.ids[start : start + size], job.items[start : start + size]
+        done = cell.read_chunk(number, ids) if cell is not None else None
+        if done is None:
+            done = _Chunk(job).judge(ids, items)
+            if cell is not None and not done.passing:
+                cell.write_chunk(number, done)
+        advance(len(ids))
+        yield done
+
+
+def _together(job: Job, advance: Advance) -> Iterator[Values]:
+    """All systems in one call, because they share a human side.
+
+    Where that fails, the systems that fail alone are left out, and the others are judged together once more.
+    """
+    problems: dict[str, str] = {}
+    try:
+        scores = job.call(job.items, job.ids)
+    except Exception as error:
+        problems = {system: told for system in job.ids if (told := _trouble(job, system)) is not None}
+        if not problems or len(problems) == len(job.ids):
+            raise MetricFailed(_told(error)) from error
+    kept = [system for system in job.ids if system not in problems]
+    if problems:
+        try:
+            scores = job.call(kept, kept)
+        except Exception as error:
+            raise MetricFailed(_told(error)) from error
+    advance(len(job.ids))
+    yield merged([_values(scores, kept), Values({}, problems)])
+
+
+def _trouble(job: Job, system: str) -> str | None:
+    try:
+        job.call([system], [system])
+    except Exception as error:
+        return _told(error)
+    return None
+
+
+class _Chunk:
+    """Judges some rows; where the metric raises, halves them until those that make it fail stand alone."""
+
+    def __init__(self, job: Job) -> None:
+        self._call = job.call
+        self._failures = 0
+        self._succeeded = False
+
+    def judge(self, ids: Sequence[str], items: Sequence[Any]) -> Values:
+        try:
+            scores = self._call(items, ids)
+        except CannotGoOn as error:
+            raise MetricFailed(str(error)) from error
+        except Exception as error:
+            problem = _told(error)
+            if len(ids) > 1:
+                half = len(ids) // 2
+                return merged([self.judge(ids[:half], items[:half]), self.judge(ids[half:], items[half:])])
+            self._failures += 1
+            if not self._succeeded and self._failures >= _HOPELESS:
+                raise MetricFailed(f"it failed on {self._failures} rows and succeeded on none: {problem}") from error
+            return Values({}, {ids[0]: problem})
+        values = _values(scores, ids)
+        self._succeeded = True
+        return values
+
+
+def _values(scores: Scores, ids: Sequence[str]) -> Values:
+    """The values by id, those that are no numbers set aside."""
+    if len(scores.values) != len(ids):
+        raise MetricFailed(f"it gave {len(scores.values)} values for {len(ids)} rows")
+    by_id = {key: float(value) for key, value in zip(ids, scores.values, strict=True)}
+    told = {ids[place]: why for place, why in scores.problems.items()}
+    odd = {key: told.get(key, f"the value is {value}") for key, value in by_id.items() if not math.isfinite(value)}
+    kept = {key: value for key, value in by_id.items() if key not in odd}
+    aspects = {
+        aspect: {key: float(one) for key, one in zip(ids, column, strict=True) if key in kept and math.isfinite(one)}
+        for aspect, column in scores.aspects.items()
+    }
+    took: dict[str, float] = {}
+    if usage := scores.details.get("usage"):
+        # What was asked once is paid for, in whichever run.
+        took = {name: usage[name] + usage[f"kept_{name}"] for name in ("cost", "seconds")}
+    return Values(
+        kept,
+        odd,
+        scores.n_truncated,
+        scores.n_empty,
+        aspects,
+        passing=bool(scores.passing),
+        took=took,
+        signature=str(scores.signature) if took else "",
+    )
+
+
+def _told(error: Exception) -> str:
+    return error.problem if isinstance(error, BadRow) else f"{type(error).__name__}: {error}"

@@ -1,0 +1,1 @@
+"""Plots: columns in, a figure out."""

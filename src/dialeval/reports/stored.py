@@ -1,0 +1,75 @@
+"""The report of an earlier run, read back from its folder, so that its pages can be made anew."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dialeval.agreement.leaderboard import sections
+from dialeval.agreement.results import Half, Overall, Report, Result, Skipped, read_aspects, read_results
+from dialeval.agreement.settings import Settings
+
+
+def read_report(folder: Path) -> Report:
+    """The results, the settings and what was left out; not the single scores."""
+    path = folder / "run.json"
+    try:
+        about = json.loads(path.read_text("utf-8"))
+    except OSError as error:
+        told = f"{path} cannot be read ({error.strerror}); give the folder of a `dialeval agreement` run"
+        raise ValueError(told) from None
+    kept: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in about["settings"].items()
+    }
+    skipped = [Skipped(**one) for one in about["skipped"]]
+    lines = folder / "halves.jsonl"
+    halves = [Half(**json.loads(line)) for line in lines.read_text("utf-8").splitlines()] if lines.is_file() else []
+    overall = folder / "overall.jsonl"
+    rows = [json.loads(line) for line in overall.read_text("utf-8").splitlines()] if overall.is_file() else []
+    return Report(
+        Settings(**kept),
+        results=read_results(folder),
+        aspects=read_aspects(folder),
+        skipped=skipped,
+        command=about["command"],
+        halves=halves,
+        overall=[Overall(**{**row, "over": tuple(row["over"])}) for row in rows],
+    )
+
+
+def with_present_marks(results: Iterable[Result], weights: Path) -> list[Result]:
+    """The results marked by what the checkpoints below `weights` now say that they were trained on.
+
+    A checkpoint is known by the digest of its weights; results of others keep their marks. What may not be called
+    best under the present rules no longer is; where that leaves nobody, the highest that may takes the place.
+    """
+    from dialeval.cards.measured import parts_of
+    from dialeval.checkpoints import CheckpointConfig
+    from dialeval.sources import weights_digest
+
+    trained_on = {}
+    for path in weights.glob("*/config.json"):
+        config = CheckpointConfig.read(path.parent)
+        name = f"{config.name or path.parent.name}@{weights_digest(path.parent)[:12]}"
+        trained_on[name] = frozenset(config.contaminated_by)
+    marked = []
+    for row in results:
+        known = trained_on.get(parts_of(row.metric_signature).get("checkpoint", ""), frozenset())
+        row = replace(row, contaminated=row.contaminated or row.benchmark in known)
+        if row.in_best_group is not None:
+            row = replace(row, in_best_group=row.in_best_group and row.can_be_best)
+        marked.append(row)
+    return _with_somebody_best(marked)
+
+
+def _with_somebody_best(results: list[Result]) -> list[Result]:
+    best = set()
+    for section in sections(Report(Settings(), results=results)):
+        rows = [one.results[section.ranked_by] for one in section.entries if section.ranked_by in one.results]
+        rivals = [row for row in rows if row.can_be_best and row.in_best_group is not None]
+        if rivals and not any(row.in_best_group for row in rows):
+            best.add(max(rivals, key=lambda row: row.value))
+    return [replace(row, in_best_group=True) if row in best else row for row in results]

@@ -1,0 +1,1 @@
+"""Robustness: attacks on true replies, and how often a metric notices them."""

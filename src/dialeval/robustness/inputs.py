@@ -1,0 +1,137 @@
+"""What robustness is tried on: a benchmark or a file becomes pairs of true and attacked replies."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING
+
+from dialeval.exchange import Exchange
+from dialeval.robustness.attacks import choose_attacks
+from dialeval.robustness.pairs import Pair, attacked_pairs, benchmark_pairs, key_of
+
+if TYPE_CHECKING:
+    from dialeval.benchmarks import Benchmark
+
+
+@dataclass(frozen=True)
+class Material:
+    """What metrics are tried on: pairs, and the true replies behind them."""
+
+    name: str
+    pairs: Sequence[Pair]
+    exchanges: Sequence[Exchange]
+    notes: Sequence[str] = ()
+    #: Metrics that were trained on it, by the benchmark's declaration.
+    contaminates: Sequence[str] = ()
+
+    @property
+    def revision(self) -> str:
+        """A short digest that changes with any pair."""
+        from dialeval.agreement.values import rows_digest
+
+        return rows_digest(f"{pair.attack} {key_of(pair.true)} {key_of(pair.attacked)}" for pair in self.pairs)
+
+
+def gather(
+    source: str | os.PathLike[str],
+    attacks: Collection[str] = ("all",),
+    *,
+    seed: int = 0,
+    sample: int | None = None,
+    mirror: str | os.PathLike[str] | None = None,
+) -> Material:
+    """Find true replies in a benchmark or a file of rows, and attack them.
+
+    True replies are those of people: of rated benchmarks the human system or else the references, of
+    labelled ones the replies labelled good; of a plain file every reply. A set that brings its own
+    attacks is taken as it is. `sample` keeps so many of the true replies, drawn by the seed.
+    """
+    found = read_input(source, mirror)
+    contaminates: Sequence[str] = ()
+    if isinstance(found, list):
+        name, exchanges = Path(source).name, found
+    elif found.info.kind == "pairs":
+        return _own_attacks(found, attacks, sample, seed)
+    else:
+        name, exchanges, contaminates = found.info.name, true_replies(found), found.info.contaminates
+    if sample is not None and sample < len(exchanges):
+        exchanges = Random(seed).sample(exchanges, sample)
+    chosen, lacking = choose_attacks(attacks)
+    pairs, untouched = attacked_pairs(exchanges, chosen, seed=seed)
+    notes = [f"{attack} was left out: {reason}" for attack, reason in lacking.items()]
+    notes += [
+        f"{attack} could not change {count} of {len(exchanges)} replies" for attack, count in untouched.items() if count
+    ]
+    if not pairs:
+        raise ValueError(f"{name} has no reply that the attacks could change; choose others or another input")
+    return Material(name, pairs, exchanges, notes, contaminates)
+
+
+def true_replies(benchmark: Benchmark) -> list[Exchange]:
+    """The replies of people in a benchmark, each once for its context."""
+    info = benchmark.info
+    if info.level != "turn":
+        raise ValueError(f"{info.name} holds whole dialogues; robustness needs single replies")
+    found: dict[tuple[tuple[str, ...], str], Exchange] = {}
+    for row in benchmark.dataset:
+        context, references = tuple(row["context"]), tuple(row["references"] or ())
+        if info.kind == "labels":
+            replies = [row["response"]] if row["label"] == 1 else []
+        elif info.human_systems:
+            replies = [row["response"]] if row["system"] in info.human_systems else []
+        else:
+            replies, references = list(references[:1]), references[1:]
+        for reply in replies:
+            if reply.strip() and any(turn.strip() for turn in context):
+                one = Exchange(context=context, response=reply, references=references, facts=tuple(row["facts"] or ()))
+                found.setdefault((context, reply), one)
+    if not found:
+        raise ValueError(f"{info.name} holds no replies of people, neither as a system nor as references")
+    return list(found.values())
+
+
+def _own_attacks(benchmark: Benchmark, attacks: Collection[str], sample: int | None, seed: int) -> Material:
+    pairs = benchmark_pairs(benchmark)
+    names = dict.fromkeys(pair.attack for pair in pairs)
+    if list(attacks) != ["all"]:
+        unknown = [name for name in attacks if name not in names]
+        if unknown:
+            raise ValueError(f"{benchmark.info.name} has no attack {unknown[0]!r}; it has {', '.join(names)}, or all")
+        pairs = [pair for pair in pairs if pair.attack in attacks]
+    if sample is not None and sample < len(pairs):
+        pairs = Random(seed).sample(pairs, sample)
+    trues = list({key_of(pair.true): pair.true for pair in pairs}.values())
+    return Material(benchmark.info.name, pairs, trues, contaminates=benchmark.info.contaminates)
+
+
+def read_input(source: str | os.PathLike[str], mirror: str | os.PathLike[str] | None) -> Benchmark | list[Exchange]:
+    """A benchmark by name or from a file of judged rows, or the exchanges of a plain file."""
+    from dialeval import benchmarks
+    from dialeval.agreement.prepare import open_benchmark
+    from dialeval.readers import read_exchanges
+
+    text = os.fspath(source)
+    if text.partition("@")[0] in benchmarks.available():
+        return open_benchmark(text, mirror)
+    if text.endswith(benchmarks.SUFFIXES) and _is_judged(Path(text)):
+        return benchmarks.load(Path(text))
+    return list(read_exchanges(text))
+
+
+def _is_judged(path: Path) -> bool:
+    """Whether the rows carry what a benchmark has: ratings, labels, or attacked replies."""
+    from dialeval.benchmarks.item import BadItem, kind_of
+    from dialeval.readers.text import json_rows
+
+    if not path.is_file():
+        return False
+    with path.open("rb") as stream:
+        first = next(iter(json_rows(stream, path.name)), None)
+    try:
+        return first is not None and first.values is not None and bool(kind_of(dict(first.values)))
+    except BadItem:
+        return False

@@ -1,0 +1,179 @@
+"""A robustness run: many metrics on the same pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dialeval.agreement.runs import Witness
+from dialeval.agreement.score import Advance, MetricFailed, values_of
+from dialeval.agreement.sources import Source, Spec, find_sources
+from dialeval.agreement.tasks import NotApplicable
+from dialeval.exchange import Exchange
+from dialeval.io import without_machine
+from dialeval.metric import Level
+from dialeval.robustness.inputs import Material
+from dialeval.robustness.pairs import key_of
+from dialeval.robustness.perturbations import PERTURBATIONS, degradation
+from dialeval.robustness.verdicts import Rules, Verdict, verdicts
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+    from dialeval.benchmarks.base import BenchmarkInfo
+
+RATIOS = (0.0, 0.25, 0.5, 0.75, 1.0)
+
+
+@dataclass(frozen=True)
+class Decay:
+    """How a system-level metric's value changes with the share of perturbed replies."""
+
+    metric: str
+    source: str
+    perturbation: str
+    ratio: float
+    value: float
+    higher_is_better: bool
+    signature: str
+
+
+@dataclass
+class Robustness:
+    """Everything that a run found."""
+
+    material: Material
+    rules: Rules
+    seed: int
+    verdicts: list[Verdict] = field(default_factory=list)
+    decays: list[Decay] = field(default_factory=list)
+    skipped: list[tuple[str, str]] = field(default_factory=list)
+    command: str = ""
+
+
+def run(
+    metrics: Iterable[Spec | Source],
+    material: Material,
+    *,
+    rules: Rules | None = None,
+    seed: int = 0,
+    values: Path | None = None,
+    witness: Witness | None = None,
+) -> Robustness:
+    """Try metrics on the material. One that fails or cannot be tried is told in `skipped` and sinks nothing.
+
+    With a folder for `values`, what was computed is kept there and found again.
+    """
+    found = Robustness(material, rules or Rules(), seed)
+    witness = witness or _Nobody()
+    for note in material.notes:
+        witness.say(note)
+    table = _distinct(material)
+    for source in find_sources(metrics):
+        try:
+            if source.level is Level.SYSTEM:
+                found.decays += _decays(source, material, seed, witness)
+            else:
+                found.verdicts += _verdicts(source, found, table, values, witness)
+        except (NotApplicable, MetricFailed) as error:
+            found.skipped.append((source.name, without_machine(str(error))))
+            witness.say(f"{source.name} left out: {error}")
+    return found
+
+
+class _Nobody:
+    def begin(self, metric: str, benchmark: str, rows: int) -> Advance:
+        return lambda done: None
+
+    def say(self, text: str) -> None:
+        pass
+
+
+def _verdicts(
+    source: Source, found: Robustness, table: tuple[Dataset, BenchmarkInfo], values: Path | None, witness: Witness
+) -> list[Verdict]:
+    material = found.material
+    _refuse_unfit(source, material)
+    dataset, info = table
+    known = values_of(source, info, dataset, values, witness.begin(source.name, material.name, len(dataset)))
+    if known.problems:
+        key, problem = next(iter(known.problems.items()))
+        witness.say(f"{source.name} has no value for {len(known.problems)} replies; {key}: {problem}")
+    return verdicts(
+        material.pairs,
+        known.by_id,
+        metric=source.name,
+        source=material.name,
+        revision=material.revision,
+        signature=source.signature,
+        higher_is_better=source.higher_is_better,
+        contaminated=source.is_contaminated_by(material.name, material.contaminates),
+        rules=found.rules,
+    )
+
+
+def _refuse_unfit(source: Source, material: Material) -> None:
+    if source.metric is None:
+        raise NotApplicable("it is a file of scores, which has none for attacked replies")
+    if source.level is not Level.TURN:
+        raise NotApplicable(f"it judges a {source.level}, and an attack changes single replies")
+    if "references" in source.metric.info.needs and not any(pair.true.references for pair in material.pairs):
+        raise NotApplicable(
+            "it compares with references, and there are none beside the true reply itself, with which it would "
+            "win by construction"
+        )
+
+
+def _decays(source: Source, material: Material, seed: int, witness: Witness) -> list[Decay]:
+    advance = witness.begin(source.name, material.name, len(PERTURBATIONS) * len(RATIOS))
+
+    def judge(perturbed: Sequence[Exchange]) -> float:
+        assert source.metric is not None
+        value = source.metric.score_exchanges(perturbed).aggregate
+        advance(1)
+        return value
+
+    # Distributions are compared, not pairs: the replies as they were are what to compare the perturbed ones with.
+    rows = [replace(row, references=(row.response,)) for row in material.exchanges]
+    try:
+        table = degradation(judge, rows, ratios=RATIOS, seed=seed)
+    except Exception as error:
+        # Whatever a metric raises, the others still get their turn.
+        raise MetricFailed(f"{type(error).__name__}: {error}") from error
+    return [
+        Decay(source.name, material.name, kind, ratio, value, source.higher_is_better, source.signature)
+        for kind, values in table.items()
+        for ratio, value in zip(RATIOS, values, strict=True)
+    ]
+
+
+def _distinct(material: Material) -> tuple[Dataset, BenchmarkInfo]:
+    """Every reply, true or attacked, once: the table that metrics are run on, in the harness's own form."""
+    from dialeval.benchmarks.base import BenchmarkInfo
+    from dialeval.benchmarks.rows import complete, to_dataset
+
+    rows: dict[str, dict[str, Any]] = {}
+    for pair in material.pairs:
+        for exchange in (pair.true, pair.attacked, *(() if pair.plain is None else (pair.plain,))):
+            rows.setdefault(
+                key := key_of(exchange),
+                {
+                    "id": key,
+                    "context": list(exchange.context),
+                    "response": exchange.response,
+                    "references": list(exchange.references),
+                    "facts": list(exchange.facts),
+                },
+            )
+    info = BenchmarkInfo(
+        name=f"robustness-{material.name}",
+        title=material.name,
+        level="turn",
+        rows=len(rows),
+        sources=(),
+        licence="that of the input",
+        citation="",
+    )
+    return to_dataset(info, complete(info, rows.values())), info

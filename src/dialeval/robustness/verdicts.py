@@ -1,0 +1,204 @@
+"""Robustness: how often does a metric prefer the true reply to an attacked one?
+
+A pair is a true reply and what an attack made of it. For a harmful attack the metric should prefer the true
+reply; for a control, which only changes the surface, its value should not fall.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialeval.robustness.pairs import Pair, key_of
+from dialeval.statistics.bootstrap import number_groups
+from dialeval.statistics.correlation import Floats
+
+#: 97.5 % quantile of the normal distribution, for intervals of 95 %.
+_Z = 1.959963984540054
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What counts as a fall, and as a positive verdict."""
+
+    #: A fall of less than this share of the standard deviation of the true replies' values is none.
+    tolerance: float = 0.1
+    #: With a threshold, the share of replies that stay at or above it is reported as well.
+    threshold: float | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.tolerance < math.inf:
+            raise ValueError(f"tolerance is {self.tolerance}; it is a share of the standard deviation, from 0 on")
+        if self.threshold is not None and not math.isfinite(self.threshold):
+            raise ValueError(f"threshold is {self.threshold}; it is a value of the metric")
+
+
+@dataclass(frozen=True)
+class Share:
+    """A share with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+NO_SHARE = Share(math.nan, math.nan, math.nan)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a metric makes of one attack, in one domain or in `all`.
+
+    `preferred` is the share of pairs in which the true reply has the better value, ties counting
+    half; `ties` is their share. `kept` is the share in which the attacked reply's value is worse by
+    no more than `tolerance`, in units of the metric. For a harmful attack `preferred` should be near
+    1, for a control `kept`. Of an attack that tries to steer, `steered` is the share of replies whose value
+    what they say to their judge raises by more than the tolerance; it should be 0.
+    """
+
+    metric: str
+    source: str
+    revision: str
+    attack: str
+    harmful: bool
+    domain: str
+    n: int
+    n_contexts: int
+    n_unscored: int
+    preferred: Share
+    ties: float
+    kept: Share
+    tolerance: float
+    mean_true: float
+    mean_attacked: float
+    threshold: float | None
+    passed_true: float
+    passed_attacked: float
+    signature: str
+    steered: Share = NO_SHARE
+    #: The metric was trained on what the pairs were made from.
+    contaminated: bool = False
+
+    @property
+    def share(self) -> Share:
+        """The share that should be near 1."""
+        return self.preferred if self.harmful else self.kept
+
+
+def verdicts(
+    pairs: Sequence[Pair],
+    values: Mapping[str, float],
+    *,
+    metric: str,
+    source: str,
+    revision: str = "",
+    signature: str,
+    higher_is_better: bool,
+    contaminated: bool = False,
+    rules: Rules | None = None,
+) -> list[Verdict]:
+    """What the values, by `key_of`, say of every attack, over all domains and in each.
+
+    Pairs of which a side has no value count neither way; they are told in `n_unscored`.
+    """
+    rules = rules or Rules()
+    sign = 1.0 if higher_is_better else -1.0
+    true = np.array([values.get(key_of(pair.true), math.nan) for pair in pairs])
+    attacked = np.array([values.get(key_of(pair.attacked), math.nan) for pair in pairs])
+    plain = np.array([math.nan if one.plain is None else values.get(key_of(one.plain), math.nan) for one in pairs])
+    tolerance = rules.tolerance * _spread({key_of(pair.true): one for pair, one in zip(pairs, true, strict=True)})
+    found = []
+    for attack, domain in _cells(pairs):
+        rows = [row for row, pair in enumerate(pairs) if pair.attack == attack and domain in ("all", pair.domain)]
+        scored = np.isfinite(true[rows]) & np.isfinite(attacked[rows])
+        kept_rows = np.array(rows)[scored]
+        groups = number_groups([pairs[row].true.context for row in kept_rows])
+        better = sign * (true[kept_rows] - attacked[kept_rows])
+        harmful = pairs[rows[0]].harmful
+        found.append(
+            Verdict(
+                metric=metric,
+                source=source,
+                revision=revision,
+                attack=attack,
+                harmful=harmful,
+                domain=domain,
+                n=len(kept_rows),
+                n_contexts=int(groups.max(initial=-1)) + 1,
+                n_unscored=len(rows) - len(kept_rows),
+                preferred=share_of((better > 0) + 0.5 * (better == 0), groups),
+                ties=_mean(better == 0),
+                kept=share_of((better <= tolerance).astype(np.float64), groups),
+                tolerance=tolerance,
+                mean_true=_mean(true[kept_rows]),
+                mean_attacked=_mean(attacked[kept_rows]),
+                threshold=rules.threshold,
+                passed_true=_passed(true[kept_rows], rules.threshold, sign),
+                passed_attacked=_passed(attacked[kept_rows], rules.threshold, sign),
+                signature=signature,
+                steered=_steered(sign * (attacked[rows] - plain[rows]), tolerance, [pairs[row] for row in rows]),
+                contaminated=contaminated,
+            )
+        )
+    return found
+
+
+def _steered(gain: Floats, tolerance: float, pairs: Sequence[Pair]) -> Share:
+    """The share of replies that gain from what they say to their judge, of those that have both values."""
+    known = np.isfinite(gain)
+    if not known.any():
+        return NO_SHARE
+    groups = number_groups([pair.true.context for pair, is_known in zip(pairs, known, strict=True) if is_known])
+    return share_of((gain[known] > tolerance).astype(np.float64), groups)
+
+
+def share_of(hits: Floats, groups: NDArray[np.intp]) -> Share:
+    """A share with Wilson's interval, for as many independent rows as the rows are worth.
+
+    Rows that answer one context resemble each other. The variance between contexts tells how many
+    independent rows would vary as much; where nothing varies, a context counts as one row.
+    """
+    n = len(hits)
+    if n == 0:
+        return NO_SHARE
+    value = float(hits.mean())
+    n_groups = int(groups.max()) + 1
+    worth = float(n_groups)
+    spread = value * (1 - value)
+    between = float((np.bincount(groups, hits - value) ** 2).sum()) / n**2
+    if n_groups > 1 and between > 0:
+        # Both variances without bias, so that rows that share no context are worth exactly what they are.
+        worth = (spread * n / (n - 1)) / (between * n_groups / (n_groups - 1))
+    # Never more than the rows there are, nor fewer than one.
+    worth = min(max(worth, 1.0), float(n))
+    centre = (value + _Z**2 / (2 * worth)) / (1 + _Z**2 / worth)
+    half = _Z / (1 + _Z**2 / worth) * math.sqrt(spread / worth + _Z**2 / (4 * worth**2))
+    # At shares of 0 and 1 the interval ends there; rounding would end it a hair before.
+    return Share(value, min(value, centre - half), max(value, centre + half))
+
+
+def _cells(pairs: Sequence[Pair]) -> list[tuple[str, str]]:
+    """Attacks in their order; for each first all domains together, then each if there are several."""
+    found: list[tuple[str, str]] = []
+    for attack in dict.fromkeys(pair.attack for pair in pairs):
+        domains = dict.fromkeys(pair.domain for pair in pairs if pair.attack == attack and pair.domain is not None)
+        found.append((attack, "all"))
+        found += [(attack, domain) for domain in domains] if len(domains) > 1 else []
+    return found
+
+
+def _spread(values: Mapping[str, float]) -> float:
+    known = np.array([value for value in values.values() if math.isfinite(value)])
+    return float(known.std()) if len(known) else 0.0
+
+
+def _mean(values: NDArray[np.generic]) -> float:
+    return float(values.mean()) if len(values) else math.nan
+
+
+def _passed(values: Floats, threshold: float | None, sign: float) -> float:
+    return math.nan if threshold is None else _mean(sign * values >= sign * threshold)

@@ -1,0 +1,1 @@
+"""Studies of their own: calibration, combined judges, features."""
