@@ -29,8 +29,8 @@ from speed import run, seconds
 from torch import Tensor, nn
 
 from dialeval.approaches.density import Density
-from dialeval.checkpoints import current_versions
-from dialeval.encoding import has_fast_bfloat16
+from dialeval.engine.encoding import has_fast_bfloat16
+from dialeval.weights.checkpoints import current_versions
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "precision.md"
 #: What a back end must gain over torch's best to be worth a dependency.

@@ -54,7 +54,7 @@ def encoder_copy(folder_prefix: str = "bert-") -> str:
     """
     from transformers import AutoTokenizer
 
-    from dialeval.sources import find_encoder
+    from dialeval.weights.find import find_encoder
 
     source = find_encoder().folder
     folder = tempfile.mkdtemp(prefix=folder_prefix)
@@ -144,7 +144,7 @@ def _sides(rows: Sequence[Exchange]) -> tuple[list[str], list[str]]:
 def _layers() -> int:
     from transformers import AutoConfig
 
-    from dialeval.sources import find_encoder
+    from dialeval.weights.find import find_encoder
 
     return int(AutoConfig.from_pretrained(find_encoder().folder).num_hidden_layers)
 

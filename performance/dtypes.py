@@ -24,9 +24,9 @@ from rich.console import Console
 from scipy.stats import spearmanr
 
 import dialeval
-from dialeval.checkpoints import current_versions
-from dialeval.encoding import has_fast_bfloat16
+from dialeval.engine.encoding import has_fast_bfloat16
 from dialeval.metric import Level, metric_class
+from dialeval.weights.checkpoints import current_versions
 
 METRICS = ("density", "deb", "quantidce", "cmn", "fbd", "prd")
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "precision.md"

@@ -36,8 +36,8 @@ def machine() -> dict[str, Any]:
     """What the figures belong to."""
     import torch
 
-    from dialeval.checkpoints import current_versions
-    from dialeval.encoding import has_fast_bfloat16
+    from dialeval.engine.encoding import has_fast_bfloat16
+    from dialeval.weights.checkpoints import current_versions
 
     versions = current_versions()
     for package in ("sentence-transformers", "bert-score", "evaluate", "mauve-text"):

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from conftest import WORDS
-from dialeval import signs, stack
+from dialeval.approaches import signs, stack
 from dialeval.approaches.judge import ASPECTS, FEATURES, Judge, JudgeNetwork
+from dialeval.approaches.learned import quantile_curves
 from dialeval.exchange import Exchange
-from dialeval.learned import quantile_curves
 from small_checkpoints import small_checkpoint
 
 #: Words that nothing but these rows holds.

@@ -44,7 +44,7 @@ def _has_wordnet() -> bool:
 
 
 def _has_base_encoder() -> bool:
-    from dialeval.sources import CheckpointError, find_encoder
+    from dialeval.weights.find import CheckpointError, find_encoder
 
     try:
         find_encoder()

@@ -9,9 +9,9 @@ import torch
 
 from dialeval.approaches import network_class
 from dialeval.approaches.judge import ASPECTS
-from dialeval.checkpoints import CheckpointConfig, EncoderSource, LoraSettings
-from dialeval.formatting import PairFormat
-from dialeval.learned import quantile_curves
+from dialeval.approaches.learned import quantile_curves
+from dialeval.engine.formatting import PairFormat
+from dialeval.weights.checkpoints import CheckpointConfig, EncoderSource, LoraSettings
 
 #: What the tiny encoder is called on the Hub of the tests.
 ENCODER_ID = "someone/tiny-encoder"

@@ -14,11 +14,10 @@ from threadpoolctl import threadpool_limits
 from typer.testing import CliRunner
 
 from dialeval import benchmarks
-from dialeval.agreement.leaderboard import number, p_value
+from dialeval.agreement.leaderboard import number, p_value, sections
 from dialeval.agreement.results import Report, read_results
 from dialeval.agreement.runs import run
 from dialeval.agreement.settings import Settings
-from dialeval.checkpoints import CheckpointConfig
 from dialeval.cli import build_app
 from dialeval.plots.agreement import agreement_table, forest, heat_map, scatter
 from dialeval.plots.distributions import distributions
@@ -29,7 +28,8 @@ from dialeval.reports.outputs import plot_formats, write_outputs
 from dialeval.reports.page import render_page
 from dialeval.reports.pictures import reply_labels, with_people
 from dialeval.reports.stored import read_report, with_present_marks
-from dialeval.sources import weights_digest
+from dialeval.weights.checkpoints import CheckpointConfig
+from dialeval.weights.find import weights_digest
 from test_agreement_sources import Length
 from toy_benchmark import count_words, labelled_rows, noise, picky, rated_rows, word_share, write_rows
 
@@ -150,14 +150,14 @@ def test_the_page_is_well_formed_and_self_contained(report):
     assert "<share" not in text
     assert "<b>" not in text
     assert 'class="contaminated"' in text
-    assert text.count("<svg") == sum(len(section.entries) for section in leaderboard.sections(report))
+    assert text.count("<svg") == sum(len(section.entries) for section in sections(report))
 
 
 def test_sections_are_ordered_by_their_statistic(report):
-    for section in leaderboard.sections(report):
+    for section in sections(report):
         values = [entry.results[section.ranked_by].value for entry in section.entries]
         assert values == sorted(values, reverse=True)
-    assert {section.ranked_by for section in leaderboard.sections(report)} == {"spearman", "point_biserial"}
+    assert {section.ranked_by for section in sections(report)} == {"spearman", "point_biserial"}
 
 
 def test_numbers_for_people():
@@ -206,7 +206,7 @@ def test_a_scatter_shows_scaled_columns_and_their_line():
 
 
 def test_a_forest_shows_every_interval(report):
-    section = leaderboard.sections(report)[0]
+    section = sections(report)[0]
     (axes,) = forest(section).axes
     shown = {tuple(line.get_xdata()) for line in axes.lines}
     for entry in section.entries:

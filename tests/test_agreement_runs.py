@@ -395,7 +395,7 @@ def test_a_contaminated_metric_is_measured_on_both_halves(toy, tmp_path):
 def test_rows_known_to_be_leaked_are_those_of_the_checkpoints_name(tmp_path, monkeypatch):
     import types
 
-    from dialeval import learned
+    from dialeval.approaches import learned
 
     (tmp_path / "leaks.json").write_text(json.dumps({"mine": {"few": ["a", "b"], "whole": "all"}}))
     monkeypatch.setattr(learned, "WEIGHTS", tmp_path)

@@ -167,7 +167,7 @@ def test_bertscore_against_its_definition(bertscore: dialeval.metric.Metric) -> 
     import torch
     from transformers import AutoModel, AutoTokenizer
 
-    from dialeval.sources import find_encoder
+    from dialeval.weights.find import find_encoder
 
     folder = find_encoder().folder
     tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder).eval()

@@ -20,9 +20,9 @@ from dialeval.cards.about import ABOUT
 from dialeval.cards.corpora import CORPORA
 from dialeval.cards.measured import eval_results, results_of
 from dialeval.cards.ratings import ratings_told
-from dialeval.checkpoints import CheckpointConfig, EncoderSource
 from dialeval.metric import metric_class
-from dialeval.sources import WEIGHTS, embedded_checkpoints, weights_digest
+from dialeval.weights.checkpoints import CheckpointConfig, EncoderSource
+from dialeval.weights.find import WEIGHTS, embedded_checkpoints, weights_digest
 
 ROOT = Path(__file__).parents[1]
 TRAINING = {

@@ -12,7 +12,7 @@ import dialeval
 from dialeval.cli import build_app
 from dialeval.cli.install_modules import module_folders
 from dialeval.evaluate_module import loaded
-from dialeval.sources import embedded_checkpoints
+from dialeval.weights.find import embedded_checkpoints
 
 pytestmark = [
     pytest.mark.slow,

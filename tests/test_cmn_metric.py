@@ -13,10 +13,10 @@ import torch
 import dialeval
 from dialeval.approaches import cmn
 from dialeval.approaches.cmn import Cmn, CmnNetwork, ReplyDecoder, pool_of
-from dialeval.checkpoints import CheckpointConfig, EncoderSource, LoraSettings
+from dialeval.approaches.learned import quantile_curves
+from dialeval.engine.formatting import PairFormat
 from dialeval.exchange import Exchange
-from dialeval.formatting import PairFormat
-from dialeval.learned import quantile_curves
+from dialeval.weights.checkpoints import CheckpointConfig, EncoderSource, LoraSettings
 
 RESPONSES = ["i am fine thanks", "fish and chips", "no thank you", "see you then bye", "the weather is nice today"]
 CONTEXTS = [["hello there", "how are you"], ["what do you like to eat"], ["shall we go"], ["next week"], ["hello"]]
@@ -272,7 +272,7 @@ def test_a_checkpoint_with_another_bank_is_refused(tiny_encoder: Path, tmp_path:
     network.save_pretrained(tmp_path / "one")
     text = (tmp_path / "one" / "config.json").read_text().replace('"bank": 6', '"bank": 7')
     (tmp_path / "one" / "config.json").write_text(text)
-    with pytest.raises(dialeval.sources.CheckpointError, match="bank_posterior"):
+    with pytest.raises(dialeval.weights.find.CheckpointError, match="bank_posterior"):
         Cmn(tmp_path / "one", device="cpu")
 
 

@@ -30,12 +30,12 @@ from dialeval.approaches.deb import (
     valid_probability,
     word_continuations,
 )
-from dialeval.checkpoints import CheckpointConfig, CheckpointError, LoraSettings, encoder_source
-from dialeval.encoding import collate
+from dialeval.approaches.learned import quantile_curves
+from dialeval.engine.encoding import collate
+from dialeval.engine.formatting import PairFormat, PairTokenizer
 from dialeval.exchange import Exchange
-from dialeval.formatting import PairFormat, PairTokenizer
-from dialeval.learned import quantile_curves
 from dialeval.metric import metric_class
+from dialeval.weights.checkpoints import CheckpointConfig, CheckpointError, LoraSettings, encoder_source
 
 LAYOUT = PairFormat(max_length=32, separator=" ", segment_ids=True)
 TEXTS = [

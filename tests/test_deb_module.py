@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from dialeval.checkpoints import CheckpointConfig, LoraSettings, encoder_source
+from dialeval.engine.formatting import PairFormat
 from dialeval.evaluate_module import loaded
-from dialeval.formatting import PairFormat
 from dialeval.metric import metric_class
+from dialeval.weights.checkpoints import CheckpointConfig, LoraSettings, encoder_source
 
 evaluate = pytest.importorskip("evaluate")
 

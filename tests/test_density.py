@@ -15,7 +15,7 @@ from dialeval.approaches.density import (
     selection_ranks,
     squared_mahalanobis,
 )
-from dialeval.moments import Moments
+from dialeval.engine.moments import Moments
 
 PAIRS_T2 = torch.tensor([[3.0, 0.0], [0.0, 2.0], [3.0, 4.0], [-1.0, 0.0]], dtype=torch.float64)
 POSITIVE_T2 = torch.tensor([True, False, True, False])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dialeval.approaches.density import Density, DensityNetwork
-from dialeval.moments import Moments
+from dialeval.engine.moments import Moments
 from small_checkpoints import small_checkpoint
 
 WIDTH = 32

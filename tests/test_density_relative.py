@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dialeval
-from dialeval import sources
 from dialeval.approaches.density import Density, DensityNetwork, fit_gaussian, relative_density, squared_mahalanobis
-from dialeval.checkpoints import CheckpointConfig
-from dialeval.learned import quantile_curves
-from dialeval.moments import Moments
-from dialeval.sources import CheckpointError
+from dialeval.approaches.learned import quantile_curves
+from dialeval.engine.moments import Moments
+from dialeval.weights import find
+from dialeval.weights.checkpoints import CheckpointConfig
+from dialeval.weights.find import CheckpointError
 from small_checkpoints import small_checkpoint
 
 RESPONSES = ["i am fine thanks", "fish and chips", "see you next week"]
@@ -175,8 +175,8 @@ def test_several_embedded_checkpoints_of_one_approach(
 ) -> None:
     (tmp_path / "density-minilm").symlink_to(folders[0])
     (tmp_path / "density-minilm-convai2").symlink_to(folders[1])
-    monkeypatch.setattr(sources, "WEIGHTS", tmp_path)
-    assert sources.embedded_checkpoints() == ["density-minilm", "density-minilm-convai2"]
+    monkeypatch.setattr(find, "WEIGHTS", tmp_path)
+    assert find.embedded_checkpoints() == ["density-minilm", "density-minilm-convai2"]
     assert dialeval.load("density").scoring == "mahalanobis"
     other = dialeval.load("density", checkpoint="density-minilm-convai2")
     assert other.scoring == "relative"

@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-import dialeval.encoding as encoding
+import dialeval.engine.encoding as encoding
 from conftest import WORDS
-from dialeval.checkpoints import load_encoder, load_tokenizer
-from dialeval.encoding import PairEncoder, choose_device, choose_dtype
+from dialeval.engine.encoding import PairEncoder, choose_device, choose_dtype
+from dialeval.engine.formatting import PairFormat, PairTokenizer
 from dialeval.exchange import Exchange
-from dialeval.formatting import PairFormat, PairTokenizer
+from dialeval.weights.checkpoints import load_encoder, load_tokenizer
 
 #: float32 features of one row may move this much when other rows share its batch.
 TOLERANCE = 1e-5

@@ -10,12 +10,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-import dialeval.encoding as encoding
+import dialeval.engine.encoding as encoding
 from conftest import WORDS
-from dialeval.checkpoints import load_tokenizer
-from dialeval.encoding import PairEncoder, choose_device, choose_dtype, collate
+from dialeval.engine.encoding import PairEncoder, choose_device, choose_dtype, collate
+from dialeval.engine.formatting import PairFormat, PairTokenizer, TokenPair
 from dialeval.exchange import Exchange
-from dialeval.formatting import PairFormat, PairTokenizer, TokenPair
+from dialeval.weights.checkpoints import load_tokenizer
 
 
 def pair(*ids: int, boundary: int = 1) -> TokenPair:

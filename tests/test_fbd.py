@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 
 from dialeval.approaches.fbd import Distance, FbdState, Gaussian, MeanTerm, frechet_distance, influences
-from dialeval.moments import Moments
+from dialeval.engine.moments import Moments
 
 X_F2 = np.array([(0, 0), (2, 0), (0, 2), (2, 2)], dtype=np.float64)
 Y_F2 = np.array([(1, 1), (3, 1), (1, 3), (3, 5)], dtype=np.float64)

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 import dialeval
+from dialeval.approaches.distribution import Contexts, rows_of_queries, rows_of_systems
 from dialeval.approaches.fbd import Fbd, FbdState
+from dialeval.approaches.feature_set import read_side, write_side
+from dialeval.approaches.frozen_features import FrozenFeatures
 from dialeval.approaches.prd import Prd
-from dialeval.distribution import Contexts, rows_of_queries, rows_of_systems
+from dialeval.engine.moments import Moments
 from dialeval.exchange import BadRow, Exchange
-from dialeval.feature_set import read_side, write_side
-from dialeval.features import FrozenFeatures
-from dialeval.moments import Moments
-from dialeval.sources import CheckpointError
+from dialeval.weights.find import CheckpointError
 
 pytestmark = pytest.mark.filterwarnings("ignore:fewer")
 KINDS: dict[str, Any] = {"fbd": Fbd, "prd": Prd}
@@ -354,7 +354,7 @@ def test_fbd_interval_has_the_width_of_repeated_samples(tiny_encoder: Path, monk
     keys = np.arange(60, dtype=np.uint64)
 
     def side(shift: float) -> Any:
-        from dialeval.feature_set import FeatureSet
+        from dialeval.approaches.feature_set import FeatureSet
 
         drawn = (chance.normal(size=(60, 16)) * scale + shift * scale).astype(np.float32)
         return FeatureSet(drawn, keys, keys, np.zeros(60, bool))

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
+from dialeval.approaches.frozen_features import FrozenFeatures
 from dialeval.cli import build_app
-from dialeval.features import FrozenFeatures
 from dialeval.statistics.features import conicity, normality
 from dialeval.studies.features import replies_of, study
 from toy_benchmark import labelled_rows, rated_rows, write_rows

@@ -25,10 +25,10 @@ from safetensors.numpy import load_file, save_file
 
 from dialeval.approaches.cmn import CmnNetwork
 from dialeval.approaches.density import Density
-from dialeval.checkpoints import CheckpointConfig
-from dialeval.foreign import adapter_settings, check_files, tensor_shapes
 from dialeval.io import private_until_done
-from dialeval.sources import CheckpointError, find_checkpoint, find_encoder
+from dialeval.weights.checkpoints import CheckpointConfig
+from dialeval.weights.find import CheckpointError, find_checkpoint, find_encoder
+from dialeval.weights.untrusted import adapter_settings, check_files, tensor_shapes
 from test_checkpoints import make_network
 
 

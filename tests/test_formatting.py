@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
+from dialeval.engine.formatting import PairFormat, PairTokenizer, tidy
 from dialeval.exchange import Exchange
-from dialeval.formatting import PairFormat, PairTokenizer, tidy
 
 
 @pytest.fixture(scope="module")

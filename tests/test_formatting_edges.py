@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from transformers import AutoTokenizer
 
+from dialeval.engine.formatting import PairFormat, PairTokenizer, TokenPair
 from dialeval.exchange import Exchange
-from dialeval.formatting import PairFormat, PairTokenizer, TokenPair
 
 REPLY = "what do you like to eat fish and chips the weather is nice today"
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import torch
 
-from dialeval import checkpoints
 from dialeval.approaches.density import Density, DensityNetwork
-from dialeval.sources import CheckpointError
+from dialeval.weights import checkpoints
+from dialeval.weights.find import CheckpointError
 from test_checkpoints import ROWS, make_network
 
 

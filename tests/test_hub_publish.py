@@ -22,7 +22,7 @@ from dialeval.publishing.hub import Hub
 from dialeval.publishing.parcels import PublishError, model_parcel
 from dialeval.publishing.plan import Wish, make_plan
 from dialeval.publishing.push import push
-from dialeval.sources import find_encoder, weights_digest
+from dialeval.weights.find import find_encoder, weights_digest
 from loopback_hub import Fault, LoopbackHub, User
 from test_cards import result
 from test_checkpoints import ROWS, make_network

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dialeval.approaches.distribution import CONFIDENCE, Contexts, interval
+from dialeval.approaches.feature_set import FeatureSet
 from dialeval.approaches.prd import Prd, count, curves, exact_f1, fit_centroids
-from dialeval.distribution import CONFIDENCE, Contexts, interval
-from dialeval.feature_set import FeatureSet
-from dialeval.moments import Moments
+from dialeval.engine.moments import Moments
 
 
 def test_intervals_hold_ninety_five_percent() -> None:

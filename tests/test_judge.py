@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from dialeval import signs, stack
+from dialeval.approaches import signs, stack
 from dialeval.approaches.judge import (
     ASPECTS,
     DIALOGUE_ASPECTS,

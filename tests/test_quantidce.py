@@ -31,11 +31,11 @@ from dialeval.approaches.quantidce import (
     supervised_contrastive_loss,
     vanilla_ranking_loss,
 )
-from dialeval.checkpoints import CheckpointConfig, LoraSettings, encoder_source
-from dialeval.encoding import collate
+from dialeval.engine.encoding import collate
+from dialeval.engine.formatting import PairFormat, PairTokenizer
 from dialeval.exchange import Exchange
-from dialeval.formatting import PairFormat, PairTokenizer
 from dialeval.metric import metric_class
+from dialeval.weights.checkpoints import CheckpointConfig, LoraSettings, encoder_source
 
 #: Scores per level from low to high, two replies each.
 CASES = {

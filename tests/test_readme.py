@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from dialeval.cards.corpora import CORPORA
-from dialeval.checkpoints import CheckpointConfig
-from dialeval.sources import WEIGHTS, embedded_checkpoints
+from dialeval.weights.checkpoints import CheckpointConfig
+from dialeval.weights.find import WEIGHTS, embedded_checkpoints
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from dialeval import signs
+from dialeval.approaches import signs
 
 #: Every word equally rare.
 FLAT = np.full(signs.IDF_BUCKETS, 5.0)

@@ -38,7 +38,7 @@ from dialeval.metric import Level
 from dialeval.publishing.parcels import space_parcel
 from dialeval.scores import Scores, Signature
 from dialeval.scoring.summary import Summary
-from dialeval.sources import embedded_checkpoints
+from dialeval.weights.find import embedded_checkpoints
 from small_checkpoints import small_checkpoint
 
 

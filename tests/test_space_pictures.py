@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("PIL")
 pytest.importorskip("playwright.sync_api")
 
-from dialeval.sources import WEIGHTS, embedded_checkpoints, weights_digest
+from dialeval.weights.find import WEIGHTS, embedded_checkpoints, weights_digest
 from space_screenshots import IMAGES, SIGNATURES, checkpoints, measured_signatures
 
 STALE = "the pictures are not of what ships; run: make screenshots"

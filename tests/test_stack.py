@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dialeval import stack
+from dialeval.approaches import stack
 
 GRID = np.linspace(0.0, 1.0, stack.TABLE_SIZE)
 

@@ -21,7 +21,7 @@ from safetensors.torch import load_file
 from conftest import WORDS
 from dialeval.approaches.cmn import Cmn, CmnNetwork, PriorRows
 from dialeval.cards import render_card
-from dialeval.checkpoints import CheckpointConfig
+from dialeval.weights.checkpoints import CheckpointConfig
 from resources import PATIENCE
 from test_cmn_metric import make_network
 
@@ -226,8 +226,8 @@ def test_whitened_latents_are_spread_and_agree(start: Any, tiny_encoder: Path, c
     from dialeval.corpora.batches import CandidateSet
     from dialeval.corpora.dialogues import read_corpus
     from dialeval.corpora.negatives import NegativeCounts
-    from dialeval.encoding import PairEncoder
-    from dialeval.formatting import PairTokenizer
+    from dialeval.engine.encoding import PairEncoder
+    from dialeval.engine.formatting import PairTokenizer
 
     network = make_network(tiny_encoder)
     pairs = start.random_pairs(

@@ -13,7 +13,7 @@ import pytest
 from dialeval import Exchange
 from dialeval.approaches.density import Density, DensityNetwork, apply_rule, fit_gaussian
 from dialeval.corpora.dialogues import read_corpus
-from dialeval.moments import Moments
+from dialeval.engine.moments import Moments
 from small_checkpoints import small_checkpoint
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "training"))

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import dialeval
-from dialeval.checkpoints import CheckpointConfig
-from dialeval.sources import WEIGHTS
+from dialeval.weights.checkpoints import CheckpointConfig
+from dialeval.weights.find import WEIGHTS
 
 ROOT = Path(__file__).parents[1]
 pytestmark = pytest.mark.slow

@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import dialeval
-from dialeval import stack
+from dialeval.approaches import stack
 from dialeval.approaches.judge import FEATURES, Judge
-from dialeval.checkpoints import CheckpointConfig
 from dialeval.cli import build_app
 from dialeval.readers import Source
 from dialeval.statistics.raters import human_ceiling
 from dialeval.tuning import Tuned, tune
 from dialeval.tuning.crossing import Comparison, Measured, divide, fit, out_of_fold
 from dialeval.tuning.opinions import Preferences, Ratings, read_opinions
+from dialeval.weights.checkpoints import CheckpointConfig
 from rated_rows import FACT_WORDS, compared, permuted, rated, small_judge
 
 FACTS = FEATURES.index("uses_facts")

@@ -10,7 +10,7 @@ import pytest
 import torch
 from safetensors.numpy import load_file
 
-from dialeval import stack
+from dialeval.approaches import stack
 from dialeval.approaches.judge import FEATURES, HEADS, Judge
 from dialeval.readers import Source
 from dialeval.tuning import adapter, tune

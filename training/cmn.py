@@ -44,12 +44,12 @@ from dialeval.approaches.cmn import (
     training_losses,
 )
 from dialeval.cards import render_card
-from dialeval.checkpoints import current_versions
 from dialeval.corpora.batches import Candidates, CandidateSource, mixed_batches
 from dialeval.corpora.grouped import GroupSet
-from dialeval.encoding import collate
+from dialeval.engine.encoding import collate
+from dialeval.engine.formatting import PairTokenizer
 from dialeval.exchange import Exchange
-from dialeval.formatting import PairTokenizer
+from dialeval.weights.checkpoints import current_versions
 from stages import split_groups
 
 

@@ -13,12 +13,12 @@ from torch import Tensor, nn
 
 from common import Recipe, contaminated_by
 from dialeval.approaches.cmn import CmnNetwork, ReplyDecoder
-from dialeval.checkpoints import CheckpointConfig, LoraSettings, current_versions, encoder_source
 from dialeval.corpora.batches import CandidateSet
-from dialeval.encoding import PairEncoder
+from dialeval.engine.encoding import PairEncoder
+from dialeval.engine.formatting import PairFormat, PairTokenizer
 from dialeval.exchange import Exchange
-from dialeval.formatting import PairFormat, PairTokenizer
-from dialeval.sources import find_encoder
+from dialeval.weights.checkpoints import CheckpointConfig, LoraSettings, current_versions, encoder_source
+from dialeval.weights.find import find_encoder
 
 
 def build_network(recipe: Recipe) -> CmnNetwork:

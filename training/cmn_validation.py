@@ -11,9 +11,9 @@ from sklearn.metrics import roc_auc_score
 
 from common import Recipe, read_validation
 from dialeval.approaches.cmn import Cmn, CmnNetwork, Scoring, combine
+from dialeval.approaches.learned import quantile_curves
 from dialeval.corpora.dialogues import find_split, read_rows
 from dialeval.exchange import Exchange
-from dialeval.learned import quantile_curves
 from stages import split_groups
 
 

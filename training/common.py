@@ -21,17 +21,17 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from dialeval.approaches.frozen_features import FeatureNetwork
 from dialeval.cards.history import Stage, joined, kept_line, read_log, stage_in, stages_of, total
-from dialeval.checkpoints import CheckpointConfig, CheckpointError, load_encoder, load_tokenizer
 from dialeval.corpora.batches import CandidateSet
 from dialeval.corpora.dialogues import BadCorpus, Dialogue, MissingCorpus, overlapping_ids, read_corpus
 from dialeval.corpora.negatives import NegativeCounts
-from dialeval.encoding import PairEncoder, choose_device, has_fast_bfloat16
+from dialeval.engine.encoding import PairEncoder, choose_device, has_fast_bfloat16
+from dialeval.engine.first_token import compute_first_token_only
+from dialeval.engine.formatting import PairFormat, PairTokenizer
 from dialeval.exchange import Exchange
-from dialeval.features import FeatureNetwork
-from dialeval.first_token import compute_first_token_only
-from dialeval.formatting import PairFormat, PairTokenizer
-from dialeval.sources import find_checkpoint, find_encoder
+from dialeval.weights.checkpoints import CheckpointConfig, CheckpointError, load_encoder, load_tokenizer
+from dialeval.weights.find import find_checkpoint, find_encoder
 
 Recipe = dict[str, Any]
 

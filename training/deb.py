@@ -36,16 +36,16 @@ from dialeval.approaches.deb import (
     reliability,
     valid_probability,
 )
+from dialeval.approaches.learned import quantile_curves
 from dialeval.cards import render_card
-from dialeval.checkpoints import current_versions
 from dialeval.corpora.batches import Candidates, CandidateSet, mixed_batches
 from dialeval.corpora.dialogues import Dialogue, read_corpus
 from dialeval.corpora.grouped import Group, LabelledRow, labelled_rows, mixed_item_batches
 from dialeval.corpora.negatives import NegativeCounts
 from dialeval.corpora.reddit import read_reddit
 from dialeval.exchange import Exchange
-from dialeval.learned import quantile_curves
-from dialeval.sources import find_encoder
+from dialeval.weights.checkpoints import current_versions
+from dialeval.weights.find import find_encoder
 from masking import MaskingCollator, TwoTasks
 from stages import (
     Figures,

@@ -46,11 +46,11 @@ from dialeval.approaches.density import (
     selection_ranks,
 )
 from dialeval.cards import render_card
-from dialeval.checkpoints import CheckpointConfig, LoraSettings, current_versions, encoder_source
 from dialeval.corpora.batches import Candidates, CandidateSet, mixed_batches
-from dialeval.encoding import PairEncoder, collate
-from dialeval.formatting import PairFormat, PairTokenizer
-from dialeval.sources import find_checkpoint
+from dialeval.engine.encoding import PairEncoder, collate
+from dialeval.engine.formatting import PairFormat, PairTokenizer
+from dialeval.weights.checkpoints import CheckpointConfig, LoraSettings, current_versions, encoder_source
+from dialeval.weights.find import find_checkpoint
 from stages import averaged, record
 
 

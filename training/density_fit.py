@@ -17,12 +17,12 @@ from sklearn.metrics import roc_auc_score
 
 from common import Recipe, left_out
 from dialeval.approaches.density import DensityNetwork, Scoring, apply_rule, fit_gaussian
+from dialeval.approaches.learned import quantile_curves
 from dialeval.corpora.batches import CandidateSet
 from dialeval.corpora.dialogues import read_corpus
 from dialeval.corpora.negatives import NegativeCounts, NegativeSampler
+from dialeval.engine.moments import Moments
 from dialeval.exchange import Exchange
-from dialeval.learned import quantile_curves
-from dialeval.moments import Moments
 
 #: From pairs to one row each: features, then the logit.
 Encode = Callable[[Sequence[Exchange]], NDArray[np.float32]]

@@ -34,9 +34,9 @@ from density_fit import (
 )
 from dialeval.approaches.density import Density, DensityNetwork, fit_gaussian
 from dialeval.cards.spread import Spread
+from dialeval.engine.moments import Moments
 from dialeval.exchange import Exchange
 from dialeval.io import write_atomically
-from dialeval.moments import Moments
 
 SHRINKAGES = (0.0, 0.01, 0.03, 0.1, 0.3, 0.5, 0.7, 0.9, 0.95, 0.99)
 

@@ -25,7 +25,7 @@ from scipy.stats import spearmanr
 from torch import Tensor
 
 from common import Recipe, Run, left_out, parse_arguments
-from dialeval import signs, stack
+from dialeval.approaches import signs, stack
 from dialeval.approaches.density import fit_gaussian
 from dialeval.approaches.judge import (
     DIALOGUE_FEATURES,
@@ -36,17 +36,17 @@ from dialeval.approaches.judge import (
     ranking_loss,
     soft_label_loss,
 )
+from dialeval.approaches.learned import QUANTILE_GRID
 from dialeval.cards import render_card
-from dialeval.checkpoints import current_versions
 from dialeval.corpora.batches import CandidateSet
 from dialeval.corpora.dialogues import Dialogue as Conversation
 from dialeval.corpora.dialogues import read_corpus
 from dialeval.corpora.grouped import labelled_rows, mixed_item_batches
 from dialeval.corpora.negatives import NegativeCounts, corrupt
 from dialeval.corpora.ratings import Rated, overlapping_ratings, read_ratings
+from dialeval.engine.moments import Moments
 from dialeval.exchange import Dialogue, Exchange
-from dialeval.learned import QUANTILE_GRID
-from dialeval.moments import Moments
+from dialeval.weights.checkpoints import current_versions
 from stages import (
     Collator,
     Figures,
@@ -159,7 +159,7 @@ def begin_from_deb(network: JudgeNetwork, recipe: Recipe) -> None:
     """The head for valid replies begins as the difference of DEB's two logits, where DEB's head is linear."""
     from safetensors.torch import load_file
 
-    from dialeval.sources import find_checkpoint
+    from dialeval.weights.find import find_checkpoint
 
     if recipe["start_from"] is None:
         return

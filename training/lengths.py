@@ -18,14 +18,14 @@ from rich.progress import track
 
 from common import Recipe, left_out, read_recipe
 from dialeval import benchmarks
-from dialeval.checkpoints import load_tokenizer
 from dialeval.corpora.batches import CandidateSet
 from dialeval.corpora.dialogues import read_corpus
 from dialeval.corpora.negatives import NegativeCounts
 from dialeval.corpora.ratings import read_ratings
+from dialeval.engine.formatting import PairFormat, PairTokenizer
 from dialeval.exchange import Exchange
-from dialeval.formatting import PairFormat, PairTokenizer
-from dialeval.sources import find_encoder
+from dialeval.weights.checkpoints import load_tokenizer
+from dialeval.weights.find import find_encoder
 
 RECIPES = Path(__file__).parent / "recipes"
 #: The recipes behind embedded checkpoints whose layout has room for facts.

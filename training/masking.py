@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from common import Recipe
 from dialeval.approaches.deb import DebNetwork, MaskedWordHead, Masking, mask_words, word_continuations
-from dialeval.encoding import collate
+from dialeval.engine.encoding import collate
 from dialeval.exchange import Exchange
 from stages import Collator
 

@@ -24,6 +24,7 @@ from scipy.stats import spearmanr
 from torch import Tensor, nn
 
 from common import Recipe, Run, parse_arguments, told_plainly
+from dialeval.approaches.learned import quantile_curves
 from dialeval.approaches.quantidce import (
     MultiLevelRanking,
     QuantiDce,
@@ -39,10 +40,9 @@ from dialeval.approaches.quantidce import (
     vanilla_ranking_loss,
 )
 from dialeval.cards import render_card
-from dialeval.checkpoints import current_versions
 from dialeval.corpora.grouped import Group, mixed_item_batches
 from dialeval.exchange import Exchange
-from dialeval.learned import quantile_curves
+from dialeval.weights.checkpoints import current_versions
 from ratings import Rated, read_ratings
 from stages import (
     Collator,

@@ -26,16 +26,16 @@ from common import (
     recounted,
 )
 from dialeval.cards.history import joined, stages_of
-from dialeval.checkpoints import CheckpointConfig, LoraSettings, Network, current_versions, encoder_source
 from dialeval.corpora.batches import CandidateSet
 from dialeval.corpora.dialogues import Dialogue, overlapping_ids, read_corpus
 from dialeval.corpora.grouped import Group, hold_out, read_groups, sharing_dialogues, with_random
 from dialeval.corpora.mining import ending, with_mined, word_overlap
 from dialeval.corpora.negatives import NegativeCounts
-from dialeval.encoding import PairEncoder, collate
+from dialeval.engine.encoding import PairEncoder, collate
+from dialeval.engine.formatting import PairFormat, PairTokenizer
 from dialeval.exchange import Exchange
-from dialeval.formatting import PairFormat, PairTokenizer
-from dialeval.sources import find_checkpoint, find_encoder
+from dialeval.weights.checkpoints import CheckpointConfig, LoraSettings, Network, current_versions, encoder_source
+from dialeval.weights.find import find_checkpoint, find_encoder
 
 N = TypeVar("N", bound=Network)
 Figures = dict[str, float]
@@ -355,7 +355,7 @@ def dialogue_groups(source: Recipe, root: Path, *, leave_out: frozenset[str], se
 
 def sentence_embedding(encoder_id: str) -> Callable[[Any], NDArray[np.float32]]:
     """Unit mean-pooled vectors of texts under the base encoder, before any training."""
-    from dialeval.checkpoints import load_encoder, load_tokenizer
+    from dialeval.weights.checkpoints import load_encoder, load_tokenizer
 
     class MeanPool(nn.Module):
         def __init__(self, encoder: nn.Module) -> None:

@@ -12,7 +12,7 @@ from markup import problem
 from models import ready, titled
 
 from dialeval.metric import Level
-from dialeval.sources import CheckpointError
+from dialeval.weights.find import CheckpointError
 
 _INTRO = (
     "Type a conversation and several replies to it, and see which reply each metric prefers. "

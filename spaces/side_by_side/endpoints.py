@@ -12,7 +12,7 @@ from models import human_percentile, info_of, judge, ready
 
 from dialeval.exchange import BadRow, check_exchange
 from dialeval.metric import Level
-from dialeval.sources import CheckpointError
+from dialeval.weights.find import CheckpointError
 
 _FIELDS = ("context", "response", "reference", "references", "facts", "system", "id", "following", "speakers")
 

@@ -15,7 +15,7 @@ from models import ready, titled
 from score_file import read_rows, score_rows
 
 from dialeval.exchange import Exchange
-from dialeval.sources import CheckpointError
+from dialeval.weights.find import CheckpointError
 
 _INTRO = (
     "A row holds **context** (a list of turns) and **response**, and if you have them **reference**, **system** and "

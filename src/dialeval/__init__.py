@@ -67,7 +67,7 @@ def __dir__() -> list[str]:
 
 
 def _teach_transformers() -> None:
-    from dialeval import automodel
+    from dialeval.approaches import automodel
 
     automodel.install()
 

@@ -14,7 +14,7 @@ from typing import Any
 from dialeval.evaluate_module import loaded
 from dialeval.metric import Level, Metric, MetricInfo, metric_class
 from dialeval.scores import Scores
-from dialeval.sources import CheckpointError
+from dialeval.weights.find import CheckpointError
 
 #: A page is for trying; files are for `dialeval score`.
 MAX_CHARACTERS, MAX_ROWS = 20_000, 500

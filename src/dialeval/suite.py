@@ -9,7 +9,7 @@ from dialeval.exchange import Exchange, exchanges_from_columns
 from dialeval.frames import arguments_of, is_table
 from dialeval.metric import Metric, Scale, metric_class
 from dialeval.scores import Scores
-from dialeval.sources import embedded_checkpoints
+from dialeval.weights.find import embedded_checkpoints
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from dialeval.checkpoints import Network
-from dialeval.encoding import PairEncoder
+from dialeval.approaches.learned import LearnedMetric
+from dialeval.engine.encoding import PairEncoder
 from dialeval.exchange import BadRow, Exchange, is_blank
-from dialeval.learned import LearnedMetric
 from dialeval.metric import Judged, Level, MetricInfo
+from dialeval.weights.checkpoints import Network
 
 Scoring = Literal["full", "without_nsp", "without_mi", "alternative"]
 Bound = Literal["infonce", "dv", "paper_eq4", "released"]

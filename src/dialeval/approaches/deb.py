@@ -17,10 +17,10 @@ from scipy.special import expit
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from dialeval.checkpoints import Network
-from dialeval.learned import LearnedMetric
+from dialeval.approaches.learned import LearnedMetric
 from dialeval.metric import Level, MetricInfo
-from dialeval.sources import CheckpointError
+from dialeval.weights.checkpoints import Network
+from dialeval.weights.find import CheckpointError
 
 Vector = NDArray[np.float64]
 

@@ -19,11 +19,11 @@ from scipy.linalg import pinvh
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from dialeval.checkpoints import Network
-from dialeval.learned import LearnedMetric
+from dialeval.approaches.learned import LearnedMetric
+from dialeval.engine.moments import Moments
 from dialeval.metric import Level, MetricInfo
-from dialeval.moments import Moments
-from dialeval.sources import CheckpointError
+from dialeval.weights.checkpoints import Network
+from dialeval.weights.find import CheckpointError
 
 Scoring = Literal["mahalanobis", "euclidean", "relative", "classifier"]
 Reduction = Literal["mean_all_pairs", "sum_anchors", "mean_anchors"]

@@ -16,11 +16,11 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.distribution import Comparison, Contexts, DistributionMetric, interval
+from dialeval.approaches.distribution import Comparison, Contexts, DistributionMetric, interval
+from dialeval.approaches.feature_set import FeatureSet, check_made_alike, read_side, write_side
+from dialeval.engine.moments import Moments
 from dialeval.exchange import Exchange
-from dialeval.feature_set import FeatureSet, check_made_alike, read_side, write_side
 from dialeval.metric import Level, MetricInfo
-from dialeval.moments import Moments
 
 MeanTerm = Literal["squared", "norm"]
 Floats = NDArray[np.float64]

@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from dialeval import signs, stack
+from dialeval.approaches import signs, stack
 from dialeval.approaches.density import squared_mahalanobis
-from dialeval.checkpoints import Network
+from dialeval.approaches.learned import LearnedMetric, percentile
 from dialeval.exchange import BadRow, Dialogue, Exchange
-from dialeval.learned import LearnedMetric, percentile
 from dialeval.metric import Judged, Level, MetricInfo, Scale
 from dialeval.scores import Scores
+from dialeval.weights.checkpoints import Network
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]

@@ -20,10 +20,10 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.distribution import Comparison, Contexts, DistributionMetric, interval
-from dialeval.feature_set import FeatureSet
+from dialeval.approaches.distribution import Comparison, Contexts, DistributionMetric, interval
+from dialeval.approaches.feature_set import FeatureSet
+from dialeval.engine.moments import Moments
 from dialeval.metric import Level, MetricInfo
-from dialeval.moments import Moments
 
 Grid = Literal["released", "paper"]
 Floats = NDArray[np.float64]

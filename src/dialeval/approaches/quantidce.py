@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from dialeval.checkpoints import Network
-from dialeval.learned import LearnedMetric
+from dialeval.approaches.learned import LearnedMetric
 from dialeval.metric import Level, MetricInfo
+from dialeval.weights.checkpoints import Network
 
 Centroid = Literal["mean", "sum"]
 Compactness = Literal["level_mean", "per_item"]

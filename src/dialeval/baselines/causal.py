@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from dialeval.baselines.batching import DEFAULT_BATCH_TOKENS, input_limit, token_batches, with_progress
 from dialeval.baselines.models import load_language_model
-from dialeval.encoding import choose_device
+from dialeval.engine.encoding import choose_device
+from dialeval.engine.formatting import tidy
 from dialeval.exchange import Exchange
-from dialeval.formatting import tidy
 from dialeval.metric import Judged, Level, Metric, MetricInfo
 from dialeval.scores import Signature
 

@@ -10,9 +10,9 @@ import torch
 
 from dialeval.baselines.batching import DEFAULT_BATCH_TOKENS, input_limit, token_batches, with_progress
 from dialeval.baselines.models import load_language_model
-from dialeval.encoding import choose_device, collate
+from dialeval.engine.encoding import choose_device, collate
+from dialeval.engine.formatting import PairFormat, PairTokenizer, TokenPair
 from dialeval.exchange import Exchange
-from dialeval.formatting import PairFormat, PairTokenizer, TokenPair
 from dialeval.metric import Judged, Level, Metric, MetricInfo
 from dialeval.scores import Signature
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from dialeval.baselines.wordnet import MissingResource
-from dialeval.sources import BASE_ENCODER, BASE_ENCODER_SHA256, Located, find_encoder, weights_digest
+from dialeval.weights.find import BASE_ENCODER, BASE_ENCODER_SHA256, Located, find_encoder, weights_digest
 
 
 def locate(model: str, revision: str | None = None) -> Located:

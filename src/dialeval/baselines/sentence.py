@@ -10,10 +10,10 @@ import numpy as np
 
 from dialeval.baselines.models import locate, quiet_loading, weights_identity
 from dialeval.baselines.reference import Aggregation, ReferenceMetric, Values, library_version, require_library
-from dialeval.encoding import choose_device
+from dialeval.engine.encoding import choose_device
 from dialeval.exchange import Exchange
 from dialeval.metric import Level, MetricInfo
-from dialeval.sources import BASE_ENCODER
+from dialeval.weights.find import BASE_ENCODER
 
 require_library("sentence_transformers")
 

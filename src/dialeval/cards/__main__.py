@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dialeval.cards import write_cards
 from dialeval.cards.runs_table import write_runs_table
-from dialeval.sources import WEIGHTS
+from dialeval.weights.find import WEIGHTS
 
 if __name__ == "__main__":
     root = WEIGHTS.parents[2]

@@ -50,7 +50,7 @@ class ErrorsInOneSentence(TyperGroup):
 
 def _is_told(error: RuntimeError) -> bool:
     """Whether it is the library's own error about weights, which says what to do."""
-    from dialeval.sources import CheckpointError
+    from dialeval.weights.find import CheckpointError
 
     return isinstance(error, CheckpointError)
 

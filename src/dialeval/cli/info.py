@@ -69,7 +69,7 @@ def _versions() -> dict[str, str]:
 def _devices() -> dict[str, str]:
     import torch
 
-    from dialeval.encoding import choose_device, choose_dtype
+    from dialeval.engine.encoding import choose_device, choose_dtype
 
     devices = {"cpu": torch.device("cpu")}
     devices |= {f"cuda:{index}": torch.device("cuda", index) for index in range(torch.cuda.device_count())}
@@ -93,7 +93,7 @@ def _device_name(device: torch.device) -> str:
 
 
 def _weights() -> dict[str, str]:
-    from dialeval.sources import BASE_ENCODER, WEIGHTS, _cached, _offline_package, embedded_checkpoints
+    from dialeval.weights.find import BASE_ENCODER, WEIGHTS, _cached, _offline_package, embedded_checkpoints
 
     weights = {name: f"embedded in {WEIGHTS / name}" for name in embedded_checkpoints()}
     found = _cached(BASE_ENCODER, None) or _offline_package()

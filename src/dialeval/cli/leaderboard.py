@@ -29,7 +29,7 @@ def leaderboard(
     """Read, mark, write."""
     from dialeval.reports.outputs import write_boards
     from dialeval.reports.stored import read_report, with_present_marks
-    from dialeval.sources import WEIGHTS
+    from dialeval.weights.find import WEIGHTS
 
     for folder in folders:
         report = read_report(folder)

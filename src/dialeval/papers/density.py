@@ -5,7 +5,7 @@ from __future__ import annotations
 from dialeval.agreement.settings import Settings
 from dialeval.cards.spread import spread_in
 from dialeval.papers.tables import SHORT_TRAINING, Column, Paper, Picture, Question, Row, Table, ablation, published
-from dialeval.sources import WEIGHTS
+from dialeval.weights.find import WEIGHTS
 
 _BOTH = ("pearson", "spearman")
 _PARTS = {"r": "pearson", "ρ": "spearman"}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dialeval.publishing.parcels import Kind, Parcel, PublishError
-from dialeval.sources import is_reachable
+from dialeval.weights.find import is_reachable
 
 CONFLICT = "somebody changed it at the same time; run the same command again to see what differs now"
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dialeval.publishing.parcels import Parcel, PublishError, merged_parcel, model_parcel, space_parcel
-from dialeval.sources import WEIGHTS, embedded_checkpoints
+from dialeval.weights.find import WEIGHTS, embedded_checkpoints
 
 #: Words that stand for all of a kind.
 KINDS = ("models", "modules", "spaces", "all")

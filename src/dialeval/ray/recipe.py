@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from dialeval.engine.formatting import PairTokenizer, TokenPair
 from dialeval.exchange import BadRow, EmptyPolicy
-from dialeval.formatting import PairTokenizer, TokenPair
 from dialeval.metric import REGISTRY, Entry, Level, Metric, MetricInfo, Scale, metric_class
 from dialeval.readers import Source
 from dialeval.readers.rows import Columns, RawRow, to_dialogue, to_exchange
@@ -135,7 +135,7 @@ def tokenizers(recipe: Recipe) -> list[PairTokenizer]:
 
 
 def _tokenizer(recipe: Recipe, name: str) -> PairTokenizer | None:
-    from dialeval.learned import LearnedMetric
+    from dialeval.approaches.learned import LearnedMetric
 
     found, preset = metric_class(name)
     if not issubclass(found, LearnedMetric):

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dialeval.distribution import DistributionMetric
+from dialeval.approaches.distribution import DistributionMetric
 from dialeval.exchange import BadRow
 from dialeval.ray.recipe import Packet, Recipe, pieces
 from dialeval.scores import Scores

@@ -47,8 +47,8 @@ def with_present_marks(results: Iterable[Result], weights: Path) -> list[Result]
     best under the present rules no longer is; where that leaves nobody, the highest that may takes the place.
     """
     from dialeval.cards.measured import parts_of
-    from dialeval.checkpoints import CheckpointConfig
-    from dialeval.sources import weights_digest
+    from dialeval.weights.checkpoints import CheckpointConfig
+    from dialeval.weights.find import weights_digest
 
     trained_on = {}
     for path in weights.glob("*/config.json"):

@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import load, save
 
+from dialeval.approaches.distribution import DistributionMetric
 from dialeval.approaches.fbd import Fbd, FbdState
+from dialeval.approaches.feature_set import FeatureSet
+from dialeval.approaches.frozen_features import FrozenFeatures
 from dialeval.approaches.prd import Prd, best_f1, count, curves, fit_centroids
-from dialeval.distribution import DistributionMetric
+from dialeval.engine.moments import Moments
 from dialeval.exchange import Exchange
-from dialeval.feature_set import FeatureSet
-from dialeval.features import FrozenFeatures
 from dialeval.metric import Metric
-from dialeval.moments import Moments
 from dialeval.scores import Scores
 from dialeval.scoring.survey import Survey
 

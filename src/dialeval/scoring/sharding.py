@@ -17,7 +17,7 @@ from typing import Any
 
 from safetensors import SafetensorError
 
-from dialeval.distribution import DistributionMetric
+from dialeval.approaches.distribution import DistributionMetric
 from dialeval.exchange import BadRow
 from dialeval.readers import Rejects
 from dialeval.scoring.chunks import Chunk, chunked

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
+from dialeval.approaches.feature_set import digest
 from dialeval.exchange import Exchange
-from dialeval.feature_set import digest
 
 #: Pairs of each side of a comparison from which clusters are found; smaller sets are taken whole.
 SAMPLE = 10_000

@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialeval.approaches.deb import ReliabilityBin, expected_calibration_error, reliability
+from dialeval.approaches.learned import LearnedMetric
 from dialeval.benchmarks import Benchmark
 from dialeval.corpora.batches import CandidateSet
 from dialeval.corpora.dialogues import read_corpus
 from dialeval.corpora.negatives import NegativeCounts
 from dialeval.exchange import Exchange
-from dialeval.learned import LearnedMetric
 from dialeval.metric import Metric
 from dialeval.statistics.bootstrap import Interval, bootstrap, interval, number_groups
 from dialeval.statistics.correlation import Floats

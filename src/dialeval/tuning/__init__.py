@@ -30,11 +30,12 @@ from dialeval.approaches.judge import (
     aspect_values,
     turn_ranks,
 )
+from dialeval.approaches import stack
 from dialeval.approaches.judge import ASPECTS, DIALOGUE_FEATURES, FEATURES, Judge, JudgeNetwork, aspect_values
+from dialeval.approaches.learned import QUANTILE_GRID
+from dialeval.approaches.stack import Matrix, Vector
 from dialeval.exchange import EmptyPolicy, Exchange
-from dialeval.learned import QUANTILE_GRID
 from dialeval.readers import Input, Source, read_exchanges
-from dialeval.stack import Matrix, Vector
 from dialeval.statistics.raters import human_ceiling
 from dialeval.tuning import adapter, crossing
 from dialeval.tuning.folder import check_place, stale_quantiles, write_folder

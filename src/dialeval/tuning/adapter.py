@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from dialeval.approaches import stack
 from dialeval.approaches.judge import (
     FEATURES,
     HEADS,
@@ -23,14 +24,14 @@ from dialeval.approaches.judge import (
     turn_features,
     turn_ranks,
 )
-from dialeval.encoding import PairEncoder, collate, has_fast_bfloat16
+from dialeval.approaches.stack import Matrix, Vector
+from dialeval.engine.encoding import PairEncoder, collate, has_fast_bfloat16
+from dialeval.engine.first_token import compute_first_token_only
+from dialeval.engine.formatting import PairTokenizer
 from dialeval.exchange import Exchange
-from dialeval.first_token import compute_first_token_only
-from dialeval.formatting import PairTokenizer
-from dialeval.sources import CheckpointError
-from dialeval.stack import Matrix, Vector
 from dialeval.tuning.crossing import divide
 from dialeval.tuning.opinions import Opinions, Preferences
+from dialeval.weights.find import CheckpointError
 
 #: The heads whose mean logit is to rank replies as people do.
 RELEVANCE = ("valid", "follows", "fits")

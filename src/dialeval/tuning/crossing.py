@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval import stack
-from dialeval.stack import Matrix, Vector
+from dialeval.approaches import stack
+from dialeval.approaches.stack import Matrix, Vector
 from dialeval.statistics.bootstrap import bootstrap, interval
 from dialeval.tuning.opinions import Opinions
 

@@ -13,11 +13,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval import stack
+from dialeval.approaches import stack
+from dialeval.approaches.stack import Matrix, Vector
 from dialeval.exchange import EmptyPolicy, Exchange
 from dialeval.readers import Source
 from dialeval.readers.rows import Columns, RawRow, required_fields, to_exchange
-from dialeval.stack import Matrix, Vector
 from dialeval.statistics.bootstrap import Resampled, number_groups
 from dialeval.statistics.resampled import mean_of, spearman_of
 

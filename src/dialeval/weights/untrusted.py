@@ -16,7 +16,7 @@ from typing import Any
 
 from safetensors import SafetensorError, safe_open
 
-from dialeval.sources import CheckpointError, first_line
+from dialeval.weights.find import CheckpointError, first_line
 
 #: Tokenizers of a hundred languages come to some 35 MB of JSON; nothing else does.
 MAX_JSON_BYTES = 2**28

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
+from dialeval.engine.moments import Moments
 from dialeval.io import private_until_done
-from dialeval.moments import Moments
-from dialeval.sources import CheckpointError, find_checkpoint
+from dialeval.weights.find import CheckpointError, find_checkpoint
 
 #: What a checkpoint folder calls its human side.
 HUMAN_FILE = "human.safetensors"

@@ -13,15 +13,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.checkpoints import current_versions
+from dialeval.approaches.feature_set import FeatureSet, check_made_alike, digest, read_side, write_side
+from dialeval.approaches.frozen_features import FrozenFeatures
+from dialeval.engine.moments import Moments
 from dialeval.exchange import BadRow, Exchange, is_blank
-from dialeval.feature_set import FeatureSet, check_made_alike, digest, read_side, write_side
-from dialeval.features import FrozenFeatures
 from dialeval.metric import Judged, Metric
-from dialeval.moments import Moments
 from dialeval.readers import is_file_of_rows, read_exchanges
 from dialeval.scores import Signature
-from dialeval.sources import file_sha256
+from dialeval.weights.checkpoints import current_versions
+from dialeval.weights.find import file_sha256
 
 Floats = NDArray[np.float64]
 

@@ -70,8 +70,8 @@ def _register() -> None:
         @classmethod
         def from_pretrained(cls, source: Any, *args: Any, **options: Any) -> Any:
             from dialeval.approaches import network_class
-            from dialeval.checkpoints import CheckpointConfig
-            from dialeval.sources import find_checkpoint
+            from dialeval.weights.checkpoints import CheckpointConfig
+            from dialeval.weights.find import find_checkpoint
 
             located = find_checkpoint(source, default=str(source), revision=options.get("revision"))
             network = network_class(CheckpointConfig.read(located.folder).approach)

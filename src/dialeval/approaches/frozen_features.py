@@ -13,14 +13,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from dialeval.checkpoints import load_encoder, load_tokenizer, longest_input
-from dialeval.encoding import PairEncoder, choose_device, choose_dtype
+from dialeval.approaches.feature_set import FeatureSet, digest
+from dialeval.engine.encoding import PairEncoder, choose_device, choose_dtype
+from dialeval.engine.first_token import compute_first_token_only
+from dialeval.engine.formatting import PairFormat, PairTokenizer
+from dialeval.engine.fused_layers import fuse_layers
 from dialeval.exchange import Exchange
-from dialeval.feature_set import FeatureSet, digest
-from dialeval.first_token import compute_first_token_only
-from dialeval.formatting import PairFormat, PairTokenizer
-from dialeval.fused_layers import fuse_layers
-from dialeval.sources import BASE_ENCODER, CheckpointError, find_encoder, weights_digest
+from dialeval.weights.checkpoints import load_encoder, load_tokenizer, longest_input
+from dialeval.weights.find import BASE_ENCODER, CheckpointError, find_encoder, weights_digest
 
 Pooling = Literal["cls", "mean"]
 

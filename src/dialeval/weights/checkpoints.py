@@ -26,19 +26,10 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from dialeval import __version__
-from dialeval.encoding import choose_device, choose_dtype
-from dialeval.foreign import (
-    MAX_NEW_TOKENS,
-    adapter_settings,
-    check_config,
-    check_files,
-    check_sizes,
-    read_json,
-    tensor_shapes,
-)
-from dialeval.formatting import PairFormat
+from dialeval.engine.encoding import choose_device, choose_dtype
+from dialeval.engine.formatting import PairFormat
 from dialeval.io import private_until_done
-from dialeval.sources import (
+from dialeval.weights.find import (
     BASE_ENCODER,
     CheckpointError,
     Located,
@@ -46,6 +37,15 @@ from dialeval.sources import (
     find_checkpoint,
     find_encoder,
     first_line,
+)
+from dialeval.weights.untrusted import (
+    MAX_NEW_TOKENS,
+    adapter_settings,
+    check_config,
+    check_files,
+    check_sizes,
+    read_json,
+    tensor_shapes,
 )
 
 FORMAT_VERSION = 1

@@ -16,7 +16,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.formatting import tidy
+from dialeval.engine.formatting import tidy
 
 #: Words are counted in this many buckets, so that a checkpoint holds how rare words are without holding the words.
 IDF_BUCKETS = 16_384

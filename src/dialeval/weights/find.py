@@ -15,7 +15,7 @@ from urllib.parse import urlparse
 
 from dialeval.exchange import one_line
 
-WEIGHTS = Path(__file__).parent / "weights"
+WEIGHTS = Path(__file__).parent
 
 #: The encoder of every embedded checkpoint (Apache-2.0), and the one file of it that is accepted.
 BASE_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"

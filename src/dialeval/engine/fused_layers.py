@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from dialeval.first_token import known_layers
+from dialeval.engine.first_token import known_layers
 
 #: For how many tokens weights are laid out; they serve any number.
 _TOKENS = 2048

@@ -19,8 +19,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from dialeval.engine.formatting import PairTokenizer, TokenPair
 from dialeval.exchange import Exchange
-from dialeval.formatting import PairTokenizer, TokenPair
 
 Segment = Literal["pair", "context"]
 

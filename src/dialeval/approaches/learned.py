@@ -13,15 +13,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from dialeval.checkpoints import CheckpointConfig, Network, current_versions, load_tokenizer, longest_input
-from dialeval.encoding import PairEncoder
+from dialeval.engine.encoding import PairEncoder
+from dialeval.engine.first_token import compute_first_token_only
+from dialeval.engine.formatting import PairFormat, PairTokenizer
+from dialeval.engine.fused_layers import fuse_layers
 from dialeval.exchange import Exchange
-from dialeval.first_token import compute_first_token_only
-from dialeval.formatting import PairFormat, PairTokenizer
-from dialeval.fused_layers import fuse_layers
 from dialeval.metric import Judged, Metric, Scale
 from dialeval.scores import Scores, Signature
-from dialeval.sources import WEIGHTS, find_checkpoint, weights_digest
+from dialeval.weights.checkpoints import CheckpointConfig, Network, current_versions, load_tokenizer, longest_input
+from dialeval.weights.find import WEIGHTS, find_checkpoint, weights_digest
 
 #: Points of the stored quantile curves: 0, 0.005, …, 1.
 QUANTILE_GRID = np.linspace(0.0, 1.0, 201)
