@@ -54,7 +54,7 @@ def gate(
     import json
     import sys
 
-    from dialeval.agreement.files import write_atomically
+    from dialeval.io import write_atomically
     from dialeval.metric import load
     from dialeval.readers import Source
     from dialeval.systems import gate as test

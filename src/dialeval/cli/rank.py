@@ -51,7 +51,7 @@ def rank(
     from rich.console import Console
     from rich.table import Table
 
-    from dialeval.agreement.files import write_atomically
+    from dialeval.io import write_atomically
     from dialeval.readers import Source
     from dialeval.systems import rank as compare
 

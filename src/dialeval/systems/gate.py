@@ -13,9 +13,9 @@ from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
 
-from dialeval.agreement.resampled import mean_of
-from dialeval.agreement.resampling import bootstrap
 from dialeval.metric import Level, Metric, Scale, load
+from dialeval.statistics.bootstrap import bootstrap
+from dialeval.statistics.resampled import mean_of
 from dialeval.systems.pairing import Rows, pair, read_rows
 
 #: Fewer contexts than these say little about a system.

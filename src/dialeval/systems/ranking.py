@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.agreement.comparison import paired_mean_test
-from dialeval.agreement.corrections import holm
-from dialeval.agreement.resampled import mean_of
-from dialeval.agreement.resampling import bootstrap, interval
 from dialeval.cautions import cautions
 from dialeval.exchange import Exchange
 from dialeval.metric import Level, Metric, load
+from dialeval.statistics.bootstrap import bootstrap, interval
+from dialeval.statistics.corrections import holm
+from dialeval.statistics.paired_tests import paired_mean_test
+from dialeval.statistics.resampled import mean_of
 from dialeval.systems.pairing import Pairs, Rows, context_numbers, pair, pair_by_context, read_rows
 
 Vector = NDArray[np.float64]
