@@ -11,17 +11,13 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from dialeval.agreement.robustness import Rules
-from dialeval.agreement.robustness_input import gather
-from dialeval.agreement.robustness_plots import shares
-from dialeval.agreement.robustness_report import render, rows_of, write_report
-from dialeval.agreement.robustness_run import run
 from dialeval.agreement.sources import find_sources
 from dialeval.baselines.bleu import Bleu1
 from dialeval.cli import build_app
 from dialeval.exchange import Exchange
 from dialeval.metric import Judged, Level, Metric, MetricInfo
 from dialeval.robustness.inputs import gather
+from dialeval.robustness.plots import shares
 from dialeval.robustness.report import render, rows_of, write_report
 from dialeval.robustness.run import run
 from dialeval.robustness.verdicts import Rules

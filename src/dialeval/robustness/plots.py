@@ -6,10 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dialeval.agreement.canvas import SOFT, new_figure, new_grid, save
 from dialeval.agreement.results import marked
-from dialeval.agreement.robustness import Verdict
-from dialeval.agreement.robustness_run import Decay, Robustness
 from dialeval.plots.figures import SOFT, new_figure, new_grid, save
 from dialeval.robustness.run import Decay, Robustness
 from dialeval.robustness.verdicts import Verdict

@@ -9,11 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dialeval.agreement.board import number
-from dialeval.agreement.files import write_atomically
-from dialeval.agreement.results import marked, versions
 from dialeval.agreement.leaderboard import number
-from dialeval.agreement.results import versions
+from dialeval.agreement.results import marked, versions
 from dialeval.io import write_atomically
 from dialeval.robustness.run import RATIOS, Robustness
 from dialeval.robustness.verdicts import Share, Verdict
