@@ -19,8 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from dialeval import stack
-from dialeval.agreement.annotators import human_ceiling
+from dialeval.approaches import stack
 from dialeval.approaches.judge import (
     ASPECTS,
     DIALOGUE_FEATURES,
@@ -30,8 +29,6 @@ from dialeval.approaches.judge import (
     aspect_values,
     turn_ranks,
 )
-from dialeval.approaches import stack
-from dialeval.approaches.judge import ASPECTS, DIALOGUE_FEATURES, FEATURES, Judge, JudgeNetwork, aspect_values
 from dialeval.approaches.learned import QUANTILE_GRID
 from dialeval.approaches.stack import Matrix, Vector
 from dialeval.exchange import EmptyPolicy, Exchange

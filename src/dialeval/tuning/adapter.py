@@ -12,7 +12,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dialeval.approaches import stack
 from dialeval.approaches.judge import (
     FEATURES,
     HEADS,
