@@ -21,7 +21,7 @@ import dialeval
 from dialeval.approaches import network_class
 from small_checkpoints import small_checkpoint
 
-METRICS = ("density", "deb", "cmn", "quantidce")
+METRICS = ("density", "deb", "cmn", "quantidce", "judge")
 #: Of a value of this size: |difference| <= ROUNDING * (1 + |value|).
 ROUNDING = 1e-4
 

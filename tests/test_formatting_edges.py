@@ -129,3 +129,27 @@ def test_impossible_layouts(options: dict[str, Any], told: str) -> None:
 def test_an_old_layout_is_written_as_it_was() -> None:
     assert not {"facts_budget", "facts_separator"} & PairFormat().to_dict().keys()
     assert PairFormat(facts_budget=0).to_dict()["facts_separator"] == "[unused1]"
+
+
+def test_the_special_tokens_are_those_of_the_tokenizer_s_own_pair(tokenizer: Any) -> None:
+    """As RoBERTa has it: another one at each end, two in the middle, and an id of its own for padding."""
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast
+
+    words = {word: number for number, word in enumerate("<s> <pad> </s> <unk> how are you fine thanks".split())}
+    backend = Tokenizer(models.WordLevel(words, unk_token="<unk>"))
+    backend.pre_tokenizer = pre_tokenizers.Whitespace()
+    ends = [("<s>", 0), ("</s>", 2)]
+    backend.post_processor = processors.TemplateProcessing("<s> $A </s>", "<s> $A </s> </s> $B </s>", ends)
+    theirs = PreTrainedTokenizerFast(tokenizer_object=backend, pad_token="<pad>", unk_token="<unk>")
+    ours = PairTokenizer(theirs, PairFormat(max_length=16))
+    assert ours.pad_id == 1
+    exchange = Exchange(("how are you",), "fine thanks")
+    (pair,) = ours.pairs([exchange])
+    assert pair.ids.tolist() == theirs("how are you", "fine thanks")["input_ids"] == [0, 4, 5, 6, 2, 2, 7, 8, 2]
+    assert pair.boundary == 6
+    (alone,) = ours.contexts([exchange])
+    assert alone.ids.tolist() == [0, 4, 5, 6, 2]
+    assert PairTokenizer(tokenizer, PairFormat()).pad_id == tokenizer.pad_token_id
+    with pytest.raises(ValueError, match=r"^object has no fast backend; use a model with a tokenizer\.json$"):
+        PairTokenizer(object(), PairFormat())
