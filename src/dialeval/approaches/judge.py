@@ -47,6 +47,22 @@ FEATURES = (
 )
 #: The logit from which on a reply is more probably whole than damaged.
 WHOLE = 0.0
+#: What each feature counts before any rating speaks. Relevance, which four of them see, keeps more than half where
+#: nothing else is given; facts and the user's next turn tell what the others cannot see; rare words and sound wording
+#: say the least of how people like a reply. Chosen by rated sources left out; a checkpoint records what equal votes
+#: reach.
+VOTES: Mapping[str, float] = {
+    "valid": 1.0,
+    "follows": 1.0,
+    "fits": 1.0,
+    "human_like": 1.0,
+    "informative": 1.0,
+    "specific": 0.5,
+    "fluent": 0.5,
+    "not_repetitive": 1.0,
+    "uses_facts": 2.0,
+    "reaction": 2.0,
+}
 #: Aspects that users see, and the features that each of them stands for.
 ASPECTS: Mapping[str, tuple[str, ...]] = {
     "relevant": ("valid", "follows", "fits", "human_like"),

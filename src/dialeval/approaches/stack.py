@@ -169,10 +169,12 @@ class Stack:
     strength: float
     #: By family left out of the fit: rank correlation, rows, and the share of ratings within the interval.
     left_out: Mapping[str, Mapping[str, float]]
+    #: The mean of these rank correlations, a family weighing as the root of its size: what `strength` was chosen by.
+    agreement: float
 
 
 #: How many ratings the drawing towards equal weights counts as; which of them is chosen by families left out.
-STRENGTHS = (100.0, 300.0, 1000.0, 3000.0)
+STRENGTHS = (100.0, 300.0, 1000.0, 3000.0, 10000.0)
 
 
 def fit_stack(
@@ -198,8 +200,12 @@ def fit_stack(
             values[inside] = combine(ranks[inside], weights_of(~inside if len(names) > 1 else inside, strength))
         return values
 
+    # As in the fit: a family of forty ratings says less than one of a thousand.
+    sizes = [np.sqrt((families == name).sum()) for name in names]
+
     def agreement(values: Vector) -> float:
-        return float(np.mean([_spearman(values[families == name], targets[families == name]) for name in names]))
+        found = [_spearman(values[families == name], targets[families == name]) for name in names]
+        return float(np.average(found, weights=sizes))
 
     tried = {strength: predicted(strength) for strength in strengths}
     best = max(tried, key=lambda strength: agreement(tried[strength]))
@@ -215,7 +221,7 @@ def fit_stack(
             "coverage": covered(interval, values[inside], targets[inside]),
         }
     weights = weights_of(np.ones(len(targets), dtype=bool), best)
-    return Stack(tables, weights, fit_interval(values, targets), best, left_out)
+    return Stack(tables, weights, fit_interval(values, targets), best, left_out, agreement(values))
 
 
 def _spearman(first: Vector, second: Vector) -> float:
