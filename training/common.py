@@ -343,8 +343,16 @@ def earlier_training(source: str | None) -> dict[str, Any]:
         if not stage.seen and recipe["approach"] == "density":
             seen = {"pairs": stage.steps * pairs_per_step(recipe)}
             stage = replace(stage, seen=seen)
-        training["stages"] = [asdict(stage)]
+        training["stages"] = [asdict(one) for one in joined(stages_of(_begun_with(recipe)), [stage])]
     return training
+
+
+def _begun_with(recipe: Recipe) -> dict[str, Any]:
+    """What the start of an older run was itself, where it is still there."""
+    try:
+        return earlier_training(recipe.get("start_from"))
+    except CheckpointError:
+        return {}
 
 
 def provenance(
