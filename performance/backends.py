@@ -30,7 +30,7 @@ from torch import Tensor, nn
 
 from dialeval.approaches.density import Density
 from dialeval.engine.encoding import has_fast_bfloat16
-from dialeval.weights.checkpoints import current_versions
+from dialeval.weights.config import current_versions
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "precision.md"
 #: What a back end must gain over torch's best to be worth a dependency.

@@ -25,8 +25,9 @@ from scipy.stats import spearmanr
 
 import dialeval
 from dialeval.engine.encoding import has_fast_bfloat16
-from dialeval.metric import Level, metric_class
-from dialeval.weights.checkpoints import current_versions
+from dialeval.metric import Level
+from dialeval.registry import metric_class
+from dialeval.weights.config import current_versions
 
 METRICS = ("density", "deb", "quantidce", "cmn", "fbd", "prd")
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "precision.md"

@@ -37,7 +37,7 @@ def machine() -> dict[str, Any]:
     import torch
 
     from dialeval.engine.encoding import has_fast_bfloat16
-    from dialeval.weights.checkpoints import current_versions
+    from dialeval.weights.config import current_versions
 
     versions = current_versions()
     for package in ("sentence-transformers", "bert-score", "evaluate", "mauve-text"):

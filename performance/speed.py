@@ -28,7 +28,7 @@ from rows import add_arguments, chosen, generated
 from dialeval.approaches.density import Density
 from dialeval.engine.encoding import has_fast_bfloat16
 from dialeval.exchange import Exchange
-from dialeval.weights.checkpoints import current_versions
+from dialeval.weights.config import current_versions
 
 MEMORY_ROWS = 100_000
 

@@ -11,7 +11,7 @@ from dialeval.approaches import network_class
 from dialeval.approaches.judge import ASPECTS
 from dialeval.approaches.learned import quantile_curves
 from dialeval.engine.formatting import PairFormat
-from dialeval.weights.checkpoints import CheckpointConfig, EncoderSource, LoraSettings
+from dialeval.weights.config import CheckpointConfig, EncoderSource, LoraSettings
 
 #: What the tiny encoder is called on the Hub of the tests.
 ENCODER_ID = "someone/tiny-encoder"

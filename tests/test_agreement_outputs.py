@@ -28,7 +28,7 @@ from dialeval.reports.outputs import plot_formats, write_outputs
 from dialeval.reports.page import render_page
 from dialeval.reports.pictures import reply_labels, with_people
 from dialeval.reports.stored import read_report, with_present_marks
-from dialeval.weights.checkpoints import CheckpointConfig
+from dialeval.weights.config import CheckpointConfig
 from dialeval.weights.find import weights_digest
 from test_agreement_sources import Length
 from toy_benchmark import count_words, labelled_rows, noise, picky, rated_rows, word_share, write_rows

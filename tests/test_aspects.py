@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import dialeval
 import overlap_metric
-from dialeval import metric as registry
+from dialeval import registry
 from dialeval.cli import build_app
 from dialeval.exchange import Dialogue, Exchange
 from dialeval.metric import Judged, Level, MetricInfo

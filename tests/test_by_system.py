@@ -11,10 +11,10 @@ import pytest
 
 from dialeval import benchmarks
 from dialeval.agreement.by_system import of_system_means, within_systems, without_people
-from dialeval.agreement.measure import View
 from dialeval.agreement.results import Report, read_results
 from dialeval.agreement.runs import run
 from dialeval.agreement.settings import Settings
+from dialeval.agreement.views import View
 from dialeval.reports.markdown import render_markdown
 from dialeval.reports.outputs import write_outputs
 from dialeval.statistics.correlation import CORRELATIONS

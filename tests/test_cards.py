@@ -20,8 +20,8 @@ from dialeval.cards.about import ABOUT
 from dialeval.cards.corpora import CORPORA
 from dialeval.cards.measured import eval_results, results_of
 from dialeval.cards.ratings import ratings_told
-from dialeval.metric import metric_class
-from dialeval.weights.checkpoints import CheckpointConfig, EncoderSource
+from dialeval.registry import metric_class
+from dialeval.weights.config import CheckpointConfig, EncoderSource
 from dialeval.weights.find import WEIGHTS, embedded_checkpoints, weights_digest
 
 ROOT = Path(__file__).parents[1]

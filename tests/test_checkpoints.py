@@ -18,7 +18,7 @@ import dialeval
 from dialeval.approaches.density import Density, DensityNetwork
 from dialeval.approaches.learned import percentile, quantile_curves
 from dialeval.engine.formatting import PairFormat
-from dialeval.weights.checkpoints import CheckpointConfig, EncoderSource, LoraSettings
+from dialeval.weights.config import CheckpointConfig, EncoderSource, LoraSettings
 from dialeval.weights.find import BASE_ENCODER, WEIGHTS, CheckpointError, file_sha256, find_checkpoint, find_encoder
 
 ROWS = {"responses": ["i am fine thanks", "fish and chips"], "contexts": [["hello there", "how are you"], ["hello"]]}

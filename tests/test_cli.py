@@ -17,7 +17,7 @@ import dialeval
 import overlap_metric
 from dialeval.cli import build_app
 from dialeval.cli.install_modules import install, module_folders, modules_cache
-from dialeval.metric import REGISTRY, Entry
+from dialeval.registry import REGISTRY, Entry
 from resources import PATIENCE
 
 PROGRAM = [sys.executable, overlap_metric.__file__]
@@ -90,7 +90,7 @@ def test_info_names_versions_devices_metrics_and_folders(monkeypatch: pytest.Mon
         "lacking": Entry("json:nothing", extra="more"),
         "absent": Entry("no_such_library:Metric"),
     }
-    monkeypatch.setattr("dialeval.metric.REGISTRY", entries)
+    monkeypatch.setattr("dialeval.registry.REGISTRY", entries)
     result = CliRunner().invoke(build_app(), ["info"])
     assert result.exit_code == 0
     lines = [line.split() for line in result.stdout.splitlines()]

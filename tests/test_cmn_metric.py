@@ -16,7 +16,7 @@ from dialeval.approaches.cmn import Cmn, CmnNetwork, ReplyDecoder, pool_of
 from dialeval.approaches.learned import quantile_curves
 from dialeval.engine.formatting import PairFormat
 from dialeval.exchange import Exchange
-from dialeval.weights.checkpoints import CheckpointConfig, EncoderSource, LoraSettings
+from dialeval.weights.config import CheckpointConfig, EncoderSource, LoraSettings
 
 RESPONSES = ["i am fine thanks", "fish and chips", "no thank you", "see you then bye", "the weather is nice today"]
 CONTEXTS = [["hello there", "how are you"], ["what do you like to eat"], ["shall we go"], ["next week"], ["hello"]]

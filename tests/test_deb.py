@@ -34,8 +34,9 @@ from dialeval.approaches.learned import quantile_curves
 from dialeval.engine.encoding import collate
 from dialeval.engine.formatting import PairFormat, PairTokenizer
 from dialeval.exchange import Exchange
-from dialeval.metric import metric_class
-from dialeval.weights.checkpoints import CheckpointConfig, CheckpointError, LoraSettings, encoder_source
+from dialeval.registry import metric_class
+from dialeval.weights.config import CheckpointConfig, LoraSettings, encoder_source
+from dialeval.weights.find import CheckpointError
 
 LAYOUT = PairFormat(max_length=32, separator=" ", segment_ids=True)
 TEXTS = [

@@ -10,8 +10,8 @@ import pytest
 
 from dialeval.engine.formatting import PairFormat
 from dialeval.evaluate_module import loaded
-from dialeval.metric import metric_class
-from dialeval.weights.checkpoints import CheckpointConfig, LoraSettings, encoder_source
+from dialeval.registry import metric_class
+from dialeval.weights.config import CheckpointConfig, LoraSettings, encoder_source
 
 evaluate = pytest.importorskip("evaluate")
 

@@ -12,8 +12,8 @@ import pytest
 pytest.importorskip("evaluate")
 
 from dialeval.cli.install_modules import install, module_folders
-from dialeval.metric import Level, metric_class
-from dialeval.suite import ready_approaches
+from dialeval.metric import Level
+from dialeval.registry import metric_class, ready_approaches
 
 pytestmark = [pytest.mark.slow, pytest.mark.encoder]
 EXAMPLES = Path(__file__).parents[1] / "examples"

@@ -17,7 +17,7 @@ from dialeval.approaches.density import Density, DensityNetwork, fit_gaussian, r
 from dialeval.approaches.learned import quantile_curves
 from dialeval.engine.moments import Moments
 from dialeval.weights import find
-from dialeval.weights.checkpoints import CheckpointConfig
+from dialeval.weights.config import CheckpointConfig
 from dialeval.weights.find import CheckpointError
 from small_checkpoints import small_checkpoint
 

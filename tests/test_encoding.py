@@ -18,7 +18,7 @@ from conftest import WORDS
 from dialeval.engine.encoding import PairEncoder, choose_device, choose_dtype
 from dialeval.engine.formatting import PairFormat, PairTokenizer
 from dialeval.exchange import Exchange
-from dialeval.weights.checkpoints import load_encoder, load_tokenizer
+from dialeval.weights.loading import load_encoder, load_tokenizer
 
 #: float32 features of one row may move this much when other rows share its batch.
 TOLERANCE = 1e-5

@@ -15,7 +15,7 @@ from conftest import WORDS
 from dialeval.engine.encoding import PairEncoder, choose_device, choose_dtype, collate
 from dialeval.engine.formatting import PairFormat, PairTokenizer, TokenPair
 from dialeval.exchange import Exchange
-from dialeval.weights.checkpoints import load_tokenizer
+from dialeval.weights.loading import load_tokenizer
 
 
 def pair(*ids: int, boundary: int = 1) -> TokenPair:

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import dialeval
 import overlap_metric
-from dialeval import metric as registry
+from dialeval import registry
 from dialeval.cli import build_app
 from dialeval.exchange import Exchange
 from dialeval.metric import Judged, Level, MetricInfo
@@ -193,9 +193,9 @@ def test_shards_write_the_reasons(monkeypatch: pytest.MonkeyPatch) -> None:
     from dialeval.readers import Source
     from dialeval.scoring import sharding
     from dialeval.scoring.crew import Crew
-    from dialeval.scoring.run import Task
     from dialeval.scoring.sets import Plan
     from dialeval.scoring.sharding import ShardedRun
+    from dialeval.scoring.task import Task
 
     write_rows()
     task = Task(Source("rows.jsonl"), {"telling": Telling.info}, metrics={"telling": Telling()}, explain=True)

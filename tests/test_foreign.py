@@ -26,7 +26,7 @@ from safetensors.numpy import load_file, save_file
 from dialeval.approaches.cmn import CmnNetwork
 from dialeval.approaches.density import Density
 from dialeval.io import private_until_done
-from dialeval.weights.checkpoints import CheckpointConfig
+from dialeval.weights.config import CheckpointConfig
 from dialeval.weights.find import CheckpointError, find_checkpoint, find_encoder
 from dialeval.weights.untrusted import adapter_settings, check_files, tensor_shapes
 from test_checkpoints import make_network

@@ -16,7 +16,7 @@ from safetensors.numpy import save_file
 from dialeval.cards.history import Stage, joined, kept_line, read_log, stage_in, stages_of, total
 from dialeval.cards.runs_table import BEGIN, END, figures_of, runs_table, write_runs_table
 from dialeval.cards.spread import Spread, spread_in
-from dialeval.weights.checkpoints import CheckpointConfig
+from dialeval.weights.config import CheckpointConfig
 from dialeval.weights.find import WEIGHTS, embedded_checkpoints
 
 ROOT = Path(__file__).resolve().parents[1]

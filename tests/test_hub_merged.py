@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from dialeval.approaches.density import Density, DensityNetwork
-from dialeval.weights import checkpoints
+from dialeval.weights import network as networks
 from dialeval.weights.find import CheckpointError
 from test_checkpoints import ROWS, make_network
 
@@ -28,7 +28,7 @@ def folders(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> tup
 def test_it_scores_the_same_without_its_base(folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     adapter, full = folders
     before = Density(adapter).score(**ROWS)
-    monkeypatch.setattr(checkpoints, "find_encoder", lambda *given, **named: pytest.fail("the base was looked for"))
+    monkeypatch.setattr(networks, "find_encoder", lambda *given, **named: pytest.fail("the base was looked for"))
     after = Density(full).score(**ROWS)
     assert np.allclose(after.values, before.values, atol=1e-5)
     assert after.signature["checkpoint"].startswith("tiny-merged@")

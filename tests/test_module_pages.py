@@ -20,12 +20,12 @@ from gradio_client import Client
 from gradio_client.exceptions import AppError
 
 import dialeval
-from dialeval import metric, module_page
+from dialeval import module_page, registry
 from dialeval.approaches import _NETWORKS
 from dialeval.cli.install_modules import module_folders
 from dialeval.evaluate_module import loaded
-from dialeval.metric import metric_class
 from dialeval.module_page import EXAMPLES, ROWS, card_text, direction
+from dialeval.registry import metric_class
 from small_checkpoints import small_checkpoint
 
 FOLDERS = {folder.name: folder for folder in module_folders()}
@@ -39,8 +39,8 @@ def _tiny_weights(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) 
         for name in FOLDERS:
             known = name in _NETWORKS
             checkpoint = small_checkpoint(name, tiny_encoder, home / name) if known else tiny_encoder
-            entry = metric.REGISTRY[name]
-            patch.setitem(metric.REGISTRY, name, metric.Entry(entry.target, {"checkpoint": str(checkpoint)}))
+            entry = registry.REGISTRY[name]
+            patch.setitem(registry.REGISTRY, name, registry.Entry(entry.target, {"checkpoint": str(checkpoint)}))
         loaded.cache_clear()
         yield
     loaded.cache_clear()

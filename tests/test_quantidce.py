@@ -34,8 +34,8 @@ from dialeval.approaches.quantidce import (
 from dialeval.engine.encoding import collate
 from dialeval.engine.formatting import PairFormat, PairTokenizer
 from dialeval.exchange import Exchange
-from dialeval.metric import metric_class
-from dialeval.weights.checkpoints import CheckpointConfig, LoraSettings, encoder_source
+from dialeval.registry import metric_class
+from dialeval.weights.config import CheckpointConfig, LoraSettings, encoder_source
 
 #: Scores per level from low to high, two replies each.
 CASES = {

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dialeval.cards.corpora import CORPORA
-from dialeval.weights.checkpoints import CheckpointConfig
+from dialeval.weights.config import CheckpointConfig
 from dialeval.weights.find import WEIGHTS, embedded_checkpoints
 
 ROOT = Path(__file__).parents[1]

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from dialeval.metric import load
 from dialeval.ray.files import _identity, _packet
 from dialeval.ray.parts import Folder, PieceScorer
 from dialeval.ray.pieces import pieces_of
 from dialeval.ray.recipe import Recipe
 from dialeval.ray.stages import Surveyor
+from dialeval.registry import load
 from dialeval.scoring.sets import Plan
 from small_checkpoints import small_checkpoint
 from test_scaling_torchrun import rows

@@ -18,9 +18,9 @@ import overlap_metric
 from conftest import WORDS
 from dialeval.readers import Source
 from dialeval.scoring.crew import Crew
-from dialeval.scoring.run import Task
 from dialeval.scoring.sets import Plan
 from dialeval.scoring.sharding import ShardedRun
+from dialeval.scoring.task import Task
 from resources import PATIENCE
 
 pytestmark = pytest.mark.slow

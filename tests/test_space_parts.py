@@ -31,7 +31,7 @@ import trust
 from examples import EXAMPLES
 from limits import BodyLimit, Refused
 
-from dialeval import load, metric
+from dialeval import load, registry
 from dialeval.evaluate_module import loaded
 from dialeval.exchange import Exchange
 from dialeval.metric import Level
@@ -75,9 +75,11 @@ def test_what_is_offered_follows_the_checkpoints(monkeypatch: pytest.MonkeyPatch
     assert {"density", "fbd", "prd"} <= set(models.ready())
     assert set(models.ready()) - {"fbd", "prd"} == {name.split("-")[0] for name in embedded_checkpoints()}
     assert models.ready(Level.SYSTEM) == ["fbd", "prd"]
-    monkeypatch.setattr("dialeval.suite.embedded_checkpoints", lambda: ["density-minilm", "cmn-minilm", "deb-minilm"])
+    monkeypatch.setattr(
+        "dialeval.registry.embedded_checkpoints", lambda: ["density-minilm", "cmn-minilm", "deb-minilm"]
+    )
     assert models.ready(Level.TURN) == ["density", "deb", "cmn"]
-    monkeypatch.setattr("dialeval.suite.embedded_checkpoints", lambda: [])
+    monkeypatch.setattr("dialeval.registry.embedded_checkpoints", lambda: [])
     assert models.ready() == ["fbd", "prd"]
 
 
@@ -108,9 +110,9 @@ def four_metrics(tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     names = ["density", "deb", "cmn", "quantidce"]
     for name in names:
         checkpoint = small_checkpoint(name, tiny_encoder, tmp_path / name)
-        entry = metric.REGISTRY[name]
-        monkeypatch.setitem(metric.REGISTRY, name, metric.Entry(entry.target, {"checkpoint": str(checkpoint)}))
-    monkeypatch.setattr("dialeval.suite.embedded_checkpoints", lambda: [f"{name}-minilm" for name in names])
+        entry = registry.REGISTRY[name]
+        monkeypatch.setitem(registry.REGISTRY, name, registry.Entry(entry.target, {"checkpoint": str(checkpoint)}))
+    monkeypatch.setattr("dialeval.registry.embedded_checkpoints", lambda: [f"{name}-minilm" for name in names])
     loaded.cache_clear()
     yield names
     loaded.cache_clear()
@@ -133,7 +135,7 @@ def test_four_metrics_side_by_side(four_metrics: list[str]) -> None:
 
 
 def test_aspects_of_a_file_are_in_its_downloads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(metric.REGISTRY, "density", metric.Entry("overlap_metric:Faceted"))
+    monkeypatch.setitem(registry.REGISTRY, "density", registry.Entry("overlap_metric:Faceted"))
     monkeypatch.setattr(score_file, "ready", lambda: ["density"])
     loaded.cache_clear()
     try:
@@ -287,9 +289,9 @@ def test_the_judge_tells_aspects_and_reasons(
     tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checkpoint = small_checkpoint("judge", tiny_encoder, tmp_path / "judge")
-    entry = metric.Entry(metric.REGISTRY["judge"].target, {"checkpoint": str(checkpoint)})
-    monkeypatch.setitem(metric.REGISTRY, "judge", entry)
-    monkeypatch.setattr("dialeval.suite.embedded_checkpoints", lambda: ["judge-minilm"])
+    entry = registry.Entry(registry.REGISTRY["judge"].target, {"checkpoint": str(checkpoint)})
+    monkeypatch.setitem(registry.REGISTRY, "judge", entry)
+    monkeypatch.setattr("dialeval.registry.embedded_checkpoints", lambda: ["judge-minilm"])
     loaded.cache_clear()
     try:
         replies = ["dog <b>cat</b> dog <b>cat</b> dog", "fine thanks"]

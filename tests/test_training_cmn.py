@@ -21,7 +21,7 @@ from safetensors.torch import load_file
 from conftest import WORDS
 from dialeval.approaches.cmn import Cmn, CmnNetwork, PriorRows
 from dialeval.cards import render_card
-from dialeval.weights.checkpoints import CheckpointConfig
+from dialeval.weights.config import CheckpointConfig
 from resources import PATIENCE
 from test_cmn_metric import make_network
 

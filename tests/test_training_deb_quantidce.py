@@ -19,7 +19,7 @@ from safetensors.torch import load_file
 
 from dialeval.approaches.deb import Deb
 from dialeval.approaches.quantidce import QuantiDce
-from dialeval.weights.checkpoints import CheckpointConfig
+from dialeval.weights.config import CheckpointConfig
 from resources import MIRROR
 
 pytestmark = pytest.mark.slow

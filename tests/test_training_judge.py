@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from dialeval.approaches.judge import ASPECTS, FEATURES, Judge
-from dialeval.weights.checkpoints import CheckpointConfig
+from dialeval.weights.config import CheckpointConfig
 
 TRAINING = Path(__file__).parents[1] / "training"
 WORDS = "hello there how are you i am fine thanks what do like to eat fish and chips the weather is nice today".split()

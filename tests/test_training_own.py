@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import dialeval
-from dialeval.weights.checkpoints import CheckpointConfig
+from dialeval.weights.config import CheckpointConfig
 from dialeval.weights.find import WEIGHTS
 
 ROOT = Path(__file__).parents[1]

@@ -21,7 +21,7 @@ from dialeval.statistics.raters import human_ceiling
 from dialeval.tuning import Tuned, tune
 from dialeval.tuning.crossing import Comparison, Measured, divide, fit, out_of_fold
 from dialeval.tuning.opinions import Preferences, Ratings, read_opinions
-from dialeval.weights.checkpoints import CheckpointConfig
+from dialeval.weights.config import CheckpointConfig
 from rated_rows import FACT_WORDS, compared, permuted, rated, small_judge
 
 FACTS = FEATURES.index("uses_facts")

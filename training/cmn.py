@@ -49,7 +49,7 @@ from dialeval.corpora.grouped import GroupSet
 from dialeval.engine.encoding import collate
 from dialeval.engine.formatting import PairTokenizer
 from dialeval.exchange import Exchange
-from dialeval.weights.checkpoints import current_versions
+from dialeval.weights.config import current_versions
 from stages import split_groups
 
 

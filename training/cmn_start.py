@@ -17,7 +17,7 @@ from dialeval.corpora.batches import CandidateSet
 from dialeval.engine.encoding import PairEncoder
 from dialeval.engine.formatting import PairFormat, PairTokenizer
 from dialeval.exchange import Exchange
-from dialeval.weights.checkpoints import CheckpointConfig, LoraSettings, current_versions, encoder_source
+from dialeval.weights.config import CheckpointConfig, LoraSettings, current_versions, encoder_source
 from dialeval.weights.find import find_encoder
 
 

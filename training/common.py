@@ -30,8 +30,9 @@ from dialeval.engine.encoding import PairEncoder, choose_device, has_fast_bfloat
 from dialeval.engine.first_token import compute_first_token_only
 from dialeval.engine.formatting import PairFormat, PairTokenizer
 from dialeval.exchange import Exchange
-from dialeval.weights.checkpoints import CheckpointConfig, CheckpointError, load_encoder, load_tokenizer
-from dialeval.weights.find import find_checkpoint, find_encoder
+from dialeval.weights.config import CheckpointConfig
+from dialeval.weights.find import CheckpointError, find_checkpoint, find_encoder
+from dialeval.weights.loading import load_encoder, load_tokenizer
 
 Recipe = dict[str, Any]
 

@@ -44,7 +44,7 @@ from dialeval.corpora.grouped import Group, LabelledRow, labelled_rows, mixed_it
 from dialeval.corpora.negatives import NegativeCounts
 from dialeval.corpora.reddit import read_reddit
 from dialeval.exchange import Exchange
-from dialeval.weights.checkpoints import current_versions
+from dialeval.weights.config import current_versions
 from dialeval.weights.find import find_encoder
 from masking import MaskingCollator, TwoTasks
 from stages import (

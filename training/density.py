@@ -49,7 +49,7 @@ from dialeval.cards import render_card
 from dialeval.corpora.batches import Candidates, CandidateSet, mixed_batches
 from dialeval.engine.encoding import PairEncoder, collate
 from dialeval.engine.formatting import PairFormat, PairTokenizer
-from dialeval.weights.checkpoints import CheckpointConfig, LoraSettings, current_versions, encoder_source
+from dialeval.weights.config import CheckpointConfig, LoraSettings, current_versions, encoder_source
 from dialeval.weights.find import find_checkpoint
 from stages import averaged, record
 

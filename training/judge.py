@@ -48,7 +48,7 @@ from dialeval.corpora.ratings import Rated, overlapping_ratings, read_ratings
 from dialeval.engine.encoding import PairEncoder
 from dialeval.engine.moments import Moments
 from dialeval.exchange import Dialogue, Exchange
-from dialeval.weights.checkpoints import current_versions
+from dialeval.weights.config import current_versions
 from stages import (
     Collator,
     Figures,

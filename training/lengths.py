@@ -24,8 +24,8 @@ from dialeval.corpora.negatives import NegativeCounts
 from dialeval.corpora.ratings import read_ratings
 from dialeval.engine.formatting import PairFormat, PairTokenizer
 from dialeval.exchange import Exchange
-from dialeval.weights.checkpoints import load_tokenizer
 from dialeval.weights.find import find_encoder
+from dialeval.weights.loading import load_tokenizer
 
 RECIPES = Path(__file__).parent / "recipes"
 #: The recipes behind embedded checkpoints whose layout has room for facts.

@@ -42,7 +42,7 @@ from dialeval.approaches.quantidce import (
 from dialeval.cards import render_card
 from dialeval.corpora.grouped import Group, mixed_item_batches
 from dialeval.exchange import Exchange
-from dialeval.weights.checkpoints import current_versions
+from dialeval.weights.config import current_versions
 from ratings import Rated, read_ratings
 from stages import (
     Collator,

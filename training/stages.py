@@ -34,8 +34,9 @@ from dialeval.corpora.negatives import NegativeCounts
 from dialeval.engine.encoding import PairEncoder, collate
 from dialeval.engine.formatting import PairFormat, PairTokenizer
 from dialeval.exchange import Exchange
-from dialeval.weights.checkpoints import CheckpointConfig, LoraSettings, Network, current_versions, encoder_source
+from dialeval.weights.config import CheckpointConfig, LoraSettings, current_versions, encoder_source
 from dialeval.weights.find import find_checkpoint, find_encoder
+from dialeval.weights.network import Network
 
 N = TypeVar("N", bound=Network)
 Figures = dict[str, float]
@@ -355,7 +356,7 @@ def dialogue_groups(source: Recipe, root: Path, *, leave_out: frozenset[str], se
 
 def sentence_embedding(encoder_id: str) -> Callable[[Any], NDArray[np.float32]]:
     """Unit mean-pooled vectors of texts under the base encoder, before any training."""
-    from dialeval.weights.checkpoints import load_encoder, load_tokenizer
+    from dialeval.weights.loading import load_encoder, load_tokenizer
 
     class MeanPool(nn.Module):
         def __init__(self, encoder: nn.Module) -> None:

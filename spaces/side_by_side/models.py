@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from dialeval.evaluate_module import loaded
 from dialeval.exchange import Exchange
-from dialeval.metric import Level, Metric, MetricInfo, metric_class
+from dialeval.metric import Level, Metric, MetricInfo
 from dialeval.module_page import direction
+from dialeval.registry import metric_class, ready_approaches
 from dialeval.scores import Scores
-from dialeval.suite import ready_approaches
 
 #: Metrics keep tokenised rows and features between calls, which two threads must not change at once.
 #: FBD and PRD stand on the same encoder, so the metrics of systems share one lock.

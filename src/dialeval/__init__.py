@@ -15,7 +15,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from dialeval.exchange import BadRow, Exchange
-    from dialeval.metric import available, load, register
+    from dialeval.registry import available, load, register
     from dialeval.scores import Scores, Signature
     from dialeval.systems import Gate, Ranking, gate, rank
     from dialeval.tuning import Tuned, tune
@@ -28,11 +28,11 @@ _HOMES = {
     "Scores": "dialeval.scores",
     "Signature": "dialeval.scores",
     "Tuned": "dialeval.tuning",
-    "available": "dialeval.metric",
+    "available": "dialeval.registry",
     "gate": "dialeval.systems",
-    "load": "dialeval.metric",
+    "load": "dialeval.registry",
     "rank": "dialeval.systems",
-    "register": "dialeval.metric",
+    "register": "dialeval.registry",
     "tune": "dialeval.tuning",
 }
 

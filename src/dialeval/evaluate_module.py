@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from dialeval.exchange import BadRow, EmptyPolicy, Exchange, exchanges_from_columns
-from dialeval.metric import Level, Metric, Scale, metric_class
+from dialeval.metric import Level, Metric, Scale
+from dialeval.registry import metric_class
 
 _INPUTS = """
 Args:
@@ -223,7 +224,7 @@ def loaded(
     batch_tokens: int | None = None,
 ) -> Metric:
     """A metric, read once per process and kept, whichever module asks for it."""
-    from dialeval.scoring.run import load_metrics
+    from dialeval.registry import load_metrics
 
     options = {"checkpoint": checkpoint, "device": device, "dtype": dtype, "batch_tokens": batch_tokens}
     return load_metrics([name], {key: value for key, value in options.items() if value is not None}, {})[name]

@@ -1,18 +1,15 @@
-"""What a metric is, which ones there are, and how one is loaded.
+"""What a metric is.
 
-A metric declares its level, direction, range and needs; nobody has to guess them. The registry
-holds import paths, not classes, so that listing the metrics costs no import of torch.
+A metric declares its level, direction, range and needs; nobody has to guess them.
 """
 
 from __future__ import annotations
 
-import difflib
-import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,9 +24,6 @@ from dialeval.exchange import (
 )
 from dialeval.frames import arguments_of, is_table
 from dialeval.scores import Scores, Signature
-
-if TYPE_CHECKING:
-    from dialeval.suite import Suite
 
 Scale = Literal["native", "human_percentile"]
 
@@ -328,90 +322,3 @@ class Metric(ABC):
 def _mean(values: NDArray[np.float64]) -> float:
     finite = values[np.isfinite(values)]
     return float(finite.mean()) if len(finite) else float("nan")
-
-
-@dataclass(frozen=True)
-class Entry:
-    """Where a metric's class lives, and the options that make it this metric."""
-
-    target: str
-    options: Mapping[str, Any] = field(default_factory=dict)
-    extra: str | None = None
-
-
-#: name -> class. The papers' approaches and the judge first, then the papers' baselines.
-REGISTRY: dict[str, Entry] = {
-    "density": Entry("dialeval.approaches.density:Density"),
-    "fbd": Entry("dialeval.approaches.fbd:Fbd"),
-    "prd": Entry("dialeval.approaches.prd:Prd"),
-    "cmn": Entry("dialeval.approaches.cmn:Cmn"),
-    "deb": Entry("dialeval.approaches.deb:Deb"),
-    "quantidce": Entry("dialeval.approaches.quantidce:QuantiDce"),
-    "judge": Entry("dialeval.approaches.judge:Judge"),
-    "ensemble": Entry("dialeval.approaches.ensemble:Ensemble"),
-    "bleu1": Entry("dialeval.baselines.bleu:Bleu1", extra="agreement"),
-    "bleu2": Entry("dialeval.baselines.bleu:Bleu2", extra="agreement"),
-    "bleu3": Entry("dialeval.baselines.bleu:Bleu3", extra="agreement"),
-    "bleu4": Entry("dialeval.baselines.bleu:Bleu4", extra="agreement"),
-    "deltableu": Entry("dialeval.baselines.delta_bleu:DeltaBleu", extra="agreement"),
-    "rougeL": Entry("dialeval.baselines.rouge:RougeL", extra="agreement"),
-    "meteor": Entry("dialeval.baselines.meteor:Meteor", extra="agreement"),
-    "embedding_average": Entry("dialeval.baselines.embedding:EmbeddingAverage", extra="agreement"),
-    "embedding_greedy": Entry("dialeval.baselines.embedding:EmbeddingGreedy", extra="agreement"),
-    "embedding_extrema": Entry("dialeval.baselines.embedding:EmbeddingExtrema", extra="agreement"),
-    "bertscore": Entry("dialeval.baselines.bertscore:BertScore", extra="agreement"),
-    "sentence_cosine": Entry("dialeval.baselines.sentence:SentenceCosine", extra="agreement"),
-    "mlm_likelihood": Entry("dialeval.baselines.masked:MaskedLikelihood", extra="agreement"),
-    "lm_likelihood": Entry("dialeval.baselines.causal:CausalLikelihood", extra="agreement"),
-    "fed": Entry("dialeval.baselines.fed:FollowUpLikelihood", extra="agreement"),
-    "llm": Entry("dialeval.llm.judge:LlmJudge", extra="llm"),
-}
-
-
-def available() -> list[str]:
-    """The names that `load` understands, without importing any of the metrics."""
-    return list(REGISTRY)
-
-
-def register(name: str, target: str, *, extra: str | None = None, **options: Any) -> None:
-    """Add a metric of your own: `register("mine", "my_package.my_module:MyMetric")`."""
-    REGISTRY[name] = Entry(target, options, extra)
-
-
-def metric_class(name: str) -> tuple[type[Metric], Mapping[str, Any]]:
-    """The class behind a name and its preset options; unknown names get a suggestion."""
-    if name not in REGISTRY:
-        close = difflib.get_close_matches(str(name), REGISTRY, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(REGISTRY)}"
-        raise ValueError(f"there is no metric {name!r}{hint}")
-    entry = REGISTRY[name]
-    module, _, attribute = entry.target.partition(":")
-    try:
-        loaded = importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if entry.extra is None or (error.name or "").startswith("dialeval"):
-            raise
-        raise ModuleNotFoundError(
-            f"metric {name!r} needs {error.name}; install it with: pip install 'dialeval[{entry.extra}]'",
-            name=error.name,
-        ) from None
-    found: type[Metric] = getattr(loaded, attribute)
-    return found, entry.options
-
-
-@overload
-def load(name: str, **options: Any) -> Metric: ...
-@overload
-def load(name: Sequence[str], **options: Any) -> Suite: ...
-def load(name: str | Sequence[str], **options: Any) -> Metric | Suite:
-    """Load one metric by name, or several as a `Suite` that shares tokenisation and encoders.
-
-    Learned metrics take `checkpoint=` (a folder, a Hub id, or None for the embedded one),
-    `device=`, `dtype=` and `batch_tokens=`; what else a metric takes is in its class.
-    """
-    if not isinstance(name, str):
-        from dialeval.suite import Suite
-
-        return Suite(name, **options)
-    found, preset = metric_class(name)
-    return found(**{**preset, **options})

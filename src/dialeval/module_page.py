@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from dialeval.evaluate_module import loaded
-from dialeval.metric import Level, Metric, MetricInfo, metric_class
+from dialeval.metric import Level, Metric, MetricInfo
+from dialeval.registry import metric_class
 from dialeval.scores import Scores
 from dialeval.weights.find import CheckpointError
 

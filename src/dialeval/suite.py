@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from dialeval.exchange import Exchange, exchanges_from_columns
 from dialeval.frames import arguments_of, is_table
-from dialeval.metric import Metric, Scale, metric_class
+from dialeval.metric import Metric, Scale
 from dialeval.scores import Scores
-from dialeval.weights.find import embedded_checkpoints
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,13 +22,8 @@ class Suite(Mapping[str, Metric]):
     share its features.
     """
 
-    def __init__(self, names: Iterable[str], *, checkpoints: Mapping[str, str] | None = None, **options: Any) -> None:
-        from dialeval.scoring.run import load_metrics
-
-        wanted = list(dict.fromkeys(names))
-        if not wanted:
-            raise ValueError("no metrics are named; pass at least one")
-        self._metrics = load_metrics(wanted, options, checkpoints or {})
+    def __init__(self, metrics: Mapping[str, Metric]) -> None:
+        self._metrics = dict(metrics)
 
     def __getitem__(self, name: str) -> Metric:
         return self._metrics[name]
@@ -94,16 +88,6 @@ def share_tokenizers(metrics: Iterable[Metric]) -> None:
         for attribute in getattr(metric, "pair_encoders", ()):
             encoder = getattr(metric, attribute)
             encoder.tokenizer = tokenizers.setdefault(encoder.tokenizer.identity, encoder.tokenizer)
-
-
-#: The approaches in the order in which people meet them: of replies, then of systems.
-APPROACHES = ("judge", "density", "deb", "cmn", "quantidce", "fbd", "prd")
-
-
-def ready_approaches() -> list[str]:
-    """Those that can score without a download: training-free, or with all their checkpoints in the package."""
-    embedded = set(embedded_checkpoints())
-    return [name for name in APPROACHES if metric_class(name)[0].checkpoints_by_default() <= embedded]
 
 
 def share_encoders(metrics: Iterable[Metric]) -> None:

@@ -9,11 +9,12 @@ import numpy as np
 from dialeval.agreement.comparisons import compared_statistic
 from dialeval.agreement.cuts import cuts
 from dialeval.agreement.judgements import judgements
-from dialeval.agreement.measure import measure, view_of
+from dialeval.agreement.measure import measure
 from dialeval.agreement.prepare import Contestant, Stage
 from dialeval.agreement.record import result_of
 from dialeval.agreement.results import Result
 from dialeval.agreement.settings import Settings
+from dialeval.agreement.views import view_of
 from dialeval.metric import Level
 
 

@@ -17,18 +17,15 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dialeval.agreement.views import View
 from dialeval.statistics.bootstrap import Resampled, number_groups
 from dialeval.statistics.correlation import CORRELATIONS, Floats, is_constant
 from dialeval.statistics.resampled import MOST_GROUPS_FOR_KENDALL, RESAMPLED
 from dialeval.statistics.system_level import system_means
-
-if TYPE_CHECKING:
-    from dialeval.agreement.measure import View
 
 #: Two points always lie on a line.
 FEWEST_ROWS = 3

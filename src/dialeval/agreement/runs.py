@@ -15,7 +15,7 @@ from dialeval.agreement.aspects import of_aspects
 from dialeval.agreement.comparisons import Entrant, against_best, best_group, compared_statistic
 from dialeval.agreement.cuts import Cut
 from dialeval.agreement.halves import halves_of
-from dialeval.agreement.measure import measure, view_of
+from dialeval.agreement.measure import measure
 from dialeval.agreement.overall import overall
 from dialeval.agreement.prepare import Contestant, Stage, contend, excluded_rows, open_benchmark, prepare
 from dialeval.agreement.record import result_of
@@ -25,6 +25,7 @@ from dialeval.agreement.settings import Settings
 from dialeval.agreement.sources import Source, Spec, find_sources
 from dialeval.agreement.tasks import NotApplicable
 from dialeval.agreement.thresholds import Decision, decide
+from dialeval.agreement.views import view_of
 from dialeval.io import without_machine
 from dialeval.metric import Level
 from dialeval.statistics.correlation import Floats

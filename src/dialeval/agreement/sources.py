@@ -21,7 +21,8 @@ from typing import Any
 from dialeval.agreement.functions import FunctionMetric, Judge, imported
 from dialeval.agreement.score_files import read_scores
 from dialeval.agreement.specs import ANY_RANGE, OWN, Declared, declared_in, split_options
-from dialeval.metric import Level, Metric, load
+from dialeval.metric import Level, Metric
+from dialeval.registry import load
 
 Spec = str | Metric | Judge
 

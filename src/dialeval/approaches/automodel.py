@@ -70,7 +70,7 @@ def _register() -> None:
         @classmethod
         def from_pretrained(cls, source: Any, *args: Any, **options: Any) -> Any:
             from dialeval.approaches import network_class
-            from dialeval.weights.checkpoints import CheckpointConfig
+            from dialeval.weights.config import CheckpointConfig
             from dialeval.weights.find import find_checkpoint
 
             located = find_checkpoint(source, default=str(source), revision=options.get("revision"))

@@ -24,7 +24,7 @@ from dialeval.approaches.learned import LearnedMetric
 from dialeval.engine.encoding import PairEncoder
 from dialeval.exchange import BadRow, Exchange, is_blank
 from dialeval.metric import Judged, Level, MetricInfo
-from dialeval.weights.checkpoints import Network
+from dialeval.weights.network import Network
 
 Scoring = Literal["full", "without_nsp", "without_mi", "alternative"]
 Bound = Literal["infonce", "dv", "paper_eq4", "released"]

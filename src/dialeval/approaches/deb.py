@@ -19,8 +19,8 @@ from torch.nn import functional as F
 
 from dialeval.approaches.learned import LearnedMetric
 from dialeval.metric import Level, MetricInfo
-from dialeval.weights.checkpoints import Network
 from dialeval.weights.find import CheckpointError
+from dialeval.weights.network import Network
 
 Vector = NDArray[np.float64]
 

@@ -22,8 +22,8 @@ from torch.nn import functional as F
 from dialeval.approaches.learned import LearnedMetric
 from dialeval.engine.moments import Moments
 from dialeval.metric import Level, MetricInfo
-from dialeval.weights.checkpoints import Network
 from dialeval.weights.find import CheckpointError
+from dialeval.weights.network import Network
 
 Scoring = Literal["mahalanobis", "euclidean", "relative", "classifier"]
 Reduction = Literal["mean_all_pairs", "sum_anchors", "mean_anchors"]

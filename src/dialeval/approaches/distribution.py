@@ -20,7 +20,7 @@ from dialeval.exchange import BadRow, Exchange, is_blank
 from dialeval.metric import Judged, Metric
 from dialeval.readers import is_file_of_rows, read_exchanges
 from dialeval.scores import Signature
-from dialeval.weights.checkpoints import current_versions
+from dialeval.weights.config import current_versions
 from dialeval.weights.find import file_sha256
 
 Floats = NDArray[np.float64]

@@ -19,8 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialeval.exchange import Exchange, is_blank
-from dialeval.metric import Judged, Level, Metric, MetricInfo, load, metric_class
+from dialeval.metric import Judged, Level, Metric, MetricInfo
+from dialeval.registry import load, metric_class
 from dialeval.scores import Signature
+from dialeval.suite import share_encoders, share_tokenizers
 
 #: Parts of a member's signature that all members share, or that the ensemble states itself.
 _SHARED = frozenset({"metric", "dialeval", "torch", "transformers", "python"})
@@ -102,8 +104,6 @@ class Ensemble(Metric):
         max_length: int | None = None,
     ) -> None:
         """`weights` is a file of `dialeval ensemble`; the other options go to every member."""
-        from dialeval.suite import share_encoders, share_tokenizers
-
         if weights is None:
             raise ValueError(
                 "no combination of the embedded metrics agrees with people better than the best of them, so none "

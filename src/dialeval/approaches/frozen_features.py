@@ -19,8 +19,8 @@ from dialeval.engine.first_token import compute_first_token_only
 from dialeval.engine.formatting import PairFormat, PairTokenizer
 from dialeval.engine.fused_layers import fuse_layers
 from dialeval.exchange import Exchange
-from dialeval.weights.checkpoints import load_encoder, load_tokenizer, longest_input
 from dialeval.weights.find import BASE_ENCODER, CheckpointError, find_encoder, weights_digest
+from dialeval.weights.loading import load_encoder, load_tokenizer, longest_input
 
 Pooling = Literal["cls", "mean"]
 

@@ -24,7 +24,7 @@ from dialeval.approaches.learned import LearnedMetric, percentile
 from dialeval.exchange import BadRow, Dialogue, Exchange
 from dialeval.metric import Judged, Level, MetricInfo, Scale
 from dialeval.scores import Scores
-from dialeval.weights.checkpoints import Network
+from dialeval.weights.network import Network
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]

@@ -20,8 +20,10 @@ from dialeval.engine.fused_layers import fuse_layers
 from dialeval.exchange import Exchange
 from dialeval.metric import Judged, Metric, Scale
 from dialeval.scores import Scores, Signature
-from dialeval.weights.checkpoints import CheckpointConfig, Network, current_versions, load_tokenizer, longest_input
+from dialeval.weights.config import CheckpointConfig, current_versions
 from dialeval.weights.find import WEIGHTS, find_checkpoint, weights_digest
+from dialeval.weights.loading import load_tokenizer, longest_input
+from dialeval.weights.network import Network
 
 #: Points of the stored quantile curves: 0, 0.005, …, 1.
 QUANTILE_GRID = np.linspace(0.0, 1.0, 201)

@@ -20,7 +20,7 @@ from torch.nn import functional as F
 
 from dialeval.approaches.learned import LearnedMetric
 from dialeval.metric import Level, MetricInfo
-from dialeval.weights.checkpoints import Network
+from dialeval.weights.network import Network
 
 Centroid = Literal["mean", "sum"]
 Compactness = Literal["level_mean", "per_item"]

@@ -17,8 +17,8 @@ from dialeval.cards.history import stages_of, total
 from dialeval.cards.measured import confidence, model_index, results_of, table
 from dialeval.cards.ratings import ratings_told, stacks_told
 from dialeval.cards.spread import Spread, spread_in
-from dialeval.metric import metric_class
-from dialeval.weights.checkpoints import CheckpointConfig
+from dialeval.registry import metric_class
+from dialeval.weights.config import CheckpointConfig
 from dialeval.weights.find import weights_digest
 
 if TYPE_CHECKING:

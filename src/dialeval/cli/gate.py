@@ -55,8 +55,8 @@ def gate(
     import sys
 
     from dialeval.io import write_atomically
-    from dialeval.metric import load
     from dialeval.readers import Source
+    from dialeval.registry import load
     from dialeval.systems import gate as test
 
     loaded = load(metric, checkpoint=checkpoint) if checkpoint else load(metric)

@@ -116,7 +116,7 @@ def _folders() -> dict[str, str]:
 
 
 def _metrics() -> list[tuple[str, ...]]:
-    from dialeval.metric import REGISTRY, metric_class
+    from dialeval.registry import REGISTRY, metric_class
 
     rows: list[tuple[str, ...]] = []
     for name, entry in REGISTRY.items():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 if TYPE_CHECKING:
-    from dialeval.scoring.run import Task
+    from dialeval.scoring.task import Task
 
 _PANEL = "Language models (metric llm)"
 
@@ -100,7 +100,7 @@ def chosen(model: list[str] | None, dry_run: bool, **options: Any) -> dict[str, 
 
 def tell_estimate(task: Task, names: list[str], options: dict[str, Any]) -> None:
     """Print what a run would ask and cost."""
-    from dialeval.scoring.run import load_metrics
+    from dialeval.registry import load_metrics
 
     if "llm" not in names:
         raise ValueError("--dry-run counts what language models cost, and none is among the metrics; leave it out")

@@ -175,9 +175,9 @@ def prd(
 
       dialeval plot prd --input replies.jsonl --out plots/
     """
-    from dialeval.metric import load
     from dialeval.plots.prd import precision_recall
     from dialeval.readers import Source
+    from dialeval.registry import load
 
     rows = [exchange for _, exchange in Source(input).exchanges(needs=() if reference else ("references",))]
     metric = load("prd", checkpoint=encoder, reference=reference, clusters=clusters, seed=seed, resamples=0)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -14,10 +13,12 @@ from dialeval.cli import language_models, on_ray
 from dialeval.cli.errors import ROWS_SET_ASIDE
 from dialeval.cli.parsing import checkpoints, flowing, listed, pairs, unescaped
 from dialeval.cli.places import Places
+from dialeval.cli.progress import bar
+from dialeval.cli.sharded import score_together
 
 if TYPE_CHECKING:
-    from dialeval.scoring.run import Progress, Task
     from dialeval.scoring.summary import Summary
+    from dialeval.scoring.task import Task
 
 _HELP = """Score the replies in a file, a pipe or a data set.
 
@@ -196,11 +197,12 @@ def score(
     """Check the rows, load the metrics, score; the help text above is for users."""
     from dataclasses import replace
 
-    from dialeval.metric import Level, metric_class
+    from dialeval.metric import Level
     from dialeval.readers import Chats, Source
+    from dialeval.registry import check_options, load_metrics, metric_class
     from dialeval.scoring.crew import Crew
     from dialeval.scoring.outputs import output_format
-    from dialeval.scoring.run import Task, check_options, load_metrics, without_references
+    from dialeval.scoring.task import Task, without_references
 
     names = list(dict.fromkeys(listed(metric)))
     if not names:
@@ -284,8 +286,6 @@ def score(
         return replace(task, metrics=load_metrics(names, options, weights))
 
     if (crew := Crew.from_environment()) is not None:
-        from dialeval.cli.sharded import score_together
-
         score_together(crew, places, told, check=check, load=load, task=task, resume=resume)
         return
     total = check()
@@ -323,17 +323,3 @@ def _run(
     if places.output is not None:
         journal_path(places.output).unlink(missing_ok=True)
     return outcome
-
-
-@contextmanager
-def bar(total: int | None) -> Iterator[Progress]:
-    """A progress bar on standard error, if somebody is looking."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
-
-    console = Console(stderr=True)
-    shown = (TextColumn("scoring"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    with Bar(*shown, console=console, transient=True, disable=not console.is_terminal) as bar:
-        work = bar.add_task("", total=total)
-        yield lambda done: bar.update(work, completed=done)

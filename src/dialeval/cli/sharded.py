@@ -13,7 +13,7 @@ from dialeval.cli.places import Places
 
 if TYPE_CHECKING:
     from dialeval.scoring.crew import Crew
-    from dialeval.scoring.run import Task
+    from dialeval.scoring.task import Task
 
 
 def score_together(
@@ -49,7 +49,7 @@ def _score(
     load: Callable[[], Task],
     resume: bool,
 ) -> None:
-    from dialeval.cli.score import bar
+    from dialeval.cli.progress import bar
     from dialeval.readers import Rejects
     from dialeval.scoring.outputs import replacing
     from dialeval.scoring.sets import Plan

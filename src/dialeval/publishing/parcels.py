@@ -64,7 +64,7 @@ class Parcel:
 def model_parcel(folder: Path, org: str, results: Path | None) -> Parcel:
     """A checkpoint folder, with its card and results rendered anew."""
     from dialeval.cards import Measurements, render_card
-    from dialeval.weights.checkpoints import CheckpointConfig
+    from dialeval.weights.config import CheckpointConfig
 
     config = CheckpointConfig.read(folder)
     _check_loads(folder, config)
@@ -78,7 +78,7 @@ def merged_parcel(folder: Path, org: str, results: Path | None, workspace: Path)
     """The same weights as one full model, merged into `workspace`, which must stay until it was sent."""
     from dialeval.approaches import network_class
     from dialeval.cards import Measurements, render_card
-    from dialeval.weights.checkpoints import CheckpointConfig
+    from dialeval.weights.config import CheckpointConfig
 
     config = CheckpointConfig.read(folder)
     if config.encoder.tuning == "full":
@@ -142,7 +142,7 @@ def _check_loads(folder: Path, config: object) -> None:
     """Refuse weights that nobody else could load; damaged ones raise `CheckpointError` here."""
     from dialeval.approaches import network_class
     from dialeval.cards import is_hub_id
-    from dialeval.weights.checkpoints import CheckpointConfig
+    from dialeval.weights.config import CheckpointConfig
 
     assert isinstance(config, CheckpointConfig)
     if not is_hub_id(config.encoder.id):

@@ -8,11 +8,12 @@ from typing import Any
 
 from dialeval.engine.formatting import PairTokenizer, TokenPair
 from dialeval.exchange import BadRow, EmptyPolicy
-from dialeval.metric import REGISTRY, Entry, Level, Metric, MetricInfo, Scale, metric_class
+from dialeval.metric import Level, Metric, MetricInfo, Scale
 from dialeval.readers import Source
 from dialeval.readers.rows import Columns, RawRow, to_dialogue, to_exchange
+from dialeval.registry import REGISTRY, Entry, load_metrics, metric_class
 from dialeval.scoring.chunks import Chunk
-from dialeval.scoring.run import Task, check_explained, load_metrics, without_references
+from dialeval.scoring.task import Task, check_explained, without_references
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ def with_present_marks(results: Iterable[Result], weights: Path) -> list[Result]
     best under the present rules no longer is; where that leaves nobody, the highest that may takes the place.
     """
     from dialeval.cards.measured import parts_of
-    from dialeval.weights.checkpoints import CheckpointConfig
+    from dialeval.weights.config import CheckpointConfig
     from dialeval.weights.find import weights_digest
 
     trained_on = {}

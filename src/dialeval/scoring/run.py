@@ -3,184 +3,20 @@
 from __future__ import annotations
 
 import glob
-import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
-import numpy as np
-from numpy.typing import NDArray
-
-from dialeval.exchange import BadRow, Dialogue, EmptyPolicy, Exchange, is_blank
-from dialeval.metric import Level, Metric, MetricInfo, Scale, load, metric_class
-from dialeval.readers import Rejects, Source
-from dialeval.readers.rows import RawRow
-from dialeval.scores import Scores, aspect_column, explaining_columns
+from dialeval.exchange import Exchange
+from dialeval.readers import Rejects
 from dialeval.scoring.chunks import Chunk, chunked
 from dialeval.scoring.journal import Journal
 from dialeval.scoring.outputs import OutputFormat, Record, replacing, table
 from dialeval.scoring.summary import Summary
-from dialeval.suite import share_tokenizers
+from dialeval.scoring.task import Task, unscored
 
 #: Called with the number of rows done so far.
 Progress = Callable[[int], None]
-
-
-def check_options(
-    names: Sequence[str], options: Mapping[str, Any], checkpoints: Mapping[str, str], scale: Scale = "native"
-) -> None:
-    """Refuse what no metric takes, before any time is spent."""
-    classes = {name: metric_class(name)[0] for name in names}
-    for option in options:
-        if not any(_takes(found, option) for found in classes.values()):
-            raise ValueError(f"{', '.join(names)}: there is no option {option!r}; leave it out")
-    for name in checkpoints:
-        if not _takes(classes[name], "checkpoint"):
-            raise ValueError(f"{name} has no weights and takes no checkpoint; leave it out")
-    if not any(scale in found.scales for found in classes.values()):
-        raise ValueError(f"{', '.join(names)}: there is no scale {scale!r}; leave it out")
-
-
-def load_metrics(names: Sequence[str], options: Mapping[str, Any], checkpoints: Mapping[str, str]) -> dict[str, Metric]:
-    """Load metrics by name; each gets those options that it takes."""
-    check_options(names, options, checkpoints)
-    loaded = {}
-    for name in names:
-        taken = {option: value for option, value in options.items() if _takes(metric_class(name)[0], option)}
-        own = {"checkpoint": checkpoints[name]} if name in checkpoints else {}
-        loaded[name] = load(name, **taken, **own)
-    share_tokenizers(loaded.values())
-    return loaded
-
-
-@dataclass(frozen=True)
-class Task:
-    """What is to be judged, on which level and scale, by which metrics."""
-
-    source: Source
-    infos: Mapping[str, MetricInfo]
-    level: Level = Level.TURN
-    scale: Scale = "native"
-    empty: EmptyPolicy = "error"
-    #: Loaded metrics by name; a task without them can look its rows through but not score them.
-    metrics: Mapping[str, Metric] = field(default_factory=dict)
-    #: Whether intervals and reasons are wanted, from those metrics that give them.
-    explain: bool = False
-    #: Another system's replies, by id or context, that take the place of the rows' references.
-    rivals: Mapping[Any, str] | None = None
-
-    def __post_init__(self) -> None:
-        for name, info in self.infos.items():
-            if self.level is Level.DIALOGUE and info.level is not Level.TURN:
-                raise ValueError(f"{name} judges a {info.level}, so it has no dialogue-level value")
-        if self.explain:
-            check_explained(self.infos)
-
-    @property
-    def of_systems(self) -> list[str]:
-        """The metrics that compare sets and so need all rows at once."""
-        return [name for name, info in self.infos.items() if info.level is Level.SYSTEM]
-
-    @property
-    def of_rows(self) -> list[str]:
-        """The metrics that give every row a value."""
-        return [name for name in self.infos if name not in self.of_systems]
-
-    @property
-    def columns(self) -> list[str]:
-        """What the table has for every row: each metric's value, and what belongs to it behind it."""
-        return columns_of({name: self.infos[name] for name in self.of_rows}, self.level, explain=self.explain)
-
-    @property
-    def texts(self) -> frozenset[str]:
-        """Those columns that hold words."""
-        explaining = [name for name in self.of_rows if self.explain and self.infos[name].explains]
-        return frozenset(explaining_columns(name)[-1] for name in explaining)
-
-    def rows(self, rejects: Rejects | None) -> Iterator[tuple[RawRow, Exchange | Dialogue]]:
-        """The checked rows, in order."""
-        if self.level is Level.DIALOGUE:
-            yield from self.source.dialogues(empty=self.empty, skip_bad=rejects)
-        else:
-            needs = frozenset().union(*(info.needs for info in self.infos.values()))
-            if self.rivals is None:
-                yield from self.source.exchanges(empty=self.empty, needs=needs, skip_bad=rejects)
-                return
-            for row, exchange in self.source.exchanges(
-                empty=self.empty, needs=needs - {"references"}, skip_bad=rejects
-            ):
-                if (rival := self.rivals.get(_answers(exchange))) is None:
-                    raise BadRow(row.place, "the rival's file has no reply to this row; the same rows belong in both")
-                yield row, replace(exchange, references=(rival,))
-
-    def against(self, other: Source) -> Task:
-        """The same task with the replies of another file as what each reply is compared with."""
-        if self.level is Level.DIALOGUE:
-            raise ValueError("a rival is compared reply by reply; leave --rival out, or the level")
-        if not any("references" in info.needs for info in self.infos.values()):
-            raise ValueError(f"{', '.join(self.infos)} compares replies with nothing; leave --rival out")
-        rivals: dict[Any, str] = {}
-        for row, exchange in other.exchanges(empty=self.empty, needs=frozenset(), skip_bad=None):
-            if rivals.setdefault(_answers(exchange), exchange.response) != exchange.response:
-                raise BadRow(row.place, "the rival's file has another reply to this row already; keep one of each")
-        return replace(self, rivals=rivals)
-
-    def look_through(self, *, skip_bad: bool) -> int:
-        """Read every row once and count the good ones, so that a bad last row stops a long run before it starts."""
-        rejects = Rejects() if skip_bad else None
-        count = sum(1 for _ in self.rows(rejects))
-        if not count and rejects:
-            raise ValueError(f"none of the {rejects.count} rows can be scored; the first: {rejects.first}")
-        return count
-
-    def identity(self) -> dict[str, Any]:
-        """What decides the values besides the rows: two runs that agree in it may share a journal."""
-        signatures = {name: dict(self.metrics[name].signature()) for name in self.of_rows}
-        explained = {"explain": True} if self.explain else {}
-        return {"level": str(self.level), "scale": self.scale, "metrics": signatures, **explained}
-
-    def score(self, chunk: Chunk) -> dict[str, Any]:
-        """The finished record of one chunk."""
-        scored = {name: self._judge(self.metrics[name], chunk) for name in self.of_rows}
-        for name, scores in scored.items():
-            if len(scores) != len(chunk.rows):
-                raise RuntimeError(f"{name} gave {len(scores)} values for {len(chunk.rows)} rows")
-        columns = {column: own for name, scores in scored.items() for column, own in scores.columns(name).items()}
-        values = {column: _plain_column(columns[column]) for column in self.columns}
-        return {
-            "fingerprint": chunk.fingerprint(),
-            "row": chunk.rows,
-            "id": [item.id for item in chunk.items],
-            "system": [item.system for item in chunk.items],
-            "values": values,
-            "n_truncated": {name: scores.n_truncated for name, scores in scored.items()},
-            "n_empty": count_empty(chunk),
-            "signature": {name: str(scores.signature) for name, scores in scored.items()},
-            **_beside(scored, chunk),
-        }
-
-    def _judge(self, metric: Metric, chunk: Chunk) -> Scores:
-        scale = self._scale_of(metric)
-        try:
-            if self.level is Level.DIALOGUE:
-                return metric.score_dialogues(
-                    [dialogue.turns for dialogue in chunk.dialogues],
-                    facts=[dialogue.facts for dialogue in chunk.dialogues],
-                    speakers=[dialogue.speakers for dialogue in chunk.dialogues],
-                    scale=scale,
-                )
-            return metric.score_exchanges(chunk.exchanges, scale=scale)
-        except BadRow as error:  # a metric counts from the chunk's first row
-            raise BadRow(chunk.places[int(error.row)], error.problem) from None
-
-    def score_systems(self, name: str, exchanges: Sequence[Exchange]) -> Scores:
-        """One value per system, from all rows."""
-        return self.metrics[name].score_exchanges(exchanges, scale=self._scale_of(self.metrics[name]))
-
-    def _scale_of(self, metric: Metric) -> Scale:
-        """The scale asked for; of several metrics, those without it keep their own, as their signatures tell."""
-        return self.scale if self.scale in metric.scales else "native"
 
 
 def score_to_file(
@@ -275,51 +111,6 @@ def changed(journal: Journal, how: str) -> str:
     )
 
 
-def columns_of(infos: Mapping[str, MetricInfo], level: Level, *, explain: bool = False) -> list[str]:
-    """The columns of metrics of rows, in the order in which tables have them."""
-    columns = []
-    for name, info in infos.items():
-        columns += [name, *(aspect_column(name, aspect) for aspect in info.aspects_at(level))]
-        columns += explaining_columns(name) if explain and info.explains else ()
-    return columns
-
-
-def check_explained(infos: Mapping[str, MetricInfo]) -> None:
-    """Refuse to explain where no metric can."""
-    if not any(info.explains for info in infos.values()):
-        raise ValueError(
-            f"{', '.join(infos)}: no reasons are given for these values; leave --explain out, or add judge"
-        )
-
-
-def _plain_column(column: NDArray[Any]) -> list[Any]:
-    """A column for JSON, which has no NaN."""
-    if column.dtype == object:
-        return list(column)
-    return [float(value) if np.isfinite(value) else None for value in column]
-
-
-def _answers(exchange: Exchange) -> Any:
-    """What a reply is a reply to: the row of that id, or its context."""
-    return exchange.id or exchange.context
-
-
-def _beside(scored: Mapping[str, Scores], chunk: Chunk) -> dict[str, Any]:
-    """Why rows have no value, and what judging took, where a metric tells."""
-    problems = {
-        name: [[chunk.rows[place], why] for place, why in sorted(scores.problems.items())]
-        for name, scores in scored.items()
-        if scores.problems
-    }
-    usage = {name: dict(scores.details["usage"]) for name, scores in scored.items() if "usage" in scores.details}
-    return {**({"problems": problems} if problems else {}), **({"usage": usage} if usage else {})}
-
-
-def unscored(chunk: Chunk) -> dict[str, Any]:
-    """The record of a chunk that only metrics of systems see."""
-    return {"fingerprint": chunk.fingerprint(), "row": chunk.rows, "values": {}, "n_empty": count_empty(chunk)}
-
-
 def write_systems(task: Task, summary: Summary, stream: BinaryIO, told: OutputFormat) -> None:
     """With nothing but metrics of systems, the table has one row per system."""
     columns = {name: summary.tallies[name].systems or {} for name in task.of_systems}
@@ -327,29 +118,3 @@ def write_systems(task: Task, summary: Summary, stream: BinaryIO, told: OutputFo
     values = {name: [column.get(system) for system in systems] for name, column in columns.items()}
     with table(stream, told, task.of_systems, keys=("system",)) as write:
         write({"system": systems, "values": values})
-
-
-def count_empty(chunk: Chunk) -> int:
-    """Rows with a blank response, context or turn."""
-    blank = sum(exchange.is_empty for exchange in chunk.exchanges)
-    return blank + sum(any(map(is_blank, dialogue.turns)) for dialogue in chunk.dialogues)
-
-
-def without_references(info: MetricInfo) -> MetricInfo:
-    """What a metric of systems needs of the rows where its human side comes from elsewhere."""
-    return replace(info, needs=info.needs - {"references"}) if info.level is Level.SYSTEM else info
-
-
-def _takes(found: type[Metric], option: str) -> bool:
-    """Whether a class names an option, or passes what it does not name on to a base that takes it."""
-    passed_on = False
-    for base in found.__mro__[:-1]:
-        if "__init__" not in vars(base):
-            continue
-        parameters = inspect.signature(vars(base)["__init__"]).parameters
-        if option in parameters:
-            return True
-        passed_on = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values())
-        if not passed_on:
-            return False
-    return passed_on

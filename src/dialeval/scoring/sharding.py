@@ -24,10 +24,11 @@ from dialeval.scoring.chunks import Chunk, chunked
 from dialeval.scoring.crew import Crew
 from dialeval.scoring.journal import Journal
 from dialeval.scoring.outputs import OutputFormat, replacing, table
-from dialeval.scoring.run import Progress, Task, changed, journal_path, journals_of_crew, unscored, write_systems
+from dialeval.scoring.run import Progress, changed, journal_path, journals_of_crew, write_systems
 from dialeval.scoring.sets import Plan, SetState, check_mergeable, look
 from dialeval.scoring.summary import Summary
 from dialeval.scoring.survey import Survey
+from dialeval.scoring.task import Task, unscored
 
 #: Smaller chunks than a single process takes, so that few rows still give every process something to do.
 SHARD_PAIRS = 512

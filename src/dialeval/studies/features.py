@@ -89,7 +89,7 @@ def features_of(
         return frozen.of(exchanges, progress=progress).rows, {"encoder": frozen.name, **frozen.made_with}
     if metric not in NETWORKS:
         raise ValueError(f"{metric} is not one of {', '.join(NETWORKS)}; leave it out for the plain encoder")
-    from dialeval.metric import load
+    from dialeval.registry import load
 
     loaded: Any = load(metric, checkpoint=checkpoint)
     rows = loaded.encoder.encode(exchanges, progress=progress).rows

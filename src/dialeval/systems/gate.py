@@ -13,7 +13,8 @@ from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
 
-from dialeval.metric import Level, Metric, Scale, load
+from dialeval.metric import Level, Metric, Scale
+from dialeval.registry import load
 from dialeval.statistics.bootstrap import bootstrap
 from dialeval.statistics.resampled import mean_of
 from dialeval.systems.pairing import Rows, pair, read_rows

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from dialeval.cautions import cautions
 from dialeval.exchange import Exchange
-from dialeval.metric import Level, Metric, load
+from dialeval.metric import Level, Metric
+from dialeval.registry import load
 from dialeval.statistics.bootstrap import bootstrap, interval
 from dialeval.statistics.corrections import holm
 from dialeval.statistics.paired_tests import paired_mean_test

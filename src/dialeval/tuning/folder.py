@@ -12,7 +12,7 @@ from typing import Any
 
 from dialeval.approaches.judge import ASPECTS, Judge, JudgeNetwork
 from dialeval.cards import render_card
-from dialeval.weights.checkpoints import current_versions
+from dialeval.weights.config import current_versions
 
 
 def check_place(out: Path, *, overwrite: bool) -> None:

@@ -1,0 +1,165 @@
+"""Which metrics there are, and how they are loaded.
+
+The registry holds import paths, not classes, so that listing the metrics costs no import of torch.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import inspect
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, overload
+
+from dialeval.metric import Metric, Scale
+from dialeval.suite import Suite, share_tokenizers
+from dialeval.weights.find import embedded_checkpoints
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where a metric's class lives, and the options that make it this metric."""
+
+    target: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    extra: str | None = None
+
+
+#: name -> class. The papers' approaches and the judge first, then the papers' baselines.
+REGISTRY: dict[str, Entry] = {
+    "density": Entry("dialeval.approaches.density:Density"),
+    "fbd": Entry("dialeval.approaches.fbd:Fbd"),
+    "prd": Entry("dialeval.approaches.prd:Prd"),
+    "cmn": Entry("dialeval.approaches.cmn:Cmn"),
+    "deb": Entry("dialeval.approaches.deb:Deb"),
+    "quantidce": Entry("dialeval.approaches.quantidce:QuantiDce"),
+    "judge": Entry("dialeval.approaches.judge:Judge"),
+    "ensemble": Entry("dialeval.approaches.ensemble:Ensemble"),
+    "bleu1": Entry("dialeval.baselines.bleu:Bleu1", extra="agreement"),
+    "bleu2": Entry("dialeval.baselines.bleu:Bleu2", extra="agreement"),
+    "bleu3": Entry("dialeval.baselines.bleu:Bleu3", extra="agreement"),
+    "bleu4": Entry("dialeval.baselines.bleu:Bleu4", extra="agreement"),
+    "deltableu": Entry("dialeval.baselines.delta_bleu:DeltaBleu", extra="agreement"),
+    "rougeL": Entry("dialeval.baselines.rouge:RougeL", extra="agreement"),
+    "meteor": Entry("dialeval.baselines.meteor:Meteor", extra="agreement"),
+    "embedding_average": Entry("dialeval.baselines.embedding:EmbeddingAverage", extra="agreement"),
+    "embedding_greedy": Entry("dialeval.baselines.embedding:EmbeddingGreedy", extra="agreement"),
+    "embedding_extrema": Entry("dialeval.baselines.embedding:EmbeddingExtrema", extra="agreement"),
+    "bertscore": Entry("dialeval.baselines.bertscore:BertScore", extra="agreement"),
+    "sentence_cosine": Entry("dialeval.baselines.sentence:SentenceCosine", extra="agreement"),
+    "mlm_likelihood": Entry("dialeval.baselines.masked:MaskedLikelihood", extra="agreement"),
+    "lm_likelihood": Entry("dialeval.baselines.causal:CausalLikelihood", extra="agreement"),
+    "fed": Entry("dialeval.baselines.fed:FollowUpLikelihood", extra="agreement"),
+    "llm": Entry("dialeval.llm.judge:LlmJudge", extra="llm"),
+}
+
+
+def available() -> list[str]:
+    """The names that `load` understands, without importing any of the metrics."""
+    return list(REGISTRY)
+
+
+def register(name: str, target: str, *, extra: str | None = None, **options: Any) -> None:
+    """Add a metric of your own: `register("mine", "my_package.my_module:MyMetric")`."""
+    REGISTRY[name] = Entry(target, options, extra)
+
+
+def metric_class(name: str) -> tuple[type[Metric], Mapping[str, Any]]:
+    """The class behind a name and its preset options; unknown names get a suggestion."""
+    if name not in REGISTRY:
+        close = difflib.get_close_matches(str(name), REGISTRY, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(REGISTRY)}"
+        raise ValueError(f"there is no metric {name!r}{hint}")
+    entry = REGISTRY[name]
+    module, _, attribute = entry.target.partition(":")
+    try:
+        loaded = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if entry.extra is None or (error.name or "").startswith("dialeval"):
+            raise
+        raise ModuleNotFoundError(
+            f"metric {name!r} needs {error.name}; install it with: pip install 'dialeval[{entry.extra}]'",
+            name=error.name,
+        ) from None
+    found: type[Metric] = getattr(loaded, attribute)
+    return found, entry.options
+
+
+@overload
+def load(name: str, **options: Any) -> Metric: ...
+
+
+@overload
+def load(name: Sequence[str], **options: Any) -> Suite: ...
+
+
+def load(name: str | Sequence[str], **options: Any) -> Metric | Suite:
+    """Load one metric by name, or several as a `Suite` that shares tokenisation and encoders.
+
+    Learned metrics take `checkpoint=` (a folder, a Hub id, or None for the embedded one),
+    `device=`, `dtype=` and `batch_tokens=`; what else a metric takes is in its class.
+    """
+    if not isinstance(name, str):
+        return _load_suite(name, **options)
+    found, preset = metric_class(name)
+    return found(**{**preset, **options})
+
+
+def check_options(
+    names: Sequence[str], options: Mapping[str, Any], checkpoints: Mapping[str, str], scale: Scale = "native"
+) -> None:
+    """Refuse what no metric takes, before any time is spent."""
+    classes = {name: metric_class(name)[0] for name in names}
+    for option in options:
+        if not any(_takes(found, option) for found in classes.values()):
+            raise ValueError(f"{', '.join(names)}: there is no option {option!r}; leave it out")
+    for name in checkpoints:
+        if not _takes(classes[name], "checkpoint"):
+            raise ValueError(f"{name} has no weights and takes no checkpoint; leave it out")
+    if not any(scale in found.scales for found in classes.values()):
+        raise ValueError(f"{', '.join(names)}: there is no scale {scale!r}; leave it out")
+
+
+def load_metrics(names: Sequence[str], options: Mapping[str, Any], checkpoints: Mapping[str, str]) -> dict[str, Metric]:
+    """Load metrics by name; each gets those options that it takes."""
+    check_options(names, options, checkpoints)
+    loaded = {}
+    for name in names:
+        taken = {option: value for option, value in options.items() if _takes(metric_class(name)[0], option)}
+        own = {"checkpoint": checkpoints[name]} if name in checkpoints else {}
+        loaded[name] = load(name, **taken, **own)
+    share_tokenizers(loaded.values())
+    return loaded
+
+
+def _takes(found: type[Metric], option: str) -> bool:
+    """Whether a class names an option, or passes what it does not name on to a base that takes it."""
+    passed_on = False
+    for base in found.__mro__[:-1]:
+        if "__init__" not in vars(base):
+            continue
+        parameters = inspect.signature(vars(base)["__init__"]).parameters
+        if option in parameters:
+            return True
+        passed_on = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values())
+        if not passed_on:
+            return False
+    return passed_on
+
+
+#: The approaches in the order in which people meet them: of replies, then of systems.
+APPROACHES = ("judge", "density", "deb", "cmn", "quantidce", "fbd", "prd")
+
+
+def ready_approaches() -> list[str]:
+    """Those that can score without a download: training-free, or with all their checkpoints in the package."""
+    embedded = set(embedded_checkpoints())
+    return [name for name in APPROACHES if metric_class(name)[0].checkpoints_by_default() <= embedded]
+
+
+def _load_suite(names: Iterable[str], *, checkpoints: Mapping[str, str] | None = None, **options: Any) -> Suite:
+    wanted = list(dict.fromkeys(names))
+    if not wanted:
+        raise ValueError("no metrics are named; pass at least one")
+    return Suite(load_metrics(wanted, options, checkpoints or {}))

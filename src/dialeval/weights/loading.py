@@ -1,0 +1,177 @@
+"""Tokenizers, encoders and adapters from the files of a folder, each checked before it is believed."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from weakref import WeakValueDictionary
+
+import torch
+from safetensors.torch import load_file
+from torch import nn
+
+from dialeval.engine.formatting import PairFormat
+from dialeval.weights.config import LoraSettings
+from dialeval.weights.find import (
+    CheckpointError,
+    first_line,
+)
+from dialeval.weights.untrusted import (
+    MAX_NEW_TOKENS,
+    adapter_settings,
+    check_sizes,
+    read_json,
+    tensor_shapes,
+)
+
+#: Half of a small encoder is its embedding table, and adapters leave it alone: one copy serves all metrics.
+_EMBEDDINGS: WeakValueDictionary[Any, nn.Module] = WeakValueDictionary()
+
+
+def share_embeddings(encoder: Any, key: Any) -> None:
+    """Use the embedding table that another encoder of the same key already holds."""
+    encoder.set_input_embeddings(_EMBEDDINGS.setdefault(key, encoder.get_input_embeddings()))
+
+
+def adapter_folder(folder: Path, encoders: tuple[str, ...], name: str) -> Path:
+    """`adapter/` for one encoder, `adapter/NAME/` where an approach has several."""
+    return folder / "adapter" if len(encoders) == 1 else folder / "adapter" / name
+
+
+def check_finite(stored: Mapping[str, torch.Tensor], path: Path) -> None:
+    """Refuse weights that are no numbers."""
+    for key, tensor in stored.items():
+        if not bool(torch.isfinite(tensor).all()):
+            raise CheckpointError(f"{path} is damaged: {key} holds values that are no numbers; fetch it again")
+
+
+def check_vocabulary(tokenizer: Any, encoder: Any, folder: Path) -> None:
+    """A token without an embedding would only be noticed in the middle of scoring."""
+    known = encoder.get_input_embeddings().num_embeddings
+    if (highest := max(tokenizer.get_vocab().values(), default=0)) >= known:
+        raise CheckpointError(
+            f"{folder} has a token {highest} where its encoder knows {known}; they do not belong together"
+        )
+
+
+def load_tokenizer(folder: Path, layout: PairFormat) -> Any:
+    """The tokenizer of a folder; a separator such as `[SEPT]` that it does not know becomes a special token."""
+    from transformers import AutoTokenizer
+
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    except Exception as error:  # a damaged tokenizer.json raises Exception itself
+        raise CheckpointError(f"{folder} has no usable tokenizer: {first_line(error)}") from None
+    separator = layout.separator
+    if separator.strip() and separator not in tokenizer.get_vocab():
+        tokenizer.add_special_tokens({"additional_special_tokens": [separator]})
+    return tokenizer
+
+
+def load_encoder(folder: Path, vocabulary: int) -> nn.Module:
+    """An encoder in float32 with fused attention, without the pooler (approaches that pool have their own)."""
+    from transformers import AutoModel
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    check_sizes(read_json(folder / "config.json"), folder / "config.json")
+    try:
+        encoder = AutoModel.from_pretrained(
+            folder,
+            local_files_only=True,
+            use_safetensors=True,
+            trust_remote_code=False,
+            dtype=torch.float32,
+            attn_implementation="sdpa",
+        )
+    except Exception as error:  # whatever a configuration that fits no weights leads to
+        raise CheckpointError(f"{folder} holds no encoder that can be loaded: {first_line(error)}") from None
+    if getattr(encoder, "pooler", None) is not None:
+        encoder.pooler = None
+    known = encoder.get_input_embeddings().num_embeddings
+    if vocabulary > known + MAX_NEW_TOKENS:
+        raise CheckpointError(
+            f"the tokenizer has {vocabulary} tokens and the encoder in {folder} knows {known} of them"
+        )
+    if vocabulary > known:
+        encoder.resize_token_embeddings(vocabulary, mean_resizing=False)
+        # An adapter does not store embeddings, so a new token must start from the same row every time.
+        rows = encoder.get_input_embeddings().weight.data
+        rows[known:] = rows[:known].mean(dim=0)
+    loaded: nn.Module = encoder
+    return loaded
+
+
+def longest_input(config: Any) -> int:
+    """Tokens that an encoder has positions for; RoBERTa's family begins counting behind its padding index."""
+    positions = int(getattr(config, "max_position_embeddings", 512))
+    return positions - 2 if "roberta" in str(config.model_type) else positions
+
+
+#: The configuration of a fully tuned encoder; `config.json` is the checkpoint's own.
+ENCODER_CONFIG = "encoder.json"
+
+
+def empty_encoder(path: Path) -> nn.Module:
+    """An encoder with arbitrary weights, to be filled from the checkpoint that it belongs to."""
+    from transformers import AutoConfig, AutoModel
+
+    raw = read_json(path)
+    check_sizes(raw, path)
+    try:
+        config = AutoConfig.for_model(**raw)
+        encoder: Any = AutoModel.from_config(  # type: ignore[no-untyped-call]
+            config, attn_implementation="sdpa", dtype=torch.float32, trust_remote_code=False
+        )
+    except Exception as error:  # a configuration can be wrong in as many ways as there are models
+        raise CheckpointError(f"{path} is damaged: {first_line(error)}") from None
+    if getattr(encoder, "pooler", None) is not None:
+        encoder.pooler = None
+    empty: nn.Module = encoder
+    return empty
+
+
+def with_lora(encoder: nn.Module, settings: LoraSettings) -> nn.Module:
+    """The encoder with fresh adapters on all its linear layers."""
+    from peft import LoraConfig
+
+    config = LoraConfig(
+        r=settings.rank, lora_alpha=settings.alpha, lora_dropout=settings.dropout, target_modules="all-linear"
+    )
+    adapted: nn.Module = _with_adapter(encoder, config)
+    return adapted
+
+
+def _with_adapter(encoder: nn.Module, config: Any) -> Any:
+    from peft import get_peft_model
+
+    with warnings.catch_warnings():
+        # PEFT asks transformers for a property under its old name, which is no news for whoever loads a metric.
+        warnings.filterwarnings("ignore", message="`is_gradient_checkpointing` is deprecated")
+        return get_peft_model(encoder, config)
+
+
+def load_adapter(encoder: nn.Module, folder: Path, trainable: bool) -> nn.Module:
+    """PEFT's own loader would follow settings that import modules, read other files or take memory unseen."""
+    from peft import LoraConfig, get_peft_model_state_dict, set_peft_model_state_dict
+
+    weights = folder / "adapter_model.safetensors"
+    if not weights.is_file():
+        raise CheckpointError(f"{folder} has no adapter_model.safetensors; the checkpoint is incomplete")
+    settings = adapter_settings(folder)
+    try:
+        adapted: Any = _with_adapter(encoder, LoraConfig(**settings))
+        expected = {key: tuple(tensor.shape) for key, tensor in get_peft_model_state_dict(adapted).items()}
+        if expected != tensor_shapes(weights):
+            raise CheckpointError(f"{weights} does not fit the encoder that it is for; fetch both again")
+        stored = load_file(weights)
+        check_finite(stored, weights)
+        set_peft_model_state_dict(adapted, stored)
+        merged: nn.Module = adapted if trainable else adapted.merge_and_unload()
+    except CheckpointError:
+        raise
+    except Exception as error:
+        raise CheckpointError(f"{folder} does not hold a usable adapter: {first_line(error)}") from None
+    return merged

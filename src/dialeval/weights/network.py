@@ -1,0 +1,262 @@
+"""Checkpoints: one folder format for disk and Hub, safetensors and JSON only.
+
+config.json         approach, base encoder (id, revision, sha256), layout, recipe, quantiles, versions
+model.safetensors   heads and fitted statistics; the encoder too if it was fully tuned
+encoder.json        the encoder's configuration, if it was fully tuned: such a checkpoint needs no base encoder
+adapter/            LoRA weights in PEFT's format, if it was tuned that way
+tokenizer files, README.md (the model card)
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+from dialeval.engine.encoding import choose_device, choose_dtype
+from dialeval.weights.config import CheckpointConfig, EncoderSource, LoraSettings
+from dialeval.weights.find import (
+    CheckpointError,
+    Located,
+    find_checkpoint,
+    find_encoder,
+    first_line,
+)
+from dialeval.weights.loading import (
+    ENCODER_CONFIG,
+    adapter_folder,
+    check_finite,
+    check_vocabulary,
+    empty_encoder,
+    load_adapter,
+    load_encoder,
+    load_tokenizer,
+    share_embeddings,
+    with_lora,
+)
+from dialeval.weights.saving import compact, replace_file, save_adapter
+from dialeval.weights.untrusted import (
+    check_files,
+    tensor_shapes,
+)
+
+
+class Network(nn.Module):
+    """The networks of one approach: an encoder (or several over one base) and heads.
+
+    Sub-classes build their heads in `build_heads` and say in `forward` what one row of numbers is.
+    """
+
+    approach: ClassVar[str]
+    #: Attributes that hold encoders. Each gets its own adapter over the same base weights.
+    encoders: ClassVar[tuple[str, ...]] = ("encoder",)
+
+    def __init__(self, config: CheckpointConfig, base: Mapping[str, nn.Module], tokenizer: Any) -> None:
+        super().__init__()
+        self.config = config
+        self.tokenizer = tokenizer
+        self.located: Located | None = None
+        for name in self.encoders:
+            setattr(self, name, base[name])
+        self.build_heads(int(base[self.encoders[0]].config.hidden_size))  # type: ignore[union-attr, arg-type]
+
+    def build_heads(self, width: int) -> None:
+        """Create the modules and buffers that stand on encoder features of `width` dimensions."""
+
+    @classmethod
+    def create(
+        cls, config: CheckpointConfig, *, lora: LoraSettings | None = None, start: str | Path | None = None
+    ) -> Self:
+        """A fresh network for training.
+
+        `lora=None` leaves every weight of the encoder trainable. `start` names a checkpoint of any
+        approach (with one encoder) whose adapter every encoder of this network begins from.
+        """
+        located = find_encoder(config.encoder.id, revision=config.encoder.revision, sha256=config.encoder.sha256)
+        tokenizer = load_tokenizer(located.folder, config.layout)
+        begun = None if start is None else _start_folder(start, config.encoder)
+        base = {}
+        for name in cls.encoders:
+            encoder = load_encoder(located.folder, len(tokenizer))
+            if begun is not None:
+                encoder = load_adapter(encoder, begun / "adapter", trainable=True)
+            elif config.encoder.tuning == "lora" and lora is not None:
+                encoder = with_lora(encoder, lora)
+            base[name] = encoder
+        return cls(config, base, tokenizer)
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        source: str | Path | None = None,
+        *,
+        revision: str | None = None,
+        device: str | torch.device | None = None,
+        dtype: str | torch.dtype = "float32",
+        trainable: bool = False,
+        **ignored: Any,
+    ) -> Self:
+        """Load a checkpoint: a folder, a Hub id, or the embedded one. Adapters are merged unless `trainable`."""
+        located = find_checkpoint(source, default=cls.default_checkpoint(), revision=revision)
+        check_files(located.folder)
+        config = CheckpointConfig.read(located.folder)
+        if config.approach != cls.approach:
+            raise CheckpointError(f"{located.folder} is a checkpoint of {config.approach}, not of {cls.approach}")
+        tokenizer = load_tokenizer(located.folder, config.layout)
+        weights = located.folder / "model.safetensors"
+        skeleton = located.folder / ENCODER_CONFIG
+        stands_alone = config.encoder.tuning == "full" and skeleton.is_file()
+        if stands_alone:
+            # Modules without memory tell the shapes, so that nothing is allocated which the file does not hold.
+            with torch.device("meta"):
+                planned = {name: empty_encoder(skeleton) for name in cls.encoders}
+            cls._check_shapes(config, planned, weights)
+            base = {name: empty_encoder(skeleton) for name in cls.encoders}
+        else:
+            if located.revision is not None and Path(config.encoder.id).expanduser().exists():
+                raise CheckpointError(
+                    f"{source} comes from the Hub but names a folder of this machine as its encoder; do not use it"
+                )
+            found = find_encoder(config.encoder.id, revision=config.encoder.revision, sha256=config.encoder.sha256)
+            base = {name: load_encoder(found.folder, len(tokenizer)) for name in cls.encoders}
+        check_vocabulary(tokenizer, base[cls.encoders[0]], located.folder)
+        if not stands_alone:
+            cls._check_shapes(config, base, weights)
+        if config.encoder.tuning == "lora":
+            for name in cls.encoders:
+                base[name] = load_adapter(base[name], adapter_folder(located.folder, cls.encoders, name), trainable)
+        network = cls(config, base, tokenizer)
+        network.located = located
+        network._load_heads(weights)
+        chosen = choose_device(device)
+        network.to(chosen)
+        precision = choose_dtype(dtype, chosen)
+        for name in cls.encoders:
+            encoder = getattr(network, name).to(precision)
+            if config.encoder.tuning != "full" and not trainable:
+                share_embeddings(encoder, (found.folder, len(tokenizer), chosen, precision))
+        return network if trainable else network.eval().requires_grad_(False)
+
+    @classmethod
+    def default_checkpoint(cls) -> str:
+        """Name of the embedded checkpoint of this approach."""
+        return f"{cls.approach}-minilm"
+
+    def merged(self) -> Self:
+        """A copy without adapters: the encoders as they score, so that it stands without its base encoder."""
+        whole = copy.deepcopy(self)
+        name = f"{self.config.name or self.approach}-merged"
+        whole.config = replace(self.config, name=name, encoder=replace(self.config.encoder, tuning="full"))
+        for attribute in self.encoders:
+            encoder: Any = getattr(whole, attribute)
+            if hasattr(encoder, "merge_and_unload"):
+                setattr(whole, attribute, encoder.merge_and_unload())
+        return whole
+
+    def save_pretrained(
+        self, folder: str | Path, *, card: str | None = None, merged: bool = False, **ignored: Any
+    ) -> None:
+        """Write the checkpoint folder; `config.json` comes last, so a half-written folder is not one."""
+        if merged:
+            self.merged().save_pretrained(folder, card=card)
+            return
+        target = Path(folder)
+        target.mkdir(parents=True, exist_ok=True)
+        if self.config.encoder.tuning == "lora":
+            for name in self.encoders:
+                save_adapter(getattr(self, name), adapter_folder(target, self.encoders, name))
+        if self.config.encoder.tuning == "full":
+            encoder: Any = getattr(self, self.encoders[0])
+            replace_file(target / ENCODER_CONFIG, encoder.config.to_json_file)
+        replace_file(target / "model.safetensors", lambda path: save_file(self._own_state(), path))
+        self.tokenizer.save_pretrained(target)
+        compact(target / "tokenizer.json")
+        if card is not None:
+            (target / "README.md").write_text(card, encoding="utf-8")
+        replace_file(target / "config.json", lambda path: path.write_text(self.config.to_json(), encoding="utf-8"))
+
+    def push_to_hub(
+        self,
+        repo_id: str,
+        *,
+        private: bool = False,
+        token: str | None = None,
+        commit_message: str = "Upload dialeval checkpoint",
+        card: str | None = None,
+    ) -> str:
+        """Create the model repository if it is not there and upload the folder; returns the commit's URL."""
+        import tempfile
+
+        from huggingface_hub import HfApi
+
+        api = HfApi(token=token)
+        api.create_repo(repo_id, private=private, exist_ok=True)
+        with tempfile.TemporaryDirectory() as folder:
+            self.save_pretrained(folder, card=card)
+            return str(api.upload_folder(repo_id=repo_id, folder_path=folder, commit_message=commit_message))
+
+    def round_adapters(self) -> None:
+        """Round adapter weights to what will be saved, so that statistics fitted now fit what is loaded later."""
+        for name, parameter in self.named_parameters():
+            if "lora_" in name:
+                parameter.data = parameter.data.to(torch.float16).to(parameter.dtype)
+
+    def _own_state(self) -> dict[str, torch.Tensor]:
+        """What `model.safetensors` holds: heads and statistics, and fully tuned encoders."""
+        full = self.config.encoder.tuning == "full"
+        prefixes = tuple(f"{name}." for name in self.encoders)
+        state = self.state_dict()
+        return {
+            key: tensor.detach().cpu().contiguous().clone()
+            for key, tensor in state.items()
+            if full or not key.startswith(prefixes)
+        }
+
+    @classmethod
+    def _check_shapes(cls, config: CheckpointConfig, base: Mapping[str, nn.Module], path: Path) -> None:
+        """Refuse weights that do not fit the configuration, before memory is taken for them."""
+        plan = cls.__new__(cls)
+        nn.Module.__init__(plan)
+        plan.config = config
+        try:
+            with torch.device("meta"):
+                plan.build_heads(int(base[cls.encoders[0]].config.hidden_size))  # type: ignore[union-attr, arg-type]
+        except (RuntimeError, TypeError, ValueError) as error:
+            raise CheckpointError(f"{path.parent}/config.json asks for no network: {first_line(error)}") from None
+        if config.encoder.tuning == "full":
+            for name in cls.encoders:
+                setattr(plan, name, base[name])
+        expected = {key: tuple(tensor.shape) for key, tensor in plan.state_dict().items()}
+        found = tensor_shapes(path)
+        if found != expected:
+            wrong = sorted(key for key in found.keys() | expected.keys() if found.get(key) != expected.get(key))
+            raise CheckpointError(f"{path} does not fit its config.json: {', '.join(wrong[:3])} differ in shape")
+
+    def _load_heads(self, path: Path) -> None:
+        try:
+            stored = load_file(path)
+        except (SafetensorError, OSError) as error:
+            raise CheckpointError(f"{path} is damaged: {first_line(error)}") from None
+        check_finite(stored, path)
+        self.load_state_dict(stored, strict=False)
+
+
+def _start_folder(start: str | Path, encoder: EncoderSource) -> Path:
+    """The folder of a checkpoint to begin from; its adapter fits only the base encoder it was trained over."""
+    folder = find_checkpoint(start, default=str(start)).folder
+    check_files(folder)
+    theirs = CheckpointConfig.read(folder).encoder
+    if theirs.tuning != "lora":
+        raise CheckpointError(f"{start} has no adapter to begin from (its encoder is {theirs.tuning}); choose another")
+    known = theirs.sha256 is not None and encoder.sha256 is not None
+    if theirs.sha256 != encoder.sha256 if known else theirs.id != encoder.id:
+        told = [f"{one.id} ({(one.sha256 or 'no sha256')[:12]})" for one in (theirs, encoder)]
+        raise CheckpointError(f"{start} was trained over {told[0]}, not over {told[1]}; begin from one over the same")
+    return folder
