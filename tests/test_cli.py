@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import dialeval
 import overlap_metric
 from dialeval.cli import build_app
-from dialeval.cli.install_modules import install, module_folders, modules_cache
+from dialeval.publishing.modules import install, module_folders, modules_cache
 from dialeval.registry import REGISTRY, Entry
 from resources import PATIENCE
 

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 import dialeval
 from dialeval.cli import build_app
-from dialeval.cli.install_modules import module_folders
 from dialeval.evaluate_module import loaded
+from dialeval.publishing.modules import module_folders
 from dialeval.weights.find import embedded_checkpoints
 
 pytestmark = [

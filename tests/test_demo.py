@@ -11,8 +11,8 @@ import pytest
 
 pytest.importorskip("evaluate")
 
-from dialeval.cli.install_modules import install, module_folders
 from dialeval.metric import Level
+from dialeval.publishing.modules import install, module_folders
 from dialeval.registry import metric_class, ready_approaches
 
 pytestmark = [pytest.mark.slow, pytest.mark.encoder]

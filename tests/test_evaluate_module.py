@@ -14,8 +14,8 @@ import pytest
 
 import overlap_metric
 from dialeval import registry
-from dialeval.cli.install_modules import install, module_folders
 from dialeval.evaluate_module import loaded
+from dialeval.publishing.modules import install, module_folders
 from resources import PATIENCE
 
 evaluate = pytest.importorskip("evaluate")

@@ -1,13 +1,15 @@
-"""Files that appear whole or not at all."""
+"""The outside world: files that appear whole or not at all, names that are safe to show, hosts that answer."""
 
 from __future__ import annotations
 
 import os
 import re
 import secrets
+import socket
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from urllib.parse import urlparse
 
 
 class WriteError(OSError):
@@ -75,3 +77,19 @@ def write_atomically(path: Path, lines: Iterable[str]) -> None:
         stream.writelines(f"{line}\n" for line in lines)
         stream.flush()
         os.fsync(stream.fileno())
+
+
+_NETWORK_PATIENCE = 2.0
+
+
+def is_reachable(endpoint: str) -> bool:
+    """Whether anything answers at the endpoint; the Hub client itself would retry for most of a minute."""
+    if any(os.environ.get(name) for name in ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY")):
+        return True
+    address = urlparse(endpoint)
+    port = address.port or (443 if address.scheme == "https" else 80)
+    try:
+        with socket.create_connection((address.hostname or "", port), timeout=_NETWORK_PATIENCE):
+            return True
+    except OSError:
+        return False

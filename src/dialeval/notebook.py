@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from html import escape
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from dialeval.scores import Scores
 
 _ROWS, _BINS, _WIDTH, _HEIGHT = 5, 24, 240, 48
 
 
-def scores_as_html(scores: Scores) -> str:
-    """A small table beside a histogram."""
+def scores_as_html(scores: Any) -> str:
+    """A small table beside a histogram; `scores` are `Scores`, whose module imports this one."""
     direction = "higher is better" if scores.higher_is_better else "lower is better"
     head = (
         f"<b>{escape(scores.metric)} {scores.aggregate:.4g}</b> over {len(scores)} values, {direction}; "
@@ -27,7 +24,7 @@ def scores_as_html(scores: Scores) -> str:
     )
 
 
-def _histogram(scores: Scores) -> str:
+def _histogram(scores: Any) -> str:
     known = scores.values[np.isfinite(scores.values)]
     if len(known) < 2 or np.ptp(known) == 0:
         return ""
@@ -46,7 +43,7 @@ def _histogram(scores: Scores) -> str:
     )
 
 
-def _table(scores: Scores) -> str:
+def _table(scores: Any) -> str:
     columns = {name: column for name, column in scores.columns().items() if column.dtype != object}
     header = "".join(f"<th>{escape(name)}</th>" for name in ("", *(["response"] if scores.exchanges else []), *columns))
     rows = []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 
-import dialeval
 from dialeval.agreement.cuts import Cut
 from dialeval.agreement.judgements import Judgements
 from dialeval.agreement.measure import Measured
@@ -14,6 +13,7 @@ from dialeval.agreement.settings import Settings
 from dialeval.agreement.sources import Source
 from dialeval.agreement.values import Values
 from dialeval.scores import Signature
+from dialeval.version import __version__
 
 
 def result_of(
@@ -84,7 +84,7 @@ def signature(measured: Measured, source: Source, cut: Cut, judged: Judgements, 
         drawn = settings.resamples_for(measured.statistic)
         parts["interval"] = f"{settings.confidence:g} percentile, {drawn} resamples of contexts, seed {settings.seed}"
     parts["metric"] = f"[{source.signature}]"
-    parts["dialeval"] = dialeval.__version__
+    parts["dialeval"] = __version__
     return Signature(parts)
 
 

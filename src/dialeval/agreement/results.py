@@ -241,9 +241,9 @@ def versions() -> dict[str, str]:
     """The versions that may change a number."""
     from importlib.metadata import version
 
-    import dialeval
+    from dialeval.version import __version__
 
-    return {"dialeval": dialeval.__version__, **{name: version(name) for name in ("numpy", "scipy", "krippendorff")}}
+    return {"dialeval": __version__, **{name: version(name) for name in ("numpy", "scipy", "krippendorff")}}
 
 
 def _result(row: Mapping[str, Any]) -> Result:

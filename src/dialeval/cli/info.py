@@ -55,7 +55,7 @@ def info() -> None:
 
 
 def _versions() -> dict[str, str]:
-    from dialeval import __version__
+    from dialeval.version import __version__
 
     versions = {"dialeval": __version__, "python": f"{platform.python_version()} on {platform.platform()}"}
     for library in _LIBRARIES:
@@ -104,7 +104,7 @@ def _weights() -> dict[str, str]:
 def _folders() -> dict[str, str]:
     from huggingface_hub import constants
 
-    from dialeval.cli.install_modules import modules_cache
+    from dialeval.publishing.modules import modules_cache
 
     return {
         "Hub cache": constants.HF_HUB_CACHE,

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dialeval.io import is_reachable
 from dialeval.publishing.parcels import Kind, Parcel, PublishError
-from dialeval.weights.find import is_reachable
 
 CONFLICT = "somebody changed it at the same time; run the same command again to see what differs now"
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dialeval import __version__
 from dialeval.publishing.hub import CONFLICT, Hub, HubTrouble, Remote
 from dialeval.publishing.parcels import PublishError
 from dialeval.publishing.plan import Plan, Wish
+from dialeval.version import __version__
 
 
 def push(plan: Plan, hub: Hub, wish: Wish) -> str:

@@ -63,7 +63,7 @@ def default_results() -> Path | None:
 
 
 def _modules() -> list[Path]:
-    from dialeval.cli.install_modules import module_folders
+    from dialeval.publishing.modules import module_folders
 
     return module_folders()
 

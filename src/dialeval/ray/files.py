@@ -146,7 +146,7 @@ def _packet(recipe: Recipe, piece: PieceOfFile) -> Packet:
 
 def _identity(recipe: Recipe, pieces: Sequence[PieceOfFile]) -> dict[str, Any]:
     """What must be equal for two runs to share finished pieces."""
-    from dialeval import __version__
+    from dialeval.version import __version__
 
     kept = {key: str(value) for key, value in asdict(recipe).items() if key != "entries"}
     return {

@@ -128,7 +128,7 @@ def _expect_on_hub(source: str) -> None:
     import datasets
     from huggingface_hub import constants
 
-    from dialeval.weights.find import is_reachable
+    from dialeval.io import is_reachable
 
     if (Path(datasets.config.HF_DATASETS_CACHE) / source.replace("/", "___")).is_dir():
         return

@@ -11,8 +11,8 @@ from typing import Any, Literal, Self, get_args
 
 import torch
 
-from dialeval import __version__
 from dialeval.engine.formatting import PairFormat
+from dialeval.version import __version__
 from dialeval.weights.find import (
     BASE_ENCODER,
     CheckpointError,

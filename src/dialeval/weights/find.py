@@ -6,14 +6,12 @@ Local places are always looked at first, so that nothing waits for a network tha
 from __future__ import annotations
 
 import hashlib
-import os
-import socket
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlparse
 
 from dialeval.exchange import one_line
+from dialeval.io import is_reachable
 
 WEIGHTS = Path(__file__).parent
 
@@ -23,7 +21,6 @@ BASE_ENCODER_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab
 
 #: Nothing but data is ever fetched: no pickles, no Python files.
 DATA_FILES = ["*.json", "*.safetensors", "*.txt", "*.model", "README.md"]
-_NETWORK_PATIENCE = 2.0
 
 
 class CheckpointError(RuntimeError):
@@ -154,19 +151,6 @@ def _from_hub(name: str, revision: str | None, hint: str = "") -> Located:
     except (HfHubHTTPError, OSError) as error:
         raise CheckpointError(f"{name} could not be downloaded ({first_line(error)}); try again") from None
     return Located(Path(folder), "Hub", Path(folder).name)
-
-
-def is_reachable(endpoint: str) -> bool:
-    """Whether anything answers at the endpoint; the Hub client itself would retry for most of a minute."""
-    if any(os.environ.get(name) for name in ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY")):
-        return True
-    address = urlparse(endpoint)
-    port = address.port or (443 if address.scheme == "https" else 80)
-    try:
-        with socket.create_connection((address.hostname or "", port), timeout=_NETWORK_PATIENCE):
-            return True
-    except OSError:
-        return False
 
 
 def _verify(found: Located, sha256: str) -> None:
