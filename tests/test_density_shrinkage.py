@@ -67,6 +67,7 @@ def test_the_command_leaves_a_log_and_the_checkpoint_as_it_was(
     subprocess.run(words, check=True, env=environment(), capture_output=True)
     log = json.loads((tmp_path / "x.json").read_text())
     assert (log["recipe"], log["validation"]) == ("tiny", {"corpus": "chat", "split": "validation"})
+    assert (log["checkpoint"], log["fit"]) == (folder.name, RECIPE["fit"]["corpora"])
     assert log["against"] == ["random", "same_dialogue", "shared_word"]
     assert len(log["sweep"]) == 10
     assert np.array_equal(Density(folder).score(["fine thanks"], [["how are you"]]).values, before)

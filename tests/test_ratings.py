@@ -52,7 +52,9 @@ def test_what_a_row_leaves_out_is_taken_from_its_file(tmp_path: Path) -> None:
 
 
 def test_rows_that_cannot_be_used_are_left_out(tmp_path: Path) -> None:
+    without_level = {key: value for key, value in WHOLE.items() if key != "level"} | {"id": "c-3"}
     unusable = [
+        {**without_level, "response": ""},
         {**WHOLE, "id": "listed"},
         {**WHOLE, "response": " "},
         {**WHOLE, "response": None},
@@ -62,7 +64,6 @@ def test_rows_that_cannot_be_used_are_left_out(tmp_path: Path) -> None:
         {**WHOLE, "level": "dialogue"},
     ]
     silent = {**WHOLE, "id": "c-2", "context": None}  # a reply that opens the conversation
-    without_level = {key: value for key, value in WHOLE.items() if key != "level"} | {"id": "c-3"}
     write(tmp_path, *unusable, WHOLE, silent, without_level)
     found = read_ratings(tmp_path, "chats", leave_out=frozenset({"listed", "c-9"}))
     assert [one.exchange.id for one in found] == ["c-1", "c-2", "c-3"]

@@ -209,3 +209,20 @@ def test_resamples_do_not_depend_on_the_blocks_they_are_drawn_in(monkeypatch: py
         x, y, x + y, groups, resamples=500, seed=2
     )
     assert np.isnan([bootstrap.interval(np.array([])).low, bootstrap.interval(np.array([np.nan])).high]).all()
+
+
+@pytest.mark.parametrize("name", list(CORRELATIONS))
+def test_a_column_that_says_nothing_has_no_correlation_and_no_p(name: str) -> None:
+    for same in ([2.0, 2.0, 2.0], [2, 2, 2]):
+        found = CORRELATIONS[name]([1.0, 2.0, 3.0], same)
+        assert found.value == 0 if name == "kendall_a" else math.isnan(found.value)
+        assert math.isnan(found.p)
+        assert found.n == 3
+    # All but one the same is something, wherever the one stands.
+    for column in ([1.0, 2.0, 2.0], [2.0, 1.0, 2.0]):
+        assert math.isfinite(CORRELATIONS[name]([1.0, 2.0, 3.0], column).value)
+
+
+def test_whole_numbers_are_reckoned_with_as_floats() -> None:
+    one, other = paired_columns([1, 2], np.array([3, 4], dtype=np.int8))
+    assert one.dtype == other.dtype == np.float64

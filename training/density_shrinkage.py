@@ -96,6 +96,8 @@ def main() -> None:
     lines = sweep(scorer.network, encode, recipe, arguments.corpora)
     about = {
         "recipe": recipe["name"],
+        "checkpoint": Path(arguments.checkpoint).name,
+        "fit": recipe["fit"]["corpora"],
         "validation": {key: recipe["validation"][key] for key in ("corpus", "split")},
         "held_out_pairs": recipe["fit"]["held_out_pairs"],
         "against": list(KINDS),
