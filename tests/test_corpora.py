@@ -306,6 +306,15 @@ def test_no_wrong_reply_of_a_context_is_given_twice() -> None:
     assert {-1, 0} < later
 
 
+def test_a_shared_word_is_one_of_the_last_two_turns() -> None:
+    first = Dialogue("f", ("the volcano erupted", "oh", "a glacier melts", "then what"), "chat")
+    other = Dialogue("o", ("a volcano is a mountain", "nothing here", "that glacier moves", "good to know"), "chat")
+    sampler = NegativeSampler([*talk(40), first, other], NegativeCounts(random=0, shared_word=1))
+    assert {sampler.draw(first, 3, np.random.default_rng(seed))[0] for seed in range(20)} == {"that glacier moves"}
+    assert sampler.shares_word(first.turns[:3], "That GLACIER moves")
+    assert not sampler.shares_word(first.turns[:3], "a volcano is a mountain")
+
+
 def test_a_reply_too_short_to_corrupt_is_replaced_by_a_random_one() -> None:
     sampler = NegativeSampler(talk(40), NegativeCounts(random=2, corrupted=1))
     short = Dialogue("s", ("hi", "no way out"), "chat")
@@ -371,6 +380,10 @@ def test_nearest_negatives_lie_beside_the_last_two_turns() -> None:
             assert not set(some) & set(dialogues[at].turns)
             found += [abs(int(reply.split()[0][1:]) - at) for reply in some]
     assert max(np.mean(found) for found in away.values()) < 6  # of random ones it would be thirty
+    # The turn before the last two lies elsewhere and does not count.
+    drifting = Dialogue("d", (dialogues[0].turns[0], *dialogues[59].turns), "chat")
+    drawn = [sampler.draw(drifting, 3, np.random.default_rng(seed)) for seed in range(20)]
+    assert np.mean([59 - int(reply.split()[0][1:]) for some in drawn for reply in some]) < 6
     with pytest.raises(ValueError, match=r"^nearest negatives need an embedding function$"):
         NegativeSampler(dialogues, NegativeCounts(nearest=1))
 
