@@ -46,8 +46,19 @@ def client() -> Iterator[Client]:
 
 def test_only_the_documented_endpoints_are_open(client: Client) -> None:
     named = client.view_api(return_format="dict", print_info=False)
-    assert set(named["named_endpoints"]) == {"/score", "/compare"}
+    assert set(named["named_endpoints"]) == {"/score", "/compare", "/dialogue"}
     assert not named["unnamed_endpoints"]
+
+
+def test_a_conversation_is_judged_as_the_library_does(client: Client) -> None:
+    turns, speakers = [*TURNS, REPLIES[0], "Great idea, thanks!"], ["bot", "user", "bot", "user"]
+    found = client.predict(turns, speakers, ["judge"], api_name="/dialogue")["metrics"]["judge"]
+    scores = dialeval.load("judge").score_dialogues([turns], speakers=[speakers])
+    assert found["value"] == pytest.approx(scores.values[0], rel=1e-5)
+    assert found["reasons"] == list(scores.reasons)
+    assert found["aspects"]["reaction"] == pytest.approx(scores.aspects["reaction"])
+    with pytest.raises(AppError, match="speakers has 1 entries for 4 turns"):
+        client.predict(turns, ["bot"], ["judge"], api_name="/dialogue")
 
 
 def test_score_gives_the_values_of_the_library(client: Client) -> None:

@@ -116,6 +116,21 @@ def test_a_typed_conversation_is_judged_as_the_library_does(visit: Any) -> None:
     assert page.locator("#chart svg").is_visible()
 
 
+def test_a_whole_conversation_is_judged(visit: Any) -> None:
+    page = visit("Judge a conversation")
+    page.fill("#dialogue-lines textarea", "\n".join([*TURNS, "What? You make no sense."]))
+    page.click("#judge-dialogue")
+    expect(page.locator("#dialogue-result")).to_contain_text("Why")
+    scores = dialeval.load("judge").score_dialogues([[*TURNS, "What? You make no sense."]])
+    shown = page.inner_text("#dialogue-result")
+    assert scores.explain(0) in shown
+    assert f"{scores.values[0]:.3f}" in shown
+    assert shown.count("The judged side") == 1
+    page.get_by_label("the side that speaks first").check()
+    page.click("#judge-dialogue")
+    expect(page.locator("#dialogue-result li:has-text('The judged side')")).to_have_count(2)
+
+
 def test_turns_are_added_removed_and_speakers_swapped_and_examples_loaded(visit: Any) -> None:
     page = visit()
     write(page, "turn", ["one", "two", "three"])

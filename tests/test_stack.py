@@ -104,6 +104,19 @@ def test_an_interval_holds_what_it_promises_on_rows_like_those_it_was_fitted_on(
     assert (low < high).all()
 
 
+def test_equal_ratings_are_held_as_a_whole() -> None:
+    """On a scale of three points the middles of equals move from set to set; an end in the middle would miss them."""
+    rng = np.random.default_rng(4)
+    ranks = [stack.within_source_ranks(rng.choice(3, 2000, p=[0.04, 0.26, 0.7]), ["x"] * 2000) for _ in range(2)]
+    assert not set(ranks[0]) & set(ranks[1])
+    outcomes = rng.random(2000)
+    fitted = stack.fit_interval(outcomes, ranks[0], ties=stack.edges_of_ties(ranks[0]))
+    assert stack.covered(fitted, outcomes, ranks[1]) >= 0.9
+    assert stack.covered(stack.fit_interval(outcomes, ranks[0]), outcomes, ranks[1]) < 0.7
+    begins, stops = stack.edges_of_ties(np.array([0.25, 0.25, 0.75, 0.75]))
+    assert (begins.tolist(), stops.tolist()) == ([0, 0, 0.5, 0.5], [0.5, 0.5, 1, 1])
+
+
 def test_few_ratings_give_the_whole_scale() -> None:
     outcomes = np.linspace(0, 1, 19)
     fitted = stack.fit_interval(outcomes, outcomes)  # below the 20 that an interval needs
@@ -115,7 +128,8 @@ def test_few_ratings_give_the_whole_scale() -> None:
     assert shared.low * 94 == pytest.approx([1, 1, 1, 57, 57])
     assert shared.high * 94 == pytest.approx([55, 55, 55, 94, 94])
     # The k-th of n held-out ratings on either side, k = floor(0.05 (n + 1)): of 39, the second.
-    assert stack._conformal(np.arange(39) / 38, 0.9) == pytest.approx((1 / 38, 37 / 38))
+    ranks = np.arange(39) / 38
+    assert stack._conformal(ranks, ranks, 0.9) == pytest.approx((1 / 38, 37 / 38))
 
 
 def test_a_stack_is_judged_on_families_left_out() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import compare_page
+import dialogue_page
 import endpoints
 import file_page
 import gradio as gr
@@ -28,6 +29,8 @@ def build_page() -> Any:
         with gr.Tabs():
             with gr.Tab("Compare replies"):
                 compare_page.build(_TEXTS)
+            with gr.Tab("Judge a conversation"):
+                dialogue_page.build(_TEXTS)
             with gr.Tab("Score a file"):
                 file_page.build(_FILES)
             with gr.Tab("How far to trust it"):

@@ -10,7 +10,7 @@ from typing import Any
 import charts
 import numpy as np
 from limits import MAX_CALL_REPLIES, MAX_CALL_TURNS, Refused, taken, taken_all
-from markup import listed, number, share, table, text
+from markup import bar, listed, number, share, table, text
 from models import best_of, direction_told, human_percentile, info_of, judge, ready, titled
 
 from dialeval.exchange import Exchange, check_exchange
@@ -147,18 +147,9 @@ def _explained(found: Comparison, name: str) -> str:
     scores, title = found.scores[name], info_of(name).title
     known = {aspect: column for aspect, column in scores.aspects.items() if any(np.isfinite(column))}
     header = ["aspect", *(f"Reply {place}" for place, _ in _numbered(found))]
-    rows = [
-        [text(aspect.replace("_", " "), 40), *(_bar(value) for value in column)] for aspect, column in known.items()
-    ]
+    rows = [[text(aspect.replace("_", " "), 40), *(bar(value) for value in column)] for aspect, column in known.items()]
     told = [f"<b>Reply {place}</b>: {text(why, 400)}" for place, why in enumerate(scores.reasons, start=1)]
     return (table(f"What {title} sees in each reply", header, rows) if rows else "") + listed(told, "reasons notes")
-
-
-def _bar(value: float) -> str:
-    """A number from 0 to 1 with a bar as long; a dash where there is none."""
-    if not np.isfinite(value):
-        return number(value)
-    return f'{number(value)}<meter min="0" max="1" value="{value:.3f}" aria-hidden="true"></meter>'
 
 
 def _sentence(found: Comparison, name: str) -> str:

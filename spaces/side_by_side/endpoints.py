@@ -1,4 +1,4 @@
-"""The two endpoints that programs call, and what the page says about them."""
+"""The endpoints that programs call, and what the page says about them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import gradio as gr
 from compare import compared
+from dialogue import judged
 from limits import LIMITS_TOLD, MAX_CALL_ROWS, MAX_CALL_TURNS, Refused, taken, taken_all
 from models import human_percentile, info_of, judge, ready
 
@@ -17,7 +18,7 @@ from dialeval.weights.find import CheckpointError
 _FIELDS = ("context", "response", "reference", "references", "facts", "system", "id", "following", "speakers")
 
 DOCUMENTED = f"""
-Both endpoints take and give JSON. From Python, with `pip install gradio_client`:
+All endpoints take and give JSON. From Python, with `pip install gradio_client`:
 
 ```python
 from gradio_client import Client
@@ -26,6 +27,7 @@ page = Client("http://127.0.0.1:7860")  # or the name of the Space
 rows = [{{"context": ["Hi!", "How are you?"], "response": "Fine, thanks!"}}]
 page.predict(rows, ["density"], api_name="/score")
 page.predict(["How are you?"], ["Fine, thanks!", "It is blue."], "", ["density"], api_name="/compare")
+page.predict(["Hi!", "Hello, how are you?", "Great, thanks!"], [], ["judge"], api_name="/dialogue")
 ```
 
 In a shell, a call gives an event, and the event its result:
@@ -42,6 +44,9 @@ curl -sN http://127.0.0.1:7860/gradio_api/call/score/$EVENT
   rows were cut; from the judge `aspects`, `intervals` and `reasons`, too. FBD and PRD give one value per system.
 - **`/compare`** (context, replies, reference, metrics): several replies to one conversation; gives for each metric
   `values`, `human_percentile`, which are `best`, and the `signature`.
+- **`/dialogue`** (turns, speakers, metrics): a whole conversation; `speakers` has a name for each turn, or is empty
+  where the sides alternate. The judge judges the one called bot, assistant or system, else who speaks second. Gives for
+  each metric `value` and `signature`; from the judge `aspects`, `intervals` and `reasons`, too.
 
 {LIMITS_TOLD}
 """
@@ -63,10 +68,19 @@ def compare(context: list[str], replies: list[str], reference: str, metrics: lis
         raise gr.Error(str(error), print_exception=False) from None
 
 
+def dialogue(turns: list[str], speakers: list[str], metrics: list[str]) -> dict[str, Any]:
+    """Judge a whole conversation."""
+    try:
+        return judged(turns, speakers, metrics).to_dict()
+    except (ValueError, CheckpointError) as error:
+        raise gr.Error(str(error), print_exception=False) from None
+
+
 def build(texts_limit: dict[str, Any]) -> None:
-    """Add both endpoints to the page."""
+    """Add the endpoints to the page."""
     gr.api(score, api_name="score", **texts_limit)  # type: ignore[attr-defined]
     gr.api(compare, api_name="compare", **texts_limit)  # type: ignore[attr-defined]
+    gr.api(dialogue, api_name="dialogue", **texts_limit)  # type: ignore[attr-defined]
 
 
 def _scored(rows: Any, metrics: Any) -> dict[str, Any]:

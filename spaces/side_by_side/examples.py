@@ -41,3 +41,10 @@ EXAMPLES = {
         "Great, we danced until they switched the lights on!",
     ),
 }
+
+CONVERSATION = """Hi, did you have a good weekend?
+I spent it hiking in the hills with my sister.
+Oh, I love hiking! Where did you go?
+Up to the old tower, the view over the lake is worth every step.
+That sounds great! I have to try it soon.
+Take the path from the mill then, it is much quieter."""

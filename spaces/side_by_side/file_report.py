@@ -7,11 +7,13 @@ from typing import Any
 
 import charts
 import numpy as np
-from markup import listed, note, number, share, table, text
+from markup import bar, listed, note, number, share, table, text
 from models import best_of, direction_told, human_percentile, info_of, titled
 from score_file import Scored
 
 _MOST_SYSTEMS = 50
+#: Replies whose reasons are shown, those that a reader will want to look at.
+_LOWEST = 5
 
 
 def report(scored: Scored) -> str:
@@ -20,6 +22,7 @@ def report(scored: Scored) -> str:
     for name, tally in scored.summary.tallies.items():
         parts.append(f"<h3>{titled(name)}</h3>{note(direction_told(name) + ' ' + info_of(name).summary)}")
         parts.append(_system_table(scored, name) if name in scored.of_systems else _mean_table(scored, name))
+        parts.append(_aspects(scored, name) + _lowest(scored, name))
         notes = [text(warned, 400) for warned in scored.warned.get(name, [])]
         if tally.n_truncated:
             notes.append(
@@ -46,6 +49,33 @@ def _mean_table(scored: Scored, name: str) -> str:
         + _unsettled(best, [(low, high) for _, low, high, _ in found])
         + _left_out(systems)
     )
+
+
+def _aspects(scored: Scored, name: str) -> str:
+    """The mean of each aspect over the rows that have it."""
+    tally = scored.summary.tallies[name]
+    rows = [
+        [text(aspect.replace("_", " "), 40), bar(mean), str(tally.aspects[aspect][0])]
+        for aspect, mean in tally.aspect_means.items()
+        if mean is not None
+    ]
+    return (
+        table(f"What {info_of(name).title} sees, mean over the rows", ["aspect", "mean", "rows"], rows) if rows else ""
+    )
+
+
+def _lowest(scored: Scored, name: str) -> str:
+    """The replies with the lowest values, and why; the downloads have every row's reason."""
+    reasons = scored.reasons.get(name)
+    if not reasons:
+        return ""
+    values = _finite(scored.columns[name])
+    rows = [
+        [str(at), text(scored.exchanges[at].response), number(values[at]), text(reasons[at], 400)]
+        for at in np.argsort(values, kind="stable")[:_LOWEST]
+        if np.isfinite(values[at])
+    ]
+    return table("The lowest rows, and why; the downloads say it of every row", ["row", "reply", "value", "why"], rows)
 
 
 def _system_table(scored: Scored, name: str) -> str:

@@ -43,12 +43,12 @@ def cleaned(text: str) -> tuple[str, int]:
     return kept, len(text) - len(kept)
 
 
-def taken(name: str, text: Any) -> tuple[str, int]:
-    """A text as the page takes it: a string, not too long, without control characters."""
+def taken(name: str, text: Any, texts: int = 1) -> tuple[str, int]:
+    """A text as the page takes it: a string, no longer than so many texts, without control characters."""
     if not isinstance(text, str):
         raise Refused(f"{name} is a {type(text).__name__}; pass a string")
-    if len(text) > MAX_CHARACTERS:
-        raise Refused(f"{name} has {len(text):,} characters; this page takes {MAX_CHARACTERS:,}, so shorten it")
+    if len(text) > texts * MAX_CHARACTERS:
+        raise Refused(f"{name} has {len(text):,} characters; this page takes {texts * MAX_CHARACTERS:,}, so shorten it")
     return cleaned(text)
 
 

@@ -24,6 +24,13 @@ def number(value: float | None) -> str:
     return "–" if value is None or not math.isfinite(value) else f"{value:.3f}".replace("-", "−")
 
 
+def bar(value: float | None) -> str:
+    """A number from 0 to 1 with a bar as long; a dash where there is none."""
+    if value is None or not math.isfinite(value):
+        return number(value)
+    return f'{number(value)}<meter min="0" max="1" value="{value:.3f}" aria-hidden="true"></meter>'
+
+
 def share(value: float | None) -> str:
     """A percentage, or a dash; a little is not nothing."""
     if value is None or not math.isfinite(value):

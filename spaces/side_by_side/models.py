@@ -56,6 +56,12 @@ def judge(name: str, exchanges: Sequence[Exchange]) -> Scores:
         return metric_of(name).score_exchanges(exchanges)
 
 
+def judge_dialogue(name: str, turns: Sequence[str], speakers: Sequence[str]) -> Scores:
+    """Score one conversation with one metric; without speakers the sides alternate."""
+    with lock_of(name):
+        return metric_of(name).score_dialogues([turns], speakers=[speakers] if speakers else None)
+
+
 def human_percentile(name: str, values: NDArray[np.float64]) -> NDArray[np.float64] | None:
     """The share of human replies that score lower, or None where a metric cannot tell."""
     metric = metric_of(name)

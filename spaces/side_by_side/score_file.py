@@ -16,7 +16,7 @@ from dialeval.exchange import Exchange
 from dialeval.metric import Level
 from dialeval.readers import Source
 from dialeval.readers.rows import RawRow
-from dialeval.scores import Scores
+from dialeval.scores import Scores, explaining_columns
 from dialeval.scoring.chunks import Chunk, chunked
 from dialeval.scoring.outputs import ROW_KEYS, OutputFormat, replacing, table
 from dialeval.scoring.summary import Summary
@@ -40,6 +40,7 @@ class Scored:
     exchanges: list[Exchange]
     summary: Summary
     columns: dict[str, list[float | None]] = field(default_factory=dict)
+    reasons: dict[str, list[str]] = field(default_factory=dict)
     of_systems: dict[str, Scores] = field(default_factory=dict)
     warned: dict[str, list[str]] = field(default_factory=dict)
     downloads: list[Path] = field(default_factory=list)
@@ -94,7 +95,9 @@ def score_rows(
     offered = ready()
     if not metrics or any(name not in offered for name in metrics):
         raise Refused(f"choose one or more of {', '.join(offered)}")
-    task = Task(Source(()), {name: info_of(name) for name in metrics}, metrics={n: metric_of(n) for n in metrics})
+    infos = {name: info_of(name) for name in metrics}
+    explain = any(info.explains for info in infos.values())
+    task = Task(Source(()), infos, metrics={name: metric_of(name) for name in metrics}, explain=explain)
     scored = Scored([exchange for _, exchange in rows], Summary.begin(str(Level.TURN), task.infos))
     records = list(_scored_chunks(task, rows, scored, progress)) if task.of_rows else []
     if not task.of_rows:
@@ -119,6 +122,8 @@ def _scored_chunks(
         scored.summary.add(record)
         for name in task.of_rows:
             scored.columns.setdefault(name, []).extend(record["values"][name])
+            if task.infos[name].explains:
+                scored.reasons.setdefault(name, []).extend(record["values"][explaining_columns(name)[-1]])
         progress("scoring", scored.summary.n, len(rows))
         yield record
 
@@ -127,7 +132,8 @@ def _record(task: Task, chunk: Chunk) -> dict[str, Any]:
     """One metric at a time, so that nobody waits for more than a chunk of one metric."""
     whole: dict[str, Any] = {}
     for name in task.of_rows:
-        one = Task(task.source, {name: task.infos[name]}, metrics={name: task.metrics[name]})
+        info = task.infos[name]
+        one = Task(task.source, {name: info}, metrics={name: task.metrics[name]}, explain=info.explains)
         with lock_of(name):
             record = one.score(chunk)
         for key, part in record.items():
@@ -153,7 +159,7 @@ def _write_tables(records: Sequence[dict[str, Any]], scored: Scored, task: Task,
         records = [{"system": systems, "values": {name: [own[s] for s in systems] for name, own in values.items()}}]
     for told in _FORMATS:
         path = folder / f"scores.{told}"
-        with replacing(path) as stream, table(stream, told, columns, keys=keys) as write:
+        with replacing(path) as stream, table(stream, told, columns, keys=keys, texts=task.texts) as write:
             for record in records:
                 write(record)
         yield path

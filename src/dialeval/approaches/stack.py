@@ -109,28 +109,39 @@ class Interval:
         return np.interp(outcomes, middles, self.low), np.interp(outcomes, middles, self.high)
 
 
-def fit_interval(outcomes: Vector, targets: Vector, coverage: float = 0.9) -> Interval:
+def fit_interval(
+    outcomes: Vector, targets: Vector, coverage: float = 0.9, *, ties: tuple[Vector, Vector] | None = None
+) -> Interval:
     """Split-conformal ends for held-out ratings, in bins of equal size by outcome.
 
     Neighbouring bins share their ends where ratings are few: forty or more stand behind each, or all there are.
+    `ties` are the ranks at which each rating's equals begin and end. On a scale of a few points the middles of these
+    shift a little from one set of ratings to the next, so an end has to lie at the edge and not in the middle.
     """
+    begins, stops = (targets, targets) if ties is None else ties
     edges = np.quantile(outcomes, np.linspace(0, 1, INTERVAL_BINS + 1))
     bins = np.clip(np.searchsorted(edges, outcomes, side="right") - 1, 0, INTERVAL_BINS - 1)
     shared = np.arange(INTERVAL_BINS) * min(INTERVAL_BINS, max(1, len(outcomes) // 40)) // INTERVAL_BINS
     ends = []
     for number in range(INTERVAL_BINS):
         inside = shared[bins] == shared[number]
-        ends.append(_conformal(targets[inside], coverage) if inside.sum() >= 20 else (0.0, 1.0))
+        ends.append(_conformal(begins[inside], stops[inside], coverage) if inside.sum() >= 20 else (0.0, 1.0))
     low, high = np.array(ends).T
     return Interval(np.asarray(edges, dtype=np.float64), np.asarray(low), np.asarray(high))
 
 
-def _conformal(targets: Vector, coverage: float) -> tuple[float, float]:
+def _conformal(begins: Vector, stops: Vector, coverage: float) -> tuple[float, float]:
     """Ends that leave out the same share on each side, with the correction for a finite sample."""
-    ordered = np.sort(targets)
     # The little more keeps a product like 0.05 times 40, which floats put just below 2, from losing a place.
-    tail = int(np.floor((1 - coverage) / 2 * (len(ordered) + 1) + 1e-9))
-    return (float(ordered[tail - 1]), float(ordered[-tail])) if tail else (0.0, 1.0)
+    tail = int(np.floor((1 - coverage) / 2 * (len(begins) + 1) + 1e-9))
+    return (float(np.sort(begins)[tail - 1]), float(np.sort(stops)[-tail])) if tail else (0.0, 1.0)
+
+
+def edges_of_ties(ranks: Vector) -> tuple[Vector, Vector]:
+    """Where the equals of each mid-rank of one set begin and end."""
+    _, at, counts = np.unique(ranks, return_inverse=True, return_counts=True)
+    half = counts[at] / (2 * len(ranks))
+    return ranks - half, ranks + half
 
 
 def covered(interval: Interval, outcomes: Vector, targets: Vector) -> float:

@@ -187,7 +187,7 @@ def _fit_interval(network: JudgeNetwork, opinions: Opinions, values: Vector, see
     """
     if not isinstance(opinions, Ratings):
         return None
-    fitted = stack.fit_interval(values, opinions.targets)
+    fitted = stack.fit_interval(values, opinions.targets, ties=stack.edges_of_ties(opinions.targets))
     ends = [np.append(end, end[-1]) for end in (fitted.low, fitted.high)]
     network.set_array("turn_interval", np.stack([fitted.edges, *ends]))
     return crossing.crossed_coverage(values, opinions.targets, opinions.groups, seed)

@@ -144,10 +144,11 @@ def compare(opinions: Opinions, before: Vector, after: Vector, *, resamples: int
 def crossed_coverage(values: Vector, targets: Vector, groups: NDArray[np.intp], seed: int) -> float:
     """Share of ratings within an interval that was fitted on the other folds."""
     folds = divide(groups, FOLDS, seed)
-    inside = [
-        stack.covered(stack.fit_interval(values[folds != fold], targets[folds != fold]), values[held], targets[held])
-        * held.sum()
-        for fold in range(FOLDS)
-        if (held := folds == fold).any()
-    ]
-    return float(sum(inside) / len(values))
+    begins, stops = stack.edges_of_ties(targets)
+    inside = 0.0
+    for fold in range(FOLDS):
+        held, others = folds == fold, folds != fold
+        if held.any():
+            fitted = stack.fit_interval(values[others], targets[others], ties=(begins[others], stops[others]))
+            inside += stack.covered(fitted, values[held], targets[held]) * held.sum()
+    return float(inside / len(values))

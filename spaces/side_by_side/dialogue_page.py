@@ -1,0 +1,70 @@
+"""The tab that judges a whole conversation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gradio as gr
+from dialogue import judged, read_lines, rendered
+from examples import CONVERSATION
+from limits import Refused
+from markup import problem
+from models import info_of, ready, titled
+
+from dialeval.metric import Level
+from dialeval.weights.find import CheckpointError
+
+_INTRO = (
+    "A turn a line, the oldest first. The two sides take turns, unless every line begins with a name (`Anna: Hello`). "
+    "One side is judged; what the other one says shows how it takes it."
+)
+_SECOND, _FIRST = "the side that speaks second", "the side that speaks first"
+
+
+def build(texts_limit: dict[str, Any]) -> None:
+    """Put the tab's parts into the page; `texts_limit` says how many may be judged at once."""
+    gr.Markdown(_INTRO)
+    with gr.Row():
+        with gr.Column(scale=5, min_width=300):
+            lines = gr.Textbox(
+                CONVERSATION,
+                label="Conversation",
+                lines=8,
+                max_lines=24,
+                elem_id="dialogue-lines",
+                placeholder="Type here",
+            )
+            side = gr.Radio([_SECOND, _FIRST], value=_SECOND, label="Judge", elem_id="dialogue-side")
+            offered = [name for name in ready(Level.TURN) if "references" not in info_of(name).needs]
+            metrics = gr.CheckboxGroup(
+                [(titled(name), name) for name in offered],
+                value=["judge"] if "judge" in offered else offered[:1],
+                label="Metrics",
+                elem_id="dialogue-metrics",
+            )
+            button = gr.Button("Judge the conversation", variant="primary", elem_id="judge-dialogue")
+        with gr.Column(scale=6, min_width=300):
+            result = gr.HTML('<p class="note">What was seen will stand here.</p>', elem_id="dialogue-result")
+            signature = gr.Textbox(
+                label="Signature: what somebody needs to get the same numbers",
+                lines=2,
+                interactive=False,
+                buttons=["copy"],
+                elem_id="dialogue-signature",
+            )
+    button.click(
+        _judged,
+        [lines, side, metrics],
+        [result, signature],
+        api_visibility="private",
+        show_progress_on=result,
+        **texts_limit,
+    )
+
+
+def _judged(lines: str, side: str, metrics: list[str]) -> tuple[str, str]:
+    try:
+        found = judged(*read_lines(lines, side == _FIRST), metrics)
+    except (Refused, ValueError, CheckpointError) as error:
+        return problem(error), ""
+    return rendered(found), "\n".join(str(scores.signature) for scores in found.scores.values())
