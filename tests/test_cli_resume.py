@@ -20,8 +20,8 @@ from typer.testing import CliRunner
 import dialeval.scoring.run
 import overlap_metric
 from dialeval.cli import build_app
-from dialeval.scoring.chunks import chunked
 from dialeval.scoring.journal import Journal
+from dialeval.scoring.task import chunked
 from resources import PATIENCE
 
 COMMAND = [sys.executable, overlap_metric.__file__, "score", "-m", "overlap"]

@@ -148,9 +148,9 @@ def test_nothing_to_explain_is_refused_before_anything_is_read() -> None:
 
 
 def test_a_run_goes_on_with_its_reasons(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dialeval.scoring import chunks
+    from dialeval.scoring import task
 
-    monkeypatch.setattr(chunks.chunked, "__defaults__", (1,))
+    monkeypatch.setattr(task.chunked, "__defaults__", (1,))
     write_rows()
     run("whole.jsonl", "--explain")
     judged = Telling.judge

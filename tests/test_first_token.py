@@ -14,7 +14,7 @@ from transformers import BertConfig, DistilBertConfig, RobertaConfig
 from dialeval import load
 from dialeval.approaches.density import DensityNetwork
 from dialeval.approaches.frozen_features import FrozenFeatures
-from dialeval.engine.first_token import compute_first_token_only
+from dialeval.engine.speedups import compute_first_token_only
 from dialeval.exchange import Exchange
 from small_checkpoints import small_checkpoint
 from small_encoders import SMALL, batch, model

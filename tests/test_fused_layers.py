@@ -13,8 +13,7 @@ from transformers import BertConfig, RobertaConfig
 
 from dialeval import load
 from dialeval.approaches.frozen_features import FrozenFeatures
-from dialeval.engine.first_token import compute_first_token_only
-from dialeval.engine.fused_layers import fuse_layers
+from dialeval.engine.speedups import compute_first_token_only, fuse_layers
 from small_checkpoints import small_checkpoint
 from small_encoders import SMALL, batch, model
 

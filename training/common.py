@@ -27,8 +27,8 @@ from dialeval.corpora.batches import CandidateSet
 from dialeval.corpora.dialogues import BadCorpus, Dialogue, MissingCorpus, overlapping_ids, read_corpus
 from dialeval.corpora.negatives import NegativeCounts
 from dialeval.engine.encoding import PairEncoder, choose_device, has_fast_bfloat16
-from dialeval.engine.first_token import compute_first_token_only
 from dialeval.engine.formatting import PairFormat, PairTokenizer
+from dialeval.engine.speedups import compute_first_token_only
 from dialeval.exchange import Exchange
 from dialeval.weights.config import CheckpointConfig
 from dialeval.weights.find import CheckpointError, find_checkpoint, find_encoder

@@ -18,9 +18,10 @@ from dialeval.readers import Source
 from dialeval.readers.rows import RawRow
 from dialeval.scores import Scores, explaining_columns
 from dialeval.scoring.chunks import Chunk, chunked
+from dialeval.scores import Scores
 from dialeval.scoring.outputs import ROW_KEYS, OutputFormat, replacing, table
 from dialeval.scoring.summary import Summary
-from dialeval.scoring.task import Task
+from dialeval.scoring.task import Chunk, Task, chunked
 from dialeval.statistics.bootstrap import bootstrap, interval, number_groups
 
 #: Rows between two steps of the progress bar; after each, other visitors get their turn.

@@ -110,7 +110,7 @@ def _json_rows(file: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _csv_rows(file: Path, delimiter: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    from dialeval.readers.lines import read_lines
+    from dialeval.readers.text import read_lines
 
     with file.open("rb") as stream:
         lines = (line.data.decode("utf-8", errors="replace") for line in read_lines(stream, str(file)))

@@ -15,9 +15,8 @@ from torch import Tensor, nn
 
 from dialeval.approaches.feature_set import FeatureSet, digest
 from dialeval.engine.encoding import PairEncoder, choose_device, choose_dtype
-from dialeval.engine.first_token import compute_first_token_only
 from dialeval.engine.formatting import PairFormat, PairTokenizer
-from dialeval.engine.fused_layers import fuse_layers
+from dialeval.engine.speedups import compute_first_token_only, fuse_layers
 from dialeval.exchange import Exchange
 from dialeval.weights.find import BASE_ENCODER, CheckpointError, find_encoder, weights_digest
 from dialeval.weights.loading import load_encoder, load_tokenizer, longest_input

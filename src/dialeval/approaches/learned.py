@@ -14,9 +14,8 @@ import torch
 from numpy.typing import NDArray
 
 from dialeval.engine.encoding import PairEncoder
-from dialeval.engine.first_token import compute_first_token_only
 from dialeval.engine.formatting import PairFormat, PairTokenizer
-from dialeval.engine.fused_layers import fuse_layers
+from dialeval.engine.speedups import compute_first_token_only, fuse_layers
 from dialeval.exchange import Exchange
 from dialeval.metric import Judged, Metric, Scale
 from dialeval.scores import Scores, Signature

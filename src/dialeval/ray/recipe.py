@@ -12,8 +12,7 @@ from dialeval.metric import Level, Metric, MetricInfo, Scale
 from dialeval.readers import Source
 from dialeval.readers.rows import Columns, RawRow, to_dialogue, to_exchange
 from dialeval.registry import REGISTRY, Entry, load_metrics, metric_class
-from dialeval.scoring.chunks import Chunk
-from dialeval.scoring.task import Task, check_explained, without_references
+from dialeval.scoring.task import Chunk, Task, check_explained, without_references
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ from dialeval.approaches.distribution import DistributionMetric
 from dialeval.exchange import BadRow
 from dialeval.ray.recipe import Packet, Recipe, pieces
 from dialeval.scores import Scores
-from dialeval.scoring.chunks import Chunk
 from dialeval.scoring.sets import Plan, SetState, check_mergeable, look
 from dialeval.scoring.summary import Summary
 from dialeval.scoring.survey import Survey
+from dialeval.scoring.task import Chunk
 
 #: Rows that a model is given at once, as `dialeval score` gives them.
 PIECE_ROWS = 2048

@@ -9,11 +9,10 @@ from typing import BinaryIO
 
 from dialeval.exchange import Exchange
 from dialeval.readers import Rejects
-from dialeval.scoring.chunks import Chunk, chunked
 from dialeval.scoring.journal import Journal
 from dialeval.scoring.outputs import OutputFormat, Record, replacing, table
 from dialeval.scoring.summary import Summary
-from dialeval.scoring.task import Task, unscored
+from dialeval.scoring.task import Chunk, Task, chunked, unscored
 
 #: Called with the number of rows done so far.
 Progress = Callable[[int], None]

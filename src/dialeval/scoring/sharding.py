@@ -20,7 +20,6 @@ from safetensors import SafetensorError
 from dialeval.approaches.distribution import DistributionMetric
 from dialeval.exchange import BadRow
 from dialeval.readers import Rejects
-from dialeval.scoring.chunks import Chunk, chunked
 from dialeval.scoring.crew import Crew
 from dialeval.scoring.journal import Journal
 from dialeval.scoring.outputs import OutputFormat, replacing, table
@@ -28,7 +27,7 @@ from dialeval.scoring.run import Progress, changed, journal_path, journals_of_cr
 from dialeval.scoring.sets import Plan, SetState, check_mergeable, look
 from dialeval.scoring.summary import Summary
 from dialeval.scoring.survey import Survey
-from dialeval.scoring.task import Task, unscored
+from dialeval.scoring.task import Chunk, Task, chunked, unscored
 
 #: Smaller chunks than a single process takes, so that few rows still give every process something to do.
 SHARD_PAIRS = 512

@@ -25,8 +25,8 @@ from dialeval.approaches.judge import (
 )
 from dialeval.approaches.stack import Matrix, Vector
 from dialeval.engine.encoding import PairEncoder, collate, has_fast_bfloat16
-from dialeval.engine.first_token import compute_first_token_only
 from dialeval.engine.formatting import PairTokenizer
+from dialeval.engine.speedups import compute_first_token_only
 from dialeval.exchange import Exchange
 from dialeval.tuning.crossing import divide
 from dialeval.tuning.opinions import Opinions, Preferences

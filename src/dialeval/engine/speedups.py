@@ -1,8 +1,13 @@
-"""On a CPU in float32, an encoder's layers run through oneDNN: bias, GELU and residual within the matrix product.
+"""Encoders that score faster and answer the same up to rounding. Neither way touches a weight.
 
-torch's eager layers write every product to memory and read it again for each of these; fused, with weights
-packed once, about a tenth of the time goes away. The results are the same up to rounding. Wherever something else is
-needed (gradients, another precision or device, export to another back end) a layer runs as it always did.
+**The first token only.** Scoring reads the first token of the last layer, so the others need not be computed there:
+every token still gives a key and a value, but only the first one asks, and only it goes through the feed-forward part.
+Of an encoder of six layers about a seventh of the work is spared.
+
+**Fused layers.** On a CPU in float32 the layers run through oneDNN: bias, GELU and residual within the matrix product.
+torch's eager layers write every product to memory and read it again for each of these; fused, with weights packed once,
+about a tenth of the time goes away. Wherever something else is needed (gradients, another precision or device, export
+to another back end) a layer runs as it always did.
 """
 
 from __future__ import annotations
@@ -14,8 +19,65 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.nn.functional import scaled_dot_product_attention
 
-from dialeval.engine.first_token import known_layers
+
+def compute_first_token_only(encoder: nn.Module) -> bool:
+    """From now on this encoder's last hidden state holds the first token alone; tells whether that could be done.
+
+    Encoders of the BERT and RoBERTa kind with fused attention can; every other one stays as it is. No
+    weight is touched, so that the encoder is saved and copied as before.
+    """
+    layers = known_layers(encoder)
+    shortened = _shortened().get(type(layers[-1])) if layers else None
+    if shortened is None:
+        return False
+    layers[-1].__class__ = shortened
+    return True
+
+
+def known_layers(encoder: nn.Module) -> list[Any]:
+    """The layers of an encoder of the BERT kind with fused attention; none of any other."""
+    layers: Any = getattr(getattr(encoder, "encoder", None), "layer", None)
+    if not isinstance(layers, nn.ModuleList):
+        return []
+    config: Any = encoder.config
+    return [] if config._attn_implementation != "sdpa" or config.is_decoder else list(layers)
+
+
+@cache
+def _shortened() -> dict[type[nn.Module], type[nn.Module]]:
+    """A layer that computes the first token only, for each kind of layer that is known to allow it."""
+    from transformers.models.bert.modeling_bert import BertLayer
+    from transformers.models.roberta.modeling_roberta import RobertaLayer
+
+    return {
+        kind: type(f"FirstToken{kind.__name__}", (kind,), {"forward": _first_token_only})
+        for kind in (BertLayer, RobertaLayer)
+    }
+
+
+def _first_token_only(
+    layer: Any, hidden_states: Tensor, attention_mask: Tensor | None = None, *_: Any, **__: Any
+) -> Tensor:
+    attention = layer.attention.self
+
+    def heads(states: Tensor) -> Tensor:
+        return states.view(*states.shape[:2], attention.num_attention_heads, -1).transpose(1, 2)
+
+    first = hidden_states[:, :1]
+    seen: Tensor = scaled_dot_product_attention(
+        heads(attention.query(first)),
+        heads(attention.key(hidden_states)),
+        heads(attention.value(hidden_states)),
+        # One row of the mask for each token that asks.
+        attn_mask=None if attention_mask is None else attention_mask[:, :, :1],
+        scale=attention.scaling,
+    )
+    attended = layer.attention.output(seen.transpose(1, 2).flatten(2), first)
+    state: Tensor = layer.output(layer.intermediate(attended), attended)
+    return state
+
 
 #: For how many tokens weights are laid out; they serve any number.
 _TOKENS = 2048
@@ -71,7 +133,7 @@ def _applies(layer: Any, states: Tensor) -> bool:
     return plain and not (traced or layer.training or torch.is_grad_enabled() or weight.is_inference())
 
 
-def _forward(layer: Any, states: Tensor, mask: Tensor | None) -> Tensor:
+def _fused_forward(layer: Any, states: Tensor, mask: Tensor | None) -> Tensor:
     """What the layer does, in the order in which the libraries do it."""
     attention, kept = layer.attention.self, layer.__dict__.setdefault("_packed", _Packed())
     linears = _of(layer)
@@ -103,7 +165,7 @@ def _kinds() -> dict[type[nn.Module], type[nn.Module]]:
     def fused(kind: Any) -> type[nn.Module]:
         def forward(layer: Any, hidden_states: Tensor, attention_mask: Tensor | None = None, *a: Any, **k: Any) -> Any:
             if _applies(layer, hidden_states):
-                return _forward(layer, hidden_states, attention_mask)
+                return _fused_forward(layer, hidden_states, attention_mask)
             return kind.forward(layer, hidden_states, attention_mask, *a, **k)
 
         return type(f"Fused{kind.__name__}", (kind,), {"forward": forward})
