@@ -17,8 +17,6 @@ from dialeval.metric import Level
 from dialeval.readers import Source
 from dialeval.readers.rows import RawRow
 from dialeval.scores import Scores, explaining_columns
-from dialeval.scoring.chunks import Chunk, chunked
-from dialeval.scores import Scores
 from dialeval.scoring.outputs import ROW_KEYS, OutputFormat, replacing, table
 from dialeval.scoring.summary import Summary
 from dialeval.scoring.task import Chunk, Task, chunked
