@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 _STATISTICS = ("test_statistics.py", "test_statistics_resampling.py", "test_statistics_rules.py")
-_CORPORA = ("test_corpora.py", "test_deb_corpora.py", "test_leakage_guards.py")
+_CORPORA = ("test_corpora.py", "test_deb_corpora.py")
+_GUARDS = "test_leakage_guards.py"
+_NETWORK = "test_approach_networks.py"
 _SETS = ("test_fbd_metric.py", "test_intervals.py")
 
 #: File below src/dialeval -> test files.
 TARGETS: dict[str, tuple[str, ...]] = {
-    "approaches/cmn.py": ("test_cmn.py", "test_cmn_metric.py", "test_cmn_rules.py"),
-    "approaches/deb.py": ("test_deb.py",),
-    "approaches/density.py": ("test_density.py", "test_density_metric.py", "test_density_relative.py"),
+    "approaches/cmn.py": ("test_cmn.py", "test_cmn_metric.py", "test_cmn_rules.py", _NETWORK),
+    "approaches/deb.py": ("test_deb.py", _NETWORK),
+    "approaches/density.py": ("test_density.py", "test_density_metric.py", "test_density_relative.py", _NETWORK),
     "approaches/ensemble.py": ("test_ensemble_metric.py",),
     "approaches/fbd.py": ("test_fbd.py", *_SETS),
-    "approaches/judge.py": ("test_judge.py",),
+    "approaches/judge.py": ("test_judge.py", _NETWORK),
     "approaches/prd.py": ("test_prd.py", *_SETS),
-    "approaches/quantidce.py": ("test_quantidce.py",),
+    "approaches/quantidce.py": ("test_quantidce.py", _NETWORK),
     "approaches/signs.py": ("test_signs.py", "test_judge.py"),
     "approaches/stack.py": ("test_stack.py",),
     "engine/formatting.py": ("test_formatting.py", "test_formatting_edges.py"),
@@ -26,8 +28,8 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "statistics/corrections.py": _STATISTICS,
     "statistics/correlation.py": _STATISTICS,
     "corpora/batches.py": _CORPORA,
-    "corpora/dialogues.py": _CORPORA,
-    "corpora/grouped.py": _CORPORA,
+    "corpora/dialogues.py": (*_CORPORA, _GUARDS),
+    "corpora/grouped.py": (*_CORPORA, _GUARDS),
     "corpora/mining.py": _CORPORA,
     "corpora/negatives.py": _CORPORA,
     "corpora/ratings.py": ("test_ratings.py",),
