@@ -8,14 +8,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dialeval.approaches.feature_set import FeatureSet, check_made_alike, digest, read_side, write_side
 from dialeval.approaches.frozen_features import FrozenFeatures
-from dialeval.engine.moments import Moments
+from dialeval.engine.moments import Counts, Moments
 from dialeval.exchange import BadRow, Exchange, is_blank
 from dialeval.metric import Judged, Metric
 from dialeval.readers import is_file_of_rows, read_exchanges
@@ -24,6 +24,8 @@ from dialeval.weights.config import current_versions
 from dialeval.weights.find import file_sha256
 
 Floats = NDArray[np.float64]
+#: What shards add up.
+Part = Moments | Counts
 
 CONFIDENCE = 0.95
 #: Counts drawn at once, so that memory does not grow with resamples times contexts.
@@ -79,6 +81,21 @@ class DistributionMetric(Metric):
             else:
                 self.human, made_with = read_side(reference)
                 check_made_alike(self.features.made_with, made_with, f"reference {reference}")
+
+    #: Whether all shards must agree on something that is found in a sample of the rows, before they reduce any.
+    agrees_first: ClassVar[bool] = False
+
+    def agree(self, human: FeatureSet, replies: Sequence[Exchange]) -> NDArray[Any]:
+        """What every shard must know of a system, found in samples of both sides, where `agrees_first` is set."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def reduce(self, rows: NDArray[Any], agreed: NDArray[Any] | None) -> Part:
+        """What is kept of some rows of features; parts of shards merge as if one had seen all rows."""
+
+    @abstractmethod
+    def finish(self, human: Part | None, replies: Part, agreed: NDArray[Any] | None) -> float:
+        """The value of a system from what its shards add up to; without `human`, against `self.human`."""
 
     @abstractmethod
     def compare(self, human: FeatureSet | Moments, replies: FeatureSet) -> Comparison:

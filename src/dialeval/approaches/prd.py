@@ -13,16 +13,17 @@ centroids do not add up.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.approaches.distribution import Comparison, Contexts, DistributionMetric, interval
+from dialeval.approaches.distribution import Comparison, Contexts, DistributionMetric, Part, interval
 from dialeval.approaches.feature_set import FeatureSet
-from dialeval.engine.moments import Moments
+from dialeval.engine.moments import Counts, Moments
+from dialeval.exchange import Exchange
 from dialeval.metric import Level, MetricInfo
 
 Grid = Literal["released", "paper"]
@@ -172,9 +173,7 @@ class Prd(DistributionMetric):
                 stacklevel=2,
             )
         both = np.concatenate([human.rows, replies.rows])
-        # One order for one set of pairs: neither the order of rows nor which side is which moves a cluster.
-        order = np.argsort(np.concatenate([human.pairs, replies.pairs]), kind="stable")
-        centroids = fit_centroids(both[order], self.clusters, runs=self.runs, seed=self.seed)
+        centroids = self._clusters(human, replies)
         labels = assign(both, centroids)
         theirs, ours = labels[:, : len(human)], labels[:, len(human) :]
         width = centroids.shape[1]
@@ -194,11 +193,37 @@ class Prd(DistributionMetric):
         }
         return Comparison(float(value), low, high, facts)
 
+    agrees_first = True
+
+    def agree(self, human: FeatureSet, replies: Sequence[Exchange]) -> NDArray[Any]:
+        """Clusters of both sides together."""
+        return self._clusters(human, self.features.of(replies))
+
+    def reduce(self, rows: NDArray[Any], agreed: NDArray[Any] | None) -> Counts:
+        """How many features fall to each cluster."""
+        assert agreed is not None
+        return Counts(count(rows, agreed))
+
+    def finish(self, human: Part | None, replies: Part, agreed: NDArray[Any] | None) -> float:
+        """The best F1 of the curves between the counts."""
+        if human is None:
+            assert isinstance(self.human, FeatureSet)
+            human = self.reduce(self.human.rows, agreed)
+        assert isinstance(human, Counts)
+        assert isinstance(replies, Counts)
+        return float(self._score(*curves(human.values, replies.values, self.slopes)))
+
     def variant(self) -> Mapping[str, str]:
         """Clusters, runs and the grid of angles."""
         grid = self.grid if self.grid == "released" else f"{self.grid}{len(self.slopes)}"
         epsilon = f"{self.f1_epsilon:g}"
         return {"clusters": str(self.clusters), "runs": str(self.runs), "grid": grid, "f1_epsilon": epsilon}
+
+    def _clusters(self, human: FeatureSet, replies: FeatureSet) -> NDArray[Any]:
+        both = np.concatenate([human.rows, replies.rows])
+        # One order for one set of pairs: neither the order of rows nor which side is which moves a cluster.
+        order = np.argsort(np.concatenate([human.pairs, replies.pairs]), kind="stable")
+        return fit_centroids(both[order], self.clusters, runs=self.runs, seed=self.seed)
 
     def _score(self, precision: Floats, recall: Floats) -> Floats:
         return best_f1(precision, recall, self.f1_epsilon)

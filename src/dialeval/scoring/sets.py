@@ -1,4 +1,4 @@
-"""FBD and PRD over shards: each shard reduces its features to moments and counts, which add up.
+"""Metrics of systems over shards: each shard reduces its features to moments or counts, which add up.
 
 No feature leaves the process that made it, except for the bounded sample in which PRD finds its
 clusters. Values are those of one process as long as that sample holds all rows, and close to them after.
@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import Any, Self, TypeGuard
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import load, save
 
-from dialeval.approaches.distribution import DistributionMetric
-from dialeval.approaches.fbd import Fbd, FbdState
+from dialeval.approaches.distribution import DistributionMetric, Part
 from dialeval.approaches.feature_set import FeatureSet
 from dialeval.approaches.frozen_features import FrozenFeatures
-from dialeval.approaches.prd import Prd, best_f1, count, curves, fit_centroids
-from dialeval.engine.moments import Moments
+from dialeval.engine.moments import Counts, Moments
 from dialeval.exchange import Exchange
 from dialeval.metric import Metric
 from dialeval.scores import Scores
@@ -32,9 +31,9 @@ Centroids = dict[str, list[NDArray[Any]]]
 def check_mergeable(metrics: Mapping[str, Metric]) -> Mapping[str, DistributionMetric]:
     """The metrics of systems, if all of them can be reduced in shards."""
     for name, metric in metrics.items():
-        if not _is_mergeable(metric):
+        if not isinstance(metric, DistributionMetric):
             raise ValueError(f"{name} needs all rows at once and cannot be computed in shards; use one process")
-    return {name: metric for name, metric in metrics.items() if _is_mergeable(metric)}
+    return {name: metric for name, metric in metrics.items() if isinstance(metric, DistributionMetric)}
 
 
 def human_is_given(metrics: Mapping[str, DistributionMetric]) -> bool:
@@ -44,10 +43,9 @@ def human_is_given(metrics: Mapping[str, DistributionMetric]) -> bool:
 
 def look(metrics: Mapping[str, DistributionMetric], survey: Survey, exchanges: Sequence[Exchange]) -> None:
     """Add some rows to a survey, with a sample if a metric finds clusters."""
-    clustering = next((metric for metric in metrics.values() if isinstance(metric, Prd)), None)
-    asked = clustering is not None and clustering.human is None
-    human = clustering.human_pairs(exchanges) if asked and clustering is not None else ()
-    survey.add(exchanges, human, sample=clustering is not None)
+    agreeing = next((metric for metric in metrics.values() if metric.agrees_first), None)
+    human = agreeing.human_pairs(exchanges) if agreeing is not None and agreeing.human is None else ()
+    survey.add(exchanges, human, sample=agreeing is not None)
 
 
 @dataclass(frozen=True)
@@ -64,14 +62,18 @@ class Plan:
         systems = tuple(survey.systems)
         centroids: Centroids = {}
         for name, metric in metrics.items():
-            if not isinstance(metric, Prd):
+            if not metric.agrees_first:
                 continue
             human = metric.human
             if human is None:
                 human = metric.features.of(survey.systems[systems[0]].human.pairs())
-            assert isinstance(human, FeatureSet)  # its __init__ refuses moments
-            centroids[name] = [_clusters(metric, human, survey.systems[system].replies.pairs()) for system in systems]
+            assert isinstance(human, FeatureSet)  # whoever agrees first refuses moments
+            centroids[name] = [metric.agree(human, survey.systems[system].replies.pairs()) for system in systems]
         return cls(systems, centroids)
+
+    def agreed(self, name: str, number: int) -> NDArray[Any] | None:
+        """What the shards agreed on for a metric and the system of that number."""
+        return self.centroids[name][number] if name in self.centroids else None
 
     def to_bytes(self) -> bytes:
         """The plan as safetensors."""
@@ -92,7 +94,7 @@ class Plan:
 class SetState:
     """What shards add up: moments and counts by metric, system and side; rows; rows that lost tokens."""
 
-    parts: dict[str, Moments | NDArray[np.float64]] = field(default_factory=dict)
+    parts: dict[str, Part] = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)
     cut: dict[str, int] = field(default_factory=dict)
 
@@ -127,8 +129,8 @@ class SetState:
             for number in np.unique(of_system):
                 self._add_features(name, metric, plan, int(number), "replies", replies.rows[of_system == number])
             if theirs is not None:
-                # Moments of the human side serve every system; counts depend on the system's clusters.
-                for number in range(len(plan.systems) if isinstance(metric, Prd) else 1):
+                # What is reduced without an agreement serves every system; counts depend on the system's clusters.
+                for number in range(len(plan.systems) if metric.agrees_first else 1):
                     self._add_features(name, metric, plan, number, "human", theirs.rows)
 
     def scores(self, metrics: Mapping[str, DistributionMetric], plan: Plan) -> dict[str, Scores]:
@@ -151,10 +153,7 @@ class SetState:
         """The state as safetensors, with facts of the caller's."""
         tensors: dict[str, NDArray[Any]] = {}
         for key, part in self.parts.items():
-            if isinstance(part, Moments):
-                tensors |= {f"{key}/{name}": np.ascontiguousarray(value) for name, value in vars(part).items()}
-            else:
-                tensors[f"{key}/counts"] = np.ascontiguousarray(part)
+            tensors |= {f"{key}/{name}": tensor for name, tensor in part.tensors().items()}
         told = json.dumps({"rows": self.rows, "cut": self.cut, **facts})
         return save({**tensors, "none": np.zeros(1)}, {"state": told})
 
@@ -163,43 +162,26 @@ class SetState:
         """The state that `to_bytes` wrote, and the facts kept with it."""
         tensors, facts = _opened(content, "state")
         state = cls(rows=facts.pop("rows"), cut=facts.pop("cut"))
-        for key in {key.rpartition("/")[0] for key in tensors}:
-            if f"{key}/counts" in tensors:
-                state.parts[key] = tensors[f"{key}/counts"]
-            else:
-                mean, scatter = tensors[f"{key}/mean"], tensors[f"{key}/scatter"]
-                state.parts[key] = Moments(int(tensors[f"{key}/count"].item()), mean, scatter)
+        kept: dict[str, dict[str, NDArray[Any]]] = {}
+        for name, tensor in tensors.items():
+            key, _, of_part = name.rpartition("/")
+            kept.setdefault(key, {})[of_part] = tensor
+        for key, part in kept.items():
+            state.parts[key] = Counts.of_tensors(part) if "counts" in part else Moments.of_tensors(part)
         return state, facts
 
     def _add_features(
         self, name: str, metric: DistributionMetric, plan: Plan, number: int, side: str, rows: NDArray[Any]
     ) -> None:
-        reduced = count(rows, plan.centroids[name][number]) if isinstance(metric, Prd) else Moments.of(rows)
-        self._add(f"{name}/{number}/{side}", reduced)
+        self._add(f"{name}/{number}/{side}", metric.reduce(rows, plan.agreed(name, number)))
 
-    def _add(self, key: str, part: Moments | NDArray[np.float64]) -> None:
-        known = self.parts.get(key)
-        if isinstance(part, Moments):
-            self.parts[key] = (known if isinstance(known, Moments) else Moments()).merge(part)
-        else:
-            self.parts[key] = part if known is None or isinstance(known, Moments) else np.add(known, part)
+    def _add(self, key: str, part: Part) -> None:
+        known: Any = self.parts.get(key)
+        self.parts[key] = deepcopy(part) if known is None else known.merge(part)
 
     def _value(self, name: str, metric: DistributionMetric, plan: Plan, number: int) -> float:
-        ours = self.parts[f"{name}/{number}/replies"]
-        if isinstance(metric, Fbd):
-            assert isinstance(ours, Moments)
-            made_with = metric.features.made_with
-            human = self.parts.get(f"{name}/0/human")
-            reference = FbdState(made_with, human) if isinstance(human, Moments) else None
-            return metric.compute(FbdState(made_with, ours), reference)
-        assert isinstance(metric, Prd)
-        theirs = self.parts.get(f"{name}/{number}/human")
-        if theirs is None:
-            assert isinstance(metric.human, FeatureSet)
-            theirs = count(metric.human.rows, plan.centroids[name][number])
-        assert not isinstance(ours, Moments)
-        assert not isinstance(theirs, Moments)
-        return float(best_f1(*curves(theirs, ours, metric.slopes), metric.f1_epsilon))
+        human = self.parts.get(f"{name}/{number if metric.agrees_first else 0}/human")
+        return metric.finish(human, self.parts[f"{name}/{number}/replies"], plan.agreed(name, number))
 
 
 def _opened(content: bytes, key: str) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
@@ -208,14 +190,3 @@ def _opened(content: bytes, key: str) -> tuple[dict[str, NDArray[Any]], dict[str
     del tensors["none"]  # there so that a file without any other tensor is one
     length = int.from_bytes(content[:8], "little")
     return tensors, json.loads(json.loads(content[8 : 8 + length])["__metadata__"][key])
-
-
-def _is_mergeable(metric: Metric) -> TypeGuard[DistributionMetric]:
-    return isinstance(metric, Fbd | Prd)
-
-
-def _clusters(metric: Prd, human: FeatureSet, replies: Sequence[Exchange]) -> NDArray[Any]:
-    ours = metric.features.of(replies)
-    both = np.concatenate([human.rows, ours.rows])
-    order = np.argsort(np.concatenate([human.pairs, ours.pairs]), kind="stable")
-    return fit_centroids(both[order], metric.clusters, runs=metric.runs, seed=metric.seed)
