@@ -67,6 +67,7 @@ def test_repetition_of_earlier_turns() -> None:
     assert found.copied == pytest.approx(5 / 7)
     assert found.within == 0.0
     assert signs.repetition("like to eat cake", earlier).copied == 0.0  # three words in a row are no copy
+    assert signs.repetition("cats to eat fish", earlier).copied == 0.0  # also where both end with them
     both = signs.Repetition(within=0.5, copied=0.5)
     assert both.share == pytest.approx(0.75)
 
