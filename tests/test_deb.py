@@ -249,6 +249,20 @@ def test_paper_head_has_neither_pooler_nor_bias(tiny_encoder: Path) -> None:
         torch.testing.assert_close(one(**given_tensors)[:, -2:], first @ one.classifier.weight.T)
     with pytest.raises(ValueError, match=r"head\.pooled"):
         one.load_original_head(tiny_encoder)
+    with pytest.raises(ValueError, match=r"^a head without bias cannot be shifted; set head\.bias to true or "):
+        one.shift(0.5)
+
+
+def test_a_shift_moves_the_logit_of_valid_alone(tiny_encoder: Path) -> None:
+    one = network(tiny_encoder)
+    given_tensors = tensors(one)
+    with torch.no_grad():
+        before = one(**given_tensors)
+        one.shift(0.5)
+        moved = one(**given_tensors) - before
+    expected = torch.zeros_like(moved)
+    expected[:, -2] = 0.5
+    torch.testing.assert_close(moved, expected, rtol=0, atol=1e-6)
 
 
 def test_original_head_scores_as_bert_does(tiny_encoder: Path, tmp_path: Path) -> None:
