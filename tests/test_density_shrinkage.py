@@ -57,6 +57,7 @@ def test_the_least_of_equally_good_shrinkages_is_recommended() -> None:
     assert script.recommended([line(0.9, 0.8, 0.1), *lines]) == {"mahalanobis": 0.9, "relative": 0.1}
 
 
+@pytest.mark.slow
 def test_the_command_leaves_a_log_and_the_checkpoint_as_it_was(
     folder: Path, tiny_corpora: Path, tmp_path: Path
 ) -> None:

@@ -54,6 +54,7 @@ def close(one: np.ndarray, other: np.ndarray) -> bool:
     return bool((np.abs(one - other) <= ROUNDING * (1 + np.abs(one))).all())
 
 
+@pytest.mark.slow
 @pytest.mark.encoder
 @pytest.mark.usefixtures("_threads")
 def test_embedded_checkpoints_give_the_same_again() -> None:

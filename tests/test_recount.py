@@ -125,6 +125,7 @@ def test_left_out_are_benchmarks_text_and_what_comes_from_validation_and_test_di
     assert overlapping_ids(path) == {"p2", "p3", "d-train-4", "d-train-5", "x-6"}
 
 
+@pytest.mark.slow
 @pytest.mark.data
 @pytest.mark.skipif(not MIRROR.is_dir(), reason="no benchmark files at hand: DIALEVAL_MIRROR names no folder")
 @pytest.mark.skipif(not CORPORA.is_dir(), reason="no corpora at hand: DIALEVAL_CORPORA names no folder")
