@@ -315,6 +315,8 @@ def test_functions_of_the_package_are_these() -> None:
     assert dialeval.rank is rank
 
 
+@pytest.mark.slow
+@pytest.mark.encoder
 def test_the_example_workflow_runs_as_it_stands(tmp_path: Path) -> None:
     steps = yaml.safe_load((ROOT / "examples" / "ci" / "dialeval-gate.yml").read_text())["jobs"]["gate"]["steps"]
     script = {step["name"]: step["run"] for step in steps if "run" in step}
