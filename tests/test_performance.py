@@ -17,9 +17,13 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "performance"))
 import contenders
 import suite
 import suite_page
+import tuning
 from growth import Point, expected_seconds, fit, sizes
 from pages import replace_block, table
 from rich.console import Console
+
+from dialeval.corpora.ratings import Rated
+from dialeval.exchange import Exchange
 
 
 def test_fit_of_a_power_law_gives_it_back() -> None:
@@ -229,3 +233,38 @@ def test_a_back_end_ships_only_if_it_is_fast_and_agrees() -> None:
     assert "worth shipping" in backends.verdict({**measured, "openvino float32": way(260)})
     assert "not shipped" in backends.verdict({**measured, "openvino float32": way(260, people=0.51)})
     assert backends.verdict({"torch float32": way(1)}) == "No other back end could be measured."
+
+
+def rated(source: str, at: int, **given: object) -> Rated:
+    return Rated(Exchange((f"hi {at}",), f"hello {at}"), source, source, "train", dialogue=f"d{at // 7}", **given)  # type: ignore[arg-type]
+
+
+def test_ratings_of_several_sources_as_numbers_of_people() -> None:
+    faults = {"irrelevant": [0, 1], "redundant": [0, 0], "empathetic": [1, 1]}
+    assert tuning.ratings_of(rated("abc_eval", 0, scores={}, ratings=faults)) == [1.0, 0.0]
+    votes = {"no_breakdown": {"O": 2, "T": 1, "X": 1}}
+    assert sorted(tuning.ratings_of(rated("dbdc4", 0, scores={}, ratings=votes))) == [0.0, 0.5, 1.0, 1.0]
+    assert tuning.ratings_of(rated("uss", 0, scores={}, ratings={"satisfaction": [3, 4]})) == [3.0, 4.0]
+
+
+def test_unseen_conversations_are_whole() -> None:
+    rows = [rated("uss", at, scores={"overall": at % 3}) for at in range(1000)]
+    unseen, others = tuning.divided(rows, seed=1)
+    assert tuning.UNSEEN <= len(unseen) < tuning.UNSEEN + 7
+    assert not {row.dialogue for row in unseen} & {row.dialogue for row in others}
+    assert len(unseen) + len(others) == 1000
+    pairs = tuning.pairs_of(rows[:8], 5)
+    assert [pair["preferred"] for pair in pairs] == ["b", "a", "b"]
+    assert pairs[0]["response_a"] == "hello 0"
+
+
+def test_the_table_of_tuning() -> None:
+    figures = {"before": [0.1, 0.0, 0.2], "after": [0.3, 0.2, 0.4], "changed": True, "adapter": None}
+    unseen = {"before": [0.1, 0.0, 0.2], "after": [0.25, 0.1, 0.4], "coverage": {"before": 0.8, "after": 0.9}}
+    run = {"source": "uss", "rows": 100, "deep": False, "seconds": 4.6, "tuned": figures}
+    machine = {"threads": 1, "processor": "x"}
+    shown = tuning.page({"command": "c", "machine": machine, "runs": [{**run, "unseen": unseen}, run]})
+    lines = shown.splitlines()
+    assert lines[-2].split(" | ")[1:6] == ["100", "5", "0.10 [0.00, 0.20]", "0.30 [0.20, 0.40]", "weights"]
+    assert lines[-2].endswith("| 80% → 90% |")
+    assert lines[-1].startswith("| uss (A/B) |")
