@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from dialeval.statistics.features import case_table, conicity, min_max, normality
+from dialeval.statistics.features import conicity, normality
 
 SHAPIRO = [2.1, 3.4, 1.9, 5.6, 4.4, 3.8, 2.7, 6.1, 3.3, 4.9, 3.0, 4.1]
 
@@ -79,34 +79,3 @@ def test_pooled_figures_of_exactly_normal_features() -> None:
 def test_features_that_cannot_be_tested(features: object, told: str) -> None:
     with pytest.raises(ValueError, match=told):
         normality(features)
-
-
-def test_case_table_by_hand() -> None:
-    table = case_table(
-        {"human": [1, 5, 3, 5], "distance": [9.0, 1.0, math.nan, 4.0]},
-        [0, 1, 2],
-        lower_is_better={"distance"},
-        labels=["a", "b", "c", "d"],
-    )
-    assert table["human"].tolist() == [0, 1, 0.5]
-    assert table["human rank"].tolist() == ["4/4", "1/4", "3/4"]
-    assert table["distance"].tolist()[:2] == [0, 1]
-    assert math.isnan(table["distance"].tolist()[2])
-    assert table["distance rank"].tolist() == ["3/3", "1/3", ""]
-    assert table.index.tolist() == ["a", "b", "c"]
-
-
-def test_min_max_without_a_spread() -> None:
-    assert np.isnan(min_max(np.array([2.0, 2.0, math.nan]))).all()
-    assert min_max(np.array([2.0, math.inf, 4.0]))[[0, 2]].tolist() == [0, 1]
-
-
-@pytest.mark.parametrize(
-    ("scores", "cases", "told"),
-    [({"a": [1, 2], "b": [1]}, [0], "rows"), ({"a": [1, 2]}, [2], "case 2"), ({"a": [1, 2]}, [-1], "case -1")],
-)
-def test_case_tables_that_do_not_fit(scores: dict[str, list[float]], cases: list[int], told: str) -> None:
-    with pytest.raises(ValueError, match=told):
-        case_table(scores, cases)
-    with pytest.raises(ValueError, match="'c'"):
-        case_table({"a": [1, 2]}, [0], lower_is_better=["c"])

@@ -20,7 +20,6 @@ from dialeval.approaches.cmn import (
     kl_divergence,
     masked_free_bits,
     mutual_information,
-    one_to_five,
     training_losses,
 )
 
@@ -267,9 +266,3 @@ def test_k6_combination() -> None:
     assert combine(*parts, "alternative")[0] == pytest.approx(0.944525249, abs=1e-9)
     assert combine(*parts, "without_nsp")[0] == pytest.approx(2.1)
     assert combine(*parts, "without_mi")[0] == pytest.approx(g)
-
-
-def test_k7_one_to_five() -> None:
-    assert one_to_five(np.array([0.4, 1.0, 2.2])) == pytest.approx([1, 2 + 1 / 3, 5])
-    assert one_to_five(np.array([0.7, 0.7])).tolist() == [3.0, 3.0]
-    assert one_to_five(np.array([0.0, np.nan, 1.0])) == pytest.approx([1, np.nan, 5], nan_ok=True)

@@ -192,15 +192,15 @@ def test_shards_write_the_reasons(monkeypatch: pytest.MonkeyPatch) -> None:
 
     from dialeval.readers import Source
     from dialeval.scoring import sharding
-    from dialeval.scoring.crew import Crew
     from dialeval.scoring.sets import Plan
     from dialeval.scoring.sharding import ShardedRun
     from dialeval.scoring.task import Task
+    from dialeval.scoring.workers import WorkerGroup
 
     write_rows()
     task = Task(Source("rows.jsonl"), {"telling": Telling.info}, metrics={"telling": Telling()}, explain=True)
     monkeypatch.setattr(sharding, "SHARD_PAIRS", 1)
-    crew = Crew(rank=0, size=2, local_rank=0)
+    crew = WorkerGroup(rank=0, size=2, local_rank=0)
     parts = [ShardedRun(task, Path("why.jsonl"), replace(crew, rank=rank), Plan(()), True) for rank in range(2)]
     for part in parts:
         part.score(None, lambda done: None)

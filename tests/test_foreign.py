@@ -25,7 +25,7 @@ from safetensors.numpy import load_file, save_file
 
 from dialeval.approaches.cmn import CmnNetwork
 from dialeval.approaches.density import Density
-from dialeval.io import private_until_done
+from dialeval.io import atomic_file
 from dialeval.weights.config import CheckpointConfig
 from dialeval.weights.find import CheckpointError, find_checkpoint, find_encoder
 from dialeval.weights.untrusted import adapter_settings, check_files, tensor_shapes
@@ -407,12 +407,12 @@ def test_files_are_private_while_they_are_written(tmp_path: Path) -> None:
     (tmp_path / "ours").write_text("kept")
     hidden.symlink_to(tmp_path / "ours")
     usual = stat.S_IMODE((tmp_path / "ours").stat().st_mode)
-    with private_until_done(path, hidden):
+    with atomic_file(path, hidden):
         hidden.write_text("new")
         assert stat.S_IMODE(hidden.stat().st_mode) == 0o600
     assert (path.read_text(), (tmp_path / "ours").read_text()) == ("new", "kept")
     assert stat.S_IMODE(path.stat().st_mode) == usual
-    with suppress(KeyboardInterrupt), private_until_done(path, hidden):
+    with suppress(KeyboardInterrupt), atomic_file(path, hidden):
         hidden.write_text("half")
         raise KeyboardInterrupt
     assert (path.read_text(), hidden.exists()) == ("new", False)

@@ -155,7 +155,7 @@ class Hears:
 
 def test_rows_that_fail_are_told_and_sink_nothing(plain: Path) -> None:
     hears = Hears()
-    found = run([Broken(), n_words], gather(plain, ["reverse"]), witness=hears)
+    found = run([Broken(), n_words], gather(plain, ["reverse"]), reporter=hears)
     verdict = found.verdicts[0]
     assert (verdict.n, verdict.n_unscored) == (6, 2)
     assert any("broken has no value for 2 replies" in text for text in hears.told)

@@ -97,23 +97,6 @@ def test_the_mean_over_sets_is_tested_as_it_stands() -> None:
     assert math.isnan(paired_tests.permutation_test_over_sets([]).p)
 
 
-def test_a_printed_value_stands_for_half_a_unit_of_its_last_digit() -> None:
-    """Against trying every n with the textbook's t, also for coarse print, small n and certain correlations."""
-
-    def fits(r: float, p: float, n: int, decimals: int) -> bool:
-        half = 0.5 * 10.0**-decimals
-        ends = [
-            2 * stats.t.sf(one * math.sqrt((n - 2) / (1 - one * one)) if one < 1 else math.inf, n - 2)
-            for one in (max(r - half, 0.0), min(r + half, 1.0))
-        ]
-        return ends[1] <= p + half and ends[0] >= p - half
-
-    for r, p, decimals in [(0.31, 0.04, 2), (0.99, 0.1, 2), (0.3, 0.4, 1), (0.0, 1.0, 2), (1.0, 0.0, 2), (0.2, 0.7, 3)]:
-        expected = [n for n in range(3, 121) if fits(r, p, n, decimals)]
-        assert corrections.sample_sizes(r, p, decimals=decimals, largest=120) == expected, (r, p)
-        assert corrections.sample_sizes(-r, p, decimals=decimals, largest=120) == expected
-
-
 @pytest.mark.parametrize("p", [-0.1, 1.1, math.inf])
 def test_a_p_value_out_of_range_is_named(p: float) -> None:
     for correct in (corrections.holm, corrections.benjamini_hochberg):

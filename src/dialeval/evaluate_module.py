@@ -206,7 +206,7 @@ class DialogueModule:
 
 
 def _exchanges(predictions: Any, contexts: Any, references: Any, **beside: Any) -> list[Exchange]:
-    """The columns through the door, whose errors then say `predictions`, as `evaluate` does."""
+    """The columns as checked exchanges, whose errors then say `predictions`, as `evaluate` does."""
     try:
         return exchanges_from_columns(predictions, contexts, references, **beside)
     except BadRow:

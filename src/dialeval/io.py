@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import secrets
 import socket
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlparse
 
 
@@ -36,7 +38,7 @@ def near(path: Path) -> str:
 
 
 @contextmanager
-def private_until_done(path: Path, hidden: Path) -> Iterator[Path]:
+def atomic_file(path: Path, hidden: Path) -> Iterator[Path]:
     """Hand out `hidden`, beside `path`, to write to; it takes the place of `path` if all goes well.
 
     While it is written only its owner may read it (0600); then it gets the mode that any new file would
@@ -62,7 +64,7 @@ def replacing(path: Path) -> Iterator[Path]:
     temporary = path.with_name(f".{path.stem}.{os.getpid()}-{secrets.token_hex(4)}{path.suffix}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with private_until_done(path, temporary):
+        with atomic_file(path, temporary):
             yield temporary
     except OSError as error:
         raise WriteError(
@@ -93,3 +95,42 @@ def is_reachable(endpoint: str) -> bool:
             return True
     except OSError:
         return False
+
+
+def plain(value: Any) -> Any:
+    """A value for JSON, which has neither NaN nor arrays: None, and lists."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+@contextmanager
+def progress_bar(label: str, total: int | None, *, shown: bool) -> Iterator[Callable[[int], None]]:
+    """Done, rate and time left on standard error; what is handed out takes how many more are done."""
+    if not shown:
+        yield lambda more: None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (TextColumn(label), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        work = bar.add_task("", total=total)
+        yield lambda more: bar.update(work, advance=more)
+
+
+def replace_file(path: Path, write: Any) -> None:
+    """Write beside the target and rename, so that a reader never sees half a file."""
+    with atomic_file(path, path.with_name(f".{path.name}.{os.getpid()}")) as hidden:
+        write(hidden)

@@ -114,7 +114,7 @@ class Metric(ABC):
 
     @abstractmethod
     def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
-        """Compute raw values for exchanges that already passed the door."""
+        """Compute raw values for exchanges that were checked."""
 
     @abstractmethod
     def signature(self) -> Signature:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,8 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dialeval.exchange import Exchange
+    from dialeval.io import plain
+from dialeval.exchange import Exchange
 
 
 class Signature(dict[str, str]):
@@ -108,18 +108,18 @@ class Scores:
         """Plain Python values, ready for JSON; NaN becomes None because JSON has no NaN."""
         return {
             "metric": self.metric,
-            "aggregate": _plain(self.aggregate),
-            "values": [_plain(value) for value in self.values],
+            "aggregate": plain(float(self.aggregate)),
+            "values": plain(self.values),
             **({"aspects": self._plain_aspects()} if self.aspects else {}),
-            **({"intervals": _plain_tree(self.interval)} if self.interval is not None else {}),
+            **({"intervals": plain(self.interval)} if self.interval is not None else {}),
             **({"reasons": list(self.reasons)} if self.reasons else {}),
             "signature": str(self.signature),
             "higher_is_better": self.higher_is_better,
             "n_truncated": self.n_truncated,
             "n_empty": self.n_empty,
             **({"ids": list(self.ids)} if self.ids is not None else {}),
-            **({"problems": _plain_tree(self.problems)} if self.problems else {}),
-            **({"details": _plain_tree(self.details)} if self.details else {}),
+            **({"problems": plain(self.problems)} if self.problems else {}),
+            **({"details": plain(self.details)} if self.details else {}),
         }
 
     def to_json(self, **options: Any) -> str:
@@ -156,7 +156,7 @@ class Scores:
         return frame
 
     def _plain_aspects(self) -> dict[str, list[float | None]]:
-        return {aspect: [_plain(value) for value in column] for aspect, column in self.aspects.items()}
+        return {aspect: plain(column) for aspect, column in self.aspects.items()}
 
 
 def aspect_column(metric: str, aspect: str) -> str:
@@ -167,22 +167,3 @@ def aspect_column(metric: str, aspect: str) -> str:
 def explaining_columns(metric: str) -> tuple[str, str, str]:
     """Both ends of the interval and the reason."""
     return f"{metric}.low", f"{metric}.high", f"{metric}.why"
-
-
-def _plain(value: Any) -> float | None:
-    number = float(value)
-    return number if math.isfinite(number) else None
-
-
-def _plain_tree(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _plain_tree(item) for key, item in value.items()}
-    if isinstance(value, np.ndarray):
-        return _plain_tree(value.tolist())
-    if isinstance(value, list | tuple):
-        return [_plain_tree(item) for item in value]
-    if isinstance(value, np.generic):
-        return _plain_tree(value.item())
-    if isinstance(value, float):
-        return _plain(value)
-    return value

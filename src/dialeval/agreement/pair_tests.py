@@ -42,7 +42,7 @@ class Line:
     n: int
 
 
-def duel(panel: Panel, first: str, second: str, settings: Settings) -> list[Line]:
+def pair_tests(panel: Panel, first: str, second: str, settings: Settings) -> list[Line]:
     """All statistics of two metrics on a benchmark, on the rows that both judged."""
     lines: list[Line] = []
     for cut, entrants in panel.questions:
@@ -85,7 +85,7 @@ def _line(
     return Line(question, statistic, x, y, x - y, low, high, p, n)
 
 
-def duel_of_scores(first: Source, second: Source, settings: Settings) -> Line:
+def pair_tests_of_scores(first: Source, second: Source, settings: Settings) -> Line:
     """Two score files about the same rows, without people: which one is higher on average?"""
     shared = [key for key, value in first.table.items() if math.isfinite(value) and key in second.table]
     shared = [key for key in shared if math.isfinite(second.table[key])]

@@ -39,7 +39,7 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class Contestant:
+class ScoredMetric:
     """A metric with its values on a benchmark."""
 
     source: Source
@@ -60,7 +60,9 @@ def prepare(benchmark: Benchmark, settings: Settings) -> Stage:
     return Stage(benchmark, selected, judged, found)
 
 
-def contend(source: Source, stage: Stage, settings: Settings, folder: Path | None, advance: Advance) -> Contestant:
+def score_metric(
+    source: Source, stage: Stage, settings: Settings, folder: Path | None, advance: Advance
+) -> ScoredMetric:
     """Get a metric's values on a benchmark; `NotApplicable` or `MetricFailed` where there can be none."""
     over_systems = source.level is Level.SYSTEM
     if over_systems and all(cut.level != "system" for cut in stage.cuts):
@@ -68,10 +70,10 @@ def contend(source: Source, stage: Stage, settings: Settings, folder: Path | Non
     # What a system is worth depends on its rows, so such a metric sees only those that count.
     dataset = stage.selected if over_systems else stage.benchmark.dataset
     values = values_of(source, stage.benchmark.info, dataset, folder, advance)
-    return Contestant(source, values, column_of(source, stage.judged, values, settings))
+    return ScoredMetric(source, values, column_of(source, stage.judged, values, settings))
 
 
-def excluded_rows(contestant: Contestant, stage: Stage) -> list[Excluded]:
+def excluded_rows(contestant: ScoredMetric, stage: Stage) -> list[Excluded]:
     """The rows that count but for which the metric has no value."""
     judged, source = stage.judged, contestant.source
     relevant = {*judged.ids, *(judged.named_systems if source.level is Level.SYSTEM else ())}

@@ -14,7 +14,7 @@ from dialeval.agreement.comparisons import Compared, Entrant
 from dialeval.agreement.cuts import Cut
 from dialeval.agreement.judgements import Judgements
 from dialeval.agreement.settings import Settings
-from dialeval.io import replacing, write_atomically
+from dialeval.io import plain, replacing, write_atomically
 from dialeval.statistics.correlation import Floats
 
 
@@ -181,12 +181,12 @@ class Report:
 
     def to_rows(self) -> list[dict[str, Any]]:
         """The table as plain values, NaN as None."""
-        return [_plain(dataclasses.asdict(result)) for result in self.results]
+        return [plain(dataclasses.asdict(result)) for result in self.results]
 
     def write(self, folder: Path) -> list[Path]:
         """Write the tables: JSON lines and Parquet, the tests, the exclusions, and how they came about."""
         folder.mkdir(parents=True, exist_ok=True)
-        tests = [_plain({**_shallow(test), **dataclasses.asdict(test.compared)}) for test in self.tests]
+        tests = [plain({**_shallow(test), **dataclasses.asdict(test.compared)}) for test in self.tests]
         paths = [
             *self.write_table(folder),
             _write_lines(folder / "tests.jsonl", tests),
@@ -194,7 +194,7 @@ class Report:
         ]
         about = {
             "command": self.command,
-            "settings": _plain(self.settings.as_dict()),
+            "settings": plain(self.settings.as_dict()),
             "versions": versions(),
             "skipped": [dataclasses.asdict(row) for row in self.skipped],
         }
@@ -203,7 +203,7 @@ class Report:
         if self.overall:
             paths.append(_write_lines(folder / "overall.jsonl", [dataclasses.asdict(row) for row in self.overall]))
         write_atomically(folder / "run.json", [json.dumps(about, ensure_ascii=False, indent=1)])
-        aspects = [_plain(dataclasses.asdict(result)) for result in self.aspects]
+        aspects = [plain(dataclasses.asdict(result)) for result in self.aspects]
         tables = (folder / "aspects.jsonl", folder / "aspects.parquet")
         if aspects:
             paths += [_write_lines(tables[0], aspects), _write_parquet(tables[1], aspects)]
@@ -258,10 +258,6 @@ def _result(row: Mapping[str, Any]) -> Result:
 
 def _shallow(test: PairedTest) -> dict[str, Any]:
     return {one.name: getattr(test, one.name) for one in dataclasses.fields(test) if one.name != "compared"}
-
-
-def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in row.items()}
 
 
 def _write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:

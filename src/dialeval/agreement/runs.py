@@ -17,7 +17,7 @@ from dialeval.agreement.cuts import Cut
 from dialeval.agreement.halves import halves_of
 from dialeval.agreement.measure import measure
 from dialeval.agreement.overall import overall
-from dialeval.agreement.prepare import Contestant, Stage, contend, excluded_rows, open_benchmark, prepare
+from dialeval.agreement.prepare import ScoredMetric, Stage, excluded_rows, open_benchmark, prepare, score_metric
 from dialeval.agreement.record import result_of
 from dialeval.agreement.results import PairedTest, Panel, Report, Result, Skipped
 from dialeval.agreement.score import Advance, MetricFailed, OtherRows
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 VALIDATION = "dailydialogpp_dev"
 
 
-class Witness(Protocol):
+class Reporter(Protocol):
     """Somebody who wants to know how a run goes."""
 
     def begin(self, metric: str, benchmark: str, rows: int) -> Advance:
@@ -48,12 +48,15 @@ class Witness(Protocol):
         """Something was left out."""
 
 
-class _Nobody:
+class SilentReporter:
+    """For runs that nobody watches."""
+
     def begin(self, metric: str, benchmark: str, rows: int) -> Advance:
+        """Show nothing."""
         return lambda done: None
 
     def say(self, text: str) -> None:
-        pass
+        """Say nothing."""
 
 
 def run(
@@ -64,7 +67,7 @@ def run(
     values: Path | None = None,
     mirror: str | os.PathLike[str] | None = None,
     validation: str | os.PathLike[str] | Benchmark = VALIDATION,
-    witness: Witness | None = None,
+    reporter: Reporter | None = None,
 ) -> Report:
     """Measure metrics on benchmarks.
 
@@ -75,11 +78,11 @@ def run(
         values: a folder in which computed values are kept and looked for; without it nothing is kept.
         mirror: a folder or address from which benchmark files are read instead of their origin.
         validation: where decision thresholds are searched.
-        witness: who is told how far the run is and what was left out.
+        reporter: who is told how far the run is and what was left out.
     """
-    return _Run(find_sources(metrics), settings or Settings(), values, mirror, validation, witness or _Nobody()).all(
-        benchmarks
-    )
+    return _Run(
+        find_sources(metrics), settings or Settings(), values, mirror, validation, reporter or SilentReporter()
+    ).all(benchmarks)
 
 
 class _Run:
@@ -90,17 +93,17 @@ class _Run:
         values: Path | None,
         mirror: str | os.PathLike[str] | None,
         validation: str | os.PathLike[str] | Benchmark,
-        witness: Witness,
+        reporter: Reporter,
     ) -> None:
         self.sources = sources
         self.settings = settings
         self.values = values
         self.mirror = mirror
         self.validation = validation
-        self.witness = witness
+        self.reporter = reporter
         self.report = Report(settings)
         self._validation: list[Stage | None] = []
-        self._validated: dict[str, Contestant | None] = {}
+        self._validated: dict[str, ScoredMetric | None] = {}
         self._elsewhere: set[str] = set()
         self._found: set[str] = set()
 
@@ -140,11 +143,11 @@ class _Run:
             self.report.aspects.extend(of_aspects(one, stage, self.settings))
         self.report.panels.append(Panel(stage.judged, questions, columns, contaminated))
 
-    def _contestant(self, source: Source, stage: Stage) -> Contestant | None:
+    def _contestant(self, source: Source, stage: Stage) -> ScoredMetric | None:
         name = stage.benchmark.info.name
-        advance = self.witness.begin(source.name, name, len(stage.benchmark.dataset))
+        advance = self.reporter.begin(source.name, name, len(stage.benchmark.dataset))
         try:
-            found = contend(source, stage, self.settings, self.values, advance)
+            found = score_metric(source, stage, self.settings, self.values, advance)
         except OtherRows:
             self._elsewhere.add(source.name)
             return None
@@ -155,11 +158,11 @@ class _Run:
         if out := excluded_rows(found, stage):
             self.report.excluded.extend(out)
             what = "count as 0" if self.settings.missing == "zero" else "left out"
-            self.witness.say(f"{source.name} on {name}: {len(out)} rows {what}; {out[0].id}: {out[0].problem}")
+            self.reporter.say(f"{source.name} on {name}: {len(out)} rows {what}; {out[0].id}: {out[0].problem}")
         return found
 
     def _answer(
-        self, cut: Cut, contestants: Sequence[Contestant], contaminated: frozenset[str], stage: Stage
+        self, cut: Cut, contestants: Sequence[ScoredMetric], contaminated: frozenset[str], stage: Stage
     ) -> list[Entrant]:
         judged, settings = stage.judged, self.settings
         rows: list[Result] = []
@@ -223,4 +226,4 @@ class _Run:
         if skipped not in self.report.skipped:
             self.report.skipped.append(skipped)
             who = "every metric" if metric == "*" else metric
-            self.witness.say(f"{who} left out on {benchmark}: {reason}")
+            self.reporter.say(f"{who} left out on {benchmark}: {reason}")

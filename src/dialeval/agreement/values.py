@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dialeval.io import safe_name, write_atomically
+from dialeval.io import plain, safe_name, write_atomically
 from dialeval.statistics.correlation import Floats
 
 
@@ -97,7 +97,7 @@ class Cell:
     def write_chunk(self, number: int, values: Values) -> None:
         """Keep a finished chunk."""
         document = {
-            "values": {key: _plain(value) for key, value in values.by_id.items()},
+            "values": {key: plain(value) for key, value in values.by_id.items()},
             "problems": dict(values.problems),
             "n_truncated": values.n_truncated,
             "n_empty": values.n_empty,
@@ -120,7 +120,7 @@ class Cell:
         rows = (
             {"id": key, "problem": values.problems[key]}
             if key in values.problems
-            else {"id": key, "value": _plain(values.by_id[key]), **_beside(values.aspects_of(key))}
+            else {"id": key, "value": plain(values.by_id[key]), **_beside(values.aspects_of(key))}
             for key in ids
         )
         write_atomically(self.path, (json.dumps(row, ensure_ascii=False) for row in (header, *rows)))
@@ -173,10 +173,6 @@ def _beside(aspects: Mapping[str, float]) -> dict[str, Any]:
 
 def _number(value: Any) -> float:
     return math.nan if value is None else float(value)
-
-
-def _plain(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def rows_digest(ids: Iterable[str]) -> str:

@@ -328,14 +328,6 @@ def combine(nsp: Vector, mi_context: Vector, mi_reference: Vector, scoring: Scor
     raise ValueError(f"scoring is {scoring!r}; it is one of {', '.join(get_args(Scoring))}")
 
 
-def one_to_five(values: Vector) -> Vector:
-    """Min-max over a set onto 1 to 5, as in the paper's case studies; equal values all land on 3."""
-    low, high = np.nanmin(values), np.nanmax(values)
-    if high == low:
-        return np.where(np.isnan(values), np.nan, 3.0)
-    return 1 + 4 * (values - low) / (high - low)
-
-
 class Latents(NamedTuple):
     """Encoded texts: their distributions, NSP logits, a key of each one's tokens, and whether it was cut."""
 

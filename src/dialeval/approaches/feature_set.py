@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from dialeval.engine.moments import Moments
-from dialeval.io import private_until_done
+from dialeval.io import replace_file
 from dialeval.weights.find import CheckpointError, find_checkpoint
 
 #: What a checkpoint folder calls its human side.
@@ -55,8 +54,7 @@ def write_side(path: str | Path, side: FeatureSet | Moments, made_with: Mapping[
     """Write one side of a comparison and what it was made with; the file appears when it is complete."""
     tensors = {name: np.ascontiguousarray(value) for name, value in vars(side).items()}
     target = Path(path).expanduser()
-    with private_until_done(target, target.with_name(f".{target.name}.{os.getpid()}")) as hidden:
-        hidden.write_bytes(save(tensors, {"format": _FORMAT, **made_with}))
+    replace_file(target, lambda hidden: hidden.write_bytes(save(tensors, {"format": _FORMAT, **made_with})))
 
 
 def read_side(source: str | Path) -> tuple[FeatureSet | Moments, dict[str, str]]:

@@ -151,7 +151,7 @@ def agreement(
         correction=correction,
     )
     sources = turned(find_sources(listed(metrics)), listed(lower_is_better))
-    with telling(quiet=quiet) as witness:
+    with telling(quiet=quiet) as reporter:
         report = run(
             sources,
             benchmark_names(listed(benchmarks) or ["all"]),
@@ -159,7 +159,7 @@ def agreement(
             values=values or out / "values",
             mirror=mirror,
             validation=validation,
-            witness=witness,
+            reporter=reporter,
         )
     report.command = told_command(sys.argv[1:])
     write_outputs(report, out, formats)

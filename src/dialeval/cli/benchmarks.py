@@ -37,7 +37,7 @@ app = typer.Typer(
 
 
 def add_to(parent: typer.Typer) -> None:
-    """Hang the sub-commands into the `dialeval` command."""
+    """Add the sub-commands to the `dialeval` command."""
     parent.add_typer(app, name="benchmarks")
 
 

@@ -50,7 +50,7 @@ def compare(
     seed: Annotated[int, typer.Option(min=0, help="Of every random draw.")] = 0,
 ) -> None:
     """Print the paired tests."""
-    from dialeval.agreement.pair_tests import duel, duel_of_scores
+    from dialeval.agreement.pair_tests import pair_tests, pair_tests_of_scores
     from dialeval.agreement.prepare import benchmark_names
     from dialeval.agreement.runs import run
     from dialeval.agreement.settings import Settings, as_threshold
@@ -65,23 +65,23 @@ def compare(
         seed=seed,
     )
     if not benchmarks:
-        lines = [duel_of_scores(a, b, settings) for a, b in score_pairs(first, second)]
+        lines = [pair_tests_of_scores(a, b, settings) for a, b in score_pairs(first, second)]
         show_lines("A", "B", lines)
         return
     sources = turned(find_sources([first, second]), listed(lower_is_better))
     if len(sources) != 2:
         raise ValueError(f"{first} and {second} are {len(sources)} metrics; choose one column each with #column")
-    with telling() as witness:
+    with telling() as reporter:
         report = run(
             sources,
             benchmark_names(listed(benchmarks)),
             settings=settings,
             values=values,
             mirror=mirror,
-            witness=witness,
+            reporter=reporter,
         )
     a, b = (source.name for source in sources)
-    lines = [line for panel in report.panels for line in duel(panel, a, b, settings)]
+    lines = [line for panel in report.panels for line in pair_tests(panel, a, b, settings)]
     if not lines:
         typer.echo("error: nothing could be compared; the reasons are above", err=True)
         raise typer.Exit(1)

@@ -62,11 +62,11 @@ def ensemble(
     settings = Settings(statistics=("spearman",), levels="own", resamples=resamples, confidence=confidence, seed=seed)
     sources = [dataclasses.replace(source, only_cached=True) for source in find_sources(listed(metrics))]
     combined = chosen_members(sources, listed(members))
-    with telling() as witness:
+    with telling() as reporter:
         # Here only the columns are wanted; the study draws its own resamples, all judges together.
         columns = dataclasses.replace(settings, resamples=0)
         names = benchmark_names(listed(benchmarks))
-        report = run(sources, names, settings=columns, values=values, mirror=mirror, witness=witness)
+        report = run(sources, names, settings=columns, values=values, mirror=mirror, reporter=reporter)
     fields = [field_of(panel, sources, combined) for panel in report.panels if panel.columns]
     found = study(fields, combined, settings)
     specs = dict(zip((source.name for source in sources), listed(metrics), strict=True))

@@ -27,7 +27,7 @@ def leaderboard(
     folders: Annotated[list[Path], typer.Argument(help="Folders of `dialeval agreement` runs.")],
 ) -> None:
     """Read, mark, write."""
-    from dialeval.reports.outputs import write_boards
+    from dialeval.reports.outputs import write_leaderboards
     from dialeval.reports.stored import read_report, with_present_marks
     from dialeval.weights.find import WEIGHTS
 
@@ -35,5 +35,5 @@ def leaderboard(
         report = read_report(folder)
         report.results = with_present_marks(report.results, WEIGHTS)
         report.aspects = with_present_marks(report.aspects, WEIGHTS)
-        for path in write_boards(report, folder):
+        for path in write_leaderboards(report, folder):
             typer.echo(path)

@@ -47,10 +47,10 @@ def papers(
     command = told_command(sys.argv[1:])
     shown = near(values) if values.is_absolute() else str(values)
     # What has no values is told in the tables, so only bars are shown.
-    with telling(quiet=True) as witness:
+    with telling(quiet=True) as reporter:
         tables = [table for paper in wanted for table in paper.tables]
-        found = answers(tables, values, mirror=mirror, resamples=resamples, witness=witness)
-        figures = [dict(draw(paper, found, values, mirror=mirror, witness=witness)) for paper in wanted]
+        found = answers(tables, values, mirror=mirror, resamples=resamples, reporter=reporter)
+        figures = [dict(draw(paper, found, values, mirror=mirror, reporter=reporter)) for paper in wanted]
     for paper, drawn in zip(wanted, figures, strict=True):
         for name, figure in drawn.items():
             save(figure, out / "figures" / name)

@@ -40,7 +40,7 @@ app = typer.Typer(help=flowing(_HELP), no_args_is_help=True, rich_markup_mode="r
 
 
 def add_to(parent: typer.Typer) -> None:
-    """Hang the sub-commands into the `dialeval` command."""
+    """Add the sub-commands to the `dialeval` command."""
     parent.add_typer(app, name="plot")
 
 
@@ -242,14 +242,14 @@ def _panels(
 
     # Pictures need values, not intervals.
     settings = Settings(aspects=tuple(listed(aspects)) or ("main",), exclusion=exclude, resamples=0)
-    with telling() as witness:
+    with telling() as reporter:
         report = run(
             listed(metrics),
             benchmark_names(listed(benchmarks)),
             settings=settings,
             values=values,
             mirror=mirror,
-            witness=witness,
+            reporter=reporter,
         )
     found = [panel for panel in report.panels if panel.columns]
     if not found:

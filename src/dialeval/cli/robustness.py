@@ -77,8 +77,8 @@ def robustness(
     rules = Rules(tolerance=tolerance, threshold=threshold)
     sources = find_sources(listed(metrics))
     material = gather(input, listed(attacks) or ["all"], seed=seed, sample=sample, mirror=mirror)
-    with telling(quiet=quiet) as witness:
-        found = run(sources, material, rules=rules, seed=seed, values=values or out / "values", witness=witness)
+    with telling(quiet=quiet) as reporter:
+        found = run(sources, material, rules=rules, seed=seed, values=values or out / "values", reporter=reporter)
     found.command = told_command(sys.argv[1:])
     write_report(found, out, formats)
     if not quiet:

@@ -12,7 +12,7 @@ import typer
 from dialeval.cli import language_models, on_ray
 from dialeval.cli.errors import ROWS_SET_ASIDE
 from dialeval.cli.parsing import checkpoints, flowing, listed, pairs, unescaped
-from dialeval.cli.places import Places
+from dialeval.cli.paths import RunPaths
 from dialeval.cli.progress import bar
 from dialeval.cli.sharded import score_together
 
@@ -200,9 +200,9 @@ def score(
     from dialeval.metric import Level
     from dialeval.readers import Chats, Source
     from dialeval.registry import check_options, load_metrics, metric_class
-    from dialeval.scoring.crew import Crew
     from dialeval.scoring.outputs import output_format
     from dialeval.scoring.task import Task, without_references
+    from dialeval.scoring.workers import WorkerGroup
 
     names = list(dict.fromkeys(listed(metric)))
     if not names:
@@ -272,54 +272,54 @@ def score(
         language_models.tell_estimate(task, names, options)
         return
     told = output_format(output, format)
-    places = Places.choose(
+    paths = RunPaths.choose(
         input, output, skip_bad=skip_bad, rejects=rejects, summary=summary, needs_summary=bool(task.of_systems)
     )
 
     def check() -> int | None:
         """Everything that can be wrong comes to light before weights are read, and long before hours are spent."""
-        places.check(overwrite=overwrite)
+        paths.check(overwrite=overwrite)
         check_options(names, options, weights, scale)
-        return task.look_through(skip_bad=places.rejects is not None) if source.can_be_read_twice else None
+        return task.look_through(skip_bad=paths.rejects is not None) if source.can_be_read_twice else None
 
     def load() -> Task:
         return replace(task, metrics=load_metrics(names, options, weights))
 
-    if (crew := Crew.from_environment()) is not None:
-        score_together(crew, places, told, check=check, load=load, task=task, resume=resume)
+    if (crew := WorkerGroup.from_environment()) is not None:
+        score_together(crew, paths, told, check=check, load=load, task=task, resume=resume)
         return
     total = check()
-    outcome = _run(load(), places, told, resume=resume, total=total)
+    outcome = _run(load(), paths, told, resume=resume, total=total)
     for line in outcome.lines():
         typer.echo(line, err=True)
     if outcome.n_rejected:
-        typer.echo(f"{outcome.n_rejected} rows were set aside in {places.rejects}", err=True)
+        typer.echo(f"{outcome.n_rejected} rows were set aside in {paths.rejects}", err=True)
         raise typer.Exit(ROWS_SET_ASIDE)
 
 
 def _run(
-    task: Task, places: Places, told: Literal["jsonl", "csv", "parquet"], *, resume: bool, total: int | None
+    task: Task, paths: RunPaths, told: Literal["jsonl", "csv", "parquet"], *, resume: bool, total: int | None
 ) -> Summary:
     from dialeval.readers import Rejects
     from dialeval.scoring.outputs import replacing
     from dialeval.scoring.run import journal_path, score_to_file, score_to_stream
 
     with ExitStack() as stack:
-        rejects = Rejects(stack.enter_context(replacing(places.rejects))) if places.rejects else None
+        rejects = Rejects(stack.enter_context(replacing(paths.rejects))) if paths.rejects else None
         progress = stack.enter_context(bar(total))
-        if places.output is None:
-            stream = sys.stdout.buffer if places.stream is None else stack.enter_context(places.stream.open("wb"))
+        if paths.output is None:
+            stream = sys.stdout.buffer if paths.stream is None else stack.enter_context(paths.stream.open("wb"))
             outcome = score_to_stream(task, stream, told, rejects=rejects, progress=progress)
         else:
-            journal = journal_path(places.output)
+            journal = journal_path(paths.output)
             try:
-                outcome = score_to_file(task, places.output, told, rejects=rejects, resume=resume, progress=progress)
+                outcome = score_to_file(task, paths.output, told, rejects=rejects, resume=resume, progress=progress)
             except KeyboardInterrupt:
                 if journal.exists():
                     typer.echo(f"finished rows are kept in {journal}; run the same command again to go on", err=True)
                 raise
-        if places.summary:
-            outcome.save(places.summary)
-    if places.output is not None:
-        journal_path(places.output).unlink(missing_ok=True)
+        if paths.summary:
+            outcome.save(paths.summary)
+    if paths.output is not None:
+        journal_path(paths.output).unlink(missing_ok=True)
     return outcome

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Literal
 import typer
 
 from dialeval.cli.errors import FAILED
-from dialeval.cli.places import Places
+from dialeval.cli.paths import RunPaths
 
 if TYPE_CHECKING:
-    from dialeval.scoring.crew import Crew
     from dialeval.scoring.task import Task
+    from dialeval.scoring.workers import WorkerGroup
 
 
 def score_together(
-    crew: Crew,
-    places: Places,
+    crew: WorkerGroup,
+    paths: RunPaths,
     told: Literal["jsonl", "csv", "parquet"],
     *,
     task: Task,
@@ -30,18 +30,18 @@ def score_together(
 
     Rows set aside do not change the exit code here: launchers take anything but 0 for a crash.
     """
-    from dialeval.scoring.crew import FailedElsewhere
+    from dialeval.scoring.workers import FailedElsewhere
 
     try:
         with crew:
-            _score(crew, places, told, task=task, check=check, load=load, resume=resume)
+            _score(crew, paths, told, task=task, check=check, load=load, resume=resume)
     except FailedElsewhere:
         raise typer.Exit(FAILED) from None
 
 
 def _score(
-    crew: Crew,
-    places: Places,
+    crew: WorkerGroup,
+    paths: RunPaths,
     told: Literal["jsonl", "csv", "parquet"],
     *,
     task: Task,
@@ -56,33 +56,33 @@ def _score(
     from dialeval.scoring.sharding import ShardedRun, make_plan
 
     def prepare() -> int | None:
-        if places.output is None or not task.source.can_be_read_twice:
+        if paths.output is None or not task.source.can_be_read_twice:
             raise ValueError("several processes read one file and write beside another; pass files, not pipes")
         return check()
 
     total = crew.from_leader(prepare)
-    assert places.output is not None  # the leader has looked
+    assert paths.output is not None  # the leader has looked
     loaded = load()
-    skips = places.rejects is not None
-    nothing = ShardedRun(loaded, places.output, crew, Plan(()), resume)
+    skips = paths.rejects is not None
+    nothing = ShardedRun(loaded, paths.output, crew, Plan(()), resume)
     crew.from_leader(nothing.check_leftovers)
-    run = ShardedRun(loaded, places.output, crew, crew.from_leader(lambda: make_plan(loaded, skip_bad=skips)), resume)
+    run = ShardedRun(loaded, paths.output, crew, crew.from_leader(lambda: make_plan(loaded, skip_bad=skips)), resume)
     with ExitStack() as stack:
         rejects = Rejects() if skips else None
-        if crew.leads and places.rejects:
-            rejects = Rejects(stack.enter_context(replacing(places.rejects)))
+        if crew.leads and paths.rejects:
+            rejects = Rejects(stack.enter_context(replacing(paths.rejects)))
         progress = stack.enter_context(bar(total)) if crew.leads else lambda done: None
         run.score(rejects, progress)
     crew.wait_for_all()
 
     def finish() -> None:
         outcome = run.merge(told, rejects.count if rejects else 0)
-        if places.summary:
-            outcome.save(places.summary)
+        if paths.summary:
+            outcome.save(paths.summary)
         run.clear()
         for line in outcome.lines():
             typer.echo(line, err=True)
         if outcome.n_rejected:
-            typer.echo(f"{outcome.n_rejected} rows were set aside in {places.rejects}", err=True)
+            typer.echo(f"{outcome.n_rejected} rows were set aside in {paths.rejects}", err=True)
 
     crew.from_leader(finish)

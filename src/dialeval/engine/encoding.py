@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -21,6 +20,7 @@ from torch import Tensor, nn
 
 from dialeval.engine.formatting import PairTokenizer, TokenPair
 from dialeval.exchange import Exchange
+from dialeval.io import progress_bar
 
 Segment = Literal["pair", "context"]
 
@@ -121,7 +121,7 @@ class PairEncoder:
     ) -> Iterator[Encoded]:
         """Chunk after chunk in bounded memory, also for a stream that never ends."""
         iterator = iter(exchanges)
-        with _progress_bar(progress, total) as advance:
+        with progress_bar("encoding", total, shown=progress) as advance:
             while chunk := list(islice(iterator, CHUNK_ROWS)):
                 yield self._encode_chunk(chunk, advance)
 
@@ -204,33 +204,3 @@ def collate(pairs: Sequence[TokenPair], pad_id: int, *, segment_ids: bool) -> di
 def _padded(length: int) -> int:
     """Widths in steps of eight: fewer distinct shapes, aligned matrix tiles."""
     return -(-length // 8) * 8
-
-
-def _progress_bar(shown: bool, total: int | None) -> Any:
-    if not shown:
-        return nullcontext(lambda rows: None)
-    return _RichBar(total)
-
-
-class _RichBar:
-    """Rows done, rate and time left, on stderr."""
-
-    def __init__(self, total: int | None) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-        self._bar = Progress(
-            TextColumn("encoding"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
-        )
-        self._task = self._bar.add_task("encoding", total=total)
-
-    def __enter__(self) -> Callable[[int], None]:
-        self._bar.start()
-        return lambda rows: self._bar.update(self._task, advance=rows)
-
-    def __exit__(self, *error: object) -> None:
-        self._bar.stop()

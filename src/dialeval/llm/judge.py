@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dialeval.exchange import Dialogue, Exchange
+from dialeval.io import progress_bar
 from dialeval.llm.member import Heard, Said
 from dialeval.llm.pace import Pace
 from dialeval.llm.panel import together
@@ -190,7 +190,7 @@ class LlmJudge(Metric):
         return (about_reply(self.protocol, exchange),)
 
     def _judged(self, rows: Sequence[tuple[Question, ...]], progress: bool) -> Judged:
-        with _bar(len(self.members) * sum(map(len, rows)), shown=progress) as advance:
+        with progress_bar("asking", len(self.members) * sum(map(len, rows)), shown=progress) as advance:
             heard = {one.model: one.hear(rows, advance) for one in self.members}
         said = [self._together({model: one.said[row] for model, one in heard.items()}) for row in range(len(rows))]
         names = dict.fromkeys(name for one in said for name in one.aspects)
@@ -227,14 +227,3 @@ def _seen(heard: Mapping[str, Heard]) -> dict[str, str]:
         part: ", ".join(f"{model}={one.seen[part]}" for model, one in heard.items() if part in one.seen)
         for part in parts
     }
-
-
-@contextmanager
-def _bar(total: int, *, shown: bool) -> Iterator[Callable[[int], None]]:
-    """A bar on standard error for those who asked for one."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True, disable=not shown) as bar:
-        work = bar.add_task("asking", total=total)
-        yield lambda done: bar.update(work, advance=done)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dialeval.agreement.results import Panel
-from dialeval.agreement.runs import Witness
+from dialeval.agreement.runs import Reporter
 from dialeval.papers.measured import Answers, panel
 from dialeval.papers.tables import Chart, Column, Paper, Picture, Row
 from dialeval.plots.distributions import distributions
@@ -22,14 +22,14 @@ _Point = tuple[str, float | None, tuple[float, float, float] | None]
 
 
 def draw(
-    paper: Paper, found: Answers, values: Path, *, mirror: str | None = None, witness: Witness | None = None
+    paper: Paper, found: Answers, values: Path, *, mirror: str | None = None, reporter: Reporter | None = None
 ) -> Iterator[tuple[str, Figure]]:
     """Every figure of a paper for which there is something to draw, by its name."""
     for asked in paper.figures:
         figure = None
         if isinstance(asked, Chart):
             figure = chart(asked, paper, found)
-        elif (behind := panel(asked, values, mirror=mirror, witness=witness)) is not None:
+        elif (behind := panel(asked, values, mirror=mirror, reporter=reporter)) is not None:
             figure = picture(asked, behind)
         if figure is not None:
             yield asked.name, figure

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from dialeval.agreement.results import Panel, Report, Result
-from dialeval.agreement.runs import Witness, run
+from dialeval.agreement.runs import Reporter, run
 from dialeval.agreement.settings import Settings
 from dialeval.agreement.sources import Source, find_sources
 from dialeval.io import safe_name, without_machine
@@ -50,7 +50,7 @@ def answers(
     *,
     mirror: str | None = None,
     resamples: int = 2000,
-    witness: Witness | None = None,
+    reporter: Reporter | None = None,
 ) -> dict[tuple[str, Question], Answer]:
     """Look up everything that the tables ask for."""
     if not values.is_dir():
@@ -65,7 +65,7 @@ def answers(
         report = Report(settings)
         if ready := [source for source in usable.values() if isinstance(source, Source)]:
             drawing = dataclasses.replace(settings, resamples=resamples)
-            report = run(ready, [benchmark], settings=drawing, values=values, mirror=mirror, witness=witness)
+            report = run(ready, [benchmark], settings=drawing, values=values, mirror=mirror, reporter=reporter)
         for row, question in wanted:
             source = usable.get(str(row.ours), NOT_MEASURED)
             answer = Answer(None, source) if isinstance(source, str) else _answer(report, source.name, question)
@@ -73,14 +73,16 @@ def answers(
     return found
 
 
-def panel(picture: Picture, values: Path, *, mirror: str | None = None, witness: Witness | None = None) -> Panel | None:
+def panel(
+    picture: Picture, values: Path, *, mirror: str | None = None, reporter: Reporter | None = None
+) -> Panel | None:
     """The scores behind a picture, as far as they were kept; None where none were."""
     kept = [str(row.ours) for row in picture.rows if _is_kept(values, picture.benchmark, str(row.source))]
     sources = [source for source in map(_loaded, kept) if isinstance(source, Source)]
     if not sources:
         return None
     settings = picture.question.settings
-    report = run(sources, [picture.benchmark], settings=settings, values=values, mirror=mirror, witness=witness)
+    report = run(sources, [picture.benchmark], settings=settings, values=values, mirror=mirror, reporter=reporter)
     return next((one for one in report.panels if one.columns), None)
 
 

@@ -88,7 +88,7 @@ class Packet:
 
 
 def packed(recipe: Recipe, rows: Iterable[Mapping[str, Any]], *, first: int, where: str) -> Packet:
-    """Take rows through the door and lay them out for the models, without one."""
+    """Check rows and lay them out for the models, without one."""
     REGISTRY.update(recipe.entries)
     packet, columns = Packet(), Columns(recipe.columns)
     needs = frozenset().union(*(info.needs for info in recipe.infos.values()))

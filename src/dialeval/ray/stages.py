@@ -1,4 +1,4 @@
-"""The stages of a Ray job behind the door: actors that hold models, and what they do with a packet."""
+"""The stages of a Ray job behind the check of rows: actors that hold models, and what they do with a packet."""
 
 from __future__ import annotations
 

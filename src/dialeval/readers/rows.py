@@ -1,4 +1,4 @@
-"""A raw row, the names of its columns, and its way through the door."""
+"""A raw row, the names of its columns, and how it becomes a checked exchange."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def required_fields(columns: Columns, present: Collection[str], level: str) -> t
 
 
 def to_exchange(row: RawRow, columns: Columns, *, empty: EmptyPolicy, needs: Collection[str] = ()) -> Exchange:
-    """Take a raw row through the door, or raise `BadRow`."""
+    """Check a raw row, or raise `BadRow`."""
     values = _present(row, columns, "turn")
     exchange = check_exchange(
         row.place,

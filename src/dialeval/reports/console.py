@@ -19,7 +19,7 @@ from dialeval.reports.aspect_tables import aspect_tables
 from dialeval.reports.by_system_columns import further_columns, who_spoke
 
 
-class Teller:
+class ConsoleReporter:
     """Shows how far a run is, and says what is left out, on standard error."""
 
     def __init__(self, progress: Progress) -> None:
@@ -43,12 +43,12 @@ class Teller:
 
 
 @contextmanager
-def telling(*, quiet: bool = False) -> Iterator[Teller]:
+def telling(*, quiet: bool = False) -> Iterator[ConsoleReporter]:
     """Bars while the run goes on; without a terminal, or quiet, only the notes."""
     console = Console(stderr=True, quiet=quiet)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        yield Teller(progress)
+        yield ConsoleReporter(progress)
 
 
 def show(report: Report) -> None:

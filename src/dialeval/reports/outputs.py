@@ -23,7 +23,7 @@ def write_outputs(report: Report, folder: Path, plots: Sequence[str] = ("png",))
     return written
 
 
-def write_boards(report: Report, folder: Path) -> list[Path]:
+def write_leaderboards(report: Report, folder: Path) -> list[Path]:
     """Write the results of an earlier run and its leaderboards again, and the pictures of intervals, if it had any."""
     written = report.write_table(folder) + _pages(report, folder)
     if (folder / "plots").is_dir():

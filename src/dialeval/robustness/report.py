@@ -11,7 +11,7 @@ from typing import Any
 
 from dialeval.agreement.leaderboard import number
 from dialeval.agreement.results import marked, versions
-from dialeval.io import write_atomically
+from dialeval.io import plain, write_atomically
 from dialeval.robustness.run import RATIOS, Robustness
 from dialeval.robustness.verdicts import Share, Verdict
 
@@ -32,14 +32,14 @@ def write_report(found: Robustness, folder: Path, formats: Sequence[str] = ("png
 
     paths = [_write(folder / "robustness.jsonl", (json.dumps(row) for row in rows_of(found.verdicts)))]
     if found.decays:
-        decays = (json.dumps(_plain(dataclasses.asdict(decay))) for decay in found.decays)
+        decays = (json.dumps(plain(dataclasses.asdict(decay))) for decay in found.decays)
         paths.append(_write(folder / "decays.jsonl", decays))
     paths.append(_write(folder / "robustness.md", render(found).splitlines()))
     about = {
         "command": found.command,
         "input": found.material.name,
         "seed": found.seed,
-        "rules": _plain(dataclasses.asdict(found.rules)),
+        "rules": plain(dataclasses.asdict(found.rules)),
         "notes": list(found.material.notes),
         "skipped": [{"metric": metric, "reason": reason} for metric, reason in found.skipped],
         "versions": versions(),
@@ -55,7 +55,7 @@ def rows_of(verdicts: Iterable[Verdict]) -> list[dict[str, Any]]:
         flat: dict[str, Any] = {}
         for name, value in dataclasses.asdict(verdict).items():
             flat |= _flattened(name, value) if isinstance(value, dict) else {name: value}
-        rows.append(_plain(flat))
+        rows.append(plain(flat))
     return rows
 
 
@@ -139,10 +139,6 @@ def _interval(share: Share) -> str:
 
 def _flattened(name: str, share: Mapping[str, float]) -> dict[str, float]:
     return {name: share["value"], f"{name}_low": share["low"], f"{name}_high": share["high"]}
-
-
-def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in row.items()}
 
 
 def _write(path: Path, lines: Iterable[str]) -> Path:

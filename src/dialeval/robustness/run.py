@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dialeval.agreement.runs import Witness
-from dialeval.agreement.score import Advance, MetricFailed, values_of
+from dialeval.agreement.runs import Reporter, SilentReporter
+from dialeval.agreement.score import MetricFailed, values_of
 from dialeval.agreement.sources import Source, Spec, find_sources
 from dialeval.agreement.tasks import NotApplicable
 from dialeval.exchange import Exchange
@@ -60,47 +60,39 @@ def run(
     rules: Rules | None = None,
     seed: int = 0,
     values: Path | None = None,
-    witness: Witness | None = None,
+    reporter: Reporter | None = None,
 ) -> Robustness:
     """Try metrics on the material. One that fails or cannot be tried is told in `skipped` and sinks nothing.
 
     With a folder for `values`, what was computed is kept there and found again.
     """
     found = Robustness(material, rules or Rules(), seed)
-    witness = witness or _Nobody()
+    reporter = reporter or SilentReporter()
     for note in material.notes:
-        witness.say(note)
+        reporter.say(note)
     table = _distinct(material)
     for source in find_sources(metrics):
         try:
             if source.level is Level.SYSTEM:
-                found.decays += _decays(source, material, seed, witness)
+                found.decays += _decays(source, material, seed, reporter)
             else:
-                found.verdicts += _verdicts(source, found, table, values, witness)
+                found.verdicts += _verdicts(source, found, table, values, reporter)
         except (NotApplicable, MetricFailed) as error:
             found.skipped.append((source.name, without_machine(str(error))))
-            witness.say(f"{source.name} left out: {error}")
+            reporter.say(f"{source.name} left out: {error}")
     return found
 
 
-class _Nobody:
-    def begin(self, metric: str, benchmark: str, rows: int) -> Advance:
-        return lambda done: None
-
-    def say(self, text: str) -> None:
-        pass
-
-
 def _verdicts(
-    source: Source, found: Robustness, table: tuple[Dataset, BenchmarkInfo], values: Path | None, witness: Witness
+    source: Source, found: Robustness, table: tuple[Dataset, BenchmarkInfo], values: Path | None, reporter: Reporter
 ) -> list[Verdict]:
     material = found.material
     _refuse_unfit(source, material)
     dataset, info = table
-    known = values_of(source, info, dataset, values, witness.begin(source.name, material.name, len(dataset)))
+    known = values_of(source, info, dataset, values, reporter.begin(source.name, material.name, len(dataset)))
     if known.problems:
         key, problem = next(iter(known.problems.items()))
-        witness.say(f"{source.name} has no value for {len(known.problems)} replies; {key}: {problem}")
+        reporter.say(f"{source.name} has no value for {len(known.problems)} replies; {key}: {problem}")
     return verdicts(
         material.pairs,
         known.by_id,
@@ -126,8 +118,8 @@ def _refuse_unfit(source: Source, material: Material) -> None:
         )
 
 
-def _decays(source: Source, material: Material, seed: int, witness: Witness) -> list[Decay]:
-    advance = witness.begin(source.name, material.name, len(PERTURBATIONS) * len(RATIOS))
+def _decays(source: Source, material: Material, seed: int, reporter: Reporter) -> list[Decay]:
+    advance = reporter.begin(source.name, material.name, len(PERTURBATIONS) * len(RATIOS))
 
     def judge(perturbed: Sequence[Exchange]) -> float:
         assert source.metric is not None

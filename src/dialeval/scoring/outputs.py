@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
-from dialeval.io import private_until_done
+from dialeval.io import atomic_file
 
 OutputFormat = Literal["jsonl", "csv", "parquet"]
 OUTPUT_FORMATS: tuple[OutputFormat, ...] = ("jsonl", "csv", "parquet")
@@ -64,7 +64,7 @@ def table(
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """A file that takes the place of `path` when all of it is on disk, and leaves no trace otherwise."""
     with (
-        private_until_done(path, path.with_name(f".{path.name}.tmp")) as hidden,
+        atomic_file(path, path.with_name(f".{path.name}.tmp")) as hidden,
         hidden.open("wb") as stream,
     ):
         yield stream

@@ -65,7 +65,7 @@ def journal_path(output: Path) -> Path:
     return output.with_name(output.name + ".partial")
 
 
-def journals_of_crew(output: Path) -> list[Path]:
+def journals_of_workers(output: Path) -> list[Path]:
     """What an unfinished run in several processes left beside its output."""
     return sorted(output.parent.glob(f"{glob.escape(journal_path(output).name)}.*-of-*"))
 

@@ -20,14 +20,14 @@ from safetensors import SafetensorError
 from dialeval.approaches.distribution import DistributionMetric
 from dialeval.exchange import BadRow
 from dialeval.readers import Rejects
-from dialeval.scoring.crew import Crew
 from dialeval.scoring.journal import Journal
 from dialeval.scoring.outputs import OutputFormat, replacing, table
-from dialeval.scoring.run import Progress, changed, journal_path, journals_of_crew, write_systems
+from dialeval.scoring.run import Progress, changed, journal_path, journals_of_workers, write_systems
 from dialeval.scoring.sets import Plan, SetState, check_mergeable, look
 from dialeval.scoring.summary import Summary
 from dialeval.scoring.survey import Survey
 from dialeval.scoring.task import Chunk, Task, chunked, unscored
+from dialeval.scoring.workers import WorkerGroup
 
 #: Smaller chunks than a single process takes, so that few rows still give every process something to do.
 SHARD_PAIRS = 512
@@ -54,7 +54,7 @@ class ShardedRun:
 
     task: Task
     output: Path
-    crew: Crew
+    crew: WorkerGroup
     plan: Plan
     resume: bool
     _state: SetState = field(default_factory=SetState)
@@ -111,13 +111,13 @@ class ShardedRun:
 
     def clear(self) -> None:
         """Remove the journals, when everything that belongs to the outcome is written."""
-        for path in journals_of_crew(self.output):
+        for path in journals_of_workers(self.output):
             path.unlink(missing_ok=True)
 
     def check_leftovers(self) -> None:
         """In the leader, first: refuse the journals of another number of processes, or drop them."""
         expected = {path for rank in range(self.crew.size) for path in (self._path(rank), self._state_path(rank))}
-        for path in journals_of_crew(self.output):
+        for path in journals_of_workers(self.output):
             if not self.resume:
                 path.unlink()
             elif path not in expected:

@@ -10,10 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dialeval.exchange import BadRow, Dialogue, EmptyPolicy, Exchange, is_blank
+from dialeval.io import plain
 from dialeval.metric import Level, Metric, MetricInfo, Scale
 from dialeval.readers import Rejects, Source
 from dialeval.readers.rows import RawRow
@@ -161,7 +159,7 @@ class Task:
             if len(scores) != len(chunk.rows):
                 raise RuntimeError(f"{name} gave {len(scores)} values for {len(chunk.rows)} rows")
         columns = {column: own for name, scores in scored.items() for column, own in scores.columns(name).items()}
-        values = {column: _plain_column(columns[column]) for column in self.columns}
+        values = {column: plain(columns[column]) for column in self.columns}
         return {
             "fingerprint": chunk.fingerprint(),
             "row": chunk.rows,
@@ -212,13 +210,6 @@ def check_explained(infos: Mapping[str, MetricInfo]) -> None:
         raise ValueError(
             f"{', '.join(infos)}: no reasons are given for these values; leave --explain out, or add judge"
         )
-
-
-def _plain_column(column: NDArray[Any]) -> list[Any]:
-    """A column for JSON, which has no NaN."""
-    if column.dtype == object:
-        return list(column)
-    return [float(value) if np.isfinite(value) else None for value in column]
 
 
 def _answers(exchange: Exchange) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 Floats = NDArray[np.float64]
 
@@ -102,54 +101,6 @@ def normality(features: ArrayLike) -> Normality:
         n=len(matrix),
         constant=int((~varies).sum()),
     )
-
-
-def case_table(
-    scores: Mapping[str, ArrayLike],
-    cases: Sequence[int],
-    *,
-    lower_is_better: Collection[str] = (),
-    labels: Sequence[str] | None = None,
-) -> pd.DataFrame:
-    """Chosen rows under several metrics (or people) made comparable: min-max value and rank of N.
-
-    1 and rank 1 are the best of all rows that the metric scored; equal values share the better
-    rank. `labels` names all rows; without it they are numbered.
-    """
-    import pandas as pd
-
-    columns = {name: np.asarray(values, dtype=np.float64) for name, values in scores.items()}
-    sizes = {len(values) for values in columns.values()}
-    if len(sizes) != 1:
-        raise ValueError(f"the columns have {sorted(sizes)} rows; give every metric one value per row")
-    (size,) = sizes
-    outside = [case for case in cases if not 0 <= case < size]
-    if outside:
-        raise ValueError(f"case {outside[0]} is not one of the {size} rows; they are counted from 0")
-    unknown = set(lower_is_better) - columns.keys()
-    if unknown:
-        raise ValueError(f"lower_is_better names {sorted(unknown)[0]!r}, which is not among the columns")
-    table = pd.DataFrame(index=[labels[case] if labels is not None else case for case in cases])
-    for name, values in columns.items():
-        better = -values if name in lower_is_better else values
-        table[name] = min_max(better)[list(cases)]
-        table[f"{name} rank"] = [_rank(better, case) for case in cases]
-    return table
-
-
-def min_max(values: Floats) -> Floats:
-    """Values moved to [0, 1]; NaN where there is no spread to speak of."""
-    known = values[np.isfinite(values)]
-    spread = np.ptp(known) if len(known) else 0.0
-    if not spread > 0:
-        return np.full(len(values), math.nan)
-    scaled = (values - known.min()) / spread
-    return np.where(np.isfinite(values), scaled, math.nan)
-
-
-def _rank(better: Floats, case: int) -> str:
-    known = better[~np.isnan(better)]
-    return "" if math.isnan(better[case]) else f"{int((known > better[case]).sum()) + 1}/{len(known)}"
 
 
 def feature_matrix(features: ArrayLike, *, rows: int) -> Floats:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dialeval.io import write_atomically
+from dialeval.io import plain, write_atomically
 from dialeval.plots.figures import SOFT, new_grid, save
 from dialeval.reports.markdown import table_rows
 from dialeval.studies.calibration import GRID, Calibration
@@ -40,7 +40,7 @@ def write_calibrations(
     found: Sequence[Calibration], out: Path, *, command: str, formats: Sequence[str] = ("png",)
 ) -> list[Path]:
     """calibration.jsonl, calibration.md, and calibration.png."""
-    write_atomically(out / "calibration.jsonl", (json.dumps(_finite(one.to_dict())) for one in found))
+    write_atomically(out / "calibration.jsonl", (json.dumps(plain(one.to_dict())) for one in found))
     write_atomically(out / "calibration.md", page(found, command))
     written = [out / "calibration.jsonl", out / "calibration.md"]
     return written + (save(curves(found), out / "calibration", formats) if formats else [])
@@ -102,12 +102,3 @@ def curves(found: Sequence[Calibration]) -> Figure:
         axes.set_title(f"{metric}: probability", fontsize="medium", loc="left")
     panels[0].legend(frameon=False, fontsize="x-small", loc="upper left")
     return figure
-
-
-def _finite(value: object) -> object:
-    """NaN has no place in JSON; there it is null."""
-    if isinstance(value, dict):
-        return {key: _finite(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(one) for one in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -13,7 +13,7 @@ from dialeval.agreement.leaderboard import number, p_value
 from dialeval.agreement.results import marked
 from dialeval.agreement.settings import Settings
 from dialeval.agreement.specs import OWN, split_options
-from dialeval.io import write_atomically
+from dialeval.io import plain, write_atomically
 from dialeval.plots.figures import INK, MARK, SOFT, WARN, new_grid
 from dialeval.reports.markdown import table_rows
 from dialeval.studies.ensemble import ENSEMBLES
@@ -43,7 +43,7 @@ def to_rows(study: Study) -> list[dict[str, Any]]:
         *(("test", one) for one in study.duels),
         *(("verdict", one) for one in study.verdicts),
     ]
-    rows = [{"kind": kind, **_plain(dataclasses.asdict(one))} for kind, one in found]
+    rows = [{"kind": kind, **plain(dataclasses.asdict(one))} for kind, one in found]
     rows += [{"kind": "weights", "measured_on": name, "weights": weights} for name, weights in study.weights.items()]
     rows += [{"kind": "best_single", "measured_on": name, "metric": metric} for name, metric in study.chosen.items()]
     return rows
@@ -193,11 +193,3 @@ def forest(study: Study) -> Figure:
         panel.set_title(name, fontsize="small", loc="left")
         panel.set_xlabel("Spearman with people", fontsize="x-small")
     return figure
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -32,12 +32,13 @@ from dialeval.approaches.judge import (
 from dialeval.approaches.learned import QUANTILE_GRID
 from dialeval.approaches.stack import Matrix, Vector
 from dialeval.exchange import EmptyPolicy, Exchange
+from dialeval.io import progress_bar
 from dialeval.readers import Input, Source, read_exchanges
 from dialeval.statistics.raters import human_ceiling
 from dialeval.tuning import adapter, crossing
 from dialeval.tuning.folder import check_place, stale_quantiles, write_folder
 from dialeval.tuning.opinions import ADVISED, Opinions, Ratings, as_rows, enough, read_opinions
-from dialeval.tuning.outcome import Tuned, training_bar
+from dialeval.tuning.outcome import Tuned
 
 __all__ = ["Tuned", "tune"]
 
@@ -104,7 +105,7 @@ def tune(
     shallow = crossing.compare(opinions, before, after, resamples=resamples, seed=seed)
     deeper = None
     if deep:
-        with training_bar(adapter.steps_in_all(len(opinions)), shown=progress) as advance:
+        with progress_bar("training", adapter.steps_in_all(len(opinions)), shown=progress) as advance:
             how: dict[str, Any] = {"device": device, "advance": advance}
             crossed = adapter.crossed_ranks(checkpoint, opinions, features, read, tables, seed=seed, **how)
             learned = crossing.out_of_fold(opinions, crossed, begin, seed)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -104,15 +103,3 @@ class Tuned:
             "cut_rows": self.n_truncated,
             "seed": self.seed,
         }
-
-
-@contextmanager
-def training_bar(steps: int, *, shown: bool) -> Iterator[Callable[[int], None]]:
-    """Steps done and time left, on standard error."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("training"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not shown) as bar:
-        task = bar.add_task("", total=steps)
-        yield lambda done: bar.update(task, advance=done)

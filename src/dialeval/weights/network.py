@@ -21,6 +21,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from dialeval.engine.encoding import choose_device, choose_dtype
+from dialeval.io import replace_file
 from dialeval.weights.config import CheckpointConfig, EncoderSource, LoraSettings
 from dialeval.weights.find import (
     CheckpointError,
@@ -41,7 +42,7 @@ from dialeval.weights.loading import (
     share_embeddings,
     with_lora,
 )
-from dialeval.weights.saving import compact, replace_file, save_adapter
+from dialeval.weights.saving import compact, save_adapter
 from dialeval.weights.untrusted import (
     check_files,
     tensor_shapes,
@@ -181,26 +182,6 @@ class Network(nn.Module):
         if card is not None:
             (target / "README.md").write_text(card, encoding="utf-8")
         replace_file(target / "config.json", lambda path: path.write_text(self.config.to_json(), encoding="utf-8"))
-
-    def push_to_hub(
-        self,
-        repo_id: str,
-        *,
-        private: bool = False,
-        token: str | None = None,
-        commit_message: str = "Upload dialeval checkpoint",
-        card: str | None = None,
-    ) -> str:
-        """Create the model repository if it is not there and upload the folder; returns the commit's URL."""
-        import tempfile
-
-        from huggingface_hub import HfApi
-
-        api = HfApi(token=token)
-        api.create_repo(repo_id, private=private, exist_ok=True)
-        with tempfile.TemporaryDirectory() as folder:
-            self.save_pretrained(folder, card=card)
-            return str(api.upload_folder(repo_id=repo_id, folder_path=folder, commit_message=commit_message))
 
     def round_adapters(self) -> None:
         """Round adapter weights to what will be saved, so that statistics fitted now fit what is loaded later."""

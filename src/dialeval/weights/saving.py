@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
-from dialeval.io import private_until_done
+from dialeval.io import replace_file
 
 
 def compact(file: Path) -> None:
@@ -38,9 +37,3 @@ def save_adapter(adapted: nn.Module, folder: Path) -> None:
 
 #: PEFT would write the folder from which the base was loaded; the base is named in config.json.
 BASE_NAME_IN_CONFIG = None
-
-
-def replace_file(path: Path, write: Any) -> None:
-    """Write beside the target and rename, so that a reader never sees half a file."""
-    with private_until_done(path, path.with_name(f".{path.name}.{os.getpid()}")) as hidden:
-        write(hidden)

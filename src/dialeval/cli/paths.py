@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 @dataclass(frozen=True)
-class Places:
+class RunPaths:
     """The files of one run. Output to a pipe or a device has no file: it is written as it comes."""
 
     input: Path | None
@@ -19,7 +19,7 @@ class Places:
     @classmethod
     def choose(
         cls, input: str, output: str, *, skip_bad: bool, rejects: Path | None, summary: Path | None, needs_summary: bool
-    ) -> Places:
+    ) -> RunPaths:
         """Put what was not named beside the output."""
         if not output:
             raise ValueError("the output has no name; pass a file, or - for standard output")
@@ -41,12 +41,12 @@ class Places:
         )
 
     def check(self, *, overwrite: bool) -> None:
-        """Refuse folders, places that do not exist, the input itself, and files that would be lost."""
-        from dialeval.scoring.run import journal_path, journals_of_crew
+        """Refuse folders, paths that do not exist, the input itself, and files that would be lost."""
+        from dialeval.scoring.run import journal_path, journals_of_workers
 
         # As long as there is a journal, the files named beside it belong to its run.
         is_begun = self.output is not None and (
-            journal_path(self.output).exists() or bool(journals_of_crew(self.output))
+            journal_path(self.output).exists() or bool(journals_of_workers(self.output))
         )
         written = [path for path in (self.output, self.rejects, self.summary) if path is not None]
         if len({path.resolve() for path in written}) < len(written):

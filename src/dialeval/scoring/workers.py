@@ -23,7 +23,7 @@ class FailedElsewhere(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Crew:
+class WorkerGroup:
     """This process's number among all of them, and among those of its machine."""
 
     rank: int
