@@ -271,7 +271,7 @@ def score(
     if dry_run:
         language_models.tell_estimate(task, names, options)
         return
-    told = output_format(output, format)
+    file_format = output_format(output, format)
     paths = RunPaths.choose(
         input, output, skip_bad=skip_bad, rejects=rejects, summary=summary, needs_summary=bool(task.of_systems)
     )
@@ -285,11 +285,11 @@ def score(
     def load() -> Task:
         return replace(task, metrics=load_metrics(names, options, weights))
 
-    if (crew := WorkerGroup.from_environment()) is not None:
-        score_together(crew, paths, told, check=check, load=load, task=task, resume=resume)
+    if (workers := WorkerGroup.from_environment()) is not None:
+        score_together(workers, paths, file_format, check=check, load=load, task=task, resume=resume)
         return
     total = check()
-    outcome = _run(load(), paths, told, resume=resume, total=total)
+    outcome = _run(load(), paths, file_format, resume=resume, total=total)
     for line in outcome.lines():
         typer.echo(line, err=True)
     if outcome.n_rejected:
@@ -298,7 +298,7 @@ def score(
 
 
 def _run(
-    task: Task, paths: RunPaths, told: Literal["jsonl", "csv", "parquet"], *, resume: bool, total: int | None
+    task: Task, paths: RunPaths, file_format: Literal["jsonl", "csv", "parquet"], *, resume: bool, total: int | None
 ) -> Summary:
     from dialeval.readers import Rejects
     from dialeval.scoring.outputs import replacing
@@ -309,11 +309,13 @@ def _run(
         progress = stack.enter_context(bar(total))
         if paths.output is None:
             stream = sys.stdout.buffer if paths.stream is None else stack.enter_context(paths.stream.open("wb"))
-            outcome = score_to_stream(task, stream, told, rejects=rejects, progress=progress)
+            outcome = score_to_stream(task, stream, file_format, rejects=rejects, progress=progress)
         else:
             journal = journal_path(paths.output)
             try:
-                outcome = score_to_file(task, paths.output, told, rejects=rejects, resume=resume, progress=progress)
+                outcome = score_to_file(
+                    task, paths.output, file_format, rejects=rejects, resume=resume, progress=progress
+                )
             except KeyboardInterrupt:
                 if journal.exists():
                     typer.echo(f"finished rows are kept in {journal}; run the same command again to go on", err=True)

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def score_together(
-    crew: WorkerGroup,
+    workers: WorkerGroup,
     paths: RunPaths,
-    told: Literal["jsonl", "csv", "parquet"],
+    file_format: Literal["jsonl", "csv", "parquet"],
     *,
     task: Task,
     check: Callable[[], int | None],
@@ -33,16 +33,16 @@ def score_together(
     from dialeval.scoring.workers import FailedElsewhere
 
     try:
-        with crew:
-            _score(crew, paths, told, task=task, check=check, load=load, resume=resume)
+        with workers:
+            _score(workers, paths, file_format, task=task, check=check, load=load, resume=resume)
     except FailedElsewhere:
         raise typer.Exit(FAILED) from None
 
 
 def _score(
-    crew: WorkerGroup,
+    workers: WorkerGroup,
     paths: RunPaths,
-    told: Literal["jsonl", "csv", "parquet"],
+    file_format: Literal["jsonl", "csv", "parquet"],
     *,
     task: Task,
     check: Callable[[], int | None],
@@ -60,23 +60,25 @@ def _score(
             raise ValueError("several processes read one file and write beside another; pass files, not pipes")
         return check()
 
-    total = crew.from_leader(prepare)
+    total = workers.from_leader(prepare)
     assert paths.output is not None  # the leader has looked
     loaded = load()
     skips = paths.rejects is not None
-    nothing = ShardedRun(loaded, paths.output, crew, Plan(()), resume)
-    crew.from_leader(nothing.check_leftovers)
-    run = ShardedRun(loaded, paths.output, crew, crew.from_leader(lambda: make_plan(loaded, skip_bad=skips)), resume)
+    nothing = ShardedRun(loaded, paths.output, workers, Plan(()), resume)
+    workers.from_leader(nothing.check_leftovers)
+    run = ShardedRun(
+        loaded, paths.output, workers, workers.from_leader(lambda: make_plan(loaded, skip_bad=skips)), resume
+    )
     with ExitStack() as stack:
         rejects = Rejects() if skips else None
-        if crew.leads and paths.rejects:
+        if workers.leads and paths.rejects:
             rejects = Rejects(stack.enter_context(replacing(paths.rejects)))
-        progress = stack.enter_context(bar(total)) if crew.leads else lambda done: None
+        progress = stack.enter_context(bar(total)) if workers.leads else lambda done: None
         run.score(rejects, progress)
-    crew.wait_for_all()
+    workers.wait_for_all()
 
     def finish() -> None:
-        outcome = run.merge(told, rejects.count if rejects else 0)
+        outcome = run.merge(file_format, rejects.count if rejects else 0)
         if paths.summary:
             outcome.save(paths.summary)
         run.clear()
@@ -85,4 +87,4 @@ def _score(
         if outcome.n_rejected:
             typer.echo(f"{outcome.n_rejected} rows were set aside in {paths.rejects}", err=True)
 
-    crew.from_leader(finish)
+    workers.from_leader(finish)

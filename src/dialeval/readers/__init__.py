@@ -121,15 +121,15 @@ class Source:
         if not isinstance(self.input, str | Path):
             yield from tables.mapping_rows(self.input, self.name)
             return
-        told = self._format()
-        if told == "dataset":
+        file_format = self._format()
+        if file_format == "dataset":
             yield from tables.dataset_rows(
                 str(self.input), self.name, columns, level=level, split=self.split, subset=self.subset
             )
             return
         if self.split is not None or self.subset is not None:
             raise ValueError(f"{self.name} is a file and has no splits or subsets; leave those options out")
-        if told == "parquet":
+        if file_format == "parquet":
             if str(self.input) == "-":
                 raise ValueError("Parquet cannot be read from standard input; pass a file")
             with self._binary():  # says in our words why a file cannot be opened
@@ -137,10 +137,10 @@ class Source:
             yield from tables.parquet_rows(Path(self.input), self.name, columns, level=level)
             return
         with self._binary() as stream:
-            if told == "jsonl":
+            if file_format == "jsonl":
                 yield from json_rows(stream, self.name)
             else:
-                delimiter = "\t" if told == "tsv" else ","
+                delimiter = "\t" if file_format == "tsv" else ","
                 yield from csv_rows(
                     stream, self.name, columns, level=level, delimiter=delimiter, separator=self.separator
                 )
@@ -162,8 +162,8 @@ class Source:
             return "jsonl"
         if path.is_dir():
             return "dataset"
-        if (told := _told_by_ending(path)) is not None:
-            return told
+        if (file_format := _told_by_ending(path)) is not None:
+            return file_format
         if path.exists():
             raise ValueError(f"the ending of {path} tells no format; choose one of: {', '.join(FORMATS)}")
         # What is no file may be a data set of the Hub: `owner/name`.

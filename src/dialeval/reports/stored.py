@@ -19,8 +19,8 @@ def read_report(folder: Path) -> Report:
     try:
         about = json.loads(path.read_text("utf-8"))
     except OSError as error:
-        told = f"{path} cannot be read ({error.strerror}); give the folder of a `dialeval agreement` run"
-        raise ValueError(told) from None
+        message = f"{path} cannot be read ({error.strerror}); give the folder of a `dialeval agreement` run"
+        raise ValueError(message) from None
     kept: dict[str, Any] = {
         key: tuple(value) if isinstance(value, list) else value for key, value in about["settings"].items()
     }

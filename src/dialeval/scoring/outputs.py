@@ -30,31 +30,31 @@ _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 
 def output_format(path: str, given: str | None) -> OutputFormat:
     """The format that was asked for, else the one that the file's ending tells."""
-    told = given or ("jsonl" if path == "-" else Path(path).suffix.lower().lstrip("."))
-    if told not in OUTPUT_FORMATS:
+    file_format = given or ("jsonl" if path == "-" else Path(path).suffix.lower().lstrip("."))
+    if file_format not in OUTPUT_FORMATS:
         known = ", ".join(OUTPUT_FORMATS)
         if given:
             raise ValueError(f"there is no output format {given!r}; choose one of: {known}")
         raise ValueError(f"the ending of {path} tells no format; choose one of: {known}")
-    if told == "parquet" and path == "-":
+    if file_format == "parquet" and path == "-":
         raise ValueError("Parquet cannot be written to a pipe; choose a file, or another format")
-    return told
+    return file_format
 
 
 @contextmanager
 def table(
     stream: BinaryIO,
-    told: OutputFormat,
+    file_format: OutputFormat,
     metrics: Sequence[str],
     keys: Sequence[str] = ROW_KEYS,
     *,
     texts: AbstractSet[str] = frozenset(),
 ) -> Iterator[Callable[[Record], None]]:
     """A function that writes one part of the table to the stream; `texts` are the columns that hold words."""
-    if told == "parquet":
+    if file_format == "parquet":
         with _parquet(stream, metrics, keys, texts) as write:
             yield write
-    elif told == "csv":
+    elif file_format == "csv":
         yield _csv(stream, metrics, keys)
     else:
         yield lambda record: _write_json(stream, _columns(metrics, keys, record))

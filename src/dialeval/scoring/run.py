@@ -19,7 +19,7 @@ Progress = Callable[[int], None]
 
 
 def score_to_file(
-    task: Task, output: Path, told: OutputFormat, *, rejects: Rejects | None, resume: bool, progress: Progress
+    task: Task, output: Path, file_format: OutputFormat, *, rejects: Rejects | None, resume: bool, progress: Progress
 ) -> Summary:
     """Score into a file that appears when all is done; until then finished chunks are kept beside it.
 
@@ -29,27 +29,27 @@ def score_to_file(
     if not task.of_rows:
         summary = _score_chunks(task, rejects, progress, lambda chunk: (unscored(chunk), False))
         with replacing(output) as stream:
-            write_systems(task, summary, stream, told)
+            write_systems(task, summary, stream, file_format)
         return summary
     with Journal(journal_path(output), task.identity(), fresh=not resume) as journal:
         summary = _score_chunks(task, rejects, progress, lambda chunk: _once(task, chunk, journal))
         if journal.next_finished() is not None:
             raise ValueError(changed(journal, "ends earlier than it did"))
-        with replacing(output) as stream, table(stream, told, task.columns, texts=task.texts) as write:
+        with replacing(output) as stream, table(stream, file_format, task.columns, texts=task.texts) as write:
             for record in journal.finished():
                 write(record)
     return summary
 
 
 def score_to_stream(
-    task: Task, stream: BinaryIO, told: OutputFormat, *, rejects: Rejects | None, progress: Progress
+    task: Task, stream: BinaryIO, file_format: OutputFormat, *, rejects: Rejects | None, progress: Progress
 ) -> Summary:
     """Score into a pipe, each chunk as soon as it is done."""
     if not task.of_rows:
         summary = _score_chunks(task, rejects, progress, lambda chunk: (unscored(chunk), False))
-        write_systems(task, summary, stream, told)
+        write_systems(task, summary, stream, file_format)
         return summary
-    with table(stream, told, task.columns, texts=task.texts) as write:
+    with table(stream, file_format, task.columns, texts=task.texts) as write:
 
         def finish(chunk: Chunk) -> tuple[Record, bool]:
             record = task.score(chunk)
@@ -110,10 +110,10 @@ def changed(journal: Journal, how: str) -> str:
     )
 
 
-def write_systems(task: Task, summary: Summary, stream: BinaryIO, told: OutputFormat) -> None:
+def write_systems(task: Task, summary: Summary, stream: BinaryIO, file_format: OutputFormat) -> None:
     """With nothing but metrics of systems, the table has one row per system."""
     columns = {name: summary.tallies[name].systems or {} for name in task.of_systems}
     systems = list(dict.fromkeys(system for column in columns.values() for system in column))
     values = {name: [column.get(system) for system in systems] for name, column in columns.items()}
-    with table(stream, told, task.of_systems, keys=("system",)) as write:
+    with table(stream, file_format, task.of_systems, keys=("system",)) as write:
         write({"system": systems, "values": values})

@@ -50,11 +50,11 @@ def make_plan(task: Task, *, skip_bad: bool) -> Plan:
 
 @dataclass
 class ShardedRun:
-    """The part of a run that one process of a crew does, and, in the leader, how all parts become one."""
+    """The part of a run that one process of a group does, and, in the leader, how all parts become one."""
 
     task: Task
     output: Path
-    crew: WorkerGroup
+    workers: WorkerGroup
     plan: Plan
     resume: bool
     _state: SetState = field(default_factory=SetState)
@@ -66,7 +66,7 @@ class ShardedRun:
             added, digest = self._saved_state()
             own, seen, saved_at = 0, hashlib.sha256(), time.monotonic()
             for number, chunk in enumerate(chunked(self.task.rows(rejects), pairs=SHARD_PAIRS)):
-                if number % self.crew.size == self.crew.rank:
+                if number % self.workers.size == self.workers.rank:
                     own += 1
                     seen.update(chunk.fingerprint().encode())
                     self._finish(chunk, journal)
@@ -82,17 +82,17 @@ class ShardedRun:
                 raise ValueError(changed(journal, "ends earlier than it did"))
             self._save_state(own, seen.hexdigest())
 
-    def merge(self, told: OutputFormat, n_rejected: int) -> Summary:
+    def merge(self, file_format: OutputFormat, n_rejected: int) -> Summary:
         """In the leader, when all are done: one table in the order of the input, one summary."""
         summary = Summary.begin(str(self.task.level), self.task.infos)
         with ExitStack() as stack:
             journals = [
                 stack.enter_context(Journal(self._path(rank), self._identity(), fresh=False))
-                for rank in range(self.crew.size)
+                for rank in range(self.workers.size)
             ]
             stream = stack.enter_context(replacing(self.output))
             columns, texts = self.task.columns, self.task.texts
-            write = stack.enter_context(table(stream, told, columns, texts=texts)) if self.task.of_rows else None
+            write = stack.enter_context(table(stream, file_format, columns, texts=texts)) if self.task.of_rows else None
             for record in in_turn([journal.finished() for journal in journals]):
                 summary.add(record)
                 if write is not None:
@@ -101,12 +101,12 @@ class ShardedRun:
             if not summary.n:
                 raise ValueError(f"none of the {n_rejected} rows can be scored")
             metrics, merged = _of_sets(self.task), SetState()
-            for rank in range(self.crew.size if metrics else 0):
+            for rank in range(self.workers.size if metrics else 0):
                 merged.merge(SetState.of_bytes(self._state_path(rank).read_bytes())[0])
             for name, scores in merged.scores(metrics, self.plan).items() if metrics else ():
                 summary.add_systems(name, scores)
             if write is None:
-                write_systems(self.task, summary, stream, told)
+                write_systems(self.task, summary, stream, file_format)
         return summary
 
     def clear(self) -> None:
@@ -116,7 +116,7 @@ class ShardedRun:
 
     def check_leftovers(self) -> None:
         """In the leader, first: refuse the journals of another number of processes, or drop them."""
-        expected = {path for rank in range(self.crew.size) for path in (self._path(rank), self._state_path(rank))}
+        expected = {path for rank in range(self.workers.size) for path in (self._path(rank), self._state_path(rank))}
         for path in journals_of_workers(self.output):
             if not self.resume:
                 path.unlink()
@@ -158,10 +158,10 @@ class ShardedRun:
 
     def _identity(self) -> dict[str, Any]:
         sets = {name: dict(self.task.metrics[name].signature()) for name in self.task.of_systems}
-        return {**self.task.identity(), "sets": sets, "processes": self.crew.size, "pairs": SHARD_PAIRS}
+        return {**self.task.identity(), "sets": sets, "processes": self.workers.size, "pairs": SHARD_PAIRS}
 
     def _path(self, rank: int | None = None) -> Path:
-        name = f"{journal_path(self.output).name}.{self.crew.rank if rank is None else rank}-of-{self.crew.size}"
+        name = f"{journal_path(self.output).name}.{self.workers.rank if rank is None else rank}-of-{self.workers.size}"
         return self.output.with_name(name)
 
     def _state_path(self, rank: int | None = None) -> Path:

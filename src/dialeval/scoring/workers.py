@@ -19,7 +19,7 @@ _PATIENCE = timedelta(days=365)
 
 
 class FailedElsewhere(RuntimeError):
-    """Another process of the crew has failed, and has said why."""
+    """Another process of the workers has failed, and has said why."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class WorkerGroup:
 
     @classmethod
     def from_environment(cls) -> Self | None:
-        """The crew that the launcher's variables describe; None for a process of its own."""
+        """The workers that the launcher's variables describe; None for a process of its own."""
         size = int(os.environ.get("WORLD_SIZE", "1"))
         if size < 2 or "RANK" not in os.environ:
             return None
