@@ -1,4 +1,4 @@
-"""p-values of many tests at once, and what a printed p-value says about n."""
+"""p-values of many tests at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Analyses of features and of single cases: how narrow a cone, how normal a distribution, which rank."""
+"""Features of replies: how narrow a cone they fill, and how normal their distribution is."""
 
 from __future__ import annotations
 
