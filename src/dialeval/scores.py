@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dialeval.exchange import Exchange
+from dialeval.io import plain
+
 if TYPE_CHECKING:
     import pandas as pd
-
-    from dialeval.io import plain
-from dialeval.exchange import Exchange
 
 
 class Signature(dict[str, str]):
