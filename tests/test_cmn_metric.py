@@ -12,7 +12,8 @@ import torch
 
 import dialeval
 from dialeval.approaches import cmn
-from dialeval.approaches.cmn import Cmn, CmnNetwork, ReplyDecoder, pool_of
+from dialeval.approaches.cmn import Cmn, pool_of
+from dialeval.approaches.cmn_network import CmnNetwork, ReplyDecoder
 from dialeval.approaches.learned import quantile_curves
 from dialeval.engine.formatting import PairFormat
 from dialeval.exchange import Exchange

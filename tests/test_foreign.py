@@ -23,7 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 
-from dialeval.approaches.cmn import CmnNetwork
+from dialeval.approaches.cmn_network import CmnNetwork
 from dialeval.approaches.density import Density
 from dialeval.io import atomic_file
 from dialeval.weights.config import CheckpointConfig

@@ -19,7 +19,8 @@ import yaml
 from safetensors.torch import load_file
 
 from conftest import WORDS
-from dialeval.approaches.cmn import Cmn, CmnNetwork, PriorRows
+from dialeval.approaches.cmn import Cmn
+from dialeval.approaches.cmn_network import CmnNetwork, PriorRows
 from dialeval.cards import render_card
 from dialeval.weights.config import CheckpointConfig
 from resources import PATIENCE

@@ -35,14 +35,8 @@ from common import (
     told_plainly,
     with_steps,
 )
-from dialeval.approaches.cmn import (
-    Cmn,
-    CmnNetwork,
-    Gaussian,
-    ReplyDecoder,
-    critic_loss,
-    training_losses,
-)
+from dialeval.approaches.cmn import Cmn
+from dialeval.approaches.cmn_network import CmnNetwork, Gaussian, ReplyDecoder, critic_loss, training_losses
 from dialeval.cards import render_card
 from dialeval.corpora.batches import Candidates, CandidateSource, mixed_batches
 from dialeval.corpora.grouped import GroupSet

@@ -12,7 +12,7 @@ from safetensors import safe_open
 from torch import Tensor, nn
 
 from common import Recipe, contaminated_by
-from dialeval.approaches.cmn import CmnNetwork, ReplyDecoder
+from dialeval.approaches.cmn_network import CmnNetwork, ReplyDecoder
 from dialeval.corpora.batches import CandidateSet
 from dialeval.engine.encoding import PairEncoder
 from dialeval.engine.formatting import PairFormat, PairTokenizer

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
 from common import Recipe, read_validation
-from dialeval.approaches.cmn import Cmn, CmnNetwork, Scoring, combine
+from dialeval.approaches.cmn import Cmn, Scoring, combine
+from dialeval.approaches.cmn_network import CmnNetwork
 from dialeval.approaches.learned import quantile_curves
 from dialeval.corpora.dialogues import find_split, read_rows
 from dialeval.exchange import Exchange

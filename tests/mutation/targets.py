@@ -11,6 +11,7 @@ _SETS = ("test_fbd_metric.py", "test_intervals.py")
 #: File below src/dialeval -> test files.
 TARGETS: dict[str, tuple[str, ...]] = {
     "approaches/cmn.py": ("test_cmn.py", "test_cmn_metric.py", "test_cmn_rules.py", _NETWORK),
+    "approaches/cmn_network.py": ("test_cmn.py", "test_cmn_metric.py", "test_cmn_rules.py", _NETWORK),
     "approaches/deb.py": ("test_deb.py", _NETWORK),
     "approaches/density.py": ("test_density.py", "test_density_metric.py", "test_density_relative.py", _NETWORK),
     "approaches/ensemble.py": ("test_ensemble_metric.py",),

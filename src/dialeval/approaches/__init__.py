@@ -1,4 +1,4 @@
-"""The five papers' approaches and our own judge, one file each: architecture, losses, scoring rule, in that order."""
+"""The five papers' approaches and our own judge: architecture, losses, scoring rule, in that order."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 #: approach -> where its network is. FBD and PRD are training-free and have none.
 _NETWORKS = {
     "density": "density:DensityNetwork",
-    "cmn": "cmn:CmnNetwork",
+    "cmn": "cmn_network:CmnNetwork",
     "deb": "deb:DebNetwork",
     "quantidce": "quantidce:QuantiDceNetwork",
     "judge": "judge:JudgeNetwork",
