@@ -1,0 +1,208 @@
+"""One judge, every door: what the library says of a row every other way in says, aspects and reasons included."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import dialeval
+from dialeval.approaches.judge import ASPECTS, DIALOGUE_ASPECTS
+from dialeval.cli import build_app
+from dialeval.scores import Scores
+from rated_rows import rated, small_judge
+
+CONTEXT = ["hello there", "do you like fish and chips"]
+FACTS = ["i have a dog", "i like fish"]
+#: Replies by what is wrong with them, or right.
+SAID = {
+    "uses a fact": "yes i like fish and my dog does",
+    "repeats itself": "i like to eat i like to eat i like to eat",
+    "repeats the turn before": "do you like fish and chips",
+    "off topic": "the weather is nice today",
+    "contradicts": "no i do not like fish",
+    "blank": "  ",
+    "german": "am wochenende gehe ich mit dem hund spazieren",
+    "emoji": "\U0001f600\U0001f436",
+}
+FOLLOWING = ["great, thanks!", "what? you make no sense", None, "ok", "i already said that", None, None, None]
+ROWS: list[dict[str, Any]] = [
+    {"context": CONTEXT, "response": said, "facts": FACTS, "following": after, "id": name}
+    for (name, said), after in zip(SAID.items(), FOLLOWING, strict=True)
+]
+TALKS: list[dict[str, Any]] = [
+    {"dialogue": ["hi", "i like fish", "what?", "i like fish", "stop it"], "speakers": ["user", "bot"] * 2 + ["user"]},
+    {"dialogue": ["hello", "how are you", "fine thanks!", "what do you like to eat"], "speakers": ["A", "B", "A", "B"]},
+    {"dialogue": ["hello", "  ", "are you there"], "speakers": None},
+]
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return small_judge(tiny_encoder, tmp_path_factory.mktemp("judge") / "judge-tiny")
+
+
+@pytest.fixture(scope="module")
+def judge(checkpoint: Path) -> Any:
+    return dialeval.load("judge", checkpoint=checkpoint, device="cpu")
+
+
+@pytest.fixture(scope="module")
+def expected(judge: Any) -> Scores:
+    columns = {key: [row[key] for row in ROWS] for key in ("facts", "following")}
+    scores: Scores = judge.score(list(SAID.values()), [CONTEXT] * len(SAID), **columns, empty="score")
+    return scores
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, rows in (("rows", ROWS), ("talks", TALKS)):
+        Path(f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def lines(path: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in Path(path).read_text().splitlines()]
+
+
+def same(found: list[dict[str, Any]], scores: Scores) -> None:
+    """Values, aspects, ends and reasons; batches of another size move the last digits of what a network says."""
+    for name, column in scores.columns().items():
+        told = [row[name] for row in found]
+        if name.endswith(".why"):
+            assert told == list(column)
+        else:
+            numbers = np.array(told, dtype=np.float64)
+            assert numbers == pytest.approx(np.asarray(column, dtype=np.float64), abs=1e-4, nan_ok=True), name
+
+
+def test_the_command(checkpoint: Path, judge: Any, expected: Scores) -> None:
+    given = [
+        "score",
+        "-m",
+        "judge",
+        "--checkpoint",
+        str(checkpoint),
+        "--empty",
+        "score",
+        "--device",
+        "cpu",
+        "--explain",
+    ]
+    ended = CliRunner().invoke(build_app(), [*given, "-i", "rows.jsonl", "-o", "scores.jsonl"])
+    assert ended.exit_code == 0, ended.output
+    same(lines("scores.jsonl"), expected)
+    ended = CliRunner().invoke(build_app(), [*given, "-i", "talks.jsonl", "-o", "whole.jsonl", "--level", "dialogue"])
+    assert ended.exit_code == 0, ended.output
+    assert "judges one side of each dialogue" in ended.stderr
+    found = lines("whole.jsonl")
+    speakers = [row["speakers"] or [] for row in TALKS]
+    whole = judge.score_dialogues([row["dialogue"] for row in TALKS], speakers=speakers)
+    same(found, whole)
+    assert set(whole.aspects) == set(DIALOGUE_ASPECTS)
+    assert 'complains ("what?")' in found[0]["judge.why"]
+
+
+def test_the_evaluate_module(checkpoint: Path, judge: Any, expected: Scores, monkeypatch: pytest.MonkeyPatch) -> None:
+    evaluate = pytest.importorskip("evaluate")
+    from dialeval.evaluate_module import loaded
+
+    monkeypatch.setattr(evaluate.config, "HF_EVALUATE_OFFLINE", True)
+    assert CliRunner().invoke(build_app(), ["install-modules"]).exit_code == 0
+    loaded.cache_clear()
+    module = evaluate.load("dialeval/judge")
+    beside = {key: [row[key] for row in ROWS] for key in ("facts", "following")}
+    options = {"checkpoint": str(checkpoint), "device": "cpu"}
+    found = module.compute(
+        predictions=list(SAID.values()), contexts=[CONTEXT] * len(SAID), **beside, **options, empty="score"
+    )
+    assert found["scores"] == pytest.approx(expected.values, abs=1e-6)
+    assert found["reasons"] == list(expected.reasons)
+    assert set(found["aspects"]) == set(ASPECTS)
+    assert found["aspects"]["uses_facts"] == pytest.approx(expected.aspects["uses_facts"], abs=1e-6)
+    assert found["aspects"]["reaction"][2] is None
+    assert found["intervals"] == expected.to_dict()["intervals"]
+    talks = [row["dialogue"] for row in TALKS[:2]]
+    whole = module.compute(
+        predictions=[turns[-1] for turns in talks], contexts=[turns[:-1] for turns in talks],
+        speakers=[row["speakers"] for row in TALKS[:2]], level="dialogue", **options,
+    )  # fmt: skip
+    own = judge.score_dialogues(talks, speakers=[row["speakers"] for row in TALKS[:2]])
+    assert whole["reasons"] == list(own.reasons)
+    assert set(whole["aspects"]) == set(DIALOGUE_ASPECTS)
+
+
+def test_transformers(checkpoint: Path) -> None:
+    from transformers import AutoModel, AutoTokenizer
+
+    network = AutoModel.from_pretrained(checkpoint)
+    assert type(network).__name__ == "JudgeNetwork"
+    assert AutoTokenizer.from_pretrained(checkpoint)("hello there")["input_ids"]
+    own = dialeval.load("judge", checkpoint=checkpoint, device="cpu")
+    assert np.array_equal(network.array("turn_weights"), own.array("turn_weights"))
+
+
+def test_info_names_it() -> None:
+    told = CliRunner().invoke(build_app(), ["info"])
+    assert told.exit_code == 0, told.output
+    assert "judge-minilm" in told.output
+    assert re.search(r"judge\s+(a )?turn", told.output), told.output
+
+
+def many() -> list[dict[str, Any]]:
+    """More rows than a chunk holds."""
+    return [{**row, "id": f"{row['id']} {at}"} for at in range(90) for row in ROWS] + rated(60, seed=5)
+
+
+def scores_of(judge: Any, rows: list[dict[str, Any]]) -> Scores:
+    """What one process says of them."""
+    columns = {key: [row.get(key) for row in rows] for key in ("facts", "following")}
+    replies, contexts = [row["response"] for row in rows], [row["context"] for row in rows]
+    scores: Scores = judge.score(replies, contexts, **columns, empty="score")
+    return scores
+
+
+@pytest.mark.slow
+def test_two_processes_of_torchrun(checkpoint: Path, judge: Any) -> None:
+    from test_scaling_torchrun import alone, crew, finish
+
+    made = many()
+    Path("many.jsonl").write_text("".join(json.dumps(row) + "\n" for row in made))
+    scores = scores_of(judge, made)
+    given = ["-m", "judge", f"--checkpoint=judge={checkpoint}", "-i", "many.jsonl", "--empty", "score", "--explain"]
+    given += ["--device", "cpu", "--summary"]
+    alone(*given, "alone.json", "-o", "alone.jsonl")
+    finish(crew(2, *given, "crew.json", "-o", "crew.jsonl"))
+    for name in ("alone.jsonl", "crew.jsonl"):
+        same(lines(name), scores)
+    summaries = [json.loads(Path(name).read_text())["metrics"]["judge"] for name in ("alone.json", "crew.json")]
+    assert summaries[0]["aspects"] == pytest.approx(summaries[1]["aspects"], abs=1e-5)
+    assert summaries[0]["signature"] == summaries[1]["signature"] == str(scores.signature)
+
+
+def test_a_worker_of_ray(checkpoint: Path, tmp_path: Path, expected: Scores) -> None:
+    """What an actor is sent, does and writes; the cluster around it is tested elsewhere."""
+    pytest.importorskip("ray")
+    import pandas as pd
+    import pyarrow as pa
+
+    from dialeval.ray.parts import Folder, PieceScorer
+    from dialeval.ray.recipe import Recipe, packed
+    from dialeval.scoring.sets import Plan
+
+    settings = {"options": {"device": "cpu"}, "checkpoints": {"judge": str(checkpoint)}, "empty": "score"}
+    recipe = Recipe.of(["judge"], explain=True, **settings)
+    packet = packed(recipe, ROWS, first=0, where="rows")
+    packet.name, packet.table = "part-0", pa.Table.from_pylist(ROWS)
+    totals = PieceScorer(pickle.loads(pickle.dumps(recipe)), Plan(()), Folder.of(str(tmp_path))).work(
+        pickle.loads(pickle.dumps(packet))
+    )
+    same(pd.read_parquet(tmp_path / "part-0.parquet").to_dict("records"), expected)
+    means = {name: np.nanmean(column) for name, column in expected.aspects.items()}
+    assert totals.tallies["judge"].aspect_means == pytest.approx(means, abs=1e-4)
