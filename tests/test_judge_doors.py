@@ -82,6 +82,29 @@ def same(found: list[dict[str, Any]], scores: Scores) -> None:
             assert numbers == pytest.approx(np.asarray(column, dtype=np.float64), abs=1e-4, nan_ok=True), name
 
 
+def test_what_is_wrong_with_a_reply_is_said_in_its_own_words(expected: Scores) -> None:
+    why = dict(zip(SAID, expected.reasons, strict=True))
+    # The context has spoken of fish; the dog is new.
+    assert "of what is known (dog)" in why["uses a fact"]
+    assert 'says "i like to eat" 3 times' in why["repeats itself"].lower()
+    assert "uses none of the 2 facts" in why["repeats itself"].lower()
+    assert why["blank"] == "Is blank [-0.50]."
+    assert why["emoji"] == 'Says no word ("\U0001f600\U0001f436") [-0.50].'
+    assert "word" not in why["german"]
+    values = dict(zip(SAID, expected.values, strict=True))
+    assert values["blank"] == values["emoji"] == 0.0
+    assert all(value > 0 for name, value in values.items() if name not in ("blank", "emoji"))
+    for name, told in why.items():
+        amounts = [float(part.rpartition(" [")[2].rstrip("].")) for part in told.split("; ")]
+        assert sorted(amounts, key=lambda amount: -abs(amount)) == amounts, name
+        assert len(amounts) <= 3
+    seen = {aspect: dict(zip(SAID, column, strict=True)) for aspect, column in expected.aspects.items()}
+    assert max(seen["uses_facts"], key=lambda name: seen["uses_facts"][name]) == "uses a fact"
+    for name in ("repeats itself", "repeats the turn before"):
+        assert seen["not_repetitive"][name] < seen["not_repetitive"]["off topic"]
+    assert seen["reaction"]["uses a fact"] > seen["reaction"]["repeats itself"]
+
+
 def test_the_command(checkpoint: Path, judge: Any, expected: Scores) -> None:
     given = [
         "score",
