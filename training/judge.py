@@ -48,6 +48,7 @@ from dialeval.corpora.ratings import Rated, overlapping_ratings, read_ratings
 from dialeval.engine.encoding import PairEncoder
 from dialeval.engine.moments import Moments
 from dialeval.exchange import Dialogue, Exchange
+from dialeval.statistics.discrimination import auc
 from dialeval.weights.config import current_versions
 from stages import (
     Collator,
@@ -215,6 +216,10 @@ def train(recipe: Recipe, arguments: argparse.Namespace) -> tuple[Run, dict[str,
     ]
     # Unlabelled by the breakdown task: what the head for relevance says there is only logged.
     other = [row for row in rated_rows(recipe, arguments.ratings, "dstc7") if row.split == "dev"]
+    # Held-out human turns, whole and damaged; logged too.
+    pairs = [pair for part in human_pairs(recipe, arguments.corpora, "human") for pair in part]
+    spoken = [Example("fluency", pair, (1.0,)) for pair in pairs]
+    broken = damaged(spoken[:: max(1, len(spoken) // 200)], recipe["seed"] + 1)
 
     def loss(forward: Forward, batch: list[Example]) -> tuple[Tensor, Figures]:
         rows = forward(collator([row.exchange for row in batch]))
@@ -224,6 +229,7 @@ def train(recipe: Recipe, arguments: argparse.Namespace) -> tuple[Run, dict[str,
         logits = head_logits(network, [row.exchange for row in early])
         truth = [row.scores["no_breakdown"] for row in early]
         said = head_logits(network, [row.exchange for row in other])
+        whole = head_logits(network, [row.exchange for row in broken])[:, HEADS.index("fluent")]
         figures = {
             f"{recipe['ratings']['early_stopping']}_follows": spearmanr(
                 logits[:, HEADS.index("follows")], truth
@@ -233,6 +239,7 @@ def train(recipe: Recipe, arguments: argparse.Namespace) -> tuple[Run, dict[str,
             "dstc7_informative": spearmanr(
                 said[:, HEADS.index("informative")], [row.scores["informativeness"] for row in other]
             ).statistic,
+            "fluency_auc": auc([row.targets[0] for row in broken], whole).value,
         }
         plain = {name: float(value) for name, value in figures.items()}
         return plain[f"{recipe['ratings']['early_stopping']}_follows"], plain

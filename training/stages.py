@@ -140,13 +140,25 @@ class BertAdam(torch.optim.Optimizer):
                 parameter.sub_(group["lr"] * update)
 
 
+def _kinds_of_parameters(model: nn.Module) -> dict[tuple[bool, bool], list[nn.Parameter]]:
+    """What is trained, by whether it is a head and whether weight decay spares it."""
+    found: dict[tuple[bool, bool], list[nn.Parameter]] = {}
+    for name, parameter in model.named_parameters():
+        if parameter.requires_grad:
+            found.setdefault((name.startswith("heads."), parameter.ndim <= 1), []).append(parameter)
+    return found
+
+
 def make_optimizer(model: nn.Module, settings: Recipe) -> torch.optim.Optimizer:
-    """AdamW, or BERT's Adam where `bias_correction` is off; biases and layer norms do not decay."""
-    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    groups = [
-        {"params": [one for one in trained if one.ndim > 1], "weight_decay": settings["weight_decay"]},
-        {"params": [one for one in trained if one.ndim <= 1], "weight_decay": 0.0},
-    ]
+    """AdamW, or BERT's Adam where `bias_correction` is off; biases and layer norms do not decay.
+
+    Heads that begin as random numbers can learn faster than an encoder that knows much already: `head_learning_rate`.
+    """
+    rates = {False: settings["learning_rate"], True: settings.get("head_learning_rate") or settings["learning_rate"]}
+    groups = []
+    for (in_heads, spared), members in sorted(_kinds_of_parameters(model).items()):
+        decay = 0.0 if spared else settings["weight_decay"]
+        groups.append({"params": members, "weight_decay": decay, "lr": rates[in_heads]})
     if settings["bias_correction"]:
         return torch.optim.AdamW(groups, lr=settings["learning_rate"], eps=1e-6)
     return BertAdam(groups, settings["learning_rate"])

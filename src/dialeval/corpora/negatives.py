@@ -119,15 +119,18 @@ def corrupt(reply: str, rng: np.random.Generator) -> str | None:
     words = reply.split()
     if len(words) < 4:
         return None
-    kind = int(rng.integers(3))
+    kind = int(rng.integers(4))
     if kind == 0:
         rng.shuffle(words)
     elif kind == 1:
         start = int(rng.integers(len(words) - 2))
         span = words[start : start + int(rng.integers(1, 4))]
         words[start:start] = span * int(rng.integers(1, 3))
-    else:
+    elif kind == 2:
         words = words[: max(2, len(words) * int(rng.integers(3, 7)) // 10)]
+    else:
+        kept = sorted(rng.permutation(len(words))[: max(2, len(words) * int(rng.integers(5, 8)) // 10)])
+        words = [words[place] for place in kept]
     damaged = " ".join(words)
     return damaged if damaged != reply else None
 
