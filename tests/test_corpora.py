@@ -327,7 +327,7 @@ def test_a_reply_too_short_to_corrupt_is_replaced_by_a_random_one() -> None:
     assert set(damaged.split()) <= set(long.turns[1].split())
 
 
-def test_damage_shuffles_repeats_or_cuts() -> None:
+def test_damage_shuffles_repeats_cuts_or_drops() -> None:
     reply = "one two three four five six seven eight nine ten"
     words = reply.split()
     kinds: Counter[str] = Counter()
@@ -341,6 +341,10 @@ def test_damage_shuffles_repeats_or_cuts() -> None:
             assert 3 <= len(got) <= 6
         elif sorted(got) == sorted(words):
             kinds["shuffled"] += 1
+        elif len(got) < 10:
+            kinds["dropped"] += 1
+            assert 5 <= len(got) <= 7
+            assert got == [word for word in words if word in got]
         else:
             kinds["repeated"] += 1
             assert set(got) == set(words)
@@ -352,8 +356,8 @@ def test_damage_shuffles_repeats_or_cuts() -> None:
                 for times in (1, 2)
                 for at in range(len(got))
             )
-    assert min(kinds.values()) > 70
-    assert len(kinds) == 3
+    assert min(kinds.values()) > 50
+    assert len(kinds) == 4
     assert corrupt("one two three", np.random.default_rng(0)) is None
     assert corrupt("so so so so", shuffles()) is None  # not damaged after all
 
