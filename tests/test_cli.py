@@ -19,6 +19,7 @@ from dialeval.cli import build_app
 from dialeval.publishing.modules import install, module_folders, modules_cache
 from dialeval.registry import REGISTRY, Entry
 from resources import PATIENCE
+from small_checkpoints import small_checkpoint
 
 PROGRAM = [sys.executable, overlap_metric.__file__]
 HEAVY = ("torch", "transformers", "datasets", "pandas", "pyarrow", "scipy", "sklearn", "matplotlib", "peft")
@@ -101,6 +102,29 @@ def test_info_names_versions_devices_metrics_and_folders(monkeypatch: pytest.Mon
     assert "module 'json' has no attribute 'nothing'" in result.stdout
     assert "No module named 'no_such_library'" in result.stdout
     assert str(modules_cache()) in result.stdout
+
+
+def test_info_on_one_checkpoint(tiny_encoder: Path, tmp_path: Path) -> None:
+    folder = small_checkpoint("judge", tiny_encoder, tmp_path / "mine")
+    raw = json.loads((folder / "config.json").read_text())
+    stages = [{"name": "first", "steps": 900, "steps_run": 1800, "hours": 0.5, "seen": {"replies": 28800}}]
+    training = {"stages": stages, "corpora": {"chats": {}}, "rated_rows": {"ours": 1234}}
+    (folder / "config.json").write_text(json.dumps(raw | {"training": training, "contaminated_by": ["fed_turn"]}))
+    result = CliRunner().invoke(build_app(), ["info", str(folder)])
+    assert result.exit_code == 0
+    told = {line[2:21].strip(): line[21:] for line in result.stdout.splitlines()[1:]}
+    assert told["approach"].startswith("judge: ")
+    assert told["found"] == f"folder, {folder}"
+    assert told["stages"] == "first: 900 of 1,800 steps, 28,800 replies"
+    assert (told["hours"], told["corpora"], told["rated rows"], told["has seen"]) == (
+        "0.5",
+        "chats",
+        "ours 1,234",
+        "fed_turn",
+    )
+    missing = CliRunner().invoke(build_app(), ["info", str(tmp_path / "nothing")])
+    assert missing.exit_code == 2
+    assert "there is no checkpoint at" in missing.stderr
 
 
 def test_unknown_commands_and_options() -> None:

@@ -16,6 +16,7 @@ from huggingface_hub import ModelCard, constants, parse_eval_result_entries
 from huggingface_hub.utils import _http
 from typer.testing import CliRunner
 
+import dialeval
 from dialeval.approaches.density import Density
 from dialeval.cli import build_app
 from dialeval.publishing.hub import Hub
@@ -24,6 +25,7 @@ from dialeval.publishing.plan import Wish, make_plan
 from dialeval.publishing.push import push
 from dialeval.weights.find import find_encoder, weights_digest
 from loopback_hub import Fault, LoopbackHub, User
+from rated_rows import rated, small_judge
 from test_cards import result
 from test_checkpoints import ROWS, make_network
 
@@ -133,6 +135,25 @@ def test_what_was_published_is_loaded_byte_for_byte(hub: LoopbackHub, publish: A
     after = Density("dialeval/tiny").score(**ROWS)
     assert (after.values == before.values).all()
     assert after.signature["checkpoint"] == f"tiny@{model.refs['main']}"
+
+
+def test_a_judge_tuned_to_ones_own_ratings(hub: LoopbackHub, publish: Any, tiny_encoder: Path, tmp_path: Path) -> None:
+    """What `dialeval tune` writes is published like any checkpoint and says the same from the Hub."""
+    rows = rated(150)
+    tuned = dialeval.tune(
+        rows, out=tmp_path / "our-judge", checkpoint=small_judge(tiny_encoder, tmp_path / "small"), resamples=200
+    )
+    config = tuned.folder / "config.json"
+    raw = json.loads(config.read_text())
+    raw["encoder"]["id"] = "someone/tiny-encoder"
+    config.write_text(json.dumps(raw))
+    before = dialeval.load("judge", checkpoint=tuned.folder, device="cpu").score(rows[:6])
+    publish(tuned.folder)
+    after = dialeval.load("judge", checkpoint="dialeval/our-judge", device="cpu").score(rows[:6])
+    assert (after.values == before.values).all()
+    assert after.aspects.keys() == before.aspects.keys()
+    assert [after.explain(row) for row in range(6)] == [before.explain(row) for row in range(6)]
+    assert b"150" in hub.repos[("models", "dialeval/our-judge")].files["README.md"]
 
 
 def test_again_sends_nothing_and_a_change_only_itself(hub: LoopbackHub, publish: Any, checkpoint: Path) -> None:

@@ -6,7 +6,7 @@ import os
 import platform
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -26,6 +26,8 @@ _EXAMPLES = """
 dialeval info > info.txt   (paths are written in full, for a bug report)
 
 DIALEVAL_HOME=/data/dialeval dialeval info   (what is found with other folders)
+
+dialeval info runs/mine/checkpoint   (what one checkpoint is, and what it was trained on)
 """
 
 
@@ -34,24 +36,67 @@ def add_to(app: typer.Typer) -> None:
     app.command("info", epilog=flowing(_EXAMPLES))(info)
 
 
-def info() -> None:
-    """Show versions, devices, metrics, and which weights were found where. Nothing is downloaded."""
+def info(
+    checkpoint: Annotated[
+        str | None,
+        typer.Argument(metavar="[CHECKPOINT]", help="A folder, an embedded name or a Hub id; shows it alone."),
+    ] = None,
+) -> None:
+    """Show versions, devices, metrics, and which weights were found where; or what one checkpoint is.
+
+    Nothing is downloaded but a checkpoint that is named by its Hub id and not here yet.
+    """
     from rich.console import Console
     from rich.table import Table
 
     # A pipe has no width; cutting paths to eighty columns there would make them useless.
     console = Console(width=None if Console().is_terminal else 200, soft_wrap=True)
-    sections = {"Versions": _versions(), "Devices": _devices(), "Weights": _weights(), "Folders": _folders()}
+    if checkpoint is not None:
+        sections = {"Checkpoint": _checkpoint(checkpoint)}
+    else:
+        sections = {"Versions": _versions(), "Devices": _devices(), "Weights": _weights(), "Folders": _folders()}
     for title, facts in sections.items():
         console.print(f"[bold]{title}[/bold]")
         for name, value in facts.items():
             console.print(f"  {name:<18} {value}", highlight=False, markup=False)
+    if checkpoint is not None:
+        return
     table = Table(
         "metric", "judges", "better", "range", "needs", "extra", box=None, title="Metrics", title_justify="left"
     )
     for cells in _metrics():
         table.add_row(*cells)
     console.print(table, highlight=False)
+
+
+def _checkpoint(source: str) -> dict[str, str]:
+    """What a checkpoint says of itself, read as data: no weights are loaded."""
+    from dialeval.cards.history import stages_of, total
+    from dialeval.weights.config import CheckpointConfig
+    from dialeval.weights.find import find_checkpoint, weights_digest
+
+    found = find_checkpoint(source, default=source)
+    config = CheckpointConfig.read(found.folder)
+    size = sum(path.stat().st_size for path in found.folder.rglob("*") if path.is_file())
+    layout, training = config.layout, config.training
+    stages = stages_of(training)
+    facts = {
+        "name": config.name or found.folder.name,
+        "approach": f"{config.approach}: dialeval.load({config.approach!r}, checkpoint={source!r})",
+        "found": f"{found.origin}, {found.folder}",
+        "weights": f"{weights_digest(found.folder)[:12]}, {size / 1e6:.1f} MB",
+        "base encoder": f"{config.encoder.id}, {config.encoder.tuning}",
+        "tokens": f"{layout.max_length} for facts, context and reply"
+        + (f", {layout.facts_budget} of them kept for facts" if layout.facts_budget else "")
+        + (f", {layout.response_budget} for the reply" if layout.response_budget else ""),
+        "stages": "; ".join(f"{one.name}: {one.told}" for one in stages) or "not told",
+        "hours": f"{total(stages).hours:g}" if stages else "not told",
+        "corpora": ", ".join(str(name) for name in training.get("corpora", ())) or "not told",
+        "rated rows": ", ".join(f"{name} {count:,}" for name, count in training.get("rated_rows", {}).items()),
+        "has seen": ", ".join(config.contaminated_by) or "no benchmark that it tells of",
+        "made with": ", ".join(f"{name} {version}" for name, version in config.versions.items()),
+    }
+    return {name: fact for name, fact in facts.items() if fact}
 
 
 def _versions() -> dict[str, str]:
