@@ -128,7 +128,7 @@ def test_what_a_row_lacks_moves_nothing(metric: Judge) -> None:
     ranks = ranks_of(metric, made_rows()[2:3])[0]
     weights = metric.array("turn_weights")
     there = [at for at, rank in enumerate(ranks) if np.isfinite(rank)]
-    assert len(there) == len(FEATURES) - 2
+    assert len(there) == len(FEATURES) - 3  # no facts, no next turn, and nothing said before that could be denied
     by_hand = sum(weights[at] * ranks[at] for at in there) / sum(weights[at] for at in there)
     assert metric.judge(made_rows()[2:3]).values[0] == pytest.approx(by_hand)
 
@@ -272,13 +272,36 @@ def test_a_reply_without_a_word_is_the_worst_and_says_so(metric: Judge) -> None:
     assert np.isnan(alone)
     followed = metric.judge([Exchange(context, "", following="great, thanks!")])
     weights = dict(zip(FEATURES, metric.array("turn_weights"), strict=True))
-    there = sum(weights.values()) - weights["uses_facts"] - weights["not_repetitive"]
+    there = sum(weights.values()) - weights["uses_facts"] - weights["not_repetitive"] - weights["consistent"]
     assert followed.values == pytest.approx(weights["reaction"] * followed.aspects["reaction"] / there)
     first, second = followed.reasons[0].split("; ")
     assert first.startswith("Is blank [-0.")
     assert second.startswith('the other side takes it well ("great, thanks!") [+0.')
     # A reply in other letters has words.
     assert "word" not in metric.judge([Exchange(context, "\u0434\u0430")]).reasons[0]
+
+
+def test_a_reply_that_contradicts_its_speaker_says_so(metric: Judge) -> None:
+    from dialeval.exchange import Exchange
+
+    context = ("do you have pets?", "yes, i have two cats.", "lucky you!")
+    rows = [
+        Exchange(context, "i have never owned a cat in my life."),
+        Exchange(context, "my cats sleep all day."),
+        Exchange(context[:1], "i never had a cat."),  # nothing was said before
+        Exchange(context[:1], "i never had a cat.", facts=("i have two cats.",)),
+        # What the other side said of itself is not denied by saying no.
+        Exchange(("i have two cats.",), "i do not have cats."),
+        # Who spoke is told: both turns before are the other side's.
+        Exchange(("i have two cats.", "do you?"), "i do not have cats.", speakers=("user", "user")),
+    ]
+    judged = metric.judge(rows)
+    consistent = judged.aspects["consistent"]
+    assert consistent[0] == consistent[3] == pytest.approx(0.0, abs=0.01)
+    assert consistent[1] > 0.4
+    assert np.isnan(consistent[[2, 4, 5]]).all()
+    assert '"i have never owned a cat in my life" contradicts "i have two cats" [-0.' in judged.reasons[0].lower()
+    assert "contradict" not in judged.reasons[1]
 
 
 def test_explanations_of_hand_made_replies(metric: Judge) -> None:

@@ -125,3 +125,38 @@ def test_an_echo_is_measured_in_content_words() -> None:
     assert signs.echo("you like pizza", "I like pizza and pasta") == 1.0
     assert signs.echo("pizza tastes good", "I like pizza") == pytest.approx(1 / 3)
     assert signs.echo("oh yes", "oh yes") == 0.0  # words without content echo nothing
+
+
+@pytest.mark.parametrize(
+    ("said", "before"),
+    [
+        ("I do not like coffee at all, I only drink tea.", "I drink coffee every morning."),
+        ("I never eat meat, I am a vegan.", "we love meat."),
+        ("i hate dogs", "My favorite animals are dogs"),
+        ("I have three kids.", "i have two kids."),
+        ("I'm not married.", "What a day! I am married, and my wife sings."),
+    ],
+)
+def test_what_denies_an_earlier_statement(said: str, before: str) -> None:
+    found = signs.contradiction(said, ["hello there", before])
+    assert found is not None
+    assert found.said in said
+    assert found.before.lower() in before.lower()
+
+
+@pytest.mark.parametrize(
+    ("said", "before"),
+    [
+        ("i love dogs", "i love dogs"),
+        ("i do not love dogs", "i hate dogs"),  # no and dislike come to the same
+        ("Don't you like coffee?", "I like coffee."),  # a question states nothing
+        ("You never eat meat.", "I eat meat."),  # the other's habits
+        ("I can't wait to see the sea.", "I love the sea."),
+        ("I have three kids.", "I have two dogs."),
+        ("I do not ski.", "I play chess."),
+        ("i have one dog", "i have two dogs and a cat"),  # "one" often counts nothing
+        ("", "i have two dogs"),
+    ],
+)
+def test_what_denies_nothing(said: str, before: str) -> None:
+    assert signs.contradiction(said, [before]) is None

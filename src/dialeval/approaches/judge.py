@@ -42,6 +42,7 @@ FEATURES = (
     "specific",  # how rare its rarest words are
     "fluent",  # not a damaged reply
     "not_repetitive",  # neither its own words again nor those of earlier turns
+    "consistent",  # denies nothing that its speaker said before or that is known of them
     "uses_facts",  # words of the facts that the context has not used yet
     "reaction",  # how the user answers it
 )
@@ -60,6 +61,7 @@ VOTES: Mapping[str, float] = {
     "specific": 0.5,
     "fluent": 0.5,
     "not_repetitive": 1.0,
+    "consistent": 1.0,
     "uses_facts": 2.0,
     "reaction": 2.0,
 }
@@ -70,6 +72,7 @@ ASPECTS: Mapping[str, tuple[str, ...]] = {
     "uses_facts": ("uses_facts",),
     "fluent": ("fluent",),
     "not_repetitive": ("not_repetitive",),
+    "consistent": ("consistent",),
     "reaction": ("reaction",),
 }
 #: The features of a whole conversation, seen from the judged side.
@@ -158,6 +161,9 @@ class TurnSigns:
     facts: signs.FactUse | None
     reaction: signs.Reaction | None
     specific: float
+    #: Whether there was anything to contradict, and what does.
+    has_said: bool = False
+    contradiction: signs.Contradiction | None = None
     n_facts: int = 0
     #: The words that make it specific.
     rarest: tuple[str, ...] = ()
@@ -167,13 +173,23 @@ class TurnSigns:
     wordless: str | None = None
 
 
+def own_turns(row: Exchange) -> tuple[str, ...]:
+    """Earlier turns of whoever gives the reply: those of the other speakers than the last, else every second turn."""
+    if row.speakers:
+        return tuple(turn for turn, name in zip(row.context, row.speakers, strict=True) if name != row.speakers[-1])
+    return row.context[-2::-2]
+
+
 def read_signs(row: Exchange, table: Vector) -> TurnSigns:
     """Plain signs of one reply. A missing input is a missing sign."""
+    own = (*row.facts, *own_turns(row))
     return TurnSigns(
         repetition=signs.repetition(row.response, row.context),
         facts=signs.fact_use(row.response, row.facts, row.context, table) if row.facts else None,
         reaction=signs.reaction([row.following]) if row.following else None,
         specific=signs.specificity(row.response, table),
+        has_said=any(map(signs.statements, own)),
+        contradiction=signs.contradiction(row.response, own),
         n_facts=len(row.facts),
         rarest=tuple(signs.rarest(row.response, table)),
         following=row.following or "",
@@ -192,6 +208,7 @@ def turn_features(network: JudgeNetwork, rows: NDArray[np.float32], read: Sequen
     ) - squared_mahalanobis(features, network.array("human_mean"), network.array("human_precision"))
     of["specific"] = np.array([one.specific for one in read])
     of["not_repetitive"] = np.array([1 - one.repetition.share for one in read])
+    of["consistent"] = np.array([float(one.contradiction is None) if one.has_said else np.nan for one in read])
     of["uses_facts"] = np.array([np.nan if one.facts is None else one.facts.amount for one in read])
     of["reaction"] = np.array([np.nan if one.reaction is None else one.reaction.total for one in read])
     return np.stack([of[name] for name in FEATURES], axis=1)
@@ -200,7 +217,8 @@ def turn_features(network: JudgeNetwork, rows: NDArray[np.float32], read: Sequen
 def turn_ranks(features: Matrix, read: Sequence[TurnSigns], tables: Matrix) -> Matrix:
     """Every feature by its own table. A reply without a word is the last in all that it could be judged by.
 
-    What the network makes of such a reply means nothing; it cannot repeat itself, and what follows it stays a sign.
+    What the network makes of such a reply means nothing; it can neither repeat itself nor contradict, and what follows
+    it stays a sign.
     """
     tables = tables.copy()
     tables[FEATURES.index("fluent")] = np.minimum(tables[FEATURES.index("fluent")], WHOLE)
@@ -208,7 +226,7 @@ def turn_ranks(features: Matrix, read: Sequence[TurnSigns], tables: Matrix) -> M
     wordless = np.array([one.wordless is not None for one in read], dtype=bool)
     for at, name in enumerate(FEATURES):
         if name != "reaction":
-            worst = np.nan if name == "not_repetitive" else 0.0
+            worst = np.nan if name in ("not_repetitive", "consistent") else 0.0
             ranks[wordless, at] = np.where(np.isfinite(ranks[wordless, at]), worst, np.nan)
     return ranks
 
@@ -436,6 +454,7 @@ _WORDS: Mapping[str, tuple[str, str]] = {
     "uses_facts": ("uses what is known", "uses little of what is known"),
     "fluent": ("more fluent than most", "less fluent than most"),
     "not_repetitive": ("repeats nothing", "repeats itself or earlier turns"),
+    "consistent": ("contradicts nothing that it said", "contradicts itself"),
     "reaction": ("the other side takes it well", "the other side takes it less well than most"),
     "coherent": ("its replies fit better than most", "its replies fit less well than most"),
     "engaged": ("the other side says more than most", "the other side says less than most"),
@@ -500,6 +519,8 @@ def _of_turn(aspect: str, amount: float, read: TurnSigns) -> str:
         return f'says no word ("{_short(read.wordless)}")' if read.wordless else "is blank"
     if aspect == "not_repetitive":
         return _repetition_told(read.repetition, lowered=lowered)
+    if aspect == "consistent" and read.contradiction is not None:
+        return f'"{_short(read.contradiction.said)}" contradicts "{_short(read.contradiction.before)}"'
     if aspect == "uses_facts" and read.facts is not None:
         if read.facts.words:
             return f"{_WORDS[aspect][lowered]} ({', '.join(read.facts.words[:5])})"

@@ -37,6 +37,23 @@ _POSITIVE = frozenset(
     "haha lol wow sweet excellent perfect enjoy enjoyed fantastic lovely beautiful exciting excited agree "
     "definitely absolutely cute neat".split()
 )
+_NEGATIONS = frozenset("not never no none nobody nothing neither nor cannot without".split())
+#: What only sounds like a negation.
+_NO_NEGATION = re.compile(
+    r"\b(?:can(?:no|')t wait|not (?:only|much|sure|just)|no (?:wonder|worries|problem|doubt))\b", re.IGNORECASE
+)
+_LIKING = frozenset("like likes love loves loved enjoy enjoys favorite favourite adore".split())
+_DISLIKING = frozenset("hate hates hated dislike dislikes despise loathe".split())
+_FIRST_PERSON = frozenset("i me my mine i'm i'd i've i'll we our we're we've myself".split())
+#: Words that say little of what a statement is about.
+_VAGUE = frozenset(
+    "much lot ever any even actually sure know think heard yet see say said time thing things good want something "
+    "anything".split()
+)
+_NUMBERS = {word: number for number, word in enumerate("zero one two three four five six seven eight nine ten".split())}
+_ABOUT_NOTHING = _NEGATIONS | _VAGUE | _LIKING | _DISLIKING | _NUMBERS.keys()
+_SENTENCE = re.compile(r"(?<=[.!?])\s+")
+_CLAUSE = re.compile(r"[.!?;,]+|\b(?:but|and|because|so|although|though)\b", re.IGNORECASE)
 #: What people say to a partner that has lost them.
 _COMPLAINT = re.compile(
     "|".join(
@@ -184,6 +201,72 @@ def _stem(word: str) -> str:
         if word.endswith(ending) and len(word) - len(ending) >= 3:
             return word[: -len(ending)] + ("y" if ending == "ies" else "")
     return word
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """A statement of a reply and an earlier one of the same speaker that cannot both be true."""
+
+    said: str
+    before: str
+
+
+def statements(text: str) -> list[str]:
+    """What a speaker says of themselves, clause by clause; questions state nothing."""
+    sentences = (sentence for sentence in _SENTENCE.split(tidy(text)) if not sentence.strip().endswith("?"))
+    clauses = (clause.strip() for sentence in sentences for clause in _CLAUSE.split(sentence))
+    return [clause for clause in clauses if _FIRST_PERSON & set(words(clause))]
+
+
+def contradiction(response: str, own: Sequence[str]) -> Contradiction | None:
+    """The first statement of a reply that denies, or counts otherwise, what its speaker said of the same thing.
+
+    One of the two says no and the other does not, or one likes what the other dislikes, and the shorter is about
+    nothing that the longer is not about; or both count the same thing and come to another number. What takes knowledge
+    of the world to see is not seen.
+    """
+    for said in statements(response):
+        for before in (one for turn in own for one in statements(turn)):
+            if _denies(said, before) or _counts_otherwise(said, before):
+                return Contradiction(said, before)
+    return None
+
+
+def _denies(one: str, other: str) -> bool:
+    about, of_other = _about(one), _about(other)
+    same = about and of_other and (about <= of_other or of_other <= about)
+    return bool(same) and (_is_negated(one) != _is_negated(other)) != _feel_differently(one, other)
+
+
+def _counts_otherwise(one: str, other: str) -> bool:
+    counted, of_other = _counted(one), _counted(other)
+    return any(counted[thing] != of_other[thing] for thing in counted.keys() & of_other.keys())
+
+
+def _is_negated(clause: str) -> bool:
+    said = words(_NO_NEGATION.sub(" ", clause))
+    return sum(word in _NEGATIONS or word.endswith("n't") for word in said) % 2 == 1
+
+
+def _feel_differently(one: str, other: str) -> bool:
+    said, before = set(words(one)), set(words(other))
+    return bool((said & _LIKING and before & _DISLIKING) or (said & _DISLIKING and before & _LIKING))
+
+
+def _about(clause: str) -> set[str]:
+    """Stems of the words that a statement is about."""
+    plain = (word for word in content_words(clause) if not word.endswith("n't") and not word.isdecimal())
+    return {_stem(word) for word in plain if word not in _ABOUT_NOTHING}
+
+
+def _counted(clause: str) -> dict[str, int]:
+    """The number that stands before each word, "one" aside, which often counts nothing."""
+    found = {}
+    for number, thing in pairwise(words(clause)):
+        value = int(number) if number.isdecimal() and len(number) < 4 else _NUMBERS.get(number, 1)
+        if value != 1:
+            found[_stem(thing)] = value
+    return found
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ def stale_quantiles(*, deep: bool) -> frozenset[str]:
 
     An aspect of a single feature does not depend on weights, and a sign of the words on no network.
     """
-    signs = {"uses_facts", "not_repetitive", "reaction"}
+    signs = {"uses_facts", "not_repetitive", "consistent", "reaction"}
     kept = {name for name, features in ASPECTS.items() if len(features) == 1 and (not deep or set(features) <= signs)}
     return frozenset(f"turn.{name}" for name in {"overall", *ASPECTS} - kept)
 
