@@ -12,9 +12,7 @@ its scores and saved as OUT/checkpoint. Any value of the recipe can be overridde
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
 from dataclasses import replace
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -45,6 +43,7 @@ from dialeval.engine.formatting import PairTokenizer
 from dialeval.exchange import Exchange
 from dialeval.weights.config import current_versions
 from stages import split_groups
+from trainer import Figures, batches_of_process, train_steps, trained
 
 
 class Collator:
@@ -157,50 +156,6 @@ class Objective(nn.Module):
         }
 
 
-def numbered_batches(
-    run: Run, sets: list[CandidateSource], shares: list[float]
-) -> Iterator[tuple[int, list[Candidates]]]:
-    """Batches from where the run stands. Batch i goes to process i modulo their number."""
-    settings, accelerator = run.recipe["training"], run.accelerator
-    batches = mixed_batches(sets, shares, batch_contexts=settings["batch_contexts"], seed=run.recipe["seed"])
-    used = run.step * settings["accumulation"] * accelerator.num_processes
-    return islice(enumerate(batches), used + accelerator.process_index, None, accelerator.num_processes)
-
-
-def train(
-    run: Run, objective: Any, optimizer: Any, schedule: Any, collator: Collator, data: Any, check: Validation
-) -> None:
-    """The loop: from the run's step to the last, validating, keeping the best, saving states."""
-    accelerator, settings = run.accelerator, run.recipe["training"]
-    parameters = [parameter for parameter in objective.parameters() if parameter.requires_grad]
-    contexts = settings["batch_contexts"] * settings["accumulation"] * accelerator.num_processes
-    objective.train()
-    with run.bar(settings["steps"]) as progress:
-        while run.step < settings["steps"]:
-            for _ in range(settings["accumulation"]):
-                batch = send_to_device(collator(*next(data)), accelerator.device)
-                with accelerator.autocast():
-                    terms = objective(**batch)
-                accelerator.backward(terms["loss"] / settings["accumulation"])
-            accelerator.clip_grad_norm_(parameters, settings["clip"])
-            optimizer.step()
-            schedule.step()
-            optimizer.zero_grad()
-            run.step += 1
-            figures = {name: term.item() for name, term in terms.items()}
-            rate = contexts * run.step / run.elapsed
-            told = f"loss {figures['loss']:.3f} {rate:.0f} contexts/s"
-            progress.update(progress.task_ids[0], completed=run.step, description=told)
-            if run.step % settings["log_every"] == 0:
-                run.log("train", **figures, learning_rate=schedule.get_last_lr()[0], contexts_per_second=rate)
-            if run.step % settings["evaluate_every"] == 0 or run.step == settings["steps"]:
-                if accelerator.is_main_process:
-                    keep_best(run, accelerator.unwrap_model(objective).network, check)
-                accelerator.wait_for_everyone()
-            if run.step % settings["save_every"] == 0:
-                run.save()
-
-
 def keep_best(run: Run, network: CmnNetwork, check: Validation) -> None:
     """Measure what would be loaded from disk, and keep it as RUN/best if nothing before was better."""
     network.save_pretrained(run.folder / "candidate")
@@ -250,8 +205,9 @@ def main() -> None:
         whiten(network, random_pairs(sets[0], recipe["whitening_pairs"], recipe["seed"]))
     decoder, decoder_tokenizer = build_decoder(recipe, network)
     objective = Objective(network, decoder, recipe["losses"])
-    parameters = [parameter for parameter in objective.parameters() if parameter.requires_grad]
-    optimizer = torch.optim.AdamW(parameters, lr=settings["learning_rate"], weight_decay=settings["weight_decay"])
+    optimizer = torch.optim.AdamW(
+        trained(objective), lr=settings["learning_rate"], weight_decay=settings["weight_decay"]
+    )
     # Without decay the rate stays where the warm-up leaves it.
     last = settings["steps"] if settings["decay"] else 10**12
     schedule = linear_schedule(optimizer, settings["warmup"], last)
@@ -259,9 +215,30 @@ def main() -> None:
     accelerator.register_for_checkpointing(schedule)
     per_step = settings["batch_contexts"] * settings["accumulation"]
     run = Run(arguments.out, accelerator, recipe, resume=arguments.resume, unit="pairs", per_step=per_step)
-    data = numbered_batches(run, sources, shares)
-    train(run, objective, optimizer, schedule, Collator(network, decoder_tokenizer, recipe), data, check)
-    accelerator.wait_for_everyone()
+    collator = Collator(network, decoder_tokenizer, recipe)
+
+    def loss(numbered: tuple[int, list[Candidates]]) -> tuple[Tensor, Figures]:
+        batch = send_to_device(collator(*numbered), accelerator.device)
+        with accelerator.autocast():
+            terms = objective(**batch)
+        return terms["loss"], {name: term.item() for name, term in terms.items() if name != "loss"}
+
+    def judge() -> None:
+        if accelerator.is_main_process:
+            keep_best(run, accelerator.unwrap_model(objective).network, check)
+        accelerator.wait_for_everyone()
+
+    batches = enumerate(mixed_batches(sources, shares, batch_contexts=settings["batch_contexts"], seed=recipe["seed"]))
+    train_steps(
+        run,
+        settings,
+        model=objective,
+        optimizer=optimizer,
+        schedule=schedule,
+        batches=batches_of_process(batches, run, settings),
+        loss=loss,
+        validate=judge,
+    )
     if accelerator.is_main_process:
         finish(run, arguments, check)
 

@@ -11,31 +11,22 @@ import torch
 from safetensors import safe_open
 from torch import Tensor, nn
 
-from common import Recipe, contaminated_by
+from common import Recipe
 from dialeval.approaches.cmn_network import CmnNetwork, ReplyDecoder
 from dialeval.corpora.batches import CandidateSet
 from dialeval.engine.encoding import PairEncoder
-from dialeval.engine.formatting import PairFormat, PairTokenizer
+from dialeval.engine.formatting import PairTokenizer
 from dialeval.exchange import Exchange
-from dialeval.weights.config import CheckpointConfig, LoraSettings, current_versions, encoder_source
 from dialeval.weights.find import find_encoder
+from stages import new_network
 
 
 def build_network(recipe: Recipe) -> CmnNetwork:
     """Two encoders on the recipe's base; with `start_from` both begin from another checkpoint's adapter."""
-    config = CheckpointConfig(
-        approach="cmn",
-        name=recipe["name"],
-        encoder=encoder_source(recipe["encoder"], recipe["tuning"]),
-        layout=PairFormat(**recipe["layout"]),
-        architecture=recipe["architecture"],
-        contaminated_by=contaminated_by(recipe),
-        versions=current_versions(),
-    )
-    lora = LoraSettings(**recipe["lora"]) if recipe["tuning"] == "lora" else None
-    network = CmnNetwork.create(config, lora=lora, start=recipe["start_from"])
-    if lora is not None and recipe["start_from"] is not None:
-        for name, rank in (("posterior", lora.rank), ("prior", recipe["prior_rank"] or lora.rank)):
+    network = new_network(CmnNetwork, recipe, recipe["architecture"])
+    if recipe["tuning"] == "lora" and recipe["start_from"] is not None:
+        full = recipe["lora"]["rank"]
+        for name, rank in (("posterior", full), ("prior", recipe["prior_rank"] or full)):
             setattr(network, name, with_rank(getattr(network, name), rank))
     if recipe["pretrained_pooler"]:
         load_pooler(network, find_encoder(recipe["encoder"]).folder)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,6 @@ from torch import Tensor
 from common import (
     Recipe,
     Run,
-    contaminated_by,
     linear_schedule,
     make_accelerator,
     pairs_per_step,
@@ -47,33 +45,21 @@ from dialeval.approaches.density import (
 )
 from dialeval.cards import render_card
 from dialeval.corpora.batches import Candidates, CandidateSet, mixed_batches
-from dialeval.engine.encoding import PairEncoder, collate
-from dialeval.engine.formatting import PairFormat, PairTokenizer
-from dialeval.weights.config import CheckpointConfig, LoraSettings, current_versions, encoder_source
+from dialeval.engine.encoding import PairEncoder
+from dialeval.engine.formatting import PairTokenizer
+from dialeval.weights.config import CheckpointConfig, current_versions
 from dialeval.weights.find import find_checkpoint
-from stages import averaged, record
+from stages import Collator, averaged, new_network, record
+from trainer import Figures, batches_of_process, train_steps, trained
 
 
 def build_network(recipe: Recipe) -> DensityNetwork:
     """A fresh network on the recipe's base encoder, the continuation of another checkpoint, or the mean of several."""
     if recipe["average_of"]:
         return averaged(DensityNetwork, [Path(folder) for folder in recipe["average_of"]], recipe)
-    config = CheckpointConfig(
-        approach="density",
-        name=recipe["name"],
-        encoder=encoder_source(recipe["encoder"], recipe["tuning"]),
-        layout=PairFormat(**recipe["layout"]),
-        architecture={"bias": True},
-        contaminated_by=contaminated_by(recipe),
-        versions=current_versions(),
-    )
-    lora = LoraSettings(**recipe["lora"]) if recipe["tuning"] == "lora" else None
-    network = DensityNetwork.create(config, lora=lora, start=recipe["start_from"])
+    network = new_network(DensityNetwork, recipe, {"bias": True})
     if recipe["start_from"] is not None:
         continue_head(network, recipe["start_from"])
-    for module in network.encoder.modules():
-        if isinstance(module, torch.nn.Dropout):
-            module.p = recipe["encoder_dropout"]
     return network
 
 
@@ -86,20 +72,6 @@ def continue_head(network: DensityNetwork, start: str) -> None:
     if CheckpointConfig.read(folder).approach == DensityNetwork.approach:
         stored = load_file(folder / "model.safetensors")
         network.head.load_state_dict({name: stored[f"head.{name}"] for name in network.head.state_dict()})
-
-
-class Collator:
-    """Token tensors of a batch: every candidate of every context, candidates of a context in a row."""
-
-    def __init__(self, network: DensityNetwork, recipe: Recipe) -> None:
-        shorter = replace(network.config.layout, max_length=recipe["training"]["max_length"])
-        self.tokenizer = PairTokenizer(network.tokenizer, shorter)
-        self.segment_ids = shorter.segment_ids
-
-    def __call__(self, batch: list[Candidates]) -> dict[str, Tensor]:
-        """Tensors for the network's forward."""
-        pairs = self.tokenizer.pairs([exchange for one in batch for exchange in one.exchanges()])
-        return collate(pairs, self.tokenizer.pad_id, segment_ids=self.segment_ids)
 
 
 def losses(output: Tensor, contexts: int, recipe: Recipe, accelerator: Accelerator) -> tuple[Tensor, dict[str, float]]:
@@ -120,7 +92,6 @@ def losses(output: Tensor, contexts: int, recipe: Recipe, accelerator: Accelerat
     total = selection + settings["contrastive_weight"] * contrast
     correct = (logits.argmax(dim=1) == 0).float().mean()
     return total, {
-        "loss": total.item(),
         "selection": selection.item(),
         "contrast": contrast.item(),
         "r1": correct.item(),
@@ -161,49 +132,6 @@ def encoder_of(network: DensityNetwork) -> Encode:
         return rows
 
     return encode
-
-
-def train(
-    network: DensityNetwork, run: Run, model: Any, optimizer: Any, schedule: Any, data: Any, held_out: CandidateSet
-) -> None:
-    """The loop: from the run's step to the last, validating, keeping the best, saving states."""
-    recipe, accelerator, settings = run.recipe, run.accelerator, run.recipe["training"]
-
-    def judge() -> None:
-        figures = validate(encoder_of(network), held_out, recipe, recipe["validation"]["contexts"])
-        if run.judged(figures["r1"], figures) and accelerator.is_main_process:
-            network.save_pretrained(run.folder / "best")
-
-    if not settings["steps"]:  # the mean of several checkpoints is only fitted
-        judge()
-    collator = Collator(network, recipe)
-    parameters = [parameter for parameter in network.parameters() if parameter.requires_grad]
-    model.train()
-    with run.bar(settings["steps"]) as progress:
-        while run.step < settings["steps"]:
-            for _ in range(settings["accumulation"]):
-                batch = next(data)
-                tensors = {key: value.to(accelerator.device) for key, value in collator(batch).items()}
-                with accelerator.autocast():
-                    output = model(**tensors)
-                total, figures = losses(output.float(), len(batch), recipe, accelerator)
-                accelerator.backward(total / settings["accumulation"])
-            accelerator.clip_grad_norm_(parameters, settings["clip"])
-            optimizer.step()
-            schedule.step()
-            optimizer.zero_grad()
-            run.step += 1
-            pairs = settings["batch_contexts"] * settings["accumulation"] * len(batch[0].responses)
-            rate = pairs * accelerator.num_processes * run.step / run.elapsed
-            progress.update(
-                progress.task_ids[0], completed=run.step, description=f"loss {figures['loss']:.3f} {rate:.0f} pairs/s"
-            )
-            if run.step % settings["log_every"] == 0:
-                run.log("train", **figures, learning_rate=schedule.get_last_lr()[0], pairs_per_second=rate)
-            if run.step % settings["evaluate_every"] == 0 or run.step == settings["steps"]:
-                judge()
-            if run.step % settings["save_every"] == 0:
-                run.save()
 
 
 def finish(run: Run, arguments: argparse.Namespace, held_out: CandidateSet) -> None:
@@ -250,13 +178,25 @@ def main() -> None:
     held_out = read_validation(recipe, arguments.corpora)
     network = build_network(recipe)
     quicken(network.encoder, accelerator)
-    parameters = [parameter for parameter in network.parameters() if parameter.requires_grad]
-    optimizer = torch.optim.AdamW(parameters, lr=settings["learning_rate"], weight_decay=settings["weight_decay"])
+    optimizer = torch.optim.AdamW(trained(network), lr=settings["learning_rate"], weight_decay=settings["weight_decay"])
     schedule = linear_schedule(optimizer, settings["warmup"], settings["schedule_steps"] or settings["steps"])
     model, optimizer = accelerator.prepare(network, optimizer)
     accelerator.register_for_checkpointing(schedule)
     per_step = pairs_per_step(recipe)
     run = Run(arguments.out, accelerator, recipe, resume=arguments.resume, unit="pairs", per_step=per_step)
+    collator = Collator(network, settings["max_length"])
+
+    def loss(batch: list[Candidates]) -> tuple[Tensor, Figures]:
+        tensors = collator([exchange for one in batch for exchange in one.exchanges()])
+        with accelerator.autocast():
+            output = model(**{key: value.to(accelerator.device) for key, value in tensors.items()})
+        return losses(output.float(), len(batch), recipe, accelerator)
+
+    def judge() -> None:
+        figures = validate(encoder_of(network), held_out, recipe, recipe["validation"]["contexts"])
+        if run.judged(figures["r1"], figures) and accelerator.is_main_process:
+            network.save_pretrained(run.folder / "best")
+
     batches = mixed_batches(
         train_sets,
         shares,
@@ -264,11 +204,16 @@ def main() -> None:
         seed=recipe["seed"],
         resample=settings["resample_negatives"],
     )
-    # Batch i belongs to process i modulo their number, so N processes read what one would, N at a time.
-    used = run.step * settings["accumulation"] * accelerator.num_processes
-    data = islice(batches, used + accelerator.process_index, None, accelerator.num_processes)
-    train(network, run, model, optimizer, schedule, data, held_out)
-    accelerator.wait_for_everyone()
+    train_steps(
+        run,
+        settings,
+        model=model,
+        optimizer=optimizer,
+        schedule=schedule,
+        batches=batches_of_process(batches, run, settings),
+        loss=loss,
+        validate=judge,
+    )
     if accelerator.is_main_process:
         finish(run, arguments, held_out)
 

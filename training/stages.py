@@ -1,11 +1,10 @@
-"""What the two-stage scripts (DEB, QuantiDCE) share: starting networks, one stage's loop, grouped corpora."""
+"""What several scripts share: starting networks, a stage in a run folder of its own, grouped corpora."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -37,9 +36,9 @@ from dialeval.exchange import Exchange
 from dialeval.weights.config import CheckpointConfig, LoraSettings, current_versions, encoder_source
 from dialeval.weights.find import find_checkpoint, find_encoder
 from dialeval.weights.network import Network
+from trainer import Figures, batches_of_process, train_steps
 
 N = TypeVar("N", bound=Network)
-Figures = dict[str, float]
 #: Runs the (wrapped) model on token tensors, on its device and under autocast.
 Forward = Callable[[dict[str, Tensor]], Any]
 
@@ -61,7 +60,7 @@ def new_network(network_class: type[N], recipe: Recipe, architecture: dict[str, 
     start = recipe["start_from"]
     if start is not None:
         begun = CheckpointConfig.read(find_checkpoint(start, default=start).folder)
-        if recipe["tuning"] != "lora" or begun.encoder.sha256 != config.encoder.sha256:
+        if recipe["tuning"] != "lora" or begun.encoder.sha256 not in (None, config.encoder.sha256):
             raise SystemExit(
                 f"start_from: {start} holds an adapter over {begun.encoder.id}; use that encoder with "
                 "tuning: lora, or set start_from to null"
@@ -193,9 +192,6 @@ def run_stage(
     accelerator.register_for_checkpointing(schedule)
     per_step = settings["batch_size"] * settings["accumulation"] * per_row
     run = Run(folder, accelerator, recipe, resume=arguments.resume, unit=unit, per_step=per_step)
-    # Batch i belongs to process i modulo their number, so N processes read what one would, N at a time.
-    used = run.step * settings["accumulation"] * accelerator.num_processes
-    data = islice(batches, used + accelerator.process_index, None, accelerator.num_processes)
 
     def forward(tensors: dict[str, Tensor]) -> Any:
         with accelerator.autocast():
@@ -206,27 +202,16 @@ def run_stage(
         if run.judged(quality, figures) and accelerator.is_main_process:
             keep(folder / "best")
 
-    prepared.train()
-    with run.bar(settings["steps"]) as progress:
-        while run.step < settings["steps"]:
-            for _ in range(settings["accumulation"]):
-                total, figures = loss(forward, next(data))
-                accelerator.backward(total / settings["accumulation"])
-            clip(accelerator, [one for one in model.parameters() if one.grad is not None], settings)
-            optimizer.step()
-            schedule.step()
-            optimizer.zero_grad()
-            run.step += 1
-            progress.update(progress.task_ids[0], completed=run.step, description=f"loss {total.item():.3f}")
-            if run.step % settings["log_every"] == 0:
-                run.log("train", loss=total.item(), **figures, learning_rate=schedule.get_last_lr()[0])
-            if run.step % settings["evaluate_every"] == 0 or run.step == settings["steps"]:
-                judge()
-            if run.step % settings["save_every"] == 0 or run.step == settings["steps"]:
-                run.save()
-    if not settings["steps"]:
-        judge()
-    accelerator.wait_for_everyone()
+    train_steps(
+        run,
+        settings,
+        model=prepared,
+        optimizer=optimizer,
+        schedule=schedule,
+        batches=batches_of_process(batches, run, settings),
+        loss=lambda batch: loss(forward, batch),
+        validate=judge,
+    )
     if run.best == float("-inf"):
         raise SystemExit("validation never gave a number, so nothing was kept; lower the learning rate")
     return run
@@ -236,15 +221,6 @@ def encoders_of(model: nn.Module) -> list[nn.Module]:
     """The encoders of a network, or of the network in a wrapper."""
     network = model if isinstance(model, Network) else next(one for one in model.modules() if isinstance(one, Network))
     return [getattr(network, name) for name in network.encoders]
-
-
-def clip(accelerator: Any, parameters: list[nn.Parameter], settings: Recipe) -> None:
-    """Clip the norm of all gradients together, or of each tensor by itself as BERT's optimiser does."""
-    if not settings["clip_each"]:
-        accelerator.clip_grad_norm_(parameters, settings["clip"])
-        return
-    for parameter in parameters:
-        accelerator.clip_grad_norm_([parameter], settings["clip"])
 
 
 def stage_is_done(folder: Path, arguments: argparse.Namespace) -> bool:
