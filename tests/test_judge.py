@@ -19,17 +19,14 @@ from dialeval.approaches.judge import (
     DIALOGUE_FEATURES,
     FEATURES,
     HEADS,
-    DialogueSigns,
     Judge,
-    TurnSigns,
-    aspect_moves,
-    judged_side,
     ranking_loss,
-    reason,
     soft_label_loss,
     turn_features,
     turn_ranks,
 )
+from dialeval.approaches.reasons import aspect_moves, reason
+from dialeval.approaches.row_signs import DialogueSigns, TurnSigns, judged_side
 from dialeval.exchange import BadRow, Dialogue
 from small_checkpoints import small_checkpoint
 

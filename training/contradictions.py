@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from dialeval.approaches.judge import own_turns
+from dialeval.approaches.row_signs import own_turns
 from dialeval.approaches.signs import contradiction
 from dialeval.corpora.ratings import read_ratings
 

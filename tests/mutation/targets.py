@@ -17,6 +17,8 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "approaches/ensemble.py": ("test_ensemble_metric.py",),
     "approaches/fbd.py": ("test_fbd.py", *_SETS),
     "approaches/judge.py": ("test_judge.py", _NETWORK),
+    "approaches/reasons.py": ("test_judge.py",),
+    "approaches/row_signs.py": ("test_judge.py",),
     "approaches/prd.py": ("test_prd.py", *_SETS),
     "approaches/quantidce.py": ("test_quantidce.py", _NETWORK),
     "approaches/signs.py": ("test_signs.py", "test_judge.py"),

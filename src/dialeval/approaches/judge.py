@@ -9,7 +9,6 @@ makes one value of them. The stack knows no benchmark: it was fitted on ratings 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,9 @@ from torch.nn import functional as F
 from dialeval.approaches import signs, stack
 from dialeval.approaches.density import squared_mahalanobis
 from dialeval.approaches.learned import LearnedMetric, percentile
-from dialeval.exchange import BadRow, Dialogue, Exchange
+from dialeval.approaches.reasons import reason
+from dialeval.approaches.row_signs import DialogueSigns, TurnSigns, judged_side, read_dialogue, read_signs
+from dialeval.exchange import Dialogue, Exchange
 from dialeval.metric import Judged, Level, MetricInfo, Scale
 from dialeval.scores import Scores
 from dialeval.weights.network import Network
@@ -151,50 +152,6 @@ def ranking_loss(logits: Tensor, ratings: Tensor, raters: Tensor) -> Tensor:
 
 
 # --- scoring rule ----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class TurnSigns:
-    """What the words of one row tell."""
-
-    repetition: signs.Repetition
-    facts: signs.FactUse | None
-    reaction: signs.Reaction | None
-    specific: float
-    #: Whether there was anything to contradict, and what does.
-    has_said: bool = False
-    contradiction: signs.Contradiction | None = None
-    n_facts: int = 0
-    #: The words that make it specific.
-    rarest: tuple[str, ...] = ()
-    #: What the other side said next.
-    following: str = ""
-    #: The reply itself, if it holds no word: there is nothing in it that could be judged.
-    wordless: str | None = None
-
-
-def own_turns(row: Exchange) -> tuple[str, ...]:
-    """Earlier turns of whoever gives the reply: those of the other speakers than the last, else every second turn."""
-    if row.speakers:
-        return tuple(turn for turn, name in zip(row.context, row.speakers, strict=True) if name != row.speakers[-1])
-    return row.context[-2::-2]
-
-
-def read_signs(row: Exchange, table: Vector) -> TurnSigns:
-    """Plain signs of one reply. A missing input is a missing sign."""
-    own = (*row.facts, *own_turns(row))
-    return TurnSigns(
-        repetition=signs.repetition(row.response, row.context),
-        facts=signs.fact_use(row.response, row.facts, row.context, table) if row.facts else None,
-        reaction=signs.reaction([row.following]) if row.following else None,
-        specific=signs.specificity(row.response, table),
-        has_said=any(map(signs.statements, own)),
-        contradiction=signs.contradiction(row.response, own),
-        n_facts=len(row.facts),
-        rarest=tuple(signs.rarest(row.response, table)),
-        following=row.following or "",
-        wordless=None if signs.words(row.response) else row.response.strip(),
-    )
 
 
 def turn_features(network: JudgeNetwork, rows: NDArray[np.float32], read: Sequence[TurnSigns]) -> Matrix:
@@ -366,209 +323,3 @@ class Judge(LearnedMetric):
                 f"the judge compares replies with human ones, not dialogues; it has no scale {scale!r} there"
             )
         return super().score_dialogues(dialogues, **options)
-
-
-# --- whole conversations ---------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class DialogueSigns:
-    """The features of one conversation; NaN where a side says nothing."""
-
-    coherent: float
-    not_repetitive: float
-    not_echoing: float
-    specific: float
-    engaged: float
-    positive: float
-    lively: float
-    not_complaining: float
-    #: The reply that repeats most of its side's earlier ones, and the one that says most of the turn before it again.
-    repeated: str = ""
-    echoed: str = ""
-    complaint: str = ""
-    #: The first turns of the other side with a positive word, and with an exclamation mark.
-    warm: str = ""
-    exclaimed: str = ""
-
-
-#: What the judged side is called where speakers are named; else it is who speaks second.
-_BOTS = frozenset("system assistant bot model chatbot agent gpt".split())
-
-
-def judged_side(number: int, dialogue: Dialogue) -> tuple[int, ...]:
-    """Positions of the turns to judge: the bot's, if the speakers are named so, else those of the second speaker."""
-    speakers = dialogue.speakers or tuple(str(at % 2) for at in range(len(dialogue.turns)))
-    names = list(dict.fromkeys(speakers))
-    bots = [name for name in names if name.strip().lower() in _BOTS]
-    if len(bots) > 1:
-        raise BadRow(number, f"speakers {bots[0]} and {bots[1]} could both be the one to judge; name only one so")
-    chosen = bots[0] if bots else names[min(1, len(names) - 1)]
-    return tuple(at for at, name in enumerate(speakers) if name == chosen)
-
-
-def read_dialogue(turns: Sequence[str], side: Sequence[int], coherent: Vector, table: Vector) -> DialogueSigns:
-    """Signs of both sides."""
-    own = set(side)
-    others = [turn for at, turn in enumerate(turns) if at not in own]
-    taken = signs.reaction(others) if others else None
-    replies = [turns[at] for at in side]
-    again = [signs.repetition(turns[at], [turns[earlier] for earlier in side if earlier < at]).share for at in side]
-    echoed = {at: signs.echo(turns[at], turns[at - 1]) for at in side if at}
-    nothing = float("nan")
-    return DialogueSigns(
-        coherent=float(coherent.mean()) if len(coherent) else nothing,
-        not_repetitive=1 - float(np.mean(again)) if again else nothing,
-        not_echoing=1 - float(np.mean(list(echoed.values()))) if echoed else nothing,
-        specific=float(np.mean([signs.specificity(one, table) for one in replies])) if replies else nothing,
-        engaged=taken.engaged if taken else nothing,
-        positive=taken.positive if taken else nothing,
-        lively=taken.lively if taken else nothing,
-        not_complaining=1 - taken.complaining if taken else nothing,
-        repeated=replies[int(np.argmax(again))] if any(again) else "",
-        echoed=turns[max(echoed, key=lambda at: echoed[at])] if any(echoed.values()) else "",
-        complaint=next((turn for turn in others if signs.complains(turn)), ""),
-        warm=next((turn for turn in others if signs.is_warm(turn)), ""),
-        exclaimed=next((turn for turn in others if "!" in turn), ""),
-    )
-
-
-# --- reasons ---------------------------------------------------------------------------------------
-
-
-def aspect_moves(moved: Mapping[str, float], aspects: Mapping[str, Sequence[str]]) -> dict[str, float]:
-    """How far each aspect moved the value from the middle; together they are all that moved it."""
-    return {aspect: float(sum(moved[name] for name in features)) for aspect, features in aspects.items()}
-
-
-#: An aspect that moved the value by less is not worth a word.
-TOLD_FROM = 0.01
-#: How many aspects a reason names at most.
-TOLD_AT_MOST = 3
-
-#: What is said of an aspect that raised the value, and of one that lowered it. Both compare with the middle of the
-#: replies that the judge learned from, because that is all that a contribution tells.
-_WORDS: Mapping[str, tuple[str, str]] = {
-    "relevant": ("more relevant than most", "less relevant than most"),
-    "specific": ("more specific than most", "less specific than most"),
-    "uses_facts": ("uses what is known", "uses little of what is known"),
-    "fluent": ("more fluent than most", "less fluent than most"),
-    "not_repetitive": ("repeats nothing", "repeats itself or earlier turns"),
-    "consistent": ("contradicts nothing that it said", "contradicts itself"),
-    "reaction": ("the other side takes it well", "the other side takes it less well than most"),
-    "coherent": ("its replies fit better than most", "its replies fit less well than most"),
-    "engaged": ("the other side says more than most", "the other side says less than most"),
-    "positive": ("the other side is warmer than most", "the other side is less warm than most"),
-    "lively": ("the other side is livelier than most", "the other side is less lively than most"),
-    "not_complaining": ("the other side complains less than most", "the other side complains"),
-}
-
-
-def reason(
-    moved: Mapping[str, float],
-    aspects: Mapping[str, Sequence[str]],
-    read: TurnSigns | DialogueSigns,
-    shares: Mapping[str, float],
-) -> str:
-    """One sentence that names the aspects that moved the value, the largest first, with the words behind them.
-
-    `moved` says how far each feature moved it, `shares` which part of human replies lies below, by aspect.
-    """
-    moves = aspect_moves(moved, aspects)
-    if isinstance(read, TurnSigns) and read.wordless is not None:
-        taken = moves.pop("reaction", 0.0)
-        moves = {"wordless": sum(moves.values()), "reaction": taken}
-    told = sorted((item for item in moves.items() if abs(item[1]) >= TOLD_FROM), key=lambda item: -abs(item[1]))
-    if not told:
-        return "Nothing stands out."
-    parts = [
-        f"{_said_of(aspect, amount, moved, read, shares.get(aspect, float('nan')))} [{amount:+.2f}]"
-        for aspect, amount in told[:TOLD_AT_MOST]
-    ]
-    sentence = "; ".join(parts)
-    return f"{sentence[0].upper()}{sentence[1:]}."
-
-
-def _said_of(
-    aspect: str, amount: float, moved: Mapping[str, float], read: TurnSigns | DialogueSigns, share: float
-) -> str:
-    """An aspect in words: those of the row where they tell it, else where it lies among human replies."""
-    found = (
-        _of_dialogue(aspect, amount, moved, read) if isinstance(read, DialogueSigns) else _of_turn(aspect, amount, read)
-    )
-    if found:
-        return found
-    plain = _compared(_WORDS[aspect][amount < 0], share, lowered=amount < 0)
-    if aspect == "specific" and isinstance(read, TurnSigns) and read.rarest and min(amount, moved["specific"]) > 0:
-        return f"{plain} ({', '.join(read.rarest)})"
-    return plain
-
-
-def _compared(plain: str, share: float, *, lowered: bool) -> str:
-    """With human replies rather than with most, where their share is known."""
-    if not np.isfinite(share):
-        return plain
-    # Never all of them, and never none: there are always replies that were not asked.
-    beaten = min(99, max(1, int(100 * (1 - share if lowered else share) + 1e-9)))
-    return f"{plain.removesuffix('most')}{beaten}% of human replies"
-
-
-def _of_turn(aspect: str, amount: float, read: TurnSigns) -> str:
-    lowered = amount < 0
-    if aspect == "wordless":
-        return f'says no word ("{_short(read.wordless)}")' if read.wordless else "is blank"
-    if aspect == "not_repetitive":
-        return _repetition_told(read.repetition, lowered=lowered)
-    if aspect == "consistent" and read.contradiction is not None:
-        return f'"{_short(read.contradiction.said)}" contradicts "{_short(read.contradiction.before)}"'
-    if aspect == "uses_facts" and read.facts is not None:
-        if read.facts.words:
-            return f"{_WORDS[aspect][lowered]} ({', '.join(read.facts.words[:5])})"
-        return "does not use the one fact" if read.n_facts == 1 else f"uses none of the {read.n_facts} facts"
-    if aspect == "reaction":
-        complains = lowered and signs.complains(read.following)
-        return _quoting(_WORDS["not_complaining" if complains else aspect][lowered], read.following)
-    return ""
-
-
-def _repetition_told(found: signs.Repetition, *, lowered: bool) -> str:
-    if not lowered:
-        return "repeats little" if found.share else "repeats nothing"
-    if found.within >= found.copied and found.phrase:
-        return f'says "{found.phrase}" {found.times} times'
-    return f"{found.copied:.0%} of its words repeat an earlier turn"
-
-
-def _of_dialogue(aspect: str, amount: float, moved: Mapping[str, float], read: DialogueSigns) -> str:
-    lowered = amount < 0
-    if aspect == "coherent":
-        if abs(moved["specific"]) > abs(moved["coherent"]):
-            return "its replies say less than most" if lowered else "its replies say more than most"
-        return _WORDS[aspect][lowered]
-    if aspect == "not_repetitive":
-        if not lowered and moved["not_echoing"] > moved["not_repetitive"]:
-            return "does not echo the turn before"
-        if not lowered:
-            return "repeats little" if read.repeated else "repeats nothing"
-        if moved["not_repetitive"] <= moved["not_echoing"]:
-            return _quoting("repeats itself", read.repeated)
-        return _quoting("echoes the turn before", read.echoed)
-    if aspect != "reaction":
-        return ""
-    # What moved most in the direction of the whole; but a complaint that counted says it best.
-    if lowered and read.complaint and moved["not_complaining"] <= -TOLD_FROM:
-        return _quoting(_WORDS["not_complaining"][True], read.complaint)
-    part = (min if lowered else max)(("engaged", "positive", "lively", "not_complaining"), key=lambda name: moved[name])
-    if part == "not_complaining" and not read.complaint:
-        return "the other side does not complain"
-    quoted = {} if lowered else {"positive": read.warm, "lively": read.exclaimed}
-    return _quoting(_WORDS[part][lowered], quoted.get(part, ""))
-
-
-def _quoting(told: str, text: str) -> str:
-    return f'{told} ("{_short(text)}")' if text.strip() else told
-
-
-def _short(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= 60 else f"{text[:57]}..."

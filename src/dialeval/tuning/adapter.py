@@ -16,13 +16,12 @@ from dialeval.approaches.judge import (
     FEATURES,
     HEADS,
     JudgeNetwork,
-    TurnSigns,
     ranking_loss,
-    read_signs,
     soft_label_loss,
     turn_features,
     turn_ranks,
 )
+from dialeval.approaches.row_signs import TurnSigns, read_signs
 from dialeval.approaches.stack import Matrix, Vector
 from dialeval.engine.encoding import PairEncoder, collate, has_fast_bfloat16
 from dialeval.engine.formatting import PairTokenizer

@@ -1,0 +1,120 @@
+"""What the judge reads from the words of one reply, and of a whole conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialeval.approaches import signs
+from dialeval.exchange import BadRow, Dialogue, Exchange
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class TurnSigns:
+    """What the words of one row tell."""
+
+    repetition: signs.Repetition
+    facts: signs.FactUse | None
+    reaction: signs.Reaction | None
+    specific: float
+    #: Whether there was anything to contradict, and what does.
+    has_said: bool = False
+    contradiction: signs.Contradiction | None = None
+    n_facts: int = 0
+    #: The words that make it specific.
+    rarest: tuple[str, ...] = ()
+    #: What the other side said next.
+    following: str = ""
+    #: The reply itself, if it holds no word: there is nothing in it that could be judged.
+    wordless: str | None = None
+
+
+def own_turns(row: Exchange) -> tuple[str, ...]:
+    """Earlier turns of whoever gives the reply: those of the other speakers than the last, else every second turn."""
+    if row.speakers:
+        return tuple(turn for turn, name in zip(row.context, row.speakers, strict=True) if name != row.speakers[-1])
+    return row.context[-2::-2]
+
+
+def read_signs(row: Exchange, table: Vector) -> TurnSigns:
+    """Plain signs of one reply. A missing input is a missing sign."""
+    own = (*row.facts, *own_turns(row))
+    return TurnSigns(
+        repetition=signs.repetition(row.response, row.context),
+        facts=signs.fact_use(row.response, row.facts, row.context, table) if row.facts else None,
+        reaction=signs.reaction([row.following]) if row.following else None,
+        specific=signs.specificity(row.response, table),
+        has_said=any(map(signs.statements, own)),
+        contradiction=signs.contradiction(row.response, own),
+        n_facts=len(row.facts),
+        rarest=tuple(signs.rarest(row.response, table)),
+        following=row.following or "",
+        wordless=None if signs.words(row.response) else row.response.strip(),
+    )
+
+
+@dataclass(frozen=True)
+class DialogueSigns:
+    """The features of one conversation; NaN where a side says nothing."""
+
+    coherent: float
+    not_repetitive: float
+    not_echoing: float
+    specific: float
+    engaged: float
+    positive: float
+    lively: float
+    not_complaining: float
+    #: The reply that repeats most of its side's earlier ones, and the one that says most of the turn before it again.
+    repeated: str = ""
+    echoed: str = ""
+    complaint: str = ""
+    #: The first turns of the other side with a positive word, and with an exclamation mark.
+    warm: str = ""
+    exclaimed: str = ""
+
+
+#: What the judged side is called where speakers are named; else it is who speaks second.
+_BOTS = frozenset("system assistant bot model chatbot agent gpt".split())
+
+
+def judged_side(number: int, dialogue: Dialogue) -> tuple[int, ...]:
+    """Positions of the turns to judge: the bot's, if the speakers are named so, else those of the second speaker."""
+    speakers = dialogue.speakers or tuple(str(at % 2) for at in range(len(dialogue.turns)))
+    names = list(dict.fromkeys(speakers))
+    bots = [name for name in names if name.strip().lower() in _BOTS]
+    if len(bots) > 1:
+        raise BadRow(number, f"speakers {bots[0]} and {bots[1]} could both be the one to judge; name only one so")
+    chosen = bots[0] if bots else names[min(1, len(names) - 1)]
+    return tuple(at for at, name in enumerate(speakers) if name == chosen)
+
+
+def read_dialogue(turns: Sequence[str], side: Sequence[int], coherent: Vector, table: Vector) -> DialogueSigns:
+    """Signs of both sides."""
+    own = set(side)
+    others = [turn for at, turn in enumerate(turns) if at not in own]
+    taken = signs.reaction(others) if others else None
+    replies = [turns[at] for at in side]
+    again = [signs.repetition(turns[at], [turns[earlier] for earlier in side if earlier < at]).share for at in side]
+    echoed = {at: signs.echo(turns[at], turns[at - 1]) for at in side if at}
+    nothing = float("nan")
+    return DialogueSigns(
+        coherent=float(coherent.mean()) if len(coherent) else nothing,
+        not_repetitive=1 - float(np.mean(again)) if again else nothing,
+        not_echoing=1 - float(np.mean(list(echoed.values()))) if echoed else nothing,
+        specific=float(np.mean([signs.specificity(one, table) for one in replies])) if replies else nothing,
+        engaged=taken.engaged if taken else nothing,
+        positive=taken.positive if taken else nothing,
+        lively=taken.lively if taken else nothing,
+        not_complaining=1 - taken.complaining if taken else nothing,
+        repeated=replies[int(np.argmax(again))] if any(again) else "",
+        echoed=turns[max(echoed, key=lambda at: echoed[at])] if any(echoed.values()) else "",
+        complaint=next((turn for turn in others if signs.complains(turn)), ""),
+        warm=next((turn for turn in others if signs.is_warm(turn)), ""),
+        exclaimed=next((turn for turn in others if "!" in turn), ""),
+    )
