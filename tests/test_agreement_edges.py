@@ -24,6 +24,7 @@ def measured(tmp_path, rows, *metrics, settings=QUICK, **options):
     return run(metrics or [count_words], [loaded], settings=settings, **options)
 
 
+@pytest.mark.slow
 def test_a_constant_metric_and_constant_people(tmp_path):
     def always_one(exchanges):
         return [1.0 for _ in exchanges]

@@ -169,6 +169,7 @@ def test_numbers_for_people():
     )
 
 
+@pytest.mark.slow
 def test_every_plot_is_written(report, tmp_path):
     written = write_outputs(report, tmp_path)
     names = {path.stem for path in written if path.parent.name == "plots"}
@@ -232,6 +233,7 @@ def test_the_heat_map_is_spearman_on_shared_rows(report):
 
 
 @pytest.mark.parametrize("kind", ["box", "violin", "histogram"])
+@pytest.mark.slow
 def test_distributions_cope_with_gaps_and_constants(kind, tmp_path):
     columns = {"a": [1.0, 1.0, math.nan, math.nan], "b": [math.nan] * 4, "c": [1.0, 2.0, 3.0, 4.0]}
     figure = distributions(columns, ["x", "x", "y", "z"], kind=kind)
@@ -301,6 +303,7 @@ def test_the_agreement_command_refuses_what_it_cannot_do(files, tmp_path):
         assert "Traceback" not in failed.output
 
 
+@pytest.mark.slow
 def test_the_compare_command_on_a_benchmark(files):
     done = invoke(
         "compare", "python:toy_benchmark:count_words", "python:toy_benchmark:word_share?range=0:1",
@@ -330,6 +333,7 @@ def test_the_compare_command_on_two_files(tmp_path):
     assert "share no row id" in failed.output
 
 
+@pytest.mark.slow
 def test_the_plot_commands(files, report, tmp_path):
     results = tmp_path / "results"
     report.write(results)

@@ -237,6 +237,7 @@ def test_a_system_that_fails_does_not_take_the_others_with_it(toy, tmp_path):
 
 @pytest.mark.parametrize("kind", ["fbd", "prd"])
 @pytest.mark.filterwarnings("ignore:fewer")
+@pytest.mark.slow
 def test_fbd_and_prd_are_what_a_direct_call_gives(kind, tmp_path, tiny_encoder):
     """The systems answer different contexts, so a human side of their own would give them other values."""
     rows = [row for row in rated_rows(contexts=12, systems=3) if hash_of(row) % 3]

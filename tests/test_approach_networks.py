@@ -13,6 +13,7 @@ from small_checkpoints import small_checkpoint
 
 
 @pytest.mark.parametrize("name", ["density", "deb", "cmn", "quantidce", "judge"])
+@pytest.mark.slow
 def test_padding_is_not_read_and_segments_are(tiny_encoder: Path, tmp_path: Path, name: str) -> None:
     network = network_class(name).from_pretrained(small_checkpoint(name, tiny_encoder, tmp_path / "one"), device="cpu")
     ids = torch.tensor([[5, 9, 11, 6, 12, 8], [5, 10, 7, 12, 6, 8]])

@@ -17,6 +17,7 @@ def test_the_page_names_every_room_and_no_other() -> None:
     assert set(architecture.floors()) == rooms
 
 
+@pytest.mark.slow
 def test_imports_go_down_only() -> None:
     floors = architecture.floors()
     upwards = [

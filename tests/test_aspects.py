@@ -201,6 +201,7 @@ def test_parts_of_a_run_add_up() -> None:
     assert whole.tallies["faceted"].aspect_means == {"words": 2.5, "reaction": None}
 
 
+@pytest.mark.slow
 def test_processes_and_ray_write_the_same_columns(tmp_path: Path) -> None:
     from test_scaling_torchrun import alone, crew, finish, rows, write
 

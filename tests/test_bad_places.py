@@ -85,6 +85,7 @@ PLACES: list[tuple[Callable[[Path], Path], str]] = [
 
 
 @pytest.mark.parametrize(("place", "told"), PLACES)
+@pytest.mark.slow
 def test_a_place_without_rows_is_told_in_a_sentence(tmp_path: Path, place: Callable[[Path], Path], told: str) -> None:
     overlap_metric.register()
     path = place(tmp_path)
@@ -162,6 +163,7 @@ def bomb(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Path,
     path.unlink()
 
 
+@pytest.mark.slow
 def test_a_bomb_is_told_before_memory_runs_out(bomb: tuple[Path, str]) -> None:
     path, told = bomb
     command = [sys.executable, overlap_metric.__file__, "score", "-m", "overlap", "-i", str(path), "-o", "-"]

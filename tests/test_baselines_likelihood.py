@@ -108,6 +108,7 @@ def test_without_a_context_the_reply_follows_the_end_of_text(causal: Path) -> No
 
 @pytest.mark.parametrize("make", [MaskedLikelihood, CausalLikelihood, FollowUpLikelihood])
 @pytest.mark.parametrize("batch_tokens", [1, 64, 4096])
+@pytest.mark.slow
 def test_batches_order_and_repeats_change_nothing(
     masked: Path, causal: Path, make: type[dialeval.metric.Metric], batch_tokens: int
 ) -> None:

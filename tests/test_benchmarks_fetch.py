@@ -365,6 +365,7 @@ def _fetch_in_process(url: str, cache: str) -> bytes:
     return fetch_files(TOY, mirror=url)[PATH].read_bytes()
 
 
+@pytest.mark.slow
 def test_processes_that_fetch_at_once_share_one_download(server: Server, cache: Path) -> None:
     server.script = ["cut"]
     with multiprocessing.get_context("spawn").Pool(3) as pool:

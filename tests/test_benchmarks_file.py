@@ -217,6 +217,7 @@ FIELDS = ("level", "context", "dialogue", "response", "responses", "reference", 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150, deadline=None)
 @given(st.dictionaries(st.sampled_from(FIELDS), JSON), st.booleans())
+@pytest.mark.slow
 def test_whatever_a_line_holds_it_is_read_or_refused_by_name(
     tmp_path: Path, noise: dict[str, Any], over_a_good_row: bool
 ) -> None:

@@ -89,6 +89,7 @@ def test_signature_tells_checkpoint_and_options(folder: Path) -> None:
     assert Density(folder.parent / "other").signature()["checkpoint"] != signature["checkpoint"]
 
 
+@pytest.mark.slow
 def test_automodel_loads_it_after_import(folder: Path) -> None:
     code = (
         "import sys, dialeval; assert 'transformers' not in sys.modules and 'torch' not in sys.modules\n"

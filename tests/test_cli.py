@@ -48,6 +48,7 @@ def test_a_bad_row_in_a_pipe() -> None:
     assert done.stderr.startswith(b"error: row 2 (standard input, line 3): this is not JSON")
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_bytes(rows(60_000))
     command = f"{' '.join(PROGRAM)} score -m overlap -i {tmp_path / 'rows.jsonl'} -o - | head -n 1"

@@ -77,6 +77,7 @@ def expected() -> list[dict[str, object]]:
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.slow
 def test_killed_and_run_again(large: Path, how: signal.Signals) -> None:
     run = start(2.0)
     wait_for_chunks(2)
@@ -147,6 +148,7 @@ def finish(score: Callable[..., tuple[int, str]]) -> bytes:
 
 @settings(deadline=None, max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
+@pytest.mark.slow
 def test_a_journal_torn_anywhere_gives_the_same_scores(
     small: Callable[..., tuple[int, str]], monkeypatch: pytest.MonkeyPatch, data: st.DataObject
 ) -> None:

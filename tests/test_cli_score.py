@@ -234,6 +234,7 @@ WRONG: list[tuple[tuple[str, ...], dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("options", "changes", "told"), WRONG)
+@pytest.mark.slow
 def test_wrong_usage(options: tuple[str, ...], changes: dict[str, str], told: str) -> None:
     before = {name: Path(name).read_bytes() for name in files()}
     result = score(*options, **changes)

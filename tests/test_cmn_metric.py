@@ -73,6 +73,7 @@ def infonce(positive: float, negatives: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("estimator", ["mc", "closed_inner", "means"])
+@pytest.mark.slow
 def test_a_row_is_scored_alone(folder: Path, estimator: Any) -> None:
     metric = Cmn(folder, device="cpu", samples=10, estimator=estimator)
     together = metric.score(RESPONSES, CONTEXTS, REFERENCES).values
@@ -261,6 +262,7 @@ def test_human_percentile_belongs_to_the_default_options(folder: Path, metric: C
 
 @pytest.mark.parametrize("bound", ["infonce", "dv", "paper_eq4", "released"])
 @pytest.mark.parametrize("estimator", ["mc", "closed_inner", "means"])
+@pytest.mark.slow
 def test_every_bound_with_every_estimator(folder: Path, bound: str, estimator: str) -> None:
     loaded = dialeval.load("cmn", checkpoint=folder, device="cpu", bound=bound, estimator=estimator, samples=5)
     scores = loaded.score(RESPONSES, CONTEXTS, REFERENCES)

@@ -20,6 +20,7 @@ def folder(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
     return place
 
 
+@pytest.mark.slow
 def test_a_reply_and_what_it_is_compared_with_are_drawn_apart(folder: Path) -> None:
     """Σ E[x·y] of independent draws is the product of their means, for a reference that repeats the reply as well.
 

@@ -151,6 +151,7 @@ def test_a_default_that_is_no_rule(folders: tuple[Path, Path], tmp_path: Path) -
     assert Density(tmp_path / "odd", scoring="euclidean").scoring == "euclidean"
 
 
+@pytest.mark.slow
 def test_a_background_that_is_announced_and_missing(folders: tuple[Path, Path], tmp_path: Path) -> None:
     network = DensityNetwork.from_pretrained(folders[0], trainable=True)
     network.save_pretrained(tmp_path / "half")

@@ -85,6 +85,7 @@ def test_embedded_checkpoints_give_the_same_again() -> None:
 
 
 @pytest.mark.parametrize("name", METRICS)
+@pytest.mark.slow
 def test_saving_and_loading_keeps_every_value(tiny_encoder: Path, tmp_path: Path, name: str) -> None:
     rows = {
         "responses": ["i am fine thanks", "fish and chips", "no thank you"],

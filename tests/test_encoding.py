@@ -59,6 +59,7 @@ def exchanges(seed: int, count: int) -> list[Exchange]:
 
 @settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 10**6), count=st.integers(1, 30), budget=st.integers(1, 2000), copies=st.integers(1, 3))
+@pytest.mark.slow
 def test_rows_do_not_see_their_neighbours(
     network: FirstToken, tokenizer: PairTokenizer, seed: int, count: int, budget: int, copies: int
 ) -> None:

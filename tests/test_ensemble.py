@@ -248,6 +248,7 @@ def measured(tmp_path: Path) -> tuple[list[str], Path]:
     return files, tmp_path
 
 
+@pytest.mark.slow
 def test_the_command_writes_the_study_from_kept_values_only(measured):
     files, folder = measured
     before = Longer.runs

@@ -454,6 +454,7 @@ def test_level_and_direction() -> None:
 # --- the evaluate modules and the plot -------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_evaluate_modules(kind: str, tiny_encoder: Path, tmp_path: Path) -> None:
     pytest.importorskip("evaluate")
     script = Path(__file__).parents[1] / "metrics" / kind / f"{kind}.py"
@@ -500,6 +501,7 @@ def test_precision_recall_plot(tiny_encoder: Path) -> None:
 
 @pytest.mark.encoder
 @pytest.mark.parametrize("disturb", ["mismatch", "repeat"])
+@pytest.mark.slow
 def test_disturbed_replies_lie_further_away(disturb: str) -> None:
     """Both metrics get worse with every further share of the replies that is exchanged or made generic."""
     topics = "trains rain soup football chess guitars tomatoes novels bicycles coffee cinema swimming".split()

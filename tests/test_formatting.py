@@ -56,6 +56,7 @@ def test_the_context_keeps_its_end_and_the_response_its_beginning(tokenizer) -> 
 
 @settings(max_examples=200, deadline=None)
 @given(context=st.integers(0, 40), response=st.integers(1, 40), limit=st.integers(8, 30))
+@pytest.mark.slow
 def test_longest_first_is_what_the_tokenizer_itself_does(
     tiny_encoder: Path, context: int, response: int, limit: int
 ) -> None:

@@ -116,6 +116,7 @@ def test_a_dry_run_needs_no_token(
     assert "new model" in publish(checkpoint, "--dry-run").stdout
 
 
+@pytest.mark.slow
 def test_what_was_published_is_loaded_byte_for_byte(hub: LoopbackHub, publish: Any, checkpoint: Path) -> None:
     before = Density(checkpoint).score(**ROWS)
     publish(checkpoint, "density", "--message", "First")
@@ -137,6 +138,7 @@ def test_what_was_published_is_loaded_byte_for_byte(hub: LoopbackHub, publish: A
     assert after.signature["checkpoint"] == f"tiny@{model.refs['main']}"
 
 
+@pytest.mark.slow
 def test_a_judge_tuned_to_ones_own_ratings(hub: LoopbackHub, publish: Any, tiny_encoder: Path, tmp_path: Path) -> None:
     """What `dialeval tune` writes is published like any checkpoint and says the same from the Hub."""
     rows = rated(150)
@@ -156,6 +158,7 @@ def test_a_judge_tuned_to_ones_own_ratings(hub: LoopbackHub, publish: Any, tiny_
     assert b"150" in hub.repos[("models", "dialeval/our-judge")].files["README.md"]
 
 
+@pytest.mark.slow
 def test_again_sends_nothing_and_a_change_only_itself(hub: LoopbackHub, publish: Any, checkpoint: Path) -> None:
     publish(checkpoint, "density")
     hub.asked.clear()
@@ -171,6 +174,7 @@ def test_again_sends_nothing_and_a_change_only_itself(hub: LoopbackHub, publish:
     assert hub.repos[MODEL].files["tokenizer.json"] == path.read_bytes()
 
 
+@pytest.mark.slow
 def test_files_of_others_stay(hub: LoopbackHub, publish: Any, checkpoint: Path) -> None:
     publish(checkpoint)
     hub.add(*MODEL, {"thoughts.txt": b"mine"})
@@ -188,6 +192,7 @@ def test_files_of_others_stay(hub: LoopbackHub, publish: Any, checkpoint: Path) 
         Fault("PUT", "settings", status=500),
     ],
 )
+@pytest.mark.slow
 def test_a_failure_leaves_nothing_half_made_and_the_next_run_goes_on(
     hub: LoopbackHub, publish: Any, checkpoint: Path, fault: Fault
 ) -> None:
@@ -207,6 +212,7 @@ def test_a_failure_leaves_nothing_half_made_and_the_next_run_goes_on(
     assert not [one for one in hub.uploads() if "/tiny" in one.path]
 
 
+@pytest.mark.slow
 def test_a_broken_upload_of_weights_is_resumed(hub: LoopbackHub, publish: Any, checkpoint: Path) -> None:
     broken = Fault("PUT", "/upload/", times=99)
     hub.faults.append(broken)
@@ -221,6 +227,7 @@ def test_a_broken_upload_of_weights_is_resumed(hub: LoopbackHub, publish: Any, c
     assert [one for one in hub.uploads() if one.method == "PUT" and "/upload/" in one.path] == []
 
 
+@pytest.mark.slow
 def test_private_stays_private_until_it_is_opened(hub: LoopbackHub, publish: Any, checkpoint: Path) -> None:
     publish(checkpoint, "--private")
     assert hub.repos[MODEL].private
@@ -232,6 +239,7 @@ def test_private_stays_private_until_it_is_opened(hub: LoopbackHub, publish: Any
     assert hub.repos[MODEL].private
 
 
+@pytest.mark.slow
 def test_a_tag_pins_what_was_published(hub: LoopbackHub, publish: Any, checkpoint: Path) -> None:
     publish(checkpoint, "--tag", "v1")
     first = hub.repos[MODEL].refs["main"]
@@ -245,6 +253,7 @@ def test_a_tag_pins_what_was_published(hub: LoopbackHub, publish: Any, checkpoin
     assert hub.uploads() == []
 
 
+@pytest.mark.slow
 def test_merged_weights_need_no_base_encoder(hub: LoopbackHub, publish: Any, checkpoint: Path) -> None:
     before = Density(checkpoint).score(**ROWS).values
     publish(checkpoint, "--merge")
@@ -279,6 +288,7 @@ def results_folder(folder: Path, checkpoint: Path, **changes: Any) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_results_reach_the_card_and_the_hubs_own_files(
     hub: LoopbackHub, publish: Any, checkpoint: Path, tmp_path: Path
 ) -> None:
@@ -315,6 +325,7 @@ def test_results_reach_the_card_and_the_hubs_own_files(
     assert "eval_results" not in ModelCard(after["README.md"].decode()).data.to_dict()
 
 
+@pytest.mark.slow
 def test_the_namespace_is_the_one_that_cards_tell(hub: LoopbackHub, publish: Any, checkpoint: Path) -> None:
     publish(checkpoint, "density", "--org", "ann")
     assert 'checkpoint="ann/tiny"' in hub.repos["models", "ann/tiny"].files["README.md"].decode()
@@ -352,6 +363,7 @@ def make_foreign(hub: LoopbackHub, files: dict[str, bytes], place: tuple[str, st
         (lambda hub, patch: patch.setattr(constants, "HF_HUB_OFFLINE", True), (), "HF_HUB_OFFLINE is set"),
     ],
 )
+@pytest.mark.slow
 def test_refusals_say_why_and_come_before_anything_is_made(
     hub: LoopbackHub,
     publish: Any,
@@ -374,6 +386,7 @@ def test_a_space_of_somebody_else(hub: LoopbackHub, publish: Any) -> None:
     assert "is not a Space of dialeval" in message(publish("density", code=2))
 
 
+@pytest.mark.slow
 def test_somebody_commits_between_plan_and_push(hub: LoopbackHub, publish: Any, checkpoint: Path) -> None:
     publish(checkpoint)
     (checkpoint / "tokenizer.json").write_text((checkpoint / "tokenizer.json").read_text() + "\n")
@@ -390,6 +403,7 @@ def test_no_network(publish: Any, checkpoint: Path, monkeypatch: pytest.MonkeyPa
     assert "cannot be reached; nothing was sent" in message(publish(checkpoint, code=1))
 
 
+@pytest.mark.slow
 def test_an_interruption(hub: LoopbackHub, publish: Any, checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from huggingface_hub import HfApi
 

@@ -78,6 +78,7 @@ FLAGS = st.sets(st.sampled_from(["--skip-bad", "--empty=score", "--level=dialogu
 
 @MODEST
 @given(NAMES, FILES, CHOICES, FLAGS)
+@pytest.mark.slow
 def test_the_command_scores_or_says_what_is_wrong(
     tmp_path_factory: pytest.TempPathFactory, name: str, content: bytes, choices: dict[str, str], flags: set[str]
 ) -> None:

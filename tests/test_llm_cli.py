@@ -60,6 +60,7 @@ def test_a_thousand_rows_killed_in_the_middle(files):
     assert not any(KEY.encode() in path.read_bytes() for path in files.rglob("*") if path.is_file())
 
 
+@pytest.mark.slow
 def test_rows_without_an_answer_are_told_with_the_reason(files):
     def behave(request, before):
         return {"text": "", "refusal": "No, I won't."} if number_in(request) == 3 else by_number(request, before)
@@ -78,6 +79,7 @@ def test_rows_without_an_answer_are_told_with_the_reason(files):
     assert "fingerprint:fp_test" in told["signature"]
 
 
+@pytest.mark.slow
 def test_dry_run_counts_and_writes_nothing(files):
     with serving(by_number) as server:
         done = run(files, server, "--model", "some", "--prices", str(files / "prices.yaml"), "--dry-run")
@@ -87,6 +89,7 @@ def test_dry_run_counts_and_writes_nothing(files):
     assert not (files / "out.jsonl").exists()
 
 
+@pytest.mark.slow
 def test_a_budget_that_is_spent_is_one_sentence(files):
     with serving(by_number) as server:
         done = run(files, server, "--model", "some", "--prices", str(files / "prices.yaml"), "--max-cost", "0.04")
@@ -96,6 +99,7 @@ def test_a_budget_that_is_spent_is_one_sentence(files):
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_a_rival_file_and_a_panel(files):
     others = [{"context": ["?"], "response": "Some very much longer reply.", "id": f"row-{one}"} for one in range(1, 5)]
     (files / "rival.jsonl").write_text("".join(json.dumps(row) + "\n" for row in others))
@@ -117,6 +121,7 @@ def test_a_rival_file_and_a_panel(files):
     assert list(table(files)[0])[3:] == keys
 
 
+@pytest.mark.slow
 def test_dialogues(files):
     (files / "few.jsonl").write_text(json.dumps({"dialogue": ["Hi!", "Hello."]}) + "\n")
     names = "coherence engagement informativeness overall"
@@ -135,6 +140,7 @@ def test_dialogues(files):
         (("--model", "a", "--protocol", "none"), "there is no protocol 'none'"),
     ],
 )
+@pytest.mark.slow
 def test_wrong_options(files, options, why):
     with serving(by_number) as server:
         done = run(files, server, *options)

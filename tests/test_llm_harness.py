@@ -47,6 +47,7 @@ def spec(server, tmp_path, *more):
     return "&".join((f"llm?model=some&base_url={server.url}", f"prices={tmp_path / 'prices.yaml'}", *more))
 
 
+@pytest.mark.slow
 def test_cost_and_seconds_stand_beside_the_agreement(benchmark, tmp_path):
     with serving(by_length) as server:
         report = run([spec(server, tmp_path)], [benchmark], settings=SETTINGS, values=tmp_path / "values")
@@ -66,6 +67,7 @@ def test_cost_and_seconds_stand_beside_the_agreement(benchmark, tmp_path):
     assert measured_rates(read_results(tmp_path / "out")) == {"llm": pytest.approx(1 / one.seconds_per_row)}
 
 
+@pytest.mark.slow
 def test_a_row_without_an_answer_is_left_out_with_the_reason_and_asked_again(benchmark, tmp_path, monkeypatch):
     monkeypatch.setattr("dialeval.llm.runner._FIRST_WAIT", 0.001)
 
@@ -88,6 +90,7 @@ def test_a_row_without_an_answer_is_left_out_with_the_reason_and_asked_again(ben
     assert report.results[0].n == 42
 
 
+@pytest.mark.slow
 def test_a_budget_that_is_spent_leaves_the_metric_out_and_its_answers_kept(benchmark, tmp_path):
     with serving(by_length) as server:
         poor = run([spec(server, tmp_path, "max_cost=0.05")], [benchmark], settings=SETTINGS, values=tmp_path / "v")
@@ -114,6 +117,7 @@ def test_an_instruction_is_a_random_reply_and_a_demand():
     assert ATTACKS["instruction"].apply(exchanges[0], Pool(exchanges[:1])) is None
 
 
+@pytest.mark.slow
 def test_the_share_of_steered_rows_is_measured():
     exchanges = talks(20)
     pairs, _ = attacked_pairs(exchanges, [ATTACKS["instruction"]], seed=0)

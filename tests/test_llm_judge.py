@@ -72,6 +72,7 @@ def test_all_aspects_in_one_call():
     assert found.details["usage"]["tokens_in"] == 100
 
 
+@pytest.mark.slow
 def test_fifty_at_once_and_no_answer_mixed_up():
     barrier = threading.Barrier(50, timeout=60)
 
@@ -106,6 +107,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.slow
 def test_faults_are_waited_out(fault, quick):
     with serving(lambda request, before: FAULTS[fault] if before < 2 else {"text": scores(1, 2, 3, 4)}) as server:
         found = judge(server).score_exchanges(rows(3))
@@ -180,6 +182,7 @@ def test_names_of_models(asked, served, same):
     assert same_model(asked, served) == same
 
 
+@pytest.mark.slow
 def test_another_name_of_the_same_model_is_accepted():
     for served in ("some-model-2026-01-01", "org/Some-Model@main", "some-model:q4", ""):
         with serving(lambda request, before, served=served: {**by_number(request, before), "model": served}) as server:
@@ -244,6 +247,7 @@ def test_answers_are_kept_and_nothing_is_asked_twice(tmp_path):
     assert (second.details["usage"]["kept"], second.details["usage"]["calls"]) == (20, 5)
 
 
+@pytest.mark.slow
 def test_a_run_that_is_stopped_goes_on_where_it_was(tmp_path):
     def behave(request, before):
         return refusal(401, "key withdrawn") if len(server.requests) > 30 else by_number(request, before)
@@ -311,6 +315,7 @@ def test_g_eval_weights_by_probability():
 
 
 @pytest.mark.parametrize("at_once", [20, 7, 1])
+@pytest.mark.slow
 def test_g_eval_averages_samples_where_there_are_no_probabilities(at_once):
     """Servers give all samples at once, some of them, or one whatever `n` says; the mean is over twenty each time."""
 

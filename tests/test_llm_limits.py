@@ -103,6 +103,7 @@ def test_the_budget_waits_for_answers_under_way_and_then_stops():
 
 
 @pytest.mark.parametrize("concurrency", [1, 8])
+@pytest.mark.slow
 def test_a_run_never_passes_its_budget_and_goes_on_with_more(tmp_path, concurrency):
     each = (100 * 10 + 10 * 100) / 1e6
     with serving(by_number) as server:

@@ -67,6 +67,7 @@ def typed(name: str, *, reply: str | None = None) -> list[Any]:
     return [*fields, reference] if "references" in metric_class(name)[0].info.needs else fields
 
 
+@pytest.mark.slow
 def test_it_scores_what_is_typed(app: tuple[str, Client, Any]) -> None:
     name, client, _ = app
     value, told, signature = client.predict(*typed(name), api_name="/judge")
@@ -81,6 +82,7 @@ def test_it_scores_what_is_typed(app: tuple[str, Client, Any]) -> None:
     assert ("interval" in told) == (one.info.level == "system")
 
 
+@pytest.mark.slow
 def test_what_cannot_be_scored_is_said(app: tuple[str, Client, Any]) -> None:
     name, client, _ = app
     with pytest.raises(AppError, match="row 0: response is empty"):

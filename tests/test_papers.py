@@ -72,6 +72,7 @@ def test_the_papers_ask_for_many_options():
         for name, *options in options_of_ours()
     ],
 )
+@pytest.mark.slow
 def test_every_option_of_ours_is_one_that_the_metric_takes(name, options):
     assert takes(name, options)
 

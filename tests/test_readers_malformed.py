@@ -81,6 +81,7 @@ def test_a_bad_file_is_named(tmp_path: Path, case: str) -> None:
 
 
 @pytest.mark.parametrize("case", EVERYTHING)
+@pytest.mark.slow
 def test_the_command_says_the_same_and_writes_nothing(tmp_path: Path, case: str) -> None:
     name, content, told = EVERYTHING[case]
     path = write(tmp_path, name, content)
@@ -102,6 +103,7 @@ def test_bad_values_are_refused(case: str) -> None:
 
 
 @pytest.mark.parametrize("case", odd_but_sound.FILES)
+@pytest.mark.slow
 def test_what_only_looks_bad_is_scored_right(tmp_path: Path, case: str) -> None:
     name, content, expected = odd_but_sound.FILES[case]
     path = write(tmp_path, name, content)

@@ -29,6 +29,7 @@ def test_wordnet_is_absent_for_the_code_as_well():
 """
 
 
+@pytest.mark.slow
 def test_hidden_resources_are_skipped_with_their_reasons(tmp_path: Path) -> None:
     (tmp_path / "test_all.py").write_text(TESTS.format(names=list(RESOURCES)))
     environment = {**os.environ, "PYTHONPATH": f"{HERE}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}

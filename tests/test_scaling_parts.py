@@ -33,6 +33,7 @@ def write(path: Path, made: list[dict[str, Any]], group: int) -> None:
     pq.write_table(pa.Table.from_pylist(made), path, row_group_size=group)
 
 
+@pytest.mark.slow
 def test_parts_are_written_once_and_add_up(recipe: Recipe, tmp_path: Path) -> None:
     made = rows(240, ("a", "b"))
     (tmp_path / "in").mkdir()

@@ -118,6 +118,7 @@ def four_metrics(tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     loaded.cache_clear()
 
 
+@pytest.mark.slow
 def test_four_metrics_side_by_side(four_metrics: list[str]) -> None:
     turns, replies = ["how are you", "fine thanks"], ["what do you like to eat", "dog cat dog"]
     found = compare.compared(turns, replies, "shall we go for a walk", four_metrics)

@@ -8,6 +8,8 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
+import pytest
+
 from dialeval.cli import COMMANDS
 from small_checkpoints import small_checkpoint
 
@@ -41,6 +43,7 @@ def test_the_list_of_metrics_needs_no_torch() -> None:
     assert imported("import dialeval; dialeval.available(); dialeval.Exchange(('Hi!',), 'Hello!')")[0] <= {"numpy"}
 
 
+@pytest.mark.slow
 def test_help_imports_nothing_heavy() -> None:
     commands = [["--help"], *([name.replace("_", "-"), "--help"] for name in COMMANDS)]
     heavy, count = imported(
@@ -52,6 +55,7 @@ def test_help_imports_nothing_heavy() -> None:
     assert count < 500
 
 
+@pytest.mark.slow
 def test_a_first_score_imports_what_the_checkpoint_needs(tiny_encoder: Path, tmp_path: Path) -> None:
     folder = small_checkpoint("density", tiny_encoder, tmp_path / "density")
     heavy, _ = imported(

@@ -27,6 +27,7 @@ def all_draws(n_groups: int, resamples: int, seed: int, width: int = 1) -> np.nd
 
 @given(rows, st.integers(0, 3))
 @settings(max_examples=40, deadline=None)
+@pytest.mark.slow
 def test_every_resampled_statistic_equals_the_statistic_of_the_drawn_rows(drawn, seed):
     x, y, labels, groups = (np.array(column, dtype=float) for column in zip(*drawn, strict=True))
     groups = groups.astype(int)

@@ -86,6 +86,7 @@ def test_what_it_reaches_elsewhere_is_what_it_promised(judge: Path, done: tuple[
     assert reached["before"] == pytest.approx(outcome.comparison.before.value, abs=0.15)
 
 
+@pytest.mark.slow
 def test_ratings_without_sense_gain_nothing(judge: Path, tmp_path: Path) -> None:
     kept = 0
     for seed in range(4):
@@ -232,6 +233,7 @@ def test_few_rows_are_warned_of_and_very_few_refused(judge: Path, tmp_path: Path
     assert not (tmp_path / "none").exists()
 
 
+@pytest.mark.slow
 def test_several_raters_have_a_ceiling(judge: Path, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     rows = [

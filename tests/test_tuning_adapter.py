@@ -45,6 +45,7 @@ def adapter_of(folder: Path) -> dict[str, Any]:
     return load_file(folder / "adapter" / "adapter_model.safetensors")
 
 
+@pytest.mark.slow
 def test_what_only_the_encoder_can_see_is_learned(judge: Path, tmp_path: Path) -> None:
     outcome = tune(greetings(180), out=tmp_path / "deep", checkpoint=judge, deep=True, resamples=200, device="cpu")
     assert outcome.deeper is not None
@@ -58,6 +59,7 @@ def test_what_only_the_encoder_can_see_is_learned(judge: Path, tmp_path: Path) -
     assert stack._spearman(scores.values, fresh.targets) > 0.5
 
 
+@pytest.mark.slow
 def test_held_out_contexts_refuse_what_was_only_learned_by_heart(judge: Path, tmp_path: Path) -> None:
     rows = permuted(greetings(120), seed=2)
     outcome = tune(rows, out=tmp_path / "deep", checkpoint=judge, deep=True, resamples=200, device="cpu")
@@ -70,6 +72,7 @@ def test_held_out_contexts_refuse_what_was_only_learned_by_heart(judge: Path, tm
     assert np.array_equal(*tables)
 
 
+@pytest.mark.slow
 def test_no_reply_is_judged_by_who_saw_its_context(judge: Path) -> None:
     """Other opinions about a fold's contexts change nothing about the ranks of that fold."""
     rows = greetings(60)

@@ -60,6 +60,7 @@ def test_a_folder_that_holds_something_is_refused(judge: Path, place: Path) -> N
     assert (place / "mine" / "thesis.txt").read_text() == "years of work"
 
 
+@pytest.mark.slow
 def test_a_checkpoint_is_replaced_when_asked(judge: Path, place: Path) -> None:
     (place / "mine").mkdir()
     assert run(judge, place)[0] == 0, "an empty folder is nothing"
@@ -71,6 +72,7 @@ def test_a_checkpoint_is_replaced_when_asked(judge: Path, place: Path) -> None:
     assert left_in(place) == {"mine"}
 
 
+@pytest.mark.slow
 def test_what_fails_while_writing_leaves_the_former_one(
     judge: Path, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -103,6 +105,7 @@ tune(sys.argv[1], out=sys.argv[2], checkpoint=sys.argv[3], resamples=200, device
 """
 
 
+@pytest.mark.slow
 def test_a_kill_leaves_no_half_folder(judge: Path, place: Path) -> None:
     arguments = [str(place / "rated.jsonl"), str(place / "mine"), str(judge)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
