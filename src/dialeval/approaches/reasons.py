@@ -93,7 +93,9 @@ def _of_turn(aspect: str, amount: float, read: TurnSigns) -> str:
         return f'says no word ("{_short(read.wordless)}")' if read.wordless else "is blank"
     if aspect == "not_repetitive":
         return _repetition_told(read.repetition, lowered=lowered)
-    if aspect == "consistent" and read.contradiction is not None:
+    if aspect == "consistent":
+        if read.contradiction is None:
+            return _WORDS[aspect][lowered]
         return f'"{_short(read.contradiction.said)}" contradicts "{_short(read.contradiction.before)}"'
     if aspect == "uses_facts" and read.facts is not None:
         if read.facts.words:
