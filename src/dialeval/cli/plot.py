@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -81,46 +82,31 @@ def scatter(
             _save(figure, name, out, formats)
 
 
-@app.command()
-def box(
-    metrics: Metrics,
-    benchmarks: Benchmarks,
-    out: Out,
-    formats: Formats = "png",
-    values: Values = None,
-    mirror: Mirror = None,
-    exclude: Exclude = None,
-) -> None:
-    """Box plots of each metric's scores, per kind of reply or per system."""
-    _distributions("box", _panels(metrics, benchmarks, values, mirror, None, exclude), out, formats)
+def _distribution_command(kind: Distribution) -> Callable[..., None]:
+    def draw(
+        metrics: Metrics,
+        benchmarks: Benchmarks,
+        out: Out,
+        formats: Formats = "png",
+        values: Values = None,
+        mirror: Mirror = None,
+        exclude: Exclude = None,
+    ) -> None:
+        from dialeval.plots.distributions import distributions
+        from dialeval.reports.pictures import panel_name, reply_labels
+
+        for panel in _panels(metrics, benchmarks, values, mirror, None, exclude):
+            figure = distributions(panel.marked_columns, reply_labels(panel), kind=kind, title=panel.judged.info.name)
+            _save(figure, f"{kind}_{panel_name(panel)}", out, formats)
+
+    return draw
 
 
-@app.command()
-def violin(
-    metrics: Metrics,
-    benchmarks: Benchmarks,
-    out: Out,
-    formats: Formats = "png",
-    values: Values = None,
-    mirror: Mirror = None,
-    exclude: Exclude = None,
-) -> None:
-    """Violins of each metric's scores, per kind of reply or per system."""
-    _distributions("violin", _panels(metrics, benchmarks, values, mirror, None, exclude), out, formats)
-
-
-@app.command()
-def histogram(
-    metrics: Metrics,
-    benchmarks: Benchmarks,
-    out: Out,
-    formats: Formats = "png",
-    values: Values = None,
-    mirror: Mirror = None,
-    exclude: Exclude = None,
-) -> None:
-    """Histograms of each metric's scores, per kind of reply or per system."""
-    _distributions("histogram", _panels(metrics, benchmarks, values, mirror, None, exclude), out, formats)
+Distribution = Literal["box", "violin", "histogram"]
+_DISTRIBUTIONS: dict[Distribution, str] = {"box": "Box plots", "violin": "Violins", "histogram": "Histograms"}
+for _kind, _drawn in _DISTRIBUTIONS.items():
+    _told = f"{_drawn} of each metric's scores, per kind of reply or per system."
+    app.command(_kind, help=_told)(_distribution_command(_kind))
 
 
 @app.command()
@@ -256,15 +242,6 @@ def _panels(
         typer.echo("error: there is nothing to draw; the reasons are above", err=True)
         raise typer.Exit(1)
     return found
-
-
-def _distributions(kind: Literal["box", "violin", "histogram"], panels: list[Panel], out: Path, formats: str) -> None:
-    from dialeval.plots.distributions import distributions
-    from dialeval.reports.pictures import panel_name, reply_labels
-
-    for panel in panels:
-        figure = distributions(panel.marked_columns, reply_labels(panel), kind=kind, title=panel.judged.info.name)
-        _save(figure, f"{kind}_{panel_name(panel)}", out, formats)
 
 
 def _save(figure: Figure, name: str, out: Path, formats: str) -> None:
