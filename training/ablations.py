@@ -21,6 +21,8 @@ from typing import Any
 
 import yaml
 
+from dialeval.io import markdown_table
+
 HERE = Path(__file__).parent
 #: Figures of a run's log that the papers print, and their names here.
 FIGURES = {
@@ -88,13 +90,13 @@ from contexts of DailyDialog++'s dev part that were held out.
 
 def validation_table(names: list[str], folder: Path) -> str:
     """Markdown: a row per finished variant, a column per figure."""
-    lines = [_HOW_TO_READ, "| variant | " + " | ".join(FIGURES.values()) + " |", "|---|" + "---:|" * len(FIGURES)]
+    rows = []
     for name in names:
         if is_done(folder / name):
             found = reached(folder / name)
             cells = [f"{found[key]:.3f}" if key in found else "" for key in FIGURES]
-            lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    return "\n".join(lines) + "\n"
+            rows.append([name, *cells])
+    return "\n".join([_HOW_TO_READ, *markdown_table(["variant", *FIGURES.values()], rows)]) + "\n"
 
 
 def main() -> None:

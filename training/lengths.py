@@ -24,6 +24,7 @@ from dialeval.corpora.negatives import NegativeCounts
 from dialeval.corpora.ratings import read_ratings
 from dialeval.engine.formatting import PairFormat, PairTokenizer
 from dialeval.exchange import Exchange
+from dialeval.io import markdown_table
 from dialeval.weights.find import find_encoder
 from dialeval.weights.loading import load_tokenizer
 
@@ -87,22 +88,24 @@ def tables(corpora: Path, ratings: Path, mirror: Path | None) -> Iterator[str]:
     yield ""
     yield "Written by `training/lengths.py`. Contexts lose their oldest turns first, replies and facts keep their room."
     yield ""
-    yield "| recipe | trains on | tokens | cut |"
-    yield "|---|---|---:|---:|"
+    rows = []
     for name in track(NAMES, "recipes"):
         recipe = read_recipe(RECIPES / f"{name}.yaml")
         layout = replace(PairFormat(**recipe["layout"]), max_length=recipe["training"]["max_length"])
-        for source, rows in sources_of(recipe, corpora, ratings):
-            yield f"| {name} | {source} | {layout.max_length} | {cut_share(rows, recipe['encoder'], layout):.1%} |"
+        for source, read in sources_of(recipe, corpora, ratings):
+            cut = cut_share(read, recipe["encoder"], layout)
+            rows.append([name, source, str(layout.max_length), f"{cut:.1%}"])
+    yield from markdown_table(["recipe", "trains on", "tokens", "cut"], rows, left=(0, 1))
     recipe = read_recipe(RECIPES / "judge-minilm.yaml")
     scoring = PairFormat(**recipe["layout"])
     yield ""
-    yield "| benchmark | rows | tokens in scoring | cut |"
-    yield "|---|---:|---:|---:|"
+    rows = []
     for name in track(BENCHMARKS, "benchmarks"):
         benchmark = benchmarks.load(name, mirror=mirror)
-        rows = exchanges(benchmark)
-        yield f"| {name} | {len(rows)} | {scoring.max_length} | {cut_share(rows, recipe['encoder'], scoring):.1%} |"
+        read = exchanges(benchmark)
+        cut = cut_share(read, recipe["encoder"], scoring)
+        rows.append([name, str(len(read)), str(scoring.max_length), f"{cut:.1%}"])
+    yield from markdown_table(["benchmark", "rows", "tokens in scoring", "cut"], rows)
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ import os
 import re
 import secrets
 import socket
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -82,6 +82,22 @@ def write_atomically(path: Path, lines: Iterable[str]) -> None:
 
 
 _NETWORK_PATIENCE = 2.0
+
+
+def markdown_table(
+    header: Sequence[str], rows: Iterable[Sequence[str]], *, left: Sequence[int] = (0,)
+) -> Iterator[str]:
+    """Lines of a Markdown table: names on the left, numbers on the right.
+
+    Args:
+        header: Titles of the columns.
+        rows: Cells of each row.
+        left: The columns that hold names.
+    """
+    yield f"| {' | '.join(header)} |"
+    yield "|" + "".join("---|" if at in left else "---:|" for at in range(len(header)))
+    for row in rows:
+        yield f"| {' | '.join(row)} |"
 
 
 def is_reachable(endpoint: str) -> bool:

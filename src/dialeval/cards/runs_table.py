@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dialeval.cards.history import kept_line, read_log, stage_in
+from dialeval.io import markdown_table
 
 BEGIN = "<!-- runs: written by `python -m dialeval.cards` from results/training -->"
 END = "<!-- /runs -->"
@@ -28,7 +29,7 @@ _FIGURES = {
 
 def runs_table(logs: Path, recipes: Path) -> str:
     """A row per log, the earliest stages wherever their names put them."""
-    lines = ["| run | shipped | hours of the run | on held-out data | contexts |", "|---|---|---:|---|---:|"]
+    rows = []
     for log in sorted(logs.glob("*.jsonl")):
         stage = stage_in(log, log.stem)
         recipe = recipes / f"{log.stem}.yaml"
@@ -38,8 +39,9 @@ def runs_table(logs: Path, recipes: Path) -> str:
         if "rated_replies" in figures:
             told += f" ({figures['rated_replies']:.0f} replies)"
         contexts = f"{figures['contexts']:.0f}" if "contexts" in figures else "not logged"
-        lines.append(f"| {name} | {stage.told} | {stage.hours:g} | {told} | {contexts} |")
-    return "\n".join(lines)
+        rows.append([name, stage.told, f"{stage.hours:g}", told, contexts])
+    header = ["run", "shipped", "hours of the run", "on held-out data", "contexts"]
+    return "\n".join(markdown_table(header, rows, left=(0, 1, 3)))
 
 
 def figures_of(log: Path) -> Mapping[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from dialeval.agreement.leaderboard import number
 from dialeval.agreement.results import Result
+from dialeval.io import markdown_table
 from dialeval.papers.measured import NOT_MEASURED, Answer, Answers, commands
 from dialeval.papers.tables import Chart, Column, Paper, Picture, Question, Row, Table
 
@@ -56,10 +57,8 @@ def _table(table: Table, found: Answers, values: str) -> Iterable[str]:
     if table.remark is not None:
         yield table.remark()
         yield ""
-    yield f"| metric | {' | '.join(column.title for column in table.columns)} |"
-    yield f"|---|{'---:|' * len(table.columns)}"
-    for cells in [*body, ["n of ours", *(_size(table, column, found) for column in table.columns)]]:
-        yield f"| {' | '.join(cells)} |"
+    sizes = ["n of ours", *(_size(table, column, found) for column in table.columns)]
+    yield from markdown_table(["metric", *(column.title for column in table.columns)], [*body, sizes])
     if notes.texts:
         yield ""
         yield " ".join(f"({letter}) {text}." for text, letter in notes.texts.items())

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from dialeval.agreement.halves import told
 from dialeval.agreement.leaderboard import TITLES, Entry, Section, number, overview, p_value, sections, with_interval
 from dialeval.agreement.overall import ABOUT_OVERALL, overall_table
 from dialeval.agreement.results import Report
+from dialeval.io import markdown_table
 from dialeval.reports import by_system_columns
 from dialeval.reports.aspect_tables import ABOUT_ASPECTS, aspect_tables
 from dialeval.reports.by_system_columns import further_columns, who_spoke
@@ -33,7 +34,7 @@ def render_markdown(report: Report) -> str:
     if report.overall:
         header, rows = overall_table(report.overall)
         escaped = [[*map(_escaped, row)] for row in rows]
-        lines += ["## On the mean over benchmarks", "", ABOUT_OVERALL, "", *table_rows(header, escaped), ""]
+        lines += ["## On the mean over benchmarks", "", ABOUT_OVERALL, "", *markdown_table(header, escaped), ""]
     for section in found:
         lines += [f"## {section.title}", "", f"{section.facts}.", ""]
         if section.people:
@@ -47,7 +48,7 @@ def render_markdown(report: Report) -> str:
         lines += ["## Aspect by aspect", "", ABOUT_ASPECTS, ""]
         for table in tables:
             rows = [[*map(_escaped, row)] for row in table.rows()]
-            lines += [f"### {table.title}", "", *table_rows([*map(_escaped, table.header)], rows), ""]
+            lines += [f"### {table.title}", "", *markdown_table([*map(_escaped, table.header)], rows), ""]
     if report.skipped:
         lines += ["## Left out", ""]
         lines += [
@@ -76,7 +77,7 @@ def _overview(found: list[Section]) -> Iterable[str]:
             entry = next((entry for entry in section.entries if entry.metric == metric), None)
             cells.append(_short(entry, section.ranked_by) if entry else "")
         rows.append([_escaped(metric), *cells])
-    return table_rows(["metric", *map(_escaped, header)], rows)
+    return markdown_table(["metric", *map(_escaped, header)], rows)
 
 
 def _short(entry: Entry, statistic: str) -> str:
@@ -108,21 +109,13 @@ def _table(section: Section) -> Iterable[str]:
         if thresholds:
             row.append(threshold_of(entry))
         rows.append(row)
-    return table_rows([*header, "accepted above"] if thresholds else header, rows)
+    return markdown_table([*header, "accepted above"] if thresholds else header, rows)
 
 
 def threshold_of(entry: Entry) -> str:
     """From which score on replies were accepted, and whether that was searched."""
     result = entry.results.get("accuracy")
     return "" if result is None else f"{result.threshold:.4g} ({result.threshold_method.split()[0]})"
-
-
-def table_rows(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterable[str]:
-    """Lines of a table: names on the left, numbers on the right."""
-    yield f"| {' | '.join(header)} |"
-    yield f"|{'|'.join(['---', *(['---:'] * (len(header) - 1))])}|"
-    for row in rows:
-        yield f"| {' | '.join(row)} |"
 
 
 def _escaped(text: str) -> str:

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dialeval.io import plain, write_atomically
+from dialeval.io import markdown_table, plain, write_atomically
 from dialeval.plots.figures import SOFT, new_grid, save
-from dialeval.reports.markdown import table_rows
 from dialeval.studies.calibration import GRID, Calibration
 
 if TYPE_CHECKING:
@@ -51,12 +50,12 @@ def page(found: Sequence[Calibration], command: str) -> Iterable[str]:
     yield from _PAGE.format(command=command).splitlines()
     yield "\n## Human percentiles\n"
     header = ["metric", "dialogues", "replies", "mean percentile", "gap (by chance)", "mean of wrong replies"]
-    yield from table_rows(header, map(_percentile_row, sorted(found, key=lambda one: one.metric)))
+    yield from markdown_table(header, map(_percentile_row, sorted(found, key=lambda one: one.metric)))
     promised = [one for one in found if one.probabilities is not None]
     if promised:
         yield "\n## Probabilities\n"
         header = ["metric", "dialogues", "replies", "mean promise", "share valid", "calibration error"]
-        yield from table_rows(header, (row for one in promised for row in _probability_rows(one)))
+        yield from markdown_table(header, (row for one in promised for row in _probability_rows(one)))
 
 
 def _percentile_row(one: Calibration) -> list[str]:

@@ -13,9 +13,8 @@ from dialeval.agreement.leaderboard import number, p_value
 from dialeval.agreement.results import marked
 from dialeval.agreement.settings import Settings
 from dialeval.agreement.specs import OWN, split_options
-from dialeval.io import plain, write_atomically
+from dialeval.io import markdown_table, plain, write_atomically
 from dialeval.plots.figures import INK, MARK, SOFT, WARN, new_grid
-from dialeval.reports.markdown import table_rows
 from dialeval.studies.ensemble import ENSEMBLES
 from dialeval.studies.ensemble_study import BEST_SINGLE, MEAN, Agreement, Duel, Study
 
@@ -149,7 +148,7 @@ def _agreement_table(study: Study) -> Iterable[str]:
         note = f" (over {len(mean.over)})" if mean and len(mean.over) < len(columns) - 1 else ""
         cells = [_cell(by_key.get((judge, name))) for name in columns]
         rows.append([f"`{judge}`", *cells[:-1], cells[-1] + note])
-    return table_rows(["judge", *columns], rows)
+    return markdown_table(["judge", *columns], rows)
 
 
 def _duel_table(study: Study) -> Iterable[str]:
@@ -163,7 +162,7 @@ def _duel_table(study: Study) -> Iterable[str]:
             f"{one.better_on} of {len(one.over)}",
         ]
 
-    return table_rows(["ensemble", "against", "difference of the means", "p", "better on"], map(row, study.duels))
+    return markdown_table(["ensemble", "against", "difference of the means", "p", "better on"], map(row, study.duels))
 
 
 def _weights_table(study: Study) -> Iterable[str]:
@@ -171,7 +170,7 @@ def _weights_table(study: Study) -> Iterable[str]:
         [f"all but {name}" if name != "all" else "all", *(f"{weights[member]:.3f}" for member in study.members)]
         for name, weights in study.weights.items()
     ]
-    return table_rows(["fitted on", *study.members], rows)
+    return markdown_table(["fitted on", *study.members], rows)
 
 
 def forest(study: Study) -> Figure:
