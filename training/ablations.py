@@ -21,7 +21,7 @@ from typing import Any
 
 import yaml
 
-from dialeval.io import markdown_table
+from dialeval.io import markdown_table, read_json_lines
 
 HERE = Path(__file__).parent
 #: Figures of a run's log that the papers print, and their names here.
@@ -72,8 +72,7 @@ def is_done(out: Path) -> bool:
 
 def reached(out: Path) -> dict[str, float]:
     """The last line of a run's log."""
-    lines = [json.loads(line) for line in (out / "log.jsonl").read_text("utf-8").splitlines()]
-    final = [line for line in lines if line["kind"] == "final"]
+    final = [line for line in read_json_lines(out / "log.jsonl") if line["kind"] == "final"]
     return dict(final[-1]) if final else {}
 
 

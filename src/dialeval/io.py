@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import re
@@ -82,6 +83,14 @@ def write_atomically(path: Path, lines: Iterable[str]) -> None:
 
 
 _NETWORK_PATIENCE = 2.0
+
+
+def read_json_lines(path: Path) -> list[dict[str, Any]]:
+    """The objects of a file that dialeval wrote.
+
+    Lines end where it ended them: a text may hold other characters that Unicode calls line ends.
+    """
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
 
 
 def markdown_table(

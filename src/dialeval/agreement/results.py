@@ -14,7 +14,7 @@ from dialeval.agreement.comparisons import Compared, Entrant
 from dialeval.agreement.cuts import Cut
 from dialeval.agreement.judgements import Judgements
 from dialeval.agreement.settings import Settings
-from dialeval.io import plain, replacing, write_atomically
+from dialeval.io import plain, read_json_lines, replacing, write_atomically
 from dialeval.statistics.correlation import Floats
 
 
@@ -222,19 +222,18 @@ def read_results(folder: Path) -> list[Result]:
     """The table of an earlier run."""
     path = folder / "agreement.jsonl"
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")
+        rows = read_json_lines(path)
     except OSError as error:
         raise ValueError(
             f"{path} cannot be read ({error.strerror}); run `dialeval agreement --out {folder}` first"
         ) from None
-    return [_result(json.loads(line)) for line in lines if line]
+    return [_result(row) for row in rows]
 
 
 def read_aspects(folder: Path) -> list[Result]:
     """The aspects of an earlier run; none where its metrics had none."""
     path = folder / "aspects.jsonl"
-    lines = path.read_text(encoding="utf-8").split("\n") if path.exists() else []
-    return [_result(json.loads(line)) for line in lines if line]
+    return [_result(row) for row in read_json_lines(path)] if path.exists() else []
 
 
 def versions() -> dict[str, str]:

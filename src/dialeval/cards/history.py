@@ -6,11 +6,12 @@ after which weights were kept, and counts what had been seen until then.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from dialeval.io import read_json_lines
 
 Line = Mapping[str, Any]
 
@@ -77,7 +78,7 @@ def total(stages: Sequence[Stage]) -> Stage:
 
 def read_log(path: Path) -> list[dict[str, Any]]:
     """The lines of a run's log."""
-    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    return read_json_lines(path)
 
 
 def kept_line(lines: Iterable[Line]) -> Line:

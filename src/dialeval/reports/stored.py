@@ -11,6 +11,7 @@ from typing import Any
 from dialeval.agreement.leaderboard import sections
 from dialeval.agreement.results import Half, Overall, Report, Result, Skipped, read_aspects, read_results
 from dialeval.agreement.settings import Settings
+from dialeval.io import read_json_lines
 
 
 def read_report(folder: Path) -> Report:
@@ -26,9 +27,9 @@ def read_report(folder: Path) -> Report:
     }
     skipped = [Skipped(**one) for one in about["skipped"]]
     lines = folder / "halves.jsonl"
-    halves = [Half(**json.loads(line)) for line in lines.read_text("utf-8").splitlines()] if lines.is_file() else []
+    halves = [Half(**row) for row in read_json_lines(lines)] if lines.is_file() else []
     overall = folder / "overall.jsonl"
-    rows = [json.loads(line) for line in overall.read_text("utf-8").splitlines()] if overall.is_file() else []
+    rows = read_json_lines(overall) if overall.is_file() else []
     return Report(
         Settings(**kept),
         results=read_results(folder),
