@@ -18,11 +18,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from dialeval.agreement.functions import FunctionMetric, Judge, imported
 from dialeval.agreement.score_files import read_scores
-from dialeval.agreement.specs import ANY_RANGE, OWN, Declared, declared_in, split_options
+from dialeval.functions import FunctionMetric, Judge, imported
 from dialeval.metric import Level, Metric
 from dialeval.registry import load
+from dialeval.specs import ANY_RANGE, OWN, Declared, declared_in, split_options
 
 Spec = str | Metric | Judge
 

@@ -116,14 +116,19 @@ def _folders() -> dict[str, str]:
 
 
 def _metrics() -> list[tuple[str, ...]]:
-    from dialeval.registry import REGISTRY, metric_class
+    from dialeval.registry import REGISTRY, find_plugins, metric_class
 
+    find_plugins()
     rows: list[tuple[str, ...]] = []
     for name, entry in REGISTRY.items():
-        extra = entry.extra or ""
+        extra = entry.extra or ("" if entry.package is None else f"of {entry.package}")
         try:
             told = metric_class(name)[0].info
-        except (ImportError, AttributeError) as error:  # an extra is missing, or somebody's own metric is broken
+        except (
+            ImportError,
+            AttributeError,
+            ValueError,
+        ) as error:  # an extra is missing, or somebody's own metric is broken
             rows.append((name, "", "", "", str(error), extra))
             continue
         low, high = told.range
