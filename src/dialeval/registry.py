@@ -139,7 +139,7 @@ def metric_class(name: str) -> tuple[type[Metric], Mapping[str, Any]]:
             f"metric {name!r} needs {error.name}; install it with: pip install 'dialeval[{entry.extra}]'",
             name=error.name,
         ) from None
-    found = getattr(loaded, attribute, None)
+    found = getattr(loaded, attribute)
     if not (isinstance(found, type) and issubclass(found, Metric)):
         raise ValueError(
             f"metric {name!r} of {entry.package or 'the registry'}: {entry.target} is no sub-class of Metric"

@@ -47,7 +47,6 @@ def rank(
 ) -> None:
     """Score all, compare, print tables."""
     import json
-    import sys
 
     from rich.markup import escape
     from rich.table import Table
@@ -64,9 +63,7 @@ def rank(
         raise ValueError("two files have the same name; give each system a name of its own as NAME=FILE")
     wanted = listed(metrics) or ["judge"]
     systems = named if len(files) > 1 else next(iter(named.values()))
-    found = compare(
-        systems, wanted, confidence=confidence, resamples=resamples, seed=seed, progress=sys.stderr.isatty()
-    )
+    found = compare(systems, wanted, confidence=confidence, resamples=resamples, seed=seed, progress=True)
     for warning in found.warnings:
         typer.echo(f"warning: {warning}", err=True)
     console = wide_console()
