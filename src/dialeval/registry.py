@@ -19,6 +19,7 @@ from dialeval.functions import metric_class_of
 from dialeval.metric import Metric, Scale
 from dialeval.specs import Declared, declared_in, split_options
 from dialeval.suite import Suite, share_tokenizers
+from dialeval.version import how_to_install
 from dialeval.weights.find import embedded_checkpoints
 
 
@@ -136,7 +137,7 @@ def metric_class(name: str) -> tuple[type[Metric], Mapping[str, Any]]:
         if entry.extra is None or (error.name or "").startswith("dialeval"):
             raise
         raise ModuleNotFoundError(
-            f"metric {name!r} needs {error.name}; install it with: pip install 'dialeval[{entry.extra}]'",
+            f"metric {name!r} needs {error.name}; install it with: {how_to_install(entry.extra)}",
             name=error.name,
         ) from None
     found = getattr(loaded, attribute)

@@ -24,6 +24,7 @@ COMMANDS: tuple[str, ...] = (
     "tune",
     "info",
     "install_modules",
+    "copy_training",
     "benchmarks",
     "agreement",
     "leaderboard",

