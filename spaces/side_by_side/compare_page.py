@@ -10,7 +10,7 @@ import gradio as gr
 import links
 from compare import chart, compared, rendered
 from limits import Refused
-from markup import problem
+from markup import problem, to_view
 from models import first_choice, ready, titled
 
 from dialeval.metric import Level
@@ -18,9 +18,7 @@ from dialeval.weights.find import CheckpointError
 
 _INTRO = "Type a conversation and several replies to it, and see which reply each metric prefers, and why."
 _BUSY, _IDLE = "Judging …", "Compare the replies"
-#: On a narrow screen the answer comes up below what is seen.
-_TO_RESULT = """() => { const told = document.querySelector("#result");
-if (told.getBoundingClientRect().top > innerHeight - 120) told.scrollIntoView({behavior: "smooth"}) }"""
+_TO_RESULT = to_view("#result")
 #: The server knows the texts, the browser where the page is.
 _WHOLE_LINK = """told => { if (!told.startsWith("?")) return told;
 const link = location.origin + location.pathname + told; navigator.clipboard?.writeText(link).catch(() => {});

@@ -8,7 +8,7 @@ import gradio as gr
 from dialogue import judged, read_lines, rendered
 from examples import CONVERSATION
 from limits import Refused
-from markup import problem
+from markup import problem, to_view
 from models import info_of, ready, titled
 
 from dialeval.metric import Level
@@ -19,8 +19,7 @@ _INTRO = (
     "One side is judged; what the other one says shows how it takes it."
 )
 _BUSY, _IDLE = "Judging …", "Judge the conversation"
-_TO_RESULT = """() => { const told = document.querySelector("#dialogue-result");
-if (told.getBoundingClientRect().top > innerHeight - 120) told.scrollIntoView({behavior: "smooth"}) }"""
+_TO_RESULT = to_view("#dialogue-result")
 _SECOND, _FIRST = "the side that speaks second", "the side that speaks first"
 
 
@@ -46,7 +45,8 @@ def build(texts_limit: dict[str, Any]) -> None:
                 elem_id="dialogue-metrics",
             )
         with gr.Column(scale=6, min_width=300, elem_classes="answers"):
-            button = gr.Button(_IDLE, variant="primary", elem_id="judge-dialogue")
+            with gr.Row(elem_classes="doing"):
+                button = gr.Button(_IDLE, variant="primary", elem_id="judge-dialogue")
             result = gr.HTML('<p class="note">What was seen will stand here.</p>', elem_id="dialogue-result")
             signature = gr.Textbox(
                 label="Signature: what somebody needs to get the same numbers",

@@ -11,7 +11,7 @@ from typing import Any
 import gradio as gr
 from file_report import plots, report
 from limits import MAX_FILE_BYTES, MAX_FILE_ROWS
-from markup import problem, table, text
+from markup import problem, table, text, to_view
 from models import ready, titled
 from score_file import columns_in, read_rows, score_rows
 
@@ -32,8 +32,7 @@ _MAPPED = ("context", "response", "reference", "system", "id")
 _CHATS = ("messages", "conversations", "dialogue")
 _OWN_NAME = "the same name"
 _BUSY, _IDLE = "Scoring …", "Score the file"
-_TO_RESULT = """() => { const told = document.querySelector("#file-result");
-if (told.getBoundingClientRect().top > innerHeight - 120) told.scrollIntoView({behavior: "smooth"}) }"""
+_TO_RESULT = to_view("#file-result")
 
 
 def build(files_limit: dict[str, Any]) -> None:

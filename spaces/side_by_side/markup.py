@@ -73,3 +73,9 @@ def problem(error: object) -> str:
 def note(words: str) -> str:
     """A quiet line."""
     return f'<p class="note">{html.escape(words)}</p>'
+
+
+def to_view(selector: str) -> str:
+    """JavaScript that moves the page to where an answer will stand, if that is out of sight."""
+    return f"""() => {{ const top = document.querySelector("{selector}").getBoundingClientRect().top;
+if (top < 0 || top > innerHeight - 160) window.scrollTo({{top: scrollY + top - 90, behavior: "smooth"}}) }}"""
