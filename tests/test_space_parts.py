@@ -205,8 +205,9 @@ def test_systems_are_told_apart_by_paired_tests_over_contexts(tmp_path: Path, mo
     loaded.cache_clear()
     lines = []
     for at in range(20):
-        words = [f"w{at}{letter}" for letter in "abcdefgh"[: 2 + at % 6]]
-        for system, reply in (("good", " ".join(words[:2])), ("bad", words[0])):
+        words = [f"w{at}{letter}" for letter in "abcdefgh"]
+        for system, more in (("good", 2), ("bad", 1)):
+            reply = " ".join(words[: at % 7 + more])
             lines.append({"context": [" ".join(words)], "response": reply, "system": system})
     path = tmp_path / "rows.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -318,7 +319,9 @@ def test_the_board_ranks_and_marks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert re.findall(r'<th scope="row"><bdi>(.*?)</bdi>', board) == ["seen", "density", "&lt;i&gt;none"]
     assert board.count("†") == 1
     assert "†" in board.split("density")[0]
-    assert '<span class="best">0.500</span></td><td>0.250 to 0.750</td><td>1,200</td>' in board
+    assert '<span class="best">0.500</span> 0.250 to 0.750 1,200' in " ".join(
+        re.sub(r"</?(div|td)[^>]*>", " ", board).split()
+    )
     assert "One person against the others: 0.625." in board
     assert "Nothing was measured" in trust._board("toy", "system", "spearman")
     monkeypatch.setattr(trust, "results", lambda: ())
