@@ -16,7 +16,7 @@ export HF_UPDATE_DOWNLOAD_COUNTS := 0
 export TOKENIZERS_PARALLELISM := true
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser demo space test test-fast test-versions lint screenshots bench mutants clean
+.PHONY: help setup browser demo space test test-fast test-versions lint docs screenshots bench mutants clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -83,6 +83,12 @@ lint: setup ## Check style and types
 screenshots: setup browser ## Take the documentation's pictures of the page anew
 	@echo "== dialeval: taking the pictures; look at each one before committing it"
 	@HF_HUB_OFFLINE=1 $(BIN)/python tests/space_screenshots.py
+
+docs: setup ## Build the documentation's site into build/site
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e ".[docs]"
+	@echo "== dialeval: building the site"
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+	@echo "== dialeval: open build/site/index.html"
 
 bench: setup ## Measure speed and memory against named alternatives
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e ".[bench]" \

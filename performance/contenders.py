@@ -79,7 +79,7 @@ def cross_encoder(per_row: int = 1) -> Action:
     try:
         from sentence_transformers import CrossEncoder
     except ImportError:
-        raise Missing("sentence-transformers is not installed: pip install 'dialeval[agreement]'") from None
+        raise Missing("sentence-transformers is not installed: pip install '.[agreement]'") from None
     model = CrossEncoder(encoder_copy(), num_labels=1, device="cpu", max_length=MAX_LENGTH)
 
     def predict(rows: Sequence[Exchange]) -> Any:
@@ -96,7 +96,7 @@ def _bert_score() -> Action:
     try:
         from bert_score import BERTScorer
     except ImportError:
-        raise Missing("bert-score is not installed: pip install 'dialeval[agreement]'") from None
+        raise Missing("bert-score is not installed: pip install '.[agreement]'") from None
     scorer = BERTScorer(model_type=encoder_copy(), num_layers=_layers(), device="cpu")
     return lambda rows: scorer.score(*_sides(rows))
 
@@ -106,7 +106,7 @@ def _evaluate_bertscore() -> Action:
     try:
         import evaluate
     except ImportError:
-        raise Missing("evaluate is not installed: pip install 'dialeval[evaluate]'") from None
+        raise Missing("evaluate is not installed: pip install '.[evaluate]'") from None
     try:
         module = evaluate.load("bertscore")
     except (OSError, ValueError, ImportError) as error:
@@ -125,7 +125,7 @@ def _mauve() -> Action:
     try:
         from mauve import compute_mauve
     except ImportError:
-        raise Missing("mauve-text is not installed: pip install 'dialeval[bench]'") from None
+        raise Missing("mauve-text is not installed: pip install '.[bench]'") from None
     options = {"featurize_model_name": encoder_copy(), "max_text_length": MAX_LENGTH, "batch_size": MAUVE_BATCH}
 
     def compute(rows: Sequence[Exchange]) -> Any:

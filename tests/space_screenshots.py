@@ -98,7 +98,7 @@ def main() -> None:
         told["compare"] = compare(page)
         keep(page, "compare", full_page=True)
 
-        page.get_by_role("tab", name="Score a file").click()
+        page.get_by_role("tab", name="File", exact=True).click()
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "replies.jsonl"
             file.write_text("".join(json.dumps(row) + "\n" for row in rows()))
@@ -111,7 +111,8 @@ def main() -> None:
         told["file"] = signatures(page, "#file-signature")
         keep(page, "file", full_page=True)
 
-        page.get_by_role("tab", name="How far to trust it").click()
+        page.get_by_role("tab", name="Trust", exact=True).click()
+        page.get_by_role("button", name="Every benchmark").click()
         page.click("#benchmark input")
         page.get_by_role("option", name=SHOWN).click()
         page.wait_for_selector(f"#plots img[src*=violin_{SHOWN}]", state="attached")

@@ -17,6 +17,7 @@ from dialeval import benchmarks
 from dialeval.agreement.leaderboard import number, p_value, sections
 from dialeval.agreement.results import Report, read_results
 from dialeval.agreement.runs import run
+from dialeval.agreement.score_comparison import compare_scores
 from dialeval.agreement.settings import Settings
 from dialeval.cli import build_app
 from dialeval.plots.agreement import agreement_table, forest, heat_map, scatter
@@ -314,23 +315,63 @@ def test_the_compare_command_on_a_benchmark(files):
         assert told in done.output
     assert "†" not in done.output
     system = done.output[done.output.index("toy, system level, overall") :].split("good_or_bad")[0]
-    assert [line.split("│")[-2].strip() for line in system.splitlines() if line.startswith("│")] == ["6", "6", "6"]
+    assert [line.split("│")[-3].strip() for line in system.splitlines() if line.startswith("│")] == ["6", "6", "6"]
+    assert "agrees more" in system or "cannot be told apart" in system
     marked = invoke("compare", "python:test_agreement_sources:Length", "python:toy_benchmark:noise", "-b", files["toy"])
     assert "toy, turn level, overall († length trained on it)" in marked.output
 
 
-def test_the_compare_command_on_two_files(tmp_path):
+def scores_of_two_bots(tmp_path, ids):
     for name, shift in (("old", 0), ("new", 1)):
-        rows = ({"row": number, "id": None, "density": number % 5 + shift * (number % 2)} for number in range(40))
+        rows = ({"row": at, "id": f"r{at}" if ids else None, "density": at % 5 + shift * (at % 2)} for at in range(40))
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    done = invoke("compare", tmp_path / "old.jsonl", tmp_path / "new.jsonl")
+        told = ({"context": [f"question {at // 4}"], "response": name} for at in range(40))
+        (tmp_path / f"{name}_rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in told))
+    return [tmp_path / "old.jsonl", tmp_path / "new.jsonl"]
+
+
+def test_the_compare_command_on_two_files_says_what_it_compares(tmp_path):
+    files = scores_of_two_bots(tmp_path, ids=True)
+    done = invoke("compare", *files)
     assert done.exit_code == 0, done.output
-    assert "-0.500" in done.output
-    assert "40" in done.output
+    for told in ("-0.500", "40", "old.jsonl", "new.jsonl", "higher is better", "is better"):
+        assert told in done.output
+    assert [one.verdict for one in compare_scores(*map(str, files), Settings())] == ["new.jsonl is better"]
+    (turned,) = compare_scores(*map(str, files), Settings(), lower_is_better=["density"])
+    assert (turned.direction, turned.verdict) == ("lower is better", "old.jsonl is better")
     (tmp_path / "other.jsonl").write_text('{"id": "x", "density": 1}\n')
-    failed = invoke("compare", tmp_path / "old.jsonl", tmp_path / "other.jsonl")
+    failed = invoke("compare", files[0], tmp_path / "other.jsonl")
     assert failed.exit_code == 2
     assert "share no row id" in failed.output
+
+
+def test_files_without_ids_are_paired_only_where_their_contexts_are_the_same(tmp_path):
+    files = scores_of_two_bots(tmp_path, ids=False)
+    rows = [tmp_path / "old_rows.jsonl", tmp_path / "new_rows.jsonl"]
+    refused = invoke("compare", *files)
+    assert refused.exit_code == 2
+    assert "have no ids" in refused.output
+    (found,) = compare_scores(*map(str, files), Settings(), rows=list(map(str, rows)))
+    # Four rows to a context: contexts are what chance draws.
+    assert (found.n_rows, found.n_contexts, found.difference) == (40, 10, -0.5)
+    lines = rows[1].read_text().splitlines()
+    rows[1].write_text("\n".join([*lines[:-1], lines[-1].replace("question 9", "something else")]))
+    different = invoke("compare", *files, "--rows", rows[0], "--rows", rows[1])
+    assert different.exit_code == 2
+    assert "row 39 of" in different.output
+    files[1].write_text("".join(files[1].read_text().splitlines(keepends=True)[:-1]))
+    shorter = invoke("compare", *files, "--rows", rows[0])
+    assert shorter.exit_code == 2
+    assert "has 40 rows and" in shorter.output
+
+
+def test_a_column_that_nobody_knows_has_no_direction(tmp_path):
+    for name, value in (("a", 1), ("b", 2)):
+        (tmp_path / f"{name}.jsonl").write_text(
+            "".join(json.dumps({"id": str(at), "mine": value + at % 3}) + "\n" for at in range(30))
+        )
+    (found,) = compare_scores(str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl"), Settings())
+    assert (found.direction, found.verdict) == ("direction not known", "b.jsonl is higher")
 
 
 @pytest.mark.slow

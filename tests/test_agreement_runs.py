@@ -12,15 +12,15 @@ import pytest
 from scipy import stats
 
 from dialeval import benchmarks
-from dialeval.agreement.functions import FunctionMetric
 from dialeval.agreement.leaderboard import sections
 from dialeval.agreement.runs import run
 from dialeval.agreement.settings import Settings, as_threshold
 from dialeval.agreement.sources import find_sources
-from dialeval.agreement.specs import Declared
+from dialeval.functions import FunctionMetric
 from dialeval.reports.markdown import render_markdown
 from dialeval.reports.page import render_page
 from dialeval.reports.stored import read_report
+from dialeval.specs import Declared
 from dialeval.statistics.raters import human_ceiling, mean_rating
 from test_agreement_scoring import AgainstReferences, Repetition
 from test_agreement_sources import Length

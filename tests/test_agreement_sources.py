@@ -11,10 +11,10 @@ import pytest
 
 from dialeval.agreement.score_files import BadScoreFile, read_scores
 from dialeval.agreement.sources import find_sources, score_pairs, turned
-from dialeval.agreement.specs import split_options
 from dialeval.exchange import Exchange
 from dialeval.metric import Judged, Level, Metric, MetricInfo
 from dialeval.scores import Signature
+from dialeval.specs import split_options
 from toy_benchmark import count_words
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import dialeval
-from dialeval.cautions import cautions
-from dialeval.exchange import Exchange
+from dialeval.cautions import Watch, cautions
+from dialeval.exchange import Dialogue, Exchange
 
 ENGLISH = [
     "I would love to go there some day, what about you?", "No, I have never been to the sea.",
@@ -87,3 +87,18 @@ def test_gate_and_ranking_tell_them() -> None:
     assert "do not look English" in dialeval.rank(made, ["bleu2"]).warnings[0]
     verdict = dialeval.gate(made[:6], made[:6], "bleu2", margin=0.1)
     assert any("do not look English" in one for one in verdict.warnings)
+
+
+def test_a_watch_keeps_the_last_turn_only_and_says_the_same() -> None:
+    watch = Watch()
+    for row in rows(GERMAN):
+        watch.see([row])
+    assert watch.told() == list(cautions(rows(GERMAN)))
+    assert all(len(row.context) == 1 for row in watch.kept)
+
+
+def test_a_watch_over_dialogues_sees_every_turn() -> None:
+    watch = Watch()
+    watch.see([Dialogue(tuple(GERMAN + GERMAN))])
+    assert "do not look English" in watch.told()[0]
+    assert len(watch.kept) == 2 * len(GERMAN) - 1

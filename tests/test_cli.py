@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 import dialeval
 import overlap_metric
 from dialeval.cli import build_app
+from dialeval.io import ProgressLines
 from dialeval.publishing.modules import install, module_folders, modules_cache
 from dialeval.registry import REGISTRY, Entry
 from resources import PATIENCE
@@ -195,3 +196,15 @@ def test_a_warning_is_a_sentence_without_a_line_of_code() -> None:
     assert _in_a_sentence(UserWarning("fewer rows than dimensions"), UserWarning, "/x/y.py", 3) == (
         "warning: fewer rows than dimensions\n"
     )
+
+
+def test_progress_in_a_log_is_a_line_each_tenth(capsys: pytest.CaptureFixture[str]) -> None:
+    few, many, endless = ProgressLines("scoring", 999), ProgressLines("scoring", 2000), ProgressLines("scoring", None)
+    for lines in (few, many, endless):
+        for _ in range(20):
+            lines.advance(100)
+    assert capsys.readouterr().err.splitlines() == [
+        f"scoring: {done:,} of 2,000 ({done // 20} %)" for done in range(200, 2000, 200)
+    ]
+    endless.reach(25_000)
+    assert capsys.readouterr().err == "scoring: 25,000 done\n"

@@ -50,8 +50,11 @@ def test_json_lines() -> None:
     assert result.stdout == ""
     assert result.stderr.splitlines() == [
         "overlap 0.466667 (higher is better; 3 values, 1 truncated)",
+        "  S 0.4 (1 value)",
+        "  -T 0 (1 value)",
         "  metric:overlap|weight:1.0",
         "3 rows scored, 0 of them empty",
+        "warning: 1 of 3 rows were cut to what the encoder reads; the oldest turns are not seen",
     ]
     assert files() == {"rows.jsonl", "scores.jsonl"}
 

@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 from dialeval import benchmarks
 from dialeval.agreement.runs import run
 from dialeval.agreement.settings import Settings
-from dialeval.agreement.specs import split_options
 from dialeval.cli import build_app
 from dialeval.papers.catalogue import PAPERS
 from dialeval.papers.figures import draw
@@ -20,6 +19,7 @@ from dialeval.papers.measured import NOT_MEASURED, answers, commands
 from dialeval.papers.render import render
 from dialeval.papers.tables import Chart, Column, Paper, Picture, Question, Row, Table, published
 from dialeval.registry import available, load
+from dialeval.specs import split_options
 from toy_benchmark import rated_rows, write_rows
 
 WORDS = "python:toy_benchmark:count_words"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,7 @@ def visit(browser: Any) -> Iterator[Any]:
     """Open the page as a new visitor; no request may leave the machine, and no script may fail."""
     contexts, requests, errors = [], [], []
 
-    def open_page(tab: str = "Compare replies", **options: Any) -> Any:
+    def open_page(tab: str = "Compare", **options: Any) -> Any:
         context = browser.new_context(**options)
         contexts.append(context)
         page = context.new_page()
@@ -53,8 +54,8 @@ def visit(browser: Any) -> Iterator[Any]:
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.goto(address())
         page.wait_for_selector("#compare")
-        if tab != "Compare replies":
-            page.get_by_role("tab", name=tab).click()
+        if tab != "Compare":
+            page.get_by_role("tab", name=tab, exact=True).click()
         return page
 
     yield open_page
@@ -117,7 +118,7 @@ def test_a_typed_conversation_is_judged_as_the_library_does(visit: Any) -> None:
 
 
 def test_a_whole_conversation_is_judged(visit: Any) -> None:
-    page = visit("Judge a conversation")
+    page = visit("Conversation")
     page.fill("#dialogue-lines textarea", "\n".join([*TURNS, "What? You make no sense."]))
     page.click("#judge-dialogue")
     expect(page.locator("#dialogue-result")).to_contain_text("Why")
@@ -146,10 +147,48 @@ def test_turns_are_added_removed_and_speakers_swapped_and_examples_loaded(visit:
     expect(page.locator("#turn-1 textarea")).to_have_value("How was the concert last night?")
     assert page.locator("[id^=turn-] textarea").count() == 1
     assert page.locator("[id^=reply-] textarea").count() == 4
-    expect(page.locator("#add-reply")).to_be_disabled()  # there is no room for a fifth
+    assert "repeats a word" in page.inner_text("#lesson")
+    for place in (5, 6):
+        page.click("#add-reply")
+        expect(page.locator("[id^=reply-] textarea")).to_have_count(place)
+    expect(page.locator("#add-reply")).to_be_disabled()  # there is no room for a seventh
     page.click("#remove-reply-1")
     expect(page.locator("#add-reply")).to_be_enabled()
     assert page.input_value("#reply-1 textarea") == "It was good."
+
+
+def test_the_answer_and_every_error_are_seen_where_one_looks(visit: Any) -> None:
+    page = visit(viewport={"width": 1200, "height": 800})
+    assert not page.locator("#signature").is_visible()  # no box without anything in it
+    page.locator("#metrics").scroll_into_view_if_needed()
+    page.click("#compare")  # which stays in view
+    page.wait_for_selector("#result table")
+    expect(page.locator("#result .answer")).to_be_in_viewport()
+    expect(page.locator("#compare")).to_have_text("Compare the replies")
+    write(page, "reply", [""])
+    page.click("#compare")
+    expect(page.locator("#result .problem")).to_contain_text("reply 1 is empty")
+    expect(page.locator("#result .problem")).to_be_in_viewport()
+    phone = visit(viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True)
+    phone.click("#compare")
+    phone.wait_for_selector("#result table")
+    expect(phone.locator("#result .answer")).to_be_in_viewport()
+
+
+def test_a_link_holds_what_was_typed(visit: Any, browser: Any) -> None:
+    page = visit()
+    write(page, "turn", TURNS)
+    write(page, "reply", [*REPLIES, "Grüße — “é” & <b>?"])
+    page.locator("#metrics").get_by_role("checkbox", name="DEB").uncheck()
+    page.click("#share")
+    page.wait_for_function("document.querySelector('#link textarea, #link input').value.startsWith('http')")
+    link = page.locator("#link textarea, #link input").input_value()
+    page.goto(link)
+    expect(page.locator("#reply-3 textarea")).to_have_value("Grüße — “é” & <b>?")
+    assert [box.input_value() for box in page.locator("[id^=turn-] textarea").all()] == TURNS
+    expect(page.locator("#metrics").get_by_role("checkbox", name="DEB")).not_to_be_checked()
+    page.goto(link[:-9] + "damaged")
+    expect(page.locator("#result .problem")).to_contain_text("this link is damaged")
 
 
 def test_the_keyboard_is_enough(visit: Any) -> None:
@@ -212,7 +251,9 @@ def uploaded(page: Any, path: Path, rows: list[dict[str, Any]]) -> None:
 def choose(page: Any, *names: str) -> None:
     """Check these metrics of the file tab and no other."""
     for name in ("JUDGE", "DENSITY", "DEB", "QuantiDCE", "CMN", "FBD", "PRD"):
-        page.locator("#file-metrics").get_by_role("checkbox", name=name).set_checked(name in names)
+        page.locator("#file-metrics").get_by_role("checkbox", name=re.compile(f"^{name} [↑↓]")).set_checked(
+            name in names
+        )
 
 
 def downloaded(page: Any, form: str) -> str:
@@ -223,7 +264,7 @@ def downloaded(page: Any, form: str) -> str:
 
 def test_two_visitors_score_files_and_download_their_own_results(visit: Any, tmp_path: Path) -> None:
     visitors = {name: rows_of(name, 72) for name in ("Anna", "Boris")}
-    pages = {name: visit("Score a file") for name in visitors}
+    pages = {name: visit("File") for name in visitors}
     for name, page in pages.items():
         uploaded(page, tmp_path / name / "rows.jsonl", visitors[name])  # files of the same name
         expect(page.locator("#file-preview")).to_contain_text("72 rows; the first 5")
@@ -261,7 +302,7 @@ def test_two_visitors_score_files_and_download_their_own_results(visit: Any, tmp
 
 
 def test_sets_are_compared_with_a_curve(visit: Any, tmp_path: Path) -> None:
-    page = visit("Score a file")
+    page = visit("File")
     rows = rows_of("Anna", 12)
     uploaded(page, tmp_path / "rows.jsonl", rows)
     choose(page, "FBD", "PRD")
@@ -279,7 +320,7 @@ def test_sets_are_compared_with_a_curve(visit: Any, tmp_path: Path) -> None:
 
 
 def test_a_bad_row_is_named(visit: Any, tmp_path: Path) -> None:
-    page = visit("Score a file")
+    page = visit("File")
     bad = [*rows_of("Anna", 3), {"context": ["Hi!"], "response": None}]
     uploaded(page, tmp_path / "bad.jsonl", bad)
     problem = page.locator("#file-preview .problem")
@@ -292,7 +333,11 @@ def test_a_bad_row_is_named(visit: Any, tmp_path: Path) -> None:
 def test_the_trust_tab_shows_the_committed_results(visit: Any) -> None:
     import trust
 
-    page = visit("How far to trust it")
+    page = visit("Trust")
+    assert "Use " in page.inner_text("#trust-opening")
+    assert page.locator("#trust-opening svg").is_visible()
+    expect(page.locator("#board")).not_to_be_visible()
+    page.get_by_role("button", name="Every benchmark").click()
     page.wait_for_selector("#board table")
     rows = [row for row in trust.results() if row["statistic"] == "spearman"]
     assert page.locator("#board tbody tr").count() == len(rows)
@@ -318,15 +363,14 @@ def test_the_trust_tab_shows_the_committed_results(visit: Any) -> None:
 def test_a_phone_needs_no_sideways_scrolling(visit: Any, tmp_path: Path) -> None:
     page = visit(viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True)
     compared(page)
-    for tab in ("Compare replies", "Score a file", "How far to trust it", "API"):
-        shown = page.get_by_role("tab", name=tab)
-        if not shown.is_visible():  # further tabs stand behind a button
-            page.locator(".overflow-menu button").first.click()
-            shown = page.locator(".overflow-dropdown button", has_text=tab)
-        shown.click()
+    # What stands beside each other on a desk stands below each other here, and nothing is cut.
+    edges = page.locator("#result td").evaluate_all("cells => cells.map(cell => cell.getBoundingClientRect().right)")
+    assert max(edges) <= 360
+    for tab in ("Compare", "Conversation", "File", "Trust", "API"):
+        page.get_by_role("tab", name=tab, exact=True).click()  # none hides behind a button
         page.wait_for_timeout(300)
         assert page.evaluate("document.documentElement.scrollWidth") <= 360, tab
-        if tab == "Score a file":
+        if tab == "File":
             uploaded(page, tmp_path / "rows.jsonl", rows_of("A-word-without-any-place-to-break-it" * 3, 2))
             page.wait_for_selector("#file-preview table")
             assert page.evaluate("document.documentElement.scrollWidth") <= 360

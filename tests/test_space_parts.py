@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import re
 import xml.etree.ElementTree as ElementTree
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,7 @@ import charts
 import compare
 import file_report
 import limits
+import links
 import markup
 import models
 import score_file
@@ -73,12 +76,15 @@ def test_the_best_value() -> None:
 
 def test_what_is_offered_follows_the_checkpoints(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {"density", "fbd", "prd"} <= set(models.ready())
-    assert set(models.ready()) - {"fbd", "prd"} == {name.split("-")[0] for name in embedded_checkpoints()}
+    variants = {"density_classifier"}  # another rule of a checkpoint that is there
+    assert set(models.ready()) - {"fbd", "prd"} - variants == {name.split("-")[0] for name in embedded_checkpoints()}
     assert models.ready(Level.SYSTEM) == ["fbd", "prd"]
     monkeypatch.setattr(
         "dialeval.registry.embedded_checkpoints", lambda: ["density-minilm", "cmn-minilm", "deb-minilm"]
     )
-    assert models.ready(Level.TURN) == ["density", "deb", "cmn"]
+    assert models.ready(Level.TURN) == ["density", "deb", "cmn", "density_classifier"]
+    assert models.first_choice(models.ready(Level.TURN)) == ["density", "deb", "cmn"]
+    assert models.info_of("density_classifier").title == "DENSITY classifier"
     monkeypatch.setattr("dialeval.registry.embedded_checkpoints", lambda: [])
     assert models.ready() == ["fbd", "prd"]
 
@@ -193,6 +199,80 @@ def test_files_that_are_refused(tmp_path: Path, name: str, content: str, told: s
     assert str(tmp_path) not in str(refused.value)
 
 
+def test_systems_are_told_apart_by_paired_tests_over_contexts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two systems whose intervals overlap, and of which one is better on every context."""
+    monkeypatch.setitem(registry.REGISTRY, "density", registry.Entry("overlap_metric:Overlap"))
+    monkeypatch.setattr(score_file, "ready", lambda: ["density"])
+    loaded.cache_clear()
+    lines = []
+    for at in range(20):
+        words = [f"w{at}{letter}" for letter in "abcdefgh"]
+        for system, more in (("good", 2), ("bad", 1)):
+            reply = " ".join(words[: at % 7 + more])
+            lines.append({"context": [" ".join(words)], "response": reply, "system": system})
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    try:
+        rows = score_file.read_rows(str(path), ["density"])
+        found = score_file.score_rows(rows, ["density"], tmp_path, lambda *_: None)
+        shown = re.sub(r"<[^>]*>", " ", file_report.report(found))
+        (one,) = [
+            system for system in ("good",) if found.mean_of("density", system)[1] < found.mean_of("density", "bad")[2]
+        ]
+    finally:
+        loaded.cache_clear()
+    assert one == "good"  # the intervals overlap
+    assert "Overlap: good is best." in shown or "DENSITY: good is best." in shown
+    assert re.search(r"good +bad .* told apart", shown)
+    assert "not settled" not in shown
+
+
+def test_chat_logs_and_columns_of_other_names(tmp_path: Path) -> None:
+    chat = tmp_path / "log.jsonl"
+    said = [("user", "Hi!"), ("assistant", "Hello."), ("user", "And you?"), ("assistant", "Fine.")]
+    chat.write_text(json.dumps({"messages": [{"role": role, "content": text} for role, text in said]}) + "\n")
+    assert [row.response for _, row in score_file.read_rows(str(chat), [])] == ["Hello.", "Fine."]
+    assert [row.response for _, row in score_file.read_rows(str(chat), [], None, "user")] == ["And you?"]
+    assert score_file.columns_in(str(chat)) == ["messages"]
+    table = tmp_path / "rows.csv"
+    table.write_text("history,reply\na __eou__ b,c\n")
+    assert score_file.columns_in(str(table)) == ["history", "reply"]
+    (row,) = (row for _, row in score_file.read_rows(str(table), [], {"context": "history", "response": "reply"}))
+    assert (row.context, row.response) == (("a", "b"), "c")
+    for odd in ("", "[]", "{", "\x00"):
+        chat.write_text(odd)
+        assert score_file.columns_in(str(chat)) == []
+
+
+def test_the_sample_file_can_be_scored() -> None:
+    rows = score_file.read_rows(str(SPACE / "sample.jsonl"), ["cmn", "fbd"])
+    assert {row.system for _, row in rows} == {"attentive", "dull"}
+
+
+@given(st.lists(st.text(max_size=40), max_size=12), st.lists(st.text(max_size=40), max_size=6), st.text(max_size=40))
+def test_a_link_gives_back_what_was_put_in(turns: list[str], replies: list[str], reference: str) -> None:
+    kept = [[limits.cleaned(one.encode("utf-8", "replace").decode())[0] for one in texts]
+            for texts in (turns, replies, [reference])]  # fmt: skip
+    packed = links.written(turns, replies, reference, ["judge"]).removeprefix("?compare=")
+    assert links.read(packed) == (kept[0] or [""], kept[1] or [""], kept[2][0], ["judge"])
+
+
+def test_links_that_are_no_links_are_refused() -> None:
+    with pytest.raises(Refused, match="too long for a link"):
+        links.written([str(np.random.default_rng(at).integers(0, 9, 900)) for at in range(12)], [], "", [])
+    bomb = base64.urlsafe_b64encode(zlib.compress(b"[" * 50_000_000)).decode()
+    many = links.written(["a"] * 13, [], "", []).removeprefix("?compare=")
+    for packed, told in (
+        ("", "damaged"),
+        ("%%%", "damaged"),
+        ("eJw", "damaged"),
+        (bomb, "damaged"),
+        (many, "13 turns"),
+    ):
+        with pytest.raises(Refused, match=told):
+            links.read(packed)
+
+
 def test_figures_hold_names_as_text() -> None:
     """Names may be mathematics to matplotlib, markup to a browser, or what a legend hides."""
     names = ("$\\frac{", "<b>&", "_hidden", "\x1b", "a" * 99)
@@ -240,7 +320,9 @@ def test_the_board_ranks_and_marks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert re.findall(r'<th scope="row"><bdi>(.*?)</bdi>', board) == ["seen", "density", "&lt;i&gt;none"]
     assert board.count("†") == 1
     assert "†" in board.split("density")[0]
-    assert '<span class="best">0.500</span></td><td>0.250 to 0.750</td><td>1,200</td>' in board
+    assert '<span class="best">0.500</span> 0.250 to 0.750 1,200' in " ".join(
+        re.sub(r"</?(div|td)[^>]*>", " ", board).split()
+    )
     assert "One person against the others: 0.625." in board
     assert "Nothing was measured" in trust._board("toy", "system", "spearman")
     monkeypatch.setattr(trust, "results", lambda: ())

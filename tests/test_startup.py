@@ -9,8 +9,10 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
-from dialeval.cli import COMMANDS
+import dialeval
+from dialeval.cli import COMMANDS, _app_for, build_app
 from small_checkpoints import small_checkpoint
 
 #: Each of these costs a tenth of a second or much more.
@@ -53,6 +55,25 @@ def test_help_imports_nothing_heavy() -> None:
     )
     assert heavy == set()
     assert count < 500
+
+
+def test_the_overview_and_one_command_look_at_no_other() -> None:
+    code = "import sys\nsys.argv = ['dialeval', {arguments}]\nfrom dialeval.cli import main\ntry:\n    main()\n"
+    code += "except SystemExit as end:\n    assert not end.code"
+    overview, _ = imported(code.format(arguments="'--help'"))
+    assert overview == set()
+    told = f"{code.format(arguments=chr(39) + 'gate' + chr(39) + ', ' + chr(39) + '--help' + chr(39))}\n"
+    told += "assert not [name for name in sys.modules if name.startswith('dialeval.cli.') and 'agreement' in name]"
+    assert imported(told)[0] == set()
+
+
+def test_the_overview_is_that_of_the_whole_command() -> None:
+    whole = CliRunner().invoke(build_app(), ["--help"], prog_name="dialeval", color=False)
+    quick = CliRunner().invoke(_app_for(["--help"]), ["--help"], prog_name="dialeval", color=False)
+    assert quick.output == whole.output
+    assert all(name.replace("_", "-") in quick.output for name in COMMANDS)
+    told = CliRunner().invoke(_app_for(["--version"]), ["--version"])
+    assert (told.output, told.exit_code) == (f"dialeval {dialeval.__version__}\n", 0)
 
 
 @pytest.mark.slow

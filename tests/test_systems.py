@@ -289,11 +289,11 @@ def test_exit_codes_of_the_gate(tmp_path: Path) -> None:
 
 def test_rank_prints_tables_and_writes_files(tmp_path: Path) -> None:
     one = written(tmp_path / "all.jsonl", replies(True, "new") + replies(False, "old"))
-    outputs = {name: tmp_path / f"ranking.{name}" for name in ("md", "json", "png")}
+    outputs = {name: tmp_path / f"ranking.{name}" for name in ("md", "json", "html", "png")}
     told = CliRunner().invoke(
         build_app(),
         ["rank", str(one), "-m", "bleu2,rougeL", "--markdown", str(outputs["md"]), "--json", str(outputs["json"]),
-         "--plot", str(outputs["png"])],
+         "--html", str(outputs["html"]), "--plot", str(outputs["png"])],
     )  # fmt: skip
     assert told.exit_code == 0, told.output
     assert "bleu2: new is best." in told.output
@@ -302,6 +302,10 @@ def test_rank_prints_tables_and_writes_files(tmp_path: Path) -> None:
     assert {row["metric"] for row in kept["standings"]} == {"bleu2", "rougeL"}
     assert "| 1 | new |" in outputs["md"].read_text("utf-8")
     assert outputs["png"].read_bytes()[:4] == b"\x89PNG"
+    for told_in in (outputs["md"].read_text("utf-8"), outputs["html"].read_text("utf-8"), told.output):
+        assert "bleu2: new is best." in told_in
+        assert "told apart" in told_in  # each pair's verdict, not the legend alone
+        assert "< .001" in told_in.replace("&lt;", "<")
     new, old = written(tmp_path / "new.jsonl", replies(True)), written(tmp_path / "old.jsonl", replies(False))
     files = CliRunner().invoke(build_app(), ["rank", f"fresh={new}", str(old), "-m", "bleu2"])
     assert "bleu2: fresh is best." in files.output

@@ -27,18 +27,20 @@ def build_page() -> Any:
     with gr.Blocks(title="dialeval side by side", analytics_enabled=False, delete_cache=_DELETED) as page:
         gr.Markdown("# Dialogue replies, side by side\nHow good is a reply, what does the number mean, and who agrees?")
         with gr.Tabs():
-            with gr.Tab("Compare replies"):
-                compare_page.build(_TEXTS)
-            with gr.Tab("Judge a conversation"):
+            # Short names: on a phone all of them stand beside each other.
+            with gr.Tab("Compare"):
+                opened = compare_page.build(_TEXTS)
+            with gr.Tab("Conversation"):
                 dialogue_page.build(_TEXTS)
-            with gr.Tab("Score a file"):
+            with gr.Tab("File"):
                 file_page.build(_FILES)
-            with gr.Tab("How far to trust it"):
+            with gr.Tab("Trust"):
                 trust.build()
             with gr.Tab("API"):
                 gr.Markdown(endpoints.DOCUMENTED)
         gr.Markdown(LIMITS_TOLD, elem_classes="limits")
         endpoints.build(_TEXTS)
+        opened.from_link(page)
     page.queue(max_size=MAX_WAITING)
     return page
 
@@ -54,7 +56,7 @@ def launch_options() -> dict[str, Any]:
         "css_paths": Path(__file__).with_name("style.css"),
         "head": _HEAD,
         "max_file_size": MAX_FILE_BYTES,
-        "allowed_paths": [str(folder.resolve() / "plots")] if folder else [],
+        "allowed_paths": [str(file_page.SAMPLE), *([str(folder.resolve() / "plots")] if folder else [])],
         "app_kwargs": {"middleware": [Middleware(BodyLimit)]},
         "footer_links": ["settings"],
         "run_history": False,

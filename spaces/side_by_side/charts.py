@@ -5,12 +5,13 @@ from __future__ import annotations
 import html
 import io
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from limits import cleaned
+from markup import share
 
 from dialeval.plots.distributions import distributions
 from dialeval.plots.figures import INK, new_figure
@@ -43,7 +44,7 @@ def percentiles(columns: Mapping[str, Sequence[float]], replies: Sequence[str]) 
         width = 0.8 / len(columns)
         for at, (title, values) in enumerate(columns.items()):
             bars = axes.barh(place + (at - (len(columns) - 1) / 2) * width, values, height=width * 0.9, label=title)
-            axes.bar_label(bars, labels=[f"{value:.0%}" for value in values], padding=3, fontsize=9)
+            axes.bar_label(bars, labels=[html.unescape(share(value)) for value in values], padding=3, fontsize=9)
         axes.set(xlim=(0, 1.15), yticks=place, yticklabels=replies)
         axes.set_xticks([0, 0.25, 0.5, 0.75, 1], labels=["0%", "25%", "50%", "75%", "100%"])
         axes.invert_yaxis()
@@ -53,6 +54,23 @@ def percentiles(columns: Mapping[str, Sequence[float]], replies: Sequence[str]) 
         return figure
 
     return _svg(draw, "Bars: share of human replies that score lower than each reply")
+
+
+def agreement(means: Mapping[str, float], here: Collection[str]) -> str:
+    """A bar per metric: how far it agrees with people on average; those that the page offers stand out."""
+
+    def draw() -> Figure:
+        figure = new_figure(5.2, 0.8 + 0.28 * len(means))
+        axes = figure.subplots()
+        colours = ["C0" if name in here else "#8b95a5" for name in means]
+        bars = axes.barh(list(means), list(means.values()), color=colours, height=0.7)
+        axes.bar_label(bars, labels=[f"{value:.2f}" for value in means.values()], padding=3, fontsize=9)
+        axes.invert_yaxis()
+        axes.set_xlim(min(0.0, *means.values()), max(means.values()) * 1.15)
+        axes.set_xlabel("mean rank correlation with people")
+        return figure
+
+    return _svg(draw, "Bars: mean agreement of each metric with people")
 
 
 def spread(columns: Mapping[str, Sequence[float]], systems: Sequence[str | None]) -> str:

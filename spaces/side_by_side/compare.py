@@ -13,9 +13,13 @@ from limits import MAX_CALL_REPLIES, MAX_CALL_TURNS, Refused, taken, taken_all
 from markup import bar, listed, number, share, table, text
 from models import best_of, direction_told, human_percentile, info_of, judge, ready, titled
 
+from dialeval.cautions import cautions
 from dialeval.exchange import Exchange, check_exchange
 from dialeval.metric import Level
 from dialeval.scores import Scores
+
+#: Columns of replies that stand beside each other on a desk; of more, each metric has a card.
+_MOST_COLUMNS = 3
 
 
 @dataclass
@@ -69,6 +73,7 @@ def compared(turns: Any, replies: Any, reference: Any, metrics: Any) -> Comparis
     notes = []
     if count := removed + more + even_more:
         notes.append(f"{count} control character{'s were' if count > 1 else ' was'} taken out of the text.")
+    notes += [f"Mind: {one}." for one in cautions(exchanges)]
     scores = {}
     for name in names:
         info = info_of(name)
@@ -96,7 +101,30 @@ def rendered(found: Comparison) -> str:
         rows.append([f"{titled(name)}<small>{_arrow_told(name)}</small>", *cells])
     sentences = listed((_sentence(found, name) for name in found.scores), "meaning")
     beside = "".join(_explained(found, name) for name in found.scores)
-    return table("Scores of each reply", header, rows) + beside + notes + f"<h3>What the numbers mean</h3>{sentences}"
+    first = table("Scores of each reply", header, rows, cards=len(found.replies) > _MOST_COLUMNS)
+    return _preferred(found) + first + beside + notes + f"<h3>What the numbers mean</h3>{sentences}"
+
+
+def _preferred(found: Comparison) -> str:
+    """The answer in a sentence: how many metrics prefer which reply."""
+    if len(found.replies) < 2:
+        shares = [one[0] for one in found.percentiles.values() if one]
+        if not shares:
+            return ""
+        low, high = share(min(shares)), share(max(shares))
+        ends = low if low == high else f"{low} to {high}"
+        return f'<p class="answer">By the metrics here, {ends} of human replies score lower than this one.</p>'
+    votes = [at for name in found.scores for at in found.best(name)]
+    counts = sorted({at: votes.count(at) for at in votes}.items(), key=lambda one: -one[1])
+    if not counts:
+        return ""
+    most = counts[0][1]
+    best = [f"Reply {at + 1}" for at, times in counts if times == most]
+    told = (
+        f"{most} of {len(found.scores)} metrics" if len(found.scores) > 1 else info_of(next(iter(found.scores))).title
+    )
+    verb = "prefers" if len(found.scores) == 1 else "prefer"
+    return f'<p class="answer">{" and ".join(best)}: {told} {verb} {"it" if len(best) == 1 else "each of them"}.</p>'
 
 
 def chart(found: Comparison) -> str:

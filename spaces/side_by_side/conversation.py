@@ -9,6 +9,7 @@ from typing import Any
 import gradio as gr
 from examples import EXAMPLES
 from limits import MAX_REPLIES, MAX_TURNS
+from markup import note
 
 _FIRST = next(iter(EXAMPLES))
 
@@ -48,6 +49,16 @@ class Editor:
     order: Any
 
     @property
+    def outputs(self) -> list[Any]:
+        """Everything that changes when all texts do."""
+        return [self.order, *self.turns.outputs, *self.replies.outputs, self.reference]
+
+    def filled(self, turns: list[str], replies: list[str], reference: str) -> list[Any]:
+        """Updates of the outputs, so that just these texts stand in the boxes."""
+        shown = self.turns.shown(turns, lambda place: _speaker(place, 0))
+        return [0, *shown, *self.replies.shown(replies, _numbered), reference]
+
+    @property
     def inputs(self) -> list[Any]:
         """In the order in which `typed` takes them."""
         return [self.turns.count, self.replies.count, self.reference, *self.turns.texts, *self.replies.texts]
@@ -65,9 +76,8 @@ def build() -> Editor:
     order = gr.State(0)
     private: dict[str, Any] = {"api_visibility": "private", "queue": False, "show_progress": "hidden"}
     example = gr.Dropdown(list(EXAMPLES), value=_FIRST, label="Load an example", elem_id="example")
-    gr.Markdown(
-        "### Conversation\nThe oldest turn first. Metrics read the order of the turns, not the speakers' names."
-    )
+    lesson = gr.HTML(note(first.lesson), elem_id="lesson")
+    gr.Markdown("### Conversation\nThe oldest turn first.")
     turns, drop_turn = _boxes("turn", MAX_TURNS, list(first.turns), lambda place: _speaker(place, 0))
     with gr.Row(elem_classes="actions"):
         turns.more.render()
@@ -115,18 +125,14 @@ def build() -> Editor:
         [order, *turns.texts],
         **private,
     )
-    example.input(
-        lambda name: [
-            0,
-            *turns.shown(list(EXAMPLES[name].turns), label(0)),
-            *replies.shown(list(EXAMPLES[name].replies), _numbered),
-            EXAMPLES[name].reference,
-        ],
-        example,
-        [order, *turns.outputs, *replies.outputs, reference],
-        **private,
-    )
-    return Editor(turns, replies, reference, order)
+    editor = Editor(turns, replies, reference, order)
+
+    def chosen(name: str) -> list[Any]:
+        one = EXAMPLES[name]
+        return [note(one.lesson), *editor.filled(list(one.turns), list(one.replies), one.reference)]
+
+    example.input(chosen, example, [lesson, *editor.outputs], **private)
+    return editor
 
 
 def _boxes(kind: str, most: int, values: list[str], label: Callable[[int], str]) -> tuple[Boxes, list[Any]]:

@@ -8,7 +8,7 @@ import gradio as gr
 from dialogue import judged, read_lines, rendered
 from examples import CONVERSATION
 from limits import Refused
-from markup import problem
+from markup import problem, to_view
 from models import info_of, ready, titled
 
 from dialeval.metric import Level
@@ -18,6 +18,8 @@ _INTRO = (
     "A turn a line, the oldest first. The two sides take turns, unless every line begins with a name (`Anna: Hello`). "
     "One side is judged; what the other one says shows how it takes it."
 )
+_BUSY, _IDLE = "Judging …", "Judge the conversation"
+_TO_RESULT = to_view("#dialogue-result")
 _SECOND, _FIRST = "the side that speaks second", "the side that speaks first"
 
 
@@ -42,24 +44,28 @@ def build(texts_limit: dict[str, Any]) -> None:
                 label="Metrics",
                 elem_id="dialogue-metrics",
             )
-            button = gr.Button("Judge the conversation", variant="primary", elem_id="judge-dialogue")
-        with gr.Column(scale=6, min_width=300):
+        with gr.Column(scale=6, min_width=300, elem_classes="answers"):
+            with gr.Row(elem_classes="doing"):
+                button = gr.Button(_IDLE, variant="primary", elem_id="judge-dialogue")
             result = gr.HTML('<p class="note">What was seen will stand here.</p>', elem_id="dialogue-result")
             signature = gr.Textbox(
                 label="Signature: what somebody needs to get the same numbers",
                 lines=2,
                 interactive=False,
+                placeholder=" ",
                 buttons=["copy"],
                 elem_id="dialogue-signature",
             )
-    button.click(
+    private: dict[str, Any] = {"api_visibility": "private", "queue": False, "show_progress": "hidden"}
+    asked = button.click(lambda: gr.update(value=_BUSY, interactive=False), None, button, js=_TO_RESULT, **private)
+    asked.then(
         _judged,
         [lines, side, metrics],
         [result, signature],
         api_visibility="private",
         show_progress_on=result,
         **texts_limit,
-    )
+    ).then(lambda: gr.update(value=_IDLE, interactive=True), None, button, **private)
 
 
 def _judged(lines: str, side: str, metrics: list[str]) -> tuple[str, str]:

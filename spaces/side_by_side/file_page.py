@@ -4,26 +4,35 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import gradio as gr
 from file_report import plots, report
 from limits import MAX_FILE_BYTES, MAX_FILE_ROWS
-from markup import problem, table, text
+from markup import problem, table, text, to_view
 from models import ready, titled
-from score_file import read_rows, score_rows
+from score_file import columns_in, read_rows, score_rows
 
 from dialeval.exchange import Exchange
 from dialeval.weights.find import CheckpointError
 
 _INTRO = (
     "A row holds **context** (a list of turns) and **response**, and if you have them **reference**, **system** and "
-    "**id**; in CSV the turns of a context stand between `__eou__`. FBD and PRD judge whole systems and need "
-    f"references. Up to {MAX_FILE_ROWS:,} rows and {MAX_FILE_BYTES // 1_000_000} MB; nobody else sees your file, and "
-    "it is deleted after about an hour."
+    "**id**; in CSV the turns of a context stand between `__eou__`. Chat logs (`messages`, `conversations`) are read "
+    f"as they are. FBD and PRD judge whole systems and need references. Up to {MAX_FILE_ROWS:,} rows and "
+    f"{MAX_FILE_BYTES // 1_000_000} MB; nobody else sees your file, and it is deleted after about an hour."
 )
 _PREVIEWED = 5
+#: Two systems on the same contexts, to see what a file looks like and what comes out.
+SAMPLE = Path(__file__).with_name("sample.jsonl").resolve()
+#: What can be called otherwise in a file.
+_MAPPED = ("context", "response", "reference", "system", "id")
+_CHATS = ("messages", "conversations", "dialogue")
+_OWN_NAME = "the same name"
+_BUSY, _IDLE = "Scoring …", "Score the file"
+_TO_RESULT = to_view("#file-result")
 
 
 def build(files_limit: dict[str, Any]) -> None:
@@ -34,14 +43,29 @@ def build(files_limit: dict[str, Any]) -> None:
     file = gr.File(
         label="Rows as JSON lines or CSV", file_types=[".jsonl", ".ndjson", ".json", ".csv", ".tsv"], elem_id="file"
     )
+    gr.DownloadButton("A sample file to begin with", str(SAMPLE), size="sm", elem_id="sample")
+    with gr.Accordion("My columns have other names, or it is a chat log", open=False, elem_id="mapping") as mapping:
+        with gr.Row():
+            columns = [
+                gr.Dropdown(
+                    [_OWN_NAME], value=_OWN_NAME, label=f"{name} stands in", elem_id=f"column-{name}", min_width=140
+                )
+                for name in _MAPPED
+            ]
+        role = gr.Radio(
+            [("the assistant's turns", "assistant"), ("the user's turns", "user")],
+            value="assistant",
+            label="In a chat log, judge",
+            elem_id="role",
+        )
+    preview = gr.HTML(elem_id="file-preview")
     metrics = gr.CheckboxGroup(
         [(titled(name), name) for name in ready()], value=ready()[:1], label="Metrics", elem_id="file-metrics"
     )
-    button = gr.Button("Score the file", variant="primary", elem_id="score-file")
-    preview = gr.HTML(elem_id="file-preview")
+    button = gr.Button(_IDLE, variant="primary", elem_id="score-file")
     result = gr.HTML(elem_id="file-result")
     figures = gr.HTML(elem_id="file-plots")
-    with gr.Row():
+    with gr.Row(elem_id="downloads"):
         downloads = [
             gr.DownloadButton(label, interactive=False, elem_id=f"download-{label.split()[-1].lower()}")
             for label in ("Scores as JSONL", "Scores as CSV", "Summary as JSON")
@@ -50,25 +74,46 @@ def build(files_limit: dict[str, Any]) -> None:
         label="Signature: what somebody needs to get the same numbers",
         lines=2,
         interactive=False,
+        placeholder=" ",
         buttons=["copy"],
         elem_id="file-signature",
     )
-    file.change(_preview, file, preview, api_visibility="private", show_progress="hidden")
-    button.click(
+    quiet: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
+    file.change(_columns, file, [mapping, *columns], **quiet).then(_preview, [file, role, *columns], preview, **quiet)
+    for one in (role, *columns):
+        one.input(_preview, [file, role, *columns], preview, **quiet)
+    asked = button.click(
+        lambda: gr.update(value=_BUSY, interactive=False), None, button, js=_TO_RESULT, queue=False, **quiet
+    )
+    asked.then(
         _score,
-        [file, metrics, folder],
+        [file, metrics, folder, role, *columns],
         [result, figures, signature, folder, *downloads],
         api_visibility="private",
         show_progress_on=result,
         **files_limit,
-    )
+    ).then(lambda: gr.update(value=_IDLE, interactive=True), None, button, queue=False, **quiet)
 
 
-def _preview(path: str | None) -> str:
+def _columns(path: str | None) -> list[Any]:
+    """The columns of a file to choose from; the choice opens by itself where a name is missing."""
+    found = columns_in(path) if path else []
+    missing = bool(found) and "response" not in found and not set(_CHATS) & set(found)
+    # A column that is called as the field is stands for itself.
+    others = [name for name in found if name not in _MAPPED]
+    boxes = [gr.Dropdown(choices=[_OWN_NAME, *others], value=_OWN_NAME) for _ in _MAPPED]
+    return [gr.Accordion(open=missing), *boxes]
+
+
+def _mapping(columns: Sequence[str | None]) -> dict[str, str]:
+    return {field: name for field, name in zip(_MAPPED, columns, strict=True) if name and name != _OWN_NAME}
+
+
+def _preview(path: str | None, role: str, *columns: str | None) -> str:
     if path is None:
         return ""
     try:
-        rows = [exchange for _, exchange in read_rows(path, [])]
+        rows = [exchange for _, exchange in read_rows(path, [], _mapping(columns), role)]
     except ValueError as error:
         return problem(error)
     shown = [[str(at), *_cells(row)] for at, row in enumerate(rows[:_PREVIEWED])]
@@ -86,14 +131,21 @@ def _cells(row: Exchange) -> list[str]:
     ]
 
 
-def _score(path: str | None, metrics: list[str], folder: str | None, progress: Any = gr.Progress()) -> list[Any]:  # noqa: B008
+def _score(
+    path: str | None,
+    metrics: list[str],
+    folder: str | None,
+    role: str,
+    *columns: str | None,
+    progress: Any = gr.Progress(),  # noqa: B008
+) -> list[Any]:
     nothing = [gr.DownloadButton(interactive=False)] * 3
     if path is None:
         return [problem("there is no file yet; upload one first"), "", "", folder, *nothing]
     folder = folder if folder and Path(folder).is_dir() else tempfile.mkdtemp(prefix="dialeval-page-")
     try:
         progress(0, desc="reading")
-        rows = read_rows(path, metrics)
+        rows = read_rows(path, metrics, _mapping(columns), role)
         scored = score_rows(
             rows, metrics, Path(folder), lambda what, done, of: progress((done, of), desc=what, unit="rows")
         )

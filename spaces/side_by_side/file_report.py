@@ -29,7 +29,8 @@ def report(scored: Scored) -> str:
                 f"{tally.n_truncated} rows were judged on cut text, because the model does not read that much."
             )
         parts.append(listed(notes, "notes"))
-    return f"<p>{scored.summary.n:,} rows scored.</p>" + "".join(parts)
+    minded = listed((text(f"Mind: {one}.", 400) for one in scored.summary.warnings), "notes")
+    return f"<p>{scored.summary.n:,} rows scored.</p>" + minded + "".join(parts)
 
 
 def _mean_table(scored: Scored, name: str) -> str:
@@ -46,8 +47,22 @@ def _mean_table(scored: Scored, name: str) -> str:
     header = ["system", "mean", "95% interval", "human replies below the median row", "rows"]
     return (
         table(f"{info_of(name).title} by system; intervals draw contexts anew", header, rows)
-        + _unsettled(best, [(low, high) for _, low, high, _ in found])
         + _left_out(systems)
+        + _contests(scored, name)
+    )
+
+
+def _contests(scored: Scored, name: str) -> str:
+    """Every pair of systems by a paired test over the same contexts, as `dialeval rank` has it."""
+    ranking = scored.ranking_of(name)
+    if isinstance(ranking, str):
+        return note(ranking) if ranking else ""
+    metric = ranking.metrics[0]
+    rows = [[text(cell, 60) for cell in row] for row in ranking.contest_table(metric)]
+    answer = ranking.sentence(metric).partition(": ")[2]
+    told = f"{info_of(name).title}, pairs of systems on the same contexts; permutation test, corrected by Holm"
+    return f'<p class="answer">{text(f"{info_of(name).title}: {answer}", 400)}</p>' + table(
+        told, ranking.contest_header(), rows
     )
 
 

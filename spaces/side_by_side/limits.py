@@ -7,13 +7,15 @@ from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequen
 from typing import Any
 
 #: The conversation and the candidate replies that one can type.
-MAX_TURNS, MAX_REPLIES = 12, 4
+MAX_TURNS, MAX_REPLIES = 12, 6
 #: Characters of one turn, reply or reference, wherever it comes from.
 MAX_CHARACTERS = 5_000
 #: An upload, and the rows in it.
 MAX_FILE_BYTES, MAX_FILE_ROWS = 5_000_000, 2_000
 #: One call of an endpoint.
 MAX_CALL_ROWS, MAX_CALL_TURNS, MAX_CALL_REPLIES = 200, 50, 20
+#: What a link can hold; browsers and servers cut longer ones.
+MAX_LINK = 6_000
 #: Requests that wait; who comes later is told to come back.
 MAX_WAITING = 100
 #: A request's body. Texts that are too long are refused by name below this, and by size above it.

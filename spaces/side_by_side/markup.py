@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import html
 import math
+import re
 from collections.abc import Iterable, Sequence
 
 from limits import cleaned
 
 _LONGEST = 160
+_TAG = re.compile(r"<[^>]*>")
 
 
 def text(words: object, longest: int = _LONGEST) -> str:
@@ -38,14 +40,21 @@ def share(value: float | None) -> str:
     return "&lt;1%" if 0 < value < 0.005 else f"{value:.0%}"
 
 
-def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table that scrolls in itself on a narrow screen; the cells are HTML already."""
+def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]], *, cards: bool = False) -> str:
+    """A table; on a narrow screen, or with `cards`, each row stands as a card. The cells are HTML already."""
+    labels = [html.escape(_TAG.sub("", cell.partition("<small>")[0])) for cell in header]
     top = "".join(f'<th scope="col">{cell}</th>' for cell in header)
     body = "".join(
-        f'<tr><th scope="row">{row[0]}</th>{"".join(f"<td>{cell}</td>" for cell in row[1:])}</tr>' for row in rows
+        f'<tr><th scope="row">{row[0]}</th>'
+        + "".join(
+            f'<td data-label="{label}"><div>{cell}</div></td>' for label, cell in zip(labels[1:], row[1:], strict=True)
+        )
+        + "</tr>"
+        for row in rows
     )
+    kind = "scroll cards" if cards else "scroll"
     return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{html.escape(caption)}"><table>'
+        f'<div class="{kind}" tabindex="0" role="region" aria-label="{html.escape(caption)}"><table>'
         f"<caption>{html.escape(caption)}</caption><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
@@ -64,3 +73,9 @@ def problem(error: object) -> str:
 def note(words: str) -> str:
     """A quiet line."""
     return f'<p class="note">{html.escape(words)}</p>'
+
+
+def to_view(selector: str) -> str:
+    """JavaScript that moves the page to where an answer will stand, if that is out of sight."""
+    return f"""() => {{ const top = document.querySelector("{selector}").getBoundingClientRect().top;
+if (top < 0 || top > innerHeight - 160) window.scrollTo({{top: scrollY + top - 90, behavior: "smooth"}}) }}"""

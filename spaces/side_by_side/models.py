@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +15,18 @@ from dialeval.evaluate_module import loaded
 from dialeval.exchange import Exchange
 from dialeval.metric import Level, Metric, MetricInfo
 from dialeval.module_page import direction
-from dialeval.registry import metric_class, ready_approaches
+from dialeval.registry import load, metric_class, ready_approaches
 from dialeval.scores import Scores
+
+#: Metrics that are another rule of a checkpoint which is there anyway: the metric, its options, title and summary.
+VARIANTS = {
+    "density_classifier": (
+        "density",
+        {"scoring": "classifier"},
+        "DENSITY classifier",
+        "How surely DENSITY's own classifier takes a reply for the right one rather than for a random one.",
+    )
+}
 
 #: Metrics keep tokenised rows and features between calls, which two threads must not change at once.
 #: FBD and PRD stand on the same encoder, so the metrics of systems share one lock.
@@ -23,13 +35,23 @@ _locks_lock = threading.Lock()
 
 
 def ready(level: Level | None = None) -> list[str]:
-    """The approaches that can score here, of one level or of both."""
-    return [name for name in ready_approaches() if level is None or info_of(name).level is level]
+    """The approaches that can score here and their variants, of one level or of both."""
+    there = ready_approaches()
+    names = [*there, *(name for name, (base, *_) in VARIANTS.items() if base in there)]
+    return [name for name in names if level is None or info_of(name).level is level]
+
+
+def first_choice(names: Sequence[str]) -> list[str]:
+    """What is ticked to begin with: the metrics themselves, without their variants."""
+    return [name for name in names if name not in VARIANTS]
 
 
 def info_of(name: str) -> MetricInfo:
     """What a metric says about itself."""
-    return metric_class(name)[0].info
+    if name not in VARIANTS:
+        return metric_class(name)[0].info
+    base, _, title, summary = VARIANTS[name]
+    return replace(metric_class(base)[0].info, name=name, title=title, summary=summary)
 
 
 def titled(name: str) -> str:
@@ -47,7 +69,13 @@ def lock_of(name: str) -> threading.RLock:
 def metric_of(name: str) -> Metric:
     """A metric, loaded on first use and kept."""
     with lock_of(name):
-        return loaded(name)
+        return _variant(name) if name in VARIANTS else loaded(name)
+
+
+@cache
+def _variant(name: str) -> Metric:
+    base, options, *_ = VARIANTS[name]
+    return load(base, **options)
 
 
 def judge(name: str, exchanges: Sequence[Exchange]) -> Scores:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,19 +14,24 @@ import numpy as np
 from limits import MAX_CHARACTERS, MAX_FILE_BYTES, MAX_FILE_ROWS, Refused
 from models import human_percentile, info_of, lock_of, metric_of, ready
 
+from dialeval.cautions import cautions
 from dialeval.exchange import Exchange
 from dialeval.metric import Level
-from dialeval.readers import Source
+from dialeval.readers import Chats, Source
 from dialeval.readers.rows import RawRow
 from dialeval.scores import Scores, explaining_columns
 from dialeval.scoring.outputs import ROW_KEYS, OutputFormat, replacing, table
 from dialeval.scoring.summary import Summary
 from dialeval.scoring.task import Chunk, Task, chunked
 from dialeval.statistics.bootstrap import bootstrap, interval, number_groups
+from dialeval.systems.outcome import Ranking
+from dialeval.systems.ranking import paired, rank_values
 
 #: Rows between two steps of the progress bar; after each, other visitors get their turn.
 _STEP = 32
 _RESAMPLES = 1000
+#: Pairs grow with the square of the systems.
+MOST_RANKED = 12
 _SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv", ".tsv")
 _FORMATS: tuple[OutputFormat, ...] = ("jsonl", "csv")
 
@@ -49,6 +56,26 @@ class Scored:
         """Whose reply each row is."""
         return [exchange.system for exchange in self.exchanges]
 
+    def ranking_of(self, name: str) -> Ranking | str:
+        """Which systems a metric tells apart, by paired tests; or why that cannot be said."""
+        rows: dict[str, list[Exchange]] = {}
+        values: dict[str, list[float]] = {}
+        for exchange, value in zip(self.exchanges, self.columns[name], strict=True):
+            if exchange.system is not None:
+                rows.setdefault(exchange.system, []).append(exchange)
+                values.setdefault(exchange.system, []).append(np.nan if value is None else value)
+        if not 1 < len(rows) <= MOST_RANKED:
+            return (
+                "" if len(rows) < 2 else f"More than {MOST_RANKED} systems are not tested here; `dialeval rank` does."
+            )
+        metric = metric_of(name)
+        columns = {system: np.array(column) for system, column in values.items()}
+        try:
+            places, tests = rank_values(metric, rows, columns, paired(rows, by_context=True), resamples=_RESAMPLES)
+        except ValueError as error:  # no context in common
+            return f"The systems are not tested against each other: {error}."
+        return Ranking(tuple(places), tuple(tests), 0.95, {})
+
     def mean_of(self, name: str, system: str | None) -> tuple[float, float, float, int]:
         """A system's mean with its 95% interval, contexts drawn anew, and the number of its rows."""
         rows = [row for row, owner in enumerate(self.systems) if owner == system]
@@ -66,8 +93,28 @@ class Scored:
         return float(mean), low, high, len(rows)
 
 
-def read_rows(path: str, metrics: Sequence[str]) -> list[tuple[RawRow, Exchange]]:
-    """Every row, checked; the first one that is bad, too long or too many is named."""
+def columns_in(path: str) -> list[str]:
+    """What the first row of a file calls its fields; nothing where that cannot be seen."""
+    file = Path(path)
+    if file.suffix.lower() not in _SUFFIXES or file.stat().st_size > MAX_FILE_BYTES:
+        return []
+    with file.open(encoding="utf-8-sig", errors="replace", newline="") as stream:
+        if file.suffix.lower() in (".csv", ".tsv"):
+            return next(csv.reader(stream, delimiter="\t" if file.suffix.lower() == ".tsv" else ","), [])
+        try:
+            first = json.loads(next((line for line in stream if line.strip()), ""))
+        except (ValueError, RecursionError):
+            return []
+    return [str(name) for name in first] if isinstance(first, dict) else []
+
+
+def read_rows(
+    path: str, metrics: Sequence[str], columns: Mapping[str, str] | None = None, judge_role: str = "assistant"
+) -> list[tuple[RawRow, Exchange]]:
+    """Every row, checked; the first one that is bad, too long or too many is named.
+
+    `columns` names a field's column where names differ; of chat logs the turns of `judge_role` are judged.
+    """
     file = Path(path)
     if file.suffix.lower() not in _SUFFIXES:
         raise Refused(f"the page reads {', '.join(_SUFFIXES)}; this is {file.name}")
@@ -76,7 +123,8 @@ def read_rows(path: str, metrics: Sequence[str]) -> list[tuple[RawRow, Exchange]
     needs = frozenset().union(*(info_of(name).needs for name in metrics))
     rows: list[tuple[RawRow, Exchange]] = []
     try:
-        for row, exchange in Source(path).exchanges(needs=needs):
+        source = Source(path, columns=columns or {}, chats=Chats(judge_role))
+        for row, exchange in source.exchanges(needs=needs):
             if len(rows) == MAX_FILE_ROWS:
                 raise Refused(f"the file has more than {MAX_FILE_ROWS:,} rows; `dialeval score` takes any number")
             _check_lengths(row, exchange)
@@ -108,6 +156,7 @@ def score_rows(
             scored.of_systems[name] = task.score_systems(name, scored.exchanges)
         scored.warned[name] = list(dict.fromkeys(str(one.message) for one in warned if one.category is UserWarning))
         scored.summary.add_systems(name, scored.of_systems[name])
+    scored.summary.cautions = list(cautions(scored.exchanges))
     scored.downloads = [*_write_tables(records, scored, task, folder), folder / "summary.json"]
     scored.summary.save(folder / "summary.json")
     return scored

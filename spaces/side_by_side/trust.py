@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import gradio as gr
 from markup import note, number, problem, table, text
+from trust_opening import opening
 
 _HERE = Path(__file__).parent
 _STATISTICS = {"spearman": "Spearman", "pearson": "Pearson", "kendall": "Kendall"}
@@ -48,6 +49,12 @@ def results() -> tuple[dict[str, Any], ...]:
 
 def build() -> None:
     """Put the tab's parts into the page."""
+    gr.HTML(opening(results_folder()), elem_id="trust-opening")
+    with gr.Accordion("Every benchmark, with intervals and figures", open=False, elem_id="trust-details"):
+        _details()
+
+
+def _details() -> None:
     gr.Markdown(_INTRO)
     with gr.Row():
         benchmark = gr.Dropdown([_ALL, *_present("benchmark")], value=_ALL, label="Benchmark", elem_id="benchmark")

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
-from dialeval.exchange import Exchange, is_blank
+from dialeval.exchange import Dialogue, Exchange, is_blank
 
 #: Rows that are looked at for the language; more would not change the answer.
 LOOKED_AT = 500
 #: Fewer words than these have no language.
 ENOUGH_WORDS = 40
+#: Rows, and characters, that a long run keeps for a look at the end.
+KEPT_ROWS, KEPT_CHARACTERS = 20_000, 2**24
 #: Everyday English has about half of its words here, its neighbours share one in ten.
 ENGLISH_SHARE = 0.25
 CUT_SHARE = 0.1
@@ -37,10 +40,39 @@ def cautions(exchanges: Sequence[Exchange], n_truncated: int = 0) -> tuple[str, 
         return ()
     found = [
         _language(exchanges),
-        _cut(len(exchanges), n_truncated),
+        cut_told(len(exchanges), n_truncated),
         *(_sameness(name, rows) for name, rows in _by_system(exchanges).items()),
     ]
     return tuple(sentence for sentence in found if sentence)
+
+
+@dataclass
+class Watch:
+    """Keeps the first rows of a run that is too long to be held, for `cautions` at its end."""
+
+    kept: list[Exchange] = field(default_factory=list)
+    characters: int = 0
+
+    def see(self, items: Iterable[Exchange | Dialogue]) -> None:
+        """Look at some more rows; of each its reply and the turn before are kept."""
+        for item in items:
+            for row in _replies(item):
+                if len(self.kept) == KEPT_ROWS or self.characters > KEPT_CHARACTERS:
+                    return
+                self.kept.append(replace(row, context=row.context[-1:]))
+                self.characters += len(row.response) + len(row.context[-1])
+
+    def told(self) -> list[str]:
+        """What is to be said of what was seen."""
+        return list(cautions(self.kept))
+
+
+def _replies(item: Exchange | Dialogue) -> Iterator[Exchange]:
+    if isinstance(item, Exchange):
+        yield Exchange(item.context, item.response, system=item.system)
+        return
+    for at in range(1, len(item.turns)):
+        yield Exchange(item.turns[at - 1 : at], item.turns[at], system=item.system)
 
 
 def _language(exchanges: Sequence[Exchange]) -> str:
@@ -59,7 +91,8 @@ def _language(exchanges: Sequence[Exchange]) -> str:
     return ""
 
 
-def _cut(rows: int, n_truncated: int) -> str:
+def cut_told(rows: int, n_truncated: int) -> str:
+    """A sentence where more than a tenth of the rows were cut, else nothing."""
     if n_truncated <= CUT_SHARE * rows:
         return ""
     return f"{n_truncated} of {rows} rows were cut to what the encoder reads; the oldest turns are not seen"

@@ -8,6 +8,7 @@ import os
 import re
 import secrets
 import socket
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -135,11 +136,17 @@ def plain(value: Any) -> Any:
 
 @contextmanager
 def progress_bar(label: str, total: int | None, *, shown: bool) -> Iterator[Callable[[int], None]]:
-    """Done, rate and time left on standard error; what is handed out takes how many more are done."""
+    """Done, rate and time left on standard error, in a log a line each tenth; takes how many more are done."""
     if not shown:
         yield lambda more: None
         return
     from rich.console import Console
+
+    console = Console(stderr=True)
+    if not (console.is_terminal or console.is_jupyter):
+        lines = ProgressLines(label, total)
+        yield lines.advance
+        return
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -150,9 +157,36 @@ def progress_bar(label: str, total: int | None, *, shown: bool) -> Iterator[Call
     )
 
     columns = (TextColumn(label), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=console, transient=True) as bar:
         work = bar.add_task("", total=total)
         yield lambda more: bar.update(work, advance=more)
+
+
+class ProgressLines:
+    """Progress where nobody looks but a log is kept: a line each tenth, or each so many where the end is not known."""
+
+    #: Less than this is over before a line would help.
+    FEW = 1000
+    STEP = 10_000
+
+    def __init__(self, label: str, total: int | None) -> None:
+        self.label, self.total = label, total
+        self.done = self.told = 0
+
+    def advance(self, more: int) -> None:
+        """So many more are done."""
+        self.reach(self.done + more)
+
+    def reach(self, done: int) -> None:
+        """So many are done; the end itself is told by whoever shows the outcome."""
+        self.done = done
+        if self.total is None:
+            if done // self.STEP > self.told:
+                self.told = done // self.STEP
+                print(f"{self.label}: {done:,} done", file=sys.stderr, flush=True)
+        elif self.FEW <= self.total > done and (tenths := 10 * done // self.total) > self.told:
+            self.told = tenths
+            print(f"{self.label}: {done:,} of {self.total:,} ({tenths}0 %)", file=sys.stderr, flush=True)
 
 
 def replace_file(path: Path, write: Any) -> None:

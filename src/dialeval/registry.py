@@ -1,6 +1,7 @@
 """Which metrics there are, and how they are loaded.
 
-The registry holds import paths, not classes, so that listing the metrics costs no import of torch.
+The registry holds import paths, not classes, so that listing the metrics costs no import of torch. Installed packages
+add metrics by an entry point of the group `dialeval.metrics`, and `python:package.module:name` names one on the spot.
 """
 
 from __future__ import annotations
@@ -8,12 +9,17 @@ from __future__ import annotations
 import difflib
 import importlib
 import inspect
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, overload
 
+from dialeval.functions import metric_class_of
 from dialeval.metric import Metric, Scale
+from dialeval.specs import Declared, declared_in, split_options
 from dialeval.suite import Suite, share_tokenizers
+from dialeval.version import how_to_install
 from dialeval.weights.find import embedded_checkpoints
 
 
@@ -24,7 +30,16 @@ class Entry:
     target: str
     options: Mapping[str, Any] = field(default_factory=dict)
     extra: str | None = None
+    #: Of a metric that another installed package brings: which one.
+    package: str | None = None
+    #: Of a function named on the spot: what its user declares.
+    declared: Declared | None = None
 
+
+#: Installed packages name their metrics here.
+ENTRY_POINTS = "dialeval.metrics"
+#: How a metric is named that is in no registry.
+PYTHON = "python:"
 
 #: name -> class. The papers' approaches and the judge first, then the papers' baselines.
 REGISTRY: dict[str, Entry] = {
@@ -57,7 +72,22 @@ REGISTRY: dict[str, Entry] = {
 
 def available() -> list[str]:
     """The names that `load` understands, without importing any of the metrics."""
+    find_plugins()
     return list(REGISTRY)
+
+
+@cache
+def find_plugins() -> None:
+    """Add the metrics of other installed packages; none of them takes the name of one that is there."""
+    from importlib.metadata import entry_points
+
+    for point in entry_points(group=ENTRY_POINTS):
+        package = point.dist.name if point.dist is not None else point.value
+        if point.name in REGISTRY:
+            taken = REGISTRY[point.name].package or "dialeval"
+            warnings.warn(f"{package} brings a metric {point.name!r}, but {taken} has one of that name", stacklevel=3)
+        else:
+            REGISTRY[point.name] = Entry(point.value, package=package)
 
 
 def register(name: str, target: str, *, extra: str | None = None, **options: Any) -> None:
@@ -65,24 +95,56 @@ def register(name: str, target: str, *, extra: str | None = None, **options: Any
     REGISTRY[name] = Entry(target, options, extra)
 
 
+def registered(spec: str) -> str:
+    """The name under which a metric is known from now on; `python:package.module:name?name=…` is added to the registry.
+
+    Raises ValueError where the name is that of another metric.
+    """
+    if not spec.startswith(PYTHON):
+        return spec
+    target, options = split_options(spec.removeprefix(PYTHON))
+    declared, preset = declared_in(options)
+    found = metric_class_of(target, declared)
+    name = declared.name or found.info.name
+    entry = Entry(target, preset, declared=declared)
+    if REGISTRY.get(name, entry) != entry:
+        raise ValueError(f"there is another metric {name!r}; give this one a name of its own: {spec}?name=…")
+    REGISTRY[name] = entry
+    return name
+
+
 def metric_class(name: str) -> tuple[type[Metric], Mapping[str, Any]]:
     """The class behind a name and its preset options; unknown names get a suggestion."""
+    if isinstance(name, str) and name.startswith(PYTHON):
+        name = registered(name)
+    if name not in REGISTRY:
+        find_plugins()
     if name not in REGISTRY:
         close = difflib.get_close_matches(str(name), REGISTRY, n=1)
         hint = f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(REGISTRY)}"
         raise ValueError(f"there is no metric {name!r}{hint}")
     entry = REGISTRY[name]
+    if entry.declared is not None:
+        return metric_class_of(entry.target, entry.declared), entry.options
     module, _, attribute = entry.target.partition(":")
     try:
         loaded = importlib.import_module(module)
     except ModuleNotFoundError as error:
+        if entry.package is not None:
+            raise ModuleNotFoundError(
+                f"metric {name!r} of the package {entry.package} needs {error.name}; install that", name=error.name
+            ) from None
         if entry.extra is None or (error.name or "").startswith("dialeval"):
             raise
         raise ModuleNotFoundError(
-            f"metric {name!r} needs {error.name}; install it with: pip install 'dialeval[{entry.extra}]'",
+            f"metric {name!r} needs {error.name}; install it with: {how_to_install(entry.extra)}",
             name=error.name,
         ) from None
-    found: type[Metric] = getattr(loaded, attribute)
+    found = getattr(loaded, attribute)
+    if not (isinstance(found, type) and issubclass(found, Metric)):
+        raise ValueError(
+            f"metric {name!r} of {entry.package or 'the registry'}: {entry.target} is no sub-class of Metric"
+        )
     return found, entry.options
 
 

@@ -1,12 +1,10 @@
-"""Two metrics, or two sets of scores, side by side: every paired test there is for them."""
+"""Two metrics side by side: every paired test there is for them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-
-import numpy as np
 
 from dialeval.agreement.comparisons import (
     Entrant,
@@ -20,11 +18,8 @@ from dialeval.agreement.comparisons import (
 from dialeval.agreement.cuts import Cut
 from dialeval.agreement.results import Panel
 from dialeval.agreement.settings import Settings
-from dialeval.agreement.sources import Source
-from dialeval.statistics.bootstrap import bootstrap, interval
 from dialeval.statistics.discrimination import accuracy, auc
-from dialeval.statistics.paired_tests import paired_mean_test
-from dialeval.statistics.resampled import MOST_GROUPS_FOR_KENDALL, mean_of
+from dialeval.statistics.resampled import MOST_GROUPS_FOR_KENDALL
 
 
 @dataclass(frozen=True)
@@ -40,6 +35,15 @@ class Line:
     high: float
     p: Mapping[str, float]
     n: int
+
+    def verdict(self, first: str, second: str, level: float) -> str:
+        """Who agrees more with people, by the first test that applies."""
+        p = next((one for one in self.p.values() if math.isfinite(one)), math.nan)
+        if math.isnan(p):
+            return "not tested"
+        if p >= level or self.difference == 0:
+            return "cannot be told apart"
+        return f"{first if self.difference > 0 else second} agrees more"
 
 
 def pair_tests(panel: Panel, first: str, second: str, settings: Settings) -> list[Line]:
@@ -83,31 +87,3 @@ def _line(
         p = {"permutation": compare(a, b, cut, judged, settings, statistic).p, **p}
     x, y = (measured_on(view, cut, statistic) for view in (view_a, view_b))
     return Line(question, statistic, x, y, x - y, low, high, p, n)
-
-
-def pair_tests_of_scores(first: Source, second: Source, settings: Settings) -> Line:
-    """Two score files about the same rows, without people: which one is higher on average?"""
-    shared = [key for key, value in first.table.items() if math.isfinite(value) and key in second.table]
-    shared = [key for key in shared if math.isfinite(second.table[key])]
-    if not shared:
-        raise ValueError(f"{first.name} and {second.name} share no row id; give both files the ids of the same rows")
-    x = np.array([first.table[key] for key in shared])
-    y = np.array([second.table[key] for key in shared])
-    rows = np.arange(len(x))
-    test = paired_mean_test(x, y, rows, resamples=max(settings.resamples, 1), seed=settings.seed)
-    drawn = bootstrap(
-        {"gap": mean_of(x - y, rows, len(x))}, len(x), resamples=settings.resamples, seed=settings.seed, rows=len(x)
-    )["gap"]
-    spread = interval(drawn, settings.confidence)
-    gap = float((x - y).mean())
-    return Line(
-        "mean over rows",
-        "mean",
-        float(x.mean()),
-        float(y.mean()),
-        gap,
-        spread.low,
-        spread.high,
-        {"permutation": test.p},
-        len(x),
-    )

@@ -13,7 +13,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,10 @@ class ScoreTable:
     columns: Mapping[str, Mapping[str, float]]
     higher_is_better: bool | None = None
     signature: str | None = None
+    #: Whether all rows have an id; those without are known by their numbers.
+    has_ids: bool = True
+    #: The contexts of rows, as JSON, where the file has a column `context`.
+    contexts: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_scores(path: str | Path) -> ScoreTable:
@@ -55,20 +59,32 @@ def read_scores(path: str | Path) -> ScoreTable:
         rows = _parquet_rows(file)
     else:
         rows = _json_rows(file)
-    return ScoreTable(file, digest, _columns(file, rows))
+    seen: dict[str, str | None] = {}
+    without_id: list[str] = []
+    columns = _columns(file, rows, seen, without_id)
+    contexts = {key: context for key, context in seen.items() if context is not None}
+    return ScoreTable(file, digest, columns, has_ids=not without_id, contexts=contexts)
 
 
-def _columns(file: Path, rows: Iterator[tuple[str, Mapping[str, Any]]]) -> dict[str, dict[str, float]]:
+def _columns(
+    file: Path,
+    rows: Iterator[tuple[str, Mapping[str, Any]]],
+    seen: dict[str, str | None],
+    without_id: list[str],
+) -> dict[str, dict[str, float]]:
+    """The columns by row; `seen` gets every row's context, `without_id` the rows that only a number names."""
     columns: dict[str, dict[str, float]] = {}
-    seen: set[str] = set()
     for where, row in rows:
         # `dialeval score` numbers the rows of an input without ids.
         row_id = row.get("id") if row.get("id") not in (None, "") else row.get("row")
+        if row_id is not None and row.get("id") in (None, ""):
+            without_id.append(str(row_id))
         if row_id is None or row_id == "":
             raise BadScoreFile(f"{where} has no id; give every row the id of its benchmark row")
         if str(row_id) in seen:
             raise BadScoreFile(f"{where} repeats the id {row_id!r}; keep one score per row")
-        seen.add(str(row_id))
+        context = row.get("context")
+        seen[str(row_id)] = None if context in (None, "") else json.dumps(context)
         for name, value in _row_scores(where, row).items():
             columns.setdefault(name, {})[str(row_id)] = value
     # A column of nothing but null is some other field that was left empty.
@@ -159,4 +175,4 @@ def _column(file: Path, metric: str, pairs: list[tuple[Any, Any]]) -> dict[str, 
     rows = (
         (f"{file}, value {number}", {"id": key, "scores": {metric: value}}) for number, (key, value) in enumerate(pairs)
     )
-    return _columns(file, rows)[metric]
+    return _columns(file, rows, {}, [])[metric]

@@ -18,11 +18,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from dialeval.agreement.functions import FunctionMetric, Judge, imported
 from dialeval.agreement.score_files import read_scores
-from dialeval.agreement.specs import ANY_RANGE, OWN, Declared, declared_in, split_options
+from dialeval.functions import FunctionMetric, Judge, imported
 from dialeval.metric import Level, Metric
 from dialeval.registry import load
+from dialeval.specs import ANY_RANGE, OWN, Declared, declared_in, split_options
 
 Spec = str | Metric | Judge
 
@@ -40,6 +40,11 @@ class Source:
     cacheable: bool = True
     #: Only values that an earlier run left are taken; where there are none the metric is left out, not run.
     only_cached: bool = False
+    #: Of a file of scores: whether every row has an id (else rows are known by their numbers), what the rows' contexts
+    #: are where the file tells, and whether the file or the user says which way is better.
+    has_ids: bool = True
+    contexts: Mapping[str, str] = field(default_factory=dict)
+    declares_direction: bool = False
 
     @property
     def level(self) -> Level | None:
@@ -170,6 +175,9 @@ def _of_file(target: str, options: Mapping[str, Any]) -> list[Source]:
             higher_is_better=higher,
             range=declared.range,
             table=table.columns[one],
+            has_ids=table.has_ids,
+            contexts=table.contexts,
+            declares_direction=table.higher_is_better is not None or "lower_is_better" in options,
         )
         for one in chosen
     ]

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -188,6 +187,8 @@ def masked_word_loss(logits: Tensor, words: Tensor) -> Tensor:
 def valid_probability(logits: ArrayLike, temperature: float = 1.0) -> Vector:
     """Probability of "valid" from two logits; the temperature moves no score across one half."""
     both = np.asarray(logits, dtype=np.float64)
+    from scipy.special import expit
+
     probability: Vector = expit((both[:, 0] - both[:, 1]) / temperature)
     return probability
 

@@ -15,7 +15,6 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.linalg import pinvh
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -144,6 +143,8 @@ def fit_gaussian(moments: Moments, *, shrinkage: float = 0.0, resolution: float 
         sphere = np.trace(covariance) / len(covariance) * np.eye(len(covariance))
         covariance = (1 - shrinkage) * covariance + shrinkage * sphere
     rounding = len(covariance) * np.finfo(np.float64).eps
+    from scipy.linalg import pinvh  # half a second that scoring does without
+
     return moments.mean, pinvh(covariance, rtol=max(rounding, resolution**2))
 
 

@@ -7,7 +7,12 @@ computes is imported inside the commands.
 from __future__ import annotations
 
 import importlib
+import inspect
+import os
+import sys
 import warnings
+from collections.abc import Sequence
+from typing import Annotated
 
 import typer
 
@@ -19,6 +24,7 @@ COMMANDS: tuple[str, ...] = (
     "tune",
     "info",
     "install_modules",
+    "copy_training",
     "benchmarks",
     "agreement",
     "leaderboard",
@@ -35,8 +41,8 @@ COMMANDS: tuple[str, ...] = (
 )
 
 
-def build_app() -> typer.Typer:
-    """The command with all its sub-commands."""
+def build_app(commands: Sequence[str] = COMMANDS) -> typer.Typer:
+    """The command with all its sub-commands, or with some of them only."""
     app = typer.Typer(
         name="dialeval",
         cls=ErrorsInOneSentence,
@@ -47,8 +53,8 @@ def build_app() -> typer.Typer:
         pretty_exceptions_enable=False,
         rich_markup_mode="rich",
     )
-    app.callback()(_nothing_to_do)
-    for name in COMMANDS:
+    app.callback()(_dialeval)
+    for name in commands:
         importlib.import_module(f"{__name__}.{name}").add_to(app)
     return app
 
@@ -58,7 +64,32 @@ def main() -> None:
     # What libraries announce for their next versions is for developers, not for who scores replies.
     warnings.simplefilter("ignore", FutureWarning)
     warnings.formatwarning = _in_a_sentence
-    build_app()()
+    _app_for(sys.argv[1:])()
+
+
+def _app_for(arguments: Sequence[str]) -> typer.Typer:
+    """As much of the command as these arguments need: typer looks at every option of every command that it is given."""
+    if "_DIALEVAL_COMPLETE" in os.environ:  # a shell asks what could follow
+        return build_app()
+    name = "__help" if not arguments or arguments[0] == "--help" else arguments[0].replace("-", "_")
+    if name in COMMANDS:
+        return build_app([name])
+    app = build_app()
+    if name == "__help":
+        _without_options(app)
+    return app
+
+
+def _without_options(app: typer.Typer) -> None:
+    """Leave the names and what they are for, which is all that the overview shows."""
+    for command in app.registered_commands:
+        if command.callback is not None:
+            command.help = command.help or inspect.getdoc(command.callback)
+            command.name = command.name or command.callback.__name__.replace("_", "-")
+        command.callback = _nothing
+    for group in app.registered_groups:
+        if group.typer_instance is not None:
+            _without_options(group.typer_instance)
 
 
 def _in_a_sentence(message: Warning | str, *where: object, **more: object) -> str:
@@ -66,6 +97,22 @@ def _in_a_sentence(message: Warning | str, *where: object, **more: object) -> st
     return f"warning: {message}\n"
 
 
-def _nothing_to_do() -> None:
-    # Its presence keeps `dialeval NAME` a sub-command even while there is only one.
+def _tell_version(wanted: bool) -> None:
+    if wanted:
+        from dialeval.version import __version__
+
+        typer.echo(f"dialeval {__version__}")
+        raise typer.Exit
+
+
+def _dialeval(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_tell_version, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    # Its presence also keeps `dialeval NAME` a sub-command even while there is only one.
+    pass
+
+
+def _nothing() -> None:
     pass

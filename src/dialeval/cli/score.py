@@ -45,6 +45,8 @@ $ dialeval score -m density -i dialogues.jsonl -o scores.parquet --level dialogu
 
 $ dialeval score -m judge -i rows.jsonl -o scores.csv --explain
 
+$ dialeval score -m 'python:my_module:my_function?name=mine' -i rows.jsonl -o scores.jsonl
+
 $ dialeval score -m fbd,prd -i systems.jsonl -o values.jsonl --reference people.jsonl
 
 $ torchrun --nproc_per_node 4 -m dialeval score -m density -i rows.jsonl -o scores.jsonl
@@ -68,7 +70,14 @@ def add_to(app: typer.Typer) -> None:
 
 
 def score(
-    metric: Annotated[list[str], typer.Option("--metric", "-m", help="One metric, or several separated by commas.")],
+    metric: Annotated[
+        list[str],
+        typer.Option(
+            "--metric",
+            "-m",
+            help="One metric, or several separated by commas; python:package.module:function for your own.",
+        ),
+    ],
     input: Annotated[str, typer.Option("--input", "-i", help="File, - for standard input, data-set folder or Hub id.")],
     output: Annotated[str, typer.Option("--output", "-o", help="File, or - for standard output.")],
     format: Annotated[
@@ -199,12 +208,12 @@ def score(
 
     from dialeval.metric import Level
     from dialeval.readers import Chats, Source
-    from dialeval.registry import check_options, load_metrics, metric_class
+    from dialeval.registry import check_options, load_metrics, metric_class, registered
     from dialeval.scoring.outputs import output_format
     from dialeval.scoring.task import Task, without_references
     from dialeval.scoring.workers import WorkerGroup
 
-    names = list(dict.fromkeys(listed(metric)))
+    names = list(dict.fromkeys(registered(name) for name in listed(metric)))
     if not names:
         raise ValueError("no metric is named; `dialeval info` lists them")
     given = {"dtype": dtype, "device": device, "batch_tokens": batch_tokens, "reference": reference}

@@ -87,7 +87,6 @@ def tune(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the checkpoint that is at --out.")] = False,
 ) -> None:
     """Read, fit, say what was found, and where it is."""
-    import sys
 
     from dialeval.readers import Source
     from dialeval.tuning import tune as tune_judge
@@ -106,7 +105,7 @@ def tune(
         device=device,
         batch_tokens=batch_tokens,
         overwrite=overwrite,
-        progress=sys.stderr.isatty(),
+        progress=True,
     )
     for line in found.lines():
         typer.echo(line)

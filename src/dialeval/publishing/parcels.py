@@ -14,7 +14,7 @@ from dialeval.weights.find import DATA_FILES
 Kind = Literal["model", "space"]
 
 #: Of the harness's results, what a page shows.
-_SHOWN_RESULTS = ("agreement.jsonl", "plots/*.png")
+_SHOWN_RESULTS = ("agreement.jsonl", "overall.jsonl", "plots/*.png")
 
 
 class PublishError(ValueError):

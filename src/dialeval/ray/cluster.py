@@ -8,6 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from dialeval.version import how_to_install
+
 Result = TypeVar("Result")
 
 #: Shared memory of a local Ray: a few dozen packets; the default takes a third of the machine.
@@ -63,7 +65,7 @@ def connect() -> None:
     try:
         import ray
     except ModuleNotFoundError:
-        raise ModuleNotFoundError("Ray is not installed; install it with: pip install 'dialeval[ray]'") from None
+        raise ModuleNotFoundError(f"Ray is not installed; install it with: {how_to_install('ray')}") from None
     if ray.is_initialized():
         return
     if os.environ.get("RAY_ADDRESS"):

@@ -15,6 +15,7 @@ from dialeval.agreement.leaderboard import TITLES, Section, number, p_value, sec
 from dialeval.agreement.pair_tests import Line
 from dialeval.agreement.results import Report, marked
 from dialeval.agreement.score import Advance
+from dialeval.agreement.score_comparison import Verdict
 from dialeval.reports.aspect_tables import aspect_tables
 from dialeval.reports.by_system_columns import further_columns, who_spoke
 
@@ -84,10 +85,18 @@ def show(report: Report) -> None:
         console.print("† the metric was trained on this benchmark")
 
 
-def show_lines(first: str, second: str, lines: Sequence[Line]) -> None:
-    """The statistics and tests of two metrics, a table for each question."""
+def show_lines(first: str, second: str, lines: Sequence[Line], level: float) -> None:
+    """The statistics, tests and verdicts of two metrics, a table for each question."""
     tests = list(dict.fromkeys(name for line in lines for name in line.p))
-    headers = ("statistic", escape(first), escape(second), "difference", *(f"p ({name})" for name in tests), "n")
+    headers = (
+        "statistic",
+        escape(first),
+        escape(second),
+        "difference",
+        *(f"p ({name})" for name in tests),
+        "n",
+        "verdict",
+    )
     for question in dict.fromkeys(line.question for line in lines):
         table = Table(*headers, title=escape(question))
         for line in (one for one in lines if one.question == question):
@@ -99,8 +108,29 @@ def show_lines(first: str, second: str, lines: Sequence[Line]) -> None:
                 escape(f"{line.difference:+.3f}{interval}"),
                 *(p_value(line.p[name]) if name in line.p else "" for name in tests),
                 str(line.n),
+                escape(line.verdict(first, second, level)),
             )
         wide_console().print(table)
+
+
+def show_verdicts(found: Sequence[Verdict]) -> None:
+    """Two files of scores: in every row which files, which metric, which way is better, and what follows."""
+    table = Table("metric", "A", "mean of A", "B", "mean of B", "A − B", "p", "rows", "contexts", "verdict")
+    for one in found:
+        interval = f" [{number(one.low)}, {number(one.high)}]" if math.isfinite(one.low) else ""
+        table.add_row(
+            escape(f"{one.metric} ({one.direction})"),
+            escape(one.first),
+            number(one.mean_first),
+            escape(one.second),
+            number(one.mean_second),
+            escape(f"{one.difference:+.3f}{interval}"),
+            p_value(one.p),
+            str(one.n_rows),
+            str(one.n_contexts),
+            escape(one.verdict),
+        )
+    wide_console().print(table)
 
 
 def wide_console() -> Console:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
+from dialeval.cautions import Watch
 from dialeval.exchange import Exchange
 from dialeval.readers import Rejects
 from dialeval.scoring.journal import Journal
@@ -76,9 +77,11 @@ def _score_chunks(
     """Take every chunk to its record (and whether that record was there before), and add them up."""
     summary = Summary.begin(str(task.level), task.infos)
     collected: list[Exchange] = []
+    watch = Watch()
     for chunk in chunked(task.rows(rejects)):
         record, was_there = finish(chunk)
         summary.add(record)
+        watch.see(chunk.items)
         summary.n_resumed += len(chunk.rows) if was_there else 0
         if task.of_systems:
             collected += chunk.exchanges
@@ -88,6 +91,7 @@ def _score_chunks(
         raise ValueError(f"none of the {summary.n_rejected} rows can be scored")
     for name in task.of_systems:
         summary.add_systems(name, task.score_systems(name, collected))
+    summary.cautions = watch.told()
     return summary
 
 

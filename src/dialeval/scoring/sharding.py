@@ -18,6 +18,7 @@ from typing import Any
 from safetensors import SafetensorError
 
 from dialeval.approaches.distribution import DistributionMetric
+from dialeval.cautions import Watch
 from dialeval.exchange import BadRow
 from dialeval.readers import Rejects
 from dialeval.scoring.journal import Journal
@@ -58,6 +59,8 @@ class ShardedRun:
     plan: Plan
     resume: bool
     _state: SetState = field(default_factory=SetState)
+    #: Every process reads all rows, so the leader has seen what there is to warn of.
+    _watch: Watch = field(default_factory=Watch)
 
     def score(self, rejects: Rejects | None, progress: Progress) -> None:
         """Score this process's chunks; the journal has them when this returns."""
@@ -77,6 +80,7 @@ class ShardedRun:
                             saved_at = time.monotonic()
                     elif own == added and seen.hexdigest() != digest:
                         raise ValueError(changed(journal, "differs from what its sets were made of"))
+                self._watch.see(chunk.items)
                 progress(chunk.rows[-1] + 1)
             if journal.next_finished() is not None or own < added:
                 raise ValueError(changed(journal, "ends earlier than it did"))
@@ -107,6 +111,7 @@ class ShardedRun:
                 summary.add_systems(name, scores)
             if write is None:
                 write_systems(self.task, summary, stream, file_format)
+        summary.cautions = self._watch.told()
         return summary
 
     def clear(self) -> None:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dialeval.cautions import cut_told
 from dialeval.metric import Level, MetricInfo
 from dialeval.scores import Scores, aspect_column
 from dialeval.scoring.outputs import Record, replacing
 
 #: So many rows without a value are told on the screen; the summary file has all of them.
 _SHOWN = 10
+#: Likewise for systems.
+_SYSTEMS_SHOWN = 50
 
 
 @dataclass
@@ -35,10 +38,16 @@ class Tally:
     judges: str = ""
     #: By aspect: how many rows have a value, and what these add up to.
     aspects: dict[str, tuple[int, float]] = field(default_factory=dict)
+    #: By system, where rows name one: how many rows have a value, and what these add up to.
+    by_system: dict[str, tuple[int, float]] = field(default_factory=dict)
     #: Rows without a value and why, where the metric tells.
     problems: list[tuple[int, str]] = field(default_factory=list)
     #: What judging took, where it costs more than time.
     usage: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        # A tally that comes out of JSON has lists there.
+        self.by_system = {system: (n, total) for system, (n, total) in self.by_system.items()}
 
     @property
     def aspect_means(self) -> dict[str, float | None]:
@@ -49,6 +58,16 @@ class Tally:
         """Count some more rows of an aspect."""
         known, so_far = self.aspects[aspect]
         self.aspects[aspect] = (known + n, so_far + total)
+
+    @property
+    def means_by_system(self) -> dict[str, float | None]:
+        """The mean over each system's rows that have a value, the systems in the order of first occurrence."""
+        return {system: total / n if n else None for system, (n, total) in self.by_system.items()}
+
+    def add_system(self, system: str, n: int, total: float) -> None:
+        """Count some more rows of a system."""
+        known, so_far = self.by_system.get(system, (0, 0.0))
+        self.by_system[system] = (known + n, so_far + total)
 
     def add_usage(self, usage: Mapping[str, float]) -> None:
         """Add what judging some more rows took."""
@@ -72,6 +91,8 @@ class Summary:
     n_empty: int = 0
     n_resumed: int = 0
     n_rejected: int = 0
+    #: Where the numbers mislead; see `dialeval.cautions`. What was cut is added from the tallies.
+    cautions: list[str] = field(default_factory=list)
     files: dict[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -102,6 +123,8 @@ class Summary:
             tally.n_finite += len(finite)
             tally.n_truncated += record["n_truncated"][name]
             tally.total += math.fsum(finite)
+            for system, own in _by_system(values, record.get("system", [None] * len(values))).items():
+                tally.add_system(system, len(own), math.fsum(own))
             tally.signature = signature
             tally.problems += [(row, why) for row, why in record.get("problems", {}).get(name, [])]
             tally.add_usage(record.get("usage", {}).get(name, {}))
@@ -123,6 +146,8 @@ class Summary:
             mine.total += theirs.total
             for aspect, (n, total) in theirs.aspects.items():
                 mine.add_aspect(aspect, n, total)
+            for system, (n, total) in theirs.by_system.items():
+                mine.add_system(system, n, total)
             mine.problems = sorted([*mine.problems, *theirs.problems])
             mine.add_usage(theirs.usage)
 
@@ -140,6 +165,16 @@ class Summary:
             tally.intervals = {label: (low, high) for label, low, high in found if low is not None and high is not None}
             tally.confidence = bounds.get("confidence")
 
+    @property
+    def warnings(self) -> list[str]:
+        """What a reader of these numbers should know first, a sentence each."""
+        cut = (
+            [cut_told(tally.n, tally.n_truncated) for tally in self.tallies.values()]
+            if self.level == Level.TURN
+            else []
+        )
+        return list(dict.fromkeys(one for one in (*self.cautions, *cut) if one))
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
         return {
@@ -147,6 +182,7 @@ class Summary:
             "n": self.n,
             "n_empty": self.n_empty,
             "n_rejected": self.n_rejected,
+            **({"warnings": self.warnings} if self.warnings else {}),
             "metrics": {name: _plain(tally) for name, tally in self.tallies.items()},
         }
 
@@ -160,7 +196,7 @@ class Summary:
         lines = []
         for name, tally in self.tallies.items():
             better = "higher is better" if tally.higher_is_better else "lower is better"
-            value = "not a number" if tally.aggregate is None else f"{tally.aggregate:.6g}"
+            value = _rounded(tally.aggregate)
             undefined = (
                 f", {tally.n - tally.n_finite} without a value"
                 if tally.systems is None and tally.n > tally.n_finite
@@ -175,8 +211,15 @@ class Summary:
                 for aspect, mean in tally.aspect_means.items()
             ]
             lines += [
-                f"  {system} {number}{_between(tally, system)}" for system, number in (tally.systems or {}).items()
+                f"  {system} {_rounded(number)}{_between(tally, system)}"
+                for system, number in (tally.systems or {}).items()
             ]
+            lines += [
+                f"  {system} {_rounded(mean)} ({_values(tally.by_system[system][0])})"
+                for system, mean in list(tally.means_by_system.items())[:_SYSTEMS_SHOWN]
+            ]
+            if (more := len(tally.by_system) - _SYSTEMS_SHOWN) > 0:
+                lines.append(f"  {more} more systems; --summary FILE has all of them")
             lines += _usage_lines(tally.usage) if tally.usage else []
             lines += [f"  row {row} has no value: {why}" for row, why in tally.problems[:_SHOWN]]
             if (more := len(tally.problems) - _SHOWN) > 0:
@@ -186,8 +229,27 @@ class Summary:
         if self.n_resumed:
             counts += f", {self.n_resumed} taken over from the interrupted run"
         lines.append(counts)
+        lines += [f"warning: {one}" for one in self.warnings]
         lines += [f"{what}: {where}" for what, where in self.files.items()]
         return lines
+
+
+def _by_system(values: Sequence[float | None], systems: Sequence[str | None]) -> dict[str, list[float]]:
+    """The values that there are, by the system that a row names."""
+    found: dict[str, list[float]] = {}
+    for value, system in zip(values, systems, strict=True):
+        if system is not None:
+            own = found.setdefault(system, [])
+            own += [] if value is None else [value]
+    return found
+
+
+def _values(count: int) -> str:
+    return f"{count} value" if count == 1 else f"{count} values"
+
+
+def _rounded(value: float | None) -> str:
+    return "not a number" if value is None else f"{value:.6g}"
 
 
 def _usage_lines(usage: Mapping[str, float]) -> list[str]:
@@ -215,7 +277,8 @@ def _between(tally: Tally, system: str) -> str:
 
 
 def _plain(tally: Tally) -> dict[str, Any]:
-    systems: dict[str, Any] = {} if tally.systems is None else {"systems": tally.systems}
+    means = tally.means_by_system if tally.systems is None else tally.systems
+    systems: dict[str, Any] = {"systems": means} if means else {}
     if tally.intervals:
         systems |= {"intervals": {name: list(found) for name, found in tally.intervals.items()}}
         systems |= {"confidence": tally.confidence}

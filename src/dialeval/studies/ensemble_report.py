@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from dialeval.agreement.leaderboard import number, p_value
 from dialeval.agreement.results import marked
 from dialeval.agreement.settings import Settings
-from dialeval.agreement.specs import OWN, split_options
 from dialeval.io import markdown_table, plain, write_atomically
 from dialeval.plots.figures import INK, MARK, SOFT, WARN, new_grid
+from dialeval.specs import OWN, split_options
 from dialeval.studies.ensemble import ENSEMBLES
 from dialeval.studies.ensemble_study import BEST_SINGLE, MEAN, Agreement, Duel, Study
 

@@ -7,6 +7,7 @@ what chance draws.
 from __future__ import annotations
 
 from dialeval.systems.gate import Gate, gate
-from dialeval.systems.ranking import Ranking, rank
+from dialeval.systems.outcome import Ranking
+from dialeval.systems.ranking import rank
 
 __all__ = ["Gate", "Ranking", "gate", "rank"]

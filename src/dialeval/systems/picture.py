@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dialeval.systems.ranking import Ranking
+from dialeval.systems.outcome import Ranking
 
 
 def draw(ranking: Ranking, path: Path) -> None:

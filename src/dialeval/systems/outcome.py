@@ -1,0 +1,195 @@
+"""What a ranking found, and the forms in which people want it: sentences, tables, Markdown, HTML, JSON."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+#: What the columns mean, wherever tables stand.
+LEGEND = (
+    "The first column numbers clusters: systems of one cluster cannot be told from its best by a paired permutation "
+    "test over contexts (Holm over all pairs). Intervals resample contexts."
+)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One system under one metric."""
+
+    metric: str
+    system: str
+    #: 1 is the best cluster; systems of one cluster cannot be told apart from its best.
+    cluster: int
+    mean: float
+    low: float
+    high: float
+    #: Mean share of human replies that lie below; None where the metric does not know it.
+    human_percentile: float | None
+    #: Share of pairs with other systems' replies to the same context that it wins, ties half.
+    win_rate: float
+    n_rows: int
+    n_contexts: int
+
+
+@dataclass(frozen=True)
+class Contest:
+    """A paired test of two systems under one metric; `first` is the better one."""
+
+    metric: str
+    first: str
+    second: str
+    #: Positive where the first is better, whatever the metric's direction.
+    difference: float
+    p: float
+    #: After Holm, over all pairs of systems under this metric.
+    p_adjusted: float
+    n_rows: int
+    n_contexts: int
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """What was found: systems by metric, best first, and every pair's test."""
+
+    standings: tuple[Standing, ...]
+    contests: tuple[Contest, ...]
+    confidence: float
+    signatures: Mapping[str, str]
+    #: What misleads about the replies; see `dialeval.cautions`.
+    warnings: tuple[str, ...] = ()
+
+    def of(self, metric: str) -> list[Standing]:
+        """The systems under one metric, best first."""
+        return [one for one in self.standings if one.metric == metric]
+
+    @property
+    def metrics(self) -> list[str]:
+        """In the order in which they were asked for."""
+        return list(dict.fromkeys(one.metric for one in self.standings))
+
+    def sentence(self, metric: str) -> str:
+        """The answer under one metric."""
+        rows = self.of(metric)
+        best = [one.system for one in rows if one.cluster == 1]
+        if len(best) == len(rows):
+            return f"{metric}: {_listed(best)} cannot be told apart."
+        if len(best) == 1:
+            return f"{metric}: {best[0]} is best."
+        return f"{metric}: {_listed(best)} are best and cannot be told apart."
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON; `standings` and `contests` open in pandas as they are."""
+        return {
+            "standings": [asdict(one) for one in self.standings],
+            "contests": [asdict(one) for one in self.contests],
+            "confidence": self.confidence,
+            "signatures": dict(self.signatures),
+            "warnings": list(self.warnings),
+        }
+
+    def to_pandas(self) -> Any:
+        """The standings as a data frame."""
+        import pandas
+
+        return pandas.DataFrame([asdict(one) for one in self.standings])
+
+    def header(self) -> list[str]:
+        """Of the table that `table` gives."""
+        return ["", "system", "mean", f"{self.confidence:.0%} interval", "human percentile", "wins", "rows"]
+
+    def table(self, metric: str) -> list[list[str]]:
+        """Cells of one metric's table."""
+        return [
+            [
+                str(one.cluster),
+                one.system,
+                f"{one.mean:.4g}",
+                f"{one.low:.4g} to {one.high:.4g}",
+                "" if one.human_percentile is None else f"{one.human_percentile:.0%}",
+                f"{one.win_rate:.0%}",
+                str(one.n_rows),
+            ]
+            for one in self.of(metric)
+        ]
+
+    def contest_header(self) -> list[str]:
+        """Of the table that `contest_table` gives."""
+        return ["better", "than", "by", "p", "p, corrected", "contexts", ""]
+
+    def contest_table(self, metric: str) -> list[list[str]]:
+        """Cells of one metric's paired tests, the surest difference first."""
+        found = sorted((one for one in self.contests if one.metric == metric), key=lambda one: one.p_adjusted)
+        return [
+            [
+                one.first,
+                one.second,
+                f"{one.difference:.4g}",
+                p_told(one.p),
+                p_told(one.p_adjusted),
+                str(one.n_contexts),
+                "told apart" if one.p_adjusted < 1 - self.confidence else "cannot be told apart",
+            ]
+            for one in found
+        ]
+
+    def to_markdown(self) -> str:
+        """Tables for a pull request."""
+        lines = ["### Systems compared", ""]
+        for metric in self.metrics:
+            lines += [self.sentence(metric), ""]
+            lines += _markdown(self.header(), self.table(metric), "rlrlrrr")
+            lines += _markdown(self.contest_header(), self.contest_table(metric), "llrrrrl")
+        lines += [f"- {one}" for one in self.warnings]
+        lines += ["", LEGEND] if self.warnings else [LEGEND]
+        lines += ["", *(f"`{signature}`" for signature in self.signatures.values())]
+        return "\n".join(lines) + "\n"
+
+    def to_html(self) -> str:
+        """A page of its own that needs no other file."""
+        parts = []
+        for metric in self.metrics:
+            parts.append(f"<h2>{html.escape(self.sentence(metric))}</h2>")
+            parts.append(_html(self.header(), self.table(metric)))
+            parts.append(_html(self.contest_header(), self.contest_table(metric)))
+        if self.warnings:
+            parts.append(f"<ul>{''.join(f'<li>{html.escape(one)}</li>' for one in self.warnings)}</ul>")
+        parts.append(f"<p>{html.escape(LEGEND)}</p>")
+        parts += [f"<p><code>{html.escape(signature)}</code></p>" for signature in self.signatures.values()]
+        return _PAGE.format(body="\n".join(parts))
+
+
+def p_told(p: float) -> str:
+    """A p-value to three decimals; very small is not nothing."""
+    return "< .001" if p < 0.001 else f"{p:.3f}".removeprefix("0")
+
+
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>Systems compared</title><style>
+:root {{ color-scheme: light dark }}
+body {{ font: 1rem/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }}
+div {{ overflow-x: auto }} table {{ border-collapse: collapse; margin: .6rem 0 }}
+th, td {{ text-align: left; padding: .3rem .8rem .3rem 0; border-bottom: 1px solid #8886 }}
+code {{ overflow-wrap: anywhere; font-size: .8rem }}
+</style></head><body>
+<h1>Systems compared</h1>
+{body}
+</body></html>
+"""
+
+
+def _html(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    top = "".join(f"<th>{html.escape(cell)}</th>" for cell in header)
+    body = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    return f"<div><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
+
+
+def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]], sides: str) -> list[str]:
+    lines = [list(header), ["---:" if side == "r" else "---" for side in sides], *map(list, rows)]
+    return [*(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines), ""]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(names) if len(names) < 3 else f"{', '.join(names[:-1])} and {names[-1]}"
