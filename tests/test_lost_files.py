@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,11 +20,10 @@ CHUNK = {"fingerprint": "f", "row": [0], "values": {"overlap": [0.5]}}
 
 
 @pytest.fixture(autouse=True)
-def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     overlap_metric.register()
     monkeypatch.chdir(tmp_path)
     Path("rows.jsonl").write_text(ROW * 3)
-    yield
 
 
 def score(*options: str, output: str = "scores.jsonl", rows: str = "rows.jsonl") -> tuple[int, str]:

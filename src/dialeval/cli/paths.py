@@ -53,6 +53,14 @@ class RunPaths:
             reads={option: resolved(Path(path)) for option, path in (reads or {}).items() if path and _is_here(path)},
         )
 
+    @property
+    def shown_rejects(self) -> str:
+        """Where bad rows went, as seen from the working folder if it lies there."""
+        if self.rejects is None:
+            return ""
+        here = Path.cwd()
+        return str(self.rejects.relative_to(here) if self.rejects.is_relative_to(here) else self.rejects)
+
     def check(self, *, overwrite: bool) -> None:
         """Refuse folders, paths that do not exist, what the run reads, and files that would be lost."""
         self._check_different()

@@ -307,7 +307,7 @@ def score(
     for line in outcome.lines():
         typer.echo(line, err=True)
     if outcome.n_rejected:
-        typer.echo(f"{outcome.n_rejected} rows were set aside in {paths.rejects}", err=True)
+        typer.echo(f"{outcome.n_rejected} rows were set aside in {paths.shown_rejects}", err=True)
         raise typer.Exit(ROWS_SET_ASIDE)
 
 

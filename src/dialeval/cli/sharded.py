@@ -86,6 +86,6 @@ def _score(
         for line in outcome.lines():
             typer.echo(line, err=True)
         if outcome.n_rejected:
-            typer.echo(f"{outcome.n_rejected} rows were set aside in {paths.rejects}", err=True)
+            typer.echo(f"{outcome.n_rejected} rows were set aside in {paths.shown_rejects}", err=True)
 
     workers.from_leader(finish)
