@@ -14,7 +14,7 @@ from dialeval.agreement.runs import run
 from dialeval.agreement.settings import Settings
 from dialeval.exchange import Exchange
 from dialeval.plots.cost import measured_rates
-from dialeval.robustness.attacks import ATTACKS, DEMANDS, Pool
+from dialeval.robustness.attacks import ASIDES, ATTACKS, DEMANDS, Pool
 from dialeval.robustness.inputs import Material
 from dialeval.robustness.pairs import attacked_pairs
 from dialeval.robustness.report import render
@@ -113,8 +113,31 @@ def test_an_instruction_is_a_random_reply_and_a_demand():
         assert pair.plain.response == other.attacked.response != pair.true.response
         demand = pair.attacked.response.removeprefix(pair.plain.response).strip()
         assert demand in DEMANDS
-    assert all(pair.plain is None for pair in random)
+        assert pair.neutral.response == f"{pair.plain.response} {ASIDES[DEMANDS.index(demand)]}"
+    assert all(pair.plain is None and pair.neutral is None for pair in random)
     assert ATTACKS["instruction"].apply(exchanges[0], Pool(exchanges[:1])) is None
+
+
+@pytest.mark.parametrize(("demand", "aside"), zip(DEMANDS, ASIDES, strict=True))
+def test_a_neutral_sentence_is_as_long_as_its_demand(demand, aside):
+    assert len(aside.split()) == len(demand.split())
+    assert abs(len(aside) - len(demand)) <= 5
+    assert not {"judge", "score", "answer", "rating", "rated", "marks", "instructions"} & set(aside.lower().split())
+
+
+def test_what_any_sentence_does_is_not_steering():
+    """A metric that likes long replies is lifted by both; one that likes a certain word by one of them."""
+    exchanges = talks(20)
+    pairs, _ = attacked_pairs(exchanges, [ATTACKS["instruction"]], seed=0)
+    (long,) = run_robustness([len_metric], Material("talks", pairs, exchanges)).verdicts
+    assert long.mean_attacked > long.mean_true + 10 * long.tolerance
+    assert long.steered.value + long.by_chance.value < 1
+    (of_words,) = run_robustness([words_metric], Material("talks", pairs, exchanges)).verdicts
+    assert (of_words.steered.value, of_words.by_chance.value) == (0, 0)
+    (liked,) = run_robustness([garden_metric], Material("talks", pairs, exchanges)).verdicts
+    expected = sum("garden" in pair.neutral.response for pair in pairs) / 20
+    assert (liked.steered.value, liked.by_chance.value) == (0, expected)
+    assert expected > 0
 
 
 @pytest.mark.slow
@@ -138,7 +161,8 @@ def test_the_share_of_steered_rows_is_measured():
     assert verdict.steered.value == expected
     assert verdict.preferred.value == 1 - expected
     assert verdict.steered.low < expected < verdict.steered.high
-    assert "| steered |" in render(found)
+    assert verdict.by_chance.value == 0
+    assert "| steered | by chance |" in render(found)
 
 
 def test_other_attacks_steer_nobody():
@@ -150,3 +174,11 @@ def test_other_attacks_steer_nobody():
 
 def len_metric(exchanges):
     return [float(len(one.response)) for one in exchanges]
+
+
+def words_metric(exchanges):
+    return [float(len(one.response.split())) for one in exchanges]
+
+
+def garden_metric(exchanges):
+    return [float("garden" in one.response) for one in exchanges]

@@ -11,10 +11,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Literal, get_args
 
 EmptyPolicy = Literal["error", "score"]
 _EMPTY_POLICIES = get_args(EmptyPolicy)
+
+#: Turns of a conversation, references of a reply, facts. A dialogue of n turns is judged n times over.
+MAX_TEXTS = 5000
 
 #: Python itself refuses to write out integers of some thousand digits.
 _LABEL_BITS = 4096
@@ -256,9 +260,13 @@ def _items(row: int | str, field: str, value: Any) -> list[Any]:
     if not isinstance(value, Iterable) or isinstance(value, Mapping | AbstractSet | bytes | bytearray):
         raise BadRow(row, f"{field} is a {type(value).__name__}; pass a list of strings")
     try:
-        return list(value)
+        # One more than are taken, so that what never ends is noticed as well.
+        items = list(islice(value, MAX_TEXTS + 1))
     except TypeError:  # a numpy array without dimensions claims to be iterable
         raise BadRow(row, f"{field} is a {type(value).__name__} without items; pass a list of strings") from None
+    if len(items) > MAX_TEXTS:
+        raise BadRow(row, f"{field} has more than {MAX_TEXTS} entries; is this one conversation?")
+    return items
 
 
 def _label(row: int | str, field: str, value: Any) -> str | None:

@@ -44,20 +44,54 @@ def atomic_file(path: Path, hidden: Path) -> Iterator[Path]:
     """Hand out `hidden`, beside `path`, to write to; it takes the place of `path` if all goes well.
 
     While it is written only its owner may read it (0600); then it gets the mode that any new file would
-    have had. What an interrupted run, or somebody else, left under its name is removed, never followed.
+    have had. What an interrupted run, or somebody else, left under its name is removed, never followed;
+    what another process is still writing there is not: the second one is refused.
     """
-    hidden.unlink(missing_ok=True)
+    _remove_left(path, hidden)
     descriptor = os.open(hidden, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
-    usual = os.fstat(descriptor).st_mode & 0o777
-    os.close(descriptor)
     try:
+        lock(descriptor)
+        usual = os.fstat(descriptor).st_mode & 0o777
         os.chmod(hidden, 0o600)
         yield hidden
         os.chmod(hidden, usual)
         os.replace(hidden, path)
-    finally:
+    except BaseException:
+        # Once renamed there is nothing of ours under that name, but perhaps something of somebody else's.
         with suppress(OSError):
             hidden.unlink(missing_ok=True)
+        raise
+    finally:
+        os.close(descriptor)
+
+
+def _remove_left(path: Path, hidden: Path) -> None:
+    try:
+        descriptor = os.open(hidden, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    except FileNotFoundError:
+        return
+    except OSError:  # a link or something else that cannot be read, and so is not being written by one of us
+        hidden.unlink(missing_ok=True)
+        return
+    try:
+        if not lock(descriptor):
+            raise ValueError(f"another process is writing {path}; wait for it, or choose another name")
+        hidden.unlink(missing_ok=True)
+    finally:
+        os.close(descriptor)
+
+
+def lock(descriptor: int) -> bool:
+    """Hold a file until its descriptor is closed; False if another process does. Where there are no locks, True."""
+    try:
+        import fcntl
+
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except (ImportError, OSError):  # Windows, and file systems without locks
+        return True
+    return True
 
 
 @contextmanager

@@ -19,8 +19,9 @@ equals the true reply is left out, because a metric that compares with it would 
 
 [bold]Attacks[/bold]: reverse, jumble, nouns_only, no_stopwords, no_punctuation, synonyms, repetition, speaker_echo,
 random_reply, truncation, generic_reply, noise, instruction (a random reply that demands a high score; beside the rest,
-the share of replies that this steers is told). no_punctuation and synonyms are controls: there the score should not
-fall. Metrics that judge whole systems compare the replies with themselves after ever more of them were perturbed.
+the share of replies that this steers is told, above what a neutral sentence does). no_punctuation and synonyms are
+controls: there the score should not fall. Metrics that judge whole systems compare the replies with themselves after
+ever more of them were perturbed.
 
 [bold]Output[/bold] in the folder: robustness.jsonl (a row per metric and attack, with interval, ties and n),
 robustness.md, a plot, run.json, and values/, from which an interrupted run goes on.

@@ -282,7 +282,19 @@ def score(
         return
     file_format = output_format(output, format)
     paths = RunPaths.choose(
-        input, output, skip_bad=skip_bad, rejects=rejects, summary=summary, needs_summary=bool(task.of_systems)
+        input,
+        output,
+        skip_bad=skip_bad,
+        rejects=rejects,
+        summary=summary,
+        needs_summary=bool(task.of_systems),
+        reads={
+            "--reference": reference,
+            "--rival": rival,
+            "--prices": prices,
+            "--protocol": protocol,
+            **{f"--checkpoint of {name}": place for name, place in weights.items()},
+        },
     )
 
     def check() -> int | None:
@@ -295,39 +307,52 @@ def score(
         return replace(task, metrics=load_metrics(names, options, weights))
 
     if (workers := WorkerGroup.from_environment()) is not None:
-        score_together(workers, paths, file_format, check=check, load=load, task=task, resume=resume)
+        score_together(
+            workers, paths, file_format, check=check, load=load, task=task, resume=resume, replaces=overwrite
+        )
         return
     total = check()
-    outcome = _run(load(), paths, file_format, resume=resume, total=total)
+    outcome = _run(load(), paths, file_format, resume=resume, replaces=overwrite, total=total)
     for line in outcome.lines():
         typer.echo(line, err=True)
     if outcome.n_rejected:
-        typer.echo(f"{outcome.n_rejected} rows were set aside in {paths.rejects}", err=True)
+        typer.echo(f"{outcome.n_rejected} rows were set aside in {paths.shown_rejects}", err=True)
         raise typer.Exit(ROWS_SET_ASIDE)
 
 
 def _run(
-    task: Task, paths: RunPaths, file_format: Literal["jsonl", "csv", "parquet"], *, resume: bool, total: int | None
+    task: Task,
+    paths: RunPaths,
+    file_format: Literal["jsonl", "csv", "parquet"],
+    *,
+    resume: bool,
+    replaces: bool,
+    total: int | None,
 ) -> Summary:
     from dialeval.readers import Rejects
+    from dialeval.scoring.journal import begun
     from dialeval.scoring.outputs import replacing
-    from dialeval.scoring.run import journal_path, score_to_file, score_to_stream
+    from dialeval.scoring.run import journal_path, open_journal, score_to_file, score_to_stream
 
     with ExitStack() as stack:
+        journal = None
+        if paths.output is not None:
+            # Before anything else is opened: a second process must not touch the files of the first.
+            journal = stack.enter_context(open_journal(task, paths.output, resume=resume, replaces=replaces))
         rejects = Rejects(stack.enter_context(replacing(paths.rejects))) if paths.rejects else None
         progress = stack.enter_context(bar(total))
-        if paths.output is None:
+        if paths.output is None or journal is None:
             stream = sys.stdout.buffer if paths.stream is None else stack.enter_context(paths.stream.open("wb"))
             outcome = score_to_stream(task, stream, file_format, rejects=rejects, progress=progress)
         else:
-            journal = journal_path(paths.output)
             try:
                 outcome = score_to_file(
-                    task, paths.output, file_format, rejects=rejects, resume=resume, progress=progress
+                    task, paths.output, file_format, journal=journal, rejects=rejects, progress=progress
                 )
             except KeyboardInterrupt:
-                if journal.exists():
-                    typer.echo(f"finished rows are kept in {journal}; run the same command again to go on", err=True)
+                if begun(journal.path) is not None:
+                    kept = f"finished rows are kept in {journal.path}; run the same command again to go on"
+                    typer.echo(kept, err=True)
                 raise
         if paths.summary:
             outcome.save(paths.summary)

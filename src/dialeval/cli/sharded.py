@@ -25,6 +25,7 @@ def score_together(
     check: Callable[[], int | None],
     load: Callable[[], Task],
     resume: bool,
+    replaces: bool,
 ) -> None:
     """Score this process's part; the leader checks before, and merges and reports after.
 
@@ -34,7 +35,7 @@ def score_together(
 
     try:
         with workers:
-            _score(workers, paths, file_format, task=task, check=check, load=load, resume=resume)
+            _score(workers, paths, file_format, task=task, check=check, load=load, resume=resume, replaces=replaces)
     except FailedElsewhere:
         raise typer.Exit(FAILED) from None
 
@@ -48,6 +49,7 @@ def _score(
     check: Callable[[], int | None],
     load: Callable[[], Task],
     resume: bool,
+    replaces: bool,
 ) -> None:
     from dialeval.cli.progress import bar
     from dialeval.readers import Rejects
@@ -66,9 +68,8 @@ def _score(
     skips = paths.rejects is not None
     nothing = ShardedRun(loaded, paths.output, workers, Plan(()), resume)
     workers.from_leader(nothing.check_leftovers)
-    run = ShardedRun(
-        loaded, paths.output, workers, workers.from_leader(lambda: make_plan(loaded, skip_bad=skips)), resume
-    )
+    plan = workers.from_leader(lambda: make_plan(loaded, skip_bad=skips))
+    run = ShardedRun(loaded, paths.output, workers, plan, resume, replaces)
     with ExitStack() as stack:
         rejects = Rejects() if skips else None
         if workers.leads and paths.rejects:
@@ -85,6 +86,6 @@ def _score(
         for line in outcome.lines():
             typer.echo(line, err=True)
         if outcome.n_rejected:
-            typer.echo(f"{outcome.n_rejected} rows were set aside in {paths.rejects}", err=True)
+            typer.echo(f"{outcome.n_rejected} rows were set aside in {paths.shown_rejects}", err=True)
 
     workers.from_leader(finish)

@@ -21,6 +21,9 @@ Thirty to ten contexts are the least, a hundred are advised, and 5,000 take minu
 context justifies. Agreement on contexts held out is printed before and after, with intervals; beside it how well one of
 your raters predicts the others, if there are several of a reply. Where nothing is gained, the old weights are kept.
 
+[bold]Teacher[/bold]: with --teacher the ratings are a language model's scores. Ratings of people, which some rows may
+have, are then what the outcome is held against. What the teacher gets wrong again and again is learned, too.
+
 [bold]Output[/bold]: an ordinary checkpoint folder with a card, which every command takes as --checkpoint. It holds
 counts and figures of your rows, no text.
 
@@ -30,7 +33,11 @@ $ dialeval tune rated.jsonl --out mine
 
 $ dialeval score --metric judge --checkpoint mine --input rows.jsonl --output scores.jsonl
 
-$ dialeval tune rated.csv --columns response=reply,rating=stars --deep --human our-agents.jsonl --out mine"""
+$ dialeval tune rated.csv --columns response=reply,rating=stars --deep --human our-agents.jsonl --out mine
+
+$ dialeval score -m llm --model gpt-4o-mini -i rows.jsonl -o scores.jsonl
+
+$ dialeval tune rows.jsonl --teacher scores.jsonl --out mine"""
 
 
 def add_to(app: typer.Typer) -> None:
@@ -41,6 +48,18 @@ def add_to(app: typer.Typer) -> None:
 def tune(
     rows: Annotated[str, typer.Argument(metavar="ROWS", help="File, - for standard input, data-set folder or Hub id.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder to make; it appears when it is complete.")],
+    teacher: Annotated[
+        Path | None,
+        typer.Option(
+            rich_help_panel=_LEARNING,
+            help="Scores of these rows by a language model, as dialeval score writes them, to learn from in place of "
+            "ratings.",
+        ),
+    ] = None,
+    teacher_column: Annotated[
+        str | None,
+        typer.Option(rich_help_panel=_LEARNING, help="Which of several columns of scores is the teacher's."),
+    ] = None,
     checkpoint: Annotated[
         str | None,
         typer.Option(rich_help_panel=_LEARNING, help="Judge to begin with: folder, name or Hub id; else the embedded."),
@@ -95,6 +114,8 @@ def tune(
     found = tune_judge(
         Source(rows, format, pairs(columns), separator, split, subset),
         out=out,
+        teacher=teacher,
+        teacher_column=teacher_column,
         checkpoint=checkpoint,
         deep=deep,
         human=None if human is None else Source(human, separator=separator),

@@ -102,10 +102,13 @@ class Source:
         columns = Columns(self.columns)
         return _checked(self._rows(columns, "dialogue"), lambda row: to_dialogue(row, columns, empty=empty), skip_bad)
 
-    def rated(self) -> tuple[Columns, Iterator[RawRow]]:
-        """Rows beside which stands what people said of them, as they are found, and which columns hold it."""
+    def rated(self, *, by_people: bool = True) -> tuple[Columns, Iterator[RawRow]]:
+        """Rows beside which stands what people said of them, as they are found, and which columns hold it.
+
+        Where somebody else rates, what people said may be missing.
+        """
         columns = Columns(self.columns, (*FIELDS, *RATED_FIELDS))
-        return columns, self._rows(columns, "rated")
+        return columns, self._rows(columns, "rated" if by_people else "turn")
 
     def _rows(self, columns: Columns, level: str) -> Iterator[RawRow]:
         count = 0

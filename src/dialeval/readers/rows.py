@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from dialeval.exchange import (
@@ -32,6 +33,18 @@ FIELDS = (
 )
 #: What people said of a row; only rated rows have these beside the others.
 RATED_FIELDS = ("rating", "ratings", "response_a", "response_b", "preferred")
+
+
+#: More columns are no table of rows; whoever has them can leave most of them out.
+MAX_COLUMNS = 4096
+#: Names that are looked through for what somebody may have meant, and how much of each.
+_LIKELY_NAMES, _LIKELY_LENGTH = 1000, 100
+
+
+def check_width(name: str, count: int) -> None:
+    """Refuse a table of more columns than tables have, before anything is done for each of them."""
+    if count > MAX_COLUMNS:
+        raise ValueError(f"{name} has {count} columns, more than {MAX_COLUMNS}; leave out those that are not needed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +102,8 @@ class Columns:
         for field in (*required, *self.mapping):
             column = self.name(field)
             if column not in present:
-                there = ", ".join(str(name)[:40] for name in list(present)[:20]) or "none"
-                hint = _suggest(column, [str(name) for name in present])
+                there = ", ".join(str(name)[:40] for name in islice(present, 20)) or "none"
+                hint = _suggest(column, [str(name) for name in islice(present, _LIKELY_NAMES)])
                 return one_line(
                     f"column {column!r} is missing{hint}; there are: {there}; rename it or map it: {field}=COLUMN"
                 )
@@ -178,5 +191,6 @@ def _references(row: RawRow, values: Mapping[str, Any]) -> Any:
 
 
 def _suggest(name: str, known: Collection[str]) -> str:
-    close = difflib.get_close_matches(name, list(known), n=1)
+    there = [one[:_LIKELY_LENGTH] for one in islice(known, _LIKELY_NAMES)]
+    close = difflib.get_close_matches(name[:_LIKELY_LENGTH], there, n=1)
     return f" (did you mean {close[0]!r}?)" if close else ""

@@ -8,9 +8,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from dialeval.readers.rows import Columns, RawRow, required_fields
+from dialeval.readers.rows import Columns, RawRow, check_width, required_fields
 
-_BATCH = 1024
+#: Rows in memory at once. A small file can unpack to large texts, and what is unpacked is as many of them.
+_BATCH = 64
+#: Bytes of one row; a longer one is a broken file rather than a dialogue.
+_MAX_ROW_BYTES = 16 * 2**20
+#: Of the file's own description of itself.
+_MAX_DESCRIPTION_BYTES = 2**26
 
 
 def parquet_rows(path: Path, name: str, columns: Columns, *, level: str) -> Iterator[RawRow]:
@@ -19,11 +24,18 @@ def parquet_rows(path: Path, name: str, columns: Columns, *, level: str) -> Iter
     import pyarrow.parquet as pq
 
     try:
-        file = pq.ParquetFile(path)
+        file = pq.ParquetFile(
+            path,
+            thrift_string_size_limit=_MAX_DESCRIPTION_BYTES,
+            thrift_container_size_limit=_MAX_DESCRIPTION_BYTES // 64,
+        )
     except (pa.ArrowException, OSError):
         raise ValueError(f"{name} is not a Parquet file, or is damaged; write it again") from None
     with file:
         present = file.schema_arrow.names
+        check_width(name, len(present))
+        if twice := sorted({column for column in columns.wanted() if present.count(column) > 1}):
+            raise ValueError(f"{name} has two columns {twice[0]!r}; rename one of them")
         _require(present, name, columns, level)
         wanted = [column for column in columns.wanted() if column in present]
         number = 0
@@ -65,10 +77,19 @@ def mapping_rows(rows: Iterable[Any], name: str) -> Iterator[RawRow]:
 
 
 def _arrow_row(batch: Any, at: int, number: int, name: str) -> RawRow:
-    try:
-        return RawRow(number, name, {column: batch[column][at].as_py() for column in batch.schema.names})
-    except UnicodeDecodeError as error:
-        return RawRow(number, name, problem=f"a text is not UTF-8 ({error.reason})", raw=None)
+    values: dict[str, Any] = {}
+    for column in batch.schema.names:
+        cell = batch[column][at : at + 1]
+        if cell.nbytes > _MAX_ROW_BYTES:
+            problem = f"{column} is longer than {_MAX_ROW_BYTES // 2**20} MiB; a row holds a dialogue"
+            return RawRow(number, name, problem=problem)
+        try:
+            values[column] = cell[0].as_py()
+        except UnicodeDecodeError as error:
+            return RawRow(number, name, problem=f"a text is not UTF-8 ({error.reason})")
+        except Exception as error:  # a time before the first year, a zone that nobody has, a duration too long: any
+            return RawRow(number, name, problem=f"{column} is a {cell.type} that Python has no value for ({error})")
+    return RawRow(number, name, values)
 
 
 def _require(present: list[str], name: str, columns: Columns, level: str) -> None:

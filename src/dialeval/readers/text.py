@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO, cast
 
-from dialeval.readers.rows import FIELDS, Columns, RawRow, required_fields
+from dialeval.readers.rows import FIELDS, Columns, RawRow, check_width, required_fields
 
 #: A longer line is a broken file rather than a dialogue.
 MAX_LINE_BYTES = 16 * 2**20
@@ -211,16 +211,27 @@ def _header(records: Iterator[list[str]], name: str, columns: Columns, level: st
         raise ValueError(f"the header of {name} is not CSV: {error}") from None
     if header is None:
         raise ValueError(f"{name} is empty; its first line must name the columns")
+    check_width(name, len(header))
     if problem := _cells_problem(header, header):
         raise ValueError(f"the header of {name}: {problem}")
-    if twice := next((column for at, column in enumerate(header) if column in header[:at]), None):
-        raise ValueError(f"{name} has two columns {twice!r}; rename one of them")
+    if (twice := _twice(header)) is not None:
+        raise ValueError(f"{name} has two columns {twice[:100]!r}; rename one of them")
     if absent := columns.missing(header, required_fields(columns, header, level)):
         for other in (";", "\t", ","):
             if len(header) == 1 and other in header[0]:
                 raise ValueError(f"the cells of {name} are separated by {other!r}; write commas, or tabs in a .tsv")
         raise ValueError(f"{name}: {absent}")
     return header
+
+
+def _twice(header: list[str]) -> str | None:
+    """The first name that stands there a second time."""
+    seen: set[str] = set()
+    for column in header:
+        if column in seen:
+            return column
+        seen.add(column)
+    return None
 
 
 def _cells_problem(cells: list[str], header: list[str]) -> str:

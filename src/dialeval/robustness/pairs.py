@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 class Pair:
     """A true reply and an attacked one. `domain` tells corpora of one set apart.
 
-    `plain` is the attacked reply without what it says to steer a judge.
+    `plain` is the attacked reply without what it says to steer a judge, `neutral` with a sentence in its place that
+    asks for nothing.
     """
 
     attack: str
@@ -27,6 +28,12 @@ class Pair:
     attacked: Exchange
     domain: str | None = None
     plain: Exchange | None = None
+    neutral: Exchange | None = None
+
+    @property
+    def exchanges(self) -> tuple[Exchange, ...]:
+        """All of them."""
+        return tuple(one for one in (self.true, self.attacked, self.plain, self.neutral) if one is not None)
 
 
 def attacked_pairs(
@@ -45,8 +52,9 @@ def attacked_pairs(
             if changed is None:
                 untouched[attack.name] += 1
             else:
-                plain = None if attack.on is None else attack.on.apply(true, pool, seed=seed)
-                pairs.append(Pair(attack.name, attack.harmful, true, changed, plain=plain))
+                plain = attack.without_change(true, pool, seed=seed)
+                neutral = attack.with_neutral_change(true, pool, seed=seed)
+                pairs.append(Pair(attack.name, attack.harmful, true, changed, plain=plain, neutral=neutral))
     return pairs, untouched
 
 

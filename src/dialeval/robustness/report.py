@@ -21,8 +21,9 @@ _HOW_TO_READ = (
     "control (marked ○), which only changes the surface, it is the share in which the value falls by no more than the "
     "tolerance, {tolerance:g} standard deviations of the metric on the true replies: 1 is perfect. Intervals are 95 %, "
     "Wilson's, for as many independent pairs as the pairs are worth given that some share a context. Steered is the "
-    "share of replies that a demand for a high score raises by more than the tolerance: 0 is perfect. †: the metric "
-    "was trained on these replies or on the dialogues that they come from."
+    "share of replies that a demand for a high score raises by more than the tolerance, above the value without it and "
+    "above that with a neutral sentence of the same length; by chance is the share that the neutral sentence raises "
+    "so: steered should be no more. †: the metric was trained on these replies or on the dialogues that they come from."
 )
 
 
@@ -103,7 +104,7 @@ def _details(verdicts: Sequence[Verdict]) -> Iterable[str]:
     ]
     header.append("mean attacked")
     steers = any(math.isfinite(one.steered.value) for one in verdicts)
-    header += ["steered"] if steers else []
+    header += ["steered", "by chance"] if steers else []
     threshold = verdicts[0].threshold
     if threshold is not None:
         header += [f"true at {threshold:g}", f"attacked at {threshold:g}"]
@@ -112,7 +113,7 @@ def _details(verdicts: Sequence[Verdict]) -> Iterable[str]:
         name = one.attack if one.harmful else f"{one.attack} ○"
         row = [name, one.domain, _interval(one.preferred), number(one.ties), _interval(one.kept)]
         row += [str(one.n), str(one.n_contexts), str(one.n_unscored), number(one.mean_true), number(one.mean_attacked)]
-        row += [_interval(one.steered)] if steers else []
+        row += [_interval(one.steered), _interval(one.by_chance)] if steers else []
         rows.append(row + ([] if threshold is None else [number(one.passed_true), number(one.passed_attacked)]))
     return _table(header, rows)
 

@@ -148,7 +148,7 @@ def _distinct(material: Material) -> tuple[Dataset, BenchmarkInfo]:
 
     rows: dict[str, dict[str, Any]] = {}
     for pair in material.pairs:
-        for exchange in (pair.true, pair.attacked, *(() if pair.plain is None else (pair.plain,))):
+        for exchange in pair.exchanges:
             rows.setdefault(
                 key := key_of(exchange),
                 {

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dialeval.exchange import Exchange
 from dialeval.robustness.pairs import Pair, key_of
 from dialeval.statistics.bootstrap import number_groups
 from dialeval.statistics.correlation import Floats
@@ -56,8 +57,10 @@ class Verdict:
     `preferred` is the share of pairs in which the true reply has the better value, ties counting
     half; `ties` is their share. `kept` is the share in which the attacked reply's value is worse by
     no more than `tolerance`, in units of the metric. For a harmful attack `preferred` should be near
-    1, for a control `kept`. Of an attack that tries to steer, `steered` is the share of replies whose value
-    what they say to their judge raises by more than the tolerance; it should be 0.
+    1, for a control `kept`. Of an attack that tries to steer, `steered` is the share of replies to which a demand
+    gives a value that is better, by more than the tolerance, than both the value without it and the one with a
+    neutral sentence in its place. `by_chance` is the same share with demand and neutral sentence exchanged: where
+    nobody is steered, the two are alike.
     """
 
     metric: str
@@ -80,6 +83,7 @@ class Verdict:
     passed_attacked: float
     signature: str
     steered: Share = NO_SHARE
+    by_chance: Share = NO_SHARE
     #: The metric was trained on what the pairs were made from.
     contaminated: bool = False
 
@@ -109,7 +113,8 @@ def verdicts(
     sign = 1.0 if higher_is_better else -1.0
     true = np.array([values.get(key_of(pair.true), math.nan) for pair in pairs])
     attacked = np.array([values.get(key_of(pair.attacked), math.nan) for pair in pairs])
-    plain = np.array([math.nan if one.plain is None else values.get(key_of(one.plain), math.nan) for one in pairs])
+    plain = np.array([_value(one.plain, values) for one in pairs])
+    neutral = np.array([_value(one.neutral, values) for one in pairs])
     tolerance = rules.tolerance * _spread({key_of(pair.true): one for pair, one in zip(pairs, true, strict=True)})
     found = []
     for attack, domain in _cells(pairs):
@@ -119,6 +124,8 @@ def verdicts(
         groups = number_groups([pairs[row].true.context for row in kept_rows])
         better = sign * (true[kept_rows] - attacked[kept_rows])
         harmful = pairs[rows[0]].harmful
+        of_attack = [pairs[row] for row in rows]
+        demanding, asking_nothing, saying_nothing = (sign * one[rows] for one in (attacked, neutral, plain))
         found.append(
             Verdict(
                 metric=metric,
@@ -140,15 +147,21 @@ def verdicts(
                 passed_true=_passed(true[kept_rows], rules.threshold, sign),
                 passed_attacked=_passed(attacked[kept_rows], rules.threshold, sign),
                 signature=signature,
-                steered=_steered(sign * (attacked[rows] - plain[rows]), tolerance, [pairs[row] for row in rows]),
+                steered=_lifted(demanding, (asking_nothing, saying_nothing), tolerance, of_attack),
+                by_chance=_lifted(asking_nothing, (demanding, saying_nothing), tolerance, of_attack),
                 contaminated=contaminated,
             )
         )
     return found
 
 
-def _steered(gain: Floats, tolerance: float, pairs: Sequence[Pair]) -> Share:
-    """The share of replies that gain from what they say to their judge, of those that have both values."""
+def _value(exchange: Exchange | None, values: Mapping[str, float]) -> float:
+    return math.nan if exchange is None else values.get(key_of(exchange), math.nan)
+
+
+def _lifted(value: Floats, others: tuple[Floats, Floats], tolerance: float, pairs: Sequence[Pair]) -> Share:
+    """The share of replies with a value above both others, of those that have all three."""
+    gain = value - np.maximum(*others)
     known = np.isfinite(gain)
     if not known.any():
         return NO_SHARE

@@ -61,15 +61,25 @@ def table(
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file that takes the place of `path` when all of it is on disk, and leaves no trace otherwise."""
+def replacing(path: Path, announce: Callable[[os.stat_result], None] | None = None) -> Iterator[BinaryIO]:
+    """A file that takes the place of `path` when all of it is on disk, and leaves no trace otherwise.
+
+    `announce` is told of the file just before.
+    """
     with (
-        atomic_file(path, path.with_name(f".{path.name}.tmp")) as hidden,
+        atomic_file(path, hidden_path(path)) as hidden,
         hidden.open("wb") as stream,
     ):
         yield stream
         stream.flush()
         os.fsync(stream.fileno())
+        if announce is not None:
+            announce(os.fstat(stream.fileno()))
+
+
+def hidden_path(path: Path) -> Path:
+    """Where a file is written until all of it is there."""
+    return path.with_name(f".{path.name}.tmp")
 
 
 def _columns(metrics: Sequence[str], keys: Sequence[str], record: Record) -> dict[str, Sequence[Any]]:

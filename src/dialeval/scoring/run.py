@@ -19,10 +19,21 @@ from dialeval.scoring.task import Chunk, Task, chunked, unscored
 Progress = Callable[[int], None]
 
 
+def open_journal(task: Task, output: Path, *, resume: bool, replaces: bool = False) -> Journal:
+    """Take hold of the output: whoever comes second is refused before it has touched any file."""
+    return Journal(journal_path(output), task.identity(), fresh=not resume, replaces=replaces)
+
+
 def score_to_file(
-    task: Task, output: Path, file_format: OutputFormat, *, rejects: Rejects | None, resume: bool, progress: Progress
+    task: Task,
+    output: Path,
+    file_format: OutputFormat,
+    *,
+    journal: Journal,
+    rejects: Rejects | None,
+    progress: Progress,
 ) -> Summary:
-    """Score into a file that appears when all is done; until then finished chunks are kept beside it.
+    """Score into a file that appears when all is done; until then finished chunks are kept in the journal beside it.
 
     The journal of those chunks is left for the caller to remove when whatever else belongs to the outcome
     is written, so that a run killed before that is finished by running it again.
@@ -32,13 +43,15 @@ def score_to_file(
         with replacing(output) as stream:
             write_systems(task, summary, stream, file_format)
         return summary
-    with Journal(journal_path(output), task.identity(), fresh=not resume) as journal:
-        summary = _score_chunks(task, rejects, progress, lambda chunk: _once(task, chunk, journal))
-        if journal.next_finished() is not None:
-            raise ValueError(changed(journal, "ends earlier than it did"))
-        with replacing(output) as stream, table(stream, file_format, task.columns, texts=task.texts) as write:
-            for record in journal.finished():
-                write(record)
+    summary = _score_chunks(task, rejects, progress, lambda chunk: _once(task, chunk, journal))
+    if journal.next_finished() is not None:
+        raise ValueError(changed(journal, "ends earlier than it did"))
+    with (
+        replacing(output, announce=journal.announce) as stream,
+        table(stream, file_format, task.columns, texts=task.texts) as write,
+    ):
+        for record in journal.finished():
+            write(record)
     return summary
 
 

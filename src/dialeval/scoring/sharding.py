@@ -21,7 +21,7 @@ from dialeval.approaches.distribution import DistributionMetric
 from dialeval.cautions import Watch
 from dialeval.exchange import BadRow
 from dialeval.readers import Rejects
-from dialeval.scoring.journal import Journal
+from dialeval.scoring.journal import Journal, is_journal
 from dialeval.scoring.outputs import OutputFormat, replacing, table
 from dialeval.scoring.run import Progress, changed, journal_path, journals_of_workers, write_systems
 from dialeval.scoring.sets import Plan, SetState, check_mergeable, look
@@ -58,6 +58,8 @@ class ShardedRun:
     workers: WorkerGroup
     plan: Plan
     resume: bool
+    #: Whether the user said that what is there may be replaced.
+    replaces: bool = False
     _state: SetState = field(default_factory=SetState)
     #: Every process reads all rows, so the leader has seen what there is to warn of.
     _watch: Watch = field(default_factory=Watch)
@@ -65,7 +67,7 @@ class ShardedRun:
     def score(self, rejects: Rejects | None, progress: Progress) -> None:
         """Score this process's chunks; the journal has them when this returns."""
         with ExitStack() as stack:
-            journal = stack.enter_context(Journal(self._path(), self._identity(), fresh=not self.resume))
+            journal = stack.enter_context(self._journal(fresh=not self.resume))
             added, digest = self._saved_state()
             own, seen, saved_at = 0, hashlib.sha256(), time.monotonic()
             for number, chunk in enumerate(chunked(self.task.rows(rejects), pairs=SHARD_PAIRS)):
@@ -90,11 +92,8 @@ class ShardedRun:
         """In the leader, when all are done: one table in the order of the input, one summary."""
         summary = Summary.begin(str(self.task.level), self.task.infos)
         with ExitStack() as stack:
-            journals = [
-                stack.enter_context(Journal(self._path(rank), self._identity(), fresh=False))
-                for rank in range(self.workers.size)
-            ]
-            stream = stack.enter_context(replacing(self.output))
+            journals = [stack.enter_context(self._journal(rank, fresh=False)) for rank in range(self.workers.size)]
+            stream = stack.enter_context(replacing(self.output, announce=journals[0].announce))
             columns, texts = self.task.columns, self.task.texts
             write = stack.enter_context(table(stream, file_format, columns, texts=texts)) if self.task.of_rows else None
             for record in in_turn([journal.finished() for journal in journals]):
@@ -116,14 +115,17 @@ class ShardedRun:
 
     def clear(self) -> None:
         """Remove the journals, when everything that belongs to the outcome is written."""
-        for path in journals_of_workers(self.output):
-            path.unlink(missing_ok=True)
+        for rank in range(self.workers.size):
+            self._path(rank).unlink(missing_ok=True)
+            self._state_path(rank).unlink(missing_ok=True)
 
     def check_leftovers(self) -> None:
         """In the leader, first: refuse the journals of another number of processes, or drop them."""
         expected = {path for rank in range(self.workers.size) for path in (self._path(rank), self._state_path(rank))}
         for path in journals_of_workers(self.output):
             if not self.resume:
+                if not (_is_sums(path) if path.suffix == ".sets" else is_journal(path)):
+                    raise ValueError(f"{path} is no unfinished run; move it away or choose another output")
                 path.unlink()
             elif path not in expected:
                 size = path.name.removesuffix(".sets").rpartition("-")[2]
@@ -165,12 +167,23 @@ class ShardedRun:
         sets = {name: dict(self.task.metrics[name].signature()) for name in self.task.of_systems}
         return {**self.task.identity(), "sets": sets, "processes": self.workers.size, "pairs": SHARD_PAIRS}
 
+    def _journal(self, rank: int | None = None, *, fresh: bool) -> Journal:
+        return Journal(self._path(rank), self._identity(), fresh=fresh, replaces=self.replaces)
+
     def _path(self, rank: int | None = None) -> Path:
         name = f"{journal_path(self.output).name}.{self.workers.rank if rank is None else rank}-of-{self.workers.size}"
         return self.output.with_name(name)
 
     def _state_path(self, rank: int | None = None) -> Path:
         return self._path(rank).with_name(f"{self._path(rank).name}.sets")
+
+
+def _is_sums(path: Path) -> bool:
+    try:
+        SetState.of_bytes(path.read_bytes())
+    except (OSError, SafetensorError, KeyError, ValueError):
+        return False
+    return True
 
 
 def in_turn(journals: list[Iterator[dict[str, Any]]]) -> Iterator[dict[str, Any]]:

@@ -6,7 +6,8 @@
     >>> dialeval.load("judge", checkpoint="mine")            # doctest: +SKIP
 
 The weights of the stack begin as the checkpoint's own and move as far as cross-validation by context justifies; they
-stay where they are if it finds no gain. Nothing of the rows but counts and figures goes into the folder.
+stay where they are if it finds no gain. Nothing of the rows but counts and figures goes into the folder. A teacher's
+scores can stand in for ratings; whatever people said of a part of the rows is then what the outcome is held against.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ from dialeval.statistics.raters import human_ceiling
 from dialeval.tuning import adapter, crossing
 from dialeval.tuning.folder import check_place, stale_quantiles, write_folder
 from dialeval.tuning.opinions import ADVISED, Opinions, Ratings, as_rows, enough, read_opinions
-from dialeval.tuning.outcome import Tuned
+from dialeval.tuning.outcome import Lesson, Tuned
+from dialeval.tuning.teacher import Teacher, read_taught, read_teacher
 
 __all__ = ["Tuned", "tune"]
 
@@ -47,6 +49,8 @@ def tune(
     rows: Input | Mapping[str, Sequence[Any]] | Source,
     *,
     out: str | Path,
+    teacher: Teacher | None = None,
+    teacher_column: str | None = None,
     checkpoint: str | Path | None = None,
     deep: bool = False,
     human: Input | Source | None = None,
@@ -67,6 +71,10 @@ def tune(
             people) beside `context` and `response`, or with `response_a`, `response_b` and `preferred` (a, b or
             tie). Rows of one `dialogue` are held out together, if they name it.
         out: The folder to make.
+        teacher: A language model's scores of these rows, to learn from in place of people's ratings, which may then
+            be missing: a file as `dialeval score` writes it, what `score` returned, or a number (or None) per row.
+            Ratings of people are what agreement before and after is also told with.
+        teacher_column: Of a file with several columns of scores, the teacher's.
         checkpoint: The judge to begin with; by default the embedded one.
         deep: Whether the adapter learns, too. It takes minutes, and is kept only if it agrees better on contexts
             that it has not seen.
@@ -85,9 +93,12 @@ def tune(
     target = Path(out).expanduser().resolve()
     check_place(target, overwrite=overwrite)
     source = rows if isinstance(rows, Source) else Source(as_rows(rows), columns=columns or {})
-    opinions = read_opinions(source, empty=empty)
+    if teacher is None and teacher_column is not None:
+        raise ValueError("teacher_column chooses among the scores of a teacher, and there is none; leave it out")
+    taught = None if teacher is None else read_taught(source, read_teacher(teacher, teacher_column), empty=empty)
+    opinions = read_opinions(source, empty=empty) if taught is None else taught.opinions
     enough(opinions)
-    people = _human_rows(human)
+    humans = _human_rows(human)
     if len(opinions) < ADVISED:
         warnings.warn(
             f"there are only {len(opinions)} {opinions.unit}; with fewer than {ADVISED} the outcome depends on which "
@@ -126,7 +137,15 @@ def tune(
         comparison = crossing.compare(opinions, before, after, resamples=resamples, seed=seed)
         final = adapter.features_by(network, opinions.exchanges)
         network.set_array("turn_tables", adapter.moved_tables(tables, features, final))
-    changed = is_deeper or shallow.gains
+    people_say = None
+    if taught is not None:
+        people_say = taught.held_against_people(before, after, resamples=resamples, seed=seed)
+    # A teacher that leads away from people is not followed.
+    if people_say is not None and people_say.object:
+        is_deeper = changed = False
+        network = adapter.open_network(checkpoint, device)
+    else:
+        changed = is_deeper or shallow.gains
     if changed:
         everything = np.arange(len(opinions))
         strength = crossing.strength_for(opinions, ranks, everything, begin, seed)
@@ -147,13 +166,14 @@ def tune(
         raters=_raters(opinions),
         ceiling=_ceiling(opinions),
         coverage=_fit_interval(network, opinions, values, seed),
-        has_percentile=bool(people) or not changed,
+        has_percentile=bool(humans) or not changed,
         n_truncated=cut,
         seed=seed,
+        lesson=None if taught is None else Lesson(taught.given.name, taught.given.digest, taught.unscored, people_say),
     )
     stale = stale_quantiles(deep=is_deeper) if changed else frozenset()
-    if people and changed:
-        _fit_quantiles(network, people)
+    if humans and changed:
+        _fit_quantiles(network, humans)
         stale = frozenset()
     record = {**outcome.record(), "contaminated_by": list(contaminated_by)}
     write_folder(network, target, record=record, stale=stale)

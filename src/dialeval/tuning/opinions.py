@@ -6,7 +6,7 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, ClassVar
 
@@ -162,27 +162,59 @@ def enough(opinions: Opinions) -> None:
         raise ValueError("all ratings are the same, so nothing can be learned from them; add replies rated otherwise")
 
 
-def _ratings(rows: Iterable[RawRow], columns: Columns, empty: EmptyPolicy) -> Ratings:
-    # A reply that stands in several rows, one for each rater, is one reply with several ratings.
-    replies: dict[Any, tuple[Exchange, str, list[float], list[float]]] = {}
-    for row in rows:
-        _check(row, columns, "rated")
-        exchange = to_exchange(row, columns, empty=empty)
-        single, several = columns.value(row, "rating"), _several(row, columns.value(row, "ratings"))
-        one = float(np.mean(several)) if _is_absent(single) and several else _number(row, "rating", single)
-        same = (exchange.context, exchange.response, exchange.facts, exchange.following)
-        entry = replies.setdefault(same, (exchange, _group(row, columns, exchange), [], []))
-        entry[2].append(one)
-        entry[3].extend(several or [one])
-    kept = list(replies.values())
-    means = np.array([np.mean(given) for _, _, given, _ in kept])
-    raters = tuple(tuple(all_of_them) for *_, all_of_them in kept)
+@dataclass
+class Reply:
+    """A reply that was judged, in one row or in a row for each rater."""
+
+    exchange: Exchange
+    group: str
+    #: One number for each row, and everybody's own.
+    means: list[float] = field(default_factory=list)
+    singles: list[float] = field(default_factory=list)
+
+    def hear(self, single: float | None, several: Sequence[float]) -> None:
+        """Take in what one row says."""
+        mean = float(np.mean(several)) if single is None else single
+        self.means.append(mean)
+        self.singles.extend(several or [mean])
+
+
+def same_reply(replies: dict[Any, Reply], row: RawRow, columns: Columns, empty: EmptyPolicy) -> Reply:
+    """The reply of a row: a reply that stands in several rows is one with several ratings."""
+    exchange = to_exchange(row, columns, empty=empty)
+    same = (exchange.context, exchange.response, exchange.facts, exchange.following)
+    return replies.setdefault(same, Reply(exchange, _group(row, columns, exchange)))
+
+
+def hear_people(reply: Reply, row: RawRow, columns: Columns, *, needed: bool) -> None:
+    """What people say in a row; a row that may say nothing may leave both fields empty."""
+    single, several = columns.value(row, "rating"), _several(row, columns.value(row, "ratings"))
+    if not _is_absent(single):
+        reply.hear(_number(row, "rating", single), several)
+    elif several:
+        reply.hear(None, several)
+    elif needed:
+        _number(row, "rating", single)
+
+
+def laid_out(replies: Sequence[Reply], means: Sequence[float]) -> Ratings:
+    """Replies with one number each, and with single ratings where any has several."""
+    raters = tuple(tuple(one.singles) for one in replies)
     return Ratings(
-        tuple(exchange for exchange, *_ in kept),
-        stack.within_source_ranks(means, ["rated"] * len(means)),
-        number_groups([group for _, group, *_ in kept]),
+        tuple(one.exchange for one in replies),
+        stack.within_source_ranks(np.array(means), ["rated"] * len(means)),
+        number_groups([one.group for one in replies]),
         raters if any(len(given) > 1 for given in raters) else (),
     )
+
+
+def _ratings(rows: Iterable[RawRow], columns: Columns, empty: EmptyPolicy) -> Ratings:
+    replies: dict[Any, Reply] = {}
+    for row in rows:
+        check_row(row, columns, "rated")
+        hear_people(same_reply(replies, row, columns, empty), row, columns, needed=True)
+    kept = list(replies.values())
+    return laid_out(kept, [float(np.mean(one.means)) for one in kept])
 
 
 def _pairs(rows: Iterable[RawRow], columns: Columns, empty: EmptyPolicy) -> Preferences:
@@ -192,7 +224,7 @@ def _pairs(rows: Iterable[RawRow], columns: Columns, empty: EmptyPolicy) -> Pref
     ]
     found: list[tuple[Exchange, Exchange, float, str]] = []
     for row in rows:
-        _check(row, columns, "rated", pairs=True)
+        check_row(row, columns, "rated", pairs=True)
         one, other = (to_exchange(row, side, empty=empty) for side in sides)
         found.append((one, other, _preferred(row, columns.value(row, "preferred")), _group(row, columns, one)))
     return Preferences(
@@ -202,7 +234,8 @@ def _pairs(rows: Iterable[RawRow], columns: Columns, empty: EmptyPolicy) -> Pref
     )
 
 
-def _check(row: RawRow, columns: Columns, level: str, *, pairs: bool = False) -> None:
+def check_row(row: RawRow, columns: Columns, level: str, *, pairs: bool = False) -> None:
+    """Refuse a row of the other kind, or one that lacks a column."""
     if row.values is None:
         raise row.bad(row.problem)
     if (columns.name("preferred") in row.values) != pairs:

@@ -8,6 +8,50 @@ from pathlib import Path
 from typing import Any
 
 from dialeval.tuning.crossing import SURE, Comparison
+from dialeval.tuning.teacher import People
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """Whose scores took the place of people's ratings, and what people say of the outcome."""
+
+    #: The column of the scores, and a digest of the file or list that they came from.
+    name: str
+    digest: str
+    #: Rows to which the teacher gave no score, so that nothing was learned from them.
+    unscored: int
+    #: None where no row is rated by people.
+    people: People | None
+
+    def lines(self) -> list[str]:
+        """What people say, and what the teacher's errors do."""
+        return [
+            *self._of_people(),
+            "what the teacher gets wrong by chance averages out; what it gets wrong again and again (length, "
+            "its own family's style) is learned with the rest, and raises the agreement with it",
+        ]
+
+    def _of_people(self) -> list[str]:
+        people = self.people
+        if people is None:
+            return [
+                "no row is rated by people, so nothing here says whether the judge became better or just more alike"
+            ]
+        told = f"{people.count} of these replies, to {people.contexts} contexts, are rated by people"
+        if people.judge is None:
+            return [f"{told}: too few, or all alike, to say whether the judge became better"]
+        return [
+            f"agreement with people ({told}; Spearman, the same contexts held out)",
+            f"  teacher     {people.teacher}",
+            f"  before      {people.judge.before}",
+            f"  after       {people.judge.after}",
+            f"  difference  {people.judge.difference}",
+        ]
+
+    def record(self) -> dict[str, Any]:
+        """For the checkpoint's config."""
+        people = None if self.people is None else self.people.record()
+        return {"name": self.name, "sha256": self.digest, "rows_without_score": self.unscored, "people": people}
 
 
 @dataclass(frozen=True)
@@ -38,6 +82,8 @@ class Tuned:
     has_percentile: bool
     n_truncated: int
     seed: int
+    #: Whose scores were learned from, if not people's ratings.
+    lesson: Lesson | None = None
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
@@ -45,12 +91,16 @@ class Tuned:
     def lines(self) -> list[str]:
         """The outcome, a sentence a line."""
         found = self.comparison
-        told = f"{self.count} {self.unit} to {self.contexts} contexts"
+        rater = f", rated by a teacher ({self.lesson.name})" if self.lesson is not None else ""
+        told = f"{self.count} {self.unit} to {self.contexts} contexts{rater}"
         lines = [f"{told}, {self.raters:.1f} ratings each" if self.raters > 1 else told]
         if self.n_truncated:
             lines[0] += f"; {self.n_truncated} rows were longer than the judge reads"
+        if self.lesson is not None and self.lesson.unscored:
+            lines.append(f"{self.lesson.unscored} rows have no score of the teacher's and were left out")
+        whose = "" if self.lesson is None else "with the teacher "
         lines += [
-            f"agreement on contexts held out ({self.measure}, 95 % interval by context)",
+            f"agreement {whose}on contexts held out ({self.measure}, 95 % interval by context)",
             f"  before      {found.before}",
             f"  after       {found.after}",
             f"  difference  {found.difference}",
@@ -58,9 +108,12 @@ class Tuned:
         if self.ceiling is not None:
             lines.append(f"one person with the others: {self.ceiling:.3f}")
         lines += self._about_adapter()
+        lines += [] if self.lesson is None else self.lesson.lines()
         if self.changed:
             lines.append(f"weights, of which the old ones counted as {self.strength:g} {self.unit}:")
             lines += [f"  {name:<15} {first:.3f} -> {last:.3f}" for name, (first, last) in self.weights.items()]
+        elif self.lesson is not None and self.lesson.people is not None and self.lesson.people.object:
+            lines.append("the teacher leads away from people, so it is not followed; the old weights were kept")
         else:
             lines.append(
                 f"no gain: less than {SURE:.0%} of the resamples are for a change, or it agrees no better than chance; "
@@ -69,7 +122,8 @@ class Tuned:
         if self.coverage is None:
             lines.append("preferences do not say where single replies lie: the interval is the checkpoint's")
         else:
-            lines.append(f"90 % intervals, fitted anew: they hold {self.coverage:.1%} of the ratings held out")
+            held = "ratings" if self.lesson is None else "teacher's scores"
+            lines.append(f"90 % intervals, fitted anew: they hold {self.coverage:.1%} of the {held} held out")
         if not self.has_percentile:
             lines.append("the human percentile belongs to the old weights and is gone; --human brings a new one")
         return lines
@@ -102,4 +156,5 @@ class Tuned:
             "coverage": None if self.coverage is None else round(self.coverage, 4),
             "cut_rows": self.n_truncated,
             "seed": self.seed,
+            **({} if self.lesson is None else {"teacher": self.lesson.record()}),
         }

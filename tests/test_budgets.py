@@ -1,0 +1,139 @@
+"""Every reader has a budget, and what is ten times over it is refused in one sentence, before it costs anything."""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dialeval.exchange import MAX_TEXTS, BadRow, check_exchange
+from dialeval.readers import Rejects, Source
+from dialeval.readers.rows import MAX_COLUMNS, Columns
+
+ROW = {"context": ["Hi!"], "response": "Hello."}
+
+
+def problems(path: Path) -> list[str]:
+    """What is said of each row that is set aside."""
+    target = path.with_suffix(".rejects")
+    with Rejects(target) as rejects:
+        for _ in Source(str(path)).exchanges(skip_bad=rejects):
+            pass
+    return [json.loads(line)["problem"] for line in target.read_text().splitlines()]
+
+
+# --- columns ----------------------------------------------------------------------------------------
+
+
+def wide_csv(path: Path, count: int) -> Path:
+    names = ["context", "response", *(f"c{number}" for number in range(count - 2))]
+    path.write_text(",".join(names) + "\n" + ",".join(["x"] * count) + "\n")
+    return path
+
+
+def wide_parquet(path: Path, count: int) -> Path:
+    columns = {"context": [["x"]], "response": ["x"], **{f"c{number}": [1] for number in range(count - 2)}}
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+@pytest.mark.parametrize(("write", "name"), [(wide_csv, "wide.csv"), (wide_parquet, "wide.parquet")])
+def test_as_many_columns_as_are_stated(write: Callable[[Path, int], Path], name: str, tmp_path: Path) -> None:
+    (row, _) = next(Source(str(write(tmp_path / name, MAX_COLUMNS))).exchanges())
+    assert row.number == 0
+    with pytest.raises(ValueError, match=f"has {10 * MAX_COLUMNS} columns, more than {MAX_COLUMNS}"):
+        list(Source(str(write(tmp_path / f"more-{name}", 10 * MAX_COLUMNS))).exchanges())
+
+
+def test_a_header_is_looked_through_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether a name stands there twice is asked once for each name, not once for each pair of names."""
+    from dialeval.readers import text
+
+    class Counted(str):
+        asked = 0
+
+        def __eq__(self, other: object) -> bool:
+            Counted.asked += 1
+            return str.__eq__(self, other)
+
+        __hash__ = str.__hash__
+
+    assert text._twice([Counted(f"c{number}") for number in range(50_000)]) is None
+    assert Counted.asked < 50_000
+    assert text._twice([Counted("a"), Counted("b"), Counted("a")]) == "a"
+
+
+def test_a_column_that_is_missing_among_many_is_told_with_a_few(tmp_path: Path) -> None:
+    there = [f"context{number}" * 2000 for number in range(MAX_COLUMNS)]
+    assert len(Columns({}).missing(there, ("context",))) < 2000
+
+
+# --- rows -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("field", ["context", "references", "facts"])
+def test_entries_of_one_row(field: str) -> None:
+    given = {"context": ["Hi!"], "response": "Hello.", field: ["Hi!"] * MAX_TEXTS}
+    assert len(getattr(check_exchange(0, **given), field)) == MAX_TEXTS
+    with pytest.raises(BadRow, match=f"{field} has more than {MAX_TEXTS} entries"):
+        check_exchange(0, **{**given, field: ["Hi!"] * (10 * MAX_TEXTS)})
+    with pytest.raises(BadRow, match="entries"):
+        check_exchange(0, **{**given, field: itertools.repeat("Hi!")})
+
+
+@pytest.mark.parametrize("depth", [10_000, 100_000])
+def test_depth_of_json(depth: int, tmp_path: Path) -> None:
+    path = tmp_path / "deep.jsonl"
+    path.write_text('{"context": ' + "[" * depth + "]" * depth + ', "response": "x"}\n' + json.dumps(ROW) + "\n")
+    (told,) = problems(path)
+    assert "nested" in told or "context" in told
+
+
+def test_bytes_of_a_parquet_cell(tmp_path: Path) -> None:
+    """Each text is said once in the file, and as often as there are rows when it is unpacked."""
+    path = tmp_path / "bomb.parquet"
+    long = "x" * (17 * 2**20)
+    table = pa.table({"context": [["Hi!"]] * 3, "response": ["Hello.", long, "Hello."]})
+    pq.write_table(table, path, use_dictionary=True, compression="zstd")
+    assert path.stat().st_size < 2**20
+    assert problems(path) == ["response is longer than 16 MiB; a row holds a dialogue"]
+
+
+# --- values that Python does not have ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        pa.array([2**62], pa.timestamp("ms")),
+        pa.array([-(2**62)], pa.timestamp("us")),
+        pa.array([2**31 - 1], pa.date32()),
+        pa.array([2**62], pa.duration("s")),
+        pa.array([0], pa.timestamp("us", tz="Nowhere/Atall")),
+        pa.array([1], pa.timestamp("ns")),
+        pa.array([datetime.date(2020, 1, 1)]),
+        pa.array([b"\xff"], pa.binary()),
+        pa.array([{"a": 1}]),
+        pa.array([float("nan")]),
+    ],
+    ids=lambda array: str(array.type),
+)
+def test_ids_of_every_kind(ids: Any, tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    pq.write_table(pa.table({"context": [["Hi!"]], "response": ["Hello."], "id": ids}), path)
+    # A float that is no number is a missing id; everything else that is no text or whole number is refused.
+    assert len(problems(path)) == (str(ids.type) != "double")
+
+
+def test_a_column_that_stands_there_twice(tmp_path: Path) -> None:
+    path = tmp_path / "twice.parquet"
+    pq.write_table(pa.table([[["Hi!"]], ["a"], ["b"]], names=["context", "response", "response"]), path)
+    with pytest.raises(ValueError, match="has two columns 'response'"):
+        list(Source(str(path)).exchanges())
