@@ -88,8 +88,8 @@ def _without_options(app: typer.Typer) -> None:
             command.name = command.name or command.callback.__name__.replace("_", "-")
         command.callback = _nothing
     for group in app.registered_groups:
-        if group.typer_instance is not None:
-            _without_options(group.typer_instance)
+        if group.typer_instance is not None:  # another in its place: it belongs to its module, and is used again
+            group.typer_instance = typer.Typer(help=group.typer_instance.info.help)
 
 
 def _in_a_sentence(message: Warning | str, *where: object, **more: object) -> str:
