@@ -6,6 +6,7 @@ computes is imported inside the commands.
 
 from __future__ import annotations
 
+import copy
 import importlib
 import inspect
 import os
@@ -89,7 +90,11 @@ def _without_options(app: typer.Typer) -> None:
         command.callback = _nothing
     for group in app.registered_groups:
         if group.typer_instance is not None:
-            _without_options(group.typer_instance)
+            # The module's own app stays as it is: another caller in this process may want to run it.
+            own = copy.copy(group.typer_instance)
+            own.registered_commands = [copy.copy(command) for command in own.registered_commands]
+            group.typer_instance = own
+            _without_options(own)
 
 
 def _in_a_sentence(message: Warning | str, *where: object, **more: object) -> str:
