@@ -85,10 +85,60 @@ def keep(page: Page, name: str, **options: Any) -> None:
     print(path.relative_to(ROOT), f"{path.stat().st_size / 1000:.0f} kB")
 
 
+def states(folder: Path) -> None:
+    """A picture of every state that a designer's eye has to pass over, on a desk, in the dark and on a phone."""
+    folder.mkdir(parents=True, exist_ok=True)
+    looks: dict[str, dict[str, Any]] = {
+        "desk": {"viewport": {"width": 1200, "height": 850}},
+        "dark": {"viewport": {"width": 1200, "height": 850}, "color_scheme": "dark"},
+        "phone": {"viewport": {"width": 360, "height": 780}, "is_mobile": True, "has_touch": True},
+    }
+    with sync_playwright() as own:
+        browser = own.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        for look, options in looks.items():
+
+            def snap(page: Page, state: str, look: str = look, **more: Any) -> None:
+                page.wait_for_timeout(800)
+                page.screenshot(path=folder / f"{look}-{state}.png", **more)
+                print(f"{look}-{state}.png")
+
+            page = visit(browser, **options)
+            snap(page, "empty")
+            page.click("#compare")
+            snap(page, "busy")
+            page.wait_for_selector("#chart svg")
+            snap(page, "answer")
+            snap(page, "answer-whole", full_page=True)
+            page.fill("#reply-3 textarea", "")
+            page.click("#compare")
+            page.wait_for_selector("#result .problem")
+            snap(page, "error")
+            page.click("#share")
+            signatures(page, "#link")
+            snap(page, "link")
+            for place in (3, 2):
+                page.click(f"#remove-reply-{place}")
+                page.wait_for_selector(f"#reply-{place}", state="hidden")
+            compare(page)
+            snap(page, "one-reply")
+            for place in range(2, 7):
+                page.click("#add-reply")
+                page.fill(f"#reply-{place} textarea", "A reply that goes on and on, as some do. " * place * place)
+            compare(page)
+            snap(page, "six-long-replies", full_page=True)
+            for tab in ("Conversation", "File", "Trust", "API"):
+                page.get_by_role("tab", name=tab, exact=True).click()
+                snap(page, f"tab-{tab.lower()}", full_page=True)
+        browser.close()
+
+
 def main() -> None:
-    """All pictures, then what they show."""
+    """All pictures, then what they show; or with a folder named, every state of the page into that."""
     if CHROMIUM is None:
         sys.exit(RESOURCES["browser"].absent)
+    if len(sys.argv) > 1:
+        states(Path(sys.argv[1]))
+        return
     IMAGES.mkdir(parents=True, exist_ok=True)
     told: dict[str, list[str]] = {}
     desk = {"width": 1100, "height": 900}

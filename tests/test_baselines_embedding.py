@@ -261,5 +261,5 @@ def test_listing_the_metrics_does_not_import_their_libraries() -> None:
 def test_a_missing_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "dialeval.baselines.bertscore", raising=False)
     monkeypatch.setattr("dialeval.baselines.reference.find_spec", lambda name: None)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install 'dialeval\[agreement\]'"):
+    with pytest.raises(ModuleNotFoundError, match=r"pip install '\.\[agreement\]'"):
         dialeval.load("bertscore")

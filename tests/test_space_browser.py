@@ -93,7 +93,7 @@ def table_of(page: Any) -> dict[str, list[float]]:
     rows = page.locator("#result tbody tr").all()
     return {
         row.locator("th").evaluate("cell => cell.firstChild.textContent").split()[0].lower(): [
-            float(cell.inner_text().replace("−", "-")) for cell in row.locator("td > span:first-child").all()
+            float(cell.inner_text().replace("−", "-")) for cell in row.locator("td > div > span:first-child").all()
         ]
         for row in rows
     }

@@ -129,5 +129,5 @@ def test_the_page_has_the_tab() -> None:
     import app
 
     told = json.dumps(app.page.get_config_file(), default=str)
-    for name in ("Judge a conversation", "dialogue-lines", "judge-dialogue", "dialogue-result"):
+    for name in ("Conversation", "dialogue-lines", "judge-dialogue", "dialogue-result"):
         assert name in told

@@ -72,6 +72,9 @@ def test_the_overview_is_that_of_the_whole_command() -> None:
     quick = CliRunner().invoke(_app_for(["--help"]), ["--help"], prog_name="dialeval", color=False)
     assert quick.output == whole.output
     assert all(name.replace("_", "-") in quick.output for name in COMMANDS)
+    # What was left out for the overview is there for whoever builds the command in the same process.
+    assert "--help" in CliRunner().invoke(build_app(), ["benchmarks", "list", "--help"]).output
+    assert "dailydialog_zhao" in CliRunner().invoke(build_app(), ["benchmarks", "list"]).output
     told = CliRunner().invoke(_app_for(["--version"]), ["--version"])
     assert (told.output, told.exit_code) == (f"dialeval {dialeval.__version__}\n", 0)
 

@@ -136,8 +136,9 @@ def _score(
     metrics: list[str],
     folder: str | None,
     role: str,
-    *columns: str | None,
+    # gradio finds it by its place, and looks no further than the last single argument.
     progress: Any = gr.Progress(),  # noqa: B008
+    *columns: str | None,
 ) -> list[Any]:
     nothing = [gr.DownloadButton(interactive=False)] * 3
     if path is None:

@@ -157,7 +157,9 @@ class Task:
         scored = {name: self._judge(self.metrics[name], chunk) for name in self.of_rows}
         for name, scores in scored.items():
             if len(scores) != len(chunk.rows):
-                raise RuntimeError(f"{name} gave {len(scores)} values for {len(chunk.rows)} rows")
+                raise ValueError(
+                    f"{name} gave {len(scores)} values for {len(chunk.rows)} rows; return one number for each row"
+                )
         columns = {column: own for name, scores in scored.items() for column, own in scores.columns(name).items()}
         values = {column: plain(columns[column]) for column in self.columns}
         return {
