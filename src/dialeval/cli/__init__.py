@@ -6,7 +6,6 @@ computes is imported inside the commands.
 
 from __future__ import annotations
 
-import copy
 import importlib
 import inspect
 import os
