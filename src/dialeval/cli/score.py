@@ -333,6 +333,8 @@ def _run(
         rejects = Rejects(stack.enter_context(replacing(paths.rejects))) if paths.rejects else None
         progress = stack.enter_context(bar(total))
         if paths.output is None or journal is None:
+            if sys.stdout is None and paths.stream is None:  # the shell's >&-
+                raise ValueError("standard output is closed; name a file, or open it")
             stream = sys.stdout.buffer if paths.stream is None else stack.enter_context(paths.stream.open("wb"))
             outcome = score_to_stream(task, stream, file_format, rejects=rejects, progress=progress)
         else:
