@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ from typer.testing import CliRunner, Result
 
 import overlap_metric
 from dialeval.cli import build_app
+from dialeval.scoring.outputs import table
 
 ROWS = [
     {"context": ["the bus is late", "again"], "response": "the bus", "id": "a", "system": "S"},
@@ -69,6 +72,17 @@ def test_csv_is_harmless_in_a_spreadsheet() -> None:
         "2,-7,,1.0",
     ]
     assert pd.read_csv("scores.csv")["overlap"].tolist() == VALUES
+
+
+@pytest.mark.parametrize("hidden", ["", "\0", "\ufeff", "\u200b", "\u200b\ufeff\0 ", "\u2060"])
+def test_what_cannot_be_seen_hides_no_formula(hidden: str) -> None:
+    stream = io.BytesIO()
+    with table(stream, "csv", ["overlap"]) as write:
+        ids = [f"{hidden}=1+1", f"{hidden}a=1"]
+        write({"row": [0, 1], "id": ids, "system": [None, None], "values": {"overlap": [1.0, 1.0]}})
+    first, second = list(csv.reader(io.StringIO(stream.getvalue().decode(), newline="")))[1:]
+    assert first[1] == f"'{hidden}=1+1"
+    assert second[1] == f"{hidden}a=1"
 
 
 def test_parquet() -> None:

@@ -463,3 +463,26 @@ def test_a_folder_that_is_neither(publish: Any, tmp_path: Path) -> None:
         (tmp_path / "empty" / name).touch()
     (tmp_path / "empty" / "README.md").write_text("# No header\n")
     assert "does not say sdk: gradio" in message(publish(tmp_path / "empty", code=2))
+
+
+@pytest.mark.parametrize(
+    ("card", "is_free"),
+    [
+        ("", True),
+        ("---\nlicense: mit\n---\n", True),
+        ("---\ntitle: X\n---\n\nCheck out the configuration reference at https://huggingface.co/docs/hub/x\n", True),
+        ("# What I am going to put here\n", False),
+        ("---\nlicense: mit\n---\n\nWork in progress, please do not touch.\n", False),
+    ],
+)
+def test_a_card_that_somebody_wrote_is_spared(
+    hub: LoopbackHub, publish: Any, checkpoint: Path, card: str, is_free: bool
+) -> None:
+    repo = hub.add(*MODEL, {"README.md": card.encode()})
+    before = dict(repo.files)
+    if is_free:
+        publish(checkpoint)
+        assert "config.json" in repo.files
+    else:
+        assert "somebody wrote its README" in message(publish(checkpoint, code=2))
+        assert repo.files == before

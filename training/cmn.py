@@ -11,6 +11,7 @@ its scores and saved as OUT/checkpoint. Any value of the recipe can be overridde
 
 from __future__ import annotations
 
+import interruptible  # noqa: F401  # isort: skip
 import argparse
 from dataclasses import replace
 from typing import Any

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from dialeval import interrupts
 from dialeval.approaches.frozen_features import FeatureNetwork
 from dialeval.cards.history import Stage, joined, kept_line, read_log, stage_in, stages_of, total
 from dialeval.corpora.batches import CandidateSet
@@ -109,11 +110,20 @@ def _override(recipe: Recipe, text: str, parser: argparse.ArgumentParser) -> Non
 
 
 def told_plainly(main: Callable[[], None]) -> None:
-    """Run a script. What is wrong with the corpora ends it in one sentence, which is all that somebody can act on."""
-    try:
-        main()
-    except (BadCorpus, MissingCorpus) as error:
-        raise SystemExit(f"{Path(sys.argv[0]).name}: {error}") from None
+    """Run a script. What is wrong with the corpora ends it in one sentence, which is all that somebody can act on.
+
+    So does an interrupt, whatever a library that was interrupted made of it.
+    """
+    with interrupts.listening():
+        try:
+            main()
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt) or interrupts.heard():
+                print("interrupted; the same command with --resume goes on from the last state", file=sys.stderr)
+                raise SystemExit(interrupts.INTERRUPTED) from None
+            if isinstance(error, BadCorpus | MissingCorpus):
+                raise SystemExit(f"{Path(sys.argv[0]).name}: {error}") from None
+            raise
 
 
 def with_steps(settings: Recipe, rows: float, per_step: int) -> Recipe:
@@ -243,8 +253,24 @@ class Run:
             elif self.best > float("-inf"):  # begun before states told it; the log does
                 self.best_step = kept_line(read_log(folder / "log.jsonl"))["step"]
             accelerator.load_state(str(folder / saved["state"]))
+            self._forget_lines_since(saved)
+        elif accelerator.is_main_process:
+            self._forget_lines_since({"log_bytes": 0})
         self.recipe = recipe
         self._board: Any = None
+
+    def _forget_lines_since(self, saved: Mapping[str, Any]) -> None:
+        """Steps after the state will be taken, and logged, again: the log ends where it ended then."""
+        log = self.folder / "log.jsonl"
+        if not self.accelerator.is_main_process or not log.exists():
+            return
+        if "log_bytes" in saved:
+            kept = log.read_bytes()[: saved["log_bytes"]]
+        else:  # saved before states told it
+            kept = b"".join(line for line in log.open("rb") if json.loads(line)["step"] <= saved["step"])
+        temporary = log.with_suffix(".tmp")
+        temporary.write_bytes(kept)
+        temporary.replace(log)
 
     def save(self) -> None:
         """A state to resume from. The pointer moves last, so a kill while saving leaves the older state valid."""
@@ -258,6 +284,7 @@ class Run:
                 "seconds": self.seconds + time.monotonic() - self._started,
                 "state": name,
                 "recipe": self.recipe,
+                "log_bytes": log.stat().st_size if (log := self.folder / "log.jsonl").exists() else 0,
             }
             temporary = self._progress_file.with_suffix(".tmp")
             temporary.write_text(json.dumps(pointer))
@@ -295,7 +322,7 @@ class Run:
         if self._board is None:
             from torch.utils.tensorboard import SummaryWriter
 
-            self._board = SummaryWriter(str(self.folder / "tensorboard"))
+            self._board = SummaryWriter(str(self.folder / "tensorboard"), purge_step=self.step)
         for key, value in values.items():
             self._board.add_scalar(f"{kind}/{key}", value, self.step)
 

@@ -11,6 +11,7 @@ recipe can be overridden: `--set fine_tuning.negatives=random --set fine_tuning.
 
 from __future__ import annotations
 
+import interruptible  # noqa: F401  # isort: skip
 import argparse
 from collections import Counter
 from dataclasses import asdict, replace

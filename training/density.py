@@ -10,6 +10,7 @@ recipe can be overridden: `--set training.steps=100 --set losses.contrastive_wei
 
 from __future__ import annotations
 
+import interruptible  # noqa: F401  # isort: skip
 import argparse
 from dataclasses import replace
 from pathlib import Path

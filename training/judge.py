@@ -11,6 +11,7 @@ weights and interval from the dev splits of all sources and is saved as OUT/chec
 
 from __future__ import annotations
 
+import interruptible  # noqa: F401  # isort: skip
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr
 from torch import Tensor
 
-from common import Recipe, Run, left_out, parse_arguments
+from common import Recipe, Run, left_out, parse_arguments, told_plainly
 from dialeval.approaches import signs, stack
 from dialeval.approaches.density import fit_gaussian
 from dialeval.approaches.judge import (
@@ -466,4 +467,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    told_plainly(main)

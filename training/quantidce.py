@@ -12,6 +12,7 @@ Any value of the recipe can be overridden: `--set losses.mlr=0 --set losses.bina
 
 from __future__ import annotations
 
+import interruptible  # noqa: F401  # isort: skip
 import argparse
 import os
 from dataclasses import replace

@@ -1,5 +1,15 @@
 """`python -m dialeval` is the `dialeval` command (torchrun needs a module)."""
 
-from dialeval.cli import main
+from dialeval import interrupts
 
-main()
+
+def main() -> None:
+    """Listen for interrupts first: the imports behind the command take a second."""
+    interrupts.leave_at_once()
+    from dialeval.cli import main as run
+
+    run()
+
+
+if __name__ == "__main__":
+    main()

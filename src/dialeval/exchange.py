@@ -37,6 +37,12 @@ def is_blank(text: str) -> bool:
     return _VISIBLE.search(text) is None
 
 
+def from_first_visible(text: str) -> str:
+    """The text from the first character that can be seen; some programs read it as if it began there."""
+    found = _VISIBLE.search(text)
+    return "" if found is None else text[found.start() :]
+
+
 def one_line(text: str) -> str:
     """A message without line breaks, escape sequences and directional marks that a user's own text brought in."""
     if text.isprintable():

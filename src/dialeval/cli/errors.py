@@ -11,7 +11,9 @@ from typing import Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-OK, FAILED, BAD_INPUT, ROWS_SET_ASIDE, INTERRUPTED = 0, 1, 2, 3, 130
+from dialeval import interrupts
+
+OK, FAILED, BAD_INPUT, ROWS_SET_ASIDE, INTERRUPTED = 0, 1, 2, 3, interrupts.INTERRUPTED
 
 _PIPE_CLOSED = 128 + 13  # what the shell reports of any tool that SIGPIPE ended
 
@@ -23,7 +25,18 @@ class ErrorsInOneSentence(TyperGroup):
     """Runs sub-commands and turns what they raise into a message and an exit code."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the sub-command."""
+        """Run the sub-command; an interrupt is one however libraries have wrapped it up."""
+        with interrupts.listening():
+            try:
+                return self._invoke(ctx)
+            except (typer.Exit, typer.Abort):
+                raise
+            except BaseException:
+                if interrupts.heard():
+                    _leave("interrupted", INTERRUPTED)
+                raise
+
+    def _invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
         except (typer.Exit, typer.Abort):
@@ -63,6 +76,8 @@ def _of_system(error: OSError) -> str:
 
 
 def _leave(message: str, code: int) -> NoReturn:
+    if interrupts.heard():
+        message, code = "interrupted", INTERRUPTED
     if os.environ.get("DIALEVAL_TRACEBACK"):
         traceback.print_exc()
     from dialeval.exchange import one_line

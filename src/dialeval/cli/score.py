@@ -332,16 +332,20 @@ def _run(
     from dialeval.readers import Rejects
     from dialeval.scoring.journal import begun
     from dialeval.scoring.outputs import replacing
-    from dialeval.scoring.run import journal_path, open_journal, score_to_file, score_to_stream
+    from dialeval.scoring.run import open_journal, score_to_file, score_to_stream
 
     with ExitStack() as stack:
         journal = None
         if paths.output is not None:
             # Before anything else is opened: a second process must not touch the files of the first.
-            journal = stack.enter_context(open_journal(task, paths.output, resume=resume, replaces=replaces))
+            journal = held = stack.enter_context(open_journal(task, paths.output, resume=resume, replaces=replaces))
+            # Behind everything that is written below, the file of bad rows included, and before it is released.
+            stack.push(lambda kind, *_: held.drop() if kind is None else None)
         rejects = Rejects(stack.enter_context(replacing(paths.rejects))) if paths.rejects else None
         progress = stack.enter_context(bar(total))
         if paths.output is None or journal is None:
+            if sys.stdout is None and paths.stream is None:  # the shell's >&-
+                raise ValueError("standard output is closed; name a file, or open it")
             stream = sys.stdout.buffer if paths.stream is None else stack.enter_context(paths.stream.open("wb"))
             outcome = score_to_stream(task, stream, file_format, rejects=rejects, progress=progress)
         else:
@@ -356,6 +360,4 @@ def _run(
                 raise
         if paths.summary:
             outcome.save(paths.summary)
-    if paths.output is not None:
-        journal_path(paths.output).unlink(missing_ok=True)
     return outcome

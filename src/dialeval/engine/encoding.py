@@ -46,8 +46,9 @@ def choose_device(device: str | torch.device | None = None) -> torch.device:
     if device is not None and str(device) != "auto":
         try:
             chosen = torch.device(device)
-            torch.empty(0, device=chosen)
-        except (RuntimeError, AssertionError) as error:
+            # Read back, because one device (meta) takes tensors and holds no numbers.
+            torch.zeros(1, device=chosen).item()
+        except (RuntimeError, AssertionError, TypeError) as error:
             raise ValueError(f"device {device!r} is not available here: {str(error).splitlines()[0]}") from None
         return chosen
     if torch.cuda.is_available():

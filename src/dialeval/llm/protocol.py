@@ -94,7 +94,7 @@ def parse_protocol(text: str, where: str) -> Protocol:
 
     try:
         fields = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, RecursionError) as error:
         raise ValueError(f"protocol {where} is no YAML ({' '.join(str(error).split())})") from None
     if not isinstance(fields, dict):
         raise ValueError(f"protocol {where} holds no fields; it needs name, answer, scale, and turn or dialogue")

@@ -40,7 +40,7 @@ def read_prices(path: str | Path) -> dict[str, Price]:
         fields = yaml.safe_load(Path(path).expanduser().read_text(encoding="utf-8"))
     except OSError as error:
         raise ValueError(f"prices {path} cannot be read ({error.strerror}); check the path") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"prices {path} are neither YAML nor JSON ({' '.join(str(error).split())})") from None
     if not isinstance(fields, dict) or not fields:
         raise ValueError(f'prices {path} hold no models; write {{"model": {{"input": 0.15, "output": 0.60}}}}')

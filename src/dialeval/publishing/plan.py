@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -156,11 +157,22 @@ def _is_old_result(name: str, parcel: Parcel, remote: Remote, hub: Hub) -> bool:
     return name.startswith(RESULTS_FOLDER) and SOURCE in hub.read(parcel, name, remote.commit)
 
 
+def _is_the_hubs(card: str) -> bool:
+    """Whether a card has nothing but the header that a form of the Hub makes, and the line below a new Space's."""
+    body = re.sub(r"\A\s*---\r?\n.*?\r?\n?---\s*(\n|\Z)", "", card, count=1, flags=re.DOTALL)
+    lines = [line.strip() for line in body.splitlines() if line.strip()]
+    return all(
+        line.startswith("Check out the configuration reference at https://huggingface.co/docs") for line in lines
+    )
+
+
 def _check_ours(parcel: Parcel, remote: Remote, hub: Hub) -> None:
     """Refuse to write over a repository that dialeval did not make."""
-    if remote.is_blank:
-        return
     advice = "choose another --org, or rename or delete that repository on its page"
+    if remote.is_blank:
+        if "README.md" in remote.files and not _is_the_hubs(hub.read(parcel, "README.md", remote.commit)):
+            raise PublishError(f"{parcel.repo_id} exists and somebody wrote its README; {advice}")
+        return
     marker = "config.json" if parcel.kind == "model" else "requirements.txt"
     if marker not in remote.files:
         raise PublishError(f"{parcel.repo_id} exists and is not dialeval's (it has no {marker}); {advice}")

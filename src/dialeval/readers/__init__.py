@@ -176,6 +176,8 @@ class Source:
 
     def _binary(self) -> AbstractContextManager[BinaryIO]:
         if str(self.input) == "-":
+            if sys.stdin is None:  # the shell's <&-
+                raise ValueError("standard input is closed; name a file, or open it")
             return nullcontext(sys.stdin.buffer)
         path = Path(str(self.input))
         try:

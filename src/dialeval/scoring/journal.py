@@ -86,6 +86,10 @@ class Journal:
             if _TABLE not in record:
                 yield record
 
+    def drop(self) -> None:
+        """All that it was for is written: it goes when it is closed, before anybody else can hold it."""
+        self._is_worth_keeping = False
+
     def close(self) -> None:
         """Release the file; what was finished stays in it, and without any it is removed."""
         if not self._is_worth_keeping:

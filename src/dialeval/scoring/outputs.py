@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
+from dialeval.exchange import from_first_visible
 from dialeval.io import atomic_file
 
 OutputFormat = Literal["jsonl", "csv", "parquet"]
@@ -108,9 +109,14 @@ def _csv(stream: BinaryIO, metrics: Sequence[str], keys: Sequence[str]) -> Calla
 
 def _harmless(cell: Any) -> Any:
     """The user's text with a quote before what a spreadsheet would take for a formula."""
-    if isinstance(cell, str) and _FORMULA.match(cell) and not _NUMBER.fullmatch(cell):
+    if isinstance(cell, str) and not _NUMBER.fullmatch(cell) and _is_formula(cell):
         return f"'{cell}"
     return cell
+
+
+def _is_formula(cell: str) -> bool:
+    """A NUL, a byte-order mark or a zero-width space before the sign hides it from people, not from every program."""
+    return any(_FORMULA.match(text) for text in (cell, from_first_visible(cell)))
 
 
 def column_kinds(metrics: Iterable[str], keys: Iterable[str], texts: AbstractSet[str]) -> dict[str, Any]:

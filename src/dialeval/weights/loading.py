@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,9 +19,11 @@ from dialeval.weights.find import (
     CheckpointError,
     first_line,
 )
+from dialeval.weights.tokens import check_tokenizer
 from dialeval.weights.untrusted import (
     MAX_NEW_TOKENS,
     adapter_settings,
+    check_files,
     check_sizes,
     read_json,
     tensor_shapes,
@@ -60,9 +63,12 @@ def load_tokenizer(folder: Path, layout: PairFormat) -> Any:
     """The tokenizer of a folder; a separator such as `[SEPT]` that it does not know becomes a special token."""
     from transformers import AutoTokenizer
 
+    check_tokenizer(folder)
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-    except Exception as error:  # a damaged tokenizer.json raises Exception itself
+    except BaseException as error:  # a damaged tokenizer.json raises Exception itself, and panics are no Exception
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
         raise CheckpointError(f"{folder} has no usable tokenizer: {first_line(error)}") from None
     separator = layout.separator
     if separator.strip() and separator not in tokenizer.get_vocab():
@@ -76,18 +82,23 @@ def load_encoder(folder: Path, vocabulary: int) -> nn.Module:
     from transformers.utils import logging
 
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    check_sizes(read_json(folder / "config.json"), folder / "config.json")
+    check_files(folder)
+    _check_fits(folder)
     try:
-        encoder = AutoModel.from_pretrained(
+        encoder, told = AutoModel.from_pretrained(
             folder,
             local_files_only=True,
             use_safetensors=True,
             trust_remote_code=False,
             dtype=torch.float32,
             attn_implementation="sdpa",
+            output_loading_info=True,
         )
     except Exception as error:  # whatever a configuration that fits no weights leads to
         raise CheckpointError(f"{folder} holds no encoder that can be loaded: {first_line(error)}") from None
+    # What a file lacks would be drawn by chance. The pooler is not used; approaches that pool have their own.
+    if missing := sorted(key for key in told["missing_keys"] if not key.startswith("pooler.")):
+        raise CheckpointError(f"{folder} lacks {len(missing)} of its encoder's tensors, {missing[0]} for one")
     if getattr(encoder, "pooler", None) is not None:
         encoder.pooler = None
     known = encoder.get_input_embeddings().num_embeddings
@@ -102,6 +113,44 @@ def load_encoder(folder: Path, vocabulary: int) -> nn.Module:
         rows[known:] = rows[:known].mean(dim=0)
     loaded: nn.Module = encoder
     return loaded
+
+
+#: The families of encoders that text is judged with; others may hide their sizes in settings of their own.
+FAMILIES = frozenset(
+    "albert bert camembert deberta deberta-v2 distilbert electra ernie modernbert mpnet roberta xlm-roberta".split()
+)
+
+
+def _planned(raw: dict[str, Any], path: Path) -> Any:
+    """The encoder that a configuration asks for, in modules without memory."""
+    from transformers import AutoConfig, AutoModel
+
+    check_sizes(raw, path)
+    if str(raw.get("model_type")) not in FAMILIES:
+        raise CheckpointError(
+            f"{path} is of the kind {str(raw.get('model_type'))[:40]!r}; encoders are {', '.join(sorted(FAMILIES))}"
+        )
+    try:
+        with torch.device("meta"):
+            return AutoModel.from_config(  # type: ignore[no-untyped-call]
+                AutoConfig.for_model(**raw), attn_implementation="sdpa", dtype=torch.float32, trust_remote_code=False
+            )
+    except Exception as error:  # a configuration can be wrong in as many ways as there are models
+        raise CheckpointError(f"{path} is damaged: {first_line(error)}") from None
+
+
+def _check_fits(folder: Path) -> None:
+    """Refuse a configuration that asks for more memory than its weights fill, before any is taken."""
+    path = folder / "config.json"
+    asked = sum(
+        math.prod(one.shape) for name, one in _planned(read_json(path), path).named_parameters() if "pooler" not in name
+    )
+    files = sorted(folder.glob("*.safetensors"))
+    if not files:
+        raise CheckpointError(f"{folder} has no model.safetensors; pickled weights are not loaded")
+    held = sum(math.prod(shape) for file in files for shape in tensor_shapes(file).values())
+    if asked > held:
+        raise CheckpointError(f"{folder} asks for {asked} weights in config.json and holds {held}; fetch it again")
 
 
 def longest_input(config: Any) -> int:
@@ -119,7 +168,9 @@ def empty_encoder(path: Path) -> nn.Module:
     from transformers import AutoConfig, AutoModel
 
     raw = read_json(path)
-    check_sizes(raw, path)
+    planned = _planned(raw, path)
+    if torch.empty(0).is_meta:  # a device that only plans was chosen by the caller
+        return _without_pooler(planned)
     try:
         config = AutoConfig.for_model(**raw)
         encoder: Any = AutoModel.from_config(  # type: ignore[no-untyped-call]
@@ -127,6 +178,10 @@ def empty_encoder(path: Path) -> nn.Module:
         )
     except Exception as error:  # a configuration can be wrong in as many ways as there are models
         raise CheckpointError(f"{path} is damaged: {first_line(error)}") from None
+    return _without_pooler(encoder)
+
+
+def _without_pooler(encoder: Any) -> nn.Module:
     if getattr(encoder, "pooler", None) is not None:
         encoder.pooler = None
     empty: nn.Module = encoder

@@ -1,0 +1,40 @@
+"""Arguments of odd kinds: one sentence that says what to pass."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+import dialeval
+from dialeval.engine.encoding import choose_device
+from resources import PATIENCE
+
+
+@pytest.mark.parametrize("name", [None, 3, b"judge", {"judge": 1}, {"judge"}, [None], ("judge", b"deb"), object()])
+def test_a_metric_is_named_by_a_text(name: Any) -> None:
+    with pytest.raises(TypeError, match=r"^a metric is named by a \w+; pass"):
+        dialeval.load(name)
+
+
+@pytest.mark.parametrize("device", ["meta", "nowhere", (1, 2), b"cpu"])
+def test_a_device_holds_numbers(device: Any) -> None:
+    with pytest.raises(ValueError, match="is not available here"):
+        choose_device(device)
+
+
+@pytest.mark.parametrize(
+    ("closed", "options", "told"),
+    [
+        ("<&-", "-i - -o out.jsonl", "standard input is closed"),
+        (">&-", "-i rows.jsonl -o -", "standard output is closed"),
+    ],
+)
+def test_a_closed_stream(closed: str, options: str, told: str, tmp_path: Any) -> None:
+    (tmp_path / "rows.jsonl").write_text('{"context": ["Hi!"], "response": "Hello."}\n')
+    command = f"exec {sys.executable} -m dialeval score -m rougeL {options} {closed}"
+    done = subprocess.run(["sh", "-c", command], cwd=tmp_path, stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+    assert told in done.stderr
