@@ -163,9 +163,10 @@ def load(name: str | Sequence[str], **options: Any) -> Metric | Suite:
     `device=`, `dtype=` and `batch_tokens=`; what else a metric takes is in its class.
     """
     if not isinstance(name, str):
-        if not isinstance(name, Sequence) or isinstance(name, bytes | bytearray):
-            raise TypeError(f"a metric is named by a {type(name).__name__}; pass its name, or a list of names")
-        if odd := [one for one in name if not isinstance(one, str)]:
+        given: object = name  # whatever a caller without types passes
+        if not isinstance(given, Sequence) or isinstance(given, bytes | bytearray):
+            raise TypeError(f"a metric is named by a {type(given).__name__}; pass its name, or a list of names")
+        if odd := [one for one in given if not isinstance(one, str)]:
             raise TypeError(f"a metric is named by a {type(odd[0]).__name__}; pass names")
         return _load_suite(name, **options)
     found, preset = metric_class(name)
