@@ -163,3 +163,15 @@ def test_a_link_out_of_the_encoder_s_folder(folder: Path, tmp_path: Path) -> Non
     (folder / "more.json").symlink_to(tmp_path / "elsewhere.json")
     with pytest.raises(CheckpointError, match="leaves the checkpoint's folder"):
         load_encoder(folder, 10)
+
+
+@pytest.mark.encoder
+def test_the_released_encoder_holds_whole_numbers_beside_its_weights() -> None:
+    """The positions' ids, which are no weights and no reason to refuse it."""
+    from dialeval.engine.formatting import PairFormat
+    from dialeval.weights.find import find_encoder
+    from dialeval.weights.loading import load_encoder, load_tokenizer
+
+    folder = find_encoder().folder
+    encoder = load_encoder(folder, len(load_tokenizer(folder, PairFormat())))
+    assert sum(parameter.numel() for parameter in encoder.parameters()) > 20_000_000

@@ -80,7 +80,8 @@ def build(files_limit: dict[str, Any]) -> None:
     )
     quiet: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
     file.change(_columns, file, [mapping, *columns], **quiet).then(_preview, [file, role, *columns], preview, **quiet)
-    for one in (role, *columns):
+    chosen: list[Any] = [role, *columns]
+    for one in chosen:
         one.input(_preview, [file, role, *columns], preview, **quiet)
     asked = button.click(
         lambda: gr.update(value=_BUSY, interactive=False), None, button, js=_TO_RESULT, queue=False, **quiet

@@ -148,7 +148,7 @@ def _check_fits(folder: Path) -> None:
     files = sorted(folder.glob("*.safetensors"))
     if not files:
         raise CheckpointError(f"{folder} has no model.safetensors; pickled weights are not loaded")
-    held = sum(math.prod(shape) for file in files for shape in tensor_shapes(file).values())
+    held = sum(math.prod(shape) for file in files for shape in tensor_shapes(file, with_buffers=True).values())
     if asked > held:
         raise CheckpointError(f"{folder} asks for {asked} weights in config.json and holds {held}; fetch it again")
 

@@ -31,6 +31,7 @@ _REVISION = re.compile(r"(?!.*\.\.)[\w.\-/]{1,255}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _TEXTS = frozenset({".json", ".txt", ".model"})
 _FLOATS = frozenset({"F64", "F32", "F16", "BF16"})
+_INTEGERS = frozenset({"I64", "I32", "U8", "BOOL"})
 #: What would make an adapter something else than low-rank updates of linear layers.
 _BEYOND_LORA = (
     "alpha_pattern fan_in_fan_out layer_replication layers_to_transform lora_bias modules_to_save rank_pattern "
@@ -90,16 +91,21 @@ def check_sizes(raw: Mapping[str, Any], path: Path) -> None:
             raise CheckpointError(f"{path} is damaged: {key} is {value}, which no encoder has")
 
 
-def tensor_shapes(path: Path) -> dict[str, tuple[int, ...]]:
-    """Names and shapes in a weights file, from its header alone; only floating-point tensors are accepted."""
+def tensor_shapes(path: Path, *, with_buffers: bool = False) -> dict[str, tuple[int, ...]]:
+    """Names and shapes in a weights file, from its header alone; only floating-point tensors are accepted.
+
+    `with_buffers` passes over whole numbers: releases of BERT hold the positions' ids beside the weights.
+    """
     shapes = {}
     try:
         with safe_open(path, framework="pt") as stored:
             for key in stored.keys():  # noqa: SIM118
                 part = stored.get_slice(key)
-                shapes[key] = tuple(part.get_shape())
                 if (kind := str(part.get_dtype())) not in _FLOATS:
+                    if with_buffers and kind in _INTEGERS:
+                        continue
                     raise CheckpointError(f"{path} is damaged: {key} holds {kind}, not floating-point numbers")
+                shapes[key] = tuple(part.get_shape())
     except FileNotFoundError:
         raise CheckpointError(f"{path} is missing; pickled weights are not loaded") from None
     except (SafetensorError, OSError, ValueError) as error:
