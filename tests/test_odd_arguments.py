@@ -19,7 +19,7 @@ def test_a_metric_is_named_by_a_text(name: Any) -> None:
         dialeval.load(name)
 
 
-@pytest.mark.parametrize("device", ["meta", "nowhere", (1, 2), b"cpu"])
+@pytest.mark.parametrize("device", ["meta", "nowhere", (1, 2)])
 def test_a_device_holds_numbers(device: Any) -> None:
     with pytest.raises(ValueError, match="is not available here"):
         choose_device(device)
@@ -33,7 +33,7 @@ def test_a_device_holds_numbers(device: Any) -> None:
     ],
 )
 def test_a_closed_stream(closed: str, options: str, told: str, tmp_path: Any) -> None:
-    (tmp_path / "rows.jsonl").write_text('{"context": ["Hi!"], "response": "Hello."}\n')
+    (tmp_path / "rows.jsonl").write_text('{"context": ["Hi!"], "response": "Hello.", "references": ["Hello!"]}\n')
     command = f"exec {sys.executable} -m dialeval score -m rougeL {options} {closed}"
     done = subprocess.run(["sh", "-c", command], cwd=tmp_path, stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
     assert (done.returncode, "Traceback" in done.stderr) == (2, False)
