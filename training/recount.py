@@ -7,18 +7,12 @@ What counts as shared text is said in `dialeval.corpora.overlap`. A benchmark of
 leaks belongs into the recipe's `contaminated_by`; single rows belong into overlaps.yaml. The command fails where one
 is missing. `--write FILE` keeps the leaked rows of the recipes behind embedded checkpoints, ids only: tables print
 agreement on them and on the others apart.
-
-CMN and QuantiDCE were trained when dialogues that share text with DailyDialog-Zhao were not left out yet. Their rows:
-
-    python training/recount.py --corpora CORPORA --mirror MIRROR --only cmn-minilm,quantidce-minilm --as-before \\
-        --write src/dialeval/weights/leaks.json
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -30,7 +24,7 @@ from rich.progress import Progress, track
 
 from common import Recipe, left_out, read_recipe, recounted
 from dialeval import benchmarks
-from dialeval.corpora.dialogues import open_text, read_corpus
+from dialeval.corpora.dialogues import read_corpus
 from dialeval.corpora.grouped import Group
 from dialeval.corpora.ratings import overlapping_ratings
 from dialeval.corpora.ratings import read_ratings as read_rated
@@ -147,29 +141,13 @@ def _texts(*parts: Sequence[Group]) -> Iterator[tuple[str, list[Turns]]]:
         yield group.id, [(*group.context, reply) for reply in (*group.positives, *group.adversarial)]
 
 
-def before(overlaps: Path, folder: Path) -> Path:
-    """What was left out before there was a section on text of benchmarks, as an overlaps file of its own."""
-    with open_text(overlaps) as stream:
-        sections = json.load(stream)
-    del sections["shares text with a benchmark"]
-    for corpus in sections.values():
-        for key in [key for key in corpus if key.startswith("dailydialog_pp train_positives_only in ")]:
-            del corpus[key]
-    path = folder / "overlaps-before.json"
-    path.write_text(json.dumps(sections), "utf-8")
-    return path
-
-
-def verdicts(
-    names: Sequence[str], recount: Recount, root: Path, mirror: Path | None, *, leave_out: Path | None = None
-) -> Iterator[Verdict]:
-    """Recipe by recipe; what several of them read is counted once. `leave_out` takes the place of the recipes' own."""
+def verdicts(names: Sequence[str], recount: Recount, root: Path, mirror: Path | None) -> Iterator[Verdict]:
+    """Recipe by recipe; what several of them read is counted once."""
     counted: dict[tuple[str, int, int], Leaks] = {}
     for name in names:
         recipe = read_recipe(RECIPES / f"{name}.yaml")
         parts = []
         for one in family(recipe):
-            one = one if leave_out is None else {**one, "leave_out": str(leave_out.absolute())}
             for source, texts in reading(one, root, mirror).items():
                 key = source, len(texts), hash(tuple(identity for identity, _ in texts))
                 if key not in counted:
@@ -204,9 +182,6 @@ def main() -> None:
     parser.add_argument("--mirror", type=Path, help="folder with the benchmarks' files; DIALEVAL_MIRROR if left out")
     parser.add_argument("--only", help="names of recipes, by commas")
     parser.add_argument("--rows", action="store_true", help="name every leaked row and the dialogues that hold it")
-    parser.add_argument(
-        "--as-before", action="store_true", help="leave out what the first checkpoints left out; nothing is an error"
-    )
     parser.add_argument("--write", type=Path, help="JSON file for the leaked rows of the recipes, without text")
     arguments = parser.parse_args()
     names = recipe_names() if arguments.only is None else arguments.only.split(",")
@@ -215,20 +190,16 @@ def main() -> None:
         task = bar.add_task("benchmarks", total=len(benchmarks.available()))
         recount = Recount(mirror=arguments.mirror, tell=lambda name: bar.update(task, advance=1, description=name))
     found = []
-    with tempfile.TemporaryDirectory() as folder:
-        instead = before(arguments.corpora / "overlaps.json.gz", Path(folder)) if arguments.as_before else None
-        steps = verdicts(names, recount, arguments.corpora, arguments.mirror, leave_out=instead)
-        for one in track(steps, total=len(names), description="recipes", console=console):
-            found.append(one)
-            told = {name: len(rows) for name, rows in sorted(one.leaks.items())}
-            print(f"{one.name}: {json.dumps(told)}", flush=True)
-            for name in sorted(one.leaks) if arguments.rows else ():
-                for row, dialogues in sorted(one.leaks[name].items()):
-                    print(f"  {row}: {', '.join(sorted(dialogues))}")
+    steps = verdicts(names, recount, arguments.corpora, arguments.mirror)
+    for one in track(steps, total=len(names), description="recipes", console=console):
+        found.append(one)
+        told = {name: len(rows) for name, rows in sorted(one.leaks.items())}
+        print(f"{one.name}: {json.dumps(told)}", flush=True)
+        for name in sorted(one.leaks) if arguments.rows else ():
+            for row, dialogues in sorted(one.leaks[name].items()):
+                print(f"  {row}: {', '.join(sorted(dialogues))}")
     if arguments.write is not None:
         arguments.write.write_text(json.dumps(leaked_rows(found), indent=0) + "\n", "utf-8")
-    if arguments.as_before:
-        return
     wrong = [f"{one.name} does not declare {', '.join(one.undeclared)}" for one in found if one.undeclared]
     if wrong:
         raise SystemExit("\n".join(wrong))

@@ -24,6 +24,7 @@ _FIGURES = {
     "levels_in_order": "levels in order",
     "spearman": "Spearman with ratings",
     "dbdc3_follows": "Spearman with DBDC3's dev ratings",
+    "fluency_auc": "AUC of damaged replies",
 }
 
 
