@@ -22,7 +22,9 @@ from rated_rows import rated, small_judge
 
 
 def listing(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+    """All that a user sees. A cut may leave a hidden file that was being written, under a name of its own."""
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file() and not path.name.startswith(".")]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
 def command(*arguments: str) -> Any:

@@ -179,8 +179,11 @@ class ShardedRun:
 
 
 def _is_sums(path: Path) -> bool:
+    """Whether a file holds a process's sums; an empty one was being written when the machine stopped."""
     try:
-        SetState.of_bytes(path.read_bytes())
+        content = path.read_bytes()
+        if content:
+            SetState.of_bytes(content)
     except (OSError, SafetensorError, KeyError, ValueError):
         return False
     return True

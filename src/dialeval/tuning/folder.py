@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
@@ -41,13 +42,24 @@ def write_folder(network: JudgeNetwork, out: Path, *, record: Mapping[str, Any],
         training={**earlier, "tuned": told},
         versions=current_versions(),
     )
-    with tempfile.TemporaryDirectory(prefix=f".{out.name}-", dir=out.parent) as workspace:
-        fresh = Path(workspace) / "fresh"
+    workspace = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
+    former = workspace / "former"
+    try:
+        fresh = workspace / "fresh"
         network.save_pretrained(fresh, card=render_card(network.config))
         Judge(fresh)  # what was written can be loaded
         if out.is_dir() and any(out.iterdir()):
-            os.replace(out, Path(workspace) / "former")
-        os.replace(fresh, out)
+            os.replace(out, former)
+        try:
+            os.replace(fresh, out)
+        except BaseException:
+            if former.exists():
+                os.replace(former, out)
+            raise
+    finally:
+        # Between the two renames the former checkpoint is in the workspace only; what cannot go back stays there.
+        if out.exists() or not former.exists():
+            shutil.rmtree(workspace, ignore_errors=True)
 
 
 def stale_quantiles(*, deep: bool) -> frozenset[str]:
