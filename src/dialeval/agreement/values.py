@@ -78,9 +78,12 @@ class Cell:
                 return None
             aspects = _by_aspect((row["id"], row.get("aspects", {})) for row in rows)
             counts = int(header["n_truncated"]), int(header["n_empty"])
-            return Values(values, problems, *counts, aspects, **_told_beside(header))
+            found = Values(values, problems, *counts, aspects, **_told_beside(header))
         except (OSError, ValueError, LookupError, TypeError):
             return None
+        # A run that ended between the finished file and its chunks left them.
+        shutil.rmtree(self._chunks, ignore_errors=True)
+        return found
 
     def read_chunk(self, number: int, ids: Sequence[str]) -> Values | None:
         """A chunk that an earlier run finished, if it is about the same rows."""
