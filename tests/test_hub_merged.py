@@ -74,7 +74,9 @@ def test_weights_that_are_missing_are_not_replaced_by_arbitrary_ones(
 def test_a_damaged_encoder_configuration(folders: tuple[Path, Path], tmp_path: Path) -> None:
     shutil.copytree(folders[1], tmp_path / "full")
     (tmp_path / "full" / "encoder.json").write_text('{"model_type": "no such model"}')
-    with pytest.raises(CheckpointError, match=r"encoder\.json is damaged"):
+    with pytest.raises(
+        CheckpointError, match=r"encoder\.json is of the kind 'no such model'; encoders are albert, bert"
+    ):
         Density(tmp_path / "full")
 
 

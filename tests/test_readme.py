@@ -129,7 +129,6 @@ def test_non_commercial_corpora_of_the_weights_are_named() -> None:
 
 
 def test_the_box_says_how_much_is_read() -> None:
-    assert "The last 160 tokens are read** (by CMN and QuantiDCE 128)" in README
+    assert "The last 160 tokens are read**" in README
     for name in embedded_checkpoints():
-        read = CheckpointConfig.read(WEIGHTS / name).layout.max_length
-        assert read == (128 if name in ("cmn-minilm", "quantidce-minilm") else 160), name
+        assert CheckpointConfig.read(WEIGHTS / name).layout.max_length == 160, name
