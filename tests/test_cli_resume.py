@@ -24,6 +24,8 @@ from dialeval.scoring.journal import Journal
 from dialeval.scoring.task import chunked
 from resources import PATIENCE
 
+pytestmark = pytest.mark.slow
+
 COMMAND = [sys.executable, overlap_metric.__file__, "score", "-m", "overlap"]
 N_ROWS = 10_000
 

@@ -13,6 +13,8 @@ import yaml
 
 from resources import PATIENCE
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parent.parent
 TUTORIAL = ROOT / "docs" / "tutorial.ipynb"
 

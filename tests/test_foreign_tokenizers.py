@@ -20,6 +20,8 @@ from dialeval.weights.tokens import MAX_BYTES, check_tokenizer
 from test_checkpoints import make_network
 from test_foreign import changed, refused
 
+pytestmark = pytest.mark.slow
+
 Change = Callable[[dict[str, Any]], None]
 
 

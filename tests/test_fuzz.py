@@ -30,6 +30,8 @@ from dialeval.weights.find import WEIGHTS, CheckpointError
 from dialeval.weights.tokens import check_tokenizer
 from dialeval.weights.untrusted import check_files, tensor_shapes
 
+pytestmark = pytest.mark.slow
+
 SEEDS = Path(__file__).parent / "seeds"
 #: What a door may say; anything else is a fault.
 TOLD = (ValueError, CheckpointError, OSError)

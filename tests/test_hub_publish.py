@@ -29,6 +29,8 @@ from rated_rows import rated, small_judge
 from test_cards import result
 from test_checkpoints import ROWS, make_network
 
+pytestmark = pytest.mark.slow
+
 TOKEN = "hf_this_must_never_be_seen"
 MODEL, SPACE = ("models", "dialeval/tiny"), ("spaces", "dialeval/density")
 

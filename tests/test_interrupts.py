@@ -11,6 +11,8 @@ import pytest
 
 from resources import PATIENCE
 
+pytestmark = pytest.mark.slow
+
 TRAINING = Path(__file__).resolve().parent.parent / "training"
 
 #: Runs a module or a script, and presses Ctrl-C when a certain module is looked for.

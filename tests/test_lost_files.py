@@ -15,6 +15,8 @@ from dialeval.io import atomic_file
 from dialeval.scoring.journal import Journal, begun
 from dialeval.scoring.outputs import hidden_path
 
+pytestmark = pytest.mark.slow
+
 ROW = json.dumps({"context": ["one two"], "response": "two three", "id": "a"}) + "\n"
 CHUNK = {"fingerprint": "f", "row": [0], "values": {"overlap": [0.5]}}
 

@@ -12,6 +12,8 @@ import dialeval
 from dialeval.engine.encoding import choose_device
 from resources import PATIENCE
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("name", [None, 3, b"judge", {"judge": 1}, {"judge"}, [None], ("judge", b"deb"), object()])
 def test_a_metric_is_named_by_a_text(name: Any) -> None:

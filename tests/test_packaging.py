@@ -18,6 +18,8 @@ from typer.testing import CliRunner
 from dialeval.cli import build_app
 from dialeval.version import __version__, how_to_install
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parent.parent
 ROW = {"context": ["How are you?"], "response": "Fine, thanks! And you?", "id": "1"}
 

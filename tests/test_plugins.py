@@ -16,6 +16,8 @@ import dialeval
 from dialeval import registry
 from dialeval.cli import build_app
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parent.parent
 ROWS = [{"context": ["how are you"], "response": text, "id": text[:1]} for text in ("fine", "not bad at all")]
 OWN = """

@@ -20,6 +20,8 @@ from dialeval.tuning import tune
 from power_cuts import PowerCut, operations_of, power_until
 from rated_rows import rated, small_judge
 
+pytestmark = pytest.mark.slow
+
 
 def listing(folder: Path) -> dict[str, bytes]:
     """All that a user sees. A cut may leave a hidden file that was being written, under a name of its own."""

@@ -17,6 +17,8 @@ from dialeval.tuning import adapter, tune
 from dialeval.tuning.opinions import Preferences, Ratings, read_opinions
 from rated_rows import permuted, rated, small_judge
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def judge(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
