@@ -100,12 +100,12 @@ bench: setup ## Measure speed and memory against named alternatives
 	@$(BIN)/python performance/speed.py
 	@$(BIN)/python performance/suite.py
 
-# FILE is one or more files below src/dialeval that tests/mutation/targets.py names; all of them by default.
 # Nine doors, about ten minutes together; SECONDS=600 for each finds more.
 fuzz: setup ## Give every door broken files for SECONDS (70) each; what breaks one is kept as a seed
 	@echo "== dialeval: fuzzing every door for $(or $(SECONDS),70) seconds"
 	@DIALEVAL_FUZZ_SECONDS=$(or $(SECONDS),70) $(BIN)/python -m pytest tests/test_fuzz.py
 
+# FILE is one or more files below src/dialeval that tests/mutation/targets.py names; all of them by default.
 mutants: setup ## Change FILE a little at a time and see whether its tests notice
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e ".[mutation]"
 	@echo "== dialeval: trying mutants at low priority (a few minutes a file; goes on where it was stopped)"

@@ -157,7 +157,8 @@ def test_a_judge_tuned_to_ones_own_ratings(hub: LoopbackHub, publish: Any, tiny_
     assert (after.values == before.values).all()
     assert after.aspects.keys() == before.aspects.keys()
     assert [after.explain(row) for row in range(6)] == [before.explain(row) for row in range(6)]
-    assert b"150" in hub.repos[("models", "dialeval/our-judge")].files["README.md"]
+    card = hub.repos[("models", "dialeval/our-judge")].files["README.md"].decode()
+    assert "Its user fitted it to 150 rated replies to 50 contexts" in " ".join(card.split())
 
 
 @pytest.mark.slow

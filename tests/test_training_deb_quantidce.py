@@ -387,6 +387,22 @@ def test_warm_up_is_counted_in_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (counted["steps"], counted["warmup"]) == (15431, pytest.approx(308.63, abs=0.01))
 
 
+def test_heads_may_learn_faster_than_their_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(TRAINING))
+    stages = importlib.import_module("stages")
+    model = torch.nn.Module()
+    model.encoder, model.heads = torch.nn.Linear(2, 2), torch.nn.Linear(2, 1)
+    settings = {"learning_rate": 0.1, "weight_decay": 0.01, "bias_correction": True}
+    for extra, rate in (({}, 0.1), ({"head_learning_rate": 0.5}, 0.5)):
+        groups = stages.make_optimizer(model, {**settings, **extra}).param_groups
+        found = {id(one): (group["lr"], group["weight_decay"]) for group in groups for one in group["params"]}
+        assert found[id(model.encoder.weight)] == (0.1, 0.01)
+        assert found[id(model.encoder.bias)] == (0.1, 0.0)
+        assert found[id(model.heads.weight)] == (rate, 0.01)
+        assert found[id(model.heads.bias)] == (rate, 0.0)
+        assert groups[0]["lr"] == 0.1  # the log tells the encoder's
+
+
 def test_bert_adam_takes_its_first_step_uncorrected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(TRAINING))
     stages = importlib.import_module("stages")

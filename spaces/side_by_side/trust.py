@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,8 @@ from urllib.parse import quote
 import gradio as gr
 from markup import note, number, problem, table, text
 from trust_opening import opening
+
+from dialeval.io import read_json_lines
 
 _HERE = Path(__file__).parent
 _STATISTICS = {"spearman": "Spearman", "pearson": "Pearson", "kendall": "Kendall"}
@@ -43,8 +44,7 @@ def results() -> tuple[dict[str, Any], ...]:
     folder = results_folder()
     if folder is None:
         return ()
-    lines = (folder / "agreement.jsonl").read_text(encoding="utf-8").splitlines()
-    return tuple(json.loads(line) for line in lines if line.strip())
+    return tuple(read_json_lines(folder / "agreement.jsonl"))
 
 
 def build() -> None:

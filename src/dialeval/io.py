@@ -117,9 +117,6 @@ def write_atomically(path: Path, lines: Iterable[str]) -> None:
         os.fsync(stream.fileno())
 
 
-_NETWORK_PATIENCE = 2.0
-
-
 def read_json_lines(path: Path) -> list[dict[str, Any]]:
     """The objects of a file that dialeval wrote.
 
@@ -142,6 +139,9 @@ def markdown_table(
     yield "|" + "".join("---|" if at in left else "---:|" for at in range(len(header)))
     for row in rows:
         yield f"| {' | '.join(row)} |"
+
+
+_NETWORK_PATIENCE = 2.0
 
 
 def is_reachable(endpoint: str) -> bool:

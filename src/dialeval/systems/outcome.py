@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from dialeval.io import markdown_table
+
 #: What the columns mean, wherever tables stand.
 LEGEND = (
     "The first column numbers clusters: systems of one cluster cannot be told from its best by a paired permutation "
@@ -139,8 +141,9 @@ class Ranking:
         lines = ["### Systems compared", ""]
         for metric in self.metrics:
             lines += [self.sentence(metric), ""]
-            lines += _markdown(self.header(), self.table(metric), "rlrlrrr")
-            lines += _markdown(self.contest_header(), self.contest_table(metric), "llrrrrl")
+            lines += [*markdown_table(self.header(), _escaped(self.table(metric)), left=(1, 3)), ""]
+            tests = _escaped(self.contest_table(metric))
+            lines += [*markdown_table(self.contest_header(), tests, left=(0, 1, 6)), ""]
         lines += [f"- {one}" for one in self.warnings]
         lines += ["", LEGEND] if self.warnings else [LEGEND]
         lines += ["", *(f"`{signature}`" for signature in self.signatures.values())]
@@ -186,9 +189,9 @@ def _html(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return f"<div><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
 
 
-def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]], sides: str) -> list[str]:
-    lines = [list(header), ["---:" if side == "r" else "---" for side in sides], *map(list, rows)]
-    return [*(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines), ""]
+def _escaped(rows: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Names of systems are their owner's text."""
+    return [[cell.replace("|", "\\|") for cell in row] for row in rows]
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -10,11 +10,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from dialeval.weights.find import CheckpointError, file_sha256, first_line
+from dialeval.weights.find import WEIGHTS, CheckpointError, file_sha256, first_line
 from dialeval.weights.untrusted import read_json
 
 #: A hundred languages come to some 35 MB.
@@ -53,7 +53,7 @@ def check_tokenizer(folder: Path) -> None:
     if path.stat().st_size > MAX_BYTES:
         raise CheckpointError(f"{path} has {path.stat().st_size} bytes, more than any tokenizer; do not use it")
     digest = file_sha256(path)
-    if digest not in _TRIED:
+    if digest not in _TRIED | _shipped():
         _check_parts(read_json(path), path)
         _try_out(path)
         _TRIED.add(digest)
@@ -61,6 +61,12 @@ def check_tokenizer(folder: Path) -> None:
 
 #: Digests of what passed in this process.
 _TRIED: set[str] = set()
+
+
+@cache
+def _shipped() -> frozenset[str]:
+    """Digests of the tokenizers that travel inside the package: ours, and no reason to start a process."""
+    return frozenset(file_sha256(path) for path in WEIGHTS.glob("*/tokenizer.json"))
 
 
 def _try_out(path: Path) -> None:
