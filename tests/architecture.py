@@ -80,8 +80,8 @@ def floors() -> dict[str, int]:
 
 def walk() -> list[str]:
     """The files of the walk that the page tells, in order."""
-    told = PAGE.read_text(encoding="utf-8").partition("## The walk of a row")[2].partition("\n## ")[0]
-    return re.findall(r"^\d+\. `([^`]+)`", told, re.MULTILINE)
+    shown = PAGE.read_text(encoding="utf-8").partition("## The walk of a row")[2].partition("\n## ")[0]
+    return re.findall(r"^\d+\. `([^`]+)`", shown, re.MULTILINE)
 
 
 def drawing() -> str:

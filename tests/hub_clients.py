@@ -35,11 +35,11 @@ def auto_classes(names: dict[str, str]) -> dict[str, Any]:
 
     import dialeval  # noqa: F401
 
-    told = {}
+    found = {}
     for name, checkpoint in names.items():
         tokenizer = AutoTokenizer.from_pretrained(checkpoint)
-        told[name] = [type(AutoModel.from_pretrained(checkpoint)).__name__, tokenizer("hello there")["input_ids"]]
-    return told
+        found[name] = [type(AutoModel.from_pretrained(checkpoint)).__name__, tokenizer("hello there")["input_ids"]]
+    return found
 
 
 def pinned_model(revision: str) -> Any:

@@ -56,8 +56,8 @@ class Repo:
     tags: dict[str, str] = field(default_factory=dict)
 
     def commit(self, title: str, files: Mapping[str, Blob]) -> str:
-        told = json.dumps([self.refs.get("main"), title, {path: blob.oid for path, blob in sorted(files.items())}])
-        oid = hashlib.sha1(told.encode()).hexdigest()
+        shown = json.dumps([self.refs.get("main"), title, {path: blob.oid for path, blob in sorted(files.items())}])
+        oid = hashlib.sha1(shown.encode()).hexdigest()
         self.commits[oid] = Commit(title, dict(files))
         self.refs["main"] = oid
         return oid
@@ -308,10 +308,10 @@ class Handler(BaseHTTPRequestHandler):
         return {**common, "gated": False, "disabled": False, "tags": [], "downloads": 0, "likes": 0}
 
     def refs(self, repo: Repo) -> Any:
-        def told(refs: Mapping[str, str], kind: str) -> list[dict[str, str]]:
+        def shown(refs: Mapping[str, str], kind: str) -> list[dict[str, str]]:
             return [{"name": name, "ref": f"refs/{kind}/{name}", "targetCommit": oid} for name, oid in refs.items()]
 
-        return {"branches": told(repo.refs, "heads"), "tags": told(repo.tags, "tags"), "converts": []}
+        return {"branches": shown(repo.refs, "heads"), "tags": shown(repo.tags, "tags"), "converts": []}
 
     def settings(self, repo: Repo) -> Any:
         repo.private = json.loads(self.body)["visibility"] == "private"
@@ -393,8 +393,8 @@ class Handler(BaseHTTPRequestHandler):
 
 def entries(files: Mapping[str, Blob] | Iterable[tuple[str, Blob]]) -> list[dict[str, Any]]:
     """Files as the tree endpoints tell them."""
-    told = []
+    lines = []
     for path, blob in dict(files).items():
         large = {"lfs": {"oid": blob.sha256, "size": len(blob.data), "pointerSize": 134}} if blob.large else {}
-        told.append({"type": "file", "path": path, "size": len(blob.data), "oid": blob.oid, **large})
-    return told
+        lines.append({"type": "file", "path": path, "size": len(blob.data), "oid": blob.oid, **large})
+    return lines

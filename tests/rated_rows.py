@@ -46,8 +46,8 @@ def compared(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     pairs = []
     for one, other in zip(rows[::3], rows[1::3], strict=False):
         lead = one["rating"] - other["rating"]
-        told = "tie" if abs(lead) < 0.3 else "a" if lead > 0 else "b"
-        pair = {"response_a": one["response"], "response_b": other["response"], "preferred": told}
+        shown = "tie" if abs(lead) < 0.3 else "a" if lead > 0 else "b"
+        pair = {"response_a": one["response"], "response_b": other["response"], "preferred": shown}
         pairs.append({"context": one["context"], "facts": one["facts"], **pair})
     return pairs
 

@@ -68,9 +68,9 @@ def measured_signatures() -> list[str]:
     return sorted({row["metric_signature"] for row in rows})
 
 
-def checkpoints(told: list[str]) -> set[str]:
+def checkpoints(message: list[str]) -> set[str]:
     """The checkpoints that signatures name, as NAME@DIGEST."""
-    return {name for signature in told for name in re.findall(r"checkpoint:([\w.-]+@\w+)", signature)}
+    return {name for signature in message for name in re.findall(r"checkpoint:([\w.-]+@\w+)", signature)}
 
 
 def keep(page: Page, name: str, **options: Any) -> None:
@@ -140,12 +140,12 @@ def main() -> None:
         states(Path(sys.argv[1]))
         return
     IMAGES.mkdir(parents=True, exist_ok=True)
-    told: dict[str, list[str]] = {}
+    found: dict[str, list[str]] = {}
     desk = {"width": 1100, "height": 900}
     with sync_playwright() as own:
         browser = own.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = visit(browser, viewport=desk)
-        told["compare"] = compare(page)
+        found["compare"] = compare(page)
         keep(page, "compare", full_page=True)
 
         page.get_by_role("tab", name="File", exact=True).click()
@@ -158,7 +158,7 @@ def main() -> None:
             box.check()
         page.click("#score-file")
         page.wait_for_selector("#file-plots svg")
-        told["file"] = signatures(page, "#file-signature")
+        found["file"] = signatures(page, "#file-signature")
         keep(page, "file", full_page=True)
 
         page.get_by_role("tab", name="Trust", exact=True).click()
@@ -169,18 +169,18 @@ def main() -> None:
         for image in page.locator("#plots img").all():
             image.scroll_into_view_if_needed()
             image.evaluate("image => image.decode()")
-        told["trust"] = measured_signatures()
+        found["trust"] = measured_signatures()
         keep(page, "trust", full_page=True)
 
         page = visit(browser, viewport=desk, color_scheme="dark")
-        told["dark"] = compare(page)
+        found["dark"] = compare(page)
         keep(page, "dark", full_page=True)
 
         page = visit(browser, viewport={"width": 360, "height": 780}, is_mobile=True, has_touch=True)
-        told["phone"] = compare(page)
+        found["phone"] = compare(page)
         keep(page, "phone", full_page=True)
         browser.close()
-    SIGNATURES.write_text(json.dumps(told, indent=1, sort_keys=True) + "\n", "utf-8")
+    SIGNATURES.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

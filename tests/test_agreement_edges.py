@@ -10,7 +10,7 @@ from dialeval import benchmarks
 from dialeval.agreement.prepare import benchmark_names
 from dialeval.agreement.runs import run
 from dialeval.agreement.settings import Settings
-from dialeval.cli.parsing import told_command
+from dialeval.cli.parsing import command_line
 from dialeval.io import safe_name, without_machine
 from dialeval.reports.outputs import write_outputs
 from test_agreement_scoring import SEEN, watched
@@ -125,10 +125,10 @@ def test_all_counts_no_row_twice():
 def test_no_folder_of_this_machine_stands_beside_results(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     here = f"{tmp_path}/data/rows.jsonl"
-    told = told_command(
+    shown = command_line(
         ["agreement", "-m", f"scores:{here}#gpt", "-b", here, f"--mirror={here}", "-o", "/a b/o p", "."]
     )
-    assert told == (
+    assert shown == (
         "dialeval agreement -m 'scores:data/rows.jsonl#gpt' -b data/rows.jsonl --mirror=data/rows.jsonl -o 'o p' ."
     )
     for kept in ("https://some.where/a/b", "s3://bucket/a/b.jsonl", "a/b/c", "../a/b", "python:pack.mod:f", "3/4"):

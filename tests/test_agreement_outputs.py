@@ -174,7 +174,7 @@ def test_numbers_for_people():
 def test_every_plot_is_written(report, tmp_path):
     written = write_outputs(report, tmp_path)
     names = {path.stem for path in written if path.parent.name == "plots"}
-    protocol = "" if (told := report.results[0].protocol) == "standard" else f"_{told}"
+    protocol = "" if (shown := report.results[0].protocol) == "standard" else f"_{shown}"
     assert {
         f"forest_toy{protocol}_turn_overall",
         f"forest_toy{protocol}_system_overall",
@@ -311,8 +311,8 @@ def test_the_compare_command_on_a_benchmark(files):
         "-b", f"{files['toy']},{files['good_or_bad']}", "--resamples", 100, "--threshold", 0.4,
     )  # fmt: skip
     assert done.exit_code == 0, done.output
-    for told in ("permutation", "Williams", "McNemar", "chi-square", "toy, system level, overall", "Accuracy"):
-        assert told in done.output
+    for shown in ("permutation", "Williams", "McNemar", "chi-square", "toy, system level, overall", "Accuracy"):
+        assert shown in done.output
     assert "†" not in done.output
     system = done.output[done.output.index("toy, system level, overall") :].split("good_or_bad")[0]
     assert [line.split("│")[-3].strip() for line in system.splitlines() if line.startswith("│")] == ["6", "6", "6"]
@@ -325,8 +325,8 @@ def scores_of_two_bots(tmp_path, ids):
     for name, shift in (("old", 0), ("new", 1)):
         rows = ({"row": at, "id": f"r{at}" if ids else None, "density": at % 5 + shift * (at % 2)} for at in range(40))
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-        told = ({"context": [f"question {at // 4}"], "response": name} for at in range(40))
-        (tmp_path / f"{name}_rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in told))
+        shown = ({"context": [f"question {at // 4}"], "response": name} for at in range(40))
+        (tmp_path / f"{name}_rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in shown))
     return [tmp_path / "old.jsonl", tmp_path / "new.jsonl"]
 
 
@@ -334,8 +334,8 @@ def test_the_compare_command_on_two_files_says_what_it_compares(tmp_path):
     files = scores_of_two_bots(tmp_path, ids=True)
     done = invoke("compare", *files)
     assert done.exit_code == 0, done.output
-    for told in ("-0.500", "40", "old.jsonl", "new.jsonl", "higher is better", "is better"):
-        assert told in done.output
+    for shown in ("-0.500", "40", "old.jsonl", "new.jsonl", "higher is better", "is better"):
+        assert shown in done.output
     assert [one.verdict for one in compare_scores(*map(str, files), Settings())] == ["new.jsonl is better"]
     (turned,) = compare_scores(*map(str, files), Settings(), lower_is_better=["density"])
     assert (turned.direction, turned.verdict) == ("lower is better", "old.jsonl is better")

@@ -383,11 +383,11 @@ def test_a_contaminated_metric_is_measured_on_both_halves(toy, tmp_path):
     for half, rows in ((leaked, slice(0, 60)), (clean, slice(60, 180))):
         assert half.value == pytest.approx(stats.spearmanr(words(toy)[rows], people(toy)[rows]).statistic)
         assert half.low < half.value < half.high
-    told = f"- length †, Spearman: {leaked.value:.3f} [{leaked.low:.3f}, {leaked.high:.3f}] on the 60 rows whose text"
+    line = f"- length †, Spearman: {leaked.value:.3f} [{leaked.low:.3f}, {leaked.high:.3f}] on the 60 rows whose text"
     report.write(tmp_path)
     back = read_report(tmp_path)
     assert back.halves == report.halves
-    assert told in render_markdown(back)
+    assert line in render_markdown(back)
     assert "on the 120 others" in render_page(back)
     assert not run([Length()], [toy], settings=QUICK).halves
 

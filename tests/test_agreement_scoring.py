@@ -62,9 +62,9 @@ def test_values_are_kept_and_not_computed_again(toy, tmp_path):
 
 def test_progress_adds_up_to_the_rows(toy, tmp_path):
     for _ in range(2):
-        told: list[int] = []
-        score(watched, toy, tmp_path / "values", advance=told.append)
-        assert sum(told) == 60
+        lines: list[int] = []
+        score(watched, toy, tmp_path / "values", advance=lines.append)
+        assert sum(lines) == 60
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork to kill a process in the middle")

@@ -67,7 +67,7 @@ def test_pooled_figures_of_exactly_normal_features() -> None:
 
 
 @pytest.mark.parametrize(
-    ("features", "told"),
+    ("features", "message"),
     [
         ([1.0, 2.0], "shape"),
         ([[1.0], [2.0]], "at least 3"),
@@ -76,6 +76,6 @@ def test_pooled_figures_of_exactly_normal_features() -> None:
         (np.empty((3, 0)), "shape"),
     ],
 )
-def test_features_that_cannot_be_tested(features: object, told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_features_that_cannot_be_tested(features: object, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         normality(features)

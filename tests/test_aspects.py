@@ -144,7 +144,7 @@ def score(output: str, *options: str, metric: str = "faceted") -> str:
 
 def test_the_command_writes_a_column_for_every_aspect() -> None:
     write_rows()
-    told = score("scores.jsonl", "--summary", "summary.json", metric="overlap,faceted")
+    printed = score("scores.jsonl", "--summary", "summary.json", metric="overlap,faceted")
     assert json.loads(Path("scores.jsonl").read_text(encoding="utf-8").splitlines()[0]) == {
         "row": 0,
         "id": "0",
@@ -154,7 +154,7 @@ def test_the_command_writes_a_column_for_every_aspect() -> None:
         "faceted.words": 2.0,
         "faceted.reaction": 4.0,
     }
-    assert told.splitlines()[2:5] == [
+    assert printed.splitlines()[2:5] == [
         "faceted 0.466667 (higher is better; 3 values, 1 truncated)",
         "  words 2.33333 (3 values)",
         "  reaction 4 (1 values)",
@@ -192,8 +192,8 @@ def test_parts_of_a_run_add_up() -> None:
     def part(words: list[float | None]) -> Summary:
         values = {"faceted": [0.5] * len(words), "faceted.words": words, "faceted.reaction": [None] * len(words)}
         summary = Summary.begin("turn", infos)
-        told = {"n_truncated": {"faceted": 0}, "signature": {"faceted": "s"}, "n_empty": 0}
-        summary.add({"row": list(range(len(words))), "values": values, **told})
+        found = {"n_truncated": {"faceted": 0}, "signature": {"faceted": "s"}, "n_empty": 0}
+        summary.add({"row": list(range(len(words))), "values": values, **found})
         return summary
 
     whole = part([1.0, None])
@@ -259,12 +259,12 @@ def test_evaluate(monkeypatch: pytest.MonkeyPatch) -> None:
         assert found["aspects"] == {"words": [2.0, 1.0, 4.0], "reaction": [4.0, None, None]}
         whole = module.compute(predictions=["b"], contexts=[["a", "b"]], speakers=[["A", "B", "A"]], level="dialogue")
         assert whole["aspects"] == {"words": [1.0], "reaction": [None]}
-        for wrong, told in (
+        for wrong, message in (
             ({"following": ["a"]}, "columns differ in length: 3 predictions, 3 contexts, 3 references, 1 following"),
             ({"speakers": [["A", "B"], ["A", "B"], []]}, "row 1: speakers has 2 entries for 1 turns of the context"),
             ({"following": FOLLOWING, "level": "dialogue"}, "following is for single responses"),
         ):
-            with pytest.raises(ValueError, match=told):
+            with pytest.raises(ValueError, match=message):
                 module.compute(predictions=RESPONSES, contexts=CONTEXTS, **wrong)
     finally:
         loaded.cache_clear()

@@ -84,14 +84,16 @@ PLACES: list[tuple[Callable[[Path], Path], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("place", "told"), PLACES)
+@pytest.mark.parametrize(("place", "message"), PLACES)
 @pytest.mark.slow
-def test_a_place_without_rows_is_told_in_a_sentence(tmp_path: Path, place: Callable[[Path], Path], told: str) -> None:
+def test_a_place_without_rows_is_told_in_a_sentence(
+    tmp_path: Path, place: Callable[[Path], Path], message: str
+) -> None:
     overlap_metric.register()
     path = place(tmp_path)
     result = CliRunner().invoke(build_app(), ["score", "-m", "overlap", "-i", str(path), "-o", "-"])
     assert result.exit_code == 2
-    assert told in result.stderr
+    assert message in result.stderr
     assert result.stderr.startswith("error: ")
     assert result.stderr.count("\n") == 1
     assert "\x1b" not in result.stderr
@@ -154,23 +156,23 @@ def bounded() -> None:
 
 @pytest.fixture(params=BOMBS)
 def bomb(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Path, str]]:
-    name, content, size, told = BOMBS[request.param]
+    name, content, size, message = BOMBS[request.param]
     path = tmp_path / name
     path.write_bytes(content)
     if size:
         os.truncate(path, size)
-    yield path, told
+    yield path, message
     path.unlink()
 
 
 @pytest.mark.slow
 def test_a_bomb_is_told_before_memory_runs_out(bomb: tuple[Path, str]) -> None:
-    path, told = bomb
+    path, message = bomb
     command = [sys.executable, overlap_metric.__file__, "score", "-m", "overlap", "-i", str(path), "-o", "-"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, preexec_fn=bounded)
     assert done.returncode == 2, done.stderr
     assert done.stderr.startswith("error: ")
     assert done.stderr.count("\n") == 1
-    assert told in done.stderr
+    assert message in done.stderr
     assert done.stdout == ""

@@ -66,9 +66,9 @@ def test_greedy_over_all_words_counts_the_unknown_ones(vectors: Path) -> None:
 def test_no_known_word_gives_nan_or_what_was_asked_for(vectors: Path, metric: type[EmbeddingMetric]) -> None:
     rows = (["who", "zero", "a"], [["x"]] * 3, [["a"], ["a"], ["nobody"]])
     assert np.isnan(metric(vectors=vectors).score(*rows).values).all()
-    told = metric(vectors=vectors, unknown=0.0)
-    assert told.score(*rows).values.tolist() == [0, 0, 0]
-    assert told.signature()["unknown"] == "0"
+    shown = metric(vectors=vectors, unknown=0.0)
+    assert shown.score(*rows).values.tolist() == [0, 0, 0]
+    assert shown.signature()["unknown"] == "0"
     # A reference without a known word does not spoil the others.
     assert value_of(metric(vectors=vectors), "a", ["nobody", "a"]) == pytest.approx(1)
     assert value_of(metric(vectors=vectors, aggregation="avg"), "a", ["nobody", "a"]) == pytest.approx(1)
@@ -121,10 +121,10 @@ def test_later_calls_find_words_that_the_first_did_not_ask_for(vectors: Path) ->
 def test_damaged_vector_files_are_named(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="no file of word vectors"):
         EmbeddingAverage(vectors=tmp_path / "nowhere.txt")
-    for text, told in [("a 1 2\nb 1 x\n", "line 2"), ("a 1 2\nb nan 1\n", "line 2")]:
+    for text, message in [("a 1 2\nb 1 x\n", "line 2"), ("a 1 2\nb nan 1\n", "line 2")]:
         path = tmp_path / "bad.txt"
         path.write_text(text)
-        with pytest.raises(ValueError, match=told):
+        with pytest.raises(ValueError, match=message):
             value_of(EmbeddingAverage(vectors=path), "b", ["a"])
     path.write_bytes(b"\xff\xfe\x00binary")
     with pytest.raises(ValueError, match="not UTF-8"):
@@ -244,7 +244,7 @@ def test_the_encoder_s_input_layer_as_word_vectors() -> None:
 
 @pytest.mark.slow
 def test_listing_the_metrics_does_not_import_their_libraries() -> None:
-    told = subprocess.run(
+    printed = subprocess.run(
         [
             sys.executable,
             "-c",
@@ -255,7 +255,7 @@ def test_listing_the_metrics_does_not_import_their_libraries() -> None:
         text=True,
         check=True,
     )
-    assert told.stdout.strip() == "[]"
+    assert printed.stdout.strip() == "[]"
 
 
 def test_a_missing_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

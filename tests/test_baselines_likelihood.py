@@ -189,7 +189,7 @@ def test_the_lists_of_follow_ups_at_hand(causal: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("not json", "not JSON"),
         ("{}", "no qualities"),
@@ -200,10 +200,10 @@ def test_the_lists_of_follow_ups_at_hand(causal: Path) -> None:
         ('{"a": {"positive": []}}', "no follow-ups"),
     ],
 )
-def test_wrong_lists_of_follow_ups_are_named(tmp_path: Path, text: str, told: str) -> None:
+def test_wrong_lists_of_follow_ups_are_named(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "follow.json"
     path.write_text(text)
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=message):
         read_follow_ups(path)
 
 

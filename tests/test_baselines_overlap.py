@@ -197,7 +197,7 @@ def test_a_row_depends_on_that_row_alone(rows: list[tuple[str, list[str]]], rand
 
 
 def test_unknown_options_are_refused_with_the_choices() -> None:
-    for make, told in [
+    for make, message in [
         (lambda: Bleu2(smoothing="floor"), "add-epsilon"),
         (lambda: Bleu2(aggregation="median"), "single"),
         (lambda: Bleu2(splitter="spaces"), "treebank"),
@@ -205,7 +205,7 @@ def test_unknown_options_are_refused_with_the_choices() -> None:
         (lambda: RougeL(beta=0), "positive"),
         (lambda: DeltaBleu(order=0), "at least 1"),
     ]:
-        with pytest.raises(ValueError, match=told):
+        with pytest.raises(ValueError, match=message):
             make()
 
 

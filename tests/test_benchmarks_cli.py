@@ -53,7 +53,7 @@ def test_the_list_names_every_benchmark_in_full(run: Run) -> None:
 
 
 def test_info_tells_what_one_must_know(run: Run) -> None:
-    told = run("info", "dailydialog_zhao").output
+    printed = run("info", "dailydialog_zhao").output
     for part in (
         "900 rows, kind ratings, level turn, revision " + benchmarks.info("dailydialog_zhao").revision,
         "source: Jeiyoon/dstc10 at ca5ec03881c6ee35bba7d4511064417d723eea14",
@@ -63,16 +63,16 @@ def test_info_tells_what_one_must_know(run: Run) -> None:
         "exclusion generated (default): ground-truth, negative-sample",
         "subset density: 640 rows",
     ):
-        assert part in told
+        assert part in printed
     assert "contaminated for checkpoints of: quantidce" in run("info", "dailydialog_grade").output
     released = run("info", "fbd_dailyz", "--protocol", "as_released").output
     assert "protocol as_released of clean, as_released" in released
 
 
 def test_info_reads_a_file_of_ones_own(run: Run, mine: Path) -> None:
-    told = run("info", mine).output
-    assert "2 rows, kind ratings, level turn" in told
-    assert "aspect: wit 1 to 2" in told
+    printed = run("info", mine).output
+    assert "2 rows, kind ratings, level turn" in printed
+    assert "aspect: wit 1 to 2" in printed
 
 
 def test_an_unknown_name_gets_a_suggestion_before_anything_is_fetched(run: Run) -> None:

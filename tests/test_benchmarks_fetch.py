@@ -281,14 +281,14 @@ def test_a_corrupted_folder_is_refused(tmp_path: Path, cache: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mirror", "told"),
+    ("mirror", "message"),
     [
         ("nowhere", "mirror nowhere is not a folder"),
         ("ftp://host/folder", "is no folder and no http, https or file address"),
     ],
 )
-def test_an_unusable_mirror_is_told(mirror: str, told: str) -> None:
-    with pytest.raises(FetchError, match=told):
+def test_an_unusable_mirror_is_told(mirror: str, message: str) -> None:
+    with pytest.raises(FetchError, match=message):
         fetch_files(TOY, mirror=mirror)
 
 

@@ -163,9 +163,9 @@ REFUSED: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("bad", "told"), REFUSED)
-def test_bad_lines_are_named(tmp_path: Path, bad: Any, told: str) -> None:
-    with pytest.raises(BadFile, match=told):
+@pytest.mark.parametrize(("bad", "message"), REFUSED)
+def test_bad_lines_are_named(tmp_path: Path, bad: Any, message: str) -> None:
+    with pytest.raises(BadFile, match=message):
         benchmarks.load(write(tmp_path, TURN, bad))
 
 
@@ -182,9 +182,9 @@ ALONE: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("bad", "told"), ALONE)
-def test_bad_items_of_other_kinds_are_named(tmp_path: Path, bad: Any, told: str) -> None:
-    with pytest.raises(BadFile, match=f"mine.jsonl line 1: {told}"):
+@pytest.mark.parametrize(("bad", "message"), ALONE)
+def test_bad_items_of_other_kinds_are_named(tmp_path: Path, bad: Any, message: str) -> None:
+    with pytest.raises(BadFile, match=f"mine.jsonl line 1: {message}"):
         benchmarks.load(write(tmp_path, bad))
 
 

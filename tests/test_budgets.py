@@ -92,8 +92,8 @@ def test_entries_of_one_row(field: str) -> None:
 def test_depth_of_json(depth: int, tmp_path: Path) -> None:
     path = tmp_path / "deep.jsonl"
     path.write_text('{"context": ' + "[" * depth + "]" * depth + ', "response": "x"}\n' + json.dumps(ROW) + "\n")
-    (told,) = problems(path)
-    assert "nested" in told or "context" in told
+    (message,) = problems(path)
+    assert "nested" in message or "context" in message
 
 
 def test_bytes_of_a_parquet_cell(tmp_path: Path) -> None:

@@ -29,16 +29,16 @@ def test_the_gap_is_kolmogorovs_distance_from_an_even_spread() -> None:
     people, wrong = rng.beta(2, 1, size=400), rng.uniform(size=100)
     shares = np.concatenate([people, wrong])
     valid = np.arange(500) < 400
-    told = percentiles(shares, valid, np.arange(500), resamples=2000)
-    assert told.gap == pytest.approx(stats.kstest(people, "uniform").statistic)
-    assert told.by_chance == pytest.approx(stats.kstwobign.ppf(0.95) / 20, abs=1e-4)
-    assert told.gap > told.by_chance
-    assert told.mean == pytest.approx(people.mean())
-    assert told.interval.low < told.mean < told.interval.high
-    assert told.mean_of_wrong == pytest.approx(wrong.mean())
-    assert told.curve[0] == 0
-    assert told.curve[-1] == 1
-    assert told.curve[50] == pytest.approx((people <= 0.5).mean())
+    shown = percentiles(shares, valid, np.arange(500), resamples=2000)
+    assert shown.gap == pytest.approx(stats.kstest(people, "uniform").statistic)
+    assert shown.by_chance == pytest.approx(stats.kstwobign.ppf(0.95) / 20, abs=1e-4)
+    assert shown.gap > shown.by_chance
+    assert shown.mean == pytest.approx(people.mean())
+    assert shown.interval.low < shown.mean < shown.interval.high
+    assert shown.mean_of_wrong == pytest.approx(wrong.mean())
+    assert shown.curve[0] == 0
+    assert shown.curve[-1] == 1
+    assert shown.curve[50] == pytest.approx((people <= 0.5).mean())
     even = percentiles(rng.uniform(size=400), np.ones(400, dtype=bool), np.arange(400), resamples=10)
     assert even.gap < even.by_chance
     assert math.isnan(even.mean_of_wrong)
@@ -104,7 +104,7 @@ def test_from_the_shell(tiny_encoder: Path, tiny_corpora: Path, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (["-m", "bleu2", "--dialogues", "chat:train"], "no human percentiles"),
         (["-m", "bleu2"], "nothing to check"),
@@ -112,10 +112,10 @@ def test_from_the_shell(tiny_encoder: Path, tiny_corpora: Path, tmp_path: Path) 
         (["-m", "bleu2", "--dialogues", "chat:none"], "has no split none"),
     ],
 )
-def test_what_cannot_be_checked(options: list[str], told: str, tiny_corpora: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_checked(options: list[str], message: str, tiny_corpora: Path, tmp_path: Path) -> None:
     done = calibration(*options, "--corpora", tiny_corpora, "--out", tmp_path / "out")
     assert done.exit_code == 2
-    assert told in " ".join(done.stderr.split())
+    assert message in " ".join(done.stderr.split())
     assert not (tmp_path / "out").exists()
 
 

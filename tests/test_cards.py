@@ -19,7 +19,7 @@ from dialeval.cards import Measurements, is_hub_id, render_card, write_cards
 from dialeval.cards.about import ABOUT
 from dialeval.cards.corpora import CORPORA
 from dialeval.cards.measured import eval_results, results_of
-from dialeval.cards.ratings import ratings_told
+from dialeval.cards.ratings import rated_sources
 from dialeval.registry import metric_class
 from dialeval.weights.config import CheckpointConfig, EncoderSource
 from dialeval.weights.find import WEIGHTS, embedded_checkpoints, weights_digest
@@ -88,7 +88,7 @@ def measured(*rows: Result) -> Measurements:
 def test_a_card_of_every_approach(approach: str) -> None:
     text = render_card(config(approach, contaminated_by=("dailydialog_grade",)))
     info = metric_class(approach)[0].info
-    for told in (
+    for shown in (
         info.title,
         info.summary,
         "higher is better",
@@ -109,7 +109,7 @@ def test_a_card_of_every_approach(approach: str) -> None:
         "Not measured with these weights yet",
         "torch 2.13.0",
     ):
-        assert str(told) in text, told
+        assert str(shown) in text, shown
     assert ("references=" in text) == ("references" in info.needs)
     assert "{{" not in text
     assert "{%" not in text
@@ -249,4 +249,4 @@ def test_a_judges_card_tells_its_weights_and_ratings() -> None:
 
 def test_every_rated_source_of_the_recipe_is_described() -> None:
     recipe = yaml.safe_load((ROOT / "training" / "recipes" / "judge-minilm.yaml").read_text(encoding="utf-8"))
-    assert {one["licence"] for one in ratings_told({"recipe": recipe})} & {"not known to dialeval"} == set()
+    assert {one["licence"] for one in rated_sources({"recipe": recipe})} & {"not known to dialeval"} == set()

@@ -33,7 +33,7 @@ def test_ordinary_english_replies_need_no_caution() -> None:
 
 
 @pytest.mark.parametrize(
-    ("replies", "told"),
+    ("replies", "message"),
     [
         (GERMAN, "do not look English"),
         (["Я никогда не был на море, а ты?", "Это хороший вопрос, я не знаю."], "not in the Latin alphabet"),
@@ -41,9 +41,9 @@ def test_ordinary_english_replies_need_no_caution() -> None:
         ([f"Podríamos vernos en la estación a las {n} si quieres" for n in "abcde"], "do not look English"),
     ],
 )  # fmt: skip
-def test_other_languages_are_told(replies: list[str], told: str) -> None:
+def test_other_languages_are_told(replies: list[str], message: str) -> None:
     (one,) = cautions(rows(replies))
-    assert told in one
+    assert message in one
 
 
 def test_a_few_words_have_no_language() -> None:
@@ -93,12 +93,12 @@ def test_a_watch_keeps_the_last_turn_only_and_says_the_same() -> None:
     watch = Watch()
     for row in rows(GERMAN):
         watch.see([row])
-    assert watch.told() == list(cautions(rows(GERMAN)))
+    assert watch.messages() == list(cautions(rows(GERMAN)))
     assert all(len(row.context) == 1 for row in watch.kept)
 
 
 def test_a_watch_over_dialogues_sees_every_turn() -> None:
     watch = Watch()
     watch.see([Dialogue(tuple(GERMAN + GERMAN))])
-    assert "do not look English" in watch.told()[0]
+    assert "do not look English" in watch.messages()[0]
     assert len(watch.kept) == 2 * len(GERMAN) - 1

@@ -158,7 +158,7 @@ def unknown_layout(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("harm", "told"),
+    ("harm", "message"),
     [
         (damage_json, "damaged"),
         (foreign, "not a dialeval checkpoint"),
@@ -173,9 +173,9 @@ def unknown_layout(folder: Path) -> None:
         (unknown_layout, "max_length"),
     ],
 )
-def test_what_is_not_a_sound_checkpoint_is_refused(folder: Path, harm: Callable[[Path], None], told: str) -> None:
+def test_what_is_not_a_sound_checkpoint_is_refused(folder: Path, harm: Callable[[Path], None], message: str) -> None:
     harm(folder)
-    with pytest.raises(CheckpointError, match=told) as caught:
+    with pytest.raises(CheckpointError, match=message) as caught:
         Density(folder)
     assert "\n" not in str(caught.value)
 
@@ -248,13 +248,13 @@ def test_a_network_begins_only_from_an_adapter_over_its_own_encoder(tiny_encoder
     stored = DensityNetwork.from_pretrained(folder, trainable=True)
     for one, other in zip(begun.encoder.parameters(), stored.encoder.parameters(), strict=True):
         assert torch.equal(one, other)
-    for encoder, told in (
+    for encoder, message in (
         ({"sha256": "0" * 64}, "was trained over .* not over"),
         ({"sha256": None, "id": "someone/other"}, r"someone/other \(no sha256\)"),
         ({"tuning": "frozen"}, "no adapter to begin from"),
     ):
         (folder / "config.json").write_text(json.dumps(raw | {"encoder": raw["encoder"] | encoder}))
-        with pytest.raises(CheckpointError, match=told):
+        with pytest.raises(CheckpointError, match=message):
             DensityNetwork.create(config, start=folder)
 
 

@@ -74,9 +74,9 @@ def test_nothing_heavy_is_imported_for_nothing(doing: str) -> None:
 def test_scoring_without_a_model_imports_none(tmp_path: Path) -> None:
     # What the command imports on the way to a metric is up to the metric.
     (tmp_path / "rows.jsonl").write_bytes(rows(3))
-    told = [f"score -m overlap -i {tmp_path / 'rows.jsonl'} -o {tmp_path / 'scores.csv'}".split()]
+    lines = [f"score -m overlap -i {tmp_path / 'rows.jsonl'} -o {tmp_path / 'scores.csv'}".split()]
     code = (
-        f"import sys; sys.path.insert(0, {str(Path(overlap_metric.__file__).parent)!r}); sys.argv[1:] = {told[0]!r}\n"
+        f"import sys; sys.path.insert(0, {str(Path(overlap_metric.__file__).parent)!r}); sys.argv[1:] = {lines[0]!r}\n"
         "import overlap_metric; overlap_metric.register()\n"
         "from dialeval.cli import build_app\n"
         "build_app()(standalone_mode=False)\n"
@@ -114,11 +114,11 @@ def test_info_on_one_checkpoint(tiny_encoder: Path, tmp_path: Path) -> None:
     (folder / "config.json").write_text(json.dumps(raw | {"training": training, "contaminated_by": ["fed_turn"]}))
     result = CliRunner().invoke(build_app(), ["info", str(folder)])
     assert result.exit_code == 0
-    told = {line[2:21].strip(): line[21:] for line in result.stdout.splitlines()[1:]}
-    assert told["approach"].startswith("judge: ")
-    assert told["found"] == f"folder, {folder}"
-    assert told["stages"] == "first: 900 of 1,800 steps, 28,800 replies"
-    assert (told["hours"], told["corpora"], told["rated rows"], told["has seen"]) == (
+    printed = {line[2:21].strip(): line[21:] for line in result.stdout.splitlines()[1:]}
+    assert printed["approach"].startswith("judge: ")
+    assert printed["found"] == f"folder, {folder}"
+    assert printed["stages"] == "first: 900 of 1,800 steps, 28,800 replies"
+    assert (printed["hours"], printed["corpora"], printed["rated rows"], printed["has seen"]) == (
         "0.5",
         "chats",
         "ours 1,234",

@@ -84,23 +84,23 @@ def test_killed_and_run_again(large: Path, how: signal.Signals) -> None:
     run = start(2.0)
     wait_for_chunks(2)
     run.send_signal(how)
-    _, told = run.communicate(timeout=PATIENCE)
+    _, message = run.communicate(timeout=PATIENCE)
     assert run.returncode == (130 if how is signal.SIGINT else -how)
     if how is signal.SIGINT:
-        assert "finished rows are kept in" in told
-        assert "run the same command again to go on" in told
-        assert "Traceback" not in told
+        assert "finished rows are kept in" in message
+        assert "run the same command again to go on" in message
+        assert "Traceback" not in message
     assert not Path("scores.jsonl").exists()
 
     again = start(0.0)
-    _, told = again.communicate(timeout=PATIENCE)
+    _, message = again.communicate(timeout=PATIENCE)
     assert again.returncode == 0
     assert [json.loads(line) for line in Path("scores.jsonl").read_text().splitlines()] == expected()
-    assert f"{N_ROWS} rows scored" in told
+    assert f"{N_ROWS} rows scored" in message
     judged = sum(int(line) for line in Path("judged.log").read_text().split())
     # Only the chunk that was under way may have been judged twice.
     assert N_ROWS <= judged <= N_ROWS + 2048
-    assert "taken over from the interrupted run" in told
+    assert "taken over from the interrupted run" in message
     assert sorted(path.name for path in large.parent.iterdir()) == [
         "judged.log",
         "rows.jsonl",
@@ -179,9 +179,9 @@ def test_killed_between_the_table_and_the_end(
 
 def test_other_options_are_refused(small: Callable[..., tuple[int, str]], monkeypatch: pytest.MonkeyPatch) -> None:
     interrupt(monkeypatch, small, after=2)
-    code, told = small("--scale", "human_percentile")
+    code, message = small("--scale", "human_percentile")
     assert code == 2
-    assert "is an unfinished run with other options (scale was native, now human_percentile)" in told
+    assert "is an unfinished run with other options (scale was native, now human_percentile)" in message
     assert small("--scale", "human_percentile", "--no-resume")[0] == 0
     assert json.loads(Path("scores.jsonl").read_text().splitlines()[0])["overlap"] == 0.5
 
@@ -196,9 +196,9 @@ def test_a_changed_input_is_refused(small: Callable[..., tuple[int, str]], monke
     interrupt(monkeypatch, small, after=2)
     rows = Path("rows.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     Path("rows.jsonl").write_text("".join([*rows[:4], row(77), *rows[5:]]), encoding="utf-8")
-    code, told = small()
+    code, message = small()
     assert code == 2
-    assert "the input is not that of the interrupted run: it differs between rows 3 and 5" in told
+    assert "the input is not that of the interrupted run: it differs between rows 3 and 5" in message
     Path("rows.jsonl").write_text("".join(rows[:3]), encoding="utf-8")
     assert "it ends earlier than it did" in small()[1]
     # A change after what was finished does no harm: the outcome is that of the input as it is now.
@@ -217,14 +217,14 @@ def test_a_moved_input_is_the_same(small: Callable[..., tuple[int, str]], monkey
 def test_a_foreign_file_is_left_alone(small: Callable[..., tuple[int, str]]) -> None:
     for content in ("my notes", "my notes\n", '{"a": 1}\n', '{"dialeval_journal": 99, "run": {}}\n'):
         Path("scores.jsonl.partial").write_text(content, encoding="utf-8")
-        code, told = small()
+        code, message = small()
         assert code == 2
-        assert "is no unfinished run of this version" in told
+        assert "is no unfinished run of this version" in message
         assert Path("scores.jsonl.partial").read_text(encoding="utf-8") == content
 
 
 def test_two_runs_do_not_write_the_same_journal(small: Callable[..., tuple[int, str]]) -> None:
     with Journal(Path("scores.jsonl.partial"), {}, fresh=False):
-        code, told = small()
+        code, message = small()
     assert code == 2
-    assert "another process is writing" in told
+    assert "another process is writing" in message

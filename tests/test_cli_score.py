@@ -250,13 +250,13 @@ WRONG: list[tuple[tuple[str, ...], dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("options", "changes", "told"), WRONG)
+@pytest.mark.parametrize(("options", "changes", "message"), WRONG)
 @pytest.mark.slow
-def test_wrong_usage(options: tuple[str, ...], changes: dict[str, str], told: str) -> None:
+def test_wrong_usage(options: tuple[str, ...], changes: dict[str, str], message: str) -> None:
     before = {name: Path(name).read_bytes() for name in files()}
     result = score(*options, **changes)
     assert result.exit_code == 2
-    assert told in " ".join(result.stderr.split())
+    assert message in " ".join(result.stderr.split())
     assert "Traceback" not in result.stderr
     assert {name: Path(name).read_bytes() for name in files()} == before
 
@@ -294,9 +294,9 @@ def test_an_unforeseen_error_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch
 
 
 def test_help_has_examples_and_exit_codes() -> None:
-    told = CliRunner().invoke(build_app(), ["score", "--help"], env={"COLUMNS": "200"}).stdout
-    assert "$ dialeval score --metric density --input rows.jsonl --output scores.jsonl" in told
-    assert "Exit codes: 0 done; 1 the program or the machine failed; 2 wrong usage or input; 3 done" in told
+    printed = CliRunner().invoke(build_app(), ["score", "--help"], env={"COLUMNS": "200"}).stdout
+    assert "$ dialeval score --metric density --input rows.jsonl --output scores.jsonl" in printed
+    assert "Exit codes: 0 done; 1 the program or the machine failed; 2 wrong usage or input; 3 done" in printed
 
 
 def test_options_reach_those_metrics_only_that_name_them() -> None:

@@ -57,10 +57,10 @@ def test_eight_processes_share_one_home(tiny_encoder: Path, tmp_path: Path) -> N
         environment = {**os.environ, **hub.environment(home), "OMP_NUM_THREADS": "1"}
         done = subprocess.run([sys.executable, "-c", _TOGETHER], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout.splitlines()[-1])
-    assert len(told) == PROCESSES
-    assert "values" in told[0], told[0]
-    assert all(one == told[0] for one in told)
+    printed = json.loads(done.stdout.splitlines()[-1])
+    assert len(printed) == PROCESSES
+    assert "values" in printed[0], printed[0]
+    assert all(one == printed[0] for one in printed)
     assert not list(home.rglob("*.incomplete"))
     # Whatever lock files there are, nobody holds one.
     import fcntl

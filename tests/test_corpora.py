@@ -246,8 +246,8 @@ def test_what_the_encoder_cuts_does_not_count_as_length() -> None:
     assert len(short) == 10
     assert all(batch == sorted(batch) for batch in short)
     assert any(batch != sorted(batch) for batch in long)
-    told = mixed_batches([Numbers(128)], [1], batch_contexts=4, seed=0, longest=10_000)
-    assert all(drawn(batch) == sorted(drawn(batch)) for batch in islice(told, 32))
+    shown = mixed_batches([Numbers(128)], [1], batch_contexts=4, seed=0, longest=10_000)
+    assert all(drawn(batch) == sorted(drawn(batch)) for batch in islice(shown, 32))
 
 
 def test_two_corpora_of_one_kind_are_not_drawn_in_step() -> None:

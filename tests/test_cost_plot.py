@@ -17,8 +17,8 @@ _BLANK = {"str": "", "float": math.nan, "int": 0, "int | None": None, "bool": Fa
 
 def result(metric: str, benchmark: str, value: float, **changes) -> Result:
     plain = {one.name: _BLANK[str(one.type)] for one in dataclasses.fields(Result)}
-    told = {"metric": metric, "benchmark": benchmark, "value": value, "statistic": "spearman", "level": "turn"}
-    return Result(**(plain | told | changes))
+    found = {"metric": metric, "benchmark": benchmark, "value": value, "statistic": "spearman", "level": "turn"}
+    return Result(**(plain | found | changes))
 
 
 def test_the_mean_leaves_out_what_a_metric_was_trained_on_and_other_levels():

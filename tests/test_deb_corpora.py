@@ -70,16 +70,16 @@ def test_reads_kinds_and_drops_contradictions(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "told"),
+    ("row", "message"),
     [
         ({"context": "Hi", "positive_responses": ["x"]}, r"dev\.jsonl line 1: context must be a list of strings"),
         ({"context": ["Hi"], "positive_responses": [3]}, "line 1: positive_responses must be a list"),
         ({"context": ["Hi"]}, "no context with a positive response"),
     ],
 )
-def test_malformed_rows_are_named(tmp_path: Path, row: dict[str, Any], told: str) -> None:
+def test_malformed_rows_are_named(tmp_path: Path, row: dict[str, Any], message: str) -> None:
     write(tmp_path, [row])
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=message):
         read_groups(tmp_path, "pp", "dev")
 
 

@@ -79,9 +79,9 @@ def test_embedded_checkpoints_give_the_same_again() -> None:
         assert close(once.values, turned[::-1][: len(RESPONSES)]), name
         torch.set_num_threads(2)
         assert close(once.values, metric.score(**ROWS).values), name
-    told, _ = other.communicate()
+    message, _ = other.communicate()
     assert other.returncode == 0
-    assert json.loads(told.splitlines()[-1]) == here
+    assert json.loads(message.splitlines()[-1]) == here
 
 
 @pytest.mark.parametrize("name", METRICS)

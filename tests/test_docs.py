@@ -27,10 +27,10 @@ def test_the_tutorial_runs_from_top_to_bottom(tmp_path: Path) -> None:
     notebook = nbformat.read(TUTORIAL, as_version=4)
     nbformat.validate(notebook)
     nbclient.NotebookClient(notebook, timeout=PATIENCE, resources={"metadata": {"path": str(tmp_path)}}).execute()
-    told = "".join(str(cell.get("outputs", "")) for cell in notebook.cells)
-    assert "judge: answers is best." in told
-    assert "failed: judge is worse by more than 0.02" in told
-    assert "are the same" in told
+    shown = "".join(str(cell.get("outputs", "")) for cell in notebook.cells)
+    assert "judge: answers is best." in shown
+    assert "failed: judge is worse by more than 0.02" in shown
+    assert "are the same" in shown
 
 
 def test_the_tutorial_is_kept_without_outputs() -> None:
@@ -61,7 +61,7 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    for page, told in {
+    for page, message in {
         "index.html": "How good is this reply?",
         "metrics/density.html": 'class="doc ',
         "tutorial.html": "A first hour with dialeval",
@@ -69,6 +69,6 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
         "systems.html": "A gate before a release",
     }.items():
         content = (tmp_path / "site" / page).read_text("utf-8")
-        assert told in content, page
+        assert message in content, page
         # What the site shows comes from the site alone.
         assert "fonts.googleapis" not in content

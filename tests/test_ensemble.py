@@ -259,10 +259,10 @@ def test_the_command_writes_the_study_from_kept_values_only(measured):
     rows = [json.loads(line) for line in (folder / "out/ensemble.jsonl").read_text().splitlines()]
     value = {(row["judge"], row["benchmark"]): row["value"] for row in rows if row["kind"] == "agreement"}
     kept = run(SPECS.split(","), files, settings=Settings(resamples=0), values=folder / "values").results
-    told = {
+    record = {
         (one.metric, one.benchmark): one.value for one in kept if one.statistic == "spearman" and one.level == "turn"
     }
-    assert {key: value[key] for key in told} == pytest.approx(told)
+    assert {key: value[key] for key in record} == pytest.approx(record)
     about = json.loads((folder / "out/ensemble.json").read_text())
     assert about["members"] == {"longer": "metric:longer", "vowels": "metric:vowels"}
     assert sum(about["weights"]["weighted_percentiles"].values()) == pytest.approx(1)

@@ -63,9 +63,9 @@ def test_a_value_is_the_weighted_mean_of_the_members_percentiles(ensemble, alone
     expected = [three[0], two[1], three[2], two[3]]
     assert scores.values == pytest.approx(expected, abs=1e-5)
     assert scores.aggregate == pytest.approx(np.mean(expected), abs=1e-5)
-    told = scores.details["human_percentiles"]
-    assert told["deb"] == pytest.approx(alone["deb"], abs=1e-5)
-    assert np.isnan(told["cmn"]).tolist() == [False, True, False, True]
+    shown = scores.details["human_percentiles"]
+    assert shown["deb"] == pytest.approx(alone["deb"], abs=1e-5)
+    assert np.isnan(shown["cmn"]).tolist() == [False, True, False, True]
 
 
 def test_without_references_the_others_judge(ensemble, alone):
@@ -85,11 +85,11 @@ def test_a_row_depends_on_itself_alone(ensemble):
 
 
 def test_signature_names_every_member_with_its_weights(ensemble, folders):
-    told = ensemble.signature()
-    assert list(told)[:5] == ["metric", "form", "density", "deb", "cmn"]
-    assert told["deb"].startswith("2*[checkpoint=deb-tiny@")
-    assert "scoring=mahalanobis" in told["density"]
-    assert folders["deb"] not in str(told)
+    shown = ensemble.signature()
+    assert list(shown)[:5] == ["metric", "form", "density", "deb", "cmn"]
+    assert shown["deb"].startswith("2*[checkpoint=deb-tiny@")
+    assert "scoring=mahalanobis" in shown["density"]
+    assert folders["deb"] not in str(shown)
 
 
 def test_contamination_is_that_of_members_and_fit(ensemble):
@@ -116,7 +116,7 @@ def test_a_member_without_weight_is_not_loaded(folders, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("{", "is no file of weights"),
         ("[]", "is no file of weights"),
@@ -131,10 +131,10 @@ def test_a_member_without_weight_is_not_loaded(folders, tmp_path):
         ),
     ],
 )
-def test_a_broken_file_of_weights_is_refused_in_a_sentence(tmp_path, text, told):
+def test_a_broken_file_of_weights_is_refused_in_a_sentence(tmp_path, text, message):
     path = tmp_path / "weights.json"
     path.write_text(text)
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=message):
         dialeval.load("ensemble", weights=path)
 
 

@@ -153,10 +153,12 @@ BAD: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize("keep_in_memory", [False, True])
-@pytest.mark.parametrize(("values", "told"), BAD)
-def test_errors_come_through_and_leave_nothing_behind(values: dict[str, Any], told: str, keep_in_memory: bool) -> None:
+@pytest.mark.parametrize(("values", "message"), BAD)
+def test_errors_come_through_and_leave_nothing_behind(
+    values: dict[str, Any], message: str, keep_in_memory: bool
+) -> None:
     module = evaluate.load(str(ROOT / "metrics" / "density"), keep_in_memory=keep_in_memory)
-    with pytest.raises(ValueError, match=re.escape(told)):
+    with pytest.raises(ValueError, match=re.escape(message)):
         module.compute(**values)
     assert module.compute(predictions=PREDICTIONS, contexts=CONTEXTS) == RESULT
     assert not list(Path(module.data_dir).glob("*.arrow"))

@@ -80,7 +80,7 @@ def test_what_follows_and_who_speaks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("column", "value", "told"),
+    ("column", "value", "message"),
     [
         ("speakers", ["A"], "row 0: speakers has 1 entries for 2 turns of the context; give one for each turn"),
         ("speakers", ["A", None], r"row 0: speakers\[1\] is None; pass a string"),
@@ -88,8 +88,8 @@ def test_what_follows_and_who_speaks() -> None:
         ("following", ["y"], "row 0: following is a list; pass a string"),
     ],
 )
-def test_what_follows_or_who_speaks_is_wrong(column: str, value: Any, told: str) -> None:
-    with pytest.raises(BadRow, match=told):
+def test_what_follows_or_who_speaks_is_wrong(column: str, value: Any, message: str) -> None:
+    with pytest.raises(BadRow, match=message):
         exchanges_from_columns(["x"], [["c", "d"]], **{column: [value]})
 
 

@@ -62,9 +62,9 @@ def test_a_row_is_explained() -> None:
         scores.explain(3)
     with pytest.raises(ValueError, match="overlap gives no reasons for its values; the judge does"):
         dialeval.load("overlap").score(RESPONSES, CONTEXTS).explain(0)
-    told = scores.to_dict()
-    assert told["reasons"] == WHY
-    assert told["intervals"] == [[0.3, 0.6], [-0.1, 0.2], [0.9, 1.2]]
+    shown = scores.to_dict()
+    assert shown["reasons"] == WHY
+    assert shown["intervals"] == [[0.3, 0.6], [-0.1, 0.2], [0.9, 1.2]]
     assert not {"reasons", "intervals"} & dialeval.load("overlap").score(RESPONSES, CONTEXTS).to_dict().keys()
 
 
@@ -143,8 +143,9 @@ def test_the_command_adds_columns_when_asked() -> None:
 
 
 def test_nothing_to_explain_is_refused_before_anything_is_read() -> None:
-    told = run("why.jsonl", "--explain", metric="overlap", code=2)
-    assert "overlap: no reasons are given for these values; leave --explain out, or add judge" in " ".join(told.split())
+    printed = run("why.jsonl", "--explain", metric="overlap", code=2)
+    refusal = "overlap: no reasons are given for these values; leave --explain out, or add judge"
+    assert refusal in " ".join(printed.split())
 
 
 def test_a_run_goes_on_with_its_reasons(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,20 +166,20 @@ def test_a_run_goes_on_with_its_reasons(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(Telling, "judge", fails_at_the_third)
     run("why.jsonl", "--explain", code=130)
     assert Path("why.jsonl.partial").is_file()
-    told = run("why.jsonl", code=2)  # rows without reasons cannot be added to rows with them
-    assert "partial" in told
-    told = run("why.jsonl", "--explain")
-    assert "2 taken over from the interrupted run" in told
+    printed = run("why.jsonl", code=2)  # rows without reasons cannot be added to rows with them
+    assert "partial" in printed
+    printed = run("why.jsonl", "--explain")
+    assert "2 taken over from the interrupted run" in printed
     assert Path("why.jsonl").read_bytes() == Path("whole.jsonl").read_bytes()
 
 
 def test_dialogues_say_which_side_is_judged() -> None:
     Path("rows.jsonl").write_text(json.dumps({"dialogue": ["who is it", "it is late", "late is it"]}) + "\n")
-    told = run(
+    printed = run(
         "scores.jsonl", "--level", "dialogue", "--explain", "--summary", "summary.json", metric="overlap,telling"
     )
     assert lines("scores.jsonl")[0]["telling.why"] == "Shares 3 words."
-    assert [line for line in told.splitlines() if "judges" in line] == ["  judges every reply"]
+    assert [line for line in printed.splitlines() if "judges" in line] == ["  judges every reply"]
     summary = json.loads(Path("summary.json").read_text())["metrics"]
     assert summary["telling"]["judges"] == "every reply"
     assert "judges" not in summary["overlap"]

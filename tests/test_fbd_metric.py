@@ -562,9 +562,9 @@ def test_the_shell_scores_against_people_and_tells_intervals(tiny_encoder: Path,
             build_app(), [*command, "--reference", reference, "--summary", str(summary), "--overwrite"]
         )
         assert asked.exit_code == 0, asked.stderr
-        told = json.loads(summary.read_text())["metrics"]["fbd"]
-        assert list(told["systems"].values()) == pytest.approx(list(direct.values), abs=1e-9)
-        lows, highs = zip(*told["intervals"].values(), strict=True)
+        found = json.loads(summary.read_text())["metrics"]["fbd"]
+        assert list(found["systems"].values()) == pytest.approx(list(direct.values), abs=1e-9)
+        lows, highs = zip(*found["intervals"].values(), strict=True)
         assert lows == pytest.approx(direct.details["low"], abs=1e-6)
         assert highs == pytest.approx(direct.details["high"], abs=1e-6)
         assert f"({lows[1]:.6g} to {highs[1]:.6g} at 95%)" in asked.stderr

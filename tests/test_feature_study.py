@@ -25,7 +25,7 @@ def test_labelled_replies_by_kind(tmp_path: Path) -> None:
     replies = replies_of(str(write_rows(tmp_path / "toy.jsonl", labelled_rows("toy", contexts=2))))
     assert replies.human == {"positive"}
     draw = np.random.default_rng(0).normal(size=(len(replies.labels), 3))
-    told = study(replies, draw.astype(np.float32))
+    shown = study(replies, draw.astype(np.float32))
     labels = np.array(replies.labels)
     contexts = np.array([exchange.context[0] for exchange in replies.exchanges])
     for name, kept in (("positive", ["positive"]), ("positive and random", ["positive", "random"])):
@@ -33,9 +33,9 @@ def test_labelled_replies_by_kind(tmp_path: Path) -> None:
             draw[np.isin(labels, kept) & (contexts == context)].astype(np.float32) for context in sorted(set(contexts))
         ]
         wanted = [conicity(group) for group in own if len(group) > 1]
-        assert told["conicity"][name] == {"mean": pytest.approx(np.mean(wanted)), "contexts": len(wanted)}
+        assert shown["conicity"][name] == {"mean": pytest.approx(np.mean(wanted)), "contexts": len(wanted)}
     tested = normality(draw[labels == "positive"].astype(np.float32))
-    assert told["normality"] == tested.to_dict()
+    assert shown["normality"] == tested.to_dict()
 
 
 def test_rated_replies_and_those_of_people(tmp_path: Path) -> None:
@@ -56,16 +56,16 @@ def test_from_the_shell(tiny_encoder: Path, tmp_path: Path) -> None:
     file = write_rows(tmp_path / "people.jsonl", [*rows, *({**row, "response": "no thank you"} for row in rows)])
     done = features("-i", file, "--encoder", tiny_encoder, "-o", tmp_path / "out")
     assert done.exit_code == 0, done.stderr
-    told = json.loads((tmp_path / "out" / "features.json").read_text())
+    found = json.loads((tmp_path / "out" / "features.json").read_text())
     exchanges = replies_of(str(file)).exchanges
     direct = FrozenFeatures(tiny_encoder).of(exchanges).rows
-    assert told["conicity"]["all replies"]["contexts"] == 3
-    assert told["conicity"]["all replies"]["mean"] == pytest.approx(
+    assert found["conicity"]["all replies"]["contexts"] == 3
+    assert found["conicity"]["all replies"]["mean"] == pytest.approx(
         np.mean([conicity(direct[[n, n + 3]]) for n in range(3)])
     )
-    assert told["normality"]["w_mean"] == pytest.approx(normality(direct).w_mean)
-    assert f"W and p pooled {told['normality']['pooled_mean']:.2f}" in done.stdout
-    assert str(tmp_path) not in json.dumps(told)
+    assert found["normality"]["w_mean"] == pytest.approx(normality(direct).w_mean)
+    assert f"W and p pooled {found['normality']['pooled_mean']:.2f}" in done.stdout
+    assert str(tmp_path) not in json.dumps(found)
     drawn = CliRunner().invoke(
         build_app(), ["plot", "features", str(tmp_path / "out" / "features.npz"), "-o", str(tmp_path / "plots")]
     )

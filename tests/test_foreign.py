@@ -128,10 +128,10 @@ CONFIGS: list[tuple[tuple[str, ...], Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("keys", "value", "told"), CONFIGS)
-def test_a_config_is_checked_before_anything_is_read(folder: Path, keys: Any, value: Any, told: str) -> None:
+@pytest.mark.parametrize(("keys", "value", "message"), CONFIGS)
+def test_a_config_is_checked_before_anything_is_read(folder: Path, keys: Any, value: Any, message: str) -> None:
     changed(folder / "config.json", *keys, to=value)
-    assert told in refused(lambda: Density(folder))
+    assert message in refused(lambda: Density(folder))
 
 
 JUNK = st.recursive(
@@ -365,7 +365,7 @@ def link(place: str, target: str) -> Callable[[Path], None]:
 
 
 @pytest.mark.parametrize(
-    ("harm", "told"),
+    ("harm", "message"),
     [
         (link("model.safetensors", "/dev/zero"), "leaves the checkpoint's folder"),
         (link("model.safetensors", "../../elsewhere"), "cannot be read"),
@@ -377,9 +377,9 @@ def link(place: str, target: str) -> Callable[[Path], None]:
         (lambda folder: os.truncate(folder / "tokenizer.json", 2**40), "more than any file of a checkpoint"),
     ],
 )
-def test_nothing_outside_the_folder_is_read(folder: Path, harm: Callable[[Path], None], told: str) -> None:
+def test_nothing_outside_the_folder_is_read(folder: Path, harm: Callable[[Path], None], message: str) -> None:
     harm(folder)
-    assert told in refused(lambda: Density(folder))
+    assert message in refused(lambda: Density(folder))
 
 
 def test_the_links_of_the_hub_s_cache_are_followed(sound: Path, tmp_path: Path) -> None:

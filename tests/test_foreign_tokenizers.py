@@ -84,13 +84,13 @@ HARMFUL: list[tuple[Change, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("change", "told"), HARMFUL)
-def test_what_no_encoder_s_tokenizer_has(change: Change, told: str, folder: Path) -> None:
+@pytest.mark.parametrize(("change", "message"), HARMFUL)
+def test_what_no_encoder_s_tokenizer_has(change: Change, message: str, folder: Path) -> None:
     path = folder / "tokenizer.json"
     raw = json.loads(path.read_text())
     change(raw)
     path.write_text(json.dumps(raw))
-    assert told in refused(lambda: check_tokenizer(folder))
+    assert message in refused(lambda: check_tokenizer(folder))
 
 
 def test_what_is_too_large_is_not_read(folder: Path) -> None:
@@ -130,8 +130,8 @@ def test_a_tensor_that_is_missing_is_never_drawn_by_chance(folder: Path) -> None
     # As many numbers as before, so that only their names tell.
     weights["something.else"] = weights.pop(gone)
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-    told = refused(lambda: load_encoder(folder, 10))
-    assert "lacks 1 of its encoder's tensors" in told
+    shown = refused(lambda: load_encoder(folder, 10))
+    assert "lacks 1 of its encoder's tensors" in shown
 
 
 def test_an_encoder_with_one_tensor(folder: Path) -> None:
@@ -140,7 +140,7 @@ def test_an_encoder_with_one_tensor(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "told"),
+    ("key", "value", "message"),
     [
         ("vocab_size", 2**24, "asks for"),
         ("hidden_size", 2**20, "asks for"),
@@ -152,12 +152,12 @@ def test_an_encoder_with_one_tensor(folder: Path) -> None:
         ("model_type", ["bert"], "is of the kind"),
     ],
 )
-def test_sizes_are_computed_before_anything_is_allocated(key: str, value: Any, told: str, folder: Path) -> None:
+def test_sizes_are_computed_before_anything_is_allocated(key: str, value: Any, message: str, folder: Path) -> None:
     changed(folder / "config.json", key, to=value)
-    assert told in refused(lambda: load_encoder(folder, 10))
+    assert message in refused(lambda: load_encoder(folder, 10))
     shutil.copy(folder / "config.json", folder / "encoder.json")
-    if told != "asks for":  # without weights beside it, only what no encoder has can be told
-        assert told in refused(lambda: empty_encoder(folder / "encoder.json"))
+    if message != "asks for":  # without weights beside it, only what no encoder has can be told
+        assert message in refused(lambda: empty_encoder(folder / "encoder.json"))
 
 
 def test_a_link_out_of_the_encoder_s_folder(folder: Path, tmp_path: Path) -> None:

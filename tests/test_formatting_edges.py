@@ -113,15 +113,15 @@ def test_a_context_alone_is_laid_out_by_the_same_rules(tokenizer: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"max_length": 7}, "^max_length is 7; an encoder needs at least 8 tokens$"),
         ({"facts_budget": -1}, "^facts_budget is -1; it is 0 or more$"),
         ({"facts_budget": 4, "truncation": "right_longest_first"}, "^facts_budget needs truncation='left'"),
     ],
 )
-def test_impossible_layouts(options: dict[str, Any], told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_impossible_layouts(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         PairFormat(**options)
     assert PairFormat(max_length=8).max_length == 8
 

@@ -38,7 +38,7 @@ def test_the_kept_validation_counts_not_the_last(tmp_path: Path) -> None:
         {"kind": "final", "step": 30, "r1": 0.65},
     )
     assert stage_in(written, "mine") == Stage("mine", 20, 30, 4.0, {"pairs": 160})
-    assert stage_in(written, "mine").told == "20 of 30 steps, 160 pairs"
+    assert stage_in(written, "mine").summary == "20 of 30 steps, 160 pairs"
     assert figures_of(written)["r1"] == 0.65
 
 
@@ -115,15 +115,15 @@ def test_what_a_card_says_of_a_run_is_what_its_log_says(name: str) -> None:
     own = stages_of(config.training, LOGS)[-1]
     logged = stage_in(written, name)
     assert (own.steps, own.steps_run) == (logged.steps, logged.steps_run)
-    assert f"| {name} | {own.told} |" in card
+    assert f"| {name} | {own.summary} |" in card
     for stage in stages_of(config.training, LOGS):
         if (LOGS / f"{stage.name}.jsonl").is_file():
             assert stage.steps == stage_in(LOGS / f"{stage.name}.jsonl", stage.name).steps, stage.name
     final = next(line for line in reversed(read_log(written)) if line["kind"] == "final")
     recorded = config.training.get("validation", {})  # the judge records its stack instead
-    told = {key: value for key, value in recorded.items() if key in final}
-    assert bool(told) == (config.approach != "judge")
-    for key, value in told.items():
+    found = {key: value for key, value in recorded.items() if key in final}
+    assert bool(found) == (config.approach != "judge")
+    for key, value in found.items():
         assert value == pytest.approx(final[key], abs=1e-5), key
 
 

@@ -127,8 +127,8 @@ def answers(hub: LoopbackHub, tmp_path_factory: pytest.TempPathFactory) -> dict[
         "benchmark": ["benchmark"],
         "hidden": ["hidden"],
     }
-    told = ask(hub, tmp_path_factory.mktemp("home"), *orders.values())
-    return dict(zip(orders, told, strict=True))
+    shown = ask(hub, tmp_path_factory.mktemp("home"), *orders.values())
+    return dict(zip(orders, shown, strict=True))
 
 
 def test_every_module_loads_by_name_and_computes(
@@ -136,13 +136,13 @@ def test_every_module_loads_by_name_and_computes(
 ) -> None:
     assert "value" in answers["modules"], answers["modules"]
     for name in MODULES:
-        told = answers["modules"]["value"][name]
+        shown = answers["modules"]["value"][name]
         here = dialeval.load(name, checkpoint=folders.get(name, tiny_encoder))
         scores = here.score(PREDICTIONS, CONTEXTS, OPTIONS["references"])
-        assert told[name] == pytest.approx(scores.aggregate, rel=1e-5, abs=1e-6), name
-        assert told["scores"] == pytest.approx(scores.values.tolist(), rel=1e-5, abs=1e-6)
+        assert shown[name] == pytest.approx(scores.aggregate, rel=1e-5, abs=1e-6), name
+        assert shown["scores"] == pytest.approx(scores.values.tolist(), rel=1e-5, abs=1e-6)
         if name in _NETWORKS:
-            assert f"checkpoint:{name}-tiny@" in told["signature"]
+            assert f"checkpoint:{name}-tiny@" in shown["signature"]
 
 
 def test_a_module_is_pinned_to_a_revision(answers: dict[str, Any]) -> None:
@@ -183,8 +183,8 @@ def test_an_exported_benchmark_is_a_data_set(answers: dict[str, Any]) -> None:
 def test_a_private_repository_without_a_token(answers: dict[str, Any], hub: LoopbackHub, tmp_path: Path) -> None:
     assert answers["hidden"]["error"].startswith("CheckpointError: dialeval/secret is not on the Hub, or is private")
     assert "hf auth login" in answers["hidden"]["error"]
-    (told,) = ask(hub, tmp_path / "home", ["snapshot", "dialeval/secret"], token=TOKEN)
-    assert "config.json" in files_of(Path(told["value"]))
+    (message,) = ask(hub, tmp_path / "home", ["snapshot", "dialeval/secret"], token=TOKEN)
+    assert "config.json" in files_of(Path(message["value"]))
 
 
 def test_a_transfer_that_breaks_off_is_resumed(hub: LoopbackHub, tmp_path: Path) -> None:
@@ -192,8 +192,8 @@ def test_a_transfer_that_breaks_off_is_resumed(hub: LoopbackHub, tmp_path: Path)
     weights = random.Random(0).randbytes(12_000_000)
     hub.add("models", "dialeval/big", {"model.safetensors": weights})
     hub.faults.append(Fault("GET", "big/resolve/.*/model.safetensors", cut_after=11_000_000))
-    (told,) = ask(hub, tmp_path / "home", ["snapshot", "dialeval/big"])
-    assert files_of(Path(told["value"]))["model.safetensors"] == weights
+    (message,) = ask(hub, tmp_path / "home", ["snapshot", "dialeval/big"])
+    assert files_of(Path(message["value"]))["model.safetensors"] == weights
     fetched = [one for one in hub.asked if one.method == "GET" and re.search("big/.*/model.safetensors", one.path)]
     assert [one.status for one in fetched] == [200, 206]
 
@@ -204,8 +204,8 @@ def test_two_processes_download_at_once_into_one_cache(hub: LoopbackHub, tmp_pat
     for process in both:
         out, err = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0, err
-        (told,) = json.loads(out.splitlines()[-1])
-        found = files_of(Path(told["value"]))
+        (message,) = json.loads(out.splitlines()[-1])
+        found = files_of(Path(message["value"]))
         found.pop(".gitattributes")
         assert found == hub.repos["models", "dialeval/deb-tiny"].files
     assert not list((tmp_path / "home").rglob("*.incomplete"))
@@ -232,8 +232,8 @@ def test_publish_as_a_user_runs_it(hub: LoopbackHub, folders: dict[str, Path], t
         f"published lab/density-tiny at {hub.repos['models', 'lab/density-tiny'].refs['main'][:8]}",
         f"published lab/fbd at {hub.repos['spaces', 'lab/fbd'].refs['main'][:8]}",
     ]
-    (told,) = ask(hub, tmp_path / "other", ["snapshot", "lab/density-tiny", "v1"])
-    there, here = files_of(Path(told["value"])), files_of(mine)
+    (message,) = ask(hub, tmp_path / "other", ["snapshot", "lab/density-tiny", "v1"])
+    there, here = files_of(Path(message["value"])), files_of(mine)
     assert b'checkpoint="lab/density-tiny"' in there.pop("README.md")
     assert {name: there[name] for name in here} == here
 

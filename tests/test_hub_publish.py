@@ -95,13 +95,13 @@ def message(done: Outcome) -> str:
 
 
 def test_a_dry_run_says_all_and_sends_nothing(hub: LoopbackHub, publish: Any, checkpoint: Path) -> None:
-    told = publish(checkpoint, "density", "--dry-run").stdout
-    assert "dialeval/tiny (new model, public)" in told
-    assert "spaces/dialeval/density (new space, public)" in told
+    printed = publish(checkpoint, "density", "--dry-run").stdout
+    assert "dialeval/tiny (new model, public)" in printed
+    assert "spaces/dialeval/density (new space, public)" in printed
     size = (checkpoint / "model.safetensors").stat().st_size
-    assert f"+ model.safetensors  {size / 1000:.1f} kB" in told
-    assert "+ density.py" in told
-    assert told.rstrip().endswith("dry run: nothing was sent")
+    assert f"+ model.safetensors  {size / 1000:.1f} kB" in printed
+    assert "+ density.py" in printed
+    assert printed.rstrip().endswith("dry run: nothing was sent")
     assert hub.uploads() == []
 
 
@@ -170,9 +170,9 @@ def test_again_sends_nothing_and_a_change_only_itself(hub: LoopbackHub, publish:
 
     path = checkpoint / "tokenizer.json"
     path.write_text(path.read_text() + "\n")
-    told = publish(checkpoint, "density").stdout
-    assert "~ tokenizer.json" in told
-    assert "1 files to send" in told
+    printed = publish(checkpoint, "density").stdout
+    assert "~ tokenizer.json" in printed
+    assert "1 files to send" in printed
     assert [one.path for one in hub.uploads()] == ["/api/models/dialeval/tiny/commit/main"]
     assert hub.repos[MODEL].files["tokenizer.json"] == path.read_bytes()
 
@@ -309,9 +309,9 @@ def test_results_reach_the_card_and_the_hubs_own_files(
     assert "0.512 [0.400, 0.600]" in card.text
     assert "| contaminated |" in card.text
     assert "other_weights" not in card.text
-    (told,) = parse_eval_result_entries(yaml.safe_load(files[".eval_results/convai2_grade.yaml"]))
-    assert (told.dataset_id, told.value) == ("dialeval/convai2_grade", 0.5124)
-    assert "95% interval 0.400 to 0.600, contaminated" in str(told.notes)
+    (wanted,) = parse_eval_result_entries(yaml.safe_load(files[".eval_results/convai2_grade.yaml"]))
+    assert (wanted.dataset_id, wanted.value) == ("dialeval/convai2_grade", 0.5124)
+    assert "95% interval 0.400 to 0.600, contaminated" in str(wanted.notes)
 
     # Weights change: what the old ones reached must not stand beside the new ones.
     weights = checkpoint / "model.safetensors"
@@ -340,7 +340,7 @@ def make_foreign(hub: LoopbackHub, files: dict[str, bytes], place: tuple[str, st
 
 
 @pytest.mark.parametrize(
-    ("prepare", "arguments", "told"),
+    ("prepare", "arguments", "wanted"),
     [
         (lambda hub, patch: patch.delenv("HF_TOKEN"), (), "there is no token"),
         (lambda hub, patch: hub.users.clear(), (), "does not accept the token"),
@@ -374,12 +374,12 @@ def test_refusals_say_why_and_come_before_anything_is_made(
     monkeypatch: pytest.MonkeyPatch,
     prepare: Callable[[LoopbackHub, pytest.MonkeyPatch], None],
     arguments: tuple[str, ...],
-    told: str,
+    wanted: str,
 ) -> None:
     find_encoder("someone/tiny-encoder")  # is in the cache before anything goes wrong
     prepare(hub, monkeypatch)
     known = set(hub.repos)
-    assert told in message(publish(checkpoint, *arguments, code=2))
+    assert wanted in message(publish(checkpoint, *arguments, code=2))
     assert set(hub.repos) == known
     assert not [one for one in hub.uploads() if one.status == 200]
 
@@ -434,8 +434,8 @@ def test_what_nobody_else_could_load_is_refused(publish: Any, checkpoint: Path) 
 
 def test_two_of_the_same_name(hub: LoopbackHub, publish: Any, checkpoint: Path, tmp_path: Path) -> None:
     shutil.copytree(checkpoint, tmp_path / "other")
-    told = message(publish(checkpoint, tmp_path / "other", code=2))
-    assert told.startswith("two of what you named would become dialeval/tiny")
+    shown = message(publish(checkpoint, tmp_path / "other", code=2))
+    assert shown.startswith("two of what you named would become dialeval/tiny")
     assert hub.uploads() == []
 
 
@@ -447,7 +447,7 @@ def test_only_data_is_published(hub: LoopbackHub, publish: Any, checkpoint: Path
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "wanted"),
     [
         (("densty",), "did you mean 'density'?"),
         (("nowhere/at/all",), "there is no 'nowhere/at/all' to publish"),
@@ -455,8 +455,8 @@ def test_only_data_is_published(hub: LoopbackHub, publish: Any, checkpoint: Path
         (("density", "--message", " "), "the commit message is empty"),
     ],
 )
-def test_wrong_usage(publish: Any, arguments: tuple[str, ...], told: str) -> None:
-    assert told in message(publish(*arguments, code=2))
+def test_wrong_usage(publish: Any, arguments: tuple[str, ...], wanted: str) -> None:
+    assert wanted in message(publish(*arguments, code=2))
 
 
 def test_a_folder_that_is_neither(publish: Any, tmp_path: Path) -> None:

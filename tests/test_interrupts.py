@@ -49,14 +49,14 @@ def pressed(*arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize("at", ["dialeval.cli", "typer", "dialeval.cli.score", "dialeval.metric", "dialeval.readers"])
 def test_the_command(at: str, tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text('{"context": ["Hi!"], "response": "Hello."}\n')
-    told = pressed("dialeval", at, "score", "-m", "llm", "-i", str(tmp_path / "rows.jsonl"), "-o", "-")
-    assert (told.returncode, told.stderr.strip(), told.stdout) == (130, "interrupted", "")
+    printed = pressed("dialeval", at, "score", "-m", "llm", "-i", str(tmp_path / "rows.jsonl"), "-o", "-")
+    assert (printed.returncode, printed.stderr.strip(), printed.stdout) == (130, "interrupted", "")
 
 
 @pytest.mark.parametrize("at", ["numpy", "torch", "accelerate", "common", "stages"])
 def test_training(at: str) -> None:
-    told = pressed(str(TRAINING / "deb.py"), at, "--help")
-    assert (told.returncode, told.stderr.strip()) == (130, "interrupted")
+    printed = pressed(str(TRAINING / "deb.py"), at, "--help")
+    assert (printed.returncode, printed.stderr.strip()) == (130, "interrupted")
 
 
 WRAPPED = """
@@ -80,8 +80,8 @@ app(["one"])
 
 @pytest.mark.parametrize("error", ["ImportError", "RuntimeError", "SystemError", "ValueError", "OSError", "TypeError"])
 def test_what_a_library_makes_of_an_interrupt(error: str) -> None:
-    told = subprocess.run(
+    printed = subprocess.run(
         [sys.executable, "-c", WRAPPED.replace("{error}", error)], capture_output=True, text=True, timeout=PATIENCE,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler), check=False,
     )  # fmt: skip
-    assert (told.returncode, told.stderr.strip()) == (130, "interrupted")
+    assert (printed.returncode, printed.stderr.strip()) == (130, "interrupted")

@@ -83,10 +83,10 @@ def test_reasons_name_the_largest_aspects_first(metric: Judge) -> None:
     rows = made_rows()
     features, read, _ = metric.features_of(rows)
     moved = stack.contributions(turn_ranks(features, read, metric.array("turn_tables")), metric.array("turn_weights"))
-    for at, told in enumerate(metric.judge(rows).reasons):
+    for at, given in enumerate(metric.judge(rows).reasons):
         moves = aspect_moves(dict(zip(FEATURES, moved[at], strict=True)), ASPECTS)
         wanted = sorted((amount for amount in moves.values() if abs(amount) >= 0.01), key=lambda amount: -abs(amount))
-        assert [part.rpartition(" [")[2].rstrip("].") for part in told.split("; ")] == [
+        assert [part.rpartition(" [")[2].rstrip("].") for part in given.split("; ")] == [
             f"{one:+.2f}" for one in wanted[:3]
         ]
     assert read[1].repetition.phrase == "do you like fish"
@@ -115,10 +115,10 @@ def test_a_missing_input_is_a_missing_aspect(metric: Judge) -> None:
     assert np.isnan(without.aspects["uses_facts"]).all()
     assert np.isnan(without.aspects["reaction"]).all()
     assert np.isfinite(without.values).all()
-    for told in without.reasons:
-        assert "known" not in told
-        assert "fact" not in told
-        assert "other side" not in told
+    for given in without.reasons:
+        assert "known" not in given
+        assert "fact" not in given
+        assert "other side" not in given
 
 
 def test_what_a_row_lacks_moves_nothing(metric: Judge) -> None:
@@ -178,26 +178,26 @@ def turn(**given: Any) -> TurnSigns:
     return TurnSigns(**{**nothing, **given})
 
 
-def told(read: TurnSigns | DialogueSigns, shares: dict[str, float] | None = None, **moved: float) -> str:
+def reasons_for(read: TurnSigns | DialogueSigns, shares: dict[str, float] | None = None, **moved: float) -> str:
     turns = isinstance(read, TurnSigns)
     names, aspects = (FEATURES, ASPECTS) if turns else (DIALOGUE_FEATURES, DIALOGUE_ASPECTS)
     return reason({name: moved.get(name, 0.0) for name in names}, aspects, read, shares or {})
 
 
 def test_the_largest_three_are_told_and_small_ones_are_not() -> None:
-    assert told(turn(), fluent=0.02, fits=-0.1, specific=0.05, not_repetitive=0.011) == (
+    assert reasons_for(turn(), fluent=0.02, fits=-0.1, specific=0.05, not_repetitive=0.011) == (
         "Less relevant than most [-0.10]; more specific than most [+0.05]; more fluent than most [+0.02]."
     )
-    assert told(turn(), fluent=0.02, fits=0.0099) == "More fluent than most [+0.02]."
-    assert told(turn(), fits=0.009, fluent=-0.009) == "Nothing stands out."
+    assert reasons_for(turn(), fluent=0.02, fits=0.0099) == "More fluent than most [+0.02]."
+    assert reasons_for(turn(), fits=0.009, fluent=-0.009) == "Nothing stands out."
     # Parts of one aspect count together.
-    assert told(turn(), valid=0.006, follows=0.006) == "More relevant than most [+0.01]."
-    assert told(turn(), valid=0.1, follows=-0.1) == "Nothing stands out."
+    assert reasons_for(turn(), valid=0.006, follows=0.006) == "More relevant than most [+0.01]."
+    assert reasons_for(turn(), valid=0.1, follows=-0.1) == "Nothing stands out."
 
 
 def test_human_replies_are_the_yardstick() -> None:
     shares = {"relevant": 0.12, "fluent": 0.7, "specific": NAN}
-    assert told(turn(), shares, fits=-0.1, fluent=0.05, specific=0.02) == (
+    assert reasons_for(turn(), shares, fits=-0.1, fluent=0.05, specific=0.02) == (
         "Less relevant than 88% of human replies [-0.10]; more fluent than 70% of human replies [+0.05]; "
         "more specific than most [+0.02]."
     )
@@ -205,16 +205,21 @@ def test_human_replies_are_the_yardstick() -> None:
 
 def test_no_reply_is_better_or_worse_than_all() -> None:
     for share, said in ((1.0, "99%"), (0.9999, "99%"), (0.5, "50%"), (0.0, "1%")):
-        assert told(turn(), {"fluent": share}, fluent=0.1) == f"More fluent than {said} of human replies [+0.10]."
-        assert told(turn(), {"fluent": 1 - share}, fluent=-0.1) == f"Less fluent than {said} of human replies [-0.10]."
+        assert (
+            reasons_for(turn(), {"fluent": share}, fluent=0.1) == f"More fluent than {said} of human replies [+0.10]."
+        )
+        assert (
+            reasons_for(turn(), {"fluent": 1 - share}, fluent=-0.1)
+            == f"Less fluent than {said} of human replies [-0.10]."
+        )
 
 
 def test_the_words_behind_what_is_specific() -> None:
     read = turn(rarest=("violin", "oslo"))
-    assert told(read, specific=0.1) == "More specific than most (violin, oslo) [+0.10]."
+    assert reasons_for(read, specific=0.1) == "More specific than most (violin, oslo) [+0.10]."
     # Where another part raised it, or nothing did, its words are not the reason.
-    assert told(read, specific=-0.01, informative=0.1) == "More specific than most [+0.09]."
-    assert told(read, specific=-0.1) == "Less specific than most [-0.10]."
+    assert reasons_for(read, specific=-0.01, informative=0.1) == "More specific than most [+0.09]."
+    assert reasons_for(read, specific=-0.1) == "Less specific than most [-0.10]."
     table = np.full(signs.IDF_BUCKETS, 2.0)
     table[signs._bucket("violin")] = 9.0
     assert signs.rarest("the cat plays a violin near the old house", table) == ["violin", "cat", "plays"]
@@ -222,30 +227,37 @@ def test_the_words_behind_what_is_specific() -> None:
 
 def test_the_words_behind_repetition() -> None:
     again = signs.repetition("i like to eat i like to eat i like to eat", [])
-    assert told(turn(repetition=again), not_repetitive=-0.2) == 'Says "i like to eat" 3 times [-0.20].'
+    assert reasons_for(turn(repetition=again), not_repetitive=-0.2) == 'Says "i like to eat" 3 times [-0.20].'
     copied = signs.repetition("do you like to eat fish", ["do you like to eat fish"])
-    assert told(turn(repetition=copied), not_repetitive=-0.2) == "100% of its words repeat an earlier turn [-0.20]."
-    assert told(turn(), not_repetitive=0.02) == "Repeats nothing [+0.02]."
-    assert told(turn(repetition=again), not_repetitive=0.02) == "Repeats little [+0.02]."
+    assert (
+        reasons_for(turn(repetition=copied), not_repetitive=-0.2) == "100% of its words repeat an earlier turn [-0.20]."
+    )
+    assert reasons_for(turn(), not_repetitive=0.02) == "Repeats nothing [+0.02]."
+    assert reasons_for(turn(repetition=again), not_repetitive=0.02) == "Repeats little [+0.02]."
 
 
 def test_the_words_behind_facts() -> None:
     used = turn(facts=signs.FactUse(0.5, ("dog", "fish")), n_facts=3)
-    assert told(used, uses_facts=0.1) == "Uses what is known (dog, fish) [+0.10]."
-    assert told(used, uses_facts=-0.1) == "Uses little of what is known (dog, fish) [-0.10]."
-    assert told(turn(facts=signs.FactUse(0, ()), n_facts=3), uses_facts=-0.1) == "Uses none of the 3 facts [-0.10]."
-    assert told(turn(facts=signs.FactUse(0, ()), n_facts=1), uses_facts=-0.1) == "Does not use the one fact [-0.10]."
+    assert reasons_for(used, uses_facts=0.1) == "Uses what is known (dog, fish) [+0.10]."
+    assert reasons_for(used, uses_facts=-0.1) == "Uses little of what is known (dog, fish) [-0.10]."
+    assert (
+        reasons_for(turn(facts=signs.FactUse(0, ()), n_facts=3), uses_facts=-0.1) == "Uses none of the 3 facts [-0.10]."
+    )
+    assert (
+        reasons_for(turn(facts=signs.FactUse(0, ()), n_facts=1), uses_facts=-0.1)
+        == "Does not use the one fact [-0.10]."
+    )
 
 
 def test_the_words_behind_a_reaction() -> None:
-    assert told(turn(following="what do you mean?"), reaction=-0.1) == (
+    assert reasons_for(turn(following="what do you mean?"), reaction=-0.1) == (
         'The other side complains ("what do you mean?") [-0.10].'
     )
-    assert told(turn(following="ok."), reaction=-0.1) == (
+    assert reasons_for(turn(following="ok."), reaction=-0.1) == (
         'The other side takes it less well than most ("ok.") [-0.10].'
     )
-    assert told(turn(following="great!"), reaction=0.1) == 'The other side takes it well ("great!") [+0.10].'
-    assert told(turn(following="what? " * 30), reaction=-0.1).count("what?") < 12  # long turns are cut
+    assert reasons_for(turn(following="great!"), reaction=0.1) == 'The other side takes it well ("great!") [+0.10].'
+    assert reasons_for(turn(following="what? " * 30), reaction=-0.1).count("what?") < 12  # long turns are cut
 
 
 def test_a_reply_without_a_word_is_the_worst_and_says_so(metric: Judge) -> None:
@@ -413,14 +425,14 @@ def test_worse_conversations_have_lower_values(ranked: Any) -> None:
 
 def test_a_reaction_is_told_by_the_part_that_moved_most() -> None:
     read = DialogueSigns(*[0.5] * 8, complaint="what?", warm="i love it", exclaimed="ha!")
-    assert told(read, positive=0.1, lively=0.02) == 'The other side is warmer than most ("i love it") [+0.12].'
-    assert told(read, lively=0.1) == 'The other side is livelier than most ("ha!") [+0.10].'
-    assert told(read, engaged=0.1, positive=-0.02) == "The other side says more than most [+0.08]."
-    assert told(read, not_complaining=0.1) == "The other side complains less than most [+0.10]."
-    assert told(replace(read, complaint=""), not_complaining=0.1) == "The other side does not complain [+0.10]."
-    assert told(read, not_complaining=-0.1, positive=0.02) == 'The other side complains ("what?") [-0.08].'
-    assert told(read, engaged=-0.1, not_complaining=-0.02) == 'The other side complains ("what?") [-0.12].'
-    assert told(read, engaged=-0.1, not_complaining=-0.009) == "The other side says less than most [-0.11]."
+    assert reasons_for(read, positive=0.1, lively=0.02) == 'The other side is warmer than most ("i love it") [+0.12].'
+    assert reasons_for(read, lively=0.1) == 'The other side is livelier than most ("ha!") [+0.10].'
+    assert reasons_for(read, engaged=0.1, positive=-0.02) == "The other side says more than most [+0.08]."
+    assert reasons_for(read, not_complaining=0.1) == "The other side complains less than most [+0.10]."
+    assert reasons_for(replace(read, complaint=""), not_complaining=0.1) == "The other side does not complain [+0.10]."
+    assert reasons_for(read, not_complaining=-0.1, positive=0.02) == 'The other side complains ("what?") [-0.08].'
+    assert reasons_for(read, engaged=-0.1, not_complaining=-0.02) == 'The other side complains ("what?") [-0.12].'
+    assert reasons_for(read, engaged=-0.1, not_complaining=-0.009) == "The other side says less than most [-0.11]."
 
 
 def test_only_the_judged_side_is_judged(metric: Judge, ranked: Any) -> None:

@@ -74,11 +74,11 @@ def lines(path: str) -> list[dict[str, Any]]:
 def same(found: list[dict[str, Any]], scores: Scores) -> None:
     """Values, aspects, ends and reasons; batches of another size move the last digits of what a network says."""
     for name, column in scores.columns().items():
-        told = [row[name] for row in found]
+        messages = [row[name] for row in found]
         if name.endswith(".why"):
-            assert told == list(column)
+            assert messages == list(column)
         else:
-            numbers = np.array(told, dtype=np.float64)
+            numbers = np.array(messages, dtype=np.float64)
             assert numbers == pytest.approx(np.asarray(column, dtype=np.float64), abs=1e-4, nan_ok=True), name
 
 
@@ -94,8 +94,8 @@ def test_what_is_wrong_with_a_reply_is_said_in_its_own_words(expected: Scores) -
     values = dict(zip(SAID, expected.values, strict=True))
     assert values["blank"] == values["emoji"] == 0.0
     assert all(value > 0 for name, value in values.items() if name not in ("blank", "emoji"))
-    for name, told in why.items():
-        amounts = [float(part.rpartition(" [")[2].rstrip("].")) for part in told.split("; ")]
+    for name, message in why.items():
+        amounts = [float(part.rpartition(" [")[2].rstrip("].")) for part in message.split("; ")]
         assert sorted(amounts, key=lambda amount: -abs(amount)) == amounts, name
         assert len(amounts) <= 3
     seen = {aspect: dict(zip(SAID, column, strict=True)) for aspect, column in expected.aspects.items()}
@@ -172,10 +172,10 @@ def test_transformers(checkpoint: Path) -> None:
 
 
 def test_info_names_it() -> None:
-    told = CliRunner().invoke(build_app(), ["info"])
-    assert told.exit_code == 0, told.output
-    assert "judge-minilm" in told.output
-    assert re.search(r"judge\s+(a )?turn", told.output), told.output
+    printed = CliRunner().invoke(build_app(), ["info"])
+    assert printed.exit_code == 0, printed.output
+    assert "judge-minilm" in printed.output
+    assert re.search(r"judge\s+(a )?turn", printed.output), printed.output
 
 
 def many() -> list[dict[str, Any]]:

@@ -72,11 +72,11 @@ def test_rows_without_an_answer_are_told_with_the_reason(files):
     assert "row 3 has no value: refused: No, I won't." in done.stderr
     assert "5 calls, 500 tokens read and 50 written, $0.010000" in done.stderr
     assert "1 refusals, 0 questions without an answer" in done.stderr
-    told = json.loads((files / "summary.json").read_text())["metrics"]["llm"]
-    assert told["problems"] == [{"row": 3, "problem": "refused: No, I won't."}]
-    assert told["usage"]["cost"] == pytest.approx(0.01)
+    found = json.loads((files / "summary.json").read_text())["metrics"]["llm"]
+    assert found["problems"] == [{"row": 3, "problem": "refused: No, I won't."}]
+    assert found["usage"]["cost"] == pytest.approx(0.01)
     assert (table(files)[3]["llm"], table(files)[3]["llm.grammar"]) == (None, None)
-    assert "fingerprint:fp_test" in told["signature"]
+    assert "fingerprint:fp_test" in found["signature"]
 
 
 @pytest.mark.slow

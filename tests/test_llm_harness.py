@@ -79,9 +79,9 @@ def test_a_row_without_an_answer_is_left_out_with_the_reason_and_asked_again(ben
     with serving(behave) as server:
         wanted = spec(server, tmp_path, "retries=1")
         report = run([wanted], [benchmark], settings=SETTINGS, values=tmp_path / "values")
-        told = {row.id: row.problem for row in report.excluded}
-        assert {key.split("-")[1] for key in told} == {"3", "4"}
-        assert set(told.values()) == {"the server answered 500: oops, 2 times", "refused: no"}
+        found = {row.id: row.problem for row in report.excluded}
+        assert {key.split("-")[1] for key in found} == {"3", "4"}
+        assert set(found.values()) == {"the server answered 500: oops, 2 times", "refused: no"}
         assert report.results[0].n == 36
         server.behave = by_length
         report = run([wanted], [benchmark], settings=SETTINGS, values=tmp_path / "values")

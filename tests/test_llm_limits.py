@@ -90,12 +90,12 @@ def test_a_server_that_says_wait_is_left_alone_by_all(monkeypatch):
 def test_the_budget_waits_for_answers_under_way_and_then_stops():
     budget = Budget(1.0)
     budget.reserve(0.6)
-    told = []
-    other = threading.Thread(target=lambda: (budget.reserve(0.6), told.append("went on")))
+    lines = []
+    other = threading.Thread(target=lambda: (budget.reserve(0.6), lines.append("went on")))
     other.start()
     budget.settle(0.6, 0.1)
     other.join(timeout=30)
-    assert told == ["went on"]
+    assert lines == ["went on"]
     budget.settle(0.6, 0.6)
     assert budget.spent == pytest.approx(0.7)
     with pytest.raises(BudgetSpent, match=r"\$0.700000 of the \$1 of max_cost are spent"):

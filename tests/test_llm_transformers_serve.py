@@ -78,8 +78,8 @@ def engine(tmp_path_factory):
                 break
             except OSError:
                 if process.poll() is not None or time.monotonic() > deadline:
-                    told = (folder / "log.txt").read_text(errors="replace").strip().splitlines()
-                    pytest.skip(f"transformers serve does not start here: {told[-1] if told else 'it says nothing'}")
+                    shown = (folder / "log.txt").read_text(errors="replace").strip().splitlines()
+                    pytest.skip(f"transformers serve does not start here: {shown[-1] if shown else 'it says nothing'}")
                 time.sleep(0.2)
         yield f"http://127.0.0.1:{port}/v1", str(folder)
     finally:

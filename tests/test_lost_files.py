@@ -50,8 +50,8 @@ def test_who_comes_second_touches_nothing() -> None:
         rejects.write_text("set aside\n")
         before = listing()
         for options in ((), ("--no-resume",), ("--overwrite",)):
-            code, told = score("--skip-bad", *options)
-            assert (code, "another process is writing" in told) == (2, True), told
+            code, message = score("--skip-bad", *options)
+            assert (code, "another process is writing" in message) == (2, True), message
             assert listing() == before
     assert Path("scores.jsonl.rejects.jsonl").read_text() == "set aside\n"
 
@@ -104,8 +104,8 @@ def test_a_header_alone_does_not_let_a_finished_output_be_replaced() -> None:
     assert score()[0] == 0
     finished = Path("scores.jsonl").read_bytes()
     Path("scores.jsonl.partial").write_text('{"dialeval_journal": 1, "run": {}, "replaces": false}\n')
-    code, told = score()
-    assert (code, "scores.jsonl is there already" in told) == (2, True)
+    code, message = score()
+    assert (code, "scores.jsonl is there already" in message) == (2, True)
     assert Path("scores.jsonl").read_bytes() == finished
 
 
@@ -114,9 +114,9 @@ def test_what_another_run_finished_meanwhile_is_replaced_only_if_asked(replaces:
     with Journal(Path("scores.jsonl.partial"), {}, fresh=False, replaces=replaces) as journal:
         journal.append(CHUNK)
     Path("scores.jsonl").write_text("another run's\n")
-    code, told = score()
-    assert ("is there already" in told) == (not replaces)
-    assert ("with other options" in told) == replaces
+    code, message = score()
+    assert ("is there already" in message) == (not replaces)
+    assert ("with other options" in message) == replaces
     assert code == 2
     assert Path("scores.jsonl").read_text() == "another run's\n"
     assert score("--no-resume", "--overwrite")[0] == 0
@@ -136,7 +136,7 @@ def test_the_table_that_the_run_itself_put_there_is_its_own(monkeypatch: pytest.
 
 
 @pytest.mark.parametrize(
-    ("options", "output", "rows", "told"),
+    ("options", "output", "rows", "message"),
     [
         (("--reference", "people.jsonl"), "people.jsonl", "rows.jsonl", "both --output and --reference"),
         (("--rejects", "scores.jsonl.partial"), "scores.jsonl", "rows.jsonl", "the journal of finished rows"),
@@ -151,7 +151,7 @@ def test_the_table_that_the_run_itself_put_there_is_its_own(monkeypatch: pytest.
         (("--overwrite", "--rejects", "./x/../scores.jsonl"), "scores.jsonl", "rows.jsonl", "--output and --rejects"),
     ],
 )
-def test_no_path_stands_for_two_things(options: tuple[str, ...], output: str, rows: str, told: str) -> None:
+def test_no_path_stands_for_two_things(options: tuple[str, ...], output: str, rows: str, message: str) -> None:
     Path("people.jsonl").write_text(ROW)
     os.link("people.jsonl", "hard.jsonl")
     Path("linked.jsonl").symlink_to("rows.jsonl")
@@ -161,7 +161,7 @@ def test_no_path_stands_for_two_things(options: tuple[str, ...], output: str, ro
     before = listing()
     code, said = score("--input-format", "jsonl", "--overwrite", *options, output=output, rows=rows)
     assert code == 2
-    assert told in said
+    assert message in said
     assert listing() == before
 
 
@@ -169,9 +169,9 @@ def test_no_path_stands_for_two_things(options: tuple[str, ...], output: str, ro
 @pytest.mark.parametrize("content", ["my notes\n", '{"a": 1}\n', "\0\1", '{"dialeval": "mine"}'])
 def test_a_foreign_file_where_the_journal_would_be_stays(content: str, options: tuple[str, ...]) -> None:
     Path("scores.jsonl.partial").write_text(content)
-    code, told = score(*options)
+    code, message = score(*options)
     assert code == 2
-    assert "is no unfinished run" in told
+    assert "is no unfinished run" in message
     assert Path("scores.jsonl.partial").read_text() == content
 
 
@@ -198,18 +198,18 @@ def test_nothing_is_written_through_a_link(options: tuple[str, ...]) -> None:
 
 def test_a_pipe_where_the_journal_would_be_does_not_hang() -> None:
     os.mkfifo("scores.jsonl.partial")
-    code, told = score()
+    code, message = score()
     assert code == 2
-    assert "is a link, a folder or a device" in told
+    assert "is a link, a folder or a device" in message
 
 
 @pytest.mark.parametrize("options", [(), ("--rejects", "loop"), ("--summary", "loop")])
 def test_a_link_to_itself_is_one_sentence(options: tuple[str, ...]) -> None:
     Path("loop").symlink_to("loop")
     Path("loop.jsonl").symlink_to("loop.jsonl")
-    code, told = score(*options, output="scores.jsonl" if options else "loop.jsonl")
+    code, message = score(*options, output="scores.jsonl" if options else "loop.jsonl")
     assert code == 2
-    assert "is a link that leads nowhere" in told
+    assert "is a link that leads nowhere" in message
 
 
 @pytest.mark.parametrize(
@@ -224,8 +224,8 @@ def test_other_json_in_a_journal_is_dropped(line: str) -> None:
         journal.append(CHUNK)
     header = Path("scores.jsonl.partial").read_text().splitlines()[0]
     Path("scores.jsonl.partial").write_text(f"{header}\n{line}\n")
-    code, told = score()
+    code, message = score()
     assert code == 2
-    assert "with other options" in told
+    assert "with other options" in message
     assert score("--no-resume")[0] == 0
     assert Path("scores.jsonl").read_bytes() == expected

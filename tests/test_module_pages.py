@@ -70,16 +70,16 @@ def typed(name: str, *, reply: str | None = None) -> list[Any]:
 @pytest.mark.slow
 def test_it_scores_what_is_typed(app: tuple[str, Client, Any]) -> None:
     name, client, _ = app
-    value, told, signature = client.predict(*typed(name), api_name="/judge")
+    value, message, signature = client.predict(*typed(name), api_name="/judge")
     one = dialeval.load(name)
     rows = ROWS if one.info.level == "system" else [EXAMPLES[0]]
     turns = [[turn.strip() for turn in context.replace("\n", "|").split("|")] for context, *_ in rows]
     scores = one.score([row[1] for row in rows], turns, [row[2] for row in rows])
     assert value == pytest.approx(scores.aggregate, rel=1e-5, abs=1e-6)
     assert signature == str(scores.signature)
-    assert told.startswith("Higher is better" if one.info.higher_is_better else "Lower is better")
-    assert ("of human replies score lower" in told) == (name in _NETWORKS)
-    assert ("interval" in told) == (one.info.level == "system")
+    assert message.startswith("Higher is better" if one.info.higher_is_better else "Lower is better")
+    assert ("of human replies score lower" in message) == (name in _NETWORKS)
+    assert ("interval" in message) == (one.info.level == "system")
 
 
 @pytest.mark.slow
@@ -137,8 +137,8 @@ def test_directions_in_words() -> None:
     info = metric_class("density")[0].info
     ranges = {(-1.0, 1.0): "-1 to 1", (0.0, float("inf")): "0 or more", (float("-inf"), 0.0): "0 or less"}
     assert direction(info) == "**Higher is better** (without bounds)."
-    for bounds, told in ranges.items():
-        assert direction(replace(info, range=bounds, higher_is_better=False)) == f"**Lower is better** ({told})."
+    for bounds, message in ranges.items():
+        assert direction(replace(info, range=bounds, higher_is_better=False)) == f"**Lower is better** ({message})."
 
 
 def test_a_card_without_a_header(tmp_path: Path) -> None:

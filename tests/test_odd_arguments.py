@@ -28,15 +28,15 @@ def test_a_device_holds_numbers(device: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("closed", "options", "told"),
+    ("closed", "options", "message"),
     [
         ("<&-", "-i - -o out.jsonl", "standard input is closed"),
         (">&-", "-i rows.jsonl -o -", "standard output is closed"),
     ],
 )
-def test_a_closed_stream(closed: str, options: str, told: str, tmp_path: Any) -> None:
+def test_a_closed_stream(closed: str, options: str, message: str, tmp_path: Any) -> None:
     (tmp_path / "rows.jsonl").write_text('{"context": ["Hi!"], "response": "Hello.", "references": ["Hello!"]}\n')
     command = f"exec {sys.executable} -m dialeval score -m rougeL {options} {closed}"
     done = subprocess.run(["sh", "-c", command], cwd=tmp_path, stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
     assert (done.returncode, "Traceback" in done.stderr) == (2, False)
-    assert told in done.stderr
+    assert message in done.stderr

@@ -89,11 +89,11 @@ def test_an_installed_package_scores_with_the_network_cut(installed: Path, tmp_p
 def test_an_installed_package_brings_training_scripts_that_start(installed: Path, tmp_path: Path) -> None:
     assert run(installed, tmp_path, "copy-training").returncode == 0
     environment = {**os.environ, "PYTHONPATH": str(installed)}
-    told = subprocess.run(
+    printed = subprocess.run(
         [sys.executable, "training/density.py", "--help"], cwd=tmp_path, env=environment, capture_output=True, text=True
     )
-    assert told.returncode == 0, told.stderr
-    assert "--corpora" in told.stdout
+    assert printed.returncode == 0, printed.stderr
+    assert "--corpora" in printed.stdout
     assert (tmp_path / "training" / "recipes" / "own-density.yaml").is_file()
     version = run(installed, tmp_path, "--version")
     assert version.stdout == f"dialeval {__version__}\n"

@@ -105,8 +105,8 @@ def _answers(monkeypatch: pytest.MonkeyPatch, seconds: dict[str, float | dict[st
 
     def answer(what: str, rows: int = 2) -> dict[str, object]:
         asked.append((what, rows))
-        told = seconds[what]
-        return told if isinstance(told, dict) else {"seconds": told * rows / 1000, "peak_mb": 500.0}  # type: ignore[return-value]
+        shown = seconds[what]
+        return shown if isinstance(shown, dict) else {"seconds": shown * rows / 1000, "peak_mb": 500.0}  # type: ignore[return-value]
 
     monkeypatch.setattr(suite, "in_own_process", answer)
     return asked

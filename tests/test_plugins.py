@@ -62,7 +62,7 @@ def test_a_function_is_scored_like_any_metric() -> None:
 
 @pytest.mark.usefixtures("own")
 @pytest.mark.parametrize(
-    ("metric", "told"),
+    ("metric", "message"),
     [
         ("python:own_metrics:one_too_few", "one_too_few gave 1 values for 2 rows"),
         ("python:own_metrics:no_numbers", "no_numbers gave 'many' for row 0"),
@@ -73,10 +73,10 @@ def test_a_function_is_scored_like_any_metric() -> None:
         ("python:own_metrics", "names no function"),
     ],
 )
-def test_what_is_no_function_of_rows_is_refused(metric: str, told: str) -> None:
+def test_what_is_no_function_of_rows_is_refused(metric: str, message: str) -> None:
     done = score(metric)
     assert done.exit_code == 2, done.output
-    assert told in done.output
+    assert message in done.output
     assert not Path("scores.jsonl").exists()
 
 

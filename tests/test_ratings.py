@@ -21,8 +21,8 @@ WHOLE = {
 
 
 def write(root: Path, *rows: Any, name: str = "chats.jsonl") -> Path:
-    told = "".join(json.dumps(row) + "\n" for row in rows)
-    (root / name).write_bytes(gzip.compress(told.encode()) if name.endswith(".gz") else told.encode())
+    shown = "".join(json.dumps(row) + "\n" for row in rows)
+    (root / name).write_bytes(gzip.compress(shown.encode()) if name.endswith(".gz") else shown.encode())
     return root
 
 

@@ -306,7 +306,7 @@ def test_dialogues(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "told"),
+    ("row", "message"),
     [
         ({"dialogue": ["a"]}, "the dialogue has 1 turns; it needs at least two"),
         ({"dialogue": []}, "the dialogue has 0 turns"),
@@ -320,8 +320,8 @@ def test_dialogues(tmp_path: Path) -> None:
         ({"context": [], "response": "a"}, "context is empty"),
     ],
 )
-def test_bad_dialogues(row: dict[str, Any], told: str) -> None:
-    with pytest.raises(BadRow, match=told):
+def test_bad_dialogues(row: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadRow, match=message):
         list(read_dialogues([row]))
 
 

@@ -62,7 +62,7 @@ def test_a_conversation_is_one_dialogue() -> None:
 
 
 @pytest.mark.parametrize(
-    ("messages", "told"),
+    ("messages", "message"),
     [
         ([], "messages is no list of messages"),
         ("hello", "column 'context' is missing"),
@@ -74,10 +74,10 @@ def test_a_conversation_is_one_dialogue() -> None:
         ([{"role": "assistant", "content": "hi"}], "no answer of the role 'assistant'; its roles are: assistant"),
     ],
 )
-def test_what_is_no_conversation_is_named(messages: Any, told: str) -> None:
+def test_what_is_no_conversation_is_named(messages: Any, message: str) -> None:
     with pytest.raises(BadRow, match=r"row 0 \(list\)") as error:
         list(read_exchanges([{"messages": messages}]))
-    assert told in str(error.value)
+    assert message in str(error.value)
 
 
 def test_rows_of_fields_pass_as_they_are() -> None:
@@ -92,13 +92,13 @@ def test_the_command_scores_logs_and_sets_bad_ones_aside(tmp_path: Path) -> None
     rows = [{"messages": CHAT, "id": "a"}, {"messages": CHAT[:2], "id": "b"}, {"messages": CHAT, "id": "c"}]
     log.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     words = ["score", "-m", "density", "-i", str(log), "-o", str(out), "--rejects", str(rejects)]
-    told = CliRunner().invoke(build_app(), words)
-    assert told.exit_code == 3, told.output
+    printed = CliRunner().invoke(build_app(), words)
+    assert printed.exit_code == 3, printed.output
     assert [json.loads(line)["id"] for line in out.read_text().splitlines()] == ["a#1", "a#3", "c#1", "c#3"]
     (bad,) = map(json.loads, rejects.read_text().splitlines())
     assert (bad["raw"]["id"], "no answer of the role" in bad["problem"]) == ("b", True)
     users = tmp_path / "users.jsonl"
     words = ["score", "-m", "density", "-i", str(log), "-o", str(users), "--judge-role", "user", "--skip-bad"]
-    told = CliRunner().invoke(build_app(), words)
-    assert told.exit_code == 3, told.output
+    printed = CliRunner().invoke(build_app(), words)
+    assert printed.exit_code == 3, printed.output
     assert [json.loads(line)["id"] for line in users.read_text().splitlines()] == ["a#2", "c#2"]

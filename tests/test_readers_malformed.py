@@ -43,20 +43,20 @@ def test_the_corpus_is_large() -> None:
 
 @pytest.mark.parametrize("case", ROWS)
 def test_a_bad_row_is_named_with_its_file_and_line(tmp_path: Path, case: str) -> None:
-    name, good, bad, told = ROWS[case]
+    name, good, bad, wanted = ROWS[case]
     path = write(tmp_path, name, good + bad)
     with pytest.raises(BadRow) as caught:
         list(read_exchanges(path))
     message = str(caught.value)
     line = 1 + good.count(b"\n")
     assert message.startswith(f"row 2 ({path}, line {line}): ")
-    assert told in message
+    assert wanted in message
     assert "\n" not in message
 
 
 @pytest.mark.parametrize("case", ROWS)
 def test_a_bad_row_can_be_set_aside(tmp_path: Path, case: str) -> None:
-    name, good, bad, told = ROWS[case]
+    name, good, bad, message = ROWS[case]
     is_closed = bad.endswith(b"\n") and "open quote" not in case
     another = malformed.line() if name == "rows.jsonl" else b"Is it dry?,Yes.\n"
     path = write(tmp_path, name, good + bad + (another if is_closed else b""))
@@ -66,40 +66,40 @@ def test_a_bad_row_can_be_set_aside(tmp_path: Path, case: str) -> None:
     assert len(exchanges) == (3 if is_closed else 2)
     (aside,) = [json.loads(text) for text in (tmp_path / "bad.jsonl").read_text(encoding="utf-8").splitlines()]
     assert aside["row"] == 2
-    assert told in aside["problem"]
+    assert message in aside["problem"]
     assert aside["raw"] is not None or bad == b"null\n"
 
 
 @pytest.mark.parametrize("case", malformed.FILES)
 def test_a_bad_file_is_named(tmp_path: Path, case: str) -> None:
-    name, content, told = malformed.FILES[case]
+    name, content, message = malformed.FILES[case]
     path = write(tmp_path, name, content)
     with pytest.raises(ValueError, match="rows") as caught:
         list(read_exchanges(path))
-    assert told in str(caught.value)
+    assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("case", EVERYTHING)
 @pytest.mark.slow
 def test_the_command_says_the_same_and_writes_nothing(tmp_path: Path, case: str) -> None:
-    name, content, told = EVERYTHING[case]
+    name, content, message = EVERYTHING[case]
     path = write(tmp_path, name, content)
     output = tmp_path / "scores.jsonl"
     result = CliRunner().invoke(build_app(), ["score", "-m", "overlap", "-i", str(path), "-o", str(output)])
     assert result.exit_code == 2
     assert result.stderr.startswith("error: ")
     assert result.stderr.count("\n") == 1
-    assert told in result.stderr
+    assert message in result.stderr
     assert sorted(tmp_path.iterdir()) == [path]
 
 
 @pytest.mark.parametrize("case", malformed.VALUES)
 def test_bad_values_are_refused(case: str) -> None:
-    values, told = malformed.VALUES[case]
+    values, message = malformed.VALUES[case]
     with pytest.raises(ValueError, match=r"\w") as caught:
         overlap_metric.Overlap().score(**values)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize("case", odd_but_sound.FILES)

@@ -42,7 +42,7 @@ READS_BENCHMARKS = ("dialeval agreement --metrics",)
 def commands(block: str) -> list[str]:
     """Commands of a block of shell, with continued lines joined and comments gone."""
     joined = re.sub(r"\s*\\\n\s*", " ", block)
-    return [told for line in joined.splitlines() if (told := re.sub(r"(^|\s+)#.*$", "", line).strip())]
+    return [shown for line in joined.splitlines() if (shown := re.sub(r"(^|\s+)#.*$", "", line).strip())]
 
 
 def runnable(language: str, block: str) -> list[str]:
@@ -56,9 +56,9 @@ def cases() -> list[object]:
     found = []
     for number, (language, block) in enumerate(BLOCKS):
         assert language in ("bash", "python"), f"a block of {language}: say how it is tested"
-        if told := runnable(language, block):
-            marks = [pytest.mark.data] if any(one.startswith(READS_BENCHMARKS) for one in told) else []
-            found.append(pytest.param(language, told, marks=marks, id=f"{number}-{told[0].split()[0]}"))
+        if shown := runnable(language, block):
+            marks = [pytest.mark.data] if any(one.startswith(READS_BENCHMARKS) for one in shown) else []
+            found.append(pytest.param(language, shown, marks=marks, id=f"{number}-{shown[0].split()[0]}"))
     return found
 
 
@@ -73,15 +73,15 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.encoder
-@pytest.mark.parametrize(("language", "told"), cases())
-def test_what_the_readme_says_runs(language: str, told: list[str], clone: Path) -> None:
+@pytest.mark.parametrize(("language", "message"), cases())
+def test_what_the_readme_says_runs(language: str, message: list[str], clone: Path) -> None:
     environment = {
         **os.environ,
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "HF_EVALUATE_OFFLINE": "1",
         "OMP_NUM_THREADS": "1",
     }
-    for one in told:
+    for one in message:
         command = [sys.executable, "-c", one] if language == "python" else ["bash", "-o", "pipefail", "-c", one]
         done = subprocess.run(command, cwd=clone, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, f"{one}\n{done.stdout}\n{done.stderr}"

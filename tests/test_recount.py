@@ -23,7 +23,7 @@ MIRROR = Path(os.environ.get("DIALEVAL_MIRROR") or ROOT.parent / "shared" / "dat
 CORPORA = corpora_folder(ROOT)
 
 
-def told(first: int, count: int) -> str:
+def words_from(first: int, count: int) -> str:
     """Words that no other number gives."""
     return " ".join(f"word{number}" for number in range(first, first + count))
 
@@ -46,25 +46,29 @@ def test_tokenisation_and_case_make_no_difference(one: str, other: str) -> None:
 
 
 def test_a_run_of_thirteen_words_is_seen_over_the_borders_of_turns_and_twelve_are_not() -> None:
-    rated = [told(0, 7), told(7, 6)]
-    assert found([rated], [[f"before {told(0, 13)} after"]]) == [(0, 0)]
-    assert found([rated], [[f"before {told(0, 12)} after {told(12, 1)}"]]) == []
+    rated = [words_from(0, 7), words_from(7, 6)]
+    assert found([rated], [[f"before {words_from(0, 13)} after"]]) == [(0, 0)]
+    assert found([rated], [[f"before {words_from(0, 12)} after {words_from(12, 1)}"]]) == []
 
 
 def test_a_pair_of_turns_needs_eight_words_and_both_turns_whole() -> None:
-    assert found([[told(0, 3), told(3, 5)]], [["hello", told(0, 3), told(3, 5), "bye"]]) == [(0, 0)]
-    assert found([[told(0, 3), told(3, 4)]], [["hello", told(0, 3), told(3, 4), "bye"]]) == []
-    assert found([[told(0, 3), told(3, 5)]], [[told(0, 3), "hm", told(3, 5)]]) == []
+    assert found([[words_from(0, 3), words_from(3, 5)]], [["hello", words_from(0, 3), words_from(3, 5), "bye"]]) == [
+        (0, 0)
+    ]
+    assert found([[words_from(0, 3), words_from(3, 4)]], [["hello", words_from(0, 3), words_from(3, 4), "bye"]]) == []
+    assert found([[words_from(0, 3), words_from(3, 5)]], [[words_from(0, 3), "hm", words_from(3, 5)]]) == []
 
 
 def test_a_stock_sentence_in_a_longer_conversation_is_no_finding_and_twenty_words_are() -> None:
-    long = [told(100, 60)]
-    assert found([[told(0, 19), *long]], [[told(0, 19)]]) == []
-    assert found([[told(0, 20), *long]], [[told(0, 20)]]) == [(0, 0)]
+    long = [words_from(100, 60)]
+    assert found([[words_from(0, 19), *long]], [[words_from(0, 19)]]) == []
+    assert found([[words_from(0, 20), *long]], [[words_from(0, 20)]]) == [(0, 0)]
     # Said twice it is still one sentence.
-    assert found([[told(0, 13), "so", told(0, 13), *long]], [[told(0, 13)]]) == []
+    assert found([[words_from(0, 13), "so", words_from(0, 13), *long]], [[words_from(0, 13)]]) == []
     # Two apart are together more than a stock sentence.
-    assert found([[told(0, 13), *long, told(20, 13)]], [[told(20, 13), "hm", told(0, 13)]]) == [(0, 0)]
+    assert found([[words_from(0, 13), *long, words_from(20, 13)]], [[words_from(20, 13), "hm", words_from(0, 13)]]) == [
+        (0, 0)
+    ]
 
 
 def test_the_index_agrees_with_a_search_word_by_word() -> None:
@@ -99,17 +103,21 @@ def benchmark(path: Path, rows: list[dict[str, object]]) -> str:
 
 def test_rows_are_found_by_context_and_reference_but_not_by_what_a_system_said(tmp_path: Path) -> None:
     rows: list[dict[str, object]] = [
-        {"id": "context", "context": [told(0, 15), told(15, 9)], "response": "no"},
-        {"id": "reference", "context": ["hm"], "response": "no", "references": [told(50, 21)]},
-        {"id": "retrieved", "context": ["well"], "response": told(100, 30)},
-        {"id": "clean", "context": [told(200, 30)], "response": "yes"},
+        {"id": "context", "context": [words_from(0, 15), words_from(15, 9)], "response": "no"},
+        {"id": "reference", "context": ["hm"], "response": "no", "references": [words_from(50, 21)]},
+        {"id": "retrieved", "context": ["well"], "response": words_from(100, 30)},
+        {"id": "clean", "context": [words_from(200, 30)], "response": "yes"},
     ]
     recount = Recount([benchmark(tmp_path / "mine.jsonl", rows)])
     leaks = recount.leaks(
-        [("a", [(told(0, 15), told(15, 9), "yes")]), ("b", [("x",), (told(50, 21),)]), ("c", [(told(100, 30),)])]
+        [
+            ("a", [(words_from(0, 15), words_from(15, 9), "yes")]),
+            ("b", [("x",), (words_from(50, 21),)]),
+            ("c", [(words_from(100, 30),)]),
+        ]
     )
     assert list(leaks.values()) == [{"context": {"a"}, "reference": {"b"}}]
-    again = merged(leaks, recount.leaks([("d", [(told(50, 21),)])]))
+    again = merged(leaks, recount.leaks([("d", [(words_from(50, 21),)])]))
     assert list(again.values()) == [{"context": {"a"}, "reference": {"b", "d"}}]
 
 

@@ -172,9 +172,9 @@ class Hopeless(Broken):
 def test_a_metric_that_only_fails_is_left_out_with_its_reason(plain: Path) -> None:
     found = run([Hopeless(), n_words], gather(plain, QUICK))
     assert {one.metric for one in found.verdicts if one.n} == {"n_words"}
-    told = [reason for metric, reason in found.skipped if metric == "hopeless"]
-    assert told
-    assert "always" in told[0]
+    lines = [reason for metric, reason in found.skipped if metric == "hopeless"]
+    assert lines
+    assert "always" in lines[0]
 
 
 def test_what_was_computed_is_not_computed_again(plain: Path, tmp_path: Path) -> None:
@@ -278,17 +278,17 @@ def test_the_command_writes_rows_page_and_plot(plain: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (("-m", "nosuch"), "there is no metric 'nosuch'"),
         (("-m", "bleu1", "--attacks", "jumbel"), "did you mean 'jumble'"),
         (("-m", "bleu1", "--plots", "gif"), "choose png"),
     ],
 )
-def test_wrong_usage_is_one_sentence(plain: Path, tmp_path: Path, arguments: tuple[str, ...], told: str) -> None:
+def test_wrong_usage_is_one_sentence(plain: Path, tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
     done = invoke(*arguments, "-i", plain, "-o", tmp_path / "out")
     assert done.exit_code == 2
-    assert told in done.output
+    assert message in done.output
     assert not (tmp_path / "out").exists()
 
 

@@ -96,8 +96,8 @@ def kill_an_actor(output: Path, killed: list[int], ended: threading.Event) -> No
     while not ended.is_set():
         if list(output.glob("part-*.parquet")):
             for process in psutil.process_iter(["cmdline"]):
-                told = " ".join(process.info["cmdline"] or [])
-                if told.startswith("ray::") and PieceScorer.__name__ in told:
+                shown = " ".join(process.info["cmdline"] or [])
+                if shown.startswith("ray::") and PieceScorer.__name__ in shown:
                     process.kill()
                     killed.append(len(list(output.glob("part-*.parquet"))))
                     return
@@ -157,9 +157,9 @@ def test_a_job_goes_on_where_it_was(
     assert scored(output) == before
     assert json.loads((output / "summary.json").read_text()) == again.to_dict()
     assert {path: path.stat().st_mtime_ns for path in parts if path not in parts[2:4]}.items() <= written.items()
-    for name, told in whole["metrics"].items():
+    for name, message in whole["metrics"].items():
         found = again.to_dict()["metrics"][name]
-        assert found["aggregate"] == pytest.approx(told["aggregate"], rel=1e-9), name
+        assert found["aggregate"] == pytest.approx(message["aggregate"], rel=1e-9), name
 
     alone = dialeval.load("fbd", checkpoint=tiny_encoder, resamples=0, device="cpu").score_exchanges(exchanges(made))
     systems = dict(zip(alone.ids or (), alone.values, strict=True))

@@ -69,9 +69,9 @@ def crew(size: int, *options: str, **variables: str) -> list[subprocess.Popen[st
 
 def finish(processes: list[subprocess.Popen[str]], code: int = 0) -> str:
     """What the leader said."""
-    told = [process.communicate(timeout=PATIENCE)[1] for process in processes]
-    assert processes[0].returncode == code, told
-    return told[0]
+    printed = [process.communicate(timeout=PATIENCE)[1] for process in processes]
+    assert processes[0].returncode == code, printed
+    return printed[0]
 
 
 def alone(*options: str) -> str:
@@ -113,9 +113,9 @@ def test_two_processes_killed_and_run_again(tmp_path: Path) -> None:
         process.communicate()
     assert not Path("scores.jsonl").exists()
 
-    told = finish(crew(2, *options, OVERLAP_LOG="judged.log"))
-    assert "2999 rows scored" in told
-    assert "1 rows were set aside" in told
+    shown = finish(crew(2, *options, OVERLAP_LOG="judged.log"))
+    assert "2999 rows scored" in shown
+    assert "1 rows were set aside" in shown
     assert Path("scores.jsonl").read_bytes() == Path("alone.jsonl").read_bytes()
     assert json.loads(Path("scores.json").read_text()) == json.loads(Path("alone.json").read_text())
     rejects = [Path(f"{name}.jsonl.rejects.jsonl").read_text() for name in ("scores", "alone")]
@@ -149,19 +149,19 @@ def test_sets_are_reduced_in_every_process(tmp_path: Path, tiny_encoder: Path) -
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (["-m", "overlap", "-i", "bad.jsonl", "-o", "out.jsonl"], "row 5 "),
         (["-m", "variety", "-i", "rows.jsonl", "-o", "out.jsonl"], "cannot be computed in shards"),
     ],
 )
-def test_one_process_says_what_is_wrong(tmp_path: Path, options: list[str], told: str) -> None:
+def test_one_process_says_what_is_wrong(tmp_path: Path, options: list[str], message: str) -> None:
     write(tmp_path / "rows.jsonl", rows(10))
     write(tmp_path / "bad.jsonl", [*rows(5), {"context": ["a"], "response": None}])
     processes = crew(2, *options)
     said = [process.communicate(timeout=PATIENCE)[1] for process in processes]
     assert [process.returncode for process in processes] == [2, 1]
-    assert told in said[0]
+    assert message in said[0]
     assert "Traceback" not in said[0] + said[1]
     assert "error" not in said[1]
 

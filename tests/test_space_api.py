@@ -105,7 +105,7 @@ def test_long_text_is_cut_with_a_notice_and_control_characters_are_counted(clien
 
 
 @pytest.mark.parametrize(
-    ("rows", "metrics", "told"),
+    ("rows", "metrics", "message"),
     [
         ([*ROWS, {"context": TURNS, "response": ""}], ["density"], "row 4: response is empty"),
         ([{"context": TURNS}], ["density"], "row 0: response is None"),
@@ -125,13 +125,13 @@ def test_long_text_is_cut_with_a_notice_and_control_characters_are_counted(clien
         (ROWS, [{"a": 1}], "there is no metric"),
     ],
 )
-def test_what_cannot_be_scored_is_named(client: Client, rows: Any, metrics: Any, told: str) -> None:
-    with pytest.raises(AppError, match=told):
+def test_what_cannot_be_scored_is_named(client: Client, rows: Any, metrics: Any, message: str) -> None:
+    with pytest.raises(AppError, match=message):
         client.predict(rows, metrics, api_name="/score")
 
 
 @pytest.mark.parametrize(
-    ("turns", "replies", "told"),
+    ("turns", "replies", "message"),
     [
         ([], ["a"], "the conversation is empty"),
         (["  "], ["a"], "the conversation is empty"),
@@ -143,19 +143,19 @@ def test_what_cannot_be_scored_is_named(client: Client, rows: Any, metrics: Any,
         ([*TURNS, "x" * 5_001], ["a"], "turn 3 has 5,001 characters"),
     ],
 )
-def test_what_cannot_be_compared_is_named(client: Client, turns: Any, replies: Any, told: str) -> None:
-    with pytest.raises(AppError, match=told):
+def test_what_cannot_be_compared_is_named(client: Client, turns: Any, replies: Any, message: str) -> None:
+    with pytest.raises(AppError, match=message):
         client.predict(turns, replies, "", ["density"], api_name="/compare")
 
 
 @pytest.mark.parametrize(
-    ("endpoint", "data", "told"),
+    ("endpoint", "data", "message"),
     [
         ("score", [[{"context": TURNS, "response": "\ud800"}], ["density"]], "row 0: response holds a lone surrogate"),
         ("compare", [TURNS, ["a", "\udfff"], "", ["density"]], "reply 2: response holds a lone surrogate"),
     ],
 )
-def test_lone_surrogates_are_refused(endpoint: str, data: list[Any], told: str) -> None:
+def test_lone_surrogates_are_refused(endpoint: str, data: list[Any], message: str) -> None:
     # The Python client cannot send them; JSON can.
     call = f"{address()}/gradio_api/call/{endpoint}"
     asked = urllib.request.Request(
@@ -166,7 +166,7 @@ def test_lone_surrogates_are_refused(endpoint: str, data: list[Any], told: str) 
     with urllib.request.urlopen(f"{call}/{event}") as answer:
         found = answer.read().decode()
     assert "event: error" in found
-    assert told in found
+    assert message in found
 
 
 def test_callers_at_once_get_their_own_answers() -> None:
@@ -192,8 +192,8 @@ def test_the_documented_commands_run() -> None:
 
     (shell,) = re.findall(r"```bash\n(.*?)```", endpoints.DOCUMENTED, re.DOTALL)
     command = shell.replace("http://127.0.0.1:7860", address())
-    told = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True).stdout
-    answer = json.loads(told.split("event: complete\ndata: ")[1])
+    printed = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True).stdout
+    answer = json.loads(printed.split("event: complete\ndata: ")[1])
     value = dialeval.load("density").score(["Fine, thanks!"], [["How are you?"]]).values[0]
     assert answer[0]["density"]["values"] == pytest.approx([value], rel=1e-5)
 

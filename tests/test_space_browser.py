@@ -293,10 +293,10 @@ def test_two_visitors_score_files_and_download_their_own_results(visit: Any, tmp
         assert table[1]["system"] == f"'={name}"
         assert [float(row["density"]) for row in table] == pytest.approx(scores.values, rel=1e-5)
         assert json.loads(downloaded(page, "json"))["metrics"]["density"]["signature"] == str(scores.signature)
-        told = page.inner_text("#file-result")
-        assert "72 rows scored" in told
-        assert f"{scores.values[::2].mean():.3f}".replace("-", "−") in told
-        assert "<b>plain</b>" in told
+        shown = page.inner_text("#file-result")
+        assert "72 rows scored" in shown
+        assert f"{scores.values[::2].mean():.3f}".replace("-", "−") in shown
+        assert "<b>plain</b>" in shown
         assert page.locator("#file-plots svg").count() == 1
         assert page.input_value("#file-signature textarea") == str(scores.signature)
 
@@ -308,12 +308,12 @@ def test_sets_are_compared_with_a_curve(visit: Any, tmp_path: Path) -> None:
     choose(page, "FBD", "PRD")
     page.click("#score-file")
     page.wait_for_selector("#file-result table")
-    told = page.inner_text("#file-result")
+    shown = page.inner_text("#file-result")
     exchanges = [Exchange((*row["context"],), row["response"], (row["reference"],), (), row["system"]) for row in rows]
     for name in ("fbd", "prd"):
         for value in dialeval.load(name).score_exchanges(exchanges).values:
-            assert f"{value:.3f}" in told
-    assert "fewer rows than the 384 dimensions" in told
+            assert f"{value:.3f}" in shown
+    assert "fewer rows than the 384 dimensions" in shown
     assert "precision: share of its replies" in page.locator("#file-plots svg").inner_html()
     table = list(csv.DictReader(downloaded(page, "csv").splitlines()))
     assert [row["system"] for row in table] == ["<b>plain</b>", "'=Anna"]
@@ -378,8 +378,8 @@ def test_a_phone_needs_no_sideways_scrolling(visit: Any, tmp_path: Path) -> None
 
 def luminance(page: Any, selector: str, colour: str) -> float:
     """How bright a computed colour is, from 0 to 1."""
-    told = page.locator(selector).first.evaluate(f"cell => getComputedStyle(cell).{colour}")
-    red, green, blue = (float(part) / 255 for part in told.split("(")[1].rstrip(")").split(",")[:3])
+    shown = page.locator(selector).first.evaluate(f"cell => getComputedStyle(cell).{colour}")
+    red, green, blue = (float(part) / 255 for part in shown.split("(")[1].rstrip(")").split(",")[:3])
     linear = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in (red, green, blue))
     return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 

@@ -57,11 +57,11 @@ def test_a_line_is_a_turn_and_may_name_its_speaker() -> None:
 def test_a_conversation_is_judged_as_the_library_does() -> None:
     found = dialogue.judged(TURNS, SPEAKERS, ["judge"])
     own = load("judge").score_dialogues([TURNS], speakers=[SPEAKERS])
-    told = found.to_dict()["metrics"]["judge"]
-    assert told["value"] == own.values[0]
-    assert told["reasons"] == list(own.reasons)
-    assert told["intervals"] == own.to_dict()["intervals"][0:1]
-    assert told["aspects"] == own.to_dict()["aspects"]
+    text = found.to_dict()["metrics"]["judge"]
+    assert text["value"] == own.values[0]
+    assert text["reasons"] == list(own.reasons)
+    assert text["intervals"] == own.to_dict()["intervals"][0:1]
+    assert text["aspects"] == own.to_dict()["aspects"]
     # Without names the second to speak is judged, too; the other side has another value.
     assert dialogue.judged(TURNS, [], ["judge"]).scores["judge"].values == pytest.approx(own.values)
     turned = ["bot" if who == "user" else "user" for who in SPEAKERS]
@@ -77,7 +77,7 @@ def test_a_conversation_is_judged_as_the_library_does() -> None:
 
 
 @pytest.mark.parametrize(
-    ("turns", "speakers", "metrics", "told"),
+    ("turns", "speakers", "metrics", "message"),
     [
         (["hi"], [], ["judge"], "at least two turns"),
         (["hi", " "], [], ["judge"], "turn 2 is empty"),
@@ -89,8 +89,8 @@ def test_a_conversation_is_judged_as_the_library_does() -> None:
         ("hi", [], ["judge"], "pass a list of strings"),
     ],
 )
-def test_what_is_no_conversation_is_refused(turns: Any, speakers: Any, metrics: Any, told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_what_is_no_conversation_is_refused(turns: Any, speakers: Any, metrics: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         dialogue.judged(turns, speakers, metrics)
 
 
@@ -128,6 +128,6 @@ def test_the_page_has_the_tab() -> None:
     assert (SPACE / "dialogue_page.py").is_file()
     import app
 
-    told = json.dumps(app.page.get_config_file(), default=str)
+    shown = json.dumps(app.page.get_config_file(), default=str)
     for name in ("Conversation", "dialogue-lines", "judge-dialogue", "dialogue-result"):
-        assert name in told
+        assert name in shown

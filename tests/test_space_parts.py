@@ -177,7 +177,7 @@ def test_overlapping_intervals_are_not_an_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "told"),
+    ("name", "content", "message"),
     [
         ("rows.txt", "a", "the page reads .jsonl, .ndjson"),
         ("rows.jsonl", "", "rows.jsonl holds no rows"),
@@ -192,9 +192,9 @@ def test_overlapping_intervals_are_not_an_order() -> None:
         ("rows.csv", 'context,response\n"a\n', r"a quote left open|not CSV"),
     ],
 )
-def test_files_that_are_refused(tmp_path: Path, name: str, content: str, told: str) -> None:
+def test_files_that_are_refused(tmp_path: Path, name: str, content: str, message: str) -> None:
     (tmp_path / name).write_text(content)
-    with pytest.raises(Refused, match=told) as refused:
+    with pytest.raises(Refused, match=message) as refused:
         score_file.read_rows(str(tmp_path / name), ["density"])
     assert str(tmp_path) not in str(refused.value)
 
@@ -262,14 +262,14 @@ def test_links_that_are_no_links_are_refused() -> None:
         links.written([str(np.random.default_rng(at).integers(0, 9, 900)) for at in range(12)], [], "", [])
     bomb = base64.urlsafe_b64encode(zlib.compress(b"[" * 50_000_000)).decode()
     many = links.written(["a"] * 13, [], "", []).removeprefix("?compare=")
-    for packed, told in (
+    for packed, message in (
         ("", "damaged"),
         ("%%%", "damaged"),
         ("eJw", "damaged"),
         (bomb, "damaged"),
         (many, "13 turns"),
     ):
-        with pytest.raises(Refused, match=told):
+        with pytest.raises(Refused, match=message):
             links.read(packed)
 
 
@@ -288,15 +288,15 @@ def test_figures_hold_names_as_text() -> None:
     drawn = charts.curves(scores) + charts.spread({"DENSITY": [1.0, 2.0, 2.0, 4.0, 4.5]}, names)
     for figure in re.findall(r"<svg.*?</svg>", drawn, re.DOTALL):
         shown = "".join(ElementTree.fromstring(figure).itertext())
-        for told in ("$\\frac{", "<b>&", "_hidden", "aaa…"):
-            assert told in shown
+        for text in ("$\\frac{", "<b>&", "_hidden", "aaa…"):
+            assert text in shown
         assert "currentColor" in figure
     assert "<b>" not in drawn
 
 
 def test_bars_of_replies() -> None:
     drawn = charts.percentiles({"DENSITY": [0.25, 1.0], "DEB": [0.0, 0.5]}, ["Reply 1", "Reply 2"])
-    assert all(told in drawn for told in ("25%", "100%", "DENSITY", "DEB", "Reply 2", 'role="img"'))
+    assert all(shown in drawn for shown in ("25%", "100%", "DENSITY", "DEB", "Reply 2", 'role="img"'))
 
 
 def row(**changes: Any) -> dict[str, Any]:
@@ -380,9 +380,9 @@ def test_the_judge_tells_aspects_and_reasons(
         replies = ["dog <b>cat</b> dog <b>cat</b> dog", "fine thanks"]
         found = compare.compared(["how are you"], replies, "", ["judge"])
         own = load("judge").score(replies, [["how are you"]] * 2)
-        told = found.to_dict()["metrics"]["judge"]
-        assert told["reasons"] == list(own.reasons)
-        assert told["aspects"]["reaction"] == [None, None]
+        text = found.to_dict()["metrics"]["judge"]
+        assert text["reasons"] == list(own.reasons)
+        assert text["aspects"]["reaction"] == [None, None]
         shown = compare.rendered(found)
         assert "What JUDGE sees in each reply" in shown
         # Only aspects that there is something to say about: no facts and no following turn were given.

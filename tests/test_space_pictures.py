@@ -17,19 +17,19 @@ STALE = "the pictures are not of what ships; run: make screenshots"
 
 
 def test_every_picture_says_whose_scores_it_shows() -> None:
-    told = json.loads(SIGNATURES.read_text("utf-8"))
-    assert {f"{name}.png" for name in told} == {path.name for path in IMAGES.glob("*.png")}
-    assert all(told.values())
+    found = json.loads(SIGNATURES.read_text("utf-8"))
+    assert {f"{name}.png" for name in found} == {path.name for path in IMAGES.glob("*.png")}
+    assert all(found.values())
 
 
 @pytest.mark.parametrize("picture", ["compare", "dark", "phone", "file"])
 def test_scores_in_the_pictures_are_those_of_the_embedded_checkpoints(picture: str) -> None:
-    told = checkpoints(json.loads(SIGNATURES.read_text("utf-8"))[picture])
+    found = checkpoints(json.loads(SIGNATURES.read_text("utf-8"))[picture])
     shipped = {name: f"{name}@{weights_digest(WEIGHTS / name)[:12]}" for name in embedded_checkpoints()}
-    assert told, STALE
-    assert told <= set(shipped.values()), STALE
+    assert found, STALE
+    assert found <= set(shipped.values()), STALE
     if picture == "file":  # there every metric is ticked, each with the checkpoint that it takes by itself
-        assert told == {shipped[name] for name in shipped if is_default(name)}, STALE
+        assert found == {shipped[name] for name in shipped if is_default(name)}, STALE
 
 
 def is_default(name: str) -> bool:
@@ -41,5 +41,5 @@ def test_the_trust_page_is_shown_with_the_committed_results() -> None:
 
 
 def test_checkpoints_are_read_off_signatures() -> None:
-    told = ["metric:deb|checkpoint:deb-minilm@0123456789ab|dtype:float32", "metric:fbd|encoder:a/b@ffff"]
-    assert checkpoints(told) == {"deb-minilm@0123456789ab"}
+    lines = ["metric:deb|checkpoint:deb-minilm@0123456789ab|dtype:float32", "metric:fbd|encoder:a/b@ffff"]
+    assert checkpoints(lines) == {"deb-minilm@0123456789ab"}

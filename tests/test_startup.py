@@ -28,8 +28,8 @@ TO_SCORE = frozenset("accelerate huggingface_hub numpy peft scipy tokenizers tor
 
 def imported(code: str) -> tuple[set[str], int]:
     """The heavy libraries that a new process has imported after some code, and how many modules there are in all."""
-    told = f"{code}\nimport json, sys\nprint(json.dumps(list(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
+    line = f"{code}\nimport json, sys\nprint(json.dumps(list(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", line], capture_output=True, text=True, check=True)
     modules = json.loads(done.stdout.splitlines()[-1])
     return {name for name in HEAVY if name in modules}, len(modules)
 
@@ -62,9 +62,9 @@ def test_the_overview_and_one_command_look_at_no_other() -> None:
     code += "except SystemExit as end:\n    assert not end.code"
     overview, _ = imported(code.format(arguments="'--help'"))
     assert overview == set()
-    told = f"{code.format(arguments=chr(39) + 'gate' + chr(39) + ', ' + chr(39) + '--help' + chr(39))}\n"
-    told += "assert not [name for name in sys.modules if name.startswith('dialeval.cli.') and 'agreement' in name]"
-    assert imported(told)[0] == set()
+    line = f"{code.format(arguments=chr(39) + 'gate' + chr(39) + ', ' + chr(39) + '--help' + chr(39))}\n"
+    line += "assert not [name for name in sys.modules if name.startswith('dialeval.cli.') and 'agreement' in name]"
+    assert imported(line)[0] == set()
 
 
 def test_the_overview_is_that_of_the_whole_command() -> None:
@@ -75,8 +75,8 @@ def test_the_overview_is_that_of_the_whole_command() -> None:
     # What was left out for the overview is there for whoever builds the command in the same process.
     assert "--help" in CliRunner().invoke(build_app(), ["benchmarks", "list", "--help"]).output
     assert "dailydialog_zhao" in CliRunner().invoke(build_app(), ["benchmarks", "list"]).output
-    told = CliRunner().invoke(_app_for(["--version"]), ["--version"])
-    assert (told.output, told.exit_code) == (f"dialeval {dialeval.__version__}\n", 0)
+    printed = CliRunner().invoke(_app_for(["--version"]), ["--version"])
+    assert (printed.output, printed.exit_code) == (f"dialeval {dialeval.__version__}\n", 0)
 
 
 @pytest.mark.slow

@@ -99,8 +99,8 @@ def test_ids_that_cannot_be_trusted_are_refused() -> None:
 def test_replies_of_one_file_belong_together_by_context() -> None:
     first, second = read_rows(rows([1, 2, 3, 4], per_context=2)), read_rows(rows([5, 6, 7], per_context=2)[::-1])
     found = pair_by_context(first, second, ("a", "b"))
-    told = [(first[a].response[0], second[b].response[0]) for a, b in zip(found.first, found.second, strict=True)]
-    assert told == [("1", "6"), ("2", "5"), ("3", "7")]
+    lines = [(first[a].response[0], second[b].response[0]) for a, b in zip(found.first, found.second, strict=True)]
+    assert lines == [("1", "6"), ("2", "5"), ("3", "7")]
     assert (found.groups.tolist(), found.alone) == ([0, 0, 1], 1)
 
 
@@ -217,9 +217,9 @@ def test_systems_are_ranked_and_those_that_cannot_be_told_apart_share_a_cluster(
     tests = {frozenset((one.first, one.second)): one for one in found.contests}
     assert len(tests) == 3
     assert tests[frozenset(("good", "also"))].p_adjusted > 0.05
-    told = tests[frozenset(("good", "bad"))]
-    assert (told.first, told.difference) == ("good", pytest.approx(of["good"].mean - of["bad"].mean))
-    assert told.p <= told.p_adjusted < 0.01
+    shown = tests[frozenset(("good", "bad"))]
+    assert (shown.first, shown.difference) == ("good", pytest.approx(of["good"].mean - of["bad"].mean))
+    assert shown.p <= shown.p_adjusted < 0.01
 
 
 def test_the_direction_of_a_metric_turns_the_order() -> None:
@@ -271,11 +271,11 @@ def test_exit_codes_of_the_gate(tmp_path: Path) -> None:
     runner, app = CliRunner(), build_app()
     base = ["gate", str(good), "-b", str(bad), "-m", "bleu2", "--margin", "0.02"]
     files = {name: tmp_path / f"gate.{name}" for name in ("xml", "md", "json")}
-    told = runner.invoke(
+    printed = runner.invoke(
         app, [*base, "--junit", str(files["xml"]), "--markdown", str(files["md"]), "--json", str(files["json"])]
     )
-    assert told.exit_code == 0, told.output
-    assert told.output.strip().splitlines()[-1].startswith("passed: bleu2")
+    assert printed.exit_code == 0, printed.output
+    assert printed.output.strip().splitlines()[-1].startswith("passed: bleu2")
     assert ElementTree.parse(files["xml"]).getroot().get("failures") == "0"
     assert json.loads(files["json"].read_text())["n_contexts"] == 40
     assert "✅" in files["md"].read_text("utf-8")
@@ -290,19 +290,19 @@ def test_exit_codes_of_the_gate(tmp_path: Path) -> None:
 def test_rank_prints_tables_and_writes_files(tmp_path: Path) -> None:
     one = written(tmp_path / "all.jsonl", replies(True, "new") + replies(False, "old"))
     outputs = {name: tmp_path / f"ranking.{name}" for name in ("md", "json", "html", "png")}
-    told = CliRunner().invoke(
+    printed = CliRunner().invoke(
         build_app(),
         ["rank", str(one), "-m", "bleu2,rougeL", "--markdown", str(outputs["md"]), "--json", str(outputs["json"]),
          "--html", str(outputs["html"]), "--plot", str(outputs["png"])],
     )  # fmt: skip
-    assert told.exit_code == 0, told.output
-    assert "bleu2: new is best." in told.output
-    assert "rougeL: new is best." in told.output
+    assert printed.exit_code == 0, printed.output
+    assert "bleu2: new is best." in printed.output
+    assert "rougeL: new is best." in printed.output
     kept = json.loads(outputs["json"].read_text())
     assert {row["metric"] for row in kept["standings"]} == {"bleu2", "rougeL"}
     assert "| 1 | new |" in outputs["md"].read_text("utf-8")
     assert outputs["png"].read_bytes()[:4] == b"\x89PNG"
-    for told_in in (outputs["md"].read_text("utf-8"), outputs["html"].read_text("utf-8"), told.output):
+    for told_in in (outputs["md"].read_text("utf-8"), outputs["html"].read_text("utf-8"), printed.output):
         assert "bleu2: new is best." in told_in
         assert "told apart" in told_in  # each pair's verdict, not the legend alone
         assert "< .001" in told_in.replace("&lt;", "<")

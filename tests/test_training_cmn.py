@@ -142,8 +142,8 @@ def test_the_decoder_is_not_shipped(finished: Path) -> None:
 def test_the_log_tells_every_term_of_every_step(finished: Path) -> None:
     rows = log_of(finished, "train")
     assert [row["step"] for row in rows] == list(range(1, 13))
-    told = [row["reconstruction"] for row in rows]
-    assert np.mean(told[-4:]) < np.mean(told[:4])
+    lines = [row["reconstruction"] for row in rows]
+    assert np.mean(lines[-4:]) < np.mean(lines[:4])
     assert {"loss", "kl", "nsp", "critic", "nsp_accuracy"} <= rows[0].keys()
     first = log_of(finished, "validation")[0]
     assert {"nsp_accuracy", "nsp_r1", "auc_full", "auc_without_nsp", "auc_without_mi", "selection"} <= first.keys()

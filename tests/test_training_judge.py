@@ -171,12 +171,12 @@ def test_wrong_replies_are_damaged_too(monkeypatch: pytest.MonkeyPatch, data: Pa
     ratings = {"leave_out": "overlaps.json", "train": ["dbdc3"], "replay_share": 0.5, "fluency_share": 0.1}
     recipe = {"seed": 0, "encoder": None, "leave_out": "overlaps.json", "groups": groups, "augmentation": []}
     recipe["ratings"] = {**ratings, "damaged": 60, "fact_dropout": 0.5}
-    sources, _, told = script.read_examples(recipe, Namespace(corpora=data, ratings=data / "ratings"))
+    sources, _, message = script.read_examples(recipe, Namespace(corpora=data, ratings=data / "ratings"))
     replay, fluency = ([row for rows in sources for row in rows if row.task == task] for task in ("replay", "fluency"))
     kinds = {row.exchange: row.targets[0] for row in replay}
     whole = [kinds[row.exchange] for row in fluency if row.targets == (1.0,)]
     assert {0.0, 1.0} == set(whole)
-    assert [row.targets[0] for row in fluency].count(0.0) == len(whole) == told["damaged_rows"] // 2
+    assert [row.targets[0] for row in fluency].count(0.0) == len(whole) == message["damaged_rows"] // 2
 
 
 def test_what_ratings_ask_for(monkeypatch: pytest.MonkeyPatch) -> None:

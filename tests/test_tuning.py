@@ -253,7 +253,7 @@ def test_several_raters_have_a_ceiling(judge: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "message"),
     [
         ({"rating": None}, "row 31 .*: rating is missing"),
         ({"rating": "good"}, "row 31 .*: rating is 'good'; pass a number"),
@@ -264,10 +264,10 @@ def test_several_raters_have_a_ceiling(judge: Path, tmp_path: Path) -> None:
         ({"preferred": "a"}, "row 31 .*: the row has preferred, unlike the first one"),
     ],
 )
-def test_a_bad_row_is_named(changed: dict[str, Any], told: str, judge: Path, tmp_path: Path) -> None:
+def test_a_bad_row_is_named(changed: dict[str, Any], message: str, judge: Path, tmp_path: Path) -> None:
     rows = rated(60)
     rows[31] = {**rows[31], **changed}
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=message):
         tuned(rows, judge, tmp_path / "mine")
     assert not (tmp_path / "mine").exists()
 
@@ -327,8 +327,8 @@ def test_every_door_understands_the_folder(done: tuple[Tuned, Path], tmp_path: P
     arguments = ["score", "-m", "judge", "--checkpoint", str(folder), "-i", str(tmp_path / "rows.jsonl")]
     ended = CliRunner().invoke(build_app(), [*arguments, "-o", str(tmp_path / "out.jsonl"), "--device", "cpu"])
     assert ended.exit_code == 0, ended.output
-    told = json.loads((tmp_path / "out.jsonl").read_text())
-    assert told["judge"] == pytest.approx(float(scores.values[0]), abs=1e-6)
+    found = json.loads((tmp_path / "out.jsonl").read_text())
+    assert found["judge"] == pytest.approx(float(scores.values[0]), abs=1e-6)
     from transformers import AutoModel
 
     assert AutoModel.from_pretrained(folder).config.name == "mine"

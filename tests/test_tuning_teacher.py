@@ -60,11 +60,11 @@ def test_a_teacher_s_scores_are_learned_as_ratings_are(judge: Path, tmp_path: Pa
     assert by_teacher.changed
     assert by_teacher.weights == by_people.weights
     assert by_teacher.comparison == by_people.comparison
-    told = str(by_teacher)
-    assert "rated by a teacher (llm)" in told
-    assert "agreement with the teacher on contexts held out" in told
-    assert "no row is rated by people" in told
-    assert "gets wrong again and again" in told
+    shown = str(by_teacher)
+    assert "rated by a teacher (llm)" in shown
+    assert "agreement with the teacher on contexts held out" in shown
+    assert "no row is rated by people" in shown
+    assert "gets wrong again and again" in shown
 
 
 def test_people_are_held_against_judge_and_teacher(judge: Path, tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_one_of_several_columns_is_chosen(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("teacher", "told"),
+    ("teacher", "message"),
     [
         ([1.0] * 41, "gave 41 scores and list has 40 rows"),
         ([None] * 40, "no score for any of the 40 rows"),
@@ -178,8 +178,8 @@ def test_one_of_several_columns_is_chosen(tmp_path: Path) -> None:
         ([math.inf] * 40, "no score for any"),
     ],
 )
-def test_lists_that_do_not_fit(teacher: list[Any], told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_lists_that_do_not_fit(teacher: list[Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         read_taught(Source(without_ratings(rated(40))), read_teacher(teacher))
 
 

@@ -29,9 +29,9 @@ from common import (
     linear_schedule,
     make_accelerator,
     parse_arguments,
+    plain_errors,
     provenance,
     read_candidate_sets,
-    told_plainly,
     with_steps,
 )
 from dialeval.approaches.cmn import Cmn
@@ -245,4 +245,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    told_plainly(main)
+    plain_errors(main)

@@ -51,8 +51,8 @@ def parse_arguments(description: str, default_recipe: str, **folders: str) -> tu
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override a recipe value")
     parser.add_argument("--resume", action="store_true", help="continue the run in --out from its last state")
     parser.add_argument("--cpu", action="store_true", help="stay on the CPU even if there is a GPU")
-    for name, told in folders.items():
-        parser.add_argument(f"--{name}", type=Path, help=told)
+    for name, meaning in folders.items():
+        parser.add_argument(f"--{name}", type=Path, help=meaning)
     arguments = parser.parse_args()
     recipe = read_recipe(Path(arguments.recipe))
     for override in arguments.set:
@@ -109,7 +109,7 @@ def _override(recipe: Recipe, text: str, parser: argparse.ArgumentParser) -> Non
     node[last] = yaml.safe_load(value)
 
 
-def told_plainly(main: Callable[[], None]) -> None:
+def plain_errors(main: Callable[[], None]) -> None:
     """Run a script. What is wrong with the corpora ends it in one sentence, which is all that somebody can act on.
 
     So does an interrupt, whatever a library that was interrupted made of it.

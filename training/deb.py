@@ -24,7 +24,7 @@ from accelerate.utils import set_seed
 from numpy.typing import NDArray
 from torch import Tensor
 
-from common import Recipe, Run, left_out, parse_arguments, read_validation, told_plainly, with_steps
+from common import Recipe, Run, left_out, parse_arguments, plain_errors, read_validation, with_steps
 from dialeval.approaches.deb import (
     Deb,
     DebNetwork,
@@ -332,4 +332,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    told_plainly(main)
+    plain_errors(main)

@@ -30,10 +30,10 @@ from common import (
     make_accelerator,
     pairs_per_step,
     parse_arguments,
+    plain_errors,
     quicken,
     read_candidate_sets,
     read_validation,
-    told_plainly,
     with_steps,
 )
 from density_fit import Encode, fit_and_choose
@@ -220,4 +220,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    told_plainly(main)
+    plain_errors(main)

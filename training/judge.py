@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr
 from torch import Tensor
 
-from common import Recipe, Run, left_out, parse_arguments, told_plainly
+from common import Recipe, Run, left_out, parse_arguments, plain_errors
 from dialeval.approaches import signs, stack
 from dialeval.approaches.density import fit_gaussian
 from dialeval.approaches.judge import (
@@ -407,7 +407,7 @@ def add_random(network: JudgeNetwork, key: str, values: NDArray[np.float64]) -> 
     network.config = replace(network.config, quantiles={**network.config.quantiles, key: curves})
 
 
-def told(fitted: stack.Stack, names: Sequence[str]) -> dict[str, Any]:
+def stack_record(fitted: stack.Stack, names: Sequence[str]) -> dict[str, Any]:
     """A stack in the checkpoint's record."""
     weights = {name: round(float(weight), 4) for name, weight in zip(names, fitted.weights, strict=True)}
     left = {
@@ -439,8 +439,8 @@ def finish(run: Run, arguments: argparse.Namespace, made_of: dict[str, Any]) -> 
         if name in dict(network.named_buffers()) and not name.startswith("encoder"):
             network.get_buffer(name).copy_(buffer)
     figures = {
-        "turns": told(turns, FEATURES) | {"agreement_with_equal_votes": round(with_equal_votes, 4)},
-        "dialogues": told(dialogues, DIALOGUE_FEATURES),
+        "turns": stack_record(turns, FEATURES) | {"agreement_with_equal_votes": round(with_equal_votes, 4)},
+        "dialogues": stack_record(dialogues, DIALOGUE_FEATURES),
     }
     network.config = replace(
         network.config,
@@ -467,4 +467,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    told_plainly(main)
+    plain_errors(main)

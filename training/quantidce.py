@@ -24,7 +24,7 @@ from accelerate.utils import set_seed
 from scipy.stats import spearmanr
 from torch import Tensor, nn
 
-from common import Recipe, Run, parse_arguments, told_plainly
+from common import Recipe, Run, parse_arguments, plain_errors
 from dialeval.approaches.learned import quantile_curves
 from dialeval.approaches.quantidce import (
     MultiLevelRanking,
@@ -342,4 +342,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    told_plainly(main)
+    plain_errors(main)

@@ -165,14 +165,14 @@ def recipe_names() -> list[str]:
 
 def leaked_rows(found: Sequence[Verdict]) -> dict[str, dict[str, Any]]:
     """By recipe and marked benchmark the ids of leaked rows, `all` where these are nine in ten."""
-    told: dict[str, dict[str, Any]] = {}
+    leaked: dict[str, dict[str, Any]] = {}
     for one in found:
         # Attacks and training material have no table of agreement.
         rated = [benchmarks.info(name) for name in one.marked]
         for name in (info.name for info in rated if info.kind != "pairs" and info.tells_apart):
             rows, size = sorted(one.leaks[name]), benchmarks.info(name).rows
-            told.setdefault(one.name, {})[name] = "all" if len(rows) >= 0.9 * size else rows
-    return told
+            leaked.setdefault(one.name, {})[name] = "all" if len(rows) >= 0.9 * size else rows
+    return leaked
 
 
 def main() -> None:
@@ -193,8 +193,8 @@ def main() -> None:
     steps = verdicts(names, recount, arguments.corpora, arguments.mirror)
     for one in track(steps, total=len(names), description="recipes", console=console):
         found.append(one)
-        told = {name: len(rows) for name, rows in sorted(one.leaks.items())}
-        print(f"{one.name}: {json.dumps(told)}", flush=True)
+        counts = {name: len(rows) for name, rows in sorted(one.leaks.items())}
+        print(f"{one.name}: {json.dumps(counts)}", flush=True)
         for name in sorted(one.leaks) if arguments.rows else ():
             for row, dialogues in sorted(one.leaks[name].items()):
                 print(f"  {row}: {', '.join(sorted(dialogues))}")

@@ -99,7 +99,7 @@ def averaged(network_class: type[N], folders: Sequence[Path], recipe: Recipe) ->
         name=recipe["name"],
         contaminated_by=tuple(recipe["contaminated_by"]),
         training={
-            "averaged": [{key: told for key, told in one.items() if key not in left} for one in histories],
+            "averaged": [{key: value for key, value in one.items() if key not in left} for one in histories],
             "corpora": list(dict.fromkeys(name for history in histories for name in history["corpora"])),
             "stages": [asdict(stage) for stage in joined(*map(stages_of, histories))],
         },

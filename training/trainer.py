@@ -65,8 +65,8 @@ def train_steps(
             optimizer.zero_grad()
             run.step += 1
             rate = run.per_step * run.step / run.elapsed
-            told = f"loss {total.item():.3f}, {rate:.0f} {run.unit}/s"
-            progress.update(progress.task_ids[0], completed=run.step, description=told)
+            caption = f"loss {total.item():.3f}, {rate:.0f} {run.unit}/s"
+            progress.update(progress.task_ids[0], completed=run.step, description=caption)
             ended = run.step == settings["steps"]
             if run.step % settings["log_every"] == 0:
                 speed = {f"{run.unit}_per_second": rate}

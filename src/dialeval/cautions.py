@@ -40,7 +40,7 @@ def cautions(exchanges: Sequence[Exchange], n_truncated: int = 0) -> tuple[str, 
         return ()
     found = [
         _language(exchanges),
-        cut_told(len(exchanges), n_truncated),
+        cut_note(len(exchanges), n_truncated),
         *(_sameness(name, rows) for name, rows in _by_system(exchanges).items()),
     ]
     return tuple(sentence for sentence in found if sentence)
@@ -62,7 +62,7 @@ class Watch:
                 self.kept.append(replace(row, context=row.context[-1:]))
                 self.characters += len(row.response) + len(row.context[-1])
 
-    def told(self) -> list[str]:
+    def messages(self) -> list[str]:
         """What is to be said of what was seen."""
         return list(cautions(self.kept))
 
@@ -91,7 +91,7 @@ def _language(exchanges: Sequence[Exchange]) -> str:
     return ""
 
 
-def cut_told(rows: int, n_truncated: int) -> str:
+def cut_note(rows: int, n_truncated: int) -> str:
     """A sentence where more than a tenth of the rows were cut, else nothing."""
     if n_truncated <= CUT_SHARE * rows:
         return ""

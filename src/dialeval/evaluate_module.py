@@ -180,16 +180,16 @@ class DialogueModule:
             scores = metric.score_exchanges(exchanges, scale=scale)
         else:
             raise ValueError(f"level is {level!r}; it is 'turn' or 'dialogue'")
-        told = scores.to_dict()
+        result = scores.to_dict()
         # What stands beside the one value of a whole system: its interval, PRD's curves.
-        beside = {"details": told["details"]} if metric.info.level is Level.SYSTEM and "details" in told else {}
+        beside = {"details": result["details"]} if metric.info.level is Level.SYSTEM and "details" in result else {}
         return {
-            self.metric_name: told["aggregate"],
-            "scores": told["values"],
-            **{key: told[key] for key in ("aspects", "intervals", "reasons") if key in told},
-            "signature": told["signature"],
-            "n_truncated": told["n_truncated"],
-            "n_empty": told["n_empty"],
+            self.metric_name: result["aggregate"],
+            "scores": result["values"],
+            **{key: result[key] for key in ("aspects", "intervals", "reasons") if key in result},
+            "signature": result["signature"],
+            "n_truncated": result["n_truncated"],
+            "n_empty": result["n_empty"],
             **beside,
         }
 

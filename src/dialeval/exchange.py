@@ -169,8 +169,8 @@ def exchanges_from_columns(
     given = {name: column for name, column in columns.items() if column is not None}
     lengths = {name: len(column) for name, column in given.items()}
     if len(set(lengths.values())) > 1:
-        told = ", ".join(f"{count} {name}" for name, count in lengths.items())
-        raise ValueError(f"columns differ in length: {told}; give one of each per row")
+        counts = ", ".join(f"{count} {name}" for name, count in lengths.items())
+        raise ValueError(f"columns differ in length: {counts}; give one of each per row")
     return list(_zip_rows(given, lengths["responses"], empty))
 
 
@@ -253,8 +253,8 @@ def _text(row: int | str, field: str, value: Any) -> str:
 def _texts(row: int | str, field: str, value: Any, *, required: bool = False) -> tuple[str, ...]:
     if value is None or _is_nan(value):
         if required:
-            told = "None" if value is None else "NaN (a missing value)"
-            raise BadRow(row, f"{field} is {told}; pass a list of strings, one per turn")
+            shown = "None" if value is None else "NaN (a missing value)"
+            raise BadRow(row, f"{field} is {shown}; pass a list of strings, one per turn")
         return ()
     if isinstance(value, str):
         return (_text(row, field, value),)

@@ -205,7 +205,7 @@ class ProgressLines:
 
     def __init__(self, label: str, total: int | None) -> None:
         self.label, self.total = label, total
-        self.done = self.told = 0
+        self.done = self.printed = 0
 
     def advance(self, more: int) -> None:
         """So many more are done."""
@@ -215,11 +215,11 @@ class ProgressLines:
         """So many are done; the end itself is told by whoever shows the outcome."""
         self.done = done
         if self.total is None:
-            if done // self.STEP > self.told:
-                self.told = done // self.STEP
+            if done // self.STEP > self.printed:
+                self.printed = done // self.STEP
                 print(f"{self.label}: {done:,} done", file=sys.stderr, flush=True)
-        elif self.FEW <= self.total > done and (tenths := 10 * done // self.total) > self.told:
-            self.told = tenths
+        elif self.FEW <= self.total > done and (tenths := 10 * done // self.total) > self.printed:
+            self.printed = tenths
             print(f"{self.label}: {done:,} of {self.total:,} ({tenths}0 %)", file=sys.stderr, flush=True)
 
 

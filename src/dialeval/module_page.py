@@ -141,17 +141,17 @@ def _score(gr: Any, name: str, rows: Sequence[Any]) -> tuple[float, str, str]:
 
 def _reading(metric: Metric, scores: Scores) -> list[str]:
     """What the number means, sentence by sentence."""
-    told = [direction(metric.info).replace("*", "")]
+    parts = [direction(metric.info).replace("*", "")]
     if "human_percentile" in metric.scales:
         try:
             share = metric.rescale(scores.values, "human_percentile")[0]
         except ValueError:
             pass  # a checkpoint of somebody's own may bring no human scores
         else:
-            told.append(f"{share:.0%} of human replies score lower.")
+            parts.append(f"{share:.0%} of human replies score lower.")
     low, high = (scores.details.get(end, [math.nan])[0] for end in ("low", "high"))
     if math.isfinite(low) and math.isfinite(high):
-        told.append(f"{scores.details['confidence']:.0%} interval: {low:.3f} to {high:.3f}.")
+        parts.append(f"{scores.details['confidence']:.0%} interval: {low:.3f} to {high:.3f}.")
     if scores.n_truncated:
-        told.append("The text was longer than the model reads, so the beginning of the context was left out.")
-    return told
+        parts.append("The text was longer than the model reads, so the beginning of the context was left out.")
+    return parts

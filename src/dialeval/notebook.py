@@ -35,9 +35,9 @@ def _histogram(scores: Any) -> str:
         f'height="{_HEIGHT * count / counts.max():.1f}"/>'
         for at, count in enumerate(counts)
     )
-    told = f"histogram of the values from {edges[0]:.4g} to {edges[-1]:.4g}"
+    caption = f"histogram of the values from {edges[0]:.4g} to {edges[-1]:.4g}"
     return (
-        f'<svg width="{_WIDTH}" height="{_HEIGHT + 16}" role="img" aria-label="{told}" fill="#1f6feb">{bars}'
+        f'<svg width="{_WIDTH}" height="{_HEIGHT + 16}" role="img" aria-label="{caption}" fill="#1f6feb">{bars}'
         f'<g fill="currentColor" font-size="11"><text x="0" y="{_HEIGHT + 13}">{edges[0]:.3g}</text>'
         f'<text x="{_WIDTH}" y="{_HEIGHT + 13}" text-anchor="end">{edges[-1]:.3g}</text></g></svg>'
     )

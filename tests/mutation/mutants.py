@@ -135,10 +135,10 @@ def prepare(file: str, work: Path) -> Path:
 def forget_survivors(meta: Path) -> None:
     """What the tests did not notice is tried again."""
     if meta.is_file():
-        told = json.loads(meta.read_text())
-        codes = told["exit_code_by_key"]
-        told["exit_code_by_key"] = {name: code if code in _KILLED else None for name, code in codes.items()}
-        meta.write_text(json.dumps(told))
+        found = json.loads(meta.read_text())
+        codes = found["exit_code_by_key"]
+        found["exit_code_by_key"] = {name: code if code in _KILLED else None for name, code in codes.items()}
+        meta.write_text(json.dumps(found))
 
 
 def run(file: str, folder: Path, sample: int, seed: int, minutes: float) -> None:
@@ -172,14 +172,14 @@ def run(file: str, folder: Path, sample: int, seed: int, minutes: float) -> None
 
 def mutant_names(file: str, folder: Path) -> list[str]:
     """All mutants that mutmut makes of a file, in one order."""
-    told = subprocess.run(
+    printed = subprocess.run(
         [sys.executable, "-c", _NAMES, f"src/dialeval/{file}"],
         cwd=folder,
         check=True,
         stdout=subprocess.PIPE,
         text=True,
     )
-    names: list[str] = json.loads(told.stdout.splitlines()[-1])
+    names: list[str] = json.loads(printed.stdout.splitlines()[-1])
     return names
 
 

@@ -39,7 +39,7 @@ def halves_of(
     return found
 
 
-def told(halves: Iterable[Half], section: Section) -> Sequence[str]:
+def halves_lines(halves: Iterable[Half], section: Section) -> Sequence[str]:
     """A sentence for each contaminated metric of a section."""
     own = [
         one

@@ -19,5 +19,5 @@ def with_inputs(dataset: Dataset, settings: Settings) -> Dataset:
 def inputs_of(dataset: Dataset) -> str:
     """In what these rows differ from what metrics usually get, in words; empty where in nothing."""
     columns = dataset.column_names
-    told = [*(["without facts"] if "facts" not in columns else []), *(["following"] if "following" in columns else [])]
-    return ", ".join(told)
+    parts = [*(["without facts"] if "facts" not in columns else []), *(["following"] if "following" in columns else [])]
+    return ", ".join(parts)

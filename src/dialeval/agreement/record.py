@@ -68,8 +68,8 @@ def signature(measured: Measured, source: Source, cut: Cut, judged: Judgements, 
         "stat": measured.statistic,
         "missing": settings.missing,
     }
-    if told := _inputs(judged, settings):
-        parts["inputs"] = told
+    if inputs := _inputs(judged, settings):
+        parts["inputs"] = inputs
     if not cut.is_labelled:
         parts |= {"ratings": settings.ratings}
         parts |= {"sign": "absolute" if settings.absolute else "signed"} if cut.level == "system" else {}

@@ -117,15 +117,15 @@ def _together(job: Job, advance: Advance) -> Iterator[Values]:
     try:
         scores = job.call(job.items, job.ids)
     except Exception as error:
-        problems = {system: told for system in job.ids if (told := _trouble(job, system)) is not None}
+        problems = {system: problem for system in job.ids if (problem := _trouble(job, system)) is not None}
         if not problems or len(problems) == len(job.ids):
-            raise MetricFailed(_told(error)) from error
+            raise MetricFailed(_error_line(error)) from error
     kept = [system for system in job.ids if system not in problems]
     if problems:
         try:
             scores = job.call(kept, kept)
         except Exception as error:
-            raise MetricFailed(_told(error)) from error
+            raise MetricFailed(_error_line(error)) from error
     advance(len(job.ids))
     yield merged([_values(scores, kept), Values({}, problems)])
 
@@ -134,7 +134,7 @@ def _trouble(job: Job, system: str) -> str | None:
     try:
         job.call([system], [system])
     except Exception as error:
-        return _told(error)
+        return _error_line(error)
     return None
 
 
@@ -152,7 +152,7 @@ class _Chunk:
         except CannotGoOn as error:
             raise MetricFailed(str(error)) from error
         except Exception as error:
-            problem = _told(error)
+            problem = _error_line(error)
             if len(ids) > 1:
                 half = len(ids) // 2
                 return merged([self.judge(ids[:half], items[:half]), self.judge(ids[half:], items[half:])])
@@ -170,8 +170,8 @@ def _values(scores: Scores, ids: Sequence[str]) -> Values:
     if len(scores.values) != len(ids):
         raise MetricFailed(f"it gave {len(scores.values)} values for {len(ids)} rows")
     by_id = {key: float(value) for key, value in zip(ids, scores.values, strict=True)}
-    told = {ids[place]: why for place, why in scores.problems.items()}
-    odd = {key: told.get(key, f"the value is {value}") for key, value in by_id.items() if not math.isfinite(value)}
+    problems = {ids[place]: why for place, why in scores.problems.items()}
+    odd = {key: problems.get(key, f"the value is {value}") for key, value in by_id.items() if not math.isfinite(value)}
     kept = {key: value for key, value in by_id.items() if key not in odd}
     aspects = {
         aspect: {key: float(one) for key, one in zip(ids, column, strict=True) if key in kept and math.isfinite(one)}
@@ -193,5 +193,5 @@ def _values(scores: Scores, ids: Sequence[str]) -> Values:
     )
 
 
-def _told(error: Exception) -> str:
+def _error_line(error: Exception) -> str:
     return error.problem if isinstance(error, BadRow) else f"{type(error).__name__}: {error}"

@@ -84,8 +84,8 @@ def compare_scores(
     names = [one.name for pair in pairs for one in pair]
     if unknown := next((name for name in lower_is_better if name not in names), None):
         raise ValueError(f"lower-is-better names {unknown!r}, but the columns are {', '.join(dict.fromkeys(names))}")
-    told = [_contexts_in(path) for path in rows]
-    known = (told[0], told[-1]) if told else (pairs[0][0].contexts, pairs[0][1].contexts)
+    contexts = [_contexts_in(path) for path in rows]
+    known = (contexts[0], contexts[-1]) if contexts else (pairs[0][0].contexts, pairs[0][1].contexts)
     files = _file_names(first, second)
     return [_verdict(a, b, files, known, settings, lower_is_better) for a, b in pairs]
 

@@ -146,7 +146,7 @@ class Ensemble(Metric):
             {
                 "metric": self.info.name,
                 "form": self.recipe.form,
-                **{name: f"{self.weights[name]:.6g}*[{_inner(told)}]" for name, told in inner.items()},
+                **{name: f"{self.weights[name]:.6g}*[{_inner(signature)}]" for name, signature in inner.items()},
                 **{key: value for key, value in versions.items() if key in _SHARED - {"metric"}},
             }
         )

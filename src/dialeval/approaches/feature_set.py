@@ -46,8 +46,8 @@ class FeatureSet:
 
 def digest(texts: Sequence[str]) -> int:
     """Sixty-four bits that stand for some texts."""
-    told = json.dumps(list(texts), ensure_ascii=False).encode()
-    return int.from_bytes(hashlib.blake2b(told, digest_size=8).digest(), "little")
+    content = json.dumps(list(texts), ensure_ascii=False).encode()
+    return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "little")
 
 
 def write_side(path: str | Path, side: FeatureSet | Moments, made_with: Mapping[str, str]) -> None:
@@ -70,8 +70,8 @@ def read_side(source: str | Path) -> tuple[FeatureSet | Moments, dict[str, str]]
         raise CheckpointError(f"{path} is missing; this checkpoint brings no human side") from None
     except (SafetensorError, OSError) as error:
         raise CheckpointError(f"{path} is not a saved set, or is damaged: {str(error).splitlines()[0]}") from None
-    if (told := made_with.pop("format", None)) != _FORMAT:
-        raise CheckpointError(f"{path} is not a saved set of features; its format is {told!r}")
+    if (found := made_with.pop("format", None)) != _FORMAT:
+        raise CheckpointError(f"{path} is not a saved set of features; its format is {found!r}")
     try:
         if "scatter" in tensors:
             return Moments(int(tensors.pop("count").item()), **tensors), made_with

@@ -259,8 +259,8 @@ class Judge(LearnedMetric):
         ]
         coherent, cut = np.zeros(0), 0
         if replies:
-            features, told, cut = self.features_of(replies, progress=progress)
-            ranks = turn_ranks(features, told, self.array("turn_tables"))
+            features, turn_signs, cut = self.features_of(replies, progress=progress)
+            ranks = turn_ranks(features, turn_signs, self.array("turn_tables"))
             coherent = aspect_values(ranks, self.array("turn_weights"), FEATURES, ASPECTS)["relevant"]
         table = self.array("rarity")
         read, start = [], 0

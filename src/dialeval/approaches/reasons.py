@@ -16,9 +16,9 @@ def aspect_moves(moved: Mapping[str, float], aspects: Mapping[str, Sequence[str]
 
 
 #: An aspect that moved the value by less is not worth a word.
-TOLD_FROM = 0.01
+SHOWN_FROM = 0.01
 #: How many aspects a reason names at most.
-TOLD_AT_MOST = 3
+SHOWN_AT_MOST = 3
 
 #: What is said of an aspect that raised the value, and of one that lowered it. Both compare with the middle of the
 #: replies that the judge learned from, because that is all that a contribution tells.
@@ -52,12 +52,12 @@ def reason(
     if isinstance(read, TurnSigns) and read.wordless is not None:
         taken = moves.pop("reaction", 0.0)
         moves = {"wordless": sum(moves.values()), "reaction": taken}
-    told = sorted((item for item in moves.items() if abs(item[1]) >= TOLD_FROM), key=lambda item: -abs(item[1]))
-    if not told:
+    strongest = sorted((item for item in moves.items() if abs(item[1]) >= SHOWN_FROM), key=lambda item: -abs(item[1]))
+    if not strongest:
         return "Nothing stands out."
     parts = [
         f"{_said_of(aspect, amount, moved, read, shares.get(aspect, float('nan')))} [{amount:+.2f}]"
-        for aspect, amount in told[:TOLD_AT_MOST]
+        for aspect, amount in strongest[:SHOWN_AT_MOST]
     ]
     sentence = "; ".join(parts)
     return f"{sentence[0].upper()}{sentence[1:]}."
@@ -92,7 +92,7 @@ def _of_turn(aspect: str, amount: float, read: TurnSigns) -> str:
     if aspect == "wordless":
         return f'says no word ("{_short(read.wordless)}")' if read.wordless else "is blank"
     if aspect == "not_repetitive":
-        return _repetition_told(read.repetition, lowered=lowered)
+        return _repetition_sentence(read.repetition, lowered=lowered)
     if aspect == "consistent":
         if read.contradiction is None:
             return _WORDS[aspect][lowered]
@@ -107,7 +107,7 @@ def _of_turn(aspect: str, amount: float, read: TurnSigns) -> str:
     return ""
 
 
-def _repetition_told(found: signs.Repetition, *, lowered: bool) -> str:
+def _repetition_sentence(found: signs.Repetition, *, lowered: bool) -> str:
     if not lowered:
         return "repeats little" if found.share else "repeats nothing"
     if found.within >= found.copied and found.phrase:
@@ -132,7 +132,7 @@ def _of_dialogue(aspect: str, amount: float, moved: Mapping[str, float], read: D
     if aspect != "reaction":
         return ""
     # What moved most in the direction of the whole; but a complaint that counted says it best.
-    if lowered and read.complaint and moved["not_complaining"] <= -TOLD_FROM:
+    if lowered and read.complaint and moved["not_complaining"] <= -SHOWN_FROM:
         return _quoting(_WORDS["not_complaining"][True], read.complaint)
     part = (min if lowered else max)(("engaged", "positive", "lively", "not_complaining"), key=lambda name: moved[name])
     if part == "not_complaining" and not read.complaint:
@@ -141,8 +141,8 @@ def _of_dialogue(aspect: str, amount: float, moved: Mapping[str, float], read: D
     return _quoting(_WORDS[part][lowered], quoted.get(part, ""))
 
 
-def _quoting(told: str, text: str) -> str:
-    return f'{told} ("{_short(text)}")' if text.strip() else told
+def _quoting(sentence: str, text: str) -> str:
+    return f'{sentence} ("{_short(text)}")' if text.strip() else sentence
 
 
 def _short(text: str) -> str:

@@ -62,12 +62,12 @@ _SHIFTED = frozenset(("roberta", "xlm-roberta", "camembert", "mpnet", "longforme
 
 def readable_tokens(config: Any, tokenizer: Any) -> int:
     """How many tokens a model can read: what its tokenizer says and what its positions allow."""
-    told = int(tokenizer.model_max_length)
+    stated = int(tokenizer.model_max_length)
     positions = getattr(config, "max_position_embeddings", None)
     if positions is None:
-        return told
+        return stated
     lost = int(config.pad_token_id or 0) + 1 if config.model_type in _SHIFTED else 0
-    return min(told, int(positions) - lost)
+    return min(stated, int(positions) - lost)
 
 
 @contextmanager

@@ -52,9 +52,9 @@ def card(info: BenchmarkInfo, data_file: str) -> str:
         "Worth knowing": [f"- {oddity}" for oddity in info.oddities],
         "Citation": [info.citation, *(["", "```bibtex", info.bibtex, "```"] if info.bibtex else [])],
     }
-    told = "\n\n".join("\n".join([f"## {title}", "", *lines]) for title, lines in sections.items() if lines)
+    text = "\n\n".join("\n".join([f"## {title}", "", *lines]) for title, lines in sections.items() if lines)
     summary = f"{info.rows} rows, level {info.level}, protocol {info.protocol}, revision {info.revision}."
-    return f"---\n{yaml}\n---\n\n# {info.title}\n\n{summary} Exported by dialeval.\n\n{told}\n"
+    return f"---\n{yaml}\n---\n\n# {info.title}\n\n{summary} Exported by dialeval.\n\n{text}\n"
 
 
 def _source_lines(info: BenchmarkInfo) -> list[str]:

@@ -15,7 +15,7 @@ from dialeval.cards.about import ABOUT
 from dialeval.cards.corpora import CORPORA
 from dialeval.cards.history import stages_of, total
 from dialeval.cards.measured import confidence, model_index, results_of, table
-from dialeval.cards.ratings import ratings_told, stacks_told
+from dialeval.cards.ratings import rated_sources, stack_tables
 from dialeval.cards.spread import Spread, spread_in
 from dialeval.registry import metric_class
 from dialeval.weights.config import CheckpointConfig
@@ -94,8 +94,8 @@ def render_card(
         spread=measured.spread if measured else None,
         recipe_text=json.dumps(training.get("recipe", {}), indent=2, ensure_ascii=False),
         corpora=[{"name": one, **CORPORA.get(one, _UNKNOWN)} for one in training.get("corpora", ())],
-        ratings=ratings_told(training),
-        stacks=stacks_told(training),
+        ratings=rated_sources(training),
+        stacks=stack_tables(training),
         left_out=training.get("recipe", {}).get("leave_out"),
         figures=_flat(training.get("validation", {})),
         contaminated=", ".join(config.contaminated_by) or "none",

@@ -38,7 +38,7 @@ class Stage:
     seen: Mapping[str, int] = field(default_factory=dict)
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """The steps and what they saw."""
         steps = f"{self.steps:,}" if self.steps == self.steps_run else f"{self.steps:,} of {self.steps_run:,}"
         seen = ", ".join(f"{count:,} {unit}" for unit, count in self.seen.items())

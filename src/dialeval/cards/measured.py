@@ -59,10 +59,10 @@ def table(results: Sequence[Result]) -> list[list[str]]:
     body = []
     for (benchmark, protocol, level, aspect), cells in lines.items():
         first = next(iter(cells.values()))
-        told = [with_interval(cells[name]) if name in cells else "" for name in statistics]
+        shown = [with_interval(cells[name]) if name in cells else "" for name in statistics]
         name = benchmark if protocol == "standard" else f"{benchmark} ({protocol})"
         size = f"{first.n} systems" if level == "system" else str(first.n)
-        body.append([name, aspect, level, size, *told, "contaminated" if first.contaminated else ""])
+        body.append([name, aspect, level, size, *shown, "contaminated" if first.contaminated else ""])
     return [header, *body]
 
 

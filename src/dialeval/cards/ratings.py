@@ -32,7 +32,7 @@ _TITLES = {"turns": "Single replies", "dialogues": "Whole conversations"}
 
 
 @dataclass(frozen=True)
-class StackTold:
+class StackTables:
     """The stack of one level, as rows of two tables."""
 
     title: str
@@ -42,7 +42,7 @@ class StackTold:
     left_out: list[tuple[str, str, str, str]]
 
 
-def stacks_told(training: Mapping[str, Any]) -> list[StackTold]:
+def stack_tables(training: Mapping[str, Any]) -> list[StackTables]:
     """The stacks of a checkpoint's record; none for approaches without one."""
     found = []
     for level, made in training.get("stack", {}).items():
@@ -50,7 +50,7 @@ def stacks_told(training: Mapping[str, Any]) -> list[StackTold]:
         weights = sorted(made["weights"].items(), key=lambda one: -one[1])
         left_out = made.get("families_left_out", {}).items()
         found.append(
-            StackTold(
+            StackTables(
                 _TITLES.get(level, level),
                 [(f"`{name}`", f"{weight / total:.0%}") for name, weight in weights],
                 [
@@ -62,7 +62,7 @@ def stacks_told(training: Mapping[str, Any]) -> list[StackTold]:
     return found
 
 
-def ratings_told(training: Mapping[str, Any]) -> list[dict[str, str]]:
+def rated_sources(training: Mapping[str, Any]) -> list[dict[str, str]]:
     """The rated sources of a recipe: what they are, what they were used for, under which licence."""
     settings = training.get("recipe", {}).get("ratings", {})
     if not isinstance(settings, Mapping):

@@ -36,11 +36,11 @@ def runs_table(logs: Path, recipes: Path) -> str:
         recipe = recipes / f"{log.stem}.yaml"
         name = f"[{log.stem}](../training/recipes/{recipe.name})" if recipe.is_file() else log.stem
         figures = figures_of(log)
-        told = ", ".join(f"{name} {figures[key]:.3f}" for key, name in _FIGURES.items() if key in figures)
+        reached = ", ".join(f"{name} {figures[key]:.3f}" for key, name in _FIGURES.items() if key in figures)
         if "rated_replies" in figures:
-            told += f" ({figures['rated_replies']:.0f} replies)"
+            reached += f" ({figures['rated_replies']:.0f} replies)"
         contexts = f"{figures['contexts']:.0f}" if "contexts" in figures else "not logged"
-        rows.append([name, stage.told, f"{stage.hours:g}", told, contexts])
+        rows.append([name, stage.summary, f"{stage.hours:g}", reached, contexts])
     header = ["run", "shipped", "hours of the run", "on held-out data", "contexts"]
     return "\n".join(markdown_table(header, rows, left=(0, 1, 3)))
 

@@ -29,7 +29,7 @@ class Spread:
         return cls(float((values >= NEAR * values.max()).mean()), float(values.max() / values.min()))
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """One sentence."""
         return (
             f"Of the precision's eigenvalues {self.near_largest:.0%} lie within 20 % of the largest, which is "

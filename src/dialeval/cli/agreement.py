@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from dialeval.cli.parsing import flowing, listed, told_command
+from dialeval.cli.parsing import command_line, flowing, listed
 
 _HELP = """Measure how far metrics agree with people, on benchmarks of human judgements.
 
@@ -161,7 +161,7 @@ def agreement(
             validation=validation,
             reporter=reporter,
         )
-    report.command = told_command(sys.argv[1:])
+    report.command = command_line(sys.argv[1:])
     write_outputs(report, out, formats)
     if not quiet:
         show(report)

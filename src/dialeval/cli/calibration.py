@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from dialeval.cli.parsing import flowing, listed, told_command
+from dialeval.cli.parsing import command_line, flowing, listed
 
 _HELP = """Check what scores promise: human percentiles, and probabilities, on dialogues that nobody trained on.
 
@@ -67,5 +67,5 @@ def calibration(
     if lacking := [name for name in sources if name not in judged]:
         raise ValueError(f"{lacking[0]} is a file of scores, which cannot score other replies; name a metric")
     found = calibrations(judged, samples, seed=seed)
-    for path in write_calibrations(found, out, command=told_command(sys.argv[1:]), formats=formats):
+    for path in write_calibrations(found, out, command=command_line(sys.argv[1:]), formats=formats):
         typer.echo(path)

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from dialeval.cli.parsing import flowing, listed, told_command
+from dialeval.cli.parsing import command_line, flowing, listed
 
 _HELP = """Combine metrics and test whether the combination agrees with people better than each of them.
 
@@ -71,7 +71,7 @@ def ensemble(
     found = study(fields, combined, settings)
     specs = dict(zip((source.name for source in sources), listed(metrics), strict=True))
     signatures = {source.name: source.signature for source in sources}
-    command = told_command(sys.argv[1:])
+    command = command_line(sys.argv[1:])
     for path in write_study(found, out, settings=settings, command=command, signatures=signatures, formats=formats):
         typer.echo(path)
     if weights is not None:

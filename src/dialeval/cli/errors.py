@@ -54,14 +54,14 @@ class ErrorsInOneSentence(TyperGroup):
         except (ValueError, ModuleNotFoundError) as error:
             _leave(str(error), BAD_INPUT)
         except RuntimeError as error:
-            if _is_told(error):
+            if _has_message(error):
                 _leave(str(error), BAD_INPUT)
             if "out of memory" in str(error):
                 _leave("the device has not enough memory; lower --batch-tokens", FAILED)
             raise
 
 
-def _is_told(error: RuntimeError) -> bool:
+def _has_message(error: RuntimeError) -> bool:
     """Whether it is the library's own error about weights, which says what to do."""
     from dialeval.weights.find import CheckpointError
 

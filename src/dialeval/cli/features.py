@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dialeval.cli.parsing import flowing, told_command
+from dialeval.cli.parsing import command_line, flowing
 
 _HELP = """Study the features of replies: their conicity and their normality.
 
@@ -58,20 +58,20 @@ def features(
 
     replies = replies_of(input, mirror).of_contexts(contexts, seed)
     found, made_with = features_of(replies.exchanges, metric, encoder, progress=True)
-    told = {"input": replies.name, **study(replies, found), "features": made_with, "seed": seed}
+    record = {"input": replies.name, **study(replies, found), "features": made_with, "seed": seed}
     write_features(out / "features.npz", found, replies.labels)
-    about = {**told, "command": told_command(sys.argv[1:])}
+    about = {**record, "command": command_line(sys.argv[1:])}
     write_atomically(out / "features.json", [json.dumps(about, ensure_ascii=False, indent=1)])
-    for line in _lines(told):
+    for line in _lines(record):
         typer.echo(line)
 
 
-def _lines(told: dict[str, Any]) -> list[str]:
-    lines = [f"{told['input']}: {told['replies']} replies to {told['contexts']} contexts"]
-    for name, one in told["conicity"].items():
+def _lines(record: dict[str, Any]) -> list[str]:
+    lines = [f"{record['input']}: {record['replies']} replies to {record['contexts']} contexts"]
+    for name, one in record["conicity"].items():
         value = "not defined" if one["mean"] is None else f"{one['mean']:.3f}"
         lines.append(f"conicity, {name}: {value} ({one['contexts']} contexts)")
-    test = told["normality"]
+    test = record["normality"]
     lines.append(
         f"normality of {test['n']} human replies: W {test['w_mean']:.3f} ± {test['w_std']:.3f} over "
         f"{test['dimensions']} dimensions, {test['share_p_below_05']:.0%} of them not normal at 0.05; "

@@ -89,7 +89,7 @@ def _checkpoint(source: str) -> dict[str, str]:
         "tokens": f"{layout.max_length} for facts, context and reply"
         + (f", {layout.facts_budget} of them kept for facts" if layout.facts_budget else "")
         + (f", {layout.response_budget} for the reply" if layout.response_budget else ""),
-        "stages": "; ".join(f"{one.name}: {one.told}" for one in stages) or "not told",
+        "stages": "; ".join(f"{one.name}: {one.summary}" for one in stages) or "not told",
         "hours": f"{total(stages).hours:g}" if stages else "not told",
         "corpora": ", ".join(str(name) for name in training.get("corpora", ())) or "not told",
         "rated rows": ", ".join(f"{name} {count:,}" for name, count in training.get("rated_rows", {}).items()),
@@ -120,11 +120,11 @@ def _devices() -> dict[str, str]:
     devices |= {f"cuda:{index}": torch.device("cuda", index) for index in range(torch.cuda.device_count())}
     if torch.backends.mps.is_available():
         devices["mps"] = torch.device("mps")
-    told = {
+    dtypes = {
         name: f"{_device_name(device)}; dtype auto is {str(choose_dtype('auto', device)).removeprefix('torch.')}"
         for name, device in devices.items()
     }
-    return {**told, "default": str(choose_device())}
+    return {**dtypes, "default": str(choose_device())}
 
 
 def _device_name(device: torch.device) -> str:
@@ -169,7 +169,7 @@ def _metrics() -> list[tuple[str, ...]]:
     for name, entry in REGISTRY.items():
         extra = entry.extra or ("" if entry.package is None else f"of {entry.package}")
         try:
-            told = metric_class(name)[0].info
+            info = metric_class(name)[0].info
         except (
             ImportError,
             AttributeError,
@@ -177,8 +177,8 @@ def _metrics() -> list[tuple[str, ...]]:
         ) as error:  # an extra is missing, or somebody's own metric is broken
             rows.append((name, "", "", "", str(error), extra))
             continue
-        low, high = told.range
-        better = "higher" if told.higher_is_better else "lower"
-        needs = ", ".join(sorted(told.needs))
-        rows.append((name, str(told.level), better, f"{low:g} to {high:g}", needs, extra))
+        low, high = info.range
+        better = "higher" if info.higher_is_better else "lower"
+        needs = ", ".join(sorted(info.needs))
+        rows.append((name, str(info.level), better, f"{low:g} to {high:g}", needs, extra))
     return rows

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from dialeval.cli.parsing import flowing, listed, told_command
+from dialeval.cli.parsing import command_line, flowing, listed
 
 _HELP = """Lay the tables and figures of the papers beside ours: a Markdown file for each paper, with its pictures.
 
@@ -44,7 +44,7 @@ def papers(
     from dialeval.reports.console import telling
 
     wanted = chosen_papers(listed(only))
-    command = told_command(sys.argv[1:])
+    command = command_line(sys.argv[1:])
     shown = near(values) if values.is_absolute() else str(values)
     # What has no values is told in the tables, so only bars are shown.
     with telling(quiet=True) as reporter:

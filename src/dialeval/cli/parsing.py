@@ -45,7 +45,7 @@ def unescaped(separator: str) -> str:
     return separator.replace("\\n", "\n").replace("\\t", "\t")
 
 
-def told_command(arguments: list[str]) -> str:
+def command_line(arguments: list[str]) -> str:
     """The command as it may stand beside results: ready for a shell, without the folders of this machine."""
     import shlex
 

@@ -83,8 +83,9 @@ class RunPaths:
         if self.output is None:
             return False
         output = self.output
-        found = [told for path in (journal_path(output), *journals_of_workers(output)) if (told := begun(path))]
-        return any(not output.exists() or told.may_replace(output) for told in found)
+        journals = (journal_path(output), *journals_of_workers(output))
+        found = [table for path in journals if (table := begun(path))]
+        return any(not output.exists() or table.may_replace(output) for table in found)
 
     def _check_different(self) -> None:
         """No file may be written in the place of another one that the run reads or writes, itself or on the way."""

@@ -105,8 +105,8 @@ def _distribution_command(kind: Distribution) -> Callable[..., None]:
 Distribution = Literal["box", "violin", "histogram"]
 _DISTRIBUTIONS: dict[Distribution, str] = {"box": "Box plots", "violin": "Violins", "histogram": "Histograms"}
 for _kind, _drawn in _DISTRIBUTIONS.items():
-    _told = f"{_drawn} of each metric's scores, per kind of reply or per system."
-    app.command(_kind, help=_told)(_distribution_command(_kind))
+    _help = f"{_drawn} of each metric's scores, per kind of reply or per system."
+    app.command(_kind, help=_help)(_distribution_command(_kind))
 
 
 @app.command()

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from dialeval.cli.parsing import flowing, listed, told_command
+from dialeval.cli.parsing import command_line, flowing, listed
 
 _HELP = """Attack true replies and see whether metrics prefer the true ones.
 
@@ -80,7 +80,7 @@ def robustness(
     material = gather(input, listed(attacks) or ["all"], seed=seed, sample=sample, mirror=mirror)
     with telling(quiet=quiet) as reporter:
         found = run(sources, material, rules=rules, seed=seed, values=values or out / "values", reporter=reporter)
-    found.command = told_command(sys.argv[1:])
+    found.command = command_line(sys.argv[1:])
     write_report(found, out, formats)
     if not quiet:
         typer.echo(render(found))

@@ -55,8 +55,8 @@ def find_split(root: Path, name: str, split: str) -> Path:
         if path.is_file():
             return path
     there = sorted(path.name for path in (root / name).glob("*.jsonl*")) if (root / name).is_dir() else []
-    told = f"it holds {', '.join(there)}" if there else f"{root / name} does not exist"
-    raise MissingCorpus(f"corpus {name} has no split {split}: {told}")
+    holds = f"it holds {', '.join(there)}" if there else f"{root / name} does not exist"
+    raise MissingCorpus(f"corpus {name} has no split {split}: {holds}")
 
 
 def open_text(path: Path) -> IO[str]:

@@ -67,12 +67,12 @@ def signs_of(conversations: Iterable[Sequence[str]]) -> Signs:
     lengths: list[int] = []
     pairs: list[tuple[int, int, int, int]] = []
     # A context stands beside each of its replies, so most turns come several times.
-    told = cache(lambda turn: _hashed(words(turn)))
+    hashed = cache(lambda turn: _hashed(words(turn)))
     for owner, turns in enumerate(conversations):
         start, before, size = 0, 0, 0
         begun = len(flat)
         for turn in turns:
-            own, letters = told(turn)
+            own, letters = hashed(turn)
             flat += own
             end = len(flat) - begun
             if before and letters and size + len(own) >= PAIR_WORDS:

@@ -70,10 +70,10 @@ class PairFormat:
 
     def to_dict(self) -> dict[str, Any]:
         """For `config.json`; what an older layout did not have is left out where it is not used."""
-        told = asdict(self)
+        fields = asdict(self)
         if self.facts_budget is None:
-            del told["facts_budget"], told["facts_separator"]
-        return told
+            del fields["facts_budget"], fields["facts_separator"]
+        return fields
 
 
 @dataclass(frozen=True, slots=True)

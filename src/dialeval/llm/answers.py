@@ -76,7 +76,9 @@ class OnDisk:
             self._known.execute("CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, answer TEXT NOT NULL)")
             self._known.commit()
         except (OSError, sqlite3.Error) as error:
-            raise ValueError(f"answers cannot be kept in {self.path} ({_told(error)}); choose another folder") from None
+            raise ValueError(
+                f"answers cannot be kept in {self.path} ({_reason(error)}); choose another folder"
+            ) from None
         self._lock = threading.Lock()
 
     def get(self, key: str) -> Answer | None:
@@ -96,8 +98,10 @@ class OnDisk:
             with self._lock, self._known:
                 self._known.execute("INSERT OR REPLACE INTO answers VALUES (?, ?)", (key, text))
         except sqlite3.Error as error:
-            raise OSError(f"{self.path} cannot be written ({_told(error)}); make room and run the same again") from None
+            raise OSError(
+                f"{self.path} cannot be written ({_reason(error)}); make room and run the same again"
+            ) from None
 
 
-def _told(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     return (error.strerror if isinstance(error, OSError) else None) or str(error)

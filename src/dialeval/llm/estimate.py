@@ -24,9 +24,9 @@ class Estimate:
 
     def line(self) -> str:
         """The sums for people."""
-        told = f"{self.model}: {self.questions} questions, {self.kept} of them answered before"
-        told += f"; about {self.tokens_in} tokens to read and at most {self.tokens_out} to write"
-        return told if self.cost is None else f"{told}; about ${self.cost:.6f} at most"
+        text = f"{self.model}: {self.questions} questions, {self.kept} of them answered before"
+        text += f"; about {self.tokens_in} tokens to read and at most {self.tokens_out} to write"
+        return text if self.cost is None else f"{text}; about ${self.cost:.6f} at most"
 
 
 def estimates(judge: LlmJudge, items: Iterable[Exchange | Dialogue]) -> list[Estimate]:

@@ -150,9 +150,9 @@ class Server:
         self, error: openai.APIStatusError, question: Question, options: Mapping[str, Any], without: frozenset[str]
     ) -> bool:
         """Whether a refusal names something that can be left out; it is left out of all further requests."""
-        told = _complaint(error).lower()
+        complaint = _complaint(error).lower()
         still = _asked_for(question, options) - without
-        named = {part for part in still if any(word in told for word in _OPTIONAL[part])}
+        named = {part for part in still if any(word in complaint for word in _OPTIONAL[part])}
         if (parameter := str(getattr(error, "param", None))) in still:
             named = {parameter}
         with self._lock:
@@ -162,21 +162,23 @@ class Server:
         return bool(named) or known
 
     def _fault(self, error: openai.APIStatusError) -> Exception:
-        status, told = error.status_code, self.told(error)
+        status, message = error.status_code, self.message_of(error)
         if status in (401, 404):
-            return ServerRefuses(f"the server refuses ({status}: {told}); check model, base_url and the key's variable")
+            return ServerRefuses(
+                f"the server refuses ({status}: {message}); check model, base_url and the key's variable"
+            )
         if status in (408, 409, 429) or status >= 500:
-            if "insufficient_quota" in told:
-                return ServerRefuses(f"the server refuses ({status}: {told}); the account has no credit left")
-            return Fault(f"the server answered {status}: {told}", after=_retry_after(error.response.headers))
-        return Unusable(f"the server refuses the question ({status}: {told})")
+            if "insufficient_quota" in message:
+                return ServerRefuses(f"the server refuses ({status}: {message}); the account has no credit left")
+            return Fault(f"the server answered {status}: {message}", after=_retry_after(error.response.headers))
+        return Unusable(f"the server refuses the question ({status}: {message})")
 
     def _no_connection(self, error: openai.APIConnectionError) -> Exception:
         cause = error.__cause__
         why = type(cause).__name__ if cause is not None else "no connection"
         return Fault(f"the connection failed ({why})", maybe_billed="Connect" not in why)
 
-    def told(self, error: openai.APIStatusError) -> str:
+    def message_of(self, error: openai.APIStatusError) -> str:
         """A server's message, short, on one line, and without the key that some servers quote."""
         return one_line(self._clean(_complaint(error)))[:_LONGEST_MESSAGE]
 

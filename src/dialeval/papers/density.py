@@ -139,7 +139,7 @@ def _short(label: str, *values: float) -> Row:
 def _spread() -> str:
     """How near the shipped Gaussian is to the sphere for which the first two rows are one."""
     found = spread_in(WEIGHTS / "density-minilm")
-    return found.told if found else ""
+    return found.summary if found else ""
 
 
 _DIALOGUES = Question("fed_dialogue", "spearman", Settings(("spearman",), levels="own"), level="dialogue")

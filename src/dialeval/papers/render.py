@@ -38,7 +38,7 @@ def _figure(figure: Picture | Chart, values: str, *, is_drawn: bool) -> Iterable
     elif isinstance(figure, Chart):
         yield f"Not drawn: none of ours in “{figure.table}” is measured."
     else:
-        yield from _told([(str(row.ours), figure.question) for row in figure.rows], values)
+        yield from _missing_lines([(str(row.ours), figure.question) for row in figure.rows], values)
 
 
 def _table(table: Table, found: Answers, values: str) -> Iterable[str]:
@@ -64,10 +64,10 @@ def _table(table: Table, found: Answers, values: str) -> Iterable[str]:
         yield " ".join(f"({letter}) {text}." for text, letter in notes.texts.items())
     if missing:
         yield ""
-        yield from _told(missing, values)
+        yield from _missing_lines(missing, values)
 
 
-def _told(missing: Sequence[tuple[str, Question]], values: str) -> Iterable[str]:
+def _missing_lines(missing: Sequence[tuple[str, Question]], values: str) -> Iterable[str]:
     yield "What is not measured would be measured by:"
     yield ""
     yield "```"
@@ -106,12 +106,12 @@ def _cell(row: Row, column: Column, found: Answers, notes: _Notes, missing: list
 
 
 def _ours(result: Result, scale: float) -> str:
-    def told(value: float) -> str:
+    def shown(value: float) -> str:
         return f"{scale * value:.1f}" if scale != 1 and value == value else number(value)
 
-    text = f"**{told(result.value)}**"
+    text = f"**{shown(result.value)}**"
     if result.low == result.low:
-        text += f" [{told(result.low)}, {told(result.high)}]"
+        text += f" [{shown(result.low)}, {shown(result.high)}]"
     if result.n_excluded:
         text += f" ({result.n_excluded} rows without a value)"
     return f"{text} †" if result.contaminated else text

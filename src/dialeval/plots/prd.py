@@ -32,6 +32,6 @@ def precision_recall(scores: Scores, *, title: str = "") -> Figure:
     axes.set_ylabel("precision: share of its replies among human ones")
     axes.legend(loc="lower left", frameon=False, fontsize="small")
     left_out = len(scores) - len(best)
-    told = f"{title} (best {len(best)} of {len(scores)})" if left_out else title
-    axes.set_title(told, fontsize="medium", loc="left")
+    caption = f"{title} (best {len(best)} of {len(scores)})" if left_out else title
+    axes.set_title(caption, fontsize="medium", loc="left")
     return figure

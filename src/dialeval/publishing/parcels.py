@@ -113,8 +113,8 @@ def space_parcel(folder: Path, org: str, results: Path | None = None) -> Parcel:
         shown = [path for pattern in _SHOWN_RESULTS for path in sorted(results.glob(pattern))]
         files |= {f"results/{path.relative_to(results).as_posix()}": Content(path) for path in shown}
     # The card tells where to load from, which is where it is published.
-    told = files["README.md"].text.replace(f'"dialeval/{folder.name}"', f'"{org}/{folder.name}"')
-    return Parcel("space", f"{org}/{folder.name}", {**files, "README.md": Content(told.encode())})
+    readme = files["README.md"].text.replace(f'"dialeval/{folder.name}"', f'"{org}/{folder.name}"')
+    return Parcel("space", f"{org}/{folder.name}", {**files, "README.md": Content(readme.encode())})
 
 
 def _of_weights(folder: Path, repo_id: str, approach: str, card: str, measured: object, org: str) -> Parcel:

@@ -128,7 +128,7 @@ def _read(pieces: Sequence[PieceOfFile], recipe: Recipe) -> Any:
     import ray
 
     def read(batch: dict[str, Any]) -> dict[str, Any]:
-        return packing(lambda told: _packet(recipe, PieceOfFile(**json.loads(told))), batch["piece"][0])
+        return packing(lambda piece: _packet(recipe, PieceOfFile(**json.loads(piece))), batch["piece"][0])
 
     rows = [{"piece": json.dumps(asdict(piece))} for piece in pieces]
     listed = ray.data.from_items(rows, override_num_blocks=len(rows))

@@ -39,7 +39,7 @@ class Folder:
         there = (
             {str(name).rpartition("/")[2] for name in system.ls(path, detail=False)} if system.exists(path) else set()
         )
-        told = json.dumps(identity, ensure_ascii=False)
+        described = json.dumps(identity, ensure_ascii=False)
         if there and RUN not in there:
             raise FileExistsError(f"{self.url} holds something else; choose a folder of its own")
         if there and not resume:
@@ -47,13 +47,13 @@ class Folder:
                 system.rm(f"{path}/{name}")
         elif SUMMARY in there:
             raise FileExistsError(f"{self.url} is finished; choose another folder, or begin again with --no-resume")
-        elif there and self.read(RUN).decode() != told:
+        elif there and self.read(RUN).decode() != described:
             raise ValueError(
                 f"{self.url} is an unfinished run with other options or another input; "
                 "give the same ones to go on with it, or --no-resume to begin again"
             )
         system.makedirs(path, exist_ok=True)
-        self.write(RUN, told.encode())
+        self.write(RUN, described.encode())
 
     def finished(self) -> set[str]:
         """The names of the pieces whose scores are there."""
@@ -160,9 +160,9 @@ class PieceScorer(Stage):
         return totals, pa.table(columns, schema=pa.schema(kinds.items()))
 
 
-def _totals_of(told: Mapping[str, Any]) -> Summary:
+def _totals_of(counts: Mapping[str, Any]) -> Summary:
     """A summary from its plain form."""
-    return Summary(**{**told, "tallies": {name: Tally(**tally) for name, tally in told["tallies"].items()}})
+    return Summary(**{**counts, "tallies": {name: Tally(**tally) for name, tally in counts["tallies"].items()}})
 
 
 def _with_totals(table: Any, totals: Summary) -> bytes:

@@ -102,8 +102,8 @@ def packed(recipe: Recipe, rows: Iterable[Mapping[str, Any]], *, first: int, whe
         except BadRow as error:
             if not recipe.skip_bad:
                 raise
-            told = {"row": row.number, "where": where, "problem": error.problem, "raw": row.original}
-            packet.rejects.append(told)
+            record = {"row": row.number, "where": where, "problem": error.problem, "raw": row.original}
+            packet.rejects.append(record)
             continue
         packet.chunk.rows.append(row.number)
         packet.chunk.places.append(row.place)

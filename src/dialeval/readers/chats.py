@@ -61,8 +61,8 @@ class Chats:
             shared["facts"] = [*(shared.get("facts") or ()), *prompts]
         name = row.values.get("id", row.values.get("conversation_id", row.number))
         if level == "dialogue":
-            told = {"dialogue": [text for _, text in turns], "speakers": [role for role, _ in turns]}
-            yield RawRow(row.number, row.where, {**shared, **told, "id": str(name)})
+            fields = {"dialogue": [text for _, text in turns], "speakers": [role for role, _ in turns]}
+            yield RawRow(row.number, row.where, {**shared, **fields, "id": str(name)})
             return
         judged = [at for at, (role, _) in enumerate(turns) if at and role == self.judge_role]
         if not judged:

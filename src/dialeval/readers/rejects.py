@@ -27,8 +27,8 @@ class Rejects:
         self.count += 1
         self.first = self.first or str(error)
         if self._stream is not None:
-            told = {"row": row.number, "where": row.where, "problem": error.problem, "raw": row.original}
-            self._stream.write(_strict_json(told).encode() + b"\n")
+            record = {"row": row.number, "where": row.where, "problem": error.problem, "raw": row.original}
+            self._stream.write(_strict_json(record).encode() + b"\n")
 
     def close(self) -> None:
         """Write out what is buffered."""

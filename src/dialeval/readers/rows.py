@@ -82,8 +82,8 @@ class Columns:
     def __post_init__(self) -> None:
         for field in self.mapping:
             if field not in self.fields:
-                told = f"{_suggest(field, self.fields)}; fields are {', '.join(self.fields)}"
-                raise ValueError(f"columns map {field!r}, which is no field{told}")
+                hint = f"{_suggest(field, self.fields)}; fields are {', '.join(self.fields)}"
+                raise ValueError(f"columns map {field!r}, which is no field{hint}")
 
     def name(self, field: str) -> str:
         """The column of a field."""

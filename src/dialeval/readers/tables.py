@@ -140,8 +140,8 @@ def _silent() -> Iterator[None]:
 
 
 def _unreadable(name: str, error: Exception) -> ValueError:
-    told = _first_line(error.__cause__ or error)
-    return ValueError(f"{name} cannot be read as a data set ({told}); check its files, or write it again")
+    reason = _first_line(error.__cause__ or error)
+    return ValueError(f"{name} cannot be read as a data set ({reason}); check its files, or write it again")
 
 
 def _expect_on_hub(source: str) -> None:
@@ -165,8 +165,8 @@ def _choose(data: Any, name: str, split: str | None) -> Any:
     if split is None and len(data) == 1:
         return next(iter(data.values()))
     if split not in data:
-        told = f"has no split {split!r}" if split else "has several splits"
-        raise ValueError(f"{name} {told}; choose one of: {', '.join(map(str, data))}")
+        problem = f"has no split {split!r}" if split else "has several splits"
+        raise ValueError(f"{name} {problem}; choose one of: {', '.join(map(str, data))}")
     return data[split]
 
 

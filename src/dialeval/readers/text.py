@@ -73,9 +73,9 @@ def read_lines(stream: BinaryIO, name: str) -> Iterator[Line]:
 
 def _unpacked(buffered: io.BufferedReader, name: str) -> BinaryIO:
     start = buffered.peek(8)[:8]
-    for magic, told in _OTHER_FORMATS.items():
+    for magic, kind in _OTHER_FORMATS.items():
         if start.startswith(magic):
-            raise ValueError(f"{name} {told}")
+            raise ValueError(f"{name} {kind}")
     if start.startswith(b"\x1f\x8b"):
         return cast(BinaryIO, gzip.GzipFile(fileobj=buffered))
     return cast(BinaryIO, buffered)
@@ -125,8 +125,8 @@ def _json_row(number: int, line: Line, name: str) -> RawRow:
     except json.JSONDecodeError as error:
         if number == 0 and text.strip() in ("[", "{"):
             return bad("the JSON is spread over lines; write one object per line (jq -c '.[]' does it)")
-        told = error.msg.removesuffix(" at")
-        return bad(f"this is not JSON: {told} at character {error.pos}; write one JSON object per line")
+        reason = error.msg.removesuffix(" at")
+        return bad(f"this is not JSON: {reason} at character {error.pos}; write one JSON object per line")
     except RecursionError:
         return bad("the JSON is nested too deeply; a row is an object of strings and lists of strings")
     except ValueError:  # what Python refuses to convert
@@ -166,8 +166,8 @@ def csv_rows(
         except csv.Error as error:
             if "field larger" in str(error):
                 raise ValueError(f"row {number} ({where}): a cell never ends; is a quote left open?") from None
-            told = "a lone carriage return" if "new-line" in str(error) else str(error)
-            yield RawRow(number, where, problem=f"this is not CSV: {told}; put the cell in quotes", raw=lines.last)
+            reason = "a lone carriage return" if "new-line" in str(error) else str(error)
+            yield RawRow(number, where, problem=f"this is not CSV: {reason}; put the cell in quotes", raw=lines.last)
             number += 1
             continue
         if not cells:  # a blank line

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from dialeval.agreement.halves import told
+from dialeval.agreement.halves import halves_lines
 from dialeval.agreement.leaderboard import TITLES, Entry, Section, number, overview, p_value, sections, with_interval
 from dialeval.agreement.overall import ABOUT_OVERALL, overall_table
 from dialeval.agreement.results import Report
@@ -42,7 +42,7 @@ def render_markdown(report: Report) -> str:
         if baseline := who_spoke(section):
             lines += [f"Who spoke: {baseline}.", ""]
         lines += [*_table(section), ""]
-        if halves := told(report.halves, section):
+        if halves := halves_lines(report.halves, section):
             lines += [*(f"- {_escaped(line)}." for line in halves), ""]
     if tables := aspect_tables(report):
         lines += ["## Aspect by aspect", "", ABOUT_ASPECTS, ""]

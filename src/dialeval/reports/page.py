@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from html import escape
 
-from dialeval.agreement.halves import told
+from dialeval.agreement.halves import halves_lines
 from dialeval.agreement.leaderboard import TITLES, Entry, Section, number, overview, p_value, sections, with_interval
 from dialeval.agreement.overall import ABOUT_OVERALL, overall_table
 from dialeval.agreement.results import Report, Result
@@ -118,7 +118,7 @@ def _section(section: Section) -> Iterable[str]:
 
 
 def _halves(report: Report, section: Section) -> Iterable[str]:
-    for line in told(report.halves, section):
+    for line in halves_lines(report.halves, section):
         yield f'<p class="people">{escape(line)}.</p>'
 
 
@@ -139,8 +139,8 @@ def _row(section: Section, entry: Entry, lowest: float, thresholds: bool) -> str
 def _cell(text: str, result: Result) -> str:
     classes = [name for name, is_so in (("best", result.in_best_group), ("contaminated", result.contaminated)) if is_so]
     mark = ' <abbr title="trained on this benchmark">†</abbr>' if result.contaminated else ""
-    told = _small_interval(text)
-    return f'<td class="{" ".join(classes)}">{told}{mark}</td>' if classes else f"<td>{told}{mark}</td>"
+    interval = _small_interval(text)
+    return f'<td class="{" ".join(classes)}">{interval}{mark}</td>' if classes else f"<td>{interval}{mark}</td>"
 
 
 def _plain_cell(text: str) -> str:

@@ -72,9 +72,9 @@ def render(found: Robustness) -> str:
             lines += [f"## {marked(metric, own[0].contaminated)}", "", f"`{own[0].signature}`", "", *_details(own), ""]
     if found.decays:
         lines += ["## Values as more replies are perturbed", "", *_decays(found), ""]
-    told = [f"- {note}" for note in found.material.notes]
-    told += [f"- {metric} was left out: {reason}" for metric, reason in found.skipped]
-    return "\n".join([*lines, *(["## Notes", "", *told, ""] if told else [])])
+    notes = [f"- {note}" for note in found.material.notes]
+    notes += [f"- {metric} was left out: {reason}" for metric, reason in found.skipped]
+    return "\n".join([*lines, *(["## Notes", "", *notes, ""] if notes else [])])
 
 
 def _overview(verdicts: Sequence[Verdict]) -> Iterable[str]:

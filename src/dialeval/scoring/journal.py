@@ -148,10 +148,10 @@ def begun(path: Path) -> Begun | None:
             first = None if header is None else _record(stream.readline())
             if header is None or first is None or not _is_chunk(first):
                 return None
-            told = [record[_TABLE] for line in stream if (record := _record(line)) is not None and _TABLE in record]
+            found = [record[_TABLE] for line in stream if (record := _record(line)) is not None and _TABLE in record]
     except OSError:
         return None
-    return Begun(header.get("replaces") is True, tuple(told))
+    return Begun(header.get("replaces") is True, tuple(found))
 
 
 def is_journal(path: Path) -> bool:
@@ -237,12 +237,12 @@ def _difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     for key in {**before, **now}:
         old, new = before.get(key), now.get(key)
         if isinstance(old, dict) and isinstance(new, dict):
-            if told := _difference(old, new):
-                return f"{key}: {told}"
+            if difference := _difference(old, new):
+                return f"{key}: {difference}"
         elif old != new:
-            return f"{key} was {_told(old)}, now {_told(new)}"
+            return f"{key} was {_shown(old)}, now {_shown(new)}"
     return ""
 
 
-def _told(value: Any) -> str:
+def _shown(value: Any) -> str:
     return "absent" if value is None else str(value) if not isinstance(value, dict) else "present"

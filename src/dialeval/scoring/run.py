@@ -104,7 +104,7 @@ def _score_chunks(
         raise ValueError(f"none of the {summary.n_rejected} rows can be scored")
     for name in task.of_systems:
         summary.add_systems(name, task.score_systems(name, collected))
-    summary.cautions = watch.told()
+    summary.cautions = watch.messages()
     return summary
 
 

@@ -78,15 +78,15 @@ class Plan:
     def to_bytes(self) -> bytes:
         """The plan as safetensors."""
         tensors = {f"{name}/{number}": of for name, each in self.centroids.items() for number, of in enumerate(each)}
-        told = json.dumps({"systems": self.systems, "metrics": list(self.centroids)})
-        return save({**tensors, "none": np.zeros(1)}, {"plan": told})
+        header = json.dumps({"systems": self.systems, "metrics": list(self.centroids)})
+        return save({**tensors, "none": np.zeros(1)}, {"plan": header})
 
     @classmethod
     def of_bytes(cls, content: bytes) -> Self:
         """The plan that `to_bytes` wrote."""
-        tensors, told = _opened(content, "plan")
-        systems = tuple(told["systems"])
-        found = {name: [tensors[f"{name}/{number}"] for number in range(len(systems))] for name in told["metrics"]}
+        tensors, header = _opened(content, "plan")
+        systems = tuple(header["systems"])
+        found = {name: [tensors[f"{name}/{number}"] for number in range(len(systems))] for name in header["metrics"]}
         return cls(systems, found)
 
 
@@ -154,8 +154,8 @@ class SetState:
         tensors: dict[str, NDArray[Any]] = {}
         for key, part in self.parts.items():
             tensors |= {f"{key}/{name}": tensor for name, tensor in part.tensors().items()}
-        told = json.dumps({"rows": self.rows, "cut": self.cut, **facts})
-        return save({**tensors, "none": np.zeros(1)}, {"state": told})
+        header = json.dumps({"rows": self.rows, "cut": self.cut, **facts})
+        return save({**tensors, "none": np.zeros(1)}, {"state": header})
 
     @classmethod
     def of_bytes(cls, content: bytes) -> tuple[Self, dict[str, Any]]:

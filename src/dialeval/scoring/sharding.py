@@ -110,7 +110,7 @@ class ShardedRun:
                 summary.add_systems(name, scores)
             if write is None:
                 write_systems(self.task, summary, stream, file_format)
-        summary.cautions = self._watch.told()
+        summary.cautions = self._watch.messages()
         return summary
 
     def clear(self) -> None:

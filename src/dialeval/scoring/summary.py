@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dialeval.cautions import cut_told
+from dialeval.cautions import cut_note
 from dialeval.metric import Level, MetricInfo
 from dialeval.scores import Scores, aspect_column
 from dialeval.scoring.outputs import Record, replacing
@@ -169,7 +169,7 @@ class Summary:
     def warnings(self) -> list[str]:
         """What a reader of these numbers should know first, a sentence each."""
         cut = (
-            [cut_told(tally.n, tally.n_truncated) for tally in self.tallies.values()]
+            [cut_note(tally.n, tally.n_truncated) for tally in self.tallies.values()]
             if self.level == Level.TURN
             else []
         )

@@ -91,14 +91,14 @@ class Survey:
 
     def check(self, metrics: Iterable[str], *, human_is_given: bool) -> None:
         """Refuse what shards cannot compare, before any time is spent."""
-        told = ", ".join(metrics)
+        names = ", ".join(metrics)
         if None in self.systems and len(self.systems) > 1:
             raise ValueError(
-                f"{told}: {self.systems[None].rows} rows name no system while others do; name it, or leave systems out"
+                f"{names}: {self.systems[None].rows} rows name no system while others do; name it, or leave systems out"
             )
         if not human_is_given and len({(known.rows, known.queries) for known in self.systems.values()}) > 1:
             counts = ", ".join(f"{name} {known.rows}" for name, known in self.systems.items())
             raise ValueError(
-                f"{told}: the systems do not answer the same queries ({counts} rows), so shards cannot tell which "
+                f"{names}: the systems do not answer the same queries ({counts} rows), so shards cannot tell which "
                 "references count once; score in one process, score the systems one by one, or load with reference="
             )

@@ -62,20 +62,20 @@ class WorkerGroup:
         """The leader acts and all get the outcome; if it fails, it raises and the others end quietly."""
         from torch import distributed
 
-        told: list[Any] = [None, True]
+        message: list[Any] = [None, True]
         error: Exception | None = None
         if self.leads:
             try:
-                told = [pickle.dumps(action()), False]
+                message = [pickle.dumps(action()), False]
             except Exception as caught:
                 error = caught
-        distributed.broadcast_object_list(told, src=0)
+        distributed.broadcast_object_list(message, src=0)
         if error is not None:
             raise error
-        if told[1]:
+        if message[1]:
             raise FailedElsewhere("the first process has failed")
         # Made by our own leader a moment ago, over the launcher's private connection.
-        return cast(Shared, pickle.loads(told[0]))
+        return cast(Shared, pickle.loads(message[0]))
 
     def wait_for_all(self) -> None:
         """Return when every process has come here."""

@@ -66,9 +66,9 @@ def _percentile_row(one: Calibration) -> list[str]:
 
 
 def _probability_rows(one: Calibration) -> Iterable[list[str]]:
-    if (told := one.probabilities) is not None:
-        shares = [f"{value:.3f}" for value in (told.mean_promise, told.share_valid, told.error)]
-        yield [f"`{one.metric}`", one.sample, str(told.n), *shares]
+    if (found := one.probabilities) is not None:
+        shares = [f"{value:.3f}" for value in (found.mean_promise, found.share_valid, found.error)]
+        yield [f"`{one.metric}`", one.sample, str(found.n), *shares]
 
 
 def curves(found: Sequence[Calibration]) -> Figure:

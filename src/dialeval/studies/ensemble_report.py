@@ -114,15 +114,15 @@ def render(study: Study, settings: Settings, command: str) -> str:
 
 
 def _verdict(study: Study, settings: Settings) -> str:
-    told = []
+    sentences = []
     for one in study.verdicts:
         outcome = "beats every single metric" if one.beats else "does not beat every single metric"
-        told.append(
+        sentences.append(
             f"`{one.ensemble}` {outcome} on the mean over {len(_benchmarks(study))} benchmarks "
             f"(weakest test: against {one.weakest}, Holm-corrected p {p_value(one.p)})"
         )
     ship = f"To ship: `{study.winner}`." if study.winner else "None is to be shipped."
-    return f"Members: {', '.join(study.members)}. {'; '.join(told)}. {ship} Level {1 - settings.confidence:.2g}."
+    return f"Members: {', '.join(study.members)}. {'; '.join(sentences)}. {ship} Level {1 - settings.confidence:.2g}."
 
 
 def _benchmarks(study: Study) -> list[str]:

@@ -104,12 +104,12 @@ def study(replies: Replies, features: NDArray[np.float32]) -> dict[str, Any]:
     for number, exchange in enumerate(replies.exchanges):
         by_context.setdefault(exchange.context, []).append(number)
     kinds = _KINDS if replies.is_labelled else {"all replies": tuple(dict.fromkeys(replies.labels))}
-    told: dict[str, Any] = {"replies": len(labels), "contexts": len(by_context), "human_replies": int(human.sum())}
-    told["conicity"] = {name: _conicity(features, labels, by_context, kept) for name, kept in kinds.items()}
+    record: dict[str, Any] = {"replies": len(labels), "contexts": len(by_context), "human_replies": int(human.sum())}
+    record["conicity"] = {name: _conicity(features, labels, by_context, kept) for name, kept in kinds.items()}
     if human.sum() < 3:
         raise ValueError(f"{replies.name} has {human.sum()} replies of people; normality needs at least 3")
-    told["normality"] = normality(features[human]).to_dict()
-    return told
+    record["normality"] = normality(features[human]).to_dict()
+    return record
 
 
 def _conicity(

@@ -128,8 +128,8 @@ class Ranking:
                 one.first,
                 one.second,
                 f"{one.difference:.4g}",
-                p_told(one.p),
-                p_told(one.p_adjusted),
+                format_p(one.p),
+                format_p(one.p_adjusted),
                 str(one.n_contexts),
                 "told apart" if one.p_adjusted < 1 - self.confidence else "cannot be told apart",
             ]
@@ -163,7 +163,7 @@ class Ranking:
         return _PAGE.format(body="\n".join(parts))
 
 
-def p_told(p: float) -> str:
+def format_p(p: float) -> str:
     """A p-value to three decimals; very small is not nothing."""
     return "< .001" if p < 0.001 else f"{p:.3f}".removeprefix("0")
 

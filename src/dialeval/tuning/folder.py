@@ -31,15 +31,15 @@ def check_place(out: Path, *, overwrite: bool) -> None:
 def write_folder(network: JudgeNetwork, out: Path, *, record: Mapping[str, Any], stale: frozenset[str]) -> None:
     """Save beside `out` and rename. `stale` names quantiles that the new weights have made wrong."""
     earlier = network.config.training
-    told = dict(record)
+    tuned = dict(record)
     if "tuned" in earlier:
-        told["earlier"] = earlier["tuned"]
+        tuned["earlier"] = earlier["tuned"]
     network.config = replace(
         network.config,
         name=out.name,
         quantiles={key: curves for key, curves in network.config.quantiles.items() if key not in stale},
         contaminated_by=tuple(dict.fromkeys([*network.config.contaminated_by, *record["contaminated_by"]])),
-        training={**earlier, "tuned": told},
+        training={**earlier, "tuned": tuned},
         versions=current_versions(),
     )
     workspace = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
@@ -74,7 +74,7 @@ def stale_quantiles(*, deep: bool) -> frozenset[str]:
 
 def _is_checkpoint(folder: Path) -> bool:
     try:
-        told = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
-    return isinstance(told, dict) and told.get("model_type") == "dialeval"
+    return isinstance(config, dict) and config.get("model_type") == "dialeval"

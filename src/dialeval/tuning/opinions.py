@@ -239,8 +239,8 @@ def check_row(row: RawRow, columns: Columns, level: str, *, pairs: bool = False)
     if row.values is None:
         raise row.bad(row.problem)
     if (columns.name("preferred") in row.values) != pairs:
-        told = "has no preferred" if pairs else "has preferred"
-        raise row.bad(f"the row {told}, unlike the first one; give ratings in one file and preferences in another")
+        problem = "has no preferred" if pairs else "has preferred"
+        raise row.bad(f"the row {problem}, unlike the first one; give ratings in one file and preferences in another")
     if absent := columns.missing(row.values, required_fields(columns, row.values, level)):
         raise row.bad(absent)
 
@@ -281,10 +281,10 @@ def _number(row: RawRow, field: str, value: Any) -> float:
 
 def _preferred(row: RawRow, value: Any) -> float:
     sides = {"a": 1.0, "b": -1.0, "tie": 0.0}
-    told = str(value).strip().lower()
-    if told not in sides:
+    side = str(value).strip().lower()
+    if side not in sides:
         raise row.bad(f"preferred is {str(value)[:40]!r}; write a, b or tie")
-    return sides[told]
+    return sides[side]
 
 
 def _is_absent(value: Any) -> bool:
@@ -298,6 +298,6 @@ def as_rows(rows: Any) -> Any:
     columns: Mapping[str, Sequence[Any]] = {name: list(column) for name, column in rows.items()}
     lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
-        told = ", ".join(f"{count} in {name}" for name, count in lengths.items())
-        raise ValueError(f"columns differ in length: {told}; give one entry of each per row")
+        counts = ", ".join(f"{count} in {name}" for name, count in lengths.items())
+        raise ValueError(f"columns differ in length: {counts}; give one entry of each per row")
     return [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]

@@ -37,11 +37,11 @@ class Lesson:
             return [
                 "no row is rated by people, so nothing here says whether the judge became better or just more alike"
             ]
-        told = f"{people.count} of these replies, to {people.contexts} contexts, are rated by people"
+        rated = f"{people.count} of these replies, to {people.contexts} contexts, are rated by people"
         if people.judge is None:
-            return [f"{told}: too few, or all alike, to say whether the judge became better"]
+            return [f"{rated}: too few, or all alike, to say whether the judge became better"]
         return [
-            f"agreement with people ({told}; Spearman, the same contexts held out)",
+            f"agreement with people ({rated}; Spearman, the same contexts held out)",
             f"  teacher     {people.teacher}",
             f"  before      {people.judge.before}",
             f"  after       {people.judge.after}",
@@ -92,8 +92,8 @@ class Tuned:
         """The outcome, a sentence a line."""
         found = self.comparison
         rater = f", rated by a teacher ({self.lesson.name})" if self.lesson is not None else ""
-        told = f"{self.count} {self.unit} to {self.contexts} contexts{rater}"
-        lines = [f"{told}, {self.raters:.1f} ratings each" if self.raters > 1 else told]
+        fitted = f"{self.count} {self.unit} to {self.contexts} contexts{rater}"
+        lines = [f"{fitted}, {self.raters:.1f} ratings each" if self.raters > 1 else fitted]
         if self.n_truncated:
             lines[0] += f"; {self.n_truncated} rows were longer than the judge reads"
         if self.lesson is not None and self.lesson.unscored:

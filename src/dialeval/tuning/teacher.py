@@ -64,11 +64,11 @@ class People:
 
     def record(self) -> dict[str, Any]:
         """For the checkpoint's config."""
-        told: dict[str, Any] = {"rated": self.count, "contexts": self.contexts}
+        record: dict[str, Any] = {"rated": self.count, "contexts": self.contexts}
         if self.judge is not None and self.teacher is not None:
             found = {"before": self.judge.before, "after": self.judge.after, "difference": self.judge.difference}
-            told |= {name: one.record() for name, one in {"teacher": self.teacher, **found}.items()}
-        return told
+            record |= {name: one.record() for name, one in {"teacher": self.teacher, **found}.items()}
+        return record
 
 
 @dataclass(frozen=True)

@@ -84,8 +84,8 @@ class CheckpointConfig:
         except (OSError, ValueError, RecursionError) as error:
             raise CheckpointError(f"{path} is damaged: {first_line(error)}") from None
         if not isinstance(raw, dict) or raw.get("model_type") != "dialeval":
-            told = raw.get("model_type") if isinstance(raw, dict) else type(raw).__name__
-            raise CheckpointError(f"{folder} is not a dialeval checkpoint (its model_type is {told!r})")
+            found = raw.get("model_type") if isinstance(raw, dict) else type(raw).__name__
+            raise CheckpointError(f"{folder} is not a dialeval checkpoint (its model_type is {found!r})")
         version = raw.get("format_version")
         if not isinstance(version, int) or not 1 <= version <= FORMAT_VERSION:
             raise CheckpointError(

@@ -85,7 +85,7 @@ def load_encoder(folder: Path, vocabulary: int) -> nn.Module:
     check_files(folder)
     _check_fits(folder)
     try:
-        encoder, told = AutoModel.from_pretrained(
+        encoder, report = AutoModel.from_pretrained(
             folder,
             local_files_only=True,
             use_safetensors=True,
@@ -97,7 +97,7 @@ def load_encoder(folder: Path, vocabulary: int) -> nn.Module:
     except Exception as error:  # whatever a configuration that fits no weights leads to
         raise CheckpointError(f"{folder} holds no encoder that can be loaded: {first_line(error)}") from None
     # What a file lacks would be drawn by chance. The pooler is not used; approaches that pool have their own.
-    if missing := sorted(key for key in told["missing_keys"] if not key.startswith("pooler.")):
+    if missing := sorted(key for key in report["missing_keys"] if not key.startswith("pooler.")):
         raise CheckpointError(f"{folder} lacks {len(missing)} of its encoder's tensors, {missing[0]} for one")
     if getattr(encoder, "pooler", None) is not None:
         encoder.pooler = None

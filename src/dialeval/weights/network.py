@@ -238,6 +238,8 @@ def _start_folder(start: str | Path, encoder: EncoderSource) -> Path:
         raise CheckpointError(f"{start} has no adapter to begin from (its encoder is {theirs.tuning}); choose another")
     known = theirs.sha256 is not None and encoder.sha256 is not None
     if theirs.sha256 != encoder.sha256 if known else theirs.id != encoder.id:
-        told = [f"{one.id} ({(one.sha256 or 'no sha256')[:12]})" for one in (theirs, encoder)]
-        raise CheckpointError(f"{start} was trained over {told[0]}, not over {told[1]}; begin from one over the same")
+        encoders = [f"{one.id} ({(one.sha256 or 'no sha256')[:12]})" for one in (theirs, encoder)]
+        raise CheckpointError(
+            f"{start} was trained over {encoders[0]}, not over {encoders[1]}; begin from one over the same"
+        )
     return folder

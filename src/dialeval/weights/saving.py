@@ -16,8 +16,8 @@ from dialeval.io import replace_file
 def compact(file: Path) -> None:
     """The same JSON without its indentation, a third of a vocabulary's file."""
     if file.is_file():
-        told = json.loads(file.read_text(encoding="utf-8"))
-        short = json.dumps(told, ensure_ascii=False, separators=(",", ":"))
+        content = json.loads(file.read_text(encoding="utf-8"))
+        short = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
         replace_file(file, lambda path: path.write_text(short, encoding="utf-8"))
 
 

@@ -81,8 +81,8 @@ def _try_out(path: Path) -> None:
         raise CheckpointError(f"{path} holds no usable tokenizer: it does not come to an end") from None
     if done.returncode:
         lines = done.stderr.decode("utf-8", errors="replace").strip().splitlines()
-        told = first_line(lines[-1][:200] if lines else f"it ends its process with {done.returncode}")
-        raise CheckpointError(f"{path} holds no usable tokenizer: {told}")
+        reason = first_line(lines[-1][:200] if lines else f"it ends its process with {done.returncode}")
+        raise CheckpointError(f"{path} holds no usable tokenizer: {reason}")
 
 
 def _check_parts(raw: dict[str, Any], path: Path) -> None:

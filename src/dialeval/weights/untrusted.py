@@ -157,9 +157,9 @@ def check_config(raw: Mapping[str, Any]) -> None:
     _require(_is_label(encoder["id"]) and bool(encoder["id"]), "encoder.id", encoder["id"], "a name")
     inside = not encoder["id"].startswith("~") and ".." not in re.split(r"[/\\]", encoder["id"])
     _require(inside, "encoder.id", encoder["id"], "the name of an encoder; it leads elsewhere")
-    for key, pattern, told in (("revision", _REVISION, "a revision"), ("sha256", _SHA256, "a digest of 64 digits")):
+    for key, pattern, kind in (("revision", _REVISION, "a revision"), ("sha256", _SHA256, "a digest of 64 digits")):
         value = encoder.get(key)
-        _require(value is None or (isinstance(value, str) and bool(pattern.fullmatch(value))), key, value, told)
+        _require(value is None or (isinstance(value, str) and bool(pattern.fullmatch(value))), key, value, kind)
     layout = raw["layout"]
     for key, lowest in (("max_length", 8), ("response_budget", 1), ("facts_budget", 0)):
         value = layout.get(key)
@@ -177,9 +177,9 @@ def check_config(raw: Mapping[str, Any]) -> None:
             _require(sound and curve == sorted(curve), f"quantiles.{key}.{side}", curve, "a list of ascending numbers")
 
 
-def _require(is_sound: bool, key: str, value: Any, told: str) -> None:
+def _require(is_sound: bool, key: str, value: Any, what: str) -> None:
     if not is_sound:
-        raise ValueError(f"{key} is {_shown(value)}, not {told}")
+        raise ValueError(f"{key} is {_shown(value)}, not {what}")
 
 
 def _is_label(value: Any) -> bool:
