@@ -176,7 +176,7 @@ def test_the_command_writes_a_column_for_every_aspect() -> None:
 
 
 def test_dialogues_of_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry.REGISTRY, "sided", registry.Entry("test_aspects:Sided"))
+    monkeypatch.setitem(registry.REGISTRY, "sided", registry.RegisteredMetric("test_aspects:Sided"))
     rows = [{"dialogue": ["the bus", "late"], "speakers": [1, 2]}, {"dialogue": ["who", "nobody", "me"]}]
     Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     score("scores.jsonl", "--level", "dialogue", metric="sided")
@@ -223,18 +223,18 @@ def test_ray_takes_aspects_and_what_follows(tmp_path: Path) -> None:
     import pyarrow as pa
 
     from dialeval.ray.parts import Folder, PieceScorer
-    from dialeval.ray.recipe import Recipe, packed
+    from dialeval.ray.recipe import ScoringRecipe, packed
     from dialeval.ray.tables import RowScorer
-    from dialeval.scoring.sets import Plan
+    from dialeval.scoring.sets import SetPlan
 
-    recipe = Recipe.of(["faceted"])
+    recipe = ScoringRecipe.of(["faceted"])
     given = [{**row, "speakers": ["A"] * len(row["context"])} for row in write_rows()]
     packet = packed(recipe, given, first=0, where="rows")
     packet.name, packet.table = "part-0", pa.Table.from_pylist(given)
     packet = pickle.loads(pickle.dumps(packet))
     assert packet.chunk.exchanges[0].speakers == ("A", "A")
     folder = Folder.of(str(tmp_path))
-    totals = PieceScorer(recipe, Plan(()), folder).work(packet)
+    totals = PieceScorer(recipe, SetPlan(()), folder).work(packet)
     frame = pd.read_parquet(tmp_path / "part-0.parquet")
     assert frame["faceted.words"].tolist() == [2.0, 1.0, 4.0]
     assert frame["faceted.reaction"][0] == 4.0
@@ -248,7 +248,7 @@ def test_evaluate(monkeypatch: pytest.MonkeyPatch) -> None:
     from dialeval.evaluate_module import loaded
 
     monkeypatch.setattr(evaluate.config, "HF_EVALUATE_OFFLINE", True)
-    monkeypatch.setitem(registry.REGISTRY, "density", registry.Entry("overlap_metric:Faceted"))
+    monkeypatch.setitem(registry.REGISTRY, "density", registry.RegisteredMetric("overlap_metric:Faceted"))
     loaded.cache_clear()
     try:
         module = evaluate.load(str(Path(__file__).parents[1] / "metrics" / "density"))

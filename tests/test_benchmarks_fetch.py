@@ -17,7 +17,7 @@ import pytest
 
 from dialeval.benchmarks import fetch as fetching
 from dialeval.benchmarks import origin
-from dialeval.benchmarks.base import BenchmarkInfo, Source, SourceFile
+from dialeval.benchmarks.base import BenchmarkInfo, FileSource, SourceFile
 from dialeval.benchmarks.fetch import cached_path, fetch_files, is_cached
 from dialeval.benchmarks.origin import FetchError, Unreachable
 
@@ -36,7 +36,7 @@ def benchmark(*files: SourceFile, companion: SourceFile | None = None) -> Benchm
         title="Toy",
         level="turn",
         rows=1,
-        sources=(Source("someone/something", COMMIT, files),),
+        sources=(FileSource("someone/something", COMMIT, files),),
         licence="MIT",
         citation="nobody",
         companion=companion,

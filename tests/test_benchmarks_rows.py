@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dialeval import benchmarks
-from dialeval.benchmarks.base import Benchmark, BenchmarkInfo, Scale, Source, SourceFile, Subset
+from dialeval.benchmarks.base import Benchmark, BenchmarkInfo, FileSource, Scale, SourceFile, Subset
 from dialeval.benchmarks.rows import complete, mean, to_dataset
 
 RATED = BenchmarkInfo(
@@ -19,7 +19,7 @@ RATED = BenchmarkInfo(
     title="Toy",
     level="turn",
     rows=3,
-    sources=(Source("someone/something", "0" * 40, (SourceFile("a", "1" * 64, 1),)),),
+    sources=(FileSource("someone/something", "0" * 40, (SourceFile("a", "1" * 64, 1),)),),
     licence="MIT",
     citation="nobody",
     aspects={"overall": Scale(1, 5), "wit": Scale(0, 1)},
@@ -131,7 +131,7 @@ def test_a_subset_is_the_end_of_what_remains(systems: list[str], share: float) -
 
 
 def test_the_revision_changes_with_everything_that_changes_rows() -> None:
-    other_file = (Source("someone/something", "0" * 40, (SourceFile("a", "2" * 64, 1),)),)
+    other_file = (FileSource("someone/something", "0" * 40, (SourceFile("a", "2" * 64, 1),)),)
     changes: list[dict[str, Any]] = [
         {"name": "other"},
         {"protocol": "clean"},

@@ -18,7 +18,7 @@ import overlap_metric
 from dialeval.cli import build_app
 from dialeval.io import ProgressLines
 from dialeval.publishing.modules import install, module_folders, modules_cache
-from dialeval.registry import REGISTRY, Entry
+from dialeval.registry import REGISTRY, RegisteredMetric
 from resources import PATIENCE
 from small_checkpoints import small_checkpoint
 
@@ -90,8 +90,8 @@ def test_info_names_versions_devices_metrics_and_folders(monkeypatch: pytest.Mon
     # All metrics of the registry would import every library there is.
     entries = {
         "density": REGISTRY["density"],
-        "lacking": Entry("json:nothing", extra="more"),
-        "absent": Entry("no_such_library:Metric"),
+        "lacking": RegisteredMetric("json:nothing", extra="more"),
+        "absent": RegisteredMetric("no_such_library:Metric"),
     }
     monkeypatch.setattr("dialeval.registry.REGISTRY", entries)
     result = CliRunner().invoke(build_app(), ["info"])

@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from dialeval.approaches.cmn import NegativeLatents, combine, estimate_information, mutual_information
-from dialeval.approaches.cmn_network import Gaussian, critic_loss, kl_divergence, masked_free_bits, training_losses
+from dialeval.approaches.cmn_network import (
+    LatentGaussian,
+    critic_loss,
+    kl_divergence,
+    masked_free_bits,
+    training_losses,
+)
 
 BOUNDS = ("paper_eq4", "dv", "infonce", "released")
 
@@ -21,10 +27,10 @@ def tensor(*values: float) -> Tensor:
     return torch.tensor(values, dtype=torch.float64)
 
 
-def gaussians(seed: int, *shape: int, spread: float = 0.5) -> Gaussian:
+def gaussians(seed: int, *shape: int, spread: float = 0.5) -> LatentGaussian:
     generator = torch.Generator().manual_seed(seed)
     mean = torch.randn(*shape, generator=generator, dtype=torch.float64)
-    return Gaussian(mean, spread * torch.randn(*shape, generator=generator, dtype=torch.float64) - 1)
+    return LatentGaussian(mean, spread * torch.randn(*shape, generator=generator, dtype=torch.float64) - 1)
 
 
 def normal(seed: int, *shape: int) -> Tensor:
@@ -35,8 +41,8 @@ def normal(seed: int, *shape: int) -> Tensor:
 
 
 def test_k1_kl_and_free_bits() -> None:
-    posterior = Gaussian(tensor(0.5, 1, 0.2), tensor(0, -1, 0.1))
-    prior = Gaussian(tensor(0, -0.5, 0.1), tensor(0, 0.5, 0))
+    posterior = LatentGaussian(tensor(0.5, 1, 0.2), tensor(0, -1, 0.1))
+    prior = LatentGaussian(tensor(0, -0.5, 0.1), tensor(0, 0.5, 0))
     per_dimension = kl_divergence(posterior, prior)
     assert per_dimension.tolist() == pytest.approx([0.125, 1.043912072, 0.007585459], abs=1e-9)
     assert per_dimension.sum().item() == pytest.approx(1.176497531, abs=1e-9)
@@ -64,9 +70,11 @@ def test_gradients_of_kl_and_of_free_bits() -> None:
     inputs = [part.clone().requires_grad_() for part in (*gaussians(0, 2, 4), *gaussians(1, 2, 4))]
 
     def masked(*parts: Tensor) -> Tensor:
-        return masked_free_bits(kl_divergence(Gaussian(*parts[:2]), Gaussian(*parts[2:])), 0.5)
+        return masked_free_bits(kl_divergence(LatentGaussian(*parts[:2]), LatentGaussian(*parts[2:])), 0.5)
 
-    assert torch.autograd.gradcheck(lambda *parts: kl_divergence(Gaussian(*parts[:2]), Gaussian(*parts[2:])), inputs)
+    assert torch.autograd.gradcheck(
+        lambda *parts: kl_divergence(LatentGaussian(*parts[:2]), LatentGaussian(*parts[2:])), inputs
+    )
     assert torch.autograd.gradcheck(masked, inputs)
 
 
@@ -77,8 +85,8 @@ def test_the_two_training_cases(reconstruct_negatives: bool) -> None:
     logits = tensor(0.2, 1.1, 0.4, -0.3).view(2, 2).requires_grad_()
     is_true = torch.tensor([True, False])
     losses = training_losses(
-        Gaussian(*parts[:2]),
-        Gaussian(*parts[2:]),
+        LatentGaussian(*parts[:2]),
+        LatentGaussian(*parts[2:]),
         logits,
         is_true,
         lambda z: (z**2).sum(dim=-1),
@@ -158,8 +166,8 @@ def test_k2_k3_k4_bounds(positive: float, negatives: tuple[float, ...], expected
 
 def test_k3_from_latents() -> None:
     still = tensor(-60, -60)  # no variance to speak of
-    x, partner = Gaussian(tensor(1, -0.5)[None], still[None]), Gaussian(tensor(0.8, 0.4)[None], still[None])
-    negatives = NegativeLatents(Gaussian(tensor(0.2, 0.1, -1, 0.5, 0, 1).view(3, 2), still.expand(3, 2)))
+    x, partner = LatentGaussian(tensor(1, -0.5)[None], still[None]), LatentGaussian(tensor(0.8, 0.4)[None], still[None])
+    negatives = NegativeLatents(LatentGaussian(tensor(0.2, 0.1, -1, 0.5, 0, 1).view(3, 2), still.expand(3, 2)))
     assert estimate_information(x, partner, negatives, None).item() == pytest.approx(0.631235669, abs=1e-9)
     noise = normal(0, 1, 7, 2), normal(1, 1, 7, 2)
     assert estimate_information(x, partner, negatives, noise).item() == pytest.approx(0.631235669, abs=1e-9)
@@ -203,7 +211,7 @@ def test_an_unknown_bound() -> None:
 
 
 def test_k5_closed_inner_expectation() -> None:
-    negatives = NegativeLatents(Gaussian(tensor(0.2, 0.3)[None], tensor(1, 0.25).log()[None]))
+    negatives = NegativeLatents(LatentGaussian(tensor(0.2, 0.3)[None], tensor(1, 0.25).log()[None]))
     logarithm = negatives.critic(tensor(0.5, -1)[None]).item()
     assert logarithm == pytest.approx(0.05, abs=1e-12)
     assert math.exp(logarithm) == pytest.approx(1.051271096, abs=1e-9)
@@ -231,7 +239,7 @@ def test_sampled_bounds_converge(bound: str) -> None:
 
 
 def test_without_variance_every_estimator_is_the_same() -> None:
-    x, partner, negatives = (Gaussian(normal(seed, 3, 4), tensor(-60).expand(3, 4)) for seed in (40, 41, 42))
+    x, partner, negatives = (LatentGaussian(normal(seed, 3, 4), tensor(-60).expand(3, 4)) for seed in (40, 41, 42))
     noise = normal(43, 3, 5, 4), normal(44, 3, 5, 4)
     draws = negatives.take(np.s_[:, None]).sample(normal(45, 3, 6, 4)).flatten(0, 1)
     means = estimate_information(x, partner, NegativeLatents(negatives), None)
@@ -240,7 +248,7 @@ def test_without_variance_every_estimator_is_the_same() -> None:
 
 
 def test_large_critics_neither_overflow_nor_vanish() -> None:
-    far = Gaussian(torch.full((1, 2), 200.0, dtype=torch.float64), torch.zeros(1, 2, dtype=torch.float64))
+    far = LatentGaussian(torch.full((1, 2), 200.0, dtype=torch.float64), torch.zeros(1, 2, dtype=torch.float64))
     negatives = NegativeLatents(far, far.mean.expand(3, 2))
     noise = normal(0, 1, 4, 2), normal(1, 1, 4, 2)
     assert torch.isfinite(estimate_information(far, far, negatives, noise)).all()

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from dialeval.corpora.batches import Candidates, CandidateSet, mixed_batches
-from dialeval.corpora.dialogues import Dialogue, find_split, overlapping_ids, read_corpus, read_rows
+from dialeval.corpora.dialogues import CorpusDialogue, find_split, overlapping_ids, read_corpus, read_rows
 from dialeval.corpora.grouped import Group, labelled_rows, mixed_item_batches, read_groups, with_random
 from dialeval.corpora.mining import with_mined, word_overlap
 from dialeval.corpora.negatives import NegativeCounts, NegativeSampler, corrupt
@@ -26,10 +26,10 @@ def lines(rows: Iterable[Any]) -> str:
     return "".join(json.dumps(row) + "\n" for row in rows)
 
 
-def talk(count: int = 30, turns: int = 4) -> list[Dialogue]:
+def talk(count: int = 30, turns: int = 4) -> list[CorpusDialogue]:
     """Dialogues whose utterances tell where they stand: `d3 t1 …`."""
     return [
-        Dialogue(f"d{one}", tuple(f"d{one} t{turn} some words" + " more" * turn for turn in range(turns)), "chat")
+        CorpusDialogue(f"d{one}", tuple(f"d{one} t{turn} some words" + " more" * turn for turn in range(turns)), "chat")
         for one in range(count)
     ]
 
@@ -53,9 +53,9 @@ def test_a_corpus_is_read_as_it_stands(tmp_path: Path) -> None:
     )
     found = read_corpus(tmp_path, "chat", "train", leave_out=frozenset({"left out"}))
     assert found == [
-        Dialogue("a", ("one", "two", "three"), "chat"),
-        Dialogue("chat-1", ("one", "two"), "chat"),
-        Dialogue("7", ("one", "two"), "chat"),
+        CorpusDialogue("a", ("one", "two", "three"), "chat"),
+        CorpusDialogue("chat-1", ("one", "two"), "chat"),
+        CorpusDialogue("7", ("one", "two"), "chat"),
     ]
 
 
@@ -176,7 +176,7 @@ def test_negatives_depend_on_seed_epoch_and_pair_alone() -> None:
 
 
 def test_facts_are_given_for_their_share_of_the_contexts() -> None:
-    known = [Dialogue(one.id, one.turns, "chat", (("f",),) * 4) for one in talk(200)]
+    known = [CorpusDialogue(one.id, one.turns, "chat", (("f",),) * 4) for one in talk(200)]
     for share in (0.0, 0.3, 1.0):
         one = CandidateSet(known, NegativeCounts(random=1), seed=0, fact_share=share)
         given = [one.get(index) for index in range(len(one))]
@@ -269,8 +269,10 @@ def test_a_corpus_that_fills_no_batch_is_told() -> None:
 
 def test_every_kind_of_negative_is_what_its_name_says() -> None:
     dialogues = talk(40)
-    shared = Dialogue("s", ("the volcano erupted", "which volcano was it", "a small one", "far away from here"), "chat")
-    other = Dialogue("o", ("a volcano is a mountain", "with fire inside it", "i see now", "good to know"), "chat")
+    shared = CorpusDialogue(
+        "s", ("the volcano erupted", "which volcano was it", "a small one", "far away from here"), "chat"
+    )
+    other = CorpusDialogue("o", ("a volcano is a mountain", "with fire inside it", "i see now", "good to know"), "chat")
     counts = NegativeCounts(random=4, same_dialogue=2, shared_word=1, corrupted=1)
     assert counts.total == 8
     sampler = NegativeSampler([*dialogues, shared, other], counts)
@@ -290,7 +292,7 @@ def test_every_kind_of_negative_is_what_its_name_says() -> None:
 
 def test_no_wrong_reply_of_a_context_is_given_twice() -> None:
     turns = ("so it goes", "the volcano erupted", "so it goes", "an answer here", "so it goes", "a volcano is far")
-    repeating = Dialogue("r", turns, "chat")
+    repeating = CorpusDialogue("r", turns, "chat")
     sampler = NegativeSampler([repeating, *talk(4)], NegativeCounts(random=6, same_dialogue=4, shared_word=1))
     later = set()
     for seed in range(100):
@@ -307,8 +309,10 @@ def test_no_wrong_reply_of_a_context_is_given_twice() -> None:
 
 
 def test_a_shared_word_is_one_of_the_last_two_turns() -> None:
-    first = Dialogue("f", ("the volcano erupted", "oh", "a glacier melts", "then what"), "chat")
-    other = Dialogue("o", ("a volcano is a mountain", "nothing here", "that glacier moves", "good to know"), "chat")
+    first = CorpusDialogue("f", ("the volcano erupted", "oh", "a glacier melts", "then what"), "chat")
+    other = CorpusDialogue(
+        "o", ("a volcano is a mountain", "nothing here", "that glacier moves", "good to know"), "chat"
+    )
     sampler = NegativeSampler([*talk(40), first, other], NegativeCounts(random=0, shared_word=1))
     assert {sampler.draw(first, 3, np.random.default_rng(seed))[0] for seed in range(20)} == {"that glacier moves"}
     assert sampler.shares_word(first.turns[:3], "That GLACIER moves")
@@ -317,11 +321,11 @@ def test_a_shared_word_is_one_of_the_last_two_turns() -> None:
 
 def test_a_reply_too_short_to_corrupt_is_replaced_by_a_random_one() -> None:
     sampler = NegativeSampler(talk(40), NegativeCounts(random=2, corrupted=1))
-    short = Dialogue("s", ("hi", "no way out"), "chat")
+    short = CorpusDialogue("s", ("hi", "no way out"), "chat")
     found = sampler.draw(short, 1, np.random.default_rng(0))
     assert len(found) == 3
     assert all(reply in sampler.replies for reply in found)
-    long = Dialogue("l", ("hi", "seven words are what this reply has"), "chat")
+    long = CorpusDialogue("l", ("hi", "seven words are what this reply has"), "chat")
     damaged = sampler.draw(long, 1, np.random.default_rng(0))[0]
     assert damaged not in sampler.replies
     assert set(damaged.split()) <= set(long.turns[1].split())
@@ -385,7 +389,7 @@ def test_nearest_negatives_lie_beside_the_last_two_turns() -> None:
             found += [abs(int(reply.split()[0][1:]) - at) for reply in some]
     assert max(np.mean(found) for found in away.values()) < 6  # of random ones it would be thirty
     # The turn before the last two lies elsewhere and does not count.
-    drifting = Dialogue("d", (dialogues[0].turns[0], *dialogues[59].turns), "chat")
+    drifting = CorpusDialogue("d", (dialogues[0].turns[0], *dialogues[59].turns), "chat")
     drawn = [sampler.draw(drifting, 3, np.random.default_rng(seed)) for seed in range(20)]
     assert np.mean([59 - int(reply.split()[0][1:]) for some in drawn for reply in some]) < 6
     with pytest.raises(ValueError, match=r"^nearest negatives need an embedding function$"):
@@ -438,7 +442,7 @@ def test_threads_are_named_after_file_and_line(tmp_path: Path) -> None:
     (folder / "y.jsonl").write_text(lines(rows))
     (folder / "z.jsonl.gz").write_bytes(gzip.compress(lines(rows).encode()))
     assert read_reddit(folder, 9) == [
-        Dialogue(f"reddit-{name}-1", ("a", "b"), "reddit") for name in ("x.json", "y.jsonl", "z.jsonl.gz")
+        CorpusDialogue(f"reddit-{name}-1", ("a", "b"), "reddit") for name in ("x.json", "y.jsonl", "z.jsonl.gz")
     ]
 
 

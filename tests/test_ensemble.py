@@ -108,7 +108,7 @@ def test_what_a_metric_was_trained_on_enters_neither_fit_nor_ensemble_nor_mean()
     learned_by_heart = study(fields(lambda one: stats.norm.cdf(one.human)), ["a", "b", "c"], QUICK)
     assert learned_by_heart.weights == honest.weights
     assert learned_by_heart.chosen == honest.chosen
-    assert learned_by_heart.duels == honest.duels
+    assert learned_by_heart.tests == honest.tests
     by_key = {(one.judge, one.benchmark): one for one in learned_by_heart.agreements}
     assert by_key["a", "set0"].contaminated
     assert by_key["a", "set0"].value == pytest.approx(1)
@@ -132,7 +132,7 @@ def test_the_single_metric_to_beat_is_chosen_without_the_benchmark_it_is_measure
 def test_independent_errors_cancel_and_the_ensemble_wins():
     found = study(noisy_fields({"a": 1.0, "b": 1.0, "c": 1.0}), ["a", "b", "c"], QUICK)
     assert found.winner is not None
-    assert all(duel.p < 0.05 and duel.difference > 0 for duel in found.duels if duel.ensemble == found.winner)
+    assert all(test.p < 0.05 and test.difference > 0 for test in found.tests if test.ensemble == found.winner)
     mean = {one.judge: one.value for one in found.agreements if one.benchmark == MEAN}
     assert mean["percentile_mean"] > max(mean["a"], mean["b"], mean["c"])
 
@@ -146,7 +146,7 @@ def test_beside_one_good_metric_noise_only_hurts_and_nothing_is_shipped():
 def test_verdict_asks_every_test_to_succeed():
     found = study(noisy_fields({"a": 1.0, "b": 1.0, "c": 1.0}), ["a", "b", "c"], QUICK)
     for verdict in found.verdicts:
-        own = [duel.p for duel in found.duels if duel.ensemble == verdict.ensemble]
+        own = [test.p for test in found.tests if test.ensemble == verdict.ensemble]
         assert verdict.p >= max(own)
 
 

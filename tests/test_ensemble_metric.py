@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import dialeval
-from dialeval.approaches.ensemble import Ensemble, Recipe
+from dialeval.approaches.ensemble import Ensemble, EnsembleRecipe
 from dialeval.studies.ensemble_report import write_weights
-from dialeval.studies.ensemble_study import Study, Verdict
+from dialeval.studies.ensemble_study import EnsembleOutcome, Study
 from small_checkpoints import small_checkpoint
 
 RESPONSES = ["i am fine thanks", "fish and chips", "the weather is nice today", "no"]
@@ -154,7 +154,7 @@ def study_with(*, percentile_mean: bool) -> Study:
 
     found = Study(("deb", "two"), ("deb", "two"))
     found.weights["all"] = {"deb": 0.75, "two": 0.25}
-    found.verdicts = [Verdict("percentile_mean", percentile_mean, 0.01, "deb")]
+    found.verdicts = [EnsembleOutcome("percentile_mean", percentile_mean, 0.01, "deb")]
     found.agreements = [Agreement("percentile_mean", MEAN, 0.5, Interval(0.4, 0.6, 10), 7)]
     return found
 
@@ -165,7 +165,7 @@ def test_weights_are_written_only_for_a_form_that_won(tmp_path):
     assert not write_weights(study_with(percentile_mean=False), path, specs=specs, command="dialeval ensemble")
     assert not path.exists()
     assert write_weights(study_with(percentile_mean=True), path, specs=specs, command="dialeval ensemble")
-    one, two = Recipe.read(path).members
+    one, two = EnsembleRecipe.read(path).members
     assert (one.metric, one.options, one.weight) == ("deb", {}, 0.5)
     assert (two.name, two.metric, two.options, two.weight) == ("two", "density", {"scoring": "classifier"}, 0.5)
 

@@ -39,7 +39,7 @@ def _private_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as changed:
         changed.setattr(evaluate.config, "HF_EVALUATE_OFFLINE", True)
         changed.setattr(evaluate.config, "HF_METRICS_CACHE", home / "metrics")
-        changed.setitem(registry.REGISTRY, "density", registry.Entry("overlap_metric:Overlap"))
+        changed.setitem(registry.REGISTRY, "density", registry.RegisteredMetric("overlap_metric:Overlap"))
         loaded.cache_clear()
         yield
     loaded.cache_clear()

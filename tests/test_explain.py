@@ -51,7 +51,7 @@ class Silent(Telling):
 @pytest.fixture(autouse=True)
 def _registered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     overlap_metric.register()
-    monkeypatch.setitem(registry.REGISTRY, "telling", registry.Entry("test_explain:Telling"))
+    monkeypatch.setitem(registry.REGISTRY, "telling", registry.RegisteredMetric("test_explain:Telling"))
     monkeypatch.chdir(tmp_path)
 
 
@@ -193,7 +193,7 @@ def test_shards_write_the_reasons(monkeypatch: pytest.MonkeyPatch) -> None:
 
     from dialeval.readers import Source
     from dialeval.scoring import sharding
-    from dialeval.scoring.sets import Plan
+    from dialeval.scoring.sets import SetPlan
     from dialeval.scoring.sharding import ShardedRun
     from dialeval.scoring.task import Task
     from dialeval.scoring.workers import WorkerGroup
@@ -202,7 +202,7 @@ def test_shards_write_the_reasons(monkeypatch: pytest.MonkeyPatch) -> None:
     task = Task(Source("rows.jsonl"), {"telling": Telling.info}, metrics={"telling": Telling()}, explain=True)
     monkeypatch.setattr(sharding, "SHARD_PAIRS", 1)
     crew = WorkerGroup(rank=0, size=2, local_rank=0)
-    parts = [ShardedRun(task, Path("why.jsonl"), replace(crew, rank=rank), Plan(()), True) for rank in range(2)]
+    parts = [ShardedRun(task, Path("why.jsonl"), replace(crew, rank=rank), SetPlan(()), True) for rank in range(2)]
     for part in parts:
         part.score(None, lambda done: None)
     parts[0].merge("jsonl", 0)
@@ -217,16 +217,16 @@ def test_ray_writes_the_same_columns(tmp_path: Path) -> None:
     import pyarrow as pa
 
     from dialeval.ray.parts import Folder, PieceScorer
-    from dialeval.ray.recipe import Recipe, packed
+    from dialeval.ray.recipe import ScoringRecipe, packed
     from dialeval.ray.tables import RowScorer
-    from dialeval.scoring.sets import Plan
+    from dialeval.scoring.sets import SetPlan
 
-    recipe = Recipe.of(["telling"], explain=True)
+    recipe = ScoringRecipe.of(["telling"], explain=True)
     given = [{"context": c, "response": r} for c, r in zip(CONTEXTS, RESPONSES, strict=True)]
     packet = packed(recipe, given, first=0, where="rows")
     packet.name, packet.table = "part-0", pa.Table.from_pylist(given)
     folder = Folder.of(str(tmp_path))
-    totals = PieceScorer(recipe, Plan(()), folder).work(packet)
+    totals = PieceScorer(recipe, SetPlan(()), folder).work(packet)
     frame = pd.read_parquet(tmp_path / "part-0.parquet")
     assert frame["telling.why"].tolist() == WHY
     assert frame["telling.low"].tolist() == [0.3, -0.1, 0.9]
@@ -235,4 +235,4 @@ def test_ray_writes_the_same_columns(tmp_path: Path) -> None:
     assert table.column("telling.why").to_pylist() == WHY
     assert table.schema.field("telling.why").type == pa.string()
     with pytest.raises(ValueError, match="overlap: no reasons are given"):
-        Recipe.of(["overlap"], explain=True)
+        ScoringRecipe.of(["overlap"], explain=True)

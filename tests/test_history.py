@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from dialeval.cards.history import Stage, joined, kept_line, read_log, stage_in, stages_of, total
+from dialeval.cards.history import TrainingRun, joined, kept_line, read_log, stage_in, stages_of, total
 from dialeval.cards.runs_table import BEGIN, END, figures_of, runs_table, write_runs_table
 from dialeval.cards.spread import Spread, spread_in
 from dialeval.weights.config import CheckpointConfig
@@ -37,7 +37,7 @@ def test_the_kept_validation_counts_not_the_last(tmp_path: Path) -> None:
         {"kind": "validation", "step": 30, "r1": 0.6, "pairs": 240, "kept": 0},
         {"kind": "final", "step": 30, "r1": 0.65},
     )
-    assert stage_in(written, "mine") == Stage("mine", 20, 30, 4.0, {"pairs": 160})
+    assert stage_in(written, "mine") == TrainingRun("mine", 20, 30, 4.0, {"pairs": 160})
     assert stage_in(written, "mine").summary == "20 of 30 steps, 160 pairs"
     assert figures_of(written)["r1"] == 0.65
 
@@ -68,13 +68,13 @@ def test_a_log_without_a_validation_is_refused() -> None:
 
 
 def test_totals_count_a_shared_ancestor_once() -> None:
-    trunk = Stage("trunk", 600, 900, 0.5, {"pairs": 6000})
-    one, two = Stage("one", 10, 10, 0.25, {"replies": 100}), Stage("two", 20, 30, 0.25, {"replies": 200})
+    trunk = TrainingRun("trunk", 600, 900, 0.5, {"pairs": 6000})
+    one, two = TrainingRun("one", 10, 10, 0.25, {"replies": 100}), TrainingRun("two", 20, 30, 0.25, {"replies": 200})
     stages = joined([trunk, one], [trunk, two])
     assert stages == [trunk, one, two]
-    assert total(stages) == Stage("together", 630, 940, 1.0, {"pairs": 6000, "replies": 300})
+    assert total(stages) == TrainingRun("together", 630, 940, 1.0, {"pairs": 6000, "replies": 300})
     assert stages_of({"stages": [asdict(one)], "steps": 99, "hours": 1}) == [one]
-    assert stages_of({"steps": 99, "hours": 1, "recipe": {"name": "old"}}) == [Stage("old", 99, 99, 1)]
+    assert stages_of({"steps": 99, "hours": 1, "recipe": {"name": "old"}}) == [TrainingRun("old", 99, 99, 1)]
     assert stages_of({}) == []
 
 
@@ -157,4 +157,4 @@ def test_a_run_of_before_stages_were_recorded_is_read_from_its_log(
     log(tmp_path / "run" / "log.jsonl", *judged)
     monkeypatch.setattr(common, "find_checkpoint", lambda source, default: SimpleNamespace(folder=folder))
     (stage,) = stages_of(common.earlier_training("run"))
-    assert stage == Stage("trunk", 20, 30, 2.0, {"pairs": 20 * 9 * 2 * 8})
+    assert stage == TrainingRun("trunk", 20, 30, 2.0, {"pairs": 20 * 9 * 2 * 8})

@@ -20,9 +20,9 @@ import dialeval
 from dialeval.approaches.density import Density
 from dialeval.cli import build_app
 from dialeval.publishing.hub import Hub
-from dialeval.publishing.parcels import PublishError, model_parcel
-from dialeval.publishing.plan import Wish, make_plan
+from dialeval.publishing.plan import PublishOptions, make_plan
 from dialeval.publishing.push import push
+from dialeval.publishing.uploads import PublishError, model_upload
 from dialeval.weights.find import find_encoder, weights_digest
 from loopback_hub import Fault, LoopbackHub, User
 from rated_rows import rated, small_judge
@@ -393,11 +393,11 @@ def test_a_space_of_somebody_else(hub: LoopbackHub, publish: Any) -> None:
 def test_somebody_commits_between_plan_and_push(hub: LoopbackHub, publish: Any, checkpoint: Path) -> None:
     publish(checkpoint)
     (checkpoint / "tokenizer.json").write_text((checkpoint / "tokenizer.json").read_text() + "\n")
-    client, wish = Hub(), Wish("dialeval")
-    plan = make_plan(model_parcel(checkpoint, "dialeval", None), client, wish)
+    client, options = Hub(), PublishOptions("dialeval")
+    plan = make_plan(model_upload(checkpoint, "dialeval", None), client, options)
     hub.add(*MODEL, {"theirs.txt": b"1"})
     with pytest.raises(PublishError, match="somebody changed it at the same time"):
-        push(plan, client, wish)
+        push(plan, client, options)
     assert hub.repos[MODEL].files["theirs.txt"] == b"1"
 
 

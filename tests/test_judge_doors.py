@@ -216,14 +216,14 @@ def test_a_worker_of_ray(checkpoint: Path, tmp_path: Path, expected: Scores) -> 
     import pyarrow as pa
 
     from dialeval.ray.parts import Folder, PieceScorer
-    from dialeval.ray.recipe import Recipe, packed
-    from dialeval.scoring.sets import Plan
+    from dialeval.ray.recipe import ScoringRecipe, packed
+    from dialeval.scoring.sets import SetPlan
 
     settings = {"options": {"device": "cpu"}, "checkpoints": {"judge": str(checkpoint)}, "empty": "score"}
-    recipe = Recipe.of(["judge"], explain=True, **settings)
+    recipe = ScoringRecipe.of(["judge"], explain=True, **settings)
     packet = packed(recipe, ROWS, first=0, where="rows")
     packet.name, packet.table = "part-0", pa.Table.from_pylist(ROWS)
-    totals = PieceScorer(pickle.loads(pickle.dumps(recipe)), Plan(()), Folder.of(str(tmp_path))).work(
+    totals = PieceScorer(pickle.loads(pickle.dumps(recipe)), SetPlan(()), Folder.of(str(tmp_path))).work(
         pickle.loads(pickle.dumps(packet))
     )
     same(pd.read_parquet(tmp_path / "part-0.parquet").to_dict("records"), expected)

@@ -40,7 +40,9 @@ def _tiny_weights(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) 
             known = name in _NETWORKS
             checkpoint = small_checkpoint(name, tiny_encoder, home / name) if known else tiny_encoder
             entry = registry.REGISTRY[name]
-            patch.setitem(registry.REGISTRY, name, registry.Entry(entry.target, {"checkpoint": str(checkpoint)}))
+            patch.setitem(
+                registry.REGISTRY, name, registry.RegisteredMetric(entry.target, {"checkpoint": str(checkpoint)})
+            )
         loaded.cache_clear()
         yield
     loaded.cache_clear()

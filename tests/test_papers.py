@@ -17,7 +17,7 @@ from dialeval.papers.catalogue import PAPERS
 from dialeval.papers.figures import draw
 from dialeval.papers.measured import NOT_MEASURED, answers, commands
 from dialeval.papers.render import render
-from dialeval.papers.tables import Chart, Column, Paper, Picture, Question, Row, Table, published
+from dialeval.papers.tables import CellQuery, Chart, Column, Paper, Picture, Row, Table, published
 from dialeval.registry import available, load
 from dialeval.specs import split_options
 from toy_benchmark import rated_rows, write_rows
@@ -119,7 +119,7 @@ def toy(tmp_path: Path):
     """A benchmark as a file, a table about it, and a folder in which one of two metrics left its values."""
     file = str(write_rows(tmp_path / "toy.jsonl", rated_rows()))
     settings = Settings(("spearman",), levels="own")
-    columns = (Column("printed only"), Column("toy", Question(file, "spearman", settings), scale=100))
+    columns = (Column("printed only"), Column("toy", CellQuery(file, "spearman", settings), scale=100))
     rows = (
         Row("Words", {"printed only": 0.5, "toy": 12.5}, WORDS, "another counter."),
         Row("Never run", {"toy": 7}, LABELS, "another counter"),
@@ -189,10 +189,10 @@ def test_a_metric_that_cannot_be_loaded_is_told_and_stops_nothing(toy, monkeypat
 def test_commands_join_benchmarks_with_the_same_gaps():
     plain, systems = Settings(levels="own"), Settings(levels="system", force_systems=True)
     missing = [
-        ("a", Question("one", "spearman", plain)),
-        ("a", Question("one", "pearson", plain)),
-        ("a", Question("two", "spearman", plain)),
-        ("b", Question("three@clean", "spearman", systems)),
+        ("a", CellQuery("one", "spearman", plain)),
+        ("a", CellQuery("one", "pearson", plain)),
+        ("a", CellQuery("two", "spearman", plain)),
+        ("b", CellQuery("three@clean", "spearman", systems)),
     ]
     assert commands(missing, "kept") == [
         "dialeval agreement --metrics 'a' --benchmarks one,two --values kept --plots none --out runs/papers",

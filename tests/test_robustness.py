@@ -16,7 +16,7 @@ from dialeval.exchange import Exchange
 from dialeval.robustness.attacks import ATTACKS, GENERIC_REPLIES, Pool, choose_attacks, missing_resource
 from dialeval.robustness.pairs import Pair, attacked_pairs, key_of, without_itself
 from dialeval.robustness.perturbations import PERTURBATIONS, degradation, perturb
-from dialeval.robustness.verdicts import Rules, Verdict, share_of, verdicts
+from dialeval.robustness.verdicts import AttackOutcome, Rules, share_of, verdicts
 from small_resources import write_wordnet
 
 TEA = Exchange(("Hi!", "What do you like?"), "I really don't like the well-known tea, but coffee is fine.", id="tea")
@@ -183,7 +183,7 @@ def test_keys_tell_rows_apart_by_what_a_metric_sees() -> None:
 
 def judged(
     true: list[float], attacked: list[float], *, contexts: list[int] | None = None, higher: bool = True, **rules: float
-) -> Verdict:
+) -> AttackOutcome:
     numbers = contexts or list(range(len(true)))
     pairs = [
         Pair("jumble", True, Exchange((f"c{number}",), f"true {row}"), Exchange((f"c{number}",), f"attacked {row}"))

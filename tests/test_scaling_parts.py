@@ -10,10 +10,10 @@ import pytest
 from dialeval.ray.files import _identity, _packet
 from dialeval.ray.parts import Folder, PieceScorer
 from dialeval.ray.pieces import pieces_of
-from dialeval.ray.recipe import Recipe
+from dialeval.ray.recipe import ScoringRecipe
 from dialeval.ray.stages import Surveyor
 from dialeval.registry import load
-from dialeval.scoring.sets import Plan
+from dialeval.scoring.sets import SetPlan
 from small_checkpoints import small_checkpoint
 from test_scaling_torchrun import rows
 
@@ -21,10 +21,10 @@ pa = pytest.importorskip("pyarrow")
 
 
 @pytest.fixture
-def recipe(tiny_encoder: Path, tmp_path: Path) -> Recipe:
+def recipe(tiny_encoder: Path, tmp_path: Path) -> ScoringRecipe:
     density = small_checkpoint("density", tiny_encoder, tmp_path / "density")
     weights = {"density": str(density), "fbd": str(tiny_encoder), "prd": str(tiny_encoder)}
-    return Recipe.of(["density", "fbd", "prd"], checkpoints=weights, options={"device": "cpu"})
+    return ScoringRecipe.of(["density", "fbd", "prd"], checkpoints=weights, options={"device": "cpu"})
 
 
 def write(path: Path, made: list[dict[str, Any]], group: int) -> None:
@@ -34,7 +34,7 @@ def write(path: Path, made: list[dict[str, Any]], group: int) -> None:
 
 
 @pytest.mark.slow
-def test_parts_are_written_once_and_add_up(recipe: Recipe, tmp_path: Path) -> None:
+def test_parts_are_written_once_and_add_up(recipe: ScoringRecipe, tmp_path: Path) -> None:
     made = rows(240, ("a", "b"))
     (tmp_path / "in").mkdir()
     write(tmp_path / "in" / "0.parquet", made[:101], 60)
@@ -59,7 +59,7 @@ def test_parts_are_written_once_and_add_up(recipe: Recipe, tmp_path: Path) -> No
         survey = surveyor.work(packet)
         merged = survey if merged is None else merged.merge(survey)
     assert merged is not None
-    plan = folder.plan(lambda: Plan.make(surveyor.metrics, merged))
+    plan = folder.plan(lambda: SetPlan.make(surveyor.metrics, merged))
     # What a second attempt reads is what the first one made.
     again = folder.plan(lambda: pytest.fail("there is a plan"))
     assert again.systems == plan.systems
@@ -92,7 +92,7 @@ def test_parts_are_written_once_and_add_up(recipe: Recipe, tmp_path: Path) -> No
         )
 
 
-def test_a_folder_belongs_to_one_run(recipe: Recipe, tmp_path: Path) -> None:
+def test_a_folder_belongs_to_one_run(recipe: ScoringRecipe, tmp_path: Path) -> None:
     folder = Folder.of(str(tmp_path / "out"))
     folder.begin({"a": 1}, resume=True)
     folder.write("part-000000000000000.parquet", b"x")
@@ -112,7 +112,7 @@ def test_a_folder_belongs_to_one_run(recipe: Recipe, tmp_path: Path) -> None:
     assert (tmp_path / "mine" / "notes.txt").exists()
 
 
-def test_input_that_is_not_there_or_not_parquet(recipe: Recipe, tmp_path: Path) -> None:
+def test_input_that_is_not_there_or_not_parquet(recipe: ScoringRecipe, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="there is no file"):
         pieces_of([str(tmp_path / "no*.parquet")], recipe, 50)
     (tmp_path / "bad.parquet").write_text("no")

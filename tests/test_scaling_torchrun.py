@@ -17,7 +17,7 @@ import pytest
 import overlap_metric
 from conftest import WORDS
 from dialeval.readers import Source
-from dialeval.scoring.sets import Plan
+from dialeval.scoring.sets import SetPlan
 from dialeval.scoring.sharding import ShardedRun
 from dialeval.scoring.task import Task
 from dialeval.scoring.workers import WorkerGroup
@@ -172,9 +172,9 @@ def test_journals_of_another_number_of_processes_are_left_alone() -> None:
         path.touch()
     task = Task(Source("rows.jsonl"), {})
     with pytest.raises(ValueError, match="unfinished run of 3 processes; go on with 3"):
-        ShardedRun(task, Path("scores.jsonl"), WorkerGroup(0, 2, 0), Plan(()), True).check_leftovers()
+        ShardedRun(task, Path("scores.jsonl"), WorkerGroup(0, 2, 0), SetPlan(()), True).check_leftovers()
     assert all(path.exists() for path in left)
-    ShardedRun(task, Path("scores.jsonl"), WorkerGroup(0, 2, 0), Plan(()), False).check_leftovers()
+    ShardedRun(task, Path("scores.jsonl"), WorkerGroup(0, 2, 0), SetPlan(()), False).check_leftovers()
     assert not any(path.exists() for path in left)
 
 

@@ -33,7 +33,7 @@ SPEAKERS = ["user", "bot", "user", "bot", "user"]
 def _judge(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     checkpoint = small_judge(tiny_encoder, tmp_path_factory.mktemp("judge") / "checkpoint")
     with pytest.MonkeyPatch.context() as changed:
-        entry = registry.Entry(registry.REGISTRY["judge"].target, {"checkpoint": str(checkpoint)})
+        entry = registry.RegisteredMetric(registry.REGISTRY["judge"].target, {"checkpoint": str(checkpoint)})
         changed.setitem(registry.REGISTRY, "judge", entry)
         changed.setattr("dialeval.registry.embedded_checkpoints", lambda: ["judge-minilm", "cmn-minilm"])
         loaded.cache_clear()

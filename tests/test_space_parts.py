@@ -38,7 +38,7 @@ from dialeval import load, registry
 from dialeval.evaluate_module import loaded
 from dialeval.exchange import Exchange
 from dialeval.metric import Level
-from dialeval.publishing.parcels import space_parcel
+from dialeval.publishing.uploads import space_upload
 from dialeval.scores import Scores, Signature
 from dialeval.scoring.summary import Summary
 from dialeval.weights.find import embedded_checkpoints
@@ -117,7 +117,9 @@ def four_metrics(tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     for name in names:
         checkpoint = small_checkpoint(name, tiny_encoder, tmp_path / name)
         entry = registry.REGISTRY[name]
-        monkeypatch.setitem(registry.REGISTRY, name, registry.Entry(entry.target, {"checkpoint": str(checkpoint)}))
+        monkeypatch.setitem(
+            registry.REGISTRY, name, registry.RegisteredMetric(entry.target, {"checkpoint": str(checkpoint)})
+        )
     monkeypatch.setattr("dialeval.registry.embedded_checkpoints", lambda: [f"{name}-minilm" for name in names])
     loaded.cache_clear()
     yield names
@@ -142,7 +144,7 @@ def test_four_metrics_side_by_side(four_metrics: list[str]) -> None:
 
 
 def test_aspects_of_a_file_are_in_its_downloads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry.REGISTRY, "density", registry.Entry("overlap_metric:Faceted"))
+    monkeypatch.setitem(registry.REGISTRY, "density", registry.RegisteredMetric("overlap_metric:Faceted"))
     monkeypatch.setattr(score_file, "ready", lambda: ["density"])
     loaded.cache_clear()
     try:
@@ -201,7 +203,7 @@ def test_files_that_are_refused(tmp_path: Path, name: str, content: str, message
 
 def test_systems_are_told_apart_by_paired_tests_over_contexts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two systems whose intervals overlap, and of which one is better on every context."""
-    monkeypatch.setitem(registry.REGISTRY, "density", registry.Entry("overlap_metric:Overlap"))
+    monkeypatch.setitem(registry.REGISTRY, "density", registry.RegisteredMetric("overlap_metric:Overlap"))
     monkeypatch.setattr(score_file, "ready", lambda: ["density"])
     loaded.cache_clear()
     lines = []
@@ -333,11 +335,11 @@ def test_published_results_stand_beside_the_page(tmp_path: Path, monkeypatch: py
     (tmp_path / "plots").mkdir()
     for name in ("agreement.jsonl", "run.json", "plots/forest_toy.png", "plots/forest_toy.svg"):
         (tmp_path / name).write_text(json.dumps(row()))
-    files = space_parcel(SPACE, "ann", tmp_path).files
+    files = space_upload(SPACE, "ann", tmp_path).files
     assert {name for name in files if "/" in name} == {"results/agreement.jsonl", "results/plots/forest_toy.png"}
     assert {"app.py", "README.md", "requirements.txt", "style.css"} <= set(files)
-    assert not [name for name in space_parcel(SPACE, "ann").files if "/" in name]
-    assert not [name for name in space_parcel(ROOT / "metrics/density", "ann", tmp_path).files if "/" in name]
+    assert not [name for name in space_upload(SPACE, "ann").files if "/" in name]
+    assert not [name for name in space_upload(ROOT / "metrics/density", "ann", tmp_path).files if "/" in name]
 
     monkeypatch.setattr(trust, "_HERE", tmp_path / "page")
     assert trust.results_folder() is None
@@ -372,7 +374,7 @@ def test_the_judge_tells_aspects_and_reasons(
     tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checkpoint = small_checkpoint("judge", tiny_encoder, tmp_path / "judge")
-    entry = registry.Entry(registry.REGISTRY["judge"].target, {"checkpoint": str(checkpoint)})
+    entry = registry.RegisteredMetric(registry.REGISTRY["judge"].target, {"checkpoint": str(checkpoint)})
     monkeypatch.setitem(registry.REGISTRY, "judge", entry)
     monkeypatch.setattr("dialeval.registry.embedded_checkpoints", lambda: ["judge-minilm"])
     loaded.cache_clear()

@@ -214,7 +214,7 @@ def test_systems_are_ranked_and_those_that_cannot_be_told_apart_share_a_cluster(
     for one in of.values():
         assert one.low < one.mean < one.high
         assert (one.n_rows, one.n_contexts, one.human_percentile) == (80, 80, None)
-    tests = {frozenset((one.first, one.second)): one for one in found.contests}
+    tests = {frozenset((one.first, one.second)): one for one in found.pair_tests}
     assert len(tests) == 3
     assert tests[frozenset(("good", "also"))].p_adjusted > 0.05
     shown = tests[frozenset(("good", "bad"))]
@@ -232,8 +232,8 @@ def test_the_direction_of_a_metric_turns_the_order() -> None:
 def test_files_of_their_own_are_paired_by_id() -> None:
     base = noisy(3)
     found = rank({"a": rows(base), "b": rows([value - 1 for value in base])[::-1]}, [Number()])
-    assert found.contests[0].difference == pytest.approx(1)
-    assert found.contests[0].n_contexts == 60
+    assert found.pair_tests[0].difference == pytest.approx(1)
+    assert found.pair_tests[0].n_contexts == 60
     frame = found.to_pandas()
     assert frame["system"].tolist() == ["a", "b"]
 

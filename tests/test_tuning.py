@@ -19,7 +19,7 @@ from dialeval.cli import build_app
 from dialeval.readers import Source
 from dialeval.statistics.raters import human_ceiling
 from dialeval.tuning import Tuned, tune
-from dialeval.tuning.crossing import Comparison, Measured, divide, fit, out_of_fold
+from dialeval.tuning.crossing import BeforeAfter, WithInterval, divide, fit, out_of_fold
 from dialeval.tuning.opinions import Preferences, Ratings, read_opinions
 from dialeval.weights.config import CheckpointConfig
 from rated_rows import FACT_WORDS, compared, permuted, rated, small_judge
@@ -103,11 +103,11 @@ def test_ratings_without_sense_gain_nothing(judge: Path, tmp_path: Path) -> None
 
 def test_to_agree_with_nobody_is_no_gain() -> None:
     """A judge at odds with senseless ratings by chance gains by being at odds no longer, and knows nothing still."""
-    up, flat = Measured(0.2, 0.1, 0.3), Measured(0.0, -0.1, 0.1)
-    assert Comparison(flat, up, up, sure=0.95, chance=0.0).gains
-    assert not Comparison(flat, up, up, sure=0.85, chance=0.0).gains
-    assert not Comparison(Measured(-0.2, -0.3, -0.1), flat, up, sure=1.0, chance=0.0).gains
-    assert not Comparison(flat, Measured(0.55, 0.49, 0.6), up, sure=1.0, chance=0.5).gains
+    up, flat = WithInterval(0.2, 0.1, 0.3), WithInterval(0.0, -0.1, 0.1)
+    assert BeforeAfter(flat, up, up, sure=0.95, chance=0.0).gains
+    assert not BeforeAfter(flat, up, up, sure=0.85, chance=0.0).gains
+    assert not BeforeAfter(WithInterval(-0.2, -0.3, -0.1), flat, up, sure=1.0, chance=0.0).gains
+    assert not BeforeAfter(flat, WithInterval(0.55, 0.49, 0.6), up, sure=1.0, chance=0.5).gains
 
 
 def test_preferences_lead_the_same_way(judge: Path, tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ from common import (
     with_steps,
 )
 from dialeval.approaches.cmn import Cmn
-from dialeval.approaches.cmn_network import CmnNetwork, Gaussian, ReplyDecoder, critic_loss, training_losses
+from dialeval.approaches.cmn_network import CmnNetwork, LatentGaussian, ReplyDecoder, critic_loss, training_losses
 from dialeval.cards import render_card
 from dialeval.corpora.batches import Candidates, CandidateSource, mixed_batches
 from dialeval.corpora.grouped import GroupSet
@@ -125,8 +125,8 @@ class Objective(nn.Module):
         """The loss and its terms, means over the batch."""
         network, settings = self.network, self.settings
         pooled, known = network.pooled_pair(**pair), network.pooled_context(**context)
-        posterior = Gaussian.of(network.to_posterior(pooled).float())
-        prior = Gaussian.of(network.to_prior(known).float())
+        posterior = LatentGaussian.of(network.to_posterior(pooled).float())
+        prior = LatentGaussian.of(network.to_prior(known).float())
         logits = network.nsp(pooled).float()
         terms = training_losses(
             posterior,
@@ -142,9 +142,9 @@ class Objective(nn.Module):
         critic = critic_loss(*draws, is_true, wrong_pairs=settings["critic_wrong_pairs"])
         agreement = torch.zeros(())
         if settings["reference_weight"]:
-            beside = Gaussian.of(network.to_posterior(network.pooled_pair(**reference["pair"])).float())
+            beside = LatentGaussian.of(network.to_posterior(network.pooled_pair(**reference["pair"])).float())
             both = (torch.cat(parts)[reference["where"]] for parts in zip(posterior, beside, strict=True))
-            agreement = critic_loss(draws[0], Gaussian(*both).sample(noise[3]), is_true)
+            agreement = critic_loss(draws[0], LatentGaussian(*both).sample(noise[3]), is_true)
         total = terms.reconstruction + settings["kl_weight"] * terms.kl + settings["nsp_weight"] * terms.nsp
         return {
             "loss": total.mean() + settings["critic_weight"] * critic + settings["reference_weight"] * agreement,

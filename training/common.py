@@ -23,9 +23,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from dialeval import interrupts
 from dialeval.approaches.frozen_features import FeatureNetwork
-from dialeval.cards.history import Stage, joined, kept_line, read_log, stage_in, stages_of, total
+from dialeval.cards.history import TrainingRun, joined, kept_line, read_log, stage_in, stages_of, total
 from dialeval.corpora.batches import CandidateSet
-from dialeval.corpora.dialogues import BadCorpus, Dialogue, MissingCorpus, overlapping_ids, read_corpus
+from dialeval.corpora.dialogues import BadCorpus, CorpusDialogue, MissingCorpus, overlapping_ids, read_corpus
 from dialeval.corpora.negatives import NegativeCounts
 from dialeval.engine.encoding import PairEncoder, choose_device, has_fast_bfloat16
 from dialeval.engine.formatting import PairFormat, PairTokenizer
@@ -192,7 +192,7 @@ def read_validation(recipe: Recipe, root: Path) -> CandidateSet:
     Dialogues that share text with evaluation data choose nothing either. `facts` is the share of contexts with them.
     """
     held_out = recipe["validation"]
-    dialogues: list[Dialogue] = read_corpus(
+    dialogues: list[CorpusDialogue] = read_corpus(
         root, held_out["corpus"], held_out["split"], leave_out=left_out(recipe, root)
     )
     negatives = NegativeCounts(random=held_out["candidates"] - 1)
@@ -305,11 +305,11 @@ class Run:
         return kept
 
     @property
-    def stage(self) -> Stage:
+    def stage(self) -> TrainingRun:
         """What of this run is in the checkpoint."""
         hours = round(self.elapsed / 3600, 2)
         seen = {self.unit: self.best_step * self.per_step} if self.best_step else {}
-        return Stage(self.recipe["name"], self.best_step, self.step, hours, seen)
+        return TrainingRun(self.recipe["name"], self.best_step, self.step, hours, seen)
 
     def log(self, kind: str, **values: float) -> None:
         """One line to `log.jsonl` and the same numbers to TensorBoard."""
@@ -384,7 +384,7 @@ def _begun_with(recipe: Recipe) -> dict[str, Any]:
 
 
 def provenance(
-    run: Run, arguments: argparse.Namespace, *, earlier: Sequence[Stage] = (), **figures: Any
+    run: Run, arguments: argparse.Namespace, *, earlier: Sequence[TrainingRun] = (), **figures: Any
 ) -> dict[str, Any]:
     """What a checkpoint's config says about its making: what shipped. Folders of the machine are left out.
 

@@ -40,7 +40,7 @@ from dialeval.approaches.deb import (
 from dialeval.approaches.learned import quantile_curves
 from dialeval.cards import render_card
 from dialeval.corpora.batches import Candidates, CandidateSet, mixed_batches
-from dialeval.corpora.dialogues import Dialogue, read_corpus
+from dialeval.corpora.dialogues import CorpusDialogue, read_corpus
 from dialeval.corpora.grouped import Group, LabelledRow, labelled_rows, mixed_item_batches
 from dialeval.corpora.negatives import NegativeCounts
 from dialeval.corpora.reddit import read_reddit
@@ -94,7 +94,7 @@ def chat_corpora(recipe: Recipe, root: Path) -> tuple[list[CandidateSet], list[f
     """Every corpus with one random wrong reply per right one. `format: reddit` reads a folder of threads."""
     sets = []
     for number, corpus in enumerate(recipe["corpora"]):
-        dialogues: list[Dialogue] = []
+        dialogues: list[CorpusDialogue] = []
         if corpus.get("format") == "reddit":
             dialogues = read_reddit(root / corpus["name"], corpus["limit"])
         else:

@@ -41,8 +41,7 @@ from dialeval.approaches.judge import (
 from dialeval.approaches.learned import QUANTILE_GRID
 from dialeval.cards import render_card
 from dialeval.corpora.batches import CandidateSet
-from dialeval.corpora.dialogues import Dialogue as Conversation
-from dialeval.corpora.dialogues import read_corpus
+from dialeval.corpora.dialogues import CorpusDialogue, read_corpus
 from dialeval.corpora.grouped import labelled_rows, mixed_item_batches
 from dialeval.corpora.negatives import NegativeCounts, corrupt
 from dialeval.corpora.ratings import Rated, overlapping_ratings, read_ratings
@@ -267,7 +266,7 @@ def human_pairs(recipe: Recipe, root: Path, part: str) -> list[list[Exchange]]:
     """Human turns with what stands before them, by corpus; `part` names the recipe's list of corpora."""
     found = []
     for number, corpus in enumerate(recipe[part]):
-        dialogues: list[Conversation] = []
+        dialogues: list[CorpusDialogue] = []
         for split in corpus["splits"]:
             dialogues += read_corpus(root, corpus["name"], split, leave_out=left_out(recipe, root))
         pairs = CandidateSet(

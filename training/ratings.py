@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from dialeval import benchmarks
-from dialeval.benchmarks import Source, SourceFile
+from dialeval.benchmarks import FileSource, SourceFile
 from dialeval.benchmarks.fetch import fetch_files
 from dialeval.exchange import Exchange
 
 #: The 270 rows on which the authors of QuantiDCE fine-tuned; the other 30 of the 300 are their validation.
-SHIPPED_SPLIT = Source(
+SHIPPED_SPLIT = FileSource(
     "James-Yip/QuantiDCE",
     "b62b56a42b3553caa4fd2c474a313ceff5b861ad",
     (

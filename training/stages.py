@@ -26,7 +26,7 @@ from common import (
 )
 from dialeval.cards.history import joined, stages_of
 from dialeval.corpora.batches import CandidateSet
-from dialeval.corpora.dialogues import Dialogue, overlapping_ids, read_corpus
+from dialeval.corpora.dialogues import CorpusDialogue, overlapping_ids, read_corpus
 from dialeval.corpora.grouped import Group, hold_out, read_groups, sharing_dialogues, with_random
 from dialeval.corpora.mining import ending, with_mined, word_overlap
 from dialeval.corpora.negatives import NegativeCounts
@@ -326,7 +326,7 @@ def split_groups(recipe: Recipe, root: Path) -> tuple[list[Group], list[Group]]:
 
 def dialogue_groups(source: Recipe, root: Path, *, leave_out: frozenset[str], seed: int) -> list[Group]:
     """Replies of ordinary dialogues as contexts with one right reply each; negatives that are not random are mined."""
-    dialogues: list[Dialogue] = []
+    dialogues: list[CorpusDialogue] = []
     for split in source["splits"]:
         dialogues += read_corpus(root, source["name"], split, leave_out=leave_out)
     counts = NegativeCounts(**source["negatives"])

@@ -48,21 +48,21 @@ def _mean_table(scored: Scored, name: str) -> str:
     return (
         table(f"{info_of(name).title} by system; intervals draw contexts anew", header, rows)
         + _left_out(systems)
-        + _contests(scored, name)
+        + _pair_tests(scored, name)
     )
 
 
-def _contests(scored: Scored, name: str) -> str:
+def _pair_tests(scored: Scored, name: str) -> str:
     """Every pair of systems by a paired test over the same contexts, as `dialeval rank` has it."""
     ranking = scored.ranking_of(name)
     if isinstance(ranking, str):
         return note(ranking) if ranking else ""
     metric = ranking.metrics[0]
-    rows = [[text(cell, 60) for cell in row] for row in ranking.contest_table(metric)]
+    rows = [[text(cell, 60) for cell in row] for row in ranking.pair_test_table(metric)]
     answer = ranking.sentence(metric).partition(": ")[2]
     told = f"{info_of(name).title}, pairs of systems on the same contexts; permutation test, corrected by Holm"
     return f'<p class="answer">{text(f"{info_of(name).title}: {answer}", 400)}</p>' + table(
-        told, ranking.contest_header(), rows
+        told, ranking.pair_test_header(), rows
     )
 
 

@@ -24,7 +24,7 @@ from dialeval.weights.find import embedded_checkpoints
 
 
 @dataclass(frozen=True)
-class Entry:
+class RegisteredMetric:
     """Where a metric's class lives, and the options that make it this metric."""
 
     target: str
@@ -42,31 +42,31 @@ ENTRY_POINTS = "dialeval.metrics"
 PYTHON = "python:"
 
 #: name -> class. The papers' approaches and the judge first, then the papers' baselines.
-REGISTRY: dict[str, Entry] = {
-    "density": Entry("dialeval.approaches.density:Density"),
-    "fbd": Entry("dialeval.approaches.fbd:Fbd"),
-    "prd": Entry("dialeval.approaches.prd:Prd"),
-    "cmn": Entry("dialeval.approaches.cmn:Cmn"),
-    "deb": Entry("dialeval.approaches.deb:Deb"),
-    "quantidce": Entry("dialeval.approaches.quantidce:QuantiDce"),
-    "judge": Entry("dialeval.approaches.judge:Judge"),
-    "ensemble": Entry("dialeval.approaches.ensemble:Ensemble"),
-    "bleu1": Entry("dialeval.baselines.bleu:Bleu1", extra="agreement"),
-    "bleu2": Entry("dialeval.baselines.bleu:Bleu2", extra="agreement"),
-    "bleu3": Entry("dialeval.baselines.bleu:Bleu3", extra="agreement"),
-    "bleu4": Entry("dialeval.baselines.bleu:Bleu4", extra="agreement"),
-    "deltableu": Entry("dialeval.baselines.delta_bleu:DeltaBleu", extra="agreement"),
-    "rougeL": Entry("dialeval.baselines.rouge:RougeL", extra="agreement"),
-    "meteor": Entry("dialeval.baselines.meteor:Meteor", extra="agreement"),
-    "embedding_average": Entry("dialeval.baselines.embedding:EmbeddingAverage", extra="agreement"),
-    "embedding_greedy": Entry("dialeval.baselines.embedding:EmbeddingGreedy", extra="agreement"),
-    "embedding_extrema": Entry("dialeval.baselines.embedding:EmbeddingExtrema", extra="agreement"),
-    "bertscore": Entry("dialeval.baselines.bertscore:BertScore", extra="agreement"),
-    "sentence_cosine": Entry("dialeval.baselines.sentence:SentenceCosine", extra="agreement"),
-    "mlm_likelihood": Entry("dialeval.baselines.masked:MaskedLikelihood", extra="agreement"),
-    "lm_likelihood": Entry("dialeval.baselines.causal:CausalLikelihood", extra="agreement"),
-    "fed": Entry("dialeval.baselines.fed:FollowUpLikelihood", extra="agreement"),
-    "llm": Entry("dialeval.llm.judge:LlmJudge", extra="llm"),
+REGISTRY: dict[str, RegisteredMetric] = {
+    "density": RegisteredMetric("dialeval.approaches.density:Density"),
+    "fbd": RegisteredMetric("dialeval.approaches.fbd:Fbd"),
+    "prd": RegisteredMetric("dialeval.approaches.prd:Prd"),
+    "cmn": RegisteredMetric("dialeval.approaches.cmn:Cmn"),
+    "deb": RegisteredMetric("dialeval.approaches.deb:Deb"),
+    "quantidce": RegisteredMetric("dialeval.approaches.quantidce:QuantiDce"),
+    "judge": RegisteredMetric("dialeval.approaches.judge:Judge"),
+    "ensemble": RegisteredMetric("dialeval.approaches.ensemble:Ensemble"),
+    "bleu1": RegisteredMetric("dialeval.baselines.bleu:Bleu1", extra="agreement"),
+    "bleu2": RegisteredMetric("dialeval.baselines.bleu:Bleu2", extra="agreement"),
+    "bleu3": RegisteredMetric("dialeval.baselines.bleu:Bleu3", extra="agreement"),
+    "bleu4": RegisteredMetric("dialeval.baselines.bleu:Bleu4", extra="agreement"),
+    "deltableu": RegisteredMetric("dialeval.baselines.delta_bleu:DeltaBleu", extra="agreement"),
+    "rougeL": RegisteredMetric("dialeval.baselines.rouge:RougeL", extra="agreement"),
+    "meteor": RegisteredMetric("dialeval.baselines.meteor:Meteor", extra="agreement"),
+    "embedding_average": RegisteredMetric("dialeval.baselines.embedding:EmbeddingAverage", extra="agreement"),
+    "embedding_greedy": RegisteredMetric("dialeval.baselines.embedding:EmbeddingGreedy", extra="agreement"),
+    "embedding_extrema": RegisteredMetric("dialeval.baselines.embedding:EmbeddingExtrema", extra="agreement"),
+    "bertscore": RegisteredMetric("dialeval.baselines.bertscore:BertScore", extra="agreement"),
+    "sentence_cosine": RegisteredMetric("dialeval.baselines.sentence:SentenceCosine", extra="agreement"),
+    "mlm_likelihood": RegisteredMetric("dialeval.baselines.masked:MaskedLikelihood", extra="agreement"),
+    "lm_likelihood": RegisteredMetric("dialeval.baselines.causal:CausalLikelihood", extra="agreement"),
+    "fed": RegisteredMetric("dialeval.baselines.fed:FollowUpLikelihood", extra="agreement"),
+    "llm": RegisteredMetric("dialeval.llm.judge:LlmJudge", extra="llm"),
 }
 
 
@@ -87,12 +87,12 @@ def find_plugins() -> None:
             taken = REGISTRY[point.name].package or "dialeval"
             warnings.warn(f"{package} brings a metric {point.name!r}, but {taken} has one of that name", stacklevel=3)
         else:
-            REGISTRY[point.name] = Entry(point.value, package=package)
+            REGISTRY[point.name] = RegisteredMetric(point.value, package=package)
 
 
 def register(name: str, target: str, *, extra: str | None = None, **options: Any) -> None:
     """Add a metric of your own: `register("mine", "my_package.my_module:MyMetric")`."""
-    REGISTRY[name] = Entry(target, options, extra)
+    REGISTRY[name] = RegisteredMetric(target, options, extra)
 
 
 def registered(spec: str) -> str:
@@ -106,7 +106,7 @@ def registered(spec: str) -> str:
     declared, preset = declared_in(options)
     found = metric_class_of(target, declared)
     name = declared.name or found.info.name
-    entry = Entry(target, preset, declared=declared)
+    entry = RegisteredMetric(target, preset, declared=declared)
     if REGISTRY.get(name, entry) != entry:
         raise ValueError(f"there is another metric {name!r}; give this one a name of its own: {spec}?name=…")
     REGISTRY[name] = entry

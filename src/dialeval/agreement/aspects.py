@@ -10,7 +10,7 @@ from dialeval.agreement.comparisons import compared_statistic
 from dialeval.agreement.cuts import cuts
 from dialeval.agreement.judgements import judgements
 from dialeval.agreement.measure import measure
-from dialeval.agreement.prepare import ScoredMetric, Stage
+from dialeval.agreement.prepare import PreparedBenchmark, ScoredMetric
 from dialeval.agreement.record import result_of
 from dialeval.agreement.results import Result
 from dialeval.agreement.settings import Settings
@@ -18,7 +18,7 @@ from dialeval.agreement.views import view_of
 from dialeval.metric import Level
 
 
-def of_aspects(one: ScoredMetric, stage: Stage, settings: Settings) -> list[Result]:
+def of_aspects(one: ScoredMetric, stage: PreparedBenchmark, settings: Settings) -> list[Result]:
     """The ranking statistic of a metric's value and aspects on all aspects of a benchmark; nothing without aspects.
 
     A row that lacks an aspect is left out of that aspect's numbers and never counts as 0.

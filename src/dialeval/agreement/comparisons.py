@@ -29,7 +29,7 @@ _UNDEFINED = TestResult(math.nan, math.nan, "undefined")
 
 
 @dataclass(frozen=True)
-class Entrant:
+class ComparedMetric:
     """A metric that takes part in a comparison: its values (higher better), and its threshold if it has one."""
 
     name: str
@@ -61,7 +61,7 @@ def compared_statistic(cut: Cut) -> str:
     return "spearman" if "spearman" in cut.statistics or "pearson" not in cut.statistics else "pearson"
 
 
-def common_views(first: Entrant, second: Entrant, cut: Cut, judged: Judgements) -> tuple[View, View]:
+def common_views(first: ComparedMetric, second: ComparedMetric, cut: Cut, judged: Judgements) -> tuple[View, View]:
     """Both metrics on the rows that both have values for."""
     both = np.isfinite(first.values) & np.isfinite(second.values)
     a, b = (np.where(both, entrant.values, np.nan) for entrant in (first, second))
@@ -69,7 +69,12 @@ def common_views(first: Entrant, second: Entrant, cut: Cut, judged: Judgements) 
 
 
 def compare(
-    first: Entrant, second: Entrant, cut: Cut, judged: Judgements, settings: Settings, statistic: str | None = None
+    first: ComparedMetric,
+    second: ComparedMetric,
+    cut: Cut,
+    judged: Judgements,
+    settings: Settings,
+    statistic: str | None = None,
 ) -> Compared:
     """The permutation test. At the system level whole systems are swapped, otherwise whole contexts."""
     name = statistic or compared_statistic(cut)
@@ -106,7 +111,7 @@ def _points(a: View, b: View, cut: Cut) -> tuple[Floats, Floats, Floats, NDArray
 
 
 def difference_interval(
-    first: Entrant, second: Entrant, cut: Cut, judged: Judgements, settings: Settings, statistic: str
+    first: ComparedMetric, second: ComparedMetric, cut: Cut, judged: Judgements, settings: Settings, statistic: str
 ) -> tuple[float, float]:
     """A bootstrap interval of the difference; both metrics see the same resamples."""
     a, b = common_views(first, second, cut, judged)
@@ -130,7 +135,9 @@ def _resampled(view: View, cut: Cut, statistic: str) -> Resampled:
     return RESAMPLED[statistic](view.values, view.human, view.groups, view.n_groups)
 
 
-def williams_on(first: Entrant, second: Entrant, cut: Cut, judged: Judgements, statistic: str) -> TestResult:
+def williams_on(
+    first: ComparedMetric, second: ComparedMetric, cut: Cut, judged: Judgements, statistic: str
+) -> TestResult:
     """Williams' test on the rows that both judged (for rank correlations an approximation, as papers use it)."""
     a, b = common_views(first, second, cut, judged)
     x, y, human, _ = _points(a, b, cut)
@@ -138,7 +145,9 @@ def williams_on(first: Entrant, second: Entrant, cut: Cut, judged: Judgements, s
     return williams(measure(x, human).value, measure(y, human).value, measure(x, y).value, len(x))
 
 
-def accuracy_tests(first: Entrant, second: Entrant, cut: Cut, judged: Judgements) -> tuple[TestResult, TestResult]:
+def accuracy_tests(
+    first: ComparedMetric, second: ComparedMetric, cut: Cut, judged: Judgements
+) -> tuple[TestResult, TestResult]:
     """McNemar's test and the chi-square test of two accuracies; undefined where a threshold is missing."""
     if first.decision is None or second.decision is None:
         return _UNDEFINED, _UNDEFINED
@@ -151,7 +160,9 @@ def accuracy_tests(first: Entrant, second: Entrant, cut: Cut, judged: Judgements
     return mcnemar(right_a, right_b), chi_square(int(right_a.sum()), n, int(right_b.sum()), n)
 
 
-def against_best(entrants: Sequence[Entrant], cut: Cut, judged: Judgements, settings: Settings) -> list[Compared]:
+def against_best(
+    entrants: Sequence[ComparedMetric], cut: Cut, judged: Judgements, settings: Settings
+) -> list[Compared]:
     """The best metric against each other one, p-values corrected for their number.
 
     Metrics that are not significantly worse than the best form the best group of a leaderboard. One
@@ -175,7 +186,7 @@ def best_group(tests: Sequence[Compared], level: float) -> set[str]:
     return {test.first for test in tests} | {test.second for test in tests if not test.p_adjusted < level}
 
 
-def _value(entrant: Entrant, cut: Cut, judged: Judgements, statistic: str) -> float:
+def _value(entrant: ComparedMetric, cut: Cut, judged: Judgements, statistic: str) -> float:
     view = view_of(entrant.values, cut, judged)
     if len(view.values) < _RANKED_SHARE * len(cut.rows):
         return math.nan

@@ -15,13 +15,13 @@ from dialeval.agreement.leaderboard import TITLES, Section, number
 from dialeval.agreement.measure import measure
 from dialeval.agreement.results import Half
 from dialeval.agreement.settings import Settings
-from dialeval.agreement.sources import Source
+from dialeval.agreement.sources import ValueSource
 from dialeval.agreement.views import view_of
 from dialeval.statistics.correlation import Floats
 
 
 def halves_of(
-    source: Source, column: Floats, cut: Cut, judged: Judgements, settings: Settings, leaked: Collection[str]
+    source: ValueSource, column: Floats, cut: Cut, judged: Judgements, settings: Settings, leaked: Collection[str]
 ) -> list[Half]:
     """Both halves by the statistic that orders tables; none where one of them is empty, and none over systems."""
     known = np.isin(np.array(judged.ids, dtype=object)[cut.rows].astype(str), list(leaked))

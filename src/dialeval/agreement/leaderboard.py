@@ -21,7 +21,7 @@ TITLES = {
 
 
 @dataclass(frozen=True)
-class Entry:
+class LeaderboardRow:
     """A metric in a section: its result for each statistic."""
 
     metric: str
@@ -46,7 +46,7 @@ class Section:
     level: str
     aspect: str
     statistics: list[str]
-    entries: list[Entry]
+    entries: list[LeaderboardRow]
 
     @property
     def ranked_by(self) -> str:
@@ -104,7 +104,7 @@ def sections(report: Report) -> list[Section]:
 
 def _section(question: tuple[str, str, str, str], metrics: dict[str, dict[str, Result]]) -> Section:
     statistics = list(dict.fromkeys(name for results in metrics.values() for name in results))
-    section = Section(*question, statistics, [Entry(name, results) for name, results in metrics.items()])
+    section = Section(*question, statistics, [LeaderboardRow(name, results) for name, results in metrics.items()])
     without = [entry for entry in section.entries if not entry.has_interval(section.ranked_by)]
     if len(without) == len(section.entries):  # measured without resamples
         without = []
@@ -112,7 +112,7 @@ def _section(question: tuple[str, str, str, str], metrics: dict[str, dict[str, R
     return section
 
 
-def _rank(entry: Entry, statistic: str) -> float:
+def _rank(entry: LeaderboardRow, statistic: str) -> float:
     result = entry.results.get(statistic)
     return -result.value if result is not None and math.isfinite(result.value) else math.inf
 

@@ -11,7 +11,7 @@ import numpy as np
 from dialeval.agreement import by_system
 from dialeval.agreement.cuts import Cut
 from dialeval.agreement.settings import Settings
-from dialeval.agreement.sources import Source
+from dialeval.agreement.sources import ValueSource
 from dialeval.agreement.thresholds import Decision
 from dialeval.agreement.views import View
 from dialeval.metric import Level
@@ -52,7 +52,7 @@ class Measured:
 
 
 def measure(
-    source: Source,
+    source: ValueSource,
     view: View,
     cut: Cut,
     settings: Settings,
@@ -71,7 +71,7 @@ def measure(
 
 def _measure(
     name: str,
-    source: Source,
+    source: ValueSource,
     view: View,
     cut: Cut,
     settings: Settings,
@@ -168,7 +168,9 @@ def _accuracy(view: View, decision: Decision) -> tuple[Estimate, Resampled, str]
     return estimate, mean_of(right, view.groups, view.n_groups), ""
 
 
-def _of_systems(name: str, source: Source, view: View, settings: Settings) -> tuple[Estimate, Resampled | None, str]:
+def _of_systems(
+    name: str, source: ValueSource, view: View, settings: Settings
+) -> tuple[Estimate, Resampled | None, str]:
     names = [str(system) for system in view.systems]
     if not names:
         raise TooFewSystems("no system has a value")

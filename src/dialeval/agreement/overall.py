@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dialeval.agreement.comparisons import Entrant, common_views
+from dialeval.agreement.comparisons import ComparedMetric, common_views
 from dialeval.agreement.cuts import Cut
 from dialeval.agreement.results import Overall, Panel
 from dialeval.agreement.settings import Settings
@@ -32,7 +32,7 @@ class _Question:
 
     panel: Panel
     cut: Cut
-    entrants: dict[str, Entrant]
+    entrants: dict[str, ComparedMetric]
 
     @property
     def name(self) -> str:
@@ -73,7 +73,7 @@ def _question(panel: Panel) -> _Question | None:
     return None
 
 
-def _defined(entrant: Entrant, cut: Cut, panel: Panel) -> bool:
+def _defined(entrant: ComparedMetric, cut: Cut, panel: Panel) -> bool:
     view, _ = common_views(entrant, entrant, cut, panel.judged)
     return len(view.values) > 2 and math.isfinite(spearman(view.values, view.human).value)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dialeval.agreement.comparisons import (
-    Entrant,
+    ComparedMetric,
     accuracy_tests,
     common_views,
     compare,
@@ -23,7 +23,7 @@ from dialeval.statistics.resampled import MOST_GROUPS_FOR_KENDALL
 
 
 @dataclass(frozen=True)
-class Line:
+class PairTestRow:
     """One statistic of both, their difference with its interval, and the p-values of the tests that apply."""
 
     question: str
@@ -46,9 +46,9 @@ class Line:
         return f"{first if self.difference > 0 else second} agrees more"
 
 
-def pair_tests(panel: Panel, first: str, second: str, settings: Settings) -> list[Line]:
+def pair_tests(panel: Panel, first: str, second: str, settings: Settings) -> list[PairTestRow]:
     """All statistics of two metrics on a benchmark, on the rows that both judged."""
-    lines: list[Line] = []
+    lines: list[PairTestRow] = []
     for cut, entrants in panel.questions:
         by_name = {entrant.name: entrant for entrant in entrants}
         if first in by_name and second in by_name:
@@ -61,8 +61,8 @@ def pair_tests(panel: Panel, first: str, second: str, settings: Settings) -> lis
 
 
 def _line(
-    question: str, statistic: str, a: Entrant, b: Entrant, cut: Cut, panel: Panel, settings: Settings
-) -> Line | None:
+    question: str, statistic: str, a: ComparedMetric, b: ComparedMetric, cut: Cut, panel: Panel, settings: Settings
+) -> PairTestRow | None:
     judged = panel.judged
     view_a, view_b = common_views(a, b, cut, judged)
     n = len(view_a.named_systems) if cut.level == "system" else len(view_a.values)
@@ -75,15 +75,15 @@ def _line(
         )
         paired, unpaired = accuracy_tests(a, b, cut, judged)
         p = {"McNemar": paired.p, "chi-square": unpaired.p}
-        return Line(question, statistic, x, y, x - y, math.nan, math.nan, p, n)
+        return PairTestRow(question, statistic, x, y, x - y, math.nan, math.nan, p, n)
     low, high = math.nan, math.nan
     if "kendall" not in statistic or judged.n_groups <= MOST_GROUPS_FOR_KENDALL:
         low, high = difference_interval(a, b, cut, judged, settings, statistic)
     if statistic == "auc":
         x, y = (auc(view.human, view.values).value for view in (view_a, view_b))
-        return Line(question, statistic, x, y, x - y, low, high, {}, n)
+        return PairTestRow(question, statistic, x, y, x - y, low, high, {}, n)
     p = {"Williams": williams_on(a, b, cut, judged, statistic).p}
     if statistic in ("pearson", "spearman", "point_biserial"):
         p = {"permutation": compare(a, b, cut, judged, settings, statistic).p, **p}
     x, y = (measured_on(view, cut, statistic) for view in (view_a, view_b))
-    return Line(question, statistic, x, y, x - y, low, high, p, n)
+    return PairTestRow(question, statistic, x, y, x - y, low, high, p, n)

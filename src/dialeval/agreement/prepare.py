@@ -14,7 +14,7 @@ from dialeval.agreement.judgements import Judgements, judgements
 from dialeval.agreement.results import Excluded
 from dialeval.agreement.score import Advance, values_of
 from dialeval.agreement.settings import Settings
-from dialeval.agreement.sources import Source
+from dialeval.agreement.sources import ValueSource
 from dialeval.agreement.tasks import NotApplicable
 from dialeval.agreement.values import Values
 from dialeval.agreement.views import column_of
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Stage:
+class PreparedBenchmark:
     """A benchmark ready for metrics: its rows, those that count, and the questions put to it."""
 
     benchmark: Benchmark
@@ -42,12 +42,12 @@ class Stage:
 class ScoredMetric:
     """A metric with its values on a benchmark."""
 
-    source: Source
+    source: ValueSource
     values: Values
     column: Floats
 
 
-def prepare(benchmark: Benchmark, settings: Settings) -> Stage:
+def prepare(benchmark: Benchmark, settings: Settings) -> PreparedBenchmark:
     """Select the rows that count and find the questions that can be asked of them."""
     if benchmark.info.kind == "pairs":
         raise NotApplicable("it has no human scores; it belongs to `dialeval robustness`")
@@ -57,11 +57,11 @@ def prepare(benchmark: Benchmark, settings: Settings) -> Stage:
     found = cuts(judged, settings)
     if not found:
         raise NotApplicable("it has nothing that these settings could compare")
-    return Stage(benchmark, selected, judged, found)
+    return PreparedBenchmark(benchmark, selected, judged, found)
 
 
 def score_metric(
-    source: Source, stage: Stage, settings: Settings, folder: Path | None, advance: Advance
+    source: ValueSource, stage: PreparedBenchmark, settings: Settings, folder: Path | None, advance: Advance
 ) -> ScoredMetric:
     """Get a metric's values on a benchmark; `NotApplicable` or `MetricFailed` where there can be none."""
     over_systems = source.level is Level.SYSTEM
@@ -73,11 +73,11 @@ def score_metric(
     return ScoredMetric(source, values, column_of(source, stage.judged, values, settings))
 
 
-def excluded_rows(contestant: ScoredMetric, stage: Stage) -> list[Excluded]:
+def excluded_rows(scored: ScoredMetric, stage: PreparedBenchmark) -> list[Excluded]:
     """The rows that count but for which the metric has no value."""
-    judged, source = stage.judged, contestant.source
+    judged, source = stage.judged, scored.source
     relevant = {*judged.ids, *(judged.named_systems if source.level is Level.SYSTEM else ())}
-    problems = contestant.values.problems.items()
+    problems = scored.values.problems.items()
     return [
         Excluded(source.name, judged.info.name, key, without_machine(why)) for key, why in problems if key in relevant
     ]

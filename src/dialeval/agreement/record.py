@@ -10,14 +10,14 @@ from dialeval.agreement.judgements import Judgements
 from dialeval.agreement.measure import Measured
 from dialeval.agreement.results import Result
 from dialeval.agreement.settings import Settings
-from dialeval.agreement.sources import Source
+from dialeval.agreement.sources import ValueSource
 from dialeval.agreement.values import Values
 from dialeval.scores import Signature
 from dialeval.version import __version__
 
 
 def result_of(
-    measured: Measured, source: Source, values: Values, cut: Cut, judged: Judgements, settings: Settings
+    measured: Measured, source: ValueSource, values: Values, cut: Cut, judged: Judgements, settings: Settings
 ) -> Result:
     """Complete a measured statistic."""
     info = judged.info
@@ -57,7 +57,7 @@ def selection(judged: Judgements, settings: Settings) -> str:
     return {"none": "all rows", "generated": "generated rows"}.get(name, f"without {name}")
 
 
-def signature(measured: Measured, source: Source, cut: Cut, judged: Judgements, settings: Settings) -> Signature:
+def signature(measured: Measured, source: ValueSource, cut: Cut, judged: Judgements, settings: Settings) -> Signature:
     """Everything that, if changed, may change the number, its p-value or its interval."""
     parts = {
         "benchmark": f"{judged.info.name}@{judged.info.revision}",

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dialeval.agreement.comparisons import Compared, Entrant
+from dialeval.agreement.comparisons import Compared, ComparedMetric
 from dialeval.agreement.cuts import Cut
 from dialeval.agreement.judgements import Judgements
 from dialeval.agreement.settings import Settings
@@ -113,7 +113,7 @@ class Panel:
     """The numbers behind the results on one benchmark: people's, and every metric's beside each question."""
 
     judged: Judgements
-    questions: Sequence[tuple[Cut, Sequence[Entrant]]]
+    questions: Sequence[tuple[Cut, Sequence[ComparedMetric]]]
     columns: Mapping[str, Floats]
     contaminated: frozenset[str] = frozenset()
 

@@ -12,17 +12,24 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from dialeval.agreement.aspects import of_aspects
-from dialeval.agreement.comparisons import Entrant, against_best, best_group, compared_statistic
+from dialeval.agreement.comparisons import ComparedMetric, against_best, best_group, compared_statistic
 from dialeval.agreement.cuts import Cut
 from dialeval.agreement.halves import halves_of
 from dialeval.agreement.measure import measure
 from dialeval.agreement.overall import overall
-from dialeval.agreement.prepare import ScoredMetric, Stage, excluded_rows, open_benchmark, prepare, score_metric
+from dialeval.agreement.prepare import (
+    PreparedBenchmark,
+    ScoredMetric,
+    excluded_rows,
+    open_benchmark,
+    prepare,
+    score_metric,
+)
 from dialeval.agreement.record import result_of
 from dialeval.agreement.results import PairedTest, Panel, Report, Result, Skipped
 from dialeval.agreement.score import Advance, MetricFailed, OtherRows
 from dialeval.agreement.settings import Settings
-from dialeval.agreement.sources import Source, Spec, find_sources
+from dialeval.agreement.sources import Spec, ValueSource, find_sources
 from dialeval.agreement.tasks import NotApplicable
 from dialeval.agreement.thresholds import Decision, decide
 from dialeval.agreement.views import view_of
@@ -60,7 +67,7 @@ class SilentReporter:
 
 
 def run(
-    metrics: Iterable[Spec | Source],
+    metrics: Iterable[Spec | ValueSource],
     benchmarks: Iterable[str | os.PathLike[str] | Benchmark],
     *,
     settings: Settings | None = None,
@@ -88,7 +95,7 @@ def run(
 class _Run:
     def __init__(
         self,
-        sources: Sequence[Source],
+        sources: Sequence[ValueSource],
         settings: Settings,
         values: Path | None,
         mirror: str | os.PathLike[str] | None,
@@ -102,7 +109,7 @@ class _Run:
         self.validation = validation
         self.reporter = reporter
         self.report = Report(settings)
-        self._validation: list[Stage | None] = []
+        self._validation: list[PreparedBenchmark | None] = []
         self._validated: dict[str, ScoredMetric | None] = {}
         self._elsewhere: set[str] = set()
         self._found: set[str] = set()
@@ -117,7 +124,9 @@ class _Run:
         self.report.overall = overall(self.report.panels, self.settings)
         return self.report
 
-    def _stage(self, wanted: str | os.PathLike[str] | Benchmark, settings: Settings | None = None) -> Stage | None:
+    def _stage(
+        self, wanted: str | os.PathLike[str] | Benchmark, settings: Settings | None = None
+    ) -> PreparedBenchmark | None:
         from dialeval.benchmarks import Benchmark
 
         name = wanted.info.name if isinstance(wanted, Benchmark) else str(wanted)
@@ -128,22 +137,22 @@ class _Run:
             self._skip("*", name, str(error))
             return None
 
-    def _one(self, stage: Stage) -> None:
-        contestants = [found for source in self.sources if (found := self._contestant(source, stage)) is not None]
-        if self.settings.missing == "drop_for_all" and contestants:
-            shared = np.all([np.isfinite(one.column) for one in contestants], axis=0)
-            contestants = [dataclasses.replace(one, column=np.where(shared, one.column, np.nan)) for one in contestants]
-        columns = {one.source.name: one.column for one in contestants}
+    def _one(self, stage: PreparedBenchmark) -> None:
+        scored = [found for source in self.sources if (found := self._scored_metric(source, stage)) is not None]
+        if self.settings.missing == "drop_for_all" and scored:
+            shared = np.all([np.isfinite(one.column) for one in scored], axis=0)
+            scored = [dataclasses.replace(one, column=np.where(shared, one.column, np.nan)) for one in scored]
+        columns = {one.source.name: one.column for one in scored}
         info = stage.benchmark.info
         contaminated = frozenset(
-            one.source.name for one in contestants if one.source.is_contaminated_by(info.name, info.contaminates)
+            one.source.name for one in scored if one.source.is_contaminated_by(info.name, info.contaminates)
         )
-        questions = [(cut, self._answer(cut, contestants, contaminated, stage)) for cut in stage.cuts]
-        for one in contestants:
+        questions = [(cut, self._answer(cut, scored, contaminated, stage)) for cut in stage.cuts]
+        for one in scored:
             self.report.aspects.extend(of_aspects(one, stage, self.settings))
         self.report.panels.append(Panel(stage.judged, questions, columns, contaminated))
 
-    def _contestant(self, source: Source, stage: Stage) -> ScoredMetric | None:
+    def _scored_metric(self, source: ValueSource, stage: PreparedBenchmark) -> ScoredMetric | None:
         name = stage.benchmark.info.name
         advance = self.reporter.begin(source.name, name, len(stage.benchmark.dataset))
         try:
@@ -162,12 +171,12 @@ class _Run:
         return found
 
     def _answer(
-        self, cut: Cut, contestants: Sequence[ScoredMetric], contaminated: frozenset[str], stage: Stage
-    ) -> list[Entrant]:
+        self, cut: Cut, scored: Sequence[ScoredMetric], contaminated: frozenset[str], stage: PreparedBenchmark
+    ) -> list[ComparedMetric]:
         judged, settings = stage.judged, self.settings
         rows: list[Result] = []
-        entrants: list[Entrant] = []
-        for one in contestants:
+        entrants: list[ComparedMetric] = []
+        for one in scored:
             if one.source.level is Level.SYSTEM and cut.level != "system":
                 continue
             decision = self._threshold(one.source, cut, stage)
@@ -178,8 +187,8 @@ class _Run:
                 self._skip(one.source.name, judged.info.name, str(error))
                 continue
             rows.extend(result_of(each, one.source, one.values, cut, judged, settings) for each in found)
-            entrants.append(Entrant(one.source.name, one.column, decision))
-        for one in contestants:
+            entrants.append(ComparedMetric(one.source.name, one.column, decision))
+        for one in scored:
             if one.source.name in contaminated and (leaked := one.source.leaked_rows(judged.info.name)):
                 self.report.halves += halves_of(one.source, one.column, cut, judged, settings, leaked)
         ranked = compared_statistic(cut)
@@ -198,12 +207,12 @@ class _Run:
         )
         return entrants
 
-    def _threshold(self, source: Source, cut: Cut, stage: Stage) -> Decision | None:
+    def _threshold(self, source: ValueSource, cut: Cut, stage: PreparedBenchmark) -> Decision | None:
         if not cut.is_labelled:
             return None
         return decide(source, cut, self.settings, lambda: self._validation_rows(source, cut, stage))
 
-    def _validation_rows(self, source: Source, cut: Cut, stage: Stage) -> tuple[Floats, Floats] | None:
+    def _validation_rows(self, source: ValueSource, cut: Cut, stage: PreparedBenchmark) -> tuple[Floats, Floats] | None:
         """The metric's values and the labels where a threshold may be searched: never on the rows it is used on."""
         if not self._validation:
             self._validation.append(
@@ -214,7 +223,7 @@ class _Run:
         if other is None or twin is None or other.benchmark.info.revision == stage.benchmark.info.revision:
             return None
         if source.name not in self._validated:
-            self._validated[source.name] = self._contestant(source, other)
+            self._validated[source.name] = self._scored_metric(source, other)
         found = self._validated[source.name]
         if found is None:
             return None

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dialeval.agreement.inputs import inputs_of
-from dialeval.agreement.sources import Source
-from dialeval.agreement.tasks import Job, NotApplicable, job_of
+from dialeval.agreement.sources import ValueSource
+from dialeval.agreement.tasks import Judgement, NotApplicable, job_of
 from dialeval.agreement.values import Cell, Values, merged, rows_digest
 from dialeval.exchange import BadRow
 from dialeval.metric import CannotGoOn, Level
@@ -43,7 +43,11 @@ class MetricFailed(RuntimeError):
 
 
 def values_of(
-    source: Source, info: BenchmarkInfo, dataset: Dataset, folder: Path | None, advance: Advance = lambda done: None
+    source: ValueSource,
+    info: BenchmarkInfo,
+    dataset: Dataset,
+    folder: Path | None,
+    advance: Advance = lambda done: None,
 ) -> Values:
     """The values of a source on the rows of a benchmark, from the cache where they are there."""
     if source.metric is None:
@@ -75,14 +79,14 @@ def values_of(
     return values
 
 
-def _beyond_the_usual(source: Source, job: Job, dataset: Dataset) -> dict[str, str]:
+def _beyond_the_usual(source: ValueSource, job: Judgement, dataset: Dataset) -> dict[str, str]:
     """What else decides values; named only where it is so, because earlier runs kept theirs without it."""
     aspects = source.aspects_at(Level.DIALOGUE if job.kind == "dialogue" else Level.TURN)
     inputs = inputs_of(dataset)
     return ({"aspects": ",".join(aspects)} if aspects else {}) | ({"inputs": inputs} if inputs else {})
 
 
-def _from_table(source: Source, info: BenchmarkInfo, dataset: Dataset, advance: Advance) -> Values:
+def _from_table(source: ValueSource, info: BenchmarkInfo, dataset: Dataset, advance: Advance) -> Values:
     ids = list(dataset["id"][:])
     wanted = {key for key in ids if key in source.table}
     if not wanted:
@@ -95,7 +99,7 @@ def _from_table(source: Source, info: BenchmarkInfo, dataset: Dataset, advance: 
     return Values(found, problems)
 
 
-def _chunks(job: Job, cell: Cell | None, advance: Advance) -> Iterator[Values]:
+def _chunks(job: Judgement, cell: Cell | None, advance: Advance) -> Iterator[Values]:
     size = _CHUNK[job.kind]
     for number, start in enumerate(range(0, len(job.ids), size)):
         ids, items = job.ids[start : start + size], job.items[start : start + size]
@@ -108,7 +112,7 @@ def _chunks(job: Job, cell: Cell | None, advance: Advance) -> Iterator[Values]:
         yield done
 
 
-def _together(job: Job, advance: Advance) -> Iterator[Values]:
+def _together(job: Judgement, advance: Advance) -> Iterator[Values]:
     """All systems in one call, because they share a human side.
 
     Where that fails, the systems that fail alone are left out, and the others are judged together once more.
@@ -130,7 +134,7 @@ def _together(job: Job, advance: Advance) -> Iterator[Values]:
     yield merged([_values(scores, kept), Values({}, problems)])
 
 
-def _trouble(job: Job, system: str) -> str | None:
+def _trouble(job: Judgement, system: str) -> str | None:
     try:
         job.call([system], [system])
     except Exception as error:
@@ -141,7 +145,7 @@ def _trouble(job: Job, system: str) -> str | None:
 class _Chunk:
     """Judges some rows; where the metric raises, halves them until those that make it fail stand alone."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Judgement) -> None:
         self._call = job.call
         self._failures = 0
         self._succeeded = False

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from dialeval.agreement.settings import Settings
-from dialeval.agreement.sources import Source, score_pairs
+from dialeval.agreement.sources import ValueSource, score_pairs
 from dialeval.readers import Rejects
 from dialeval.readers import Source as Rows
 from dialeval.registry import REGISTRY, metric_class
@@ -98,8 +98,8 @@ def _file_names(first: str, second: str) -> tuple[str, str]:
 
 
 def _verdict(
-    a: Source,
-    b: Source,
+    a: ValueSource,
+    b: ValueSource,
     files: tuple[str, str],
     contexts: tuple[Mapping[str, str], Mapping[str, str]],
     settings: Settings,
@@ -140,7 +140,7 @@ def _verdict(
 
 
 def _check_pairs(
-    a: Source, b: Source, files: tuple[str, str], contexts: tuple[Mapping[str, str], Mapping[str, str]]
+    a: ValueSource, b: ValueSource, files: tuple[str, str], contexts: tuple[Mapping[str, str], Mapping[str, str]]
 ) -> None:
     """Refuse rows of which it is not sure that they answer the same context."""
     here, there = contexts
@@ -177,7 +177,7 @@ def _contexts_in(path: str) -> dict[str, str]:
     return found
 
 
-def _direction(a: Source, b: Source, lower_is_better: Sequence[str]) -> bool | None:
+def _direction(a: ValueSource, b: ValueSource, lower_is_better: Sequence[str]) -> bool | None:
     if {a.name, b.name} & set(lower_is_better):
         return False
     if a.declares_direction or b.declares_direction:

@@ -28,7 +28,7 @@ Spec = str | Metric | Judge
 
 
 @dataclass(frozen=True)
-class Source:
+class ValueSource:
     """Something that gives values: a metric to run, or a table of what was computed before."""
 
     name: str
@@ -78,7 +78,7 @@ class Source:
         return frozenset() if of_metric is None else of_metric(benchmark)
 
 
-def find_sources(specs: Iterable[Spec | Source]) -> list[Source]:
+def find_sources(specs: Iterable[Spec | ValueSource]) -> list[ValueSource]:
     """All sources that the texts, metrics and functions name; two of one name are refused."""
     found = [source for spec in specs for source in _find(spec)]
     names = [source.name for source in found]
@@ -89,7 +89,7 @@ def find_sources(specs: Iterable[Spec | Source]) -> list[Source]:
     return found
 
 
-def turned(sources: Iterable[Source], lower_is_better: Sequence[str]) -> list[Source]:
+def turned(sources: Iterable[ValueSource], lower_is_better: Sequence[str]) -> list[ValueSource]:
     """The same sources, some of them declared to be better when lower; metrics declare that themselves."""
     found = list(sources)
     known = {source.name: source for source in found}
@@ -101,7 +101,7 @@ def turned(sources: Iterable[Source], lower_is_better: Sequence[str]) -> list[So
     return [replace(one, higher_is_better=False) if one.name in lower_is_better else one for one in found]
 
 
-def score_pairs(first: str, second: str) -> list[tuple[Source, Source]]:
+def score_pairs(first: str, second: str) -> list[tuple[ValueSource, ValueSource]]:
     """The columns that two files of scores have in common, side by side; a prefix `scores:` may be left out."""
     left, right = (_of_file(*split_options(text.removeprefix("scores:"))) for text in (first, second))
     if len(left) == len(right) == 1:
@@ -113,8 +113,8 @@ def score_pairs(first: str, second: str) -> list[tuple[Source, Source]]:
     return pairs
 
 
-def _find(spec: Spec | Source) -> list[Source]:
-    if isinstance(spec, Source):
+def _find(spec: Spec | ValueSource) -> list[ValueSource]:
+    if isinstance(spec, ValueSource):
         return [spec]
     if isinstance(spec, Metric):
         return [_of_metric(spec, None)]
@@ -136,12 +136,12 @@ def _find(spec: Spec | Source) -> list[Source]:
     return [_of_metric(load(name, **chosen), declared.name)]
 
 
-def _of_metric(metric: Metric, name: str | None) -> Source:
+def _of_metric(metric: Metric, name: str | None) -> ValueSource:
     info = metric.info
-    return Source(name or info.name, str(metric.signature()), info.higher_is_better, info.range, metric)
+    return ValueSource(name or info.name, str(metric.signature()), info.higher_is_better, info.range, metric)
 
 
-def _of_object(thing: Any, name: str, declared: Declared) -> Source:
+def _of_object(thing: Any, name: str, declared: Declared) -> ValueSource:
     if isinstance(thing, type) and issubclass(thing, Metric):
         thing = thing()
     if isinstance(thing, Metric):
@@ -150,10 +150,12 @@ def _of_object(thing: Any, name: str, declared: Declared) -> Source:
         raise ValueError(f"{name} is a {type(thing).__name__}; pass a function of a list of exchanges")
     metric = FunctionMetric(thing, declared.name or name, declared)
     info = metric.info
-    return Source(info.name, str(metric.signature()), info.higher_is_better, info.range, metric, cacheable=metric.known)
+    return ValueSource(
+        info.name, str(metric.signature()), info.higher_is_better, info.range, metric, cacheable=metric.known
+    )
 
 
-def _of_file(target: str, options: Mapping[str, Any]) -> list[Source]:
+def _of_file(target: str, options: Mapping[str, Any]) -> list[ValueSource]:
     declared, unknown = declared_in(options)
     if unknown:
         raise ValueError(f"scores:{target} has the options {', '.join(unknown)}; a file takes only {', '.join(OWN)}")
@@ -169,7 +171,7 @@ def _of_file(target: str, options: Mapping[str, Any]) -> list[Source]:
     higher = not declared.lower_is_better if table.higher_is_better is None else table.higher_is_better
     stem = table.path.name.split(".")[0]
     return [
-        Source(
+        ValueSource(
             name=declared.name or (stem if one in ("score", "value") else one),
             signature=table.signature or f"scores:{table.path.name}#{one}|sha256:{table.sha256[:16]}",
             higher_is_better=higher,

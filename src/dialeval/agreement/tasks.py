@@ -22,7 +22,7 @@ class NotApplicable(ValueError):
 
 
 @dataclass(frozen=True)
-class Job:
+class Judgement:
     """What is to be judged: ids, what the metric gets for each, how it is called, and what cannot be judged.
 
     The values of systems depend on each other's rows and are asked for in one call; `rows` tells which rows.
@@ -41,7 +41,7 @@ class Job:
         return [*self.ids, *self.problems]
 
 
-def job_of(metric: Metric, info: BenchmarkInfo, dataset: Dataset) -> Job:
+def job_of(metric: Metric, info: BenchmarkInfo, dataset: Dataset) -> Judgement:
     """How the metric is asked; `NotApplicable` where it can say nothing."""
     if info.level == "dialogue":
         return _dialogues(metric, info, dataset)
@@ -52,10 +52,10 @@ def job_of(metric: Metric, info: BenchmarkInfo, dataset: Dataset) -> Job:
     if metric.info.level is Level.SYSTEM:
         return _systems(metric, info, exchanges, problems)
     ids = [str(exchange.id) for exchange in exchanges]
-    return Job("exchange", ids, exchanges, lambda items, _: metric.score_exchanges(items), problems)
+    return Judgement("exchange", ids, exchanges, lambda items, _: metric.score_exchanges(items), problems)
 
 
-def _dialogues(metric: Metric, info: BenchmarkInfo, dataset: Dataset) -> Job:
+def _dialogues(metric: Metric, info: BenchmarkInfo, dataset: Dataset) -> Judgement:
     if metric.info.level is not Level.TURN:
         raise NotApplicable(f"it judges a {metric.info.level} and {info.name} holds dialogues")
     if "references" in metric.info.needs:
@@ -68,10 +68,10 @@ def _dialogues(metric: Metric, info: BenchmarkInfo, dataset: Dataset) -> Job:
         turns, known, who = zip(*part, strict=True)
         return metric.score_dialogues(turns, facts=known, speakers=who, ids=ids)
 
-    return Job("dialogue", list(dataset["id"][:]), items, call, {})
+    return Judgement("dialogue", list(dataset["id"][:]), items, call, {})
 
 
-def _systems(metric: Metric, info: BenchmarkInfo, exchanges: Sequence[Exchange], problems: dict[str, str]) -> Job:
+def _systems(metric: Metric, info: BenchmarkInfo, exchanges: Sequence[Exchange], problems: dict[str, str]) -> Judgement:
     """All systems in one call, rows in the benchmark's order, so that all face the same human side."""
     named = [exchange for exchange in exchanges if exchange.system is not None]
     systems = list(dict.fromkeys(str(exchange.system) for exchange in named))
@@ -84,7 +84,7 @@ def _systems(metric: Metric, info: BenchmarkInfo, exchanges: Sequence[Exchange],
             raise ValueError(f"{metric.info.name} judges systems; it must give one value each, their names as ids")
         return scores
 
-    return Job("systems", systems, systems, call, problems, [str(exchange.id) for exchange in named])
+    return Judgement("systems", systems, systems, call, problems, [str(exchange.id) for exchange in named])
 
 
 def _exchanges(metric: Metric, dataset: Dataset) -> tuple[list[Exchange], dict[str, str]]:

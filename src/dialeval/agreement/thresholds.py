@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dialeval.agreement.cuts import Cut
 from dialeval.agreement.settings import Settings
-from dialeval.agreement.sources import Source
+from dialeval.agreement.sources import ValueSource
 from dialeval.statistics.correlation import Floats
 from dialeval.statistics.discrimination import observed_grid, search_threshold
 
@@ -28,7 +28,7 @@ class Decision:
 Validation = Callable[[], tuple[Floats, Floats] | None]
 
 
-def decide(source: Source, cut: Cut, settings: Settings, validation: Validation) -> Decision | None:
+def decide(source: ValueSource, cut: Cut, settings: Settings, validation: Validation) -> Decision | None:
     """The threshold for one question, or None where it would have to be searched and there is nothing to search on."""
     sign = 1.0 if source.higher_is_better else -1.0
     if not isinstance(settings.threshold, str):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dialeval.agreement.cuts import Cut
 from dialeval.agreement.judgements import Judgements
 from dialeval.agreement.settings import Settings
-from dialeval.agreement.sources import Source
+from dialeval.agreement.sources import ValueSource
 from dialeval.agreement.values import Values
 from dialeval.metric import Level
 from dialeval.statistics.correlation import Floats
@@ -38,7 +38,7 @@ class View:
         return list(dict.fromkeys(system for system in self.systems if system is not None))
 
 
-def column_of(source: Source, judged: Judgements, values: Values, settings: Settings) -> Floats:
+def column_of(source: ValueSource, judged: Judgements, values: Values, settings: Settings) -> Floats:
     """A metric's values beside the rows, higher always better, NaN where there is none.
 
     What a metric says of a whole system stands in all rows of the system.

@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dialeval.approaches.cmn_network import CmnNetwork, Gaussian, PriorEncoder, PriorRows
+from dialeval.approaches.cmn_network import CmnNetwork, LatentGaussian, PriorEncoder, PriorRows
 from dialeval.approaches.learned import LearnedMetric
 from dialeval.engine.encoding import PairEncoder
 from dialeval.exchange import BadRow, Exchange, is_blank
@@ -63,7 +63,7 @@ def mutual_information(positive: Tensor, negatives: Tensor, bound: Bound = "info
 class NegativeLatents(NamedTuple):
     """Negatives of the critic: K distributions, and draws of each `[K * draws, latent]` where it is sampled."""
 
-    gaussian: Gaussian
+    gaussian: LatentGaussian
     draws: Tensor | None = None
 
     def critic(self, points: Tensor) -> Tensor:
@@ -84,8 +84,8 @@ class NegativeLatents(NamedTuple):
 
 
 def estimate_information(
-    x: Gaussian,
-    partner: Gaussian,
+    x: LatentGaussian,
+    partner: LatentGaussian,
     negatives: NegativeLatents,
     noise: tuple[Tensor, Tensor] | None,
     *,
@@ -125,7 +125,7 @@ def combine(nsp: Vector, mi_context: Vector, mi_reference: Vector, scoring: Scor
 class Latents(NamedTuple):
     """Encoded texts: their distributions, NSP logits, a key of each one's tokens, and whether it was cut."""
 
-    gaussian: Gaussian
+    gaussian: LatentGaussian
     nsp: Tensor
     keys: NDArray[Any]
     cut: NDArray[np.bool_]
@@ -247,7 +247,9 @@ class Cmn(LearnedMetric):
         laid = getattr(encoder.tokenizer, "pairs" if encoder.segment == "pair" else "contexts")(exchanges)
         rows = torch.from_numpy(encoded.rows).to(self.device, torch.float64)
         width = 2 * self.network.latent
-        return Latents(Gaussian.of(rows[:, :width]), rows[:, width:], _keys(pair.key for pair in laid), encoded.cut)
+        return Latents(
+            LatentGaussian.of(rows[:, :width]), rows[:, width:], _keys(pair.key for pair in laid), encoded.cut
+        )
 
     def _negatives(
         self, exchanges: Sequence[Exchange], progress: bool
@@ -287,7 +289,7 @@ class Cmn(LearnedMetric):
         return list(drawn.values())
 
     def _bank(self, rows: Tensor) -> NegativeLatents:
-        gaussian = Gaussian.of(rows.to(self.device, torch.float64))
+        gaussian = LatentGaussian.of(rows.to(self.device, torch.float64))
         keys = _keys(number.to_bytes(4, "little") for number in range(len(rows)))
         return self._sampled(Latents(gaussian, rows[:, :0], keys, np.zeros(len(rows), dtype=bool)))
 

@@ -15,7 +15,7 @@ from dialeval.weights.network import Network
 PriorEncoder = Literal["prior", "posterior_trunk"]
 
 
-class Gaussian(NamedTuple):
+class LatentGaussian(NamedTuple):
     """Diagonal normal distributions over the latent space, one per row."""
 
     mean: Tensor
@@ -26,13 +26,13 @@ class Gaussian(NamedTuple):
         return self.mean + noise * (self.log_variance / 2).exp()
 
     @classmethod
-    def of(cls, rows: Tensor) -> Gaussian:
+    def of(cls, rows: Tensor) -> LatentGaussian:
         """From rows that hold the means, then the log-variances."""
         return cls(*rows.chunk(2, dim=-1))
 
-    def take(self, rows: Any) -> Gaussian:
+    def take(self, rows: Any) -> LatentGaussian:
         """Some of the rows."""
-        return Gaussian(self.mean[rows], self.log_variance[rows])
+        return LatentGaussian(self.mean[rows], self.log_variance[rows])
 
 
 # --- architecture ----------------------------------------------------------------------------------
@@ -151,7 +151,7 @@ class ReplyDecoder(nn.Module):
 # --- losses ----------------------------------------------------------------------------------------
 
 
-def kl_divergence(posterior: Gaussian, prior: Gaussian) -> Tensor:
+def kl_divergence(posterior: LatentGaussian, prior: LatentGaussian) -> Tensor:
     """KL(posterior || prior) of every latent dimension by itself."""
     spread = posterior.log_variance.exp() + (posterior.mean - prior.mean) ** 2
     ratio = prior.log_variance - posterior.log_variance
@@ -175,8 +175,8 @@ class CmnLosses(NamedTuple):
 
 
 def training_losses(
-    posterior: Gaussian,
-    prior: Gaussian,
+    posterior: LatentGaussian,
+    prior: LatentGaussian,
     nsp_logits: Tensor,
     is_true: Tensor,
     reconstruct: Callable[[Tensor], Tensor],
@@ -195,7 +195,7 @@ def training_losses(
     rows = is_true[:, None]
     mean = torch.where(rows, posterior.mean, prior.mean)
     log_variance = torch.where(rows, posterior.log_variance, prior.log_variance)
-    reconstruction = reconstruct(Gaussian(mean, log_variance).sample(noise))
+    reconstruction = reconstruct(LatentGaussian(mean, log_variance).sample(noise))
     if not reconstruct_negatives:
         reconstruction = reconstruction * is_true
     kl = masked_free_bits(kl_divergence(posterior, prior), free_bits) * is_true

@@ -33,7 +33,7 @@ _BLOCK = 2_000_000
 
 
 @dataclass(frozen=True)
-class Comparison:
+class SystemComparison:
     """One system against people: its value, how far resampled contexts move it, and what lies behind it."""
 
     value: float
@@ -98,7 +98,7 @@ class DistributionMetric(Metric):
         """The value of a system from what its shards add up to; without `human`, against `self.human`."""
 
     @abstractmethod
-    def compare(self, human: FeatureSet | Moments, replies: FeatureSet) -> Comparison:
+    def compare(self, human: FeatureSet | Moments, replies: FeatureSet) -> SystemComparison:
         """The metric's rule: two sets, one value."""
 
     @abstractmethod
@@ -117,7 +117,7 @@ class DistributionMetric(Metric):
 
         asked = len(pairs) + np.flatnonzero(np.isin(owners, rows_of_queries(exchanges)))
         human = features.take(asked) if self.human is None else self.human
-        found: dict[str | None, Comparison] = {}
+        found: dict[str | None, SystemComparison] = {}
         for name, rows in systems.items():
             replies = features.take(rows)
             _check_sizes(self.info.name, name, human, replies)

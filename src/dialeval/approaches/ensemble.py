@@ -41,7 +41,7 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class EnsembleRecipe:
     """What a file of weights says: the members, how their weights came about, and what these were fitted on."""
 
     form: str
@@ -49,7 +49,7 @@ class Recipe:
     fitted_on: tuple[str, ...] = ()
 
     @classmethod
-    def read(cls, path: Path) -> Recipe:
+    def read(cls, path: Path) -> EnsembleRecipe:
         """Read and check a file of weights."""
         try:
             raw = json.loads(path.read_text(encoding="utf-8"))
@@ -109,7 +109,7 @@ class Ensemble(Metric):
                 "no combination of the embedded metrics agrees with people better than the best of them, so none "
                 "ships; pass weights=FILE, which `dialeval ensemble --weights FILE` makes of your own"
             )
-        self.recipe = Recipe.read(Path(weights))
+        self.recipe = EnsembleRecipe.read(Path(weights))
         options = {"device": device, "dtype": dtype, "batch_tokens": batch_tokens, "max_length": max_length}
         for one in self.recipe.members:
             if "human_percentile" not in metric_class(one.metric)[0].scales:

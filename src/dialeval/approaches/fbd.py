@@ -16,7 +16,7 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.approaches.distribution import Comparison, Contexts, DistributionMetric, Part, interval
+from dialeval.approaches.distribution import Contexts, DistributionMetric, Part, SystemComparison, interval
 from dialeval.approaches.feature_set import FeatureSet, check_made_alike, read_side, write_side
 from dialeval.engine.moments import Moments
 from dialeval.exchange import Exchange
@@ -183,7 +183,7 @@ class Fbd(DistributionMetric):
         super().__init__(checkpoint, **options)
         self.mean_term = mean_term
 
-    def compare(self, human: FeatureSet | Moments, replies: FeatureSet) -> Comparison:
+    def compare(self, human: FeatureSet | Moments, replies: FeatureSet) -> SystemComparison:
         """The distance, its parts, and the interval that resampled contexts give."""
         theirs = Gaussian.of_moments(human) if isinstance(human, Moments) else Gaussian.of_rows(human.rows)
         ours = Gaussian.of_rows(replies.rows)
@@ -192,7 +192,7 @@ class Fbd(DistributionMetric):
         distance = frechet_distance(theirs, ours, mean_term=self.mean_term)
         low, high = self._interval(distance.total, human, theirs, replies, ours)
         facts = {"n_reference": n_human, "of_means": distance.of_means, "of_spreads": distance.of_spreads}
-        return Comparison(distance.total, low, high, {**facts, "dimensions": len(ours.mean)})
+        return SystemComparison(distance.total, low, high, {**facts, "dimensions": len(ours.mean)})
 
     def reduce(self, rows: NDArray[Any], agreed: NDArray[Any] | None) -> Moments:
         """The moments of the features."""

@@ -293,10 +293,10 @@ class Judge(LearnedMetric):
         )
         return Judged(values, n_truncated=cut, aspects=found, reasons=reasons, interval=np.stack([low, high], axis=1))
 
-    def interval(self, level: str) -> stack.Interval:
+    def interval(self, level: str) -> stack.RankInterval:
         """The fitted 90 % interval of outcomes."""
         edges, low, high = self.array(f"{level}_interval")
-        return stack.Interval(edges, low[: stack.INTERVAL_BINS], high[: stack.INTERVAL_BINS])
+        return stack.RankInterval(edges, low[: stack.INTERVAL_BINS], high[: stack.INTERVAL_BINS])
 
     def _human_share(self, key: str, values: Vector) -> Vector:
         """Share of human replies below; NaN where the checkpoint does not know them or the value is missing."""

@@ -20,7 +20,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.approaches.distribution import Comparison, Contexts, DistributionMetric, Part, interval
+from dialeval.approaches.distribution import Contexts, DistributionMetric, Part, SystemComparison, interval
 from dialeval.approaches.feature_set import FeatureSet
 from dialeval.engine.moments import Counts, Moments
 from dialeval.exchange import Exchange
@@ -163,7 +163,7 @@ class Prd(DistributionMetric):
         #: The released code's constant belongs to its grid; the paper has none.
         self.f1_epsilon = (1e-6 if grid == "released" else 0.0) if f1_epsilon is None else f1_epsilon
 
-    def compare(self, human: FeatureSet | Moments, replies: FeatureSet) -> Comparison:
+    def compare(self, human: FeatureSet | Moments, replies: FeatureSet) -> SystemComparison:
         """Cluster both sides together, average the curves of all runs, take the best F1."""
         assert isinstance(human, FeatureSet)  # __init__ and judge give nothing else
         if min(len(human), len(replies)) < 2 * self.clusters:
@@ -191,7 +191,7 @@ class Prd(DistributionMetric):
             "precision": precision,
             "recall": recall,
         }
-        return Comparison(float(value), low, high, facts)
+        return SystemComparison(float(value), low, high, facts)
 
     agrees_first = True
 

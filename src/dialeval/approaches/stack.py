@@ -96,7 +96,7 @@ def fit_weights(ranks: Matrix, targets: Vector, sources: Sequence[str], *, prior
 
 
 @dataclass(frozen=True)
-class Interval:
+class RankInterval:
     """Where the ratings of rows with such an outcome lie, as ranks among their source."""
 
     edges: Vector
@@ -111,7 +111,7 @@ class Interval:
 
 def fit_interval(
     outcomes: Vector, targets: Vector, coverage: float = 0.9, *, ties: tuple[Vector, Vector] | None = None
-) -> Interval:
+) -> RankInterval:
     """Split-conformal ends for held-out ratings, in bins of equal size by outcome.
 
     Neighbouring bins share their ends where ratings are few: forty or more stand behind each, or all there are.
@@ -127,7 +127,7 @@ def fit_interval(
         inside = shared[bins] == shared[number]
         ends.append(_conformal(begins[inside], stops[inside], coverage) if inside.sum() >= 20 else (0.0, 1.0))
     low, high = np.array(ends).T
-    return Interval(np.asarray(edges, dtype=np.float64), np.asarray(low), np.asarray(high))
+    return RankInterval(np.asarray(edges, dtype=np.float64), np.asarray(low), np.asarray(high))
 
 
 def _conformal(begins: Vector, stops: Vector, coverage: float) -> tuple[float, float]:
@@ -144,7 +144,7 @@ def edges_of_ties(ranks: Vector) -> tuple[Vector, Vector]:
     return ranks - half, ranks + half
 
 
-def covered(interval: Interval, outcomes: Vector, targets: Vector) -> float:
+def covered(interval: RankInterval, outcomes: Vector, targets: Vector) -> float:
     """Share of ratings inside."""
     low, high = interval.around(outcomes)
     return float(((targets >= low) & (targets <= high)).mean())
@@ -176,7 +176,7 @@ class Stack:
 
     tables: Matrix
     weights: Vector
-    interval: Interval
+    interval: RankInterval
     strength: float
     #: By family left out of the fit: rank correlation, rows, and the share of ratings within the interval.
     left_out: Mapping[str, Mapping[str, float]]

@@ -13,7 +13,7 @@ import importlib
 import os
 from pathlib import Path
 
-from dialeval.benchmarks.base import Benchmark, BenchmarkInfo, Definition, Scale, Source, SourceFile, Subset
+from dialeval.benchmarks.base import Benchmark, BenchmarkInfo, Definition, FileSource, Scale, SourceFile, Subset
 from dialeval.benchmarks.catalogue import NAMES
 from dialeval.benchmarks.fetch import fetch_files
 from dialeval.benchmarks.origin import FetchError, Unreachable
@@ -26,8 +26,8 @@ __all__ = [
     "Benchmark",
     "BenchmarkInfo",
     "FetchError",
+    "FileSource",
     "Scale",
-    "Source",
     "SourceFile",
     "Subset",
     "Unreachable",
@@ -37,6 +37,9 @@ __all__ = [
     "load",
     "protocols",
 ]
+
+#: What `FileSource` was called before.
+Source = FileSource
 
 
 def available() -> list[str]:

@@ -43,7 +43,7 @@ class SourceFile:
 
 
 @dataclass(frozen=True)
-class Source:
+class FileSource:
     """Files of one repository at one commit."""
 
     repository: str
@@ -73,7 +73,7 @@ class BenchmarkInfo:
     title: str
     level: BenchmarkLevel
     rows: int
-    sources: tuple[Source, ...]
+    sources: tuple[FileSource, ...]
     licence: str
     citation: str
     bibtex: str = ""
@@ -102,7 +102,7 @@ class BenchmarkInfo:
     reader_version: int = 1
 
     @property
-    def files(self) -> tuple[tuple[Source, SourceFile], ...]:
+    def files(self) -> tuple[tuple[FileSource, SourceFile], ...]:
         """Every file that the reader needs, with the source it belongs to."""
         return tuple((source, file) for source in self.sources for file in source.files)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Self
 
-from dialeval.benchmarks.base import BenchmarkInfo, Source, SourceFile
+from dialeval.benchmarks.base import BenchmarkInfo, FileSource, SourceFile
 
 HOST = "https://raw.githubusercontent.com"
 TIMEOUT_SECONDS = 30.0
@@ -121,7 +121,7 @@ class Origin:
         return f"{self.address} {what}; {remedy}"
 
 
-def origin_of(source: Source, file: SourceFile, mirror: str | None) -> Origin:
+def origin_of(source: FileSource, file: SourceFile, mirror: str | None) -> Origin:
     """The address of one file of a repository."""
     base = HOST if mirror is None else _checked_mirror(mirror)
     return Origin(file, _join(base, source.repository, source.commit, file.path), mirror is not None)

@@ -16,7 +16,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from dialeval.benchmarks.base import BenchmarkInfo, BenchmarkLevel, Kind, Row, Scale, Source, SourceFile
+from dialeval.benchmarks.base import BenchmarkInfo, BenchmarkLevel, FileSource, Kind, Row, Scale, SourceFile
 from dialeval.benchmarks.item import BadItem, kind_of, level_of, rows_of
 from dialeval.benchmarks.rows import complete
 
@@ -104,7 +104,7 @@ def _infer(name: str, rows: list[Row], level: BenchmarkLevel, kind: Kind, file: 
         title=file.path,
         level=level,
         rows=len(rows),
-        sources=(Source("local file", "", (file,)),),
+        sources=(FileSource("local file", "", (file,)),),
         licence="not known",
         citation="not known",
         kind=kind,

@@ -26,7 +26,7 @@ _CRITERIA: tuple[tuple[str, Callable[[Line], float]], ...] = (
 
 
 @dataclass(frozen=True)
-class Stage:
+class TrainingRun:
     """One run that went into a checkpoint."""
 
     name: str
@@ -45,35 +45,35 @@ class Stage:
         return f"{steps} steps" + (f", {seen}" if seen else "")
 
 
-def stages_of(training: Mapping[str, Any], logs: Path | None = None) -> list[Stage]:
+def stages_of(training: Mapping[str, Any], logs: Path | None = None) -> list[TrainingRun]:
     """The stages that a checkpoint's record lists, the earliest first; of an older record what it tells of itself."""
     if "stages" in training:
-        return [Stage(**one) for one in training["stages"]]
+        return [TrainingRun(**one) for one in training["stages"]]
     if "steps" not in training:
         return []
     name = training.get("recipe", {}).get("name", "this run")
     if logs is not None and (log := logs / f"{name}.jsonl").is_file():
         return [stage_in(log, name)]
-    return [Stage(name, training["steps"], training["steps"], training["hours"])]
+    return [TrainingRun(name, training["steps"], training["steps"], training["hours"])]
 
 
-def joined(*histories: Iterable[Stage]) -> list[Stage]:
+def joined(*histories: Iterable[TrainingRun]) -> list[TrainingRun]:
     """Several histories as one, a stage that they share once."""
-    found: dict[tuple[str, int, int, float], Stage] = {}
+    found: dict[tuple[str, int, int, float], TrainingRun] = {}
     for history in histories:
         for stage in history:
             found.setdefault((stage.name, stage.steps, stage.steps_run, stage.hours), stage)
     return list(found.values())
 
 
-def total(stages: Sequence[Stage]) -> Stage:
+def total(stages: Sequence[TrainingRun]) -> TrainingRun:
     """All stages together."""
     seen: dict[str, int] = {}
     for stage in stages:
         for unit, count in stage.seen.items():
             seen[unit] = seen.get(unit, 0) + count
     hours = round(sum(stage.hours for stage in stages), 2)
-    return Stage("together", sum(one.steps for one in stages), sum(one.steps_run for one in stages), hours, seen)
+    return TrainingRun("together", sum(one.steps for one in stages), sum(one.steps_run for one in stages), hours, seen)
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
@@ -92,9 +92,11 @@ def kept_line(lines: Iterable[Line]) -> Line:
     return max((line for line in judged if name in line), key=quality)
 
 
-def stage_in(log: Path, name: str) -> Stage:
+def stage_in(log: Path, name: str) -> TrainingRun:
     """A stage as its log tells it."""
     lines = read_log(log)
     kept = kept_line(lines)
     seen = {unit: kept[unit] for unit in ("pairs", "replies") if unit in kept}
-    return Stage(name, kept["step"], max(line["step"] for line in lines), round(lines[-1]["seconds"] / 3600, 2), seen)
+    return TrainingRun(
+        name, kept["step"], max(line["step"] for line in lines), round(lines[-1]["seconds"] / 3600, 2), seen
+    )

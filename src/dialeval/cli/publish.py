@@ -55,33 +55,33 @@ def publish(
 ) -> None:
     """Plan, show the plan, and carry it out."""
     from dialeval.publishing.hub import Hub, HubTrouble
-    from dialeval.publishing.plan import Wish, described, make_plans
+    from dialeval.publishing.plan import PublishOptions, described, make_plans
     from dialeval.publishing.push import push
-    from dialeval.publishing.targets import default_results, find_targets, make_parcels
+    from dialeval.publishing.targets import default_results, find_targets, make_uploads
 
     if results is not None and not results.is_dir():
         raise ValueError(f"there is no folder {results}; make it with `dialeval agreement --out {results}`")
     if message is not None and not message.strip():
         raise ValueError("the commit message is empty; leave --message out or write one")
-    wish = Wish(org, private, tag, message)
+    options = PublishOptions(org, private, tag, message)
     targets = find_targets(what)
     try:
         hub = Hub()
         if hub.token is not None or not dry_run:
             hub.check_writer(org)
         with tempfile.TemporaryDirectory() as workspace:
-            parcels = make_parcels(
+            uploads = make_uploads(
                 targets, org, results=results or default_results(), merge=merge, workspace=Path(workspace)
             )
-            plans = make_plans(parcels, hub, wish)
-            for line in described(plans, hub.endpoint, wish):
+            plans = make_plans(uploads, hub, options)
+            for line in described(plans, hub.endpoint, options):
                 typer.echo(line)
             if dry_run:
                 typer.echo("dry run: nothing was sent")
                 return
             for plan in plans:
                 if not plan.is_done:
-                    typer.echo(f"published {plan.parcel.repo_id} at {push(plan, hub, wish)[:8]}")
+                    typer.echo(f"published {plan.upload.repo_id} at {push(plan, hub, options)[:8]}")
     except HubTrouble as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(FAILED) from None

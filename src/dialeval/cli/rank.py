@@ -72,9 +72,9 @@ def rank(
         for row in found.table(metric):
             table.add_row(*map(escape, row))
         console.print(table)
-        if contests := found.contest_table(metric):
-            tests = Table(*found.contest_header(), title="paired tests", title_justify="left")
-            for row in contests:
+        if pair_tests := found.pair_test_table(metric):
+            tests = Table(*found.pair_test_header(), title="paired tests", title_justify="left")
+            for row in pair_tests:
                 tests.add_row(*map(escape, row))
             console.print(tests)
     console.print(LEGEND, style="dim")

@@ -54,7 +54,7 @@ def _score(
     from dialeval.cli.progress import bar
     from dialeval.readers import Rejects
     from dialeval.scoring.outputs import replacing
-    from dialeval.scoring.sets import Plan
+    from dialeval.scoring.sets import SetPlan
     from dialeval.scoring.sharding import ShardedRun, make_plan
 
     def prepare() -> int | None:
@@ -66,7 +66,7 @@ def _score(
     assert paths.output is not None  # the leader has looked
     loaded = load()
     skips = paths.rejects is not None
-    nothing = ShardedRun(loaded, paths.output, workers, Plan(()), resume)
+    nothing = ShardedRun(loaded, paths.output, workers, SetPlan(()), resume)
     workers.from_leader(nothing.check_leftovers)
     plan = workers.from_leader(lambda: make_plan(loaded, skip_bad=skips))
     run = ShardedRun(loaded, paths.output, workers, plan, resume, replaces)

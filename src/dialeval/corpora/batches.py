@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from dialeval.corpora.dialogues import BadCorpus, Dialogue
+from dialeval.corpora.dialogues import BadCorpus, CorpusDialogue
 from dialeval.corpora.negatives import Embed, NegativeCounts, NegativeSampler
 from dialeval.exchange import Exchange
 
@@ -46,7 +46,7 @@ class CandidateSet:
 
     def __init__(
         self,
-        dialogues: Sequence[Dialogue],
+        dialogues: Sequence[CorpusDialogue],
         negatives: NegativeCounts,
         *,
         seed: int,

@@ -26,7 +26,7 @@ class MissingCorpus(FileNotFoundError):
 
 
 @dataclass(frozen=True)
-class Dialogue:
+class CorpusDialogue:
     """Turns of one conversation and what is known of their speakers."""
 
     id: str
@@ -41,7 +41,7 @@ class Dialogue:
         return Exchange(context=self.turns[:turn], response=self.turns[turn], facts=facts, id=f"{self.id}#{turn}")
 
 
-def read_corpus(root: Path, name: str, split: str, *, leave_out: frozenset[str] = frozenset()) -> list[Dialogue]:
+def read_corpus(root: Path, name: str, split: str, *, leave_out: frozenset[str] = frozenset()) -> list[CorpusDialogue]:
     """All dialogues of one split with at least two turns, without those in `leave_out`."""
     if name.startswith("hub:"):
         return _usable(_read_hub(name.removeprefix("hub:"), split), name, leave_out)
@@ -112,14 +112,14 @@ def _strings(node: Any) -> Iterator[str]:
             yield from _strings(value)
 
 
-def _usable(rows: Iterable[Mapping[str, Any]], corpus: str, leave_out: frozenset[str]) -> list[Dialogue]:
-    dialogues: list[Dialogue] = []
+def _usable(rows: Iterable[Mapping[str, Any]], corpus: str, leave_out: frozenset[str]) -> list[CorpusDialogue]:
+    dialogues: list[CorpusDialogue] = []
     for number, row in enumerate(rows):
         identity = str(row.get("id", f"{corpus}-{number}"))
         turns = tuple(turn for turn in row.get("utterances", ()) if isinstance(turn, str))
         if identity in leave_out or len(turns) < 2 or any(not turn.strip() for turn in turns):
             continue
-        dialogues.append(Dialogue(identity, turns, corpus, _facts(row, len(turns))))
+        dialogues.append(CorpusDialogue(identity, turns, corpus, _facts(row, len(turns))))
     if not dialogues:
         raise BadCorpus(f"corpus {corpus} holds no dialogue of two or more turns")
     return dialogues

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.corpora.dialogues import BadCorpus, Dialogue
+from dialeval.corpora.dialogues import BadCorpus, CorpusDialogue
 
 #: From texts to one unit vector each.
 Embed = Callable[[Sequence[str]], NDArray[np.floating]]
@@ -48,7 +48,9 @@ class NegativeCounts:
 class NegativeSampler:
     """Draws negatives for the turns of one corpus from the same corpus, so that style gives nothing away."""
 
-    def __init__(self, dialogues: Sequence[Dialogue], counts: NegativeCounts, *, embed: Embed | None = None) -> None:
+    def __init__(
+        self, dialogues: Sequence[CorpusDialogue], counts: NegativeCounts, *, embed: Embed | None = None
+    ) -> None:
         if counts.nearest and embed is None:
             raise ValueError("nearest negatives need an embedding function")
         self.counts = counts
@@ -61,7 +63,7 @@ class NegativeSampler:
         self._number = {reply: number for number, reply in enumerate(self.replies)} if counts.nearest else {}
         self._vectors = embed(self.replies) if counts.nearest and embed is not None else np.zeros((0, 0))
 
-    def draw(self, dialogue: Dialogue, turn: int, rng: np.random.Generator) -> list[str]:
+    def draw(self, dialogue: CorpusDialogue, turn: int, rng: np.random.Generator) -> list[str]:
         """Negatives for turn `turn`, no two alike and none the answer; the context's turns as echoes only."""
         taken = {*dialogue.turns[: turn + 1]}
         drawn: list[str] = []

@@ -12,10 +12,10 @@ from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
-from dialeval.corpora.dialogues import Dialogue, read_rows
+from dialeval.corpora.dialogues import CorpusDialogue, read_rows
 
 
-def read_reddit(folder: Path, limit: int) -> list[Dialogue]:
+def read_reddit(folder: Path, limit: int) -> list[CorpusDialogue]:
     """The first `limit` usable lines of a folder's .json, .jsonl or .jsonl.gz files, in the order of their names."""
     files = sorted(path for pattern in ("*.json", "*.jsonl", "*.jsonl.gz") for path in folder.glob(pattern))
     if not files:
@@ -26,11 +26,11 @@ def read_reddit(folder: Path, limit: int) -> list[Dialogue]:
     return threads
 
 
-def _threads(path: Path, corpus: str) -> Iterator[Dialogue]:
+def _threads(path: Path, corpus: str) -> Iterator[CorpusDialogue]:
     for number, row in enumerate(read_rows(path)):
         turns = _turns(row)
         if len(turns) > 1:
-            yield Dialogue(f"{corpus}-{path.name}-{number}", turns, corpus)
+            yield CorpusDialogue(f"{corpus}-{path.name}-{number}", turns, corpus)
 
 
 def _turns(row: dict[str, Any]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from dialeval.llm.runner import Runner
 
 
 @dataclass
-class Estimate:
+class CostEstimate:
     """Sums for one model. Tokens read are estimated; of tokens written only the most is known."""
 
     model: str
@@ -29,10 +29,10 @@ class Estimate:
         return text if self.cost is None else f"{text}; about ${self.cost:.6f} at most"
 
 
-def estimates(judge: LlmJudge, items: Iterable[Exchange | Dialogue]) -> list[Estimate]:
+def estimates(judge: LlmJudge, items: Iterable[Exchange | Dialogue]) -> list[CostEstimate]:
     """What asking about these rows would take, by model; equal questions count once."""
     runners = [member.first_runner() for member in judge.members]
-    found = [Estimate(one.server.model, cost=None if one.price is None else 0.0) for one in runners]
+    found = [CostEstimate(one.server.model, cost=None if one.price is None else 0.0) for one in runners]
     asked: set[str] = set()
     for question in (question for item in items for question in judge.questions_about(item)):
         if question.digest in asked:
@@ -43,7 +43,7 @@ def estimates(judge: LlmJudge, items: Iterable[Exchange | Dialogue]) -> list[Est
     return found
 
 
-def _add(estimate: Estimate, runner: Runner, question: Question) -> None:
+def _add(estimate: CostEstimate, runner: Runner, question: Question) -> None:
     estimate.questions += 1
     if runner.kept(question) is not None:
         estimate.kept += 1

@@ -35,7 +35,7 @@ class Heard:
 
 
 @dataclass
-class Member:
+class LlmMember:
     """A model, and how it is asked: once, or, where tokens have no probabilities, for samples."""
 
     model: str

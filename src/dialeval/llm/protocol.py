@@ -39,7 +39,7 @@ RESERVED = frozenset({"vote", "spread", "as_first", "as_second"})
 
 
 @dataclass(frozen=True)
-class Task:
+class LlmTask:
     """What is asked of a reply, or of a whole dialogue."""
 
     aspects: Mapping[str, str]
@@ -57,12 +57,12 @@ class Protocol:
     high: float
     max_tokens: int
     samples: int
-    turn: Task | None
-    dialogue: Task | None
+    turn: LlmTask | None
+    dialogue: LlmTask | None
     digest: str
     citation: str = ""
 
-    def task(self, *, whole: bool) -> Task | None:
+    def task(self, *, whole: bool) -> LlmTask | None:
         """The task of whole dialogues, or of single replies."""
         return self.dialogue if whole else self.turn
 
@@ -143,7 +143,7 @@ def _scale(value: Any, answer: str) -> tuple[float, float]:
     return float(value[0]), float(value[1])
 
 
-def _task(fields: Any, part: str, answer: str) -> Task:
+def _task(fields: Any, part: str, answer: str) -> LlmTask:
     aspects = fields.get("aspects") if isinstance(fields, dict) else None
     if not isinstance(aspects, dict) or not aspects or set(fields) != {"aspects", "prompt"}:
         raise ValueError(f"{part} needs aspects (each a name and a question) and a prompt, and nothing else")
@@ -156,7 +156,7 @@ def _task(fields: Any, part: str, answer: str) -> Task:
         raise ValueError(f"{part}: an answer that is a {answer} is about one aspect, and there are {len(aspects)}")
     if not isinstance(fields["prompt"], str):
         raise ValueError(f"{part}: the prompt is a {type(fields['prompt']).__name__}; write it as text")
-    return Task(aspects, _template(fields["prompt"], part, answer))
+    return LlmTask(aspects, _template(fields["prompt"], part, answer))
 
 
 def _template(text: str, part: str, answer: str) -> Template:

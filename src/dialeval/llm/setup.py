@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from dialeval.llm.answers import InMemory, OnDisk, Store
-from dialeval.llm.member import Member
+from dialeval.llm.member import LlmMember
 from dialeval.llm.pace import Pace
 from dialeval.llm.protocol import Protocol
 from dialeval.llm.runner import Runner
@@ -83,7 +83,7 @@ class Means:
     served_as: str | None
 
 
-def member(server: Server, protocol: Protocol, asking: Asking, means: Means) -> Member:
+def member(server: Server, protocol: Protocol, asking: Asking, means: Means) -> LlmMember:
     """A model with what it needs to be asked."""
     price = price_of(means.prices, server.model)
 
@@ -102,7 +102,7 @@ def member(server: Server, protocol: Protocol, asking: Asking, means: Means) -> 
         )
 
     weighs = protocol.answer == "number" and asking.weighting != "samples"
-    return Member(
+    return LlmMember(
         server.model,
         protocol,
         once=runner({**asking.shared, **({"logprobs": _LIKELY_TOKENS} if weighs else {})}),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dialeval.agreement.settings import Settings
-from dialeval.papers.tables import Column, Paper, Question, Row, Table, published
+from dialeval.papers.tables import CellQuery, Column, Paper, Row, Table, published
 
 _SETTINGS = Settings(("pearson", "spearman"), levels="own")
 _PAPERS = ("standard r", "standard ρ", "diverse r", "diverse ρ")
@@ -22,8 +22,8 @@ PAPER = Paper(
             "Tables 1 and 2, DailyDialog half",
             (
                 *(Column(name) for name in _PAPERS),
-                Column("Zhao r", Question("dailydialog_zhao", "pearson", _SETTINGS)),
-                Column("Zhao ρ", Question("dailydialog_zhao", "spearman", _SETTINGS)),
+                Column("Zhao r", CellQuery("dailydialog_zhao", "pearson", _SETTINGS)),
+                Column("Zhao ρ", CellQuery("dailydialog_zhao", "spearman", _SETTINGS)),
             ),
             (
                 _row("BLEU-1", 0.0465, 0.0049, 0.2953, 0.2635, ours="bleu1"),

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dialeval.agreement.settings import Settings
 from dialeval.papers.tables import (
     SHORT_TRAINING,
+    CellQuery,
     Chart,
     Column,
     Paper,
     Picture,
-    Question,
     Row,
     Table,
     ablation,
@@ -24,8 +24,8 @@ from dialeval.papers.tables import (
 _SETTINGS = Settings(levels="own")
 
 
-def _question(kind: str, statistic: str) -> Question:
-    return Question("dailydialogpp_test", statistic, _SETTINGS, aspect=f"positive/{kind}")
+def _question(kind: str, statistic: str) -> CellQuery:
+    return CellQuery("dailydialogpp_test", statistic, _SETTINGS, aspect=f"positive/{kind}")
 
 
 _PBC = Column("PBC", _question("random", "point_biserial"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dialeval.agreement.settings import Settings
 from dialeval.cards.spread import spread_in
-from dialeval.papers.tables import SHORT_TRAINING, Column, Paper, Picture, Question, Row, Table, ablation, published
+from dialeval.papers.tables import SHORT_TRAINING, CellQuery, Column, Paper, Picture, Row, Table, ablation, published
 from dialeval.weights.find import WEIGHTS
 
 _BOTH = ("pearson", "spearman")
@@ -33,7 +33,7 @@ _EUCLIDEAN = "density?scoring=euclidean&name=density_euclidean"
 
 def _columns(asked: dict[str, tuple[str, Settings]]) -> list[Column]:
     return [
-        Column(f"{name} {part}", Question(benchmark, statistic, settings), scale=100)
+        Column(f"{name} {part}", CellQuery(benchmark, statistic, settings), scale=100)
         for name, (benchmark, settings) in asked.items()
         for part, statistic in _PARTS.items()
     ]
@@ -142,7 +142,7 @@ def _spread() -> str:
     return found.summary if found else ""
 
 
-_DIALOGUES = Question("fed_dialogue", "spearman", Settings(("spearman",), levels="own"), level="dialogue")
+_DIALOGUES = CellQuery("fed_dialogue", "spearman", Settings(("spearman",), levels="own"), level="dialogue")
 
 PAPER = Paper(
     "density",

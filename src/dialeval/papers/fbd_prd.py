@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dialeval.agreement.settings import Settings
-from dialeval.papers.tables import Chart, Column, Paper, Question, Row, Table, published
+from dialeval.papers.tables import CellQuery, Chart, Column, Paper, Row, Table, published
 
 _BOTH = ("spearman", "pearson")
 #: Table 3's columns: the benchmark, and the aspect that is correlated.
@@ -72,7 +72,7 @@ _TABLE_5 = {
 
 def _corpora(protocol: str, settings: Settings) -> list[Column]:
     return [
-        Column(f"{name} {part}", Question(f"{benchmark}@{protocol}", statistic, settings, level="system"))
+        Column(f"{name} {part}", CellQuery(f"{benchmark}@{protocol}", statistic, settings, level="system"))
         for name, benchmark in _CORPORA.items()
         for part, statistic in _PARTS.items()
     ]
@@ -106,7 +106,7 @@ PAPER = Paper(
             [
                 Column(
                     f"{aspect} {part}",
-                    Question("fbd_dailyz@as_released", statistic, _PER_ASPECT, level="system", aspect=aspect),
+                    CellQuery("fbd_dailyz@as_released", statistic, _PER_ASPECT, level="system", aspect=aspect),
                 )
                 for aspect in _ASPECTS
                 for part, statistic in _PARTS.items()

@@ -11,16 +11,16 @@ from pathlib import Path
 from dialeval.agreement.results import Panel, Report, Result
 from dialeval.agreement.runs import Reporter, run
 from dialeval.agreement.settings import Settings
-from dialeval.agreement.sources import Source, find_sources
+from dialeval.agreement.sources import ValueSource, find_sources
 from dialeval.io import safe_name, without_machine
-from dialeval.papers.tables import Picture, Question, Row, Table
+from dialeval.papers.tables import CellQuery, Picture, Row, Table
 
 #: What a cell says for which no values were kept.
 NOT_MEASURED = "not measured"
 
 
 @dataclass(frozen=True)
-class Answer:
+class CellValue:
     """One of our numbers, or why there is none."""
 
     result: Result | None
@@ -28,10 +28,10 @@ class Answer:
 
 
 #: Our number for the spec of a metric and a question.
-Answers = Mapping[tuple[str, Question], Answer]
+Answers = Mapping[tuple[str, CellQuery], CellValue]
 
 
-def asked(tables: Iterable[Table]) -> list[tuple[Row, Question]]:
+def asked(tables: Iterable[Table]) -> list[tuple[Row, CellQuery]]:
     """Every number of ours that the tables have room for, once."""
     found = [
         (row, column.question)
@@ -51,24 +51,24 @@ def answers(
     mirror: str | None = None,
     resamples: int = 2000,
     reporter: Reporter | None = None,
-) -> dict[tuple[str, Question], Answer]:
+) -> dict[tuple[str, CellQuery], CellValue]:
     """Look up everything that the tables ask for."""
     if not values.is_dir():
         raise ValueError(f"there is no folder {values} with values; make some with `dialeval agreement --values`")
-    found: dict[tuple[str, Question], Answer] = {}
-    groups: dict[tuple[str, Settings], list[tuple[Row, Question]]] = {}
+    found: dict[tuple[str, CellQuery], CellValue] = {}
+    groups: dict[tuple[str, Settings], list[tuple[Row, CellQuery]]] = {}
     for row, question in asked(tables):
         groups.setdefault((question.benchmark, question.settings), []).append((row, question))
     for (benchmark, settings), wanted in groups.items():
         kept = [str(row.ours) for row, _ in wanted if _is_kept(values, benchmark, str(row.source))]
         usable = {spec: _loaded(spec) for spec in kept}
         report = Report(settings)
-        if ready := [source for source in usable.values() if isinstance(source, Source)]:
+        if ready := [source for source in usable.values() if isinstance(source, ValueSource)]:
             drawing = dataclasses.replace(settings, resamples=resamples)
             report = run(ready, [benchmark], settings=drawing, values=values, mirror=mirror, reporter=reporter)
         for row, question in wanted:
             source = usable.get(str(row.ours), NOT_MEASURED)
-            answer = Answer(None, source) if isinstance(source, str) else _answer(report, source.name, question)
+            answer = CellValue(None, source) if isinstance(source, str) else _answer(report, source.name, question)
             found[str(row.ours), question] = answer
     return found
 
@@ -78,7 +78,7 @@ def panel(
 ) -> Panel | None:
     """The scores behind a picture, as far as they were kept; None where none were."""
     kept = [str(row.ours) for row in picture.rows if _is_kept(values, picture.benchmark, str(row.source))]
-    sources = [source for source in map(_loaded, kept) if isinstance(source, Source)]
+    sources = [source for source in map(_loaded, kept) if isinstance(source, ValueSource)]
     if not sources:
         return None
     settings = picture.question.settings
@@ -93,7 +93,7 @@ def _is_kept(values: Path, benchmark: str, name: str) -> bool:
 
 
 @cache
-def _loaded(spec: str) -> Source | str:
+def _loaded(spec: str) -> ValueSource | str:
     """A metric, once for all tables and figures that ask for it, or why there is none."""
     try:
         (source,) = find_sources([spec])
@@ -102,20 +102,20 @@ def _loaded(spec: str) -> Source | str:
     return dataclasses.replace(source, only_cached=True)
 
 
-def _answer(report: Report, name: str, question: Question) -> Answer:
+def _answer(report: Report, name: str, question: CellQuery) -> CellValue:
     for result in report.results:
         own = (result.metric, result.level, result.statistic)
         if own == (name, question.level, question.statistic) and question.aspect in ("", result.aspect):
-            return Answer(result)
+            return CellValue(result)
     reasons = [one.reason for one in report.skipped if one.metric in (name, "*")]
     if reasons and "from an earlier run" not in reasons[0]:
-        return Answer(None, reasons[0])
+        return CellValue(None, reasons[0])
     if not reasons and question.statistic == "accuracy":
-        return Answer(None, "no threshold: its values on the validation part are not there")
-    return Answer(None, NOT_MEASURED)
+        return CellValue(None, "no threshold: its values on the validation part are not there")
+    return CellValue(None, NOT_MEASURED)
 
 
-def commands(missing: Sequence[tuple[str, Question]], values: str) -> list[str]:
+def commands(missing: Sequence[tuple[str, CellQuery]], values: str) -> list[str]:
     """What to run so that the missing values are kept: one command for all benchmarks with the same gaps."""
     gaps: dict[tuple[str, Settings], list[str]] = {}
     for spec, question in missing:

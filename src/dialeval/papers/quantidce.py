@@ -5,11 +5,11 @@ from __future__ import annotations
 from dialeval.agreement.settings import Settings
 from dialeval.papers.tables import (
     SHORT_TRAINING,
+    CellQuery,
     Chart,
     Column,
     Paper,
     Picture,
-    Question,
     Row,
     Table,
     ablation,
@@ -25,7 +25,7 @@ _OTHER_ENCODER = "our encoder has 22.7 M parameters, the paper's 110 M"
 
 def _columns(sets: dict[str, str]) -> list[Column]:
     return [
-        Column(f"{name} {title}", Question(benchmark, statistic, _SETTINGS))
+        Column(f"{name} {title}", CellQuery(benchmark, statistic, _SETTINGS))
         for name, benchmark in sets.items()
         for title, statistic in _STATISTICS.items()
     ]

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dialeval.agreement.leaderboard import number
 from dialeval.agreement.results import Result
 from dialeval.io import markdown_table
-from dialeval.papers.measured import NOT_MEASURED, Answer, Answers, commands
-from dialeval.papers.tables import Chart, Column, Paper, Picture, Question, Row, Table
+from dialeval.papers.measured import NOT_MEASURED, Answers, CellValue, commands
+from dialeval.papers.tables import CellQuery, Chart, Column, Paper, Picture, Row, Table
 
 _HOW = """In every cell the number of the paper stands above and **ours** below it, with its 95 % bootstrap interval \
 (contexts are resampled). †: our metric was trained on this benchmark. Metrics of the paper that this library does \
@@ -43,7 +43,7 @@ def _figure(figure: Picture | Chart, values: str, *, is_drawn: bool) -> Iterable
 
 def _table(table: Table, found: Answers, values: str) -> Iterable[str]:
     notes = _Notes()
-    missing: list[tuple[str, Question]] = []
+    missing: list[tuple[str, CellQuery]] = []
     body = []
     for row in table.rows:
         cells = [_cell(row, column, found, notes, missing) for column in table.columns]
@@ -67,7 +67,7 @@ def _table(table: Table, found: Answers, values: str) -> Iterable[str]:
         yield from _missing_lines(missing, values)
 
 
-def _missing_lines(missing: Sequence[tuple[str, Question]], values: str) -> Iterable[str]:
+def _missing_lines(missing: Sequence[tuple[str, CellQuery]], values: str) -> Iterable[str]:
     yield "What is not measured would be measured by:"
     yield ""
     yield "```"
@@ -90,11 +90,11 @@ def _letter(position: int) -> str:
     return ("" if position < 26 else _letter(position // 26 - 1)) + "abcdefghijklmnopqrstuvwxyz"[position % 26]
 
 
-def _cell(row: Row, column: Column, found: Answers, notes: _Notes, missing: list[tuple[str, Question]]) -> str:
+def _cell(row: Row, column: Column, found: Answers, notes: _Notes, missing: list[tuple[str, CellQuery]]) -> str:
     printed = row.published.get(column.title)
     parts = [] if printed is None else [f"{printed:g}"]
     if row.ours is not None and column.question is not None:
-        answer = found.get((row.ours, column.question), Answer(None, NOT_MEASURED))
+        answer = found.get((row.ours, column.question), CellValue(None, NOT_MEASURED))
         if answer.result is not None:
             parts.append(_ours(answer.result, column.scale))
         elif answer.reason == NOT_MEASURED:

@@ -11,7 +11,7 @@ from dialeval.specs import split_options
 
 
 @dataclass(frozen=True)
-class Question:
+class CellQuery:
     """What the harness is asked for one of our numbers."""
 
     benchmark: str
@@ -26,7 +26,7 @@ class Column:
     """A column: published numbers under `title`, and ours, times `scale`, where there is a question."""
 
     title: str
-    question: Question | None = None
+    question: CellQuery | None = None
     scale: float = 1.0
 
 
@@ -80,9 +80,9 @@ class Picture:
         return [Row(metric, ours=metric) for metric in self.metrics]
 
     @property
-    def question(self) -> Question:
+    def question(self) -> CellQuery:
         """What their values answer; pictures need no intervals."""
-        return Question(self.benchmark, "", Settings(levels="own", resamples=0))
+        return CellQuery(self.benchmark, "", Settings(levels="own", resamples=0))
 
 
 @dataclass(frozen=True)

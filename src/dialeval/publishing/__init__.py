@@ -1,1 +1,1 @@
-"""Publishing to the Hub: what goes where (parcels), what differs from what is there (plan), sending it (push)."""
+"""Publishing to the Hub: what goes where (uploads), what differs from what is there (plan), sending it (push)."""

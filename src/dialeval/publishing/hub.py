@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dialeval.io import is_reachable
-from dialeval.publishing.parcels import Kind, Parcel, PublishError
+from dialeval.publishing.uploads import Kind, PublishError, Upload
 
 CONFLICT = "somebody changed it at the same time; run the same command again to see what differs now"
 
@@ -55,7 +55,7 @@ class Hub:
         )
         if self.token is None:
             raise PublishError(f"there is no token, and publishing needs one; {where}")
-        with self.told("asking whose token this is"):
+        with self.explained("asking whose token this is"):
             me = self.api.whoami()
         role = me.get("auth", {}).get("accessToken", {}).get("role")
         if role == "read":
@@ -67,13 +67,13 @@ class Hub:
         if roles.get(org) == "read":
             raise PublishError(f"{me['name']} may only read in {org}; ask its administrators for the role `write`")
 
-    def look(self, parcel: Parcel) -> Remote | None:
-        """The repository that a parcel would go to, or None if there is none (or none that we may see)."""
+    def look(self, upload: Upload) -> Remote | None:
+        """The repository that an upload would go to, or None if there is none (or none that we may see)."""
         from huggingface_hub.errors import RepositoryNotFoundError
         from huggingface_hub.hf_api import RepoFile
 
-        where = {"repo_id": parcel.repo_id, "repo_type": parcel.kind}
-        with self.told(f"looking at {parcel.repo_id}"):
+        where = {"repo_id": upload.repo_id, "repo_type": upload.kind}
+        with self.explained(f"looking at {upload.repo_id}"):
             try:
                 info = self.api.repo_info(**where)
             except RepositoryNotFoundError:
@@ -84,17 +84,17 @@ class Hub:
         names = {file.path: file.lfs.sha256 if file.lfs else file.blob_id for file in files}
         return Remote(bool(info.private), info.sha, names, {file.path: file.size for file in files}, tags)
 
-    def read(self, parcel: Parcel, path: str, commit: str) -> str:
+    def read(self, upload: Upload, path: str, commit: str) -> str:
         """A small text file of a repository."""
-        with self.told(f"reading {path} of {parcel.repo_id}"):
-            kept = self.api.hf_hub_download(parcel.repo_id, path, repo_type=parcel.kind, revision=commit)
+        with self.explained(f"reading {path} of {upload.repo_id}"):
+            kept = self.api.hf_hub_download(upload.repo_id, path, repo_type=upload.kind, revision=commit)
             return Path(kept).read_text(encoding="utf-8")
 
     def check_card(self, kind: Kind, repo_id: str, card: str) -> None:
         """The Hub's own check of a card's header, before there is a repository to put it in."""
         from huggingface_hub import get_session, hf_raise_for_status
 
-        with self.told(f"checking the card of {repo_id}"):
+        with self.explained(f"checking the card of {repo_id}"):
             # Not by `RepoCard.validate`, which in the first versions asks huggingface.co whatever the endpoint is.
             answer = get_session().post(
                 f"{self.api.endpoint}/api/validate-yaml",
@@ -106,7 +106,7 @@ class Hub:
             hf_raise_for_status(answer)
 
     @contextmanager
-    def told(self, doing: str, *, conflict: str = CONFLICT) -> Iterator[None]:
+    def explained(self, doing: str, *, conflict: str = CONFLICT) -> Iterator[None]:
         """Say what an error means and what to do; what the server said is kept, a token in it is not."""
         try:
             yield

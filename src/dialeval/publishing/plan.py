@@ -1,4 +1,4 @@
-"""What publishing would change: each file of each parcel beside what the Hub holds."""
+"""What publishing would change: each file of each upload beside what the Hub holds."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 from dialeval.cards.measured import RESULTS_FOLDER, SOURCE
 from dialeval.publishing.hub import Hub, Remote
-from dialeval.publishing.parcels import Parcel, PublishError
+from dialeval.publishing.uploads import PublishError, Upload
 
 
 @dataclass(frozen=True)
-class Wish:
+class PublishOptions:
     """How things shall be published."""
 
     org: str
@@ -23,10 +23,10 @@ class Wish:
 
 
 @dataclass(frozen=True)
-class Plan:
+class UploadPlan:
     """One repository: what is there, which files would be sent, and what else would change."""
 
-    parcel: Parcel
+    upload: Upload
     remote: Remote | None
     new: tuple[str, ...]
     changed: tuple[str, ...]
@@ -46,7 +46,7 @@ class Plan:
     @property
     def bytes(self) -> int:
         """How much that is."""
-        return sum(self.parcel.files[name].size for name in self.sent)
+        return sum(self.upload.files[name].size for name in self.sent)
 
     @property
     def is_done(self) -> bool:
@@ -54,54 +54,54 @@ class Plan:
         return not (self.sent or self.gone) and self.tag is None and self.private is None
 
 
-def make_plans(parcels: Iterable[Parcel], hub: Hub, wish: Wish) -> list[Plan]:
-    """The plans of all parcels; nothing is sent unless every one of them may be."""
-    plans: list[Plan] = []
-    for parcel in parcels:
-        if any(plan.parcel.repo_id == parcel.repo_id and plan.parcel.kind == parcel.kind for plan in plans):
+def make_plans(uploads: Iterable[Upload], hub: Hub, options: PublishOptions) -> list[UploadPlan]:
+    """The plans of all uploads; nothing is sent unless every one of them may be."""
+    plans: list[UploadPlan] = []
+    for upload in uploads:
+        if any(plan.upload.repo_id == upload.repo_id and plan.upload.kind == upload.kind for plan in plans):
             raise PublishError(
-                f"two of what you named would become {parcel.repo_id}; publish one, or change the name in config.json"
+                f"two of what you named would become {upload.repo_id}; publish one, or change the name in config.json"
             )
-        plans.append(make_plan(parcel, hub, wish))
+        plans.append(make_plan(upload, hub, options))
     return plans
 
 
-def make_plan(parcel: Parcel, hub: Hub, wish: Wish) -> Plan:
-    """Compare a parcel with its repository; refuse what is somebody else's and tags that would have to move."""
-    remote = hub.look(parcel)
+def make_plan(upload: Upload, hub: Hub, options: PublishOptions) -> UploadPlan:
+    """Compare an upload with its repository; refuse what is somebody else's and tags that would have to move."""
+    remote = hub.look(upload)
     if remote is not None:
-        _check_ours(parcel, remote, hub)
+        _check_ours(upload, remote, hub)
     there = remote.files if remote else {}
-    known = [name for name in parcel.files if name in there]
-    same = tuple(name for name in known if parcel.files[name].is_same(there[name]))
+    known = [name for name in upload.files if name in there]
+    same = tuple(name for name in known if upload.files[name].is_same(there[name]))
     changed = tuple(name for name in known if name not in same)
-    new = tuple(name for name in parcel.files if name not in there)
+    new = tuple(name for name in upload.files if name not in there)
     if "README.md" in (*new, *changed):
-        hub.check_card(parcel.kind, parcel.repo_id, parcel.files["README.md"].text)
+        hub.check_card(upload.kind, upload.repo_id, upload.files["README.md"].text)
     # Only what this run makes is opened unasked: a repository that is there may be private for a reason.
-    private = bool(wish.private) if remote is None else wish.private
+    private = bool(options.private) if remote is None else options.private
     if remote is not None and private == remote.private:
         private = None
-    only_there = sorted(set(there) - set(parcel.files) - {".gitattributes"})
-    gone = tuple(name for name in only_there if remote is not None and _is_old_result(name, parcel, remote, hub))
-    return Plan(
-        parcel,
+    only_there = sorted(set(there) - set(upload.files) - {".gitattributes"})
+    gone = tuple(name for name in only_there if remote is not None and _is_old_result(name, upload, remote, hub))
+    return UploadPlan(
+        upload,
         remote,
         new,
         changed,
         same,
         gone,
         tuple(name for name in only_there if name not in gone),
-        _tag_to_set(parcel, remote, wish.tag, is_changed=bool(new or changed or gone)),
+        _tag_to_set(upload, remote, options.tag, is_changed=bool(new or changed or gone)),
         private,
     )
 
 
-def described(plans: Sequence[Plan], endpoint: str, wish: Wish) -> Iterator[str]:
+def described(plans: Sequence[UploadPlan], endpoint: str, options: PublishOptions) -> Iterator[str]:
     """The plan in words, one line per file that would be sent."""
     for plan in plans:
-        files, parcel = plan.parcel.files, plan.parcel
-        yield f"{_address(parcel, endpoint)} ({_state(plan)})"
+        files, upload = plan.upload.files, plan.upload
+        yield f"{_address(upload, endpoint)} ({_state(plan)})"
         for sign, names in (("+", plan.new), ("~", plan.changed)):
             for name in names:
                 before = f", now {_size(plan.remote.sizes[name])}" if plan.remote and sign == "~" else ""
@@ -113,25 +113,25 @@ def described(plans: Sequence[Plan], endpoint: str, wish: Wish) -> Iterator[str]
             yield f"  only there, and left alone: {', '.join(plan.only_there)}"
         if plan.tag:
             yield f"  tag {plan.tag}"
-        if plan.remote and plan.remote.private and plan.private is None and not wish.private:
+        if plan.remote and plan.remote.private and plan.private is None and not options.private:
             yield "  note: it stays private; --public opens it"
-        yield from (f"  note: {note}" for note in parcel.notes)
+        yield from (f"  note: {note}" for note in upload.notes)
     count, size = sum(len(plan.sent) for plan in plans), sum(plan.bytes for plan in plans)
     yield f"{len(plans)} repositories, {count} files to send, {_size(size)} (+ new, ~ changed, - removed, = the same)"
 
 
-def _address(parcel: Parcel, endpoint: str) -> str:
-    return f"{endpoint}/{'spaces/' if parcel.kind == 'space' else ''}{parcel.repo_id}"
+def _address(upload: Upload, endpoint: str) -> str:
+    return f"{endpoint}/{'spaces/' if upload.kind == 'space' else ''}{upload.repo_id}"
 
 
-def _state(plan: Plan) -> str:
+def _state(plan: UploadPlan) -> str:
     seen = {True: "private", False: "public"}
     if plan.remote is None:
-        return f"new {plan.parcel.kind}, {seen[bool(plan.private)]}"
+        return f"new {plan.upload.kind}, {seen[bool(plan.private)]}"
     if plan.is_done:
-        return f"{plan.parcel.kind}, {seen[plan.remote.private]}, nothing to do"
+        return f"{plan.upload.kind}, {seen[plan.remote.private]}, nothing to do"
     turned = f", becomes {seen[plan.private]}" if plan.private is not None else ""
-    return f"{plan.parcel.kind}, {seen[plan.remote.private]}{turned}"
+    return f"{plan.upload.kind}, {seen[plan.remote.private]}{turned}"
 
 
 def _size(size: float) -> str:
@@ -142,19 +142,19 @@ def _size(size: float) -> str:
     raise AssertionError
 
 
-def _tag_to_set(parcel: Parcel, remote: Remote | None, tag: str | None, *, is_changed: bool) -> str | None:
+def _tag_to_set(upload: Upload, remote: Remote | None, tag: str | None, *, is_changed: bool) -> str | None:
     if tag is None or remote is None or tag not in remote.tags:
         return tag
     if is_changed or remote.tags[tag] != remote.commit:
         raise PublishError(
-            f"{parcel.repo_id} has a tag {tag} at {remote.tags[tag][:8]}, and what would be published differs from it; "
+            f"{upload.repo_id} has a tag {tag} at {remote.tags[tag][:8]}, and what would be published differs from it; "
             "tags do not move: choose a new --tag"
         )
     return None
 
 
-def _is_old_result(name: str, parcel: Parcel, remote: Remote, hub: Hub) -> bool:
-    return name.startswith(RESULTS_FOLDER) and SOURCE in hub.read(parcel, name, remote.commit)
+def _is_old_result(name: str, upload: Upload, remote: Remote, hub: Hub) -> bool:
+    return name.startswith(RESULTS_FOLDER) and SOURCE in hub.read(upload, name, remote.commit)
 
 
 def _is_the_hubs(card: str) -> bool:
@@ -166,28 +166,28 @@ def _is_the_hubs(card: str) -> bool:
     )
 
 
-def _check_ours(parcel: Parcel, remote: Remote, hub: Hub) -> None:
+def _check_ours(upload: Upload, remote: Remote, hub: Hub) -> None:
     """Refuse to write over a repository that dialeval did not make."""
     advice = "choose another --org, or rename or delete that repository on its page"
     if remote.is_blank:
-        if "README.md" in remote.files and not _is_the_hubs(hub.read(parcel, "README.md", remote.commit)):
-            raise PublishError(f"{parcel.repo_id} exists and somebody wrote its README; {advice}")
+        if "README.md" in remote.files and not _is_the_hubs(hub.read(upload, "README.md", remote.commit)):
+            raise PublishError(f"{upload.repo_id} exists and somebody wrote its README; {advice}")
         return
-    marker = "config.json" if parcel.kind == "model" else "requirements.txt"
+    marker = "config.json" if upload.kind == "model" else "requirements.txt"
     if marker not in remote.files:
-        raise PublishError(f"{parcel.repo_id} exists and is not dialeval's (it has no {marker}); {advice}")
-    text = hub.read(parcel, marker, remote.commit)
-    if parcel.kind == "space":
+        raise PublishError(f"{upload.repo_id} exists and is not dialeval's (it has no {marker}); {advice}")
+    text = hub.read(upload, marker, remote.commit)
+    if upload.kind == "space":
         if "dialeval" not in text:
-            raise PublishError(f"{parcel.repo_id} exists and is not a Space of dialeval; {advice}")
+            raise PublishError(f"{upload.repo_id} exists and is not a Space of dialeval; {advice}")
         return
     try:
         raw = json.loads(text)
     except json.JSONDecodeError:
         raw = None
     if not isinstance(raw, dict) or raw.get("model_type") != "dialeval":
-        raise PublishError(f"{parcel.repo_id} exists and is not a checkpoint of dialeval; {advice}")
-    if raw.get("approach") != parcel.approach:
+        raise PublishError(f"{upload.repo_id} exists and is not a checkpoint of dialeval; {advice}")
+    if raw.get("approach") != upload.approach:
         raise PublishError(
-            f"{parcel.repo_id} holds a checkpoint of {raw.get('approach')}, not of {parcel.approach}; {advice}"
+            f"{upload.repo_id} holds a checkpoint of {raw.get('approach')}, not of {upload.approach}; {advice}"
         )

@@ -1,4 +1,4 @@
-"""From what a user names to parcels: checkpoints, modules, Spaces, or all of a kind."""
+"""From what a user names to uploads: checkpoints, modules, Spaces, or all of a kind."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dialeval.publishing.parcels import Parcel, PublishError, merged_parcel, model_parcel, space_parcel
+from dialeval.publishing.uploads import PublishError, Upload, merged_upload, model_upload, space_upload
 from dialeval.weights.find import WEIGHTS, embedded_checkpoints
 
 #: Words that stand for all of a kind.
@@ -46,14 +46,14 @@ def find_targets(names: Sequence[str]) -> Targets:
     return Targets(tuple(dict.fromkeys(models)), tuple(dict.fromkeys(others)))
 
 
-def make_parcels(targets: Targets, org: str, *, results: Path | None, merge: bool, workspace: Path) -> Iterable[Parcel]:
-    """The parcels of all targets, models first, because Spaces speak of them."""
+def make_uploads(targets: Targets, org: str, *, results: Path | None, merge: bool, workspace: Path) -> Iterable[Upload]:
+    """The uploads of all targets, models first, because Spaces speak of them."""
     for folder in targets.models:
-        yield model_parcel(folder, org, results)
+        yield model_upload(folder, org, results)
         if merge:
-            yield merged_parcel(folder, org, results, workspace / f"{len(list(workspace.iterdir()))}")
+            yield merged_upload(folder, org, results, workspace / f"{len(list(workspace.iterdir()))}")
     for folder in targets.spaces:
-        yield space_parcel(folder, org, results)
+        yield space_upload(folder, org, results)
 
 
 def default_results() -> Path | None:

@@ -20,7 +20,7 @@ from dialeval.exchange import EmptyPolicy
 from dialeval.metric import Scale
 from dialeval.ray.cluster import Workers, connect
 from dialeval.ray.files import score_files
-from dialeval.ray.recipe import Recipe
+from dialeval.ray.recipe import ScoringRecipe
 from dialeval.ray.tables import reduce_rows, score_rows
 from dialeval.scores import Scores
 
@@ -73,7 +73,7 @@ def score(
         options: for those metrics that take them: `device`, `dtype`, `batch_tokens`, `reference`, ...
     """
     connect()
-    recipe = Recipe.of(
+    recipe = ScoringRecipe.of(
         [metrics] if isinstance(metrics, str) else metrics,
         options=options,
         checkpoints=dict(checkpoints or {}),

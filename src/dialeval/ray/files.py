@@ -17,9 +17,9 @@ from dialeval.metric import Level, Scale
 from dialeval.ray.cluster import Workers, connect
 from dialeval.ray.parts import SUMMARY, Folder, PieceScorer
 from dialeval.ray.pieces import PieceOfFile, open_file, pieces_of
-from dialeval.ray.recipe import Packet, Recipe, packed, tokenizers
+from dialeval.ray.recipe import Packet, ScoringRecipe, packed, tokenizers
 from dialeval.ray.stages import Surveyor, packing, plan_for, unsealed, values_of
-from dialeval.scoring.sets import Plan
+from dialeval.scoring.sets import SetPlan
 from dialeval.scoring.summary import Summary
 from dialeval.scoring.survey import Survey
 
@@ -30,10 +30,10 @@ Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True)
-class Job:
+class FileJob:
     """What is scored, and by whom."""
 
-    recipe: Recipe
+    recipe: ScoringRecipe
     pieces: Sequence[PieceOfFile]
     workers: Workers
 
@@ -71,7 +71,7 @@ def score_files(
     """
     connect()
     settings = {"level": level, "scale": scale, "empty": empty, "skip_bad": skip_bad, "explain": explain}
-    recipe = Recipe.of(
+    recipe = ScoringRecipe.of(
         [metrics] if isinstance(metrics, str) else metrics,
         options=options,
         checkpoints=dict(checkpoints or {}),
@@ -80,14 +80,14 @@ def score_files(
     )
     tokenizers(recipe)  # says here, and not among the workers, what is wrong with a checkpoint
     found = pieces_of([input] if isinstance(input, str) else input, recipe, piece_rows)
-    job = Job(recipe, found, Workers.choose(actors, cpus_per_actor, gpus_per_actor))
+    job = FileJob(recipe, found, Workers.choose(actors, cpus_per_actor, gpus_per_actor))
     folder = Folder.of(output)
     folder.begin(_identity(recipe, found), resume=resume)
-    plan = folder.plan(lambda: _look_through(job)) if recipe.of_systems else Plan(())
+    plan = folder.plan(lambda: _look_through(job)) if recipe.of_systems else SetPlan(())
     return _score(job, folder, plan, progress)
 
 
-def _score(job: Job, folder: Folder, plan: Plan, progress: Progress) -> Summary:
+def _score(job: FileJob, folder: Folder, plan: SetPlan, progress: Progress) -> Summary:
     recipe, finished = job.recipe, folder.finished()
     summary = Summary.begin(str(recipe.level), recipe.infos)
     for piece in job.pieces:
@@ -113,7 +113,7 @@ def _score(job: Job, folder: Folder, plan: Plan, progress: Progress) -> Summary:
     return summary
 
 
-def _look_through(job: Job) -> Plan:
+def _look_through(job: FileJob) -> SetPlan:
     """Two metrics compare sets: find what all actors must agree on, from all rows."""
     survey, packets = Survey(), _read(job.pieces, job.recipe)
     stage = packets.map_batches(Surveyor, fn_constructor_args=(job.recipe,), **job.workers.pool())
@@ -123,7 +123,7 @@ def _look_through(job: Job) -> Plan:
     return job.workers.call(plan_for, job.recipe, survey)
 
 
-def _read(pieces: Sequence[PieceOfFile], recipe: Recipe) -> Any:
+def _read(pieces: Sequence[PieceOfFile], recipe: ScoringRecipe) -> Any:
     """A lazy data set of packets, one to a block, so that every actor gets some and a lost one costs little."""
     import ray
 
@@ -135,7 +135,7 @@ def _read(pieces: Sequence[PieceOfFile], recipe: Recipe) -> Any:
     return listed.map_batches(read, batch_size=1, batch_format="numpy", num_cpus=0.5)
 
 
-def _packet(recipe: Recipe, piece: PieceOfFile) -> Packet:
+def _packet(recipe: ScoringRecipe, piece: PieceOfFile) -> Packet:
     with open_file(piece.path) as file:
         table = file.read_row_group(piece.group, columns=list(piece.columns) or None)
     part = table.slice(piece.start, piece.rows)
@@ -144,7 +144,7 @@ def _packet(recipe: Recipe, piece: PieceOfFile) -> Packet:
     return packet
 
 
-def _identity(recipe: Recipe, pieces: Sequence[PieceOfFile]) -> dict[str, Any]:
+def _identity(recipe: ScoringRecipe, pieces: Sequence[PieceOfFile]) -> dict[str, Any]:
     """What must be equal for two runs to share finished pieces."""
     from dialeval.version import __version__
 

@@ -11,10 +11,10 @@ from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 from dialeval.ray.pieces import file_system
-from dialeval.ray.recipe import Packet, Recipe
-from dialeval.ray.stages import Reducer, Scoring, Stage
+from dialeval.ray.recipe import Packet, ScoringRecipe
+from dialeval.ray.stages import Reducer, Scoring, ScoringActor
 from dialeval.scoring.outputs import ROW_KEYS, column_kinds
-from dialeval.scoring.sets import Plan, SetState
+from dialeval.scoring.sets import SetPlan, SetState
 from dialeval.scoring.summary import Summary, Tally
 
 RUN, SUMMARY, PLAN = "_run.json", "summary.json", "_plan.safetensors"
@@ -81,13 +81,13 @@ class Folder:
             merged.merge(SetState.of_bytes(self.read(f"{name}.sets"))[0])
         return merged
 
-    def plan(self, make: Callable[[], Plan]) -> Plan:
+    def plan(self, make: Callable[[], SetPlan]) -> SetPlan:
         """The plan of the first attempt: counts over other clusters would not add up."""
         if not self.has(PLAN):
             plan = make()
             self.write(PLAN, plan.to_bytes())
             return plan
-        return Plan.of_bytes(self.read(PLAN))
+        return SetPlan.of_bytes(self.read(PLAN))
 
     def read(self, name: str) -> bytes:
         """A file's content."""
@@ -117,10 +117,10 @@ class Folder:
         return file_system(self.url)
 
 
-class PieceScorer(Stage):
+class PieceScorer(ScoringActor):
     """An actor that scores pieces and writes them."""
 
-    def __init__(self, recipe: Recipe, plan: Plan, folder: Folder) -> None:
+    def __init__(self, recipe: ScoringRecipe, plan: SetPlan, folder: Folder) -> None:
         self.recipe, self.folder = recipe, folder
         self.scoring = Scoring(recipe)
         self.reducer = Reducer(recipe, plan) if recipe.of_systems else None

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from dialeval.ray.recipe import Recipe
+from dialeval.ray.recipe import ScoringRecipe
 from dialeval.readers.rows import Columns, required_fields
 
 
@@ -31,7 +31,7 @@ class PieceOfFile:
         return f"part-{self.first:015d}"
 
 
-def pieces_of(inputs: Sequence[str], recipe: Recipe, piece_rows: int) -> list[PieceOfFile]:
+def pieces_of(inputs: Sequence[str], recipe: ScoringRecipe, piece_rows: int) -> list[PieceOfFile]:
     """All pieces of all files, in the order of the files' names."""
     if piece_rows < 1:
         raise ValueError(f"piece_rows is {piece_rows}; pass at least 1")

@@ -11,12 +11,12 @@ from dialeval.exchange import BadRow, EmptyPolicy
 from dialeval.metric import Level, Metric, MetricInfo, Scale
 from dialeval.readers import Source
 from dialeval.readers.rows import Columns, RawRow, to_dialogue, to_exchange
-from dialeval.registry import REGISTRY, Entry, load_metrics, metric_class
+from dialeval.registry import REGISTRY, RegisteredMetric, load_metrics, metric_class
 from dialeval.scoring.task import Chunk, Task, check_explained, without_references
 
 
 @dataclass(frozen=True)
-class Recipe:
+class ScoringRecipe:
     """Metrics by name with the options to load them by, and how rows are read."""
 
     names: tuple[str, ...]
@@ -30,10 +30,10 @@ class Recipe:
     #: Whether intervals and reasons are wanted, from those metrics that give them.
     explain: bool = False
     #: Where the classes live, so that metrics which the driver registered are known to the workers.
-    entries: Mapping[str, Entry] = field(default_factory=dict)
+    entries: Mapping[str, RegisteredMetric] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, names: Iterable[str], **settings: Any) -> Recipe:
+    def of(cls, names: Iterable[str], **settings: Any) -> ScoringRecipe:
         """A recipe that carries its own part of the registry."""
         wanted = tuple(dict.fromkeys(names))
         for name in wanted:
@@ -87,7 +87,7 @@ class Packet:
     rejects: list[dict[str, Any]] = field(default_factory=list)
 
 
-def packed(recipe: Recipe, rows: Iterable[Mapping[str, Any]], *, first: int, where: str) -> Packet:
+def packed(recipe: ScoringRecipe, rows: Iterable[Mapping[str, Any]], *, first: int, where: str) -> Packet:
     """Check rows and lay them out for the models, without one."""
     REGISTRY.update(recipe.entries)
     packet, columns = Packet(), Columns(recipe.columns)
@@ -125,7 +125,7 @@ def pieces(packet: Packet, size: int) -> Iterator[tuple[Chunk, dict[Any, list[To
 _KNOWN: dict[str, list[PairTokenizer]] = {}
 
 
-def tokenizers(recipe: Recipe) -> list[PairTokenizer]:
+def tokenizers(recipe: ScoringRecipe) -> list[PairTokenizer]:
     """The tokenizers of the metrics that have a checkpoint, once per worker process."""
     key = repr((recipe.names, recipe.options, recipe.checkpoints))
     if key not in _KNOWN:
@@ -134,7 +134,7 @@ def tokenizers(recipe: Recipe) -> list[PairTokenizer]:
     return _KNOWN[key]
 
 
-def _tokenizer(recipe: Recipe, name: str) -> PairTokenizer | None:
+def _tokenizer(recipe: ScoringRecipe, name: str) -> PairTokenizer | None:
     from dialeval.approaches.learned import LearnedMetric
 
     found, preset = metric_class(name)

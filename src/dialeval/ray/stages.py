@@ -12,9 +12,9 @@ import numpy as np
 
 from dialeval.approaches.distribution import DistributionMetric
 from dialeval.exchange import BadRow
-from dialeval.ray.recipe import Packet, Recipe, pieces
+from dialeval.ray.recipe import Packet, ScoringRecipe, pieces
 from dialeval.scores import Scores
-from dialeval.scoring.sets import Plan, SetState, check_mergeable, look
+from dialeval.scoring.sets import SetPlan, SetState, check_mergeable, look
 from dialeval.scoring.summary import Summary
 from dialeval.scoring.survey import Survey
 from dialeval.scoring.task import Chunk
@@ -39,7 +39,7 @@ def unsealed(row: dict[str, Any]) -> Any:
     return content
 
 
-class Stage(ABC):
+class ScoringActor(ABC):
     """An actor that takes packets. Input that cannot be scored is passed on as an error, not raised among workers."""
 
     @abstractmethod
@@ -68,7 +68,7 @@ def packing(make: Callable[[Any], Packet], table: Any) -> dict[str, Any]:
 class Scoring:
     """Metrics of rows, loaded once per actor."""
 
-    def __init__(self, recipe: Recipe) -> None:
+    def __init__(self, recipe: ScoringRecipe) -> None:
         self.recipe = recipe
         self.metrics = recipe.load(recipe.of_rows)
         self.task = recipe.task(self.metrics)
@@ -91,10 +91,10 @@ class Scoring:
                     tokenizer.expect(chunk.exchanges, tokens[tokenizer.identity])
 
 
-class Surveyor(Stage):
+class Surveyor(ScoringActor):
     """Looks through rows for the metrics that compare sets, before any of them is encoded."""
 
-    def __init__(self, recipe: Recipe) -> None:
+    def __init__(self, recipe: ScoringRecipe) -> None:
         self.metrics = load_sets(recipe, device="cpu")
 
     def work(self, packet: Packet) -> Survey:
@@ -107,10 +107,10 @@ class Surveyor(Stage):
         return survey
 
 
-class Reducer(Stage):
+class Reducer(ScoringActor):
     """Turns rows into moments and counts where they are encoded; features stay in the actor."""
 
-    def __init__(self, recipe: Recipe, plan: Plan) -> None:
+    def __init__(self, recipe: ScoringRecipe, plan: SetPlan) -> None:
         self.metrics, self.plan = load_sets(recipe), plan
 
     def work(self, packet: Packet) -> tuple[SetState, int, int]:
@@ -122,17 +122,17 @@ class Reducer(Stage):
         return state, len(packet.chunk.rows), empty
 
 
-def plan_for(recipe: Recipe, survey: Survey) -> Plan:
+def plan_for(recipe: ScoringRecipe, survey: Survey) -> SetPlan:
     """What all reducers must agree on; finding clusters encodes a sample."""
-    return Plan.make(load_sets(recipe), survey)
+    return SetPlan.make(load_sets(recipe), survey)
 
 
-def values_of(recipe: Recipe, plan: Plan, state: SetState, n_empty: int) -> dict[str, Scores]:
+def values_of(recipe: ScoringRecipe, plan: SetPlan, state: SetState, n_empty: int) -> dict[str, Scores]:
     """The values of the systems, when everything is reduced."""
     found = state.scores(load_sets(recipe), plan)
     return {name: replace(scores, n_empty=n_empty) for name, scores in found.items()}
 
 
-def load_sets(recipe: Recipe, **over: Any) -> dict[str, DistributionMetric]:
+def load_sets(recipe: ScoringRecipe, **over: Any) -> dict[str, DistributionMetric]:
     """The metrics of a recipe that compare sets."""
     return dict(check_mergeable(recipe.load(recipe.of_systems, **over)))

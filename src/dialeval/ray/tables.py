@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from dialeval.ray.cluster import Workers
-from dialeval.ray.recipe import Packet, Recipe, packed
+from dialeval.ray.recipe import Packet, ScoringRecipe, packed
 from dialeval.ray.stages import PACKET, Reducer, Scoring, Surveyor, packing, plan_for, unsealed, values_of
 from dialeval.scores import Scores
 from dialeval.scoring.outputs import column_kinds
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 _WHERE = "of its batch"
 
 
-def score_rows(dataset: Dataset, recipe: Recipe, workers: Workers, packet_rows: int) -> Dataset:
+def score_rows(dataset: Dataset, recipe: ScoringRecipe, workers: Workers, packet_rows: int) -> Dataset:
     """The data set with a column per metric and aspect."""
     packets = _packets(dataset, recipe, packet_rows, with_table=True)
     return packets.map_batches(RowScorer, fn_constructor_args=(recipe,), **workers.pool())
 
 
-def reduce_rows(dataset: Dataset, recipe: Recipe, workers: Workers, packet_rows: int) -> Mapping[str, Scores]:
+def reduce_rows(dataset: Dataset, recipe: ScoringRecipe, workers: Workers, packet_rows: int) -> Mapping[str, Scores]:
     """The values of systems: one pass that looks, one that encodes and reduces."""
     packets = _packets(dataset, recipe, packet_rows, with_table=False)
     survey = Survey()
@@ -47,7 +47,7 @@ def reduce_rows(dataset: Dataset, recipe: Recipe, workers: Workers, packet_rows:
 class RowScorer:
     """An actor that gives a packet its columns."""
 
-    def __init__(self, recipe: Recipe) -> None:
+    def __init__(self, recipe: ScoringRecipe) -> None:
         self.scoring = Scoring(recipe)
 
     def __call__(self, batch: dict[str, Any]) -> pa.Table:
@@ -67,7 +67,7 @@ class RowScorer:
         return _with_column(table, "empty", pa.array(blank, pa.bool_()))
 
 
-def _packets(dataset: Dataset, recipe: Recipe, packet_rows: int, *, with_table: bool) -> Dataset:
+def _packets(dataset: Dataset, recipe: ScoringRecipe, packet_rows: int, *, with_table: bool) -> Dataset:
     def make(table: pa.Table) -> Packet:
         packet = packed(recipe, table.to_pylist(), first=0, where=_WHERE)
         packet.table = table if with_table else None

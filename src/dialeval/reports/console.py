@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from dialeval.agreement.leaderboard import TITLES, Section, number, p_value, sections, with_interval
-from dialeval.agreement.pair_tests import Line
+from dialeval.agreement.pair_tests import PairTestRow
 from dialeval.agreement.results import Report, marked
 from dialeval.agreement.score import Advance
 from dialeval.agreement.score_comparison import Verdict
@@ -85,7 +85,7 @@ def show(report: Report) -> None:
         console.print("† the metric was trained on this benchmark")
 
 
-def show_lines(first: str, second: str, lines: Sequence[Line], level: float) -> None:
+def show_lines(first: str, second: str, lines: Sequence[PairTestRow], level: float) -> None:
     """The statistics, tests and verdicts of two metrics, a table for each question."""
     tests = list(dict.fromkeys(name for line in lines for name in line.p))
     headers = (

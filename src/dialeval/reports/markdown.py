@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dialeval.agreement.halves import halves_lines
-from dialeval.agreement.leaderboard import TITLES, Entry, Section, number, overview, p_value, sections, with_interval
+from dialeval.agreement.leaderboard import (
+    TITLES,
+    LeaderboardRow,
+    Section,
+    number,
+    overview,
+    p_value,
+    sections,
+    with_interval,
+)
 from dialeval.agreement.overall import ABOUT_OVERALL, overall_table
 from dialeval.agreement.results import Report
 from dialeval.io import markdown_table
@@ -80,12 +89,12 @@ def _overview(found: list[Section]) -> Iterable[str]:
     return markdown_table(["metric", *map(_escaped, header)], rows)
 
 
-def _short(entry: Entry, statistic: str) -> str:
+def _short(entry: LeaderboardRow, statistic: str) -> str:
     result = entry.results.get(statistic)
     return "" if result is None else _marked(number(result.value), entry, statistic)
 
 
-def _marked(text: str, entry: Entry, statistic: str) -> str:
+def _marked(text: str, entry: LeaderboardRow, statistic: str) -> str:
     result = entry.results[statistic]
     text = f"{text} †" if result.contaminated else text
     return f"**{text}**" if result.in_best_group else text
@@ -112,7 +121,7 @@ def _table(section: Section) -> Iterable[str]:
     return markdown_table([*header, "accepted above"] if thresholds else header, rows)
 
 
-def threshold_of(entry: Entry) -> str:
+def threshold_of(entry: LeaderboardRow) -> str:
     """From which score on replies were accepted, and whether that was searched."""
     result = entry.results.get("accuracy")
     return "" if result is None else f"{result.threshold:.4g} ({result.threshold_method.split()[0]})"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dialeval.agreement.results import marked
 from dialeval.plots.figures import SOFT, new_figure, new_grid, save
 from dialeval.robustness.run import Decay, Robustness
-from dialeval.robustness.verdicts import Verdict
+from dialeval.robustness.verdicts import AttackOutcome
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,7 +28,7 @@ def write_plots(found: Robustness, folder: Path, formats: Sequence[str]) -> list
     return paths
 
 
-def shares(verdicts: Sequence[Verdict], *, title: str = "") -> Figure:
+def shares(verdicts: Sequence[AttackOutcome], *, title: str = "") -> Figure:
     """For every attack the share that should be near 1, a mark per metric; hollow marks are controls."""
     import matplotlib
 

@@ -13,7 +13,7 @@ from dialeval.agreement.leaderboard import number
 from dialeval.agreement.results import marked, versions
 from dialeval.io import plain, write_atomically
 from dialeval.robustness.run import RATIOS, Robustness
-from dialeval.robustness.verdicts import Share, Verdict
+from dialeval.robustness.verdicts import AttackOutcome, Share
 
 _HOW_TO_READ = (
     "A pair is a true reply and what an attack made of it. For a harmful attack the number is the share of pairs in "
@@ -49,7 +49,7 @@ def write_report(found: Robustness, folder: Path, formats: Sequence[str] = ("png
     return [*paths, *write_plots(found, folder, formats)]
 
 
-def rows_of(verdicts: Iterable[Verdict]) -> list[dict[str, Any]]:
+def rows_of(verdicts: Iterable[AttackOutcome]) -> list[dict[str, Any]]:
     """One flat row of plain values for each verdict."""
     rows = []
     for verdict in verdicts:
@@ -77,7 +77,7 @@ def render(found: Robustness) -> str:
     return "\n".join([*lines, *(["## Notes", "", *notes, ""] if notes else [])])
 
 
-def _overview(verdicts: Sequence[Verdict]) -> Iterable[str]:
+def _overview(verdicts: Sequence[AttackOutcome]) -> Iterable[str]:
     metrics = list(dict.fromkeys(verdict.metric for verdict in verdicts))
     over_all = {(one.attack, one.metric): one for one in verdicts if one.domain == "all"}
     rows = []
@@ -90,7 +90,7 @@ def _overview(verdicts: Sequence[Verdict]) -> Iterable[str]:
     return _table(["attack", *(marked(metric, metric in trained) for metric in metrics)], rows)
 
 
-def _details(verdicts: Sequence[Verdict]) -> Iterable[str]:
+def _details(verdicts: Sequence[AttackOutcome]) -> Iterable[str]:
     header = [
         "attack",
         "domain",

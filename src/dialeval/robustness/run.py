@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dialeval.agreement.runs import Reporter, SilentReporter
 from dialeval.agreement.score import MetricFailed, values_of
-from dialeval.agreement.sources import Source, Spec, find_sources
+from dialeval.agreement.sources import Spec, ValueSource, find_sources
 from dialeval.agreement.tasks import NotApplicable
 from dialeval.exchange import Exchange
 from dialeval.io import without_machine
@@ -17,7 +17,7 @@ from dialeval.metric import Level
 from dialeval.robustness.inputs import Material
 from dialeval.robustness.pairs import key_of
 from dialeval.robustness.perturbations import PERTURBATIONS, degradation
-from dialeval.robustness.verdicts import Rules, Verdict, verdicts
+from dialeval.robustness.verdicts import AttackOutcome, Rules, verdicts
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -47,14 +47,14 @@ class Robustness:
     material: Material
     rules: Rules
     seed: int
-    verdicts: list[Verdict] = field(default_factory=list)
+    verdicts: list[AttackOutcome] = field(default_factory=list)
     decays: list[Decay] = field(default_factory=list)
     skipped: list[tuple[str, str]] = field(default_factory=list)
     command: str = ""
 
 
 def run(
-    metrics: Iterable[Spec | Source],
+    metrics: Iterable[Spec | ValueSource],
     material: Material,
     *,
     rules: Rules | None = None,
@@ -84,8 +84,12 @@ def run(
 
 
 def _verdicts(
-    source: Source, found: Robustness, table: tuple[Dataset, BenchmarkInfo], values: Path | None, reporter: Reporter
-) -> list[Verdict]:
+    source: ValueSource,
+    found: Robustness,
+    table: tuple[Dataset, BenchmarkInfo],
+    values: Path | None,
+    reporter: Reporter,
+) -> list[AttackOutcome]:
     material = found.material
     _refuse_unfit(source, material)
     dataset, info = table
@@ -106,7 +110,7 @@ def _verdicts(
     )
 
 
-def _refuse_unfit(source: Source, material: Material) -> None:
+def _refuse_unfit(source: ValueSource, material: Material) -> None:
     if source.metric is None:
         raise NotApplicable("it is a file of scores, which has none for attacked replies")
     if source.level is not Level.TURN:
@@ -118,7 +122,7 @@ def _refuse_unfit(source: Source, material: Material) -> None:
         )
 
 
-def _decays(source: Source, material: Material, seed: int, reporter: Reporter) -> list[Decay]:
+def _decays(source: ValueSource, material: Material, seed: int, reporter: Reporter) -> list[Decay]:
     advance = reporter.begin(source.name, material.name, len(PERTURBATIONS) * len(RATIOS))
 
     def judge(perturbed: Sequence[Exchange]) -> float:

@@ -51,7 +51,7 @@ NO_SHARE = Share(math.nan, math.nan, math.nan)
 
 
 @dataclass(frozen=True)
-class Verdict:
+class AttackOutcome:
     """What a metric makes of one attack, in one domain or in `all`.
 
     `preferred` is the share of pairs in which the true reply has the better value, ties counting
@@ -104,7 +104,7 @@ def verdicts(
     higher_is_better: bool,
     contaminated: bool = False,
     rules: Rules | None = None,
-) -> list[Verdict]:
+) -> list[AttackOutcome]:
     """What the values, by `key_of`, say of every attack, over all domains and in each.
 
     Pairs of which a side has no value count neither way; they are told in `n_unscored`.
@@ -127,7 +127,7 @@ def verdicts(
         of_attack = [pairs[row] for row in rows]
         demanding, asking_nothing, saying_nothing = (sign * one[rows] for one in (attacked, neutral, plain))
         found.append(
-            Verdict(
+            AttackOutcome(
                 metric=metric,
                 source=source,
                 revision=revision,

@@ -49,7 +49,7 @@ def look(metrics: Mapping[str, DistributionMetric], survey: Survey, exchanges: S
 
 
 @dataclass(frozen=True)
-class Plan:
+class SetPlan:
     """What every shard must know: the systems in order, whose rows bring the human side, PRD's clusters."""
 
     systems: tuple[str | None, ...]
@@ -107,7 +107,7 @@ class SetState:
                 mine[name] = mine.get(name, 0) + number
         return self
 
-    def add(self, metrics: Mapping[str, DistributionMetric], plan: Plan, exchanges: Sequence[Exchange]) -> None:
+    def add(self, metrics: Mapping[str, DistributionMetric], plan: SetPlan, exchanges: Sequence[Exchange]) -> None:
         """Encode some rows and keep what their features add up to."""
         known: dict[FrozenFeatures, tuple[FeatureSet, FeatureSet | None, NDArray[np.intp]]] = {}
         numbers = {system: number for number, system in enumerate(plan.systems)}
@@ -133,7 +133,7 @@ class SetState:
                 for number in range(len(plan.systems) if metric.agrees_first else 1):
                     self._add_features(name, metric, plan, number, "human", theirs.rows)
 
-    def scores(self, metrics: Mapping[str, DistributionMetric], plan: Plan) -> dict[str, Scores]:
+    def scores(self, metrics: Mapping[str, DistributionMetric], plan: SetPlan) -> dict[str, Scores]:
         """One value per system and metric."""
         found = {}
         for name, metric in metrics.items():
@@ -171,7 +171,7 @@ class SetState:
         return state, facts
 
     def _add_features(
-        self, name: str, metric: DistributionMetric, plan: Plan, number: int, side: str, rows: NDArray[Any]
+        self, name: str, metric: DistributionMetric, plan: SetPlan, number: int, side: str, rows: NDArray[Any]
     ) -> None:
         self._add(f"{name}/{number}/{side}", metric.reduce(rows, plan.agreed(name, number)))
 
@@ -179,7 +179,7 @@ class SetState:
         known: Any = self.parts.get(key)
         self.parts[key] = deepcopy(part) if known is None else known.merge(part)
 
-    def _value(self, name: str, metric: DistributionMetric, plan: Plan, number: int) -> float:
+    def _value(self, name: str, metric: DistributionMetric, plan: SetPlan, number: int) -> float:
         human = self.parts.get(f"{name}/{number if metric.agrees_first else 0}/human")
         return metric.finish(human, self.parts[f"{name}/{number}/replies"], plan.agreed(name, number))
 

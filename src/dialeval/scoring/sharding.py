@@ -24,7 +24,7 @@ from dialeval.readers import Rejects
 from dialeval.scoring.journal import Journal, is_journal
 from dialeval.scoring.outputs import OutputFormat, replacing, table
 from dialeval.scoring.run import Progress, changed, journal_path, journals_of_workers, write_systems
-from dialeval.scoring.sets import Plan, SetState, check_mergeable, look
+from dialeval.scoring.sets import SetPlan, SetState, check_mergeable, look
 from dialeval.scoring.summary import Summary
 from dialeval.scoring.survey import Survey
 from dialeval.scoring.task import Chunk, Task, chunked, unscored
@@ -36,17 +36,17 @@ SHARD_PAIRS = 512
 _SAVE_EVERY = 30.0
 
 
-def make_plan(task: Task, *, skip_bad: bool) -> Plan:
+def make_plan(task: Task, *, skip_bad: bool) -> SetPlan:
     """In the leader: look at the sets that metrics compare, and find what all shards must agree on."""
     metrics, survey = _of_sets(task), Survey()
     if not metrics:
-        return Plan(())
+        return SetPlan(())
     for chunk in chunked(task.rows(Rejects() if skip_bad else None), pairs=SHARD_PAIRS):
         try:
             look(metrics, survey, chunk.exchanges)
         except BadRow as error:  # a metric counts from the chunk's first row
             raise BadRow(chunk.places[int(error.row)], error.problem) from None
-    return Plan.make(metrics, survey)
+    return SetPlan.make(metrics, survey)
 
 
 @dataclass
@@ -56,7 +56,7 @@ class ShardedRun:
     task: Task
     output: Path
     workers: WorkerGroup
-    plan: Plan
+    plan: SetPlan
     resume: bool
     #: Whether the user said that what is there may be replaced.
     replaces: bool = False

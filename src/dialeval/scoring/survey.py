@@ -20,7 +20,7 @@ _BITS = 2**64
 
 
 @dataclass
-class Sample:
+class PairSample:
     """The pairs with the smallest digests: whatever the order and the shards, the same ones."""
 
     limit: int = SAMPLE
@@ -31,7 +31,7 @@ class Sample:
         """Offer one pair of context and reply."""
         self._push((-digest([*pair.context, pair.response]), (pair.context, pair.response)))
 
-    def merge(self, other: Sample) -> None:
+    def merge(self, other: PairSample) -> None:
         """Add the sample of another shard."""
         for entry in other.heap:
             self._push(entry)
@@ -54,8 +54,8 @@ class OfSystem:
     rows: int = 0
     #: A sum of digests: equal for equal multisets of (context, references), in any order.
     queries: int = 0
-    replies: Sample = field(default_factory=Sample)
-    human: Sample = field(default_factory=Sample)
+    replies: PairSample = field(default_factory=PairSample)
+    human: PairSample = field(default_factory=PairSample)
 
     def merge(self, other: OfSystem) -> None:
         """Add what another shard knows of the same system."""

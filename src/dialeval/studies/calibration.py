@@ -33,7 +33,7 @@ GRID: Floats = np.linspace(0.0, 1.0, 101)
 
 
 @dataclass(frozen=True)
-class Sample:
+class LabelledReplies:
     """Replies, which of them are right, and which dialogue or context each belongs to."""
 
     name: str
@@ -83,7 +83,7 @@ class Calibration:
         return asdict(self)
 
 
-def dialogue_sample(root: Path, name: str, split: str, *, pairs: int, seed: int = 0) -> Sample:
+def dialogue_sample(root: Path, name: str, split: str, *, pairs: int, seed: int = 0) -> LabelledReplies:
     """So many turns of a corpus' dialogues, each with one random turn of the corpus in its place."""
     found = CandidateSet(read_corpus(root, name, split), NegativeCounts(random=1), seed=seed)
     chosen = np.random.default_rng(seed).permutation(len(found))[:pairs]
@@ -91,7 +91,7 @@ def dialogue_sample(root: Path, name: str, split: str, *, pairs: int, seed: int 
     exchanges = [exchange for one in candidates for exchange in one.exchanges()]
     dialogues = [found.turns[int(index)][0] for index in sorted(chosen.tolist()) for _ in range(2)]
     kept = [number for number, exchange in enumerate(exchanges) if not exchange.is_empty]
-    return Sample(
+    return LabelledReplies(
         f"{name}:{split}",
         [exchanges[number] for number in kept],
         np.array([number % 2 == 0 for number in kept]),
@@ -99,7 +99,7 @@ def dialogue_sample(root: Path, name: str, split: str, *, pairs: int, seed: int 
     )
 
 
-def benchmark_sample(benchmark: Benchmark | list[Exchange]) -> Sample:
+def benchmark_sample(benchmark: Benchmark | list[Exchange]) -> LabelledReplies:
     """The replies of a labelled benchmark."""
     if isinstance(benchmark, list) or benchmark.info.kind != "labels":
         name = "this file" if isinstance(benchmark, list) else benchmark.info.name
@@ -110,7 +110,7 @@ def benchmark_sample(benchmark: Benchmark | list[Exchange]) -> Sample:
     ]
     kept = [number for number, exchange in enumerate(exchanges) if not exchange.is_empty]
     labels = np.asarray(rows["label"][:])
-    return Sample(
+    return LabelledReplies(
         benchmark.info.name,
         [exchanges[number] for number in kept],
         labels[kept] == 1,
@@ -119,7 +119,7 @@ def benchmark_sample(benchmark: Benchmark | list[Exchange]) -> Sample:
 
 
 def calibrations(
-    metrics: Mapping[str, Metric], samples: Sequence[Sample], *, resamples: int = 10_000, seed: int = 0
+    metrics: Mapping[str, Metric], samples: Sequence[LabelledReplies], *, resamples: int = 10_000, seed: int = 0
 ) -> list[Calibration]:
     """Every metric on every sample."""
     for name, metric in metrics.items():
@@ -132,7 +132,7 @@ def calibrations(
     ]
 
 
-def _calibration(name: str, metric: Metric, sample: Sample, *, resamples: int, seed: int) -> Calibration:
+def _calibration(name: str, metric: Metric, sample: LabelledReplies, *, resamples: int, seed: int) -> Calibration:
     scores = metric.score_exchanges(sample.exchanges, progress=True)
     shares = metric.rescale(np.asarray(scores.values, dtype=np.float64), "human_percentile")
     promised = None

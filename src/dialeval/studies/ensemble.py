@@ -25,7 +25,7 @@ from dialeval.statistics.correlation import Floats, is_constant
 
 if TYPE_CHECKING:
     from dialeval.agreement.results import Panel
-    from dialeval.agreement.sources import Source
+    from dialeval.agreement.sources import ValueSource
 
 #: The combinations whose value of a row depends on that row alone.
 DEPLOYABLE = ("percentile_mean", "weighted_percentiles")
@@ -49,7 +49,7 @@ class Field:
         return [name for name in members if name in self.columns and name not in self.contaminated]
 
 
-def field_of(panel: Panel, sources: Sequence[Source], members: Sequence[str]) -> Field:
+def field_of(panel: Panel, sources: Sequence[ValueSource], members: Sequence[str]) -> Field:
     """The rated rows of a benchmark; members also on the scale of human percentiles."""
     cut, _ = panel.questions[0]
     if cut.is_labelled:
@@ -72,12 +72,12 @@ def field_of(panel: Panel, sources: Sequence[Source], members: Sequence[str]) ->
     )
 
 
-def has_percentiles(source: Source) -> bool:
+def has_percentiles(source: ValueSource) -> bool:
     """Whether the source's values can be read as a share of human replies."""
     return source.metric is not None and "human_percentile" in source.metric.scales
 
 
-def chosen_members(sources: Sequence[Source], wanted: Sequence[str]) -> list[str]:
+def chosen_members(sources: Sequence[ValueSource], wanted: Sequence[str]) -> list[str]:
     """The metrics to combine: those named, or all that have human percentiles."""
     able = [source.name for source in sources if has_percentiles(source)]
     if wrong := [name for name in wanted if name not in able]:
@@ -85,7 +85,7 @@ def chosen_members(sources: Sequence[Source], wanted: Sequence[str]) -> list[str
     return list(dict.fromkeys(wanted)) or able
 
 
-def _percentiles(source: Source, column: Floats) -> Floats:
+def _percentiles(source: ValueSource, column: Floats) -> Floats:
     metric: Any = source.metric
     native = column if source.higher_is_better else -column
     found = np.full(len(native), np.nan)

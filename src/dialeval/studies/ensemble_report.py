@@ -16,7 +16,7 @@ from dialeval.io import markdown_table, plain, write_atomically
 from dialeval.plots.figures import INK, MARK, SOFT, WARN, new_grid
 from dialeval.specs import OWN, split_options
 from dialeval.studies.ensemble import ENSEMBLES
-from dialeval.studies.ensemble_study import BEST_SINGLE, MEAN, Agreement, Duel, Study
+from dialeval.studies.ensemble_study import BEST_SINGLE, MEAN, Agreement, EnsembleTest, Study
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,7 +39,7 @@ def to_rows(study: Study) -> list[dict[str, Any]]:
     """Every finding as plain values, NaN as None; `kind` tells them apart."""
     found: list[tuple[str, Any]] = [
         *(("agreement", one) for one in study.agreements),
-        *(("test", one) for one in study.duels),
+        *(("test", one) for one in study.tests),
         *(("verdict", one) for one in study.verdicts),
     ]
     rows = [{"kind": kind, **plain(dataclasses.asdict(one))} for kind, one in found]
@@ -152,7 +152,7 @@ def _agreement_table(study: Study) -> Iterable[str]:
 
 
 def _duel_table(study: Study) -> Iterable[str]:
-    def row(one: Duel) -> list[str]:
+    def row(one: EnsembleTest) -> list[str]:
         difference = f"{one.difference:+.3f} [{one.spread.low:+.3f}, {one.spread.high:+.3f}]"
         return [
             f"`{one.ensemble}`",
@@ -162,7 +162,7 @@ def _duel_table(study: Study) -> Iterable[str]:
             f"{one.better_on} of {len(one.over)}",
         ]
 
-    return markdown_table(["ensemble", "against", "difference of the means", "p", "better on"], map(row, study.duels))
+    return markdown_table(["ensemble", "against", "difference of the means", "p", "better on"], map(row, study.tests))
 
 
 def _weights_table(study: Study) -> Iterable[str]:

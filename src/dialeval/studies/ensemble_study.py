@@ -50,7 +50,7 @@ class Agreement:
 
 
 @dataclass(frozen=True)
-class Duel:
+class EnsembleTest:
     """An ensemble against one judge, on the mean over the benchmarks where both count."""
 
     ensemble: str
@@ -64,7 +64,7 @@ class Duel:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class EnsembleOutcome:
     """Whether a form that can be shipped beats every single metric; `p` is its weakest test, Holm-corrected."""
 
     ensemble: str
@@ -80,8 +80,8 @@ class Study:
     members: tuple[str, ...]
     singles: tuple[str, ...]
     agreements: list[Agreement] = field(default_factory=list)
-    duels: list[Duel] = field(default_factory=list)
-    verdicts: list[Verdict] = field(default_factory=list)
+    tests: list[EnsembleTest] = field(default_factory=list)
+    verdicts: list[EnsembleOutcome] = field(default_factory=list)
     weights: dict[str, dict[str, float]] = field(default_factory=dict)
     chosen: dict[str, str] = field(default_factory=dict)
 
@@ -113,8 +113,8 @@ def study(fields: Sequence[Field], members: Sequence[str], settings: Settings) -
     for judge in (*singles, BEST_SINGLE, *ENSEMBLES):
         found.agreements += _agreements(judge, fields, values, drawn, settings)
     for ensemble in ENSEMBLES:
-        found.duels += [_duel(ensemble, other, fields, values, drawn, settings) for other in (*singles, BEST_SINGLE)]
-    found.verdicts = _verdicts(found.duels, 1 - settings.confidence)
+        found.tests += [_tested(ensemble, other, fields, values, drawn, settings) for other in (*singles, BEST_SINGLE)]
+    found.verdicts = _verdicts(found.tests, 1 - settings.confidence)
     return found
 
 
@@ -190,14 +190,14 @@ def _agreements(
     return rows
 
 
-def _duel(
+def _tested(
     ensemble: str,
     other: str,
     fields: Sequence[Field],
     values: Mapping[str, Mapping[str, Floats]],
     drawn: Mapping[str, Mapping[str, Floats]],
     settings: Settings,
-) -> Duel:
+) -> EnsembleTest:
     sets, gaps, draws, over = [], [], [], []
     for one in _counts_on(other, fields):
         a, b = values[one.name][ensemble], values[one.name][other]
@@ -210,17 +210,17 @@ def _duel(
     spread = interval(np.mean(draws, axis=0), settings.confidence) if draws else Interval(math.nan, math.nan, 0)
     difference = float(np.mean(gaps)) if gaps else math.nan
     better = sum(gap > 0 for gap in gaps)
-    return Duel(ensemble, other, difference, spread, test.p, test.method, tuple(over), better)
+    return EnsembleTest(ensemble, other, difference, spread, test.p, test.method, tuple(over), better)
 
 
-def _verdicts(duels: Sequence[Duel], level: float) -> list[Verdict]:
+def _verdicts(tests: Sequence[EnsembleTest], level: float) -> list[EnsembleOutcome]:
     """All tests of a form must succeed, so its weakest p counts; two forms are tried, hence Holm."""
     weakest = {}
     for name in DEPLOYABLE:
-        own = [duel for duel in duels if duel.ensemble == name and duel.over]
-        weakest[name] = max(own, key=lambda duel: duel.p if duel.difference > 0 and math.isfinite(duel.p) else 2.0)
-    p = [duel.p if duel.difference > 0 and math.isfinite(duel.p) else 1.0 for duel in weakest.values()]
+        own = [test for test in tests if test.ensemble == name and test.over]
+        weakest[name] = max(own, key=lambda test: test.p if test.difference > 0 and math.isfinite(test.p) else 2.0)
+    p = [test.p if test.difference > 0 and math.isfinite(test.p) else 1.0 for test in weakest.values()]
     return [
-        Verdict(name, bool(adjusted < level), float(adjusted), duel.against)
-        for (name, duel), adjusted in zip(weakest.items(), holm(p), strict=True)
+        EnsembleOutcome(name, bool(adjusted < level), float(adjusted), test.against)
+        for (name, test), adjusted in zip(weakest.items(), holm(p), strict=True)
     ]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from dialeval.io import markdown_table
+from dialeval.pages import render
 
 #: What the columns mean, wherever tables stand.
 LEGEND = (
@@ -36,7 +37,7 @@ class Standing:
 
 
 @dataclass(frozen=True)
-class Contest:
+class PairTest:
     """A paired test of two systems under one metric; `first` is the better one."""
 
     metric: str
@@ -56,7 +57,7 @@ class Ranking:
     """What was found: systems by metric, best first, and every pair's test."""
 
     standings: tuple[Standing, ...]
-    contests: tuple[Contest, ...]
+    pair_tests: tuple[PairTest, ...]
     confidence: float
     signatures: Mapping[str, str]
     #: What misleads about the replies; see `dialeval.cautions`.
@@ -82,10 +83,10 @@ class Ranking:
         return f"{metric}: {_listed(best)} are best and cannot be told apart."
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON; `standings` and `contests` open in pandas as they are."""
+        """For JSON; `standings` and `pair_tests` open in pandas as they are."""
         return {
             "standings": [asdict(one) for one in self.standings],
-            "contests": [asdict(one) for one in self.contests],
+            "pair_tests": [asdict(one) for one in self.pair_tests],
             "confidence": self.confidence,
             "signatures": dict(self.signatures),
             "warnings": list(self.warnings),
@@ -116,13 +117,13 @@ class Ranking:
             for one in self.of(metric)
         ]
 
-    def contest_header(self) -> list[str]:
-        """Of the table that `contest_table` gives."""
+    def pair_test_header(self) -> list[str]:
+        """Of the table that `pair_test_table` gives."""
         return ["better", "than", "by", "p", "p, corrected", "contexts", ""]
 
-    def contest_table(self, metric: str) -> list[list[str]]:
+    def pair_test_table(self, metric: str) -> list[list[str]]:
         """Cells of one metric's paired tests, the surest difference first."""
-        found = sorted((one for one in self.contests if one.metric == metric), key=lambda one: one.p_adjusted)
+        found = sorted((one for one in self.pair_tests if one.metric == metric), key=lambda one: one.p_adjusted)
         return [
             [
                 one.first,
@@ -142,8 +143,8 @@ class Ranking:
         for metric in self.metrics:
             lines += [self.sentence(metric), ""]
             lines += [*markdown_table(self.header(), _escaped(self.table(metric)), left=(1, 3)), ""]
-            tests = _escaped(self.contest_table(metric))
-            lines += [*markdown_table(self.contest_header(), tests, left=(0, 1, 6)), ""]
+            tests = _escaped(self.pair_test_table(metric))
+            lines += [*markdown_table(self.pair_test_header(), tests, left=(0, 1, 6)), ""]
         lines += [f"- {one}" for one in self.warnings]
         lines += ["", LEGEND] if self.warnings else [LEGEND]
         lines += ["", *(f"`{signature}`" for signature in self.signatures.values())]
@@ -151,42 +152,12 @@ class Ranking:
 
     def to_html(self) -> str:
         """A page of its own that needs no other file."""
-        parts = []
-        for metric in self.metrics:
-            parts.append(f"<h2>{html.escape(self.sentence(metric))}</h2>")
-            parts.append(_html(self.header(), self.table(metric)))
-            parts.append(_html(self.contest_header(), self.contest_table(metric)))
-        if self.warnings:
-            parts.append(f"<ul>{''.join(f'<li>{html.escape(one)}</li>' for one in self.warnings)}</ul>")
-        parts.append(f"<p>{html.escape(LEGEND)}</p>")
-        parts += [f"<p><code>{html.escape(signature)}</code></p>" for signature in self.signatures.values()]
-        return _PAGE.format(body="\n".join(parts))
+        return render(Path(__file__).with_name("ranking.html.jinja"), ranking=self, legend=LEGEND)
 
 
 def format_p(p: float) -> str:
     """A p-value to three decimals; very small is not nothing."""
     return "< .001" if p < 0.001 else f"{p:.3f}".removeprefix("0")
-
-
-_PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>Systems compared</title><style>
-:root {{ color-scheme: light dark }}
-body {{ font: 1rem/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }}
-div {{ overflow-x: auto }} table {{ border-collapse: collapse; margin: .6rem 0 }}
-th, td {{ text-align: left; padding: .3rem .8rem .3rem 0; border-bottom: 1px solid #8886 }}
-code {{ overflow-wrap: anywhere; font-size: .8rem }}
-</style></head><body>
-<h1>Systems compared</h1>
-{body}
-</body></html>
-"""
-
-
-def _html(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    top = "".join(f"<th>{html.escape(cell)}</th>" for cell in header)
-    body = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    return f"<div><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
 
 
 def _escaped(rows: Sequence[Sequence[str]]) -> list[list[str]]:

@@ -17,7 +17,7 @@ from dialeval.statistics.bootstrap import bootstrap, interval
 from dialeval.statistics.corrections import holm
 from dialeval.statistics.paired_tests import paired_mean_test
 from dialeval.statistics.resampled import mean_of
-from dialeval.systems.outcome import Contest, Ranking, Standing
+from dialeval.systems.outcome import PairTest, Ranking, Standing
 from dialeval.systems.pairing import Pairs, Rows, context_numbers, pair, pair_by_context, read_rows
 
 Vector = NDArray[np.float64]
@@ -55,7 +55,7 @@ def rank(
     names = list(rows)
     pairs = paired(rows, by_context=not isinstance(systems, Mapping))
     standings: list[Standing] = []
-    contests: list[Contest] = []
+    pair_tests: list[PairTest] = []
     signatures: dict[str, str] = {}
     for wanted in metrics:
         metric = load(wanted) if isinstance(wanted, str) else wanted
@@ -70,10 +70,10 @@ def rank(
         signatures[metric.info.name] = str(scored.signature)
         places, tests = rank_values(metric, rows, values, pairs, confidence=confidence, resamples=resamples, seed=seed)
         standings += places
-        contests += tests
+        pair_tests += tests
     # What is cut differs by metric; the rest is the same for all.
     warnings = cautions([replace(row, system=name) for name in names for row in rows[name]])
-    return Ranking(tuple(standings), tuple(contests), confidence, signatures, warnings)
+    return Ranking(tuple(standings), tuple(pair_tests), confidence, signatures, warnings)
 
 
 def paired(rows: Mapping[str, Sequence[Exchange]], *, by_context: bool) -> dict[tuple[str, str], Pairs]:
@@ -94,9 +94,9 @@ def rank_values(
     confidence: float = 0.95,
     resamples: int = 10_000,
     seed: int = 0,
-) -> tuple[list[Standing], list[Contest]]:
+) -> tuple[list[Standing], list[PairTest]]:
     """The same from values that are there already: the systems, best first, and every pair's test."""
-    tests = _contests(metric, values, pairs, resamples, seed)
+    tests = _pair_tests(metric, values, pairs, resamples, seed)
     return _standings(metric, rows, values, pairs, tests, confidence, resamples, seed), tests
 
 
@@ -110,9 +110,9 @@ def by_system(rows: Rows) -> dict[str, list[Exchange]]:
     return found
 
 
-def _contests(
+def _pair_tests(
     metric: Metric, values: Mapping[str, Vector], pairs: Mapping[tuple[str, str], Pairs], resamples: int, seed: int
-) -> list[Contest]:
+) -> list[PairTest]:
     turned = 1.0 if metric.info.higher_is_better else -1.0
     found = []
     for (a, b), paired in pairs.items():
@@ -126,10 +126,10 @@ def _contests(
         first, second = (a, b) if gap >= 0 else (b, a)
         p = test.p if np.isfinite(test.p) else 1.0
         count = int(groups.max()) + 1
-        found.append(Contest(metric.info.name, first, second, abs(gap), p, p, int(known.sum()), count))
+        found.append(PairTest(metric.info.name, first, second, abs(gap), p, p, int(known.sum()), count))
     adjusted = holm([one.p for one in found])
     return [
-        Contest(one.metric, one.first, one.second, one.difference, one.p, float(p), one.n_rows, one.n_contexts)
+        PairTest(one.metric, one.first, one.second, one.difference, one.p, float(p), one.n_rows, one.n_contexts)
         for one, p in zip(found, adjusted, strict=True)
     ]
 
@@ -139,7 +139,7 @@ def _standings(
     rows: Mapping[str, Sequence[Exchange]],
     values: Mapping[str, Vector],
     pairs: Mapping[tuple[str, str], Pairs],
-    contests: Sequence[Contest],
+    pair_tests: Sequence[PairTest],
     confidence: float,
     resamples: int,
     seed: int,
@@ -147,7 +147,7 @@ def _standings(
     turned = 1.0 if metric.info.higher_is_better else -1.0
     means = {name: float(np.nanmean(column)) for name, column in values.items()}
     order = sorted(means, key=lambda name: -turned * means[name])
-    p_of = {frozenset((one.first, one.second)): one.p_adjusted for one in contests}
+    p_of = {frozenset((one.first, one.second)): one.p_adjusted for one in pair_tests}
     clusters = _clusters(order, p_of, 1 - confidence)
     shares = _human_shares(metric, values)
     found = []

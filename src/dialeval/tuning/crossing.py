@@ -82,7 +82,7 @@ def point(opinions: Opinions, values: Vector, chosen: Chosen | None = None) -> f
 
 
 @dataclass(frozen=True)
-class Measured:
+class WithInterval:
     """A figure with its 95 % bootstrap interval by context."""
 
     value: float
@@ -98,12 +98,12 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class BeforeAfter:
     """Agreement before and after a change, on the same resamples."""
 
-    before: Measured
-    after: Measured
-    difference: Measured
+    before: WithInterval
+    after: WithInterval
+    difference: WithInterval
     #: Share of resamples in which the change is for the better.
     sure: float
     #: The agreement of a judge that knows nothing.
@@ -118,7 +118,7 @@ class Comparison:
         return self.difference.value > 0 and self.sure >= SURE and self.after.low > self.chance
 
 
-def compare(opinions: Opinions, before: Vector, after: Vector, *, resamples: int, seed: int) -> Comparison:
+def compare(opinions: Opinions, before: Vector, after: Vector, *, resamples: int, seed: int) -> BeforeAfter:
     """Draw contexts anew, and measure both and their difference every time."""
     everything = np.arange(len(opinions))
     statistics = {
@@ -128,11 +128,11 @@ def compare(opinions: Opinions, before: Vector, after: Vector, *, resamples: int
     first, second = (np.nan_to_num(drawn[name]) for name in ("before", "after"))
     values = point(opinions, before), point(opinions, after)
 
-    def measured(value: float, resampled: Any) -> Measured:
+    def measured(value: float, resampled: Any) -> WithInterval:
         found = interval(resampled)
-        return Measured(value, found.low, found.high)
+        return WithInterval(value, found.low, found.high)
 
-    return Comparison(
+    return BeforeAfter(
         measured(values[0], first),
         measured(values[1], second),
         measured(values[1] - values[0], second - first),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dialeval.tuning.crossing import SURE, Comparison
+from dialeval.tuning.crossing import SURE, BeforeAfter
 from dialeval.tuning.teacher import People
 
 
@@ -67,9 +67,9 @@ class Tuned:
     #: Whether anything was gained on held-out contexts; if not, the old weights were kept.
     changed: bool
     #: The checkpoint as it was, and what tuning makes of it on contexts held out.
-    comparison: Comparison
+    comparison: BeforeAfter
     #: What training the adapter adds to new weights alone, if that was tried.
-    deeper: Comparison | None
+    deeper: BeforeAfter | None
     #: Of each feature the weight before and after.
     weights: Mapping[str, tuple[float, float]]
     #: How many opinions the old weights counted as.

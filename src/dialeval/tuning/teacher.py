@@ -21,7 +21,7 @@ from dialeval.approaches.stack import Vector
 from dialeval.exchange import EmptyPolicy
 from dialeval.readers import Source
 from dialeval.scores import Scores
-from dialeval.tuning.crossing import SURE, Comparison, Measured, compare
+from dialeval.tuning.crossing import SURE, BeforeAfter, WithInterval, compare
 from dialeval.tuning.opinions import (
     FEWEST,
     FEWEST_CONTEXTS,
@@ -38,7 +38,7 @@ Teacher = str | Path | Scores | Sequence[float | None]
 
 
 @dataclass(frozen=True)
-class Given:
+class TeacherScores:
     """A teacher's scores, higher being better, by the id of a row or else by its number."""
 
     name: str
@@ -54,8 +54,8 @@ class People:
 
     count: int
     contexts: int
-    teacher: Measured | None = None
-    judge: Comparison | None = None
+    teacher: WithInterval | None = None
+    judge: BeforeAfter | None = None
 
     @property
     def object(self) -> bool:
@@ -75,7 +75,7 @@ class People:
 class Taught:
     """The teacher's scores as opinions, and people's of a part of the same replies."""
 
-    given: Given
+    given: TeacherScores
     opinions: Ratings
     people: Ratings | None
     #: Where the replies that people rated stand among the opinions.
@@ -96,7 +96,7 @@ class Taught:
         return People(count, contexts, teacher, judge)
 
 
-def read_teacher(teacher: Teacher, column: str | None = None) -> Given:
+def read_teacher(teacher: Teacher, column: str | None = None) -> TeacherScores:
     """The teacher's scores; of a file with several columns one is chosen."""
     if isinstance(teacher, str | Path):
         return _from_file(Path(teacher).expanduser(), column)
@@ -110,7 +110,7 @@ def read_teacher(teacher: Teacher, column: str | None = None) -> Given:
     return _from_list("teacher", [_number(row, value) for row, value in enumerate(teacher)])
 
 
-def read_taught(source: Source, given: Given, *, empty: EmptyPolicy = "error") -> Taught:
+def read_taught(source: Source, given: TeacherScores, *, empty: EmptyPolicy = "error") -> Taught:
     """Every row's score, and people's rating of it if it has one.
 
     Scores of rows that are not there are refused: they belong to another file.
@@ -147,11 +147,13 @@ def read_taught(source: Source, given: Given, *, empty: EmptyPolicy = "error") -
     )
 
 
-def _from_file(path: Path, column: str | None) -> Given:
+def _from_file(path: Path, column: str | None) -> TeacherScores:
     table = read_scores(path)
     named = _column(path, list(table.columns), column)
     sign = -1.0 if table.higher_is_better is False else 1.0
-    return Given(named, table.sha256, _finite({row: sign * value for row, value in table.columns[named].items()}))
+    return TeacherScores(
+        named, table.sha256, _finite({row: sign * value for row, value in table.columns[named].items()})
+    )
 
 
 def _column(path: Path, there: Sequence[str], wanted: str | None) -> str:
@@ -166,9 +168,9 @@ def _column(path: Path, there: Sequence[str], wanted: str | None) -> str:
     return whole[0]
 
 
-def _from_list(name: str, values: Sequence[float]) -> Given:
+def _from_list(name: str, values: Sequence[float]) -> TeacherScores:
     digest = hashlib.sha256(np.array(values, dtype=np.float64).tobytes()).hexdigest()
-    return Given(name, digest, _finite({str(row): value for row, value in enumerate(values)}), len(values))
+    return TeacherScores(name, digest, _finite({str(row): value for row, value in enumerate(values)}), len(values))
 
 
 def _number(row: int, value: Any) -> float:
@@ -184,7 +186,7 @@ def _finite(by_row: Mapping[str, float]) -> dict[str, float]:
     return {row: value for row, value in by_row.items() if math.isfinite(value)}
 
 
-def _check_rows(name: str, given: Given, met: set[str]) -> None:
+def _check_rows(name: str, given: TeacherScores, met: set[str]) -> None:
     if given.length is not None and given.length != len(met):
         raise ValueError(f"the teacher gave {given.length} scores and {name} has {len(met)} rows; give one for each")
     if strange := [row for row in given.by_row if row not in met]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dialeval.benchmarks.base import BenchmarkInfo, Definition, Source, SourceFile
+from dialeval.benchmarks.base import BenchmarkInfo, Definition, FileSource, SourceFile
 from dialeval.benchmarks.catalogue.papers import ATTACKS
 from dialeval.benchmarks.readers.attacks import read
 
@@ -12,7 +12,7 @@ INFO = BenchmarkInfo(
     level="turn",
     rows=4744,
     sources=(
-        Source(
+        FileSource(
             "baber-sos/Explaining-Dialogue-Evaluation-Metrics-using-Adversarial-Behavioral-Analysis",
             "561467992f7d83fe36e43b9e61c56c53e870b75c",
             (),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dialeval.benchmarks.base import BenchmarkInfo, Definition, Scale, Source, SourceFile, Subset
+from dialeval.benchmarks.base import BenchmarkInfo, Definition, FileSource, Scale, SourceFile, Subset
 from dialeval.benchmarks.catalogue.papers import GRADE
 from dialeval.benchmarks.readers.grade import reader
 
@@ -12,7 +12,7 @@ INFO = BenchmarkInfo(
     level="turn",
     rows=300,
     sources=(
-        Source(
+        FileSource(
             "li3cmz/GRADE",
             "c6cec028e1b4495a388f1c181b10221e4d0c5955",
             (

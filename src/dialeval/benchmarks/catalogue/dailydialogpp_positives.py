@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dialeval.benchmarks.base import BenchmarkInfo, Definition, Source, SourceFile
+from dialeval.benchmarks.base import BenchmarkInfo, Definition, FileSource, SourceFile
 from dialeval.benchmarks.catalogue.papers import DAILYDIALOGPP
 from dialeval.benchmarks.readers.dailydialogpp import reader
 
@@ -12,7 +12,7 @@ INFO = BenchmarkInfo(
     level="turn",
     rows=38205,
     sources=(
-        Source(
+        FileSource(
             "iitmnlp/DailyDialog-plusplus",
             "4b02f9ff671e7e27d8e6b8a1925158bd5729abda",
             (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dialeval.benchmarks.base import BenchmarkInfo, Definition, Scale, Source, SourceFile
+from dialeval.benchmarks.base import BenchmarkInfo, Definition, FileSource, Scale, SourceFile
 from dialeval.benchmarks.catalogue.papers import DSTC9
 from dialeval.benchmarks.readers.dstc9 import read
 
@@ -12,7 +12,7 @@ INFO = BenchmarkInfo(
     level="dialogue",
     rows=2200,
     sources=(
-        Source(
+        FileSource(
             "ictnlp/DialoFlow",
             "a86140824890ad5a09b764181d305a1d97eb1dd3",
             (

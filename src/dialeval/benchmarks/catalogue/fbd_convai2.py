@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dialeval.benchmarks.base import BenchmarkInfo, Definition, Scale, Source, SourceFile
+from dialeval.benchmarks.base import BenchmarkInfo, Definition, FileSource, Scale, SourceFile
 from dialeval.benchmarks.catalogue import convai2_grade
 from dialeval.benchmarks.catalogue.papers import FBD
 from dialeval.benchmarks.readers.fbd import cleaned, read_released
@@ -13,7 +13,7 @@ INFO = BenchmarkInfo(
     level="turn",
     rows=600,
     sources=(
-        Source(
+        FileSource(
             "yhlleo/frechet-bert-distance",
             "fa9ec22b917546754ac6e69c937c154757c7e3fd",
             (

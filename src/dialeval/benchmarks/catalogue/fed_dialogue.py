@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dialeval.benchmarks.base import BenchmarkInfo, Definition, Scale, Source, SourceFile
+from dialeval.benchmarks.base import BenchmarkInfo, Definition, FileSource, Scale, SourceFile
 from dialeval.benchmarks.catalogue.papers import FED
 from dialeval.benchmarks.readers.fed import read_dialogues
 
@@ -12,7 +12,7 @@ INFO = BenchmarkInfo(
     level="dialogue",
     rows=125,
     sources=(
-        Source(
+        FileSource(
             "DSincerity/FED_Replication",
             "f0a9a675ffcd134e9cb606c46afc8e0c7ad31ba4",
             (SourceFile("fed_data.json", "69a608314d982e202c46a095ea99f4174332745b513034f6244f7551556e7e46", 832081),),

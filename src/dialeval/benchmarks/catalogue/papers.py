@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Paper(NamedTuple):
+class Citation(NamedTuple):
     """How to cite a benchmark."""
 
     citation: str
     bibtex: str
 
 
-def _paper(key: str, authors: str, title: str, venue: str, year: int) -> Paper:
+def _paper(key: str, authors: str, title: str, venue: str, year: int) -> Citation:
     surnames = [author.split(",")[0] for author in authors.split(" and ")]
     short = (
         surnames[0] if len(surnames) == 1 else " and ".join(surnames) if len(surnames) == 2 else f"{surnames[0]} et al."
@@ -21,7 +21,7 @@ def _paper(key: str, authors: str, title: str, venue: str, year: int) -> Paper:
         f"@inproceedings{{{key},\n  author = {{{authors}}},\n  title = {{{{{title}}}}},\n"
         f"  booktitle = {{{venue}}},\n  year = {{{year}}}\n}}"
     )
-    return Paper(f"{short} ({year}): {title}. {venue}.", bibtex)
+    return Citation(f"{short} ({year}): {title}. {venue}.", bibtex)
 
 
 GRADE = _paper(

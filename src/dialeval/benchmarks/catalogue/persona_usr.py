@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dialeval.benchmarks.base import BenchmarkInfo, Definition, Scale, Source, SourceFile, Subset
+from dialeval.benchmarks.base import BenchmarkInfo, Definition, FileSource, Scale, SourceFile, Subset
 from dialeval.benchmarks.catalogue.papers import USR
 from dialeval.benchmarks.readers.usr import read
 
@@ -12,7 +12,7 @@ INFO = BenchmarkInfo(
     level="turn",
     rows=300,
     sources=(
-        Source(
+        FileSource(
             "daqh/llm-eval",
             "41dfd1a21f59aaf4830e35748f13c4b7d031cad5",
             (

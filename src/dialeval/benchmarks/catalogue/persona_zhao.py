@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dialeval.benchmarks.base import BenchmarkInfo, Definition, Scale, Source, SourceFile
+from dialeval.benchmarks.base import BenchmarkInfo, Definition, FileSource, Scale, SourceFile
 from dialeval.benchmarks.catalogue.papers import ZHAO
 from dialeval.benchmarks.readers.dstc10 import read
 
@@ -12,7 +12,7 @@ INFO = BenchmarkInfo(
     level="turn",
     rows=900,
     sources=(
-        Source(
+        FileSource(
             "Jeiyoon/dstc10",
             "ca5ec03881c6ee35bba7d4511064417d723eea14",
             (

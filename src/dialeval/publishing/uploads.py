@@ -50,7 +50,7 @@ class Content:
 
 
 @dataclass(frozen=True)
-class Parcel:
+class Upload:
     """The files of one repository, and what a reader of the plan should know about them."""
 
     kind: Kind
@@ -61,7 +61,7 @@ class Parcel:
     notes: tuple[str, ...] = field(default=())
 
 
-def model_parcel(folder: Path, org: str, results: Path | None) -> Parcel:
+def model_upload(folder: Path, org: str, results: Path | None) -> Upload:
     """A checkpoint folder, with its card and results rendered anew."""
     from dialeval.cards import Measurements, render_card
     from dialeval.weights.config import CheckpointConfig
@@ -74,7 +74,7 @@ def model_parcel(folder: Path, org: str, results: Path | None) -> Parcel:
     return _of_weights(folder, f"{org}/{name}", config.approach, card, measured, org)
 
 
-def merged_parcel(folder: Path, org: str, results: Path | None, workspace: Path) -> Parcel:
+def merged_upload(folder: Path, org: str, results: Path | None, workspace: Path) -> Upload:
     """The same weights as one full model, merged into `workspace`, which must stay until it was sent."""
     from dialeval.approaches import network_class
     from dialeval.cards import Measurements, render_card
@@ -91,7 +91,7 @@ def merged_parcel(folder: Path, org: str, results: Path | None, workspace: Path)
     return _of_weights(workspace, f"{org}/{whole.name}", config.approach, card, measured, org)
 
 
-def space_parcel(folder: Path, org: str, results: Path | None = None) -> Parcel:
+def space_upload(folder: Path, org: str, results: Path | None = None) -> Upload:
     """A Space: a metric's module, or any folder with app.py and a card whose header says `sdk: gradio`.
 
     One whose card carries the tag `leaderboard` shows results, and finds them in a folder of its own.
@@ -114,10 +114,10 @@ def space_parcel(folder: Path, org: str, results: Path | None = None) -> Parcel:
         files |= {f"results/{path.relative_to(results).as_posix()}": Content(path) for path in shown}
     # The card tells where to load from, which is where it is published.
     readme = files["README.md"].text.replace(f'"dialeval/{folder.name}"', f'"{org}/{folder.name}"')
-    return Parcel("space", f"{org}/{folder.name}", {**files, "README.md": Content(readme.encode())})
+    return Upload("space", f"{org}/{folder.name}", {**files, "README.md": Content(readme.encode())})
 
 
-def _of_weights(folder: Path, repo_id: str, approach: str, card: str, measured: object, org: str) -> Parcel:
+def _of_weights(folder: Path, repo_id: str, approach: str, card: str, measured: object, org: str) -> Upload:
     from dialeval.cards import Measurements
     from dialeval.cards.measured import eval_results
 
@@ -135,7 +135,7 @@ def _of_weights(folder: Path, repo_id: str, approach: str, card: str, measured: 
     if not measured.rows:
         notes.append(f"no results of {measured.checkpoint} were found, so the card shows none")
     results = {path: Content(text.encode()) for path, text in eval_results(measured.rows, org).items()}
-    return Parcel("model", repo_id, {**files, **results, "README.md": Content(card.encode())}, approach, tuple(notes))
+    return Upload("model", repo_id, {**files, **results, "README.md": Content(card.encode())}, approach, tuple(notes))
 
 
 def _check_loads(folder: Path, config: object) -> None:
