@@ -82,7 +82,7 @@ lint: setup ## Check style and types
 
 screenshots: setup browser ## Take the documentation's pictures of the page anew
 	@echo "== dialeval: taking the pictures; look at each one before committing it"
-	@HF_HUB_OFFLINE=1 $(BIN)/python tests/space_screenshots.py
+	@HF_HUB_OFFLINE=1 $(BIN)/python tests/helpers/space_screenshots.py
 
 docs: setup ## Build the documentation's site into build/site
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e ".[docs]"
@@ -91,7 +91,7 @@ docs: setup ## Build the documentation's site into build/site
 	@echo "== dialeval: open build/site/index.html"
 
 states: setup browser ## Take a picture of every state of the page into build/states, to be looked at
-	@HF_HUB_OFFLINE=1 $(BIN)/python tests/space_screenshots.py build/states
+	@HF_HUB_OFFLINE=1 $(BIN)/python tests/helpers/space_screenshots.py build/states
 
 bench: setup ## Measure speed and memory against named alternatives
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e ".[bench]" \
@@ -103,7 +103,7 @@ bench: setup ## Measure speed and memory against named alternatives
 # Nine doors, about ten minutes together; SECONDS=600 for each finds more.
 fuzz: setup ## Give every door broken files for SECONDS (70) each; what breaks one is kept as a seed
 	@echo "== dialeval: fuzzing every door for $(or $(SECONDS),70) seconds"
-	@DIALEVAL_FUZZ_SECONDS=$(or $(SECONDS),70) $(BIN)/python -m pytest tests/test_fuzz.py
+	@DIALEVAL_FUZZ_SECONDS=$(or $(SECONDS),70) $(BIN)/python -m pytest tests/reliability/test_fuzz.py
 
 # FILE is one or more files below src/dialeval that tests/mutation/targets.py names; all of them by default.
 mutants: setup ## Change FILE a little at a time and see whether its tests notice

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import dialeval
+from density_networks import make_network
 from dialeval.suite import Suite
-from test_checkpoints import make_network
 
 RESPONSES = ["i am fine thanks", "fish and chips", "i am fine thanks"]
 CONTEXTS = [["hello there", "how are you"], ["hello"], ["hello there", "how are you"]]

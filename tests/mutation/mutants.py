@@ -43,6 +43,7 @@ timeout_constant = 12.0
 timeout_multiplier = 5.0
 
 [tool.pytest.ini_options]
+pythonpath = ["tests/helpers"]
 markers = [{markers}]
 filterwarnings = ["ignore::DeprecationWarning"]
 """
@@ -112,7 +113,7 @@ def prepare(file: str, work: Path) -> Path:
     folder = work / file.removesuffix(".py").replace("/", "-")
     own = ROOT / "src" / "dialeval" / file
     sources = _digest([own])
-    around = _digest([*sorted((ROOT / "src").rglob("*.py")), *sorted((ROOT / "tests").glob("*.py"))])
+    around = _digest([*sorted((ROOT / "src").rglob("*.py")), *sorted((ROOT / "tests").rglob("*.py"))])
     known = json.loads((folder / "state.json").read_text()) if (folder / "state.json").is_file() else {}
     if known and known.get("sources") != sources:
         shutil.rmtree(folder)
@@ -125,8 +126,8 @@ def prepare(file: str, work: Path) -> Path:
     for name in ("src", "tests", "training", "metrics"):
         if not (folder / name).is_symlink():
             (folder / name).symlink_to(ROOT / name)
-    there = [name for name in TARGETS[file] if (ROOT / "tests" / name).is_file()]
-    listed = ", ".join(f'"tests/{name}"' for name in there)
+    folder_of = {path.name: path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("test_*.py")}
+    listed = ", ".join(f'"{folder_of[name]}"' for name in TARGETS[file] if name in folder_of)
     markers = ", ".join(f'"{name}"' for name in MARKERS)
     (folder / "pyproject.toml").write_text(SETTINGS.format(file=file, tests=listed, markers=markers))
     return folder

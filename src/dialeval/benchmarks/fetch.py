@@ -1,7 +1,9 @@
 """Benchmark files from GitHub at their pinned commit, or from a mirror, into a cache addressed by content.
 
 A file enters the cache under its sha256 only after its bytes were checked, by a rename; what an
-interruption leaves behind is a `.part` file from which the next attempt goes on.
+interruption leaves behind is a `.part` file from which the next attempt goes on. Downloaders that do most of this were
+tried: pooch 1.9 begins anew after a break (a file cut off at 28 of 30 MB took 58 MB), and the Hub's client resumes
+but knows the Hub's addresses only.
 """
 
 from __future__ import annotations

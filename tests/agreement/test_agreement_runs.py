@@ -1,0 +1,405 @@
+"""The harness from rows to results, on a small benchmark of our own."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import zlib
+
+import numpy as np
+import pytest
+from scipy import stats
+from test_agreement_scoring import AgainstReferences, Repetition
+from test_agreement_sources import Length
+
+from dialeval import benchmarks
+from dialeval.agreement.leaderboard import sections
+from dialeval.agreement.runs import run
+from dialeval.agreement.settings import Settings, as_threshold
+from dialeval.agreement.sources import find_sources
+from dialeval.functions import FunctionMetric
+from dialeval.reports.markdown import render_markdown
+from dialeval.reports.page import render_page
+from dialeval.reports.stored import read_report
+from dialeval.specs import Declared
+from dialeval.statistics.raters import human_ceiling, mean_rating
+from toy_benchmark import count_words, few_words, labelled_rows, noise, picky, rated_rows, word_share, write_rows
+
+QUICK = Settings(resamples=400, slow_resamples=200)
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory):
+    return benchmarks.load(write_rows(tmp_path_factory.mktemp("toy") / "toy.jsonl", rated_rows()))
+
+
+@pytest.fixture(scope="module")
+def labelled(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("labelled")
+    return [
+        benchmarks.load(write_rows(folder / f"{name}.jsonl", labelled_rows(name, seed=seed)))
+        for seed, name in enumerate(("test", "validation"))
+    ]
+
+
+def by_key(report):
+    return {(one.metric, one.level, one.aspect, one.statistic): one for one in report.results}
+
+
+def people(toy):
+    return np.array([row["scores"]["overall"] for row in toy.dataset])
+
+
+def words(toy):
+    return np.array([len(row["response"].split()) for row in toy.dataset], dtype=float)
+
+
+def test_turn_level_results_are_the_plain_correlations(toy):
+    found = by_key(run([count_words], [toy], settings=QUICK))
+    one = found["count_words", "turn", "overall", "pearson"]
+    assert one.value == pytest.approx(stats.pearsonr(words(toy), people(toy)).statistic)
+    assert one.p == pytest.approx(stats.pearsonr(words(toy), people(toy)).pvalue)
+    assert one.low < one.value < one.high
+    assert (one.n, one.n_excluded, one.n_left_out, one.n_groups, one.n_systems) == (180, 0, 0, 30, 6)
+    assert (one.resamples, found["count_words", "turn", "overall", "kendall"].resamples) == (400, 200)
+    ratings = [row["ratings"]["overall"] for row in toy.dataset]
+    assert one.ceiling == pytest.approx(human_ceiling(ratings, "pearson"))
+    assert one.alpha < one.attainable < 1
+    assert found["count_words", "turn", "overall", "kendall"].value == pytest.approx(
+        stats.kendalltau(words(toy), people(toy)).statistic
+    )
+
+
+def test_system_level_results_come_beside_where_there_are_five_systems(toy):
+    found = by_key(run([count_words], [toy], settings=QUICK))
+    one = found["count_words", "system", "overall", "spearman"]
+    x, y = words(toy).reshape(30, 6).mean(axis=0), people(toy).reshape(30, 6).mean(axis=0)
+    assert one.value == pytest.approx(stats.spearmanr(x, y).statistic)
+    assert one.n == 6
+    assert one.p_method == "permutation, exact"
+    assert one.low <= one.value <= one.high
+
+
+def test_direction_is_the_metrics_own(toy):
+    (lower,) = find_sources(["python:toy_benchmark:few_words?lower_is_better=true"])
+    turned, plain = by_key(run([lower], [toy], settings=QUICK)), by_key(run([count_words], [toy], settings=QUICK))
+    wrong = by_key(run([few_words], [toy], settings=QUICK))
+    for statistic in ("pearson", "spearman", "kendall"):
+        value = plain["count_words", "turn", "overall", statistic].value
+        assert turned["few_words", "turn", "overall", statistic].value == pytest.approx(value)
+        assert wrong["few_words", "turn", "overall", statistic].value == pytest.approx(-value)
+
+
+def test_absolute_values_are_an_option_of_the_system_level(toy):
+    settings = Settings(resamples=300, slow_resamples=100, absolute=True)
+    found = by_key(run([few_words], [toy], settings=settings))
+    assert found["few_words", "system", "overall", "pearson"].value > 0.5
+    assert found["few_words", "system", "overall", "pearson"].low > 0
+    assert found["few_words", "turn", "overall", "pearson"].value < 0
+    assert "|sign:absolute|" in found["few_words", "system", "overall", "pearson"].signature
+
+
+def test_few_systems_need_force(tmp_path):
+    few = benchmarks.load(write_rows(tmp_path / "few.jsonl", rated_rows(systems=3)))
+    auto = run([count_words], [few], settings=QUICK)
+    assert {one.level for one in auto.results} == {"turn"}
+    asked = run([count_words], [few], settings=Settings(resamples=0, levels="system"))
+    assert not asked.results
+    assert "3 systems are too few" in asked.skipped[0].reason
+    forced = run([count_words], [few], settings=Settings(resamples=0, levels="system", force_systems=True))
+    assert {one.n for one in forced.results} == {3}
+    assert {one.low is None or math.isnan(one.low) for one in forced.results} == {True}
+
+
+def test_metrics_of_systems_have_system_level_results_only(toy, tmp_path):
+    report = run([Repetition()], [toy], settings=QUICK)
+    assert {one.level for one in report.results} == {"system"}
+    assert all(math.isnan(one.low) for one in report.results)
+    few = benchmarks.load(write_rows(tmp_path / "few.jsonl", rated_rows(systems=2)))
+    assert "too few of them" in run([Repetition()], [few], settings=QUICK).skipped[0].reason
+
+
+def test_per_system_correlations_are_averaged(toy):
+    found = by_key(run([count_words], [toy], settings=Settings(resamples=200, slow_resamples=50, pooling="per_system")))
+    one = found["count_words", "turn", "overall", "pearson"]
+    x, y = words(toy).reshape(30, 6), people(toy).reshape(30, 6)
+    parts = [stats.pearsonr(x[:, k], y[:, k]).statistic for k in range(6)]
+    assert one.value == pytest.approx(np.mean(parts))
+    assert one.low < one.value < one.high
+    assert math.isnan(one.p)
+    assert "|pooling:per_system|" in one.signature
+
+
+def test_outlying_ratings_can_be_dropped(toy):
+    found = by_key(run([count_words], [toy], settings=Settings(resamples=0, ratings="without_outliers")))
+    human = [mean_rating(row["ratings"]["overall"], drop_outliers=True) for row in toy.dataset]
+    one = found["count_words", "turn", "overall", "pearson"]
+    assert one.value == pytest.approx(stats.pearsonr(words(toy), human).statistic)
+    assert (
+        one.value
+        != by_key(run([count_words], [toy], settings=QUICK))["count_words", "turn", "overall", "pearson"].value
+    )
+    assert "|ratings:without_outliers|" in one.signature
+
+
+def test_all_aspects_or_named_ones(toy):
+    every = run([count_words], [toy], settings=Settings(resamples=0, aspects=("all",), levels="own"))
+    assert {one.aspect for one in every.results} == {"overall", "grammar"}
+    named = by_key(run([count_words], [toy], settings=Settings(resamples=0, aspects=("Grammar",), levels="own")))
+    assert named["count_words", "turn", "grammar", "pearson"].value < 0
+    nothing = run([count_words], [toy], settings=Settings(aspects=("wit",)))
+    assert nothing.skipped[0].metric == "*"
+
+
+def test_rows_without_a_value(toy):
+    report = run([picky, count_words], [toy], settings=QUICK)
+    found = by_key(report)
+    one = found["picky", "turn", "overall", "pearson"]
+    assert (one.n, one.n_excluded, one.n_groups) == (168, 12, 28)
+    assert found["count_words", "turn", "overall", "pearson"].n == 180
+    assert {(row.metric, row.id) for row in report.excluded} == {
+        ("picky", f"toy-{number}-{system}") for number in (3, 4) for system in range(6)
+    }
+    assert any("cannot count to three" in row.problem for row in report.excluded)
+    for_all = by_key(run([picky, count_words], [toy], settings=Settings(resamples=0, missing="drop_for_all")))
+    assert for_all["count_words", "turn", "overall", "pearson"].n == 168
+    assert for_all["count_words", "turn", "overall", "pearson"].value == pytest.approx(one.value)
+    zero = by_key(run([picky], [toy], settings=Settings(resamples=0, missing="zero")))[
+        "picky", "turn", "overall", "pearson"
+    ]
+    filled = np.where([row["context"][0].endswith((" 3?", " 4?")) for row in toy.dataset], 0, words(toy))
+    assert (zero.n, zero.n_excluded) == (180, 0)
+    assert zero.value == pytest.approx(stats.pearsonr(filled, people(toy)).statistic)
+
+
+def test_a_metric_that_fails_does_not_sink_the_others(toy):
+    def broken(exchanges):
+        raise RuntimeError("no model")
+
+    report = run([broken, count_words], [toy], settings=QUICK)
+    assert {one.metric for one in report.results} == {"count_words"}
+    assert [(one.metric, one.benchmark) for one in report.skipped] == [("broken", "toy")]
+    assert "no model" in report.skipped[0].reason
+
+
+def test_a_benchmark_that_cannot_be_read_does_not_sink_the_others(toy, tmp_path):
+    report = run([count_words], ["no_such_benchmark", tmp_path / "nothing.jsonl", toy], settings=QUICK)
+    assert {one.benchmark for one in report.results} == {"toy"}
+    assert len(report.skipped) == 2
+
+
+def test_contaminated_metrics_are_marked_and_not_ranked(toy):
+    report = run([Length(), word_share, noise], [toy], settings=QUICK)
+    found = by_key(report)
+    length = found["length", "turn", "overall", "spearman"]
+    assert length.contaminated
+    assert not length.in_best_group
+    assert found["word_share", "turn", "overall", "spearman"].in_best_group
+    assert not found["noise", "turn", "overall", "spearman"].in_best_group
+    tests = [test for test in report.tests if test.level == "turn"]
+    assert [(test.compared.first, test.compared.second) for test in tests] == [("word_share", "noise")]
+    assert tests[0].compared.p_adjusted < 0.05
+
+
+def test_equal_metrics_share_the_best_group(toy):
+    def twice(exchanges):
+        return [2 * value for value in count_words(exchanges)]
+
+    report = run([count_words, twice], [toy], settings=QUICK)
+    assert {one.in_best_group for one in report.results if one.statistic == "spearman"} == {True}
+    assert {one.in_best_group for one in report.results if one.statistic == "pearson"} == {None}
+
+
+def test_a_metric_of_few_rows_is_not_the_best(toy, tmp_path):
+    path = tmp_path / "few.jsonl"
+    rows = list(toy.dataset)[:10]
+    path.write_text(
+        "".join(json.dumps({"id": row["id"], "scores": {"oracle": row["scores"]["overall"]}}) + "\n" for row in rows)
+    )
+    report = run([f"scores:{path}", count_words, word_share], [toy], settings=QUICK)
+    assert by_key(report)["oracle", "turn", "overall", "spearman"].value == pytest.approx(1)
+    assert not by_key(report)["oracle", "turn", "overall", "spearman"].in_best_group
+
+
+def test_labels_at_a_fixed_threshold(labelled):
+    test, _ = labelled
+    report = run(["python:toy_benchmark:word_share?range=0:1"], [test], settings=QUICK)
+    found = by_key(report)
+    values = np.array([min(len(row["response"].split()) / 20, 1) for row in test.dataset])
+    labels, kinds = np.array(test.dataset["label"]), np.array(test.dataset["kind_of_reply"])
+    for kind in ("random", "adversarial"):
+        rows = (labels == 1) | (kinds == kind)
+        aspect = f"positive/{kind}"
+        assert found["word_share", "turn", aspect, "accuracy"].value == np.mean((values[rows] > 0.5) == labels[rows])
+        assert found["word_share", "turn", aspect, "point_biserial"].value == pytest.approx(
+            stats.pointbiserialr(labels[rows], values[rows]).statistic
+        )
+        assert found["word_share", "turn", aspect, "accuracy"].threshold == 0.5
+        assert found["word_share", "turn", aspect, "auc"].n == 160
+    assert (
+        found["word_share", "turn", "positive/random", "auc"].value
+        > found["word_share", "turn", "positive/adversarial", "auc"].value
+    )
+
+
+def test_thresholds_are_searched_on_the_validation_benchmark(labelled):
+    test, validation = labelled
+    lower = "python:toy_benchmark:few_words?lower_is_better=true&name=few"
+    report = run([count_words, lower], [test, validation], settings=QUICK, validation=validation)
+    found = {key: one for key, one in by_key(report).items() if one.benchmark == "test"}
+    lengths = np.array([len(row["response"].split()) for row in validation.dataset])
+    labels, kinds = np.array(validation.dataset["label"]), np.array(validation.dataset["kind_of_reply"])
+    rows = (labels == 1) | (kinds == "random")
+    errors = [np.sum((lengths[rows] > t) != labels[rows]) for t in range(20)]
+    one = found["count_words", "turn", "positive/random", "accuracy"]
+    assert one.threshold == int(np.argmin(errors))
+    assert one.threshold_method.startswith("searched over observed values on 160 rows, smallest of ")
+    # The same metric with its sign turned and declared lower-is-better decides alike.
+    other = found["few", "turn", "positive/random", "accuracy"]
+    assert (other.value, other.threshold) == (one.value, -one.threshold)
+    # Nothing is searched on the rows that it would be used on.
+    assert not [one for one in report.results if one.benchmark == "validation" and one.statistic == "accuracy"]
+
+
+def test_similarities_to_references_have_no_natural_middle(labelled):
+    test, validation = labelled
+    metrics = [AgainstReferences(), "python:toy_benchmark:word_share?range=0:1"]
+    found = by_key(run(metrics, [test], settings=Settings(resamples=0), validation=validation))
+    assert found["word_share", "turn", "positive/random", "accuracy"].threshold_method == "fixed"
+    searched = found["against", "turn", "positive/random", "accuracy"]
+    assert searched.threshold_method.startswith("searched over 0, 0.01 … 1 on 160 rows, smallest of ")
+    fixed = by_key(run(metrics, [test], settings=Settings(resamples=0, threshold=0.3), validation=validation))
+    assert {one.threshold for one in fixed.values() if one.statistic == "accuracy"} == {0.3}
+
+
+def test_without_validation_there_is_no_accuracy(labelled, tmp_path):
+    report = run([count_words], [labelled[0]], settings=QUICK, validation=tmp_path / "nothing.jsonl")
+    assert {one.statistic for one in report.results} == {"point_biserial", "auc"}
+    assert "nothing.jsonl" in report.skipped[0].benchmark
+
+
+def test_every_choice_is_in_the_signature(toy):
+    plain = {"resamples": 60, "slow_resamples": 50, "statistics": ("kendall",), "levels": "own"}
+    choices = [
+        {},
+        {"missing": "zero"},
+        {"ratings": "without_outliers"},
+        {"pooling": "per_system"},
+        {"seed": 1},
+        {"confidence": 0.9},
+        {"slow_resamples": 9},
+    ]
+    seen = {run([count_words], [toy], settings=Settings(**plain | choice)).results[0].signature for choice in choices}
+    assert len(seen) == len(choices)
+    (one,) = run([count_words], [toy], settings=Settings(resamples=0, statistics=("kendall_a",), levels="own")).results
+    assert f"benchmark:toy@{toy.info.revision}|protocol:" in one.signature
+    assert "|ties:tau-a|" in one.signature
+    assert one.metric_signature in one.signature
+
+
+def test_the_same_seed_gives_the_same_results(toy):
+    once, again = (run([count_words, word_share], [toy], settings=QUICK).to_rows() for _ in range(2))
+    assert once == again
+    other = run(
+        [count_words, word_share], [toy], settings=Settings(resamples=400, slow_resamples=200, seed=1)
+    ).to_rows()
+    assert once[0]["value"] == other[0]["value"]
+    assert once[0]["low"] != other[0]["low"]
+
+
+@pytest.mark.parametrize(
+    ("choice", "message"),
+    [
+        ({"pooling": "mixed"}, "pooling is 'mixed'; it is one of pooled, per_system"),
+        ({"statistics": ("pearsn",)}, "statistic pearsn: choose from pearson"),
+        ({"confidence": 95}, "between 0 and 1"),
+        ({"resamples": -1}, "not negative"),
+        ({"threshold": "best"}, "auto, search or a number"),
+    ],
+)
+def test_settings_are_checked(choice, message):
+    with pytest.raises(ValueError, match=message):
+        Settings(**choice)
+
+
+def test_thresholds_from_the_command_line():
+    assert (as_threshold("auto"), as_threshold("0.25")) == ("auto", 0.25)
+    with pytest.raises(ValueError, match="auto, search or a number"):
+        as_threshold("half")
+
+
+def test_score_files_about_other_benchmarks_are_passed_over(toy, labelled, tmp_path):
+    path = tmp_path / "scores.jsonl"
+    path.write_text(
+        "".join(json.dumps({"id": row["id"], "mine": number}) + "\n" for number, row in enumerate(toy.dataset))
+    )
+    report = run([f"scores:{path}"], [toy, labelled[0]], settings=QUICK)
+    assert {one.benchmark for one in report.results} == {"toy"}
+    assert report.skipped == []
+    (only,) = run([f"scores:{path}"], [labelled[0]], settings=QUICK).skipped
+    assert (only.metric, only.benchmark) == ("mine", "every benchmark")
+
+
+def test_nothing_is_the_best_whose_own_interval_holds_zero(tmp_path):
+    few = benchmarks.load(write_rows(tmp_path / "few.jsonl", rated_rows(contexts=5)))
+    chance = functools.partial(noise_of, seed=5)
+    report = run([noise, FunctionMetric(chance, "chance", Declared())], [few], settings=QUICK)
+    ranked = [one for one in report.results if one.statistic == "spearman" and one.level == "turn"]
+    assert len(ranked) == 2
+    assert report.tests  # they were compared, and one of them is ahead
+    assert all(one.low <= 0 for one in ranked)
+    assert {one.in_best_group for one in ranked} == {False}
+
+
+def test_a_metric_without_an_interval_is_neither_ranked_nor_compared(toy):
+    report = run([Repetition(), count_words, word_share], [toy], settings=QUICK)
+    over_systems = [one for one in report.results if one.level == "system" and one.statistic == "spearman"]
+    assert {one.metric for one in over_systems if math.isnan(one.low)} == {"repetition"}
+    assert {one.metric for one in over_systems if one.in_best_group} <= {"count_words", "word_share"}
+    compared = {name for test in report.tests for name in (test.compared.first, test.compared.second)}
+    assert compared == {"count_words", "word_share"}
+    (board,) = [one for one in sections(report) if one.level == "system"]
+    assert board.entries[-1].metric == "repetition"
+
+
+def noise_of(exchanges, seed):
+    return [float(zlib.crc32(f"{seed}{exchange.id}".encode()) % 97) for exchange in exchanges]
+
+
+class Leaky(Length):
+    """Says which of the rows it was trained on."""
+
+    def leaked_rows(self, benchmark):
+        return frozenset(f"toy-{number}-{system}" for number in range(10) for system in range(6))
+
+
+def test_a_contaminated_metric_is_measured_on_both_halves(toy, tmp_path):
+    report = run([Leaky(), count_words], [toy], settings=QUICK)
+    leaked, clean = report.halves
+    assert (leaked.leaked, leaked.n, clean.leaked, clean.n) == (True, 60, False, 120)
+    assert {one.metric for one in report.halves} == {"length"}
+    assert {one.level for one in report.halves} == {"turn"}
+    for half, rows in ((leaked, slice(0, 60)), (clean, slice(60, 180))):
+        assert half.value == pytest.approx(stats.spearmanr(words(toy)[rows], people(toy)[rows]).statistic)
+        assert half.low < half.value < half.high
+    line = f"- length †, Spearman: {leaked.value:.3f} [{leaked.low:.3f}, {leaked.high:.3f}] on the 60 rows whose text"
+    report.write(tmp_path)
+    back = read_report(tmp_path)
+    assert back.halves == report.halves
+    assert line in render_markdown(back)
+    assert "on the 120 others" in render_page(back)
+    assert not run([Length()], [toy], settings=QUICK).halves
+
+
+def test_rows_known_to_be_leaked_are_those_of_the_checkpoints_name(tmp_path, monkeypatch):
+    import types
+
+    from dialeval.approaches import learned
+
+    (tmp_path / "leaks.json").write_text(json.dumps({"mine": {"few": ["a", "b"], "whole": "all"}}))
+    monkeypatch.setattr(learned, "WEIGHTS", tmp_path)
+    config = types.SimpleNamespace(name="mine")
+    metric = types.SimpleNamespace(network=types.SimpleNamespace(config=config))
+    rows = {name: learned.LearnedMetric.leaked_rows(metric, name) for name in ("few", "whole", "other")}
+    assert rows == {"few": {"a", "b"}, "whole": frozenset(), "other": frozenset()}

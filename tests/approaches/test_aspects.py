@@ -1,0 +1,270 @@
+"""Further named columns of a metric, from its judgement to every place where scores are written."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import dialeval
+import overlap_metric
+from dialeval import registry
+from dialeval.cli import build_app
+from dialeval.exchange import Dialogue, Exchange
+from dialeval.metric import Judged, Level, MetricInfo
+
+#: Overlap is 2 of 5 words, none of 2, all 4; words are 2, 1, 4; of the following turns only one is there.
+RESPONSES = ["the bus", "nobody", "long ago it is"]
+CONTEXTS = [["the bus is late", "again"], ["who"], ["it is long ago"]]
+FOLLOWING = ["oh no not again", None, "  "]
+VALUES = [0.4, 0.0, 1.0]
+
+
+@pytest.fixture(autouse=True)
+def _registered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    overlap_metric.register()
+    monkeypatch.chdir(tmp_path)
+
+
+def faceted() -> dialeval.metric.Metric:
+    return dialeval.load("faceted")
+
+
+def test_a_missing_input_is_a_missing_aspect() -> None:
+    scores = faceted().score(RESPONSES, CONTEXTS, following=FOLLOWING)
+    assert scores.values.tolist() == VALUES
+    assert scores.aspects["words"].tolist() == [2.0, 1.0, 4.0]
+    assert scores.aspects["reaction"] == pytest.approx([4.0, math.nan, math.nan], nan_ok=True)
+    assert scores.to_dict()["aspects"] == {"words": [2.0, 1.0, 4.0], "reaction": [4.0, None, None]}
+    without = faceted().score(RESPONSES, CONTEXTS)
+    assert without.to_dict()["aspects"] == {"words": [2.0, 1.0, 4.0], "reaction": [None, None, None]}
+    assert dialeval.load("overlap").score(RESPONSES, CONTEXTS).aspects == {}
+    assert "aspects" not in dialeval.load("overlap").score(RESPONSES, CONTEXTS).to_dict()
+
+
+def test_data_frames() -> None:
+    frame = faceted().score(RESPONSES, CONTEXTS, following=FOLLOWING, ids=["a", "b", "c"]).to_pandas()
+    assert frame.columns.tolist() == ["id", "context", "response", "faceted", "faceted.words", "faceted.reaction"]
+    assert frame["faceted.words"].tolist() == [2.0, 1.0, 4.0]
+    several = dialeval.load(["overlap", "faceted"]).score(RESPONSES, CONTEXTS, following=FOLLOWING).to_pandas()
+    assert several.columns.tolist() == ["overlap", "faceted", "faceted.words", "faceted.reaction"]
+    assert several["faceted.reaction"][0] == 4.0
+
+
+def test_an_aspect_has_its_own_scale() -> None:
+    scores = faceted().score(RESPONSES, CONTEXTS, following=FOLLOWING, scale="human_percentile")
+    assert scores.values.tolist() == [0.2, 0.0, 0.5]
+    assert scores.aspects["words"].tolist() == [0.2, 0.1, 0.4]
+
+    class Unscaled(overlap_metric.Faceted):
+        rescale_aspect = dialeval.metric.Metric.rescale_aspect
+
+    with pytest.raises(ValueError, match="no scale 'human_percentile' for its aspect 'words'"):
+        Unscaled().score(RESPONSES, CONTEXTS, scale="human_percentile")
+
+
+def test_what_a_metric_must_keep_to() -> None:
+    class Talkative(overlap_metric.Faceted):
+        def __init__(self, given: dict[str, Any]) -> None:
+            super().__init__()
+            self.given = given
+
+        def judge(self, exchanges: Any, *, progress: bool = False) -> Judged:
+            return replace(super().judge(exchanges), aspects=self.given)
+
+    with pytest.raises(RuntimeError, match="faceted gave an aspect 'wit' that its info does not declare"):
+        Talkative({"wit": np.zeros(3)}).score(RESPONSES, CONTEXTS)
+    with pytest.raises(RuntimeError, match="faceted gave 2 values of words beside 3 of its own"):
+        Talkative({"words": np.zeros(2)}).score(RESPONSES, CONTEXTS)
+    with pytest.raises(ValueError, match="x judges a system; only a metric of turns has aspects"):
+        MetricInfo("x", "X", Level.SYSTEM, True, (0, 1), "", aspects=("a",))
+
+
+class Sided(overlap_metric.Overlap):
+    """Reads dialogues as a whole: words of the first speaker, in all."""
+
+    info = MetricInfo("sided", "Sided", Level.TURN, True, (0, 1), "", aspects=("a",), dialogue_aspects=("first",))
+
+    def judge_dialogues(self, dialogues: Any, *, progress: bool = False) -> Judged:
+        def words(dialogue: Dialogue) -> float:
+            said = zip(dialogue.speakers, dialogue.turns, strict=True)
+            return float(sum(len(turn.split()) for who, turn in said if who == dialogue.speakers[0]))
+
+        first = np.array([words(one) if one.speakers else math.nan for one in dialogues])
+        return Judged(np.array([len(one.turns) for one in dialogues], dtype=np.float64), aspects={"first": first})
+
+
+def test_dialogues() -> None:
+    dialogues = [["the bus", "the late bus", "bus"], ["who", "nobody"]]
+    scores = faceted().score_dialogues(dialogues)
+    # 2 of 3 words and 1 of 3; then none of 2. Words 3 and 1 of the judged turns; then 1.
+    assert scores.values == pytest.approx([0.5, 0.0])
+    assert scores.aspects["words"].tolist() == [2.0, 1.0]
+    assert np.isnan(scores.aspects["reaction"]).all()
+    sided = Sided().score_dialogues(dialogues, speakers=[["A", "B", "A"], []])
+    assert sided.values.tolist() == [3.0, 2.0]
+    assert sided.to_dict()["aspects"] == {"first": [3.0, None]}
+
+
+def test_speakers_stand_on_the_turns_of_a_dialogue() -> None:
+    dialogue = Dialogue(("a", "b", "c"), facts=("f",), speakers=("A", "B", "A"))
+    assert list(dialogue.exchanges()) == [
+        Exchange(("a",), "b", facts=("f",), speakers=("A",)),
+        Exchange(("a", "b"), "c", facts=("f",), speakers=("A", "B")),
+    ]
+    with pytest.raises(ValueError, match="row 1: speakers has 1 entries for 2 turns of the dialogue"):
+        faceted().score_dialogues([["a", "b"], ["c", "d"]], speakers=[["A", "B"], ["A"]])
+    with pytest.raises(ValueError, match="there are 1 speakers for 2 dialogues; give one of each"):
+        faceted().score_dialogues([["a", "b"], ["c", "d"]], speakers=[["A", "B"]])
+    with pytest.raises(ValueError, match="there are no dialogues to score"):
+        faceted().score_dialogues([])
+
+
+def write_rows() -> list[dict[str, Any]]:
+    rows = [
+        {"context": context, "response": response, "following": after, "id": str(number)}
+        for number, (context, response, after) in enumerate(zip(CONTEXTS, RESPONSES, FOLLOWING, strict=True))
+    ]
+    Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return rows
+
+
+def score(output: str, *options: str, metric: str = "faceted") -> str:
+    result = CliRunner().invoke(build_app(), ["score", "-m", metric, "-i", "rows.jsonl", "-o", output, *options])
+    assert result.exit_code == 0, result.output
+    return result.stderr
+
+
+def test_the_command_writes_a_column_for_every_aspect() -> None:
+    write_rows()
+    printed = score("scores.jsonl", "--summary", "summary.json", metric="overlap,faceted")
+    assert json.loads(Path("scores.jsonl").read_text(encoding="utf-8").splitlines()[0]) == {
+        "row": 0,
+        "id": "0",
+        "system": None,
+        "overlap": 0.4,
+        "faceted": 0.4,
+        "faceted.words": 2.0,
+        "faceted.reaction": 4.0,
+    }
+    assert printed.splitlines()[2:5] == [
+        "faceted 0.466667 (higher is better; 3 values, 1 truncated)",
+        "  words 2.33333 (3 values)",
+        "  reaction 4 (1 values)",
+    ]
+    summary = json.loads(Path("summary.json").read_text())["metrics"]
+    assert summary["faceted"]["aspects"] == {"words": pytest.approx(7 / 3), "reaction": 4.0}
+    assert "aspects" not in summary["overlap"]
+    score("scores.csv")
+    assert Path("scores.csv").read_text().splitlines() == [
+        "row,id,system,faceted,faceted.words,faceted.reaction",
+        "0,0,,0.4,2.0,4.0",
+        "1,1,,0.0,1.0,",
+        "2,2,,1.0,4.0,",
+    ]
+    score("scores.parquet")
+    frame = pd.read_parquet("scores.parquet")
+    assert frame["faceted.words"].tolist() == [2.0, 1.0, 4.0]
+    assert frame["faceted.reaction"].dtype == np.float64
+
+
+def test_dialogues_of_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(registry.REGISTRY, "sided", registry.RegisteredMetric("test_aspects:Sided"))
+    rows = [{"dialogue": ["the bus", "late"], "speakers": [1, 2]}, {"dialogue": ["who", "nobody", "me"]}]
+    Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    score("scores.jsonl", "--level", "dialogue", metric="sided")
+    found = [json.loads(line) for line in Path("scores.jsonl").read_text().splitlines()]
+    assert [(row["sided"], row["sided.first"]) for row in found] == [(2.0, 2.0), (3.0, None)]
+
+
+def test_parts_of_a_run_add_up() -> None:
+    from dialeval.scoring.summary import Summary
+
+    infos = {"faceted": overlap_metric.Faceted.info}
+
+    def part(words: list[float | None]) -> Summary:
+        values = {"faceted": [0.5] * len(words), "faceted.words": words, "faceted.reaction": [None] * len(words)}
+        summary = Summary.begin("turn", infos)
+        found = {"n_truncated": {"faceted": 0}, "signature": {"faceted": "s"}, "n_empty": 0}
+        summary.add({"row": list(range(len(words))), "values": values, **found})
+        return summary
+
+    whole = part([1.0, None])
+    whole.merge(part([4.0]))
+    assert whole.tallies["faceted"].aspect_means == {"words": 2.5, "reaction": None}
+
+
+@pytest.mark.slow
+def test_processes_and_ray_write_the_same_columns(tmp_path: Path) -> None:
+    from shards import alone, finish, rows, workers, write
+
+    made = [{**row, "following": "yes please" if number % 3 else None} for number, row in enumerate(rows(700))]
+    write(tmp_path / "rows.jsonl", made)
+    given = ["-m", "faceted", "-i", "rows.jsonl", "--summary"]
+    alone(*given, "alone.json", "-o", "alone.jsonl")
+    finish(workers(2, *given, "workers.json", "-o", "workers.jsonl"))
+    assert Path("workers.jsonl").read_bytes() == Path("alone.jsonl").read_bytes()
+    assert json.loads(Path("workers.json").read_text()) == json.loads(Path("alone.json").read_text())
+    found = [json.loads(line)["faceted.reaction"] for line in Path("alone.jsonl").read_text().splitlines()]
+    assert found == [2.0 if number % 3 else None for number in range(700)]
+
+
+def test_ray_takes_aspects_and_what_follows(tmp_path: Path) -> None:
+    import pickle
+
+    pytest.importorskip("ray")
+    import pyarrow as pa
+
+    from dialeval.ray.parts import Folder, PieceScorer
+    from dialeval.ray.recipe import ScoringRecipe, packed
+    from dialeval.ray.tables import RowScorer
+    from dialeval.scoring.sets import SetPlan
+
+    recipe = ScoringRecipe.of(["faceted"])
+    given = [{**row, "speakers": ["A"] * len(row["context"])} for row in write_rows()]
+    packet = packed(recipe, given, first=0, where="rows")
+    packet.name, packet.table = "part-0", pa.Table.from_pylist(given)
+    packet = pickle.loads(pickle.dumps(packet))
+    assert packet.chunk.exchanges[0].speakers == ("A", "A")
+    folder = Folder.of(str(tmp_path))
+    totals = PieceScorer(recipe, SetPlan(()), folder).work(packet)
+    frame = pd.read_parquet(tmp_path / "part-0.parquet")
+    assert frame["faceted.words"].tolist() == [2.0, 1.0, 4.0]
+    assert frame["faceted.reaction"][0] == 4.0
+    assert folder.totals("part-0").tallies["faceted"].aspect_means == totals.tallies["faceted"].aspect_means
+    table = RowScorer(recipe)({"packet": [pickle.dumps(packet)]}).to_pydict()
+    assert table["faceted.reaction"] == [4.0, None, None]
+
+
+def test_evaluate(monkeypatch: pytest.MonkeyPatch) -> None:
+    evaluate = pytest.importorskip("evaluate")
+    from dialeval.evaluate_module import loaded
+
+    monkeypatch.setattr(evaluate.config, "HF_EVALUATE_OFFLINE", True)
+    monkeypatch.setitem(registry.REGISTRY, "density", registry.RegisteredMetric("overlap_metric:Faceted"))
+    loaded.cache_clear()
+    try:
+        module = evaluate.load(str(Path(__file__).parents[2] / "metrics" / "density"))
+        found = module.compute(
+            predictions=RESPONSES, contexts=CONTEXTS, following=FOLLOWING, speakers=[["A", "B"], ["A"], None]
+        )
+        assert found["scores"] == VALUES
+        assert found["aspects"] == {"words": [2.0, 1.0, 4.0], "reaction": [4.0, None, None]}
+        whole = module.compute(predictions=["b"], contexts=[["a", "b"]], speakers=[["A", "B", "A"]], level="dialogue")
+        assert whole["aspects"] == {"words": [1.0], "reaction": [None]}
+        for wrong, message in (
+            ({"following": ["a"]}, "columns differ in length: 3 predictions, 3 contexts, 3 references, 1 following"),
+            ({"speakers": [["A", "B"], ["A", "B"], []]}, "row 1: speakers has 2 entries for 1 turns of the context"),
+            ({"following": FOLLOWING, "level": "dialogue"}, "following is for single responses"),
+        ):
+            with pytest.raises(ValueError, match=message):
+                module.compute(predictions=RESPONSES, contexts=CONTEXTS, **wrong)
+    finally:
+        loaded.cache_clear()

@@ -1,0 +1,314 @@
+"""CMN as a metric on a tiny random encoder: what a row's score may depend on, negatives, references, errors."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import dialeval
+from cmn_networks import BANK, CONTEXTS, LATENT, REFERENCES, RESPONSES, make_network
+from dialeval.approaches import cmn
+from dialeval.approaches.cmn import Cmn, pool_of
+from dialeval.approaches.cmn_network import ReplyDecoder
+from dialeval.exchange import Exchange
+
+
+@pytest.fixture(scope="module")
+def folder(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("cmn") / "checkpoint"
+    make_network(tiny_encoder).save_pretrained(place)
+    return place
+
+
+@pytest.fixture(scope="module")
+def metric(folder: Path) -> Cmn:
+    return Cmn(folder, device="cpu", samples=20)
+
+
+def rows(metric: Cmn, exchanges: list[Exchange]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Means and log-variances of pairs and of contexts, and NSP logits, straight from the network."""
+    pairs = metric.encoder.encode(exchanges).rows.astype(np.float64)
+    return pairs[:, : 2 * LATENT], metric.contexts.encode(exchanges).rows.astype(np.float64), pairs[:, 2 * LATENT :]
+
+
+def infonce(positive: float, negatives: np.ndarray) -> float:
+    return positive + math.log(len(negatives) + 1) - math.log(math.exp(positive) + np.exp(negatives).sum())
+
+
+# --- what a score depends on -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("estimator", ["mc", "closed_inner", "means"])
+@pytest.mark.slow
+def test_a_row_is_scored_alone(folder: Path, estimator: Any) -> None:
+    metric = Cmn(folder, device="cpu", samples=10, estimator=estimator)
+    together = metric.score(RESPONSES, CONTEXTS, REFERENCES).values
+    assert len(set(together.round(6))) == len(RESPONSES)
+    for row in range(len(RESPONSES)):
+        metric.encoder.forget()
+        alone = metric.score([RESPONSES[row]], [CONTEXTS[row]], [REFERENCES[row]]).values
+        assert alone[0] == pytest.approx(together[row], abs=1e-4)
+    order = [3, 0, 0, 4, 1, 2, 3]
+    small = Cmn(folder, device="cpu", samples=10, estimator=estimator, batch_tokens=16)
+    shuffled = small.score(*([column[row] for row in order] for column in (RESPONSES, CONTEXTS, REFERENCES))).values  # type: ignore[index]
+    assert shuffled == pytest.approx(together[order], abs=1e-4)
+    assert shuffled[1] == shuffled[2]
+
+
+def test_blocks_of_sampling_change_nothing(metric: Cmn, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = metric.score(RESPONSES, CONTEXTS, REFERENCES).values
+    monkeypatch.setitem(cmn._BLOCK, "cpu", 1)
+    monkeypatch.setattr(cmn, "_ROWS", 2)
+    assert metric.score(RESPONSES, CONTEXTS, REFERENCES).values == pytest.approx(whole, abs=1e-12)
+
+
+def test_seeds(folder: Path, metric: Cmn) -> None:
+    again, other = Cmn(folder, device="cpu", samples=20), Cmn(folder, device="cpu", samples=20, seed=1)
+    first = metric.score(RESPONSES, CONTEXTS, REFERENCES)
+    assert (first.values == again.score(RESPONSES, CONTEXTS, REFERENCES).values).all()
+    assert (first.values != other.score(RESPONSES, CONTEXTS, REFERENCES).values).all()
+    assert (first.signature["seed"], other.signature()["seed"]) == ("0", "1")
+
+
+def test_more_samples_agree_across_seeds(folder: Path) -> None:
+    metric = Cmn(folder, device="cpu")
+
+    def spread(samples: int) -> float:
+        scores = []
+        for metric.seed in range(4):
+            metric.samples = samples
+            scores.append(metric.score(RESPONSES, CONTEXTS, REFERENCES).values)
+        return float(np.std(scores, axis=0).mean())
+
+    assert spread(200) < spread(2) / 3
+
+
+# --- the numbers -----------------------------------------------------------------------------------
+
+
+def test_means_by_hand(folder: Path) -> None:
+    metric = Cmn(folder, device="cpu", estimator="means")
+    exchange = Exchange(tuple(CONTEXTS[1]), RESPONSES[1], (REFERENCES[1][0],))
+    (x, r), (c, _), logits = rows(metric, [exchange, Exchange(exchange.context, REFERENCES[1][0])])
+    bank_prior, bank_posterior = (
+        metric.network.bank_prior.double().numpy(),
+        metric.network.bank_posterior.double().numpy(),
+    )
+    z = x[:LATENT]
+    wanted = [
+        1 / (1 + math.exp(logits[0, 0] - logits[0, 1])),
+        infonce(z @ c[:LATENT], bank_prior[:, :LATENT] @ z),
+        infonce(z @ r[:LATENT], bank_posterior[:, :LATENT] @ z),
+    ]
+    scores = metric.score_exchanges([exchange])
+    assert [scores.details[name][0] for name in ("nsp", "mi_context", "mi_reference")] == pytest.approx(wanted)
+    assert scores.values[0] == pytest.approx(wanted[0] * wanted[1] + wanted[2])
+
+
+def test_combinations_share_their_components(folder: Path) -> None:
+    scores = {
+        name: Cmn(folder, device="cpu", samples=5, scoring=name).score(RESPONSES, CONTEXTS, REFERENCES)  # type: ignore[arg-type]
+        for name in ("full", "without_nsp", "without_mi", "alternative")
+    }
+    g, context, reference = (scores["full"].details[name] for name in ("nsp", "mi_context", "mi_reference"))
+    assert scores["full"].values == pytest.approx(g * context + reference)
+    assert scores["without_nsp"].values == pytest.approx(context + reference)
+    assert scores["without_mi"].values == pytest.approx(g)
+    assert scores["alternative"].values == pytest.approx((1 - g) * reference + g * context)
+    assert len({str(one.signature) for one in scores.values()}) == 4
+
+
+def test_several_references(folder: Path, metric: Cmn) -> None:
+    one = [metric.score(RESPONSES[-1:], CONTEXTS[-1:], [text]).details["mi_reference"][0] for text in REFERENCES[-1]]
+    several = metric.score(RESPONSES[-1:], CONTEXTS[-1:], REFERENCES[-1:]).details["mi_reference"][0]
+    best = Cmn(folder, device="cpu", samples=20, references="max").score(RESPONSES, CONTEXTS, REFERENCES)
+    assert several == pytest.approx(np.mean(one), abs=1e-4)
+    assert best.details["mi_reference"][-1] == pytest.approx(max(one), abs=1e-4)
+    twice = metric.score(RESPONSES[-1:], CONTEXTS[-1:], [REFERENCES[-1][:1] * 2]).details["mi_reference"][0]
+    assert twice == pytest.approx(one[0], abs=1e-4)
+
+
+def test_the_prior_through_the_posterior_encoder(folder: Path) -> None:
+    own = Cmn(folder, device="cpu", estimator="means")
+    trunk = Cmn(folder, device="cpu", estimator="means", prior_encoder="posterior_trunk")
+    a, b = (one.score(RESPONSES, CONTEXTS, REFERENCES) for one in (own, trunk))
+    assert a.details["mi_reference"] == pytest.approx(b.details["mi_reference"])
+    assert np.abs(a.details["mi_context"] - b.details["mi_context"]).min() > 1e-3
+    network = trunk.network
+    tokens = trunk.encoder.tokenizer.contexts([Exchange(("hello",), "")])[0].ids
+    ids = torch.tensor(tokens[None], dtype=torch.long)
+    pooled = network.pooled_pair(input_ids=ids, attention_mask=ids * 0 + 1, token_type_ids=ids * 0)
+    found = trunk.contexts.encode([Exchange(("hello",), "")]).rows
+    assert found == pytest.approx(network.to_prior(pooled).numpy(), abs=1e-5)
+
+
+# --- negatives from the rows of the call -----------------------------------------------------------
+
+
+def test_pool_negatives_by_hand(folder: Path) -> None:
+    metric = Cmn(folder, device="cpu", estimator="means", negatives="pool")
+    responses, contexts, references = (
+        ["hello", "see you"],
+        [["how are you"], ["bye"]],
+        [["i am fine"], ["see you then"]],
+    )
+    scores = metric.score(responses, contexts, references)
+    # Two lines: each has the other for its only negative, its reference behind the row's own context.
+    pairs = [("how are you", "hello"), ("how are you", "i am fine"), ("how are you", "see you then"), ("bye", "")]
+    (x, r, n, _), (c, _, _, c_n), _ = rows(metric, [Exchange((context,), reply) for context, reply in pairs])
+    z = x[:LATENT]
+    assert scores.details["mi_reference"][0] == pytest.approx(infonce(z @ r[:LATENT], np.array([z @ n[:LATENT]])))
+    assert scores.details["mi_context"][0] == pytest.approx(infonce(z @ c[:LATENT], np.array([z @ c_n[:LATENT]])))
+    assert scores.signature["negatives"] == "pool:10"
+
+
+def test_the_pool_is_a_set_of_rows(folder: Path) -> None:
+    metric = Cmn(folder, device="cpu", samples=5, negatives="pool", pool_negatives=2)
+    first = metric.score(RESPONSES, CONTEXTS, REFERENCES).values
+    order = [4, 2, 0, 1, 3, 3, 0]
+    shuffled = metric.score(*([column[row] for row in order] for column in (RESPONSES, CONTEXTS, REFERENCES))).values  # type: ignore[index]
+    assert shuffled == pytest.approx(first[order], abs=1e-4)
+    fewer = metric.score(RESPONSES[:2], CONTEXTS[:2], REFERENCES[:2]).values
+    assert (np.abs(fewer - first[:2]) > 1e-3).all()  # documented: the other rows matter here
+
+
+def test_the_pool_leaves_out_the_row_itself(folder: Path) -> None:
+    metric = Cmn(folder, device="cpu", negatives="pool", pool_negatives=100)
+    exchanges = [
+        Exchange(("hello",), "bye", ("yes", "no")),
+        Exchange(("hello",), "yes", ("fish",)),
+        Exchange(("how are you",), "fine", ("yes", "thanks")),
+    ]
+    pool = pool_of([*exchanges, *exchanges])
+    assert len(pool) == 5
+    drawn = [{line.response for line in metric._draw(row, one, pool)} for row, one in enumerate(exchanges)]
+    assert drawn == [{"thanks"}, {"yes", "thanks"}, {"no", "fish"}]
+
+
+def test_a_pool_needs_another_context(folder: Path) -> None:
+    metric = Cmn(folder, device="cpu", negatives="pool")
+    with pytest.raises(dialeval.BadRow, match="row 0: no other row has another context"):
+        metric.score(["yes", "no"], [["hello"], ["hello"]], [["fine"], ["thanks"]])
+
+
+# --- the door --------------------------------------------------------------------------------------
+
+
+def test_references_are_needed(metric: Cmn) -> None:
+    with pytest.raises(dialeval.BadRow, match="row 1: cmn compares with references and this row has none"):
+        metric.score(["yes", "no"], [["hello"]] * 2, [["fine"], []])
+    with pytest.raises(dialeval.BadRow, match="row 0: a reference is empty"):
+        metric.score(["yes"], [["hello"]], [["fine", "  "]])
+    with pytest.raises(dialeval.BadRow, match="cmn compares with references"):
+        metric.score_dialogues([["hello", "how are you", "fine"]])
+
+
+@pytest.mark.parametrize(
+    "option",
+    [{"bound": "nce"}, {"estimator": "exact"}, {"negatives": "none"}, {"scoring": "nsp"}, {"references": "all"},
+     {"prior_encoder": "both"}, {"samples": 0}, {"pool_negatives": 0}, {"seed": -1}],
+)  # fmt: skip
+def test_bad_options(folder: Path, option: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(option))):
+        Cmn(folder, device="cpu", **option)
+
+
+def test_blank_and_long_rows(metric: Cmn) -> None:
+    scores = metric.score(["", "yes"], [["hello"], ["hello"]], [["fine"], ["fish " * 60]], empty="score")
+    assert np.isfinite(scores.values).all()
+    assert (scores.n_empty, scores.n_truncated) == (1, 1)
+
+
+def test_human_percentile_belongs_to_the_default_options(folder: Path, metric: Cmn) -> None:
+    shares = metric.score(RESPONSES, CONTEXTS, REFERENCES, scale="human_percentile").values
+    assert ((shares >= 0) & (shares <= 1)).all()
+    with pytest.raises(ValueError, match="no human quantiles for this variant"):
+        Cmn(folder, device="cpu", bound="dv").score(RESPONSES, CONTEXTS, REFERENCES, scale="human_percentile")
+
+
+@pytest.mark.parametrize("bound", ["infonce", "dv", "paper_eq4", "released"])
+@pytest.mark.parametrize("estimator", ["mc", "closed_inner", "means"])
+@pytest.mark.slow
+def test_every_bound_with_every_estimator(folder: Path, bound: str, estimator: str) -> None:
+    loaded = dialeval.load("cmn", checkpoint=folder, device="cpu", bound=bound, estimator=estimator, samples=5)
+    scores = loaded.score(RESPONSES, CONTEXTS, REFERENCES)
+    assert np.isfinite(scores.values).all()
+    assert f"bound:{bound}|estimator:{estimator}|negatives:bank:{BANK}" in str(scores.signature)
+
+
+def test_a_checkpoint_with_another_bank_is_refused(tiny_encoder: Path, tmp_path: Path) -> None:
+    network = make_network(tiny_encoder)
+    network.save_pretrained(tmp_path / "one")
+    text = (tmp_path / "one" / "config.json").read_text().replace('"bank": 6', '"bank": 7')
+    (tmp_path / "one" / "config.json").write_text(text)
+    with pytest.raises(dialeval.weights.find.CheckpointError, match="bank_posterior"):
+        Cmn(tmp_path / "one", device="cpu")
+
+
+# --- the decoder -----------------------------------------------------------------------------------
+
+
+def make_decoder(vocabulary: int = 11, condition: int = 5) -> ReplyDecoder:
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    torch.manual_seed(0)
+    shape = GPT2Config(
+        vocab_size=vocabulary, n_layer=2, n_head=2, n_embd=8, n_positions=12, bos_token_id=0, eos_token_id=1
+    )
+    return ReplyDecoder(GPT2LMHeadModel(shape), condition).eval()
+
+
+IDS = torch.tensor([[0, 4, 5, 1], [0, 6, 1, 1]])
+MASK = torch.tensor([[1, 1, 1, 1], [1, 1, 1, 0]])
+
+
+def test_a_clueless_decoder_pays_the_logarithm_of_the_vocabulary() -> None:
+    decoder = make_decoder()
+    torch.nn.init.zeros_(decoder.language_model.get_input_embeddings().weight)  # the output layer is the same
+    with torch.no_grad():
+        values = decoder(IDS, MASK, torch.zeros(2, 5))
+    assert values.tolist() == pytest.approx([math.log(11) * 3 / 4, math.log(11) * 2 / 3], rel=1e-5)
+
+
+def test_padding_costs_nothing() -> None:
+    decoder, condition = make_decoder(), torch.randn(2, 5)
+    with torch.no_grad():
+        padded = decoder(IDS, MASK, condition)[1]
+        alone = decoder(IDS[1:, :3], MASK[1:, :3], condition[1:])[0]
+    assert padded.item() == pytest.approx(alone.item(), abs=1e-5)
+
+
+@pytest.mark.parametrize("switched_off", ["to_past", "to_embedding"])
+def test_either_way_lets_the_condition_in(switched_off: str) -> None:
+    decoder = make_decoder()
+    torch.nn.init.zeros_(getattr(decoder, switched_off).weight)
+    with torch.no_grad():
+        one, other = decoder(IDS, MASK, torch.ones(2, 5)), decoder(IDS, MASK, -torch.ones(2, 5))
+    assert (one - other).abs().min() > 1e-4
+
+
+def test_the_past_position_is_one_more_token_to_attend_to() -> None:
+    """The same loss with the condition's keys and values put before those of the tokens by hand."""
+    decoder, condition = make_decoder(), torch.randn(2, 5)
+    torch.nn.init.zeros_(decoder.to_embedding.weight)
+    model = decoder.language_model
+    slices = decoder.to_past(condition).view(2, 2, 8)
+    hidden = model.transformer.wte(IDS) + model.transformer.wpe(torch.arange(1, 5))
+    for number, block in enumerate(model.transformer.h):
+        query, key, value = block.attn.c_attn(block.ln_1(hidden)).split(8, dim=2)
+        past = slices[:, number : number + 1]
+        key, value = torch.cat([past, key], dim=1), torch.cat([past, value], dim=1)
+        heads = [part.view(2, -1, 2, 4).transpose(1, 2) for part in (query, key, value)]
+        weights = heads[0] @ heads[1].transpose(2, 3) / 2
+        seen = torch.ones(4, 5).tril(1).bool()
+        mixed = weights.masked_fill(~seen, -torch.inf).softmax(dim=-1) @ heads[2]
+        hidden = hidden + block.attn.c_proj(mixed.transpose(1, 2).reshape(2, 4, 8))
+        hidden = hidden + block.mlp(block.ln_2(hidden))
+    logits = model.lm_head(model.transformer.ln_f(hidden))[0]
+    wanted = torch.nn.functional.cross_entropy(logits[:3], IDS[0, 1:], reduction="sum") / 4
+    assert decoder(IDS, MASK, condition)[0].item() == pytest.approx(wanted.item(), abs=1e-5)

@@ -1,0 +1,238 @@
+"""Reasons and intervals from the metric to every place where scores are written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import dialeval
+import overlap_metric
+from dialeval import registry
+from dialeval.cli import build_app
+from dialeval.exchange import Exchange
+from dialeval.metric import Judged, Level, MetricInfo
+
+#: Overlap is 2 of 5 words, none of 2, all 4.
+RESPONSES = ["the bus", "=nobody", "long ago it is"]
+CONTEXTS = [["the bus is late", "again"], ["who"], ["it is long ago"]]
+WHY = ["Shares 2 words.", "=shares nothing.", "Shares 4 words."]
+TOLD = {"row": 0, "id": None, "system": None, "telling": 0.4, "telling.low": 0.3, "telling.high": 0.6}
+
+
+class Telling(overlap_metric.Overlap):
+    """Overlap with a reason, 0.1 below and 0.2 above."""
+
+    info = MetricInfo("telling", "Telling", Level.TURN, True, (0, 1), "", explains=True, of_dialogues="every reply")
+
+    def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
+        values = super().judge(exchanges).values
+        shared = [len(set(one.response.split()) & set(" ".join(one.context).split())) for one in exchanges]
+        reasons = tuple(f"Shares {count} words." if count else "=shares nothing." for count in shared)
+        return Judged(values, reasons=reasons, interval=np.round(np.stack([values - 0.1, values + 0.2], axis=1), 6))
+
+    def judge_dialogues(self, dialogues: Any, *, progress: bool = False) -> Judged:
+        return self.judge([list(one.exchanges())[-1] for one in dialogues])
+
+
+class Silent(Telling):
+    """Declares reasons and gives none."""
+
+    def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
+        return overlap_metric.Overlap.judge(self, exchanges)
+
+
+@pytest.fixture(autouse=True)
+def _registered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    overlap_metric.register()
+    monkeypatch.setitem(registry.REGISTRY, "telling", registry.RegisteredMetric("test_explain:Telling"))
+    monkeypatch.chdir(tmp_path)
+
+
+def test_a_row_is_explained() -> None:
+    scores = dialeval.load("telling").score(RESPONSES, CONTEXTS)
+    assert [scores.explain(row) for row in range(3)] == WHY
+    with pytest.raises(IndexError, match="there is no row 3; rows go from 0 to 2"):
+        scores.explain(3)
+    with pytest.raises(ValueError, match="overlap gives no reasons for its values; the judge does"):
+        dialeval.load("overlap").score(RESPONSES, CONTEXTS).explain(0)
+    shown = scores.to_dict()
+    assert shown["reasons"] == WHY
+    assert shown["intervals"] == [[0.3, 0.6], [-0.1, 0.2], [0.9, 1.2]]
+    assert not {"reasons", "intervals"} & dialeval.load("overlap").score(RESPONSES, CONTEXTS).to_dict().keys()
+
+
+def test_the_interval_is_one_of_native_values() -> None:
+    scores = dialeval.load("telling").score(RESPONSES, CONTEXTS, scale="human_percentile")
+    assert scores.interval is None
+    assert scores.explain(0) == WHY[0]
+    assert "intervals" not in scores.to_dict()
+    assert scores.to_pandas()["telling.low"].isna().all()
+
+
+def test_what_is_declared_must_be_given() -> None:
+    with pytest.raises(RuntimeError, match="telling did not give a reason and an interval for each of 3 values"):
+        Silent().score(RESPONSES, CONTEXTS)
+    with pytest.raises(ValueError, match="x judges a system; only a metric of turns gives a reason for each value"):
+        MetricInfo("x", "X", Level.SYSTEM, True, (0, 1), "", explains=True)
+
+
+def test_data_frames() -> None:
+    frame = dialeval.load("telling").score(RESPONSES, CONTEXTS).to_pandas()
+    assert frame.columns.tolist() == ["context", "response", "telling", "telling.low", "telling.high", "telling.why"]
+    assert frame["telling.why"].tolist() == WHY
+    assert frame["telling.high"].tolist() == [0.6, 0.2, 1.2]
+    several = dialeval.load(["overlap", "telling"]).score(RESPONSES, CONTEXTS).to_pandas()
+    assert several.columns.tolist() == ["overlap", "telling", "telling.low", "telling.high", "telling.why"]
+
+
+def test_the_module_gives_reasons() -> None:
+    from dialeval.evaluate_module import DialogueModule
+
+    module = DialogueModule()
+    module.metric_name = "telling"  # type: ignore[misc]
+    inputs: dict[str, Any] = {"predictions": RESPONSES, "contexts": CONTEXTS, "references": [[], [], []]}
+    found = module._compute(**inputs)
+    assert found["reasons"] == WHY
+    assert found["intervals"][0] == [0.3, 0.6]
+    module.metric_name = "overlap"  # type: ignore[misc]
+    assert "reasons" not in module._compute(**inputs)
+
+
+def write_rows(name: str = "rows.jsonl") -> None:
+    rows = [{"context": c, "response": r} for c, r in zip(CONTEXTS, RESPONSES, strict=True)]
+    Path(name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def run(output: str, *options: str, metric: str = "telling", code: int = 0) -> str:
+    result = CliRunner().invoke(build_app(), ["score", "-m", metric, "-i", "rows.jsonl", "-o", output, *options])
+    assert result.exit_code == code, result.output
+    return result.stderr
+
+
+def lines(path: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in Path(path).read_text().splitlines()]
+
+
+def test_the_command_adds_columns_when_asked() -> None:
+    write_rows()
+    run("plain.jsonl")
+    assert lines("plain.jsonl")[0] == {key: TOLD[key] for key in ("row", "id", "system", "telling")}
+    run("why.jsonl", "--explain", metric="overlap,telling")
+    assert lines("why.jsonl")[0] == {**TOLD, "overlap": 0.4, "telling.why": WHY[0]}
+    run("why.csv", "--explain")
+    assert Path("why.csv").read_text().splitlines() == [
+        "row,id,system,telling,telling.low,telling.high,telling.why",
+        "0,,,0.4,0.3,0.6,Shares 2 words.",
+        "1,,,0.0,-0.1,0.2,'=shares nothing.",  # no formula for a spreadsheet
+        "2,,,1.0,0.9,1.2,Shares 4 words.",
+    ]
+    run("why.parquet", "--explain")
+    frame = pd.read_parquet("why.parquet")
+    assert frame["telling.why"].tolist() == WHY
+    assert frame["telling.low"].dtype == np.float64
+    run("percent.jsonl", "--explain", "--scale", "human_percentile")
+    first = lines("percent.jsonl")[0]
+    assert (first["telling.low"], first["telling.why"]) == (None, WHY[0])
+
+
+def test_nothing_to_explain_is_refused_before_anything_is_read() -> None:
+    printed = run("why.jsonl", "--explain", metric="overlap", code=2)
+    refusal = "overlap: no reasons are given for these values; leave --explain out, or add judge"
+    assert refusal in " ".join(printed.split())
+
+
+def test_a_run_goes_on_with_its_reasons(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dialeval.scoring import task
+
+    monkeypatch.setattr(task.chunked, "__defaults__", (1,))
+    write_rows()
+    run("whole.jsonl", "--explain")
+    judged = Telling.judge
+    seen: list[int] = []
+
+    def fails_at_the_third(self: Telling, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
+        seen.append(len(exchanges))
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+        return judged(self, exchanges)
+
+    monkeypatch.setattr(Telling, "judge", fails_at_the_third)
+    run("why.jsonl", "--explain", code=130)
+    assert Path("why.jsonl.partial").is_file()
+    printed = run("why.jsonl", code=2)  # rows without reasons cannot be added to rows with them
+    assert "partial" in printed
+    printed = run("why.jsonl", "--explain")
+    assert "2 taken over from the interrupted run" in printed
+    assert Path("why.jsonl").read_bytes() == Path("whole.jsonl").read_bytes()
+
+
+def test_dialogues_say_which_side_is_judged() -> None:
+    Path("rows.jsonl").write_text(json.dumps({"dialogue": ["who is it", "it is late", "late is it"]}) + "\n")
+    printed = run(
+        "scores.jsonl", "--level", "dialogue", "--explain", "--summary", "summary.json", metric="overlap,telling"
+    )
+    assert lines("scores.jsonl")[0]["telling.why"] == "Shares 3 words."
+    assert [line for line in printed.splitlines() if "judges" in line] == ["  judges every reply"]
+    summary = json.loads(Path("summary.json").read_text())["metrics"]
+    assert summary["telling"]["judges"] == "every reply"
+    assert "judges" not in summary["overlap"]
+    write_rows()
+    assert "judges" not in run("turns.jsonl")
+
+
+def test_shards_write_the_reasons(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The parts of two processes, one after the other in this one."""
+    from dataclasses import replace
+
+    from dialeval.readers import Source
+    from dialeval.scoring import sharding
+    from dialeval.scoring.sets import SetPlan
+    from dialeval.scoring.sharding import ShardedRun
+    from dialeval.scoring.task import Task
+    from dialeval.scoring.workers import WorkerGroup
+
+    write_rows()
+    task = Task(Source("rows.jsonl"), {"telling": Telling.info}, metrics={"telling": Telling()}, explain=True)
+    monkeypatch.setattr(sharding, "SHARD_PAIRS", 1)
+    workers = WorkerGroup(rank=0, size=2, local_rank=0)
+    parts = [ShardedRun(task, Path("why.jsonl"), replace(workers, rank=rank), SetPlan(()), True) for rank in range(2)]
+    for part in parts:
+        part.score(None, lambda done: None)
+    parts[0].merge("jsonl", 0)
+    assert [row["telling.why"] for row in lines("why.jsonl")] == WHY
+
+
+def test_ray_writes_the_same_columns(tmp_path: Path) -> None:
+    """The actors' work in this process; the cluster itself is tested in test_scaling_ray."""
+    import pickle
+
+    pytest.importorskip("ray")
+    import pyarrow as pa
+
+    from dialeval.ray.parts import Folder, PieceScorer
+    from dialeval.ray.recipe import ScoringRecipe, packed
+    from dialeval.ray.tables import RowScorer
+    from dialeval.scoring.sets import SetPlan
+
+    recipe = ScoringRecipe.of(["telling"], explain=True)
+    given = [{"context": c, "response": r} for c, r in zip(CONTEXTS, RESPONSES, strict=True)]
+    packet = packed(recipe, given, first=0, where="rows")
+    packet.name, packet.table = "part-0", pa.Table.from_pylist(given)
+    folder = Folder.of(str(tmp_path))
+    totals = PieceScorer(recipe, SetPlan(()), folder).work(packet)
+    frame = pd.read_parquet(tmp_path / "part-0.parquet")
+    assert frame["telling.why"].tolist() == WHY
+    assert frame["telling.low"].tolist() == [0.3, -0.1, 0.9]
+    assert folder.totals("part-0") == totals
+    table = RowScorer(recipe)({"packet": [pickle.dumps(packet)]})
+    assert table.column("telling.why").to_pylist() == WHY
+    assert table.schema.field("telling.why").type == pa.string()
+    with pytest.raises(ValueError, match="overlap: no reasons are given"):
+        ScoringRecipe.of(["overlap"], explain=True)

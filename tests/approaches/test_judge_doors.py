@@ -1,0 +1,179 @@
+"""One judge, every door: what the library says of a row every other way in says, aspects and reasons included."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import dialeval
+from dialeval.approaches.judge import ASPECTS, DIALOGUE_ASPECTS
+from dialeval.cli import build_app
+from dialeval.scores import Scores
+from judged_rows import CONTEXT, ROWS, SAID, many, same, scores_of
+
+TALKS: list[dict[str, Any]] = [
+    {"dialogue": ["hi", "i like fish", "what?", "i like fish", "stop it"], "speakers": ["user", "bot"] * 2 + ["user"]},
+    {"dialogue": ["hello", "how are you", "fine thanks!", "what do you like to eat"], "speakers": ["A", "B", "A", "B"]},
+    {"dialogue": ["hello", "  ", "are you there"], "speakers": None},
+]
+
+
+@pytest.fixture(scope="module")
+def expected(judge: Any) -> Scores:
+    columns = {key: [row[key] for row in ROWS] for key in ("facts", "following")}
+    scores: Scores = judge.score(list(SAID.values()), [CONTEXT] * len(SAID), **columns, empty="score")
+    return scores
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, rows in (("rows", ROWS), ("talks", TALKS)):
+        Path(f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def lines(path: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in Path(path).read_text().splitlines()]
+
+
+def test_what_is_wrong_with_a_reply_is_said_in_its_own_words(expected: Scores) -> None:
+    why = dict(zip(SAID, expected.reasons, strict=True))
+    # The context has spoken of fish; the dog is new.
+    assert "of what is known (dog)" in why["uses a fact"]
+    assert 'says "i like to eat" 3 times' in why["repeats itself"].lower()
+    assert "uses none of the 2 facts" in why["repeats itself"].lower()
+    assert why["blank"] == "Is blank [-0.50]."
+    assert why["emoji"] == 'Says no word ("\U0001f600\U0001f436") [-0.50].'
+    assert "word" not in why["german"]
+    values = dict(zip(SAID, expected.values, strict=True))
+    assert values["blank"] == values["emoji"] == 0.0
+    assert all(value > 0 for name, value in values.items() if name not in ("blank", "emoji"))
+    for name, message in why.items():
+        amounts = [float(part.rpartition(" [")[2].rstrip("].")) for part in message.split("; ")]
+        assert sorted(amounts, key=lambda amount: -abs(amount)) == amounts, name
+        assert len(amounts) <= 3
+    seen = {aspect: dict(zip(SAID, column, strict=True)) for aspect, column in expected.aspects.items()}
+    assert max(seen["uses_facts"], key=lambda name: seen["uses_facts"][name]) == "uses a fact"
+    for name in ("repeats itself", "repeats the turn before"):
+        assert seen["not_repetitive"][name] < seen["not_repetitive"]["off topic"]
+    assert seen["reaction"]["uses a fact"] > seen["reaction"]["repeats itself"]
+
+
+def test_the_command(checkpoint: Path, judge: Any, expected: Scores) -> None:
+    given = [
+        "score",
+        "-m",
+        "judge",
+        "--checkpoint",
+        str(checkpoint),
+        "--empty",
+        "score",
+        "--device",
+        "cpu",
+        "--explain",
+    ]
+    ended = CliRunner().invoke(build_app(), [*given, "-i", "rows.jsonl", "-o", "scores.jsonl"])
+    assert ended.exit_code == 0, ended.output
+    same(lines("scores.jsonl"), expected)
+    ended = CliRunner().invoke(build_app(), [*given, "-i", "talks.jsonl", "-o", "whole.jsonl", "--level", "dialogue"])
+    assert ended.exit_code == 0, ended.output
+    assert "judges one side of each dialogue" in ended.stderr
+    found = lines("whole.jsonl")
+    speakers = [row["speakers"] or [] for row in TALKS]
+    whole = judge.score_dialogues([row["dialogue"] for row in TALKS], speakers=speakers)
+    same(found, whole)
+    assert set(whole.aspects) == set(DIALOGUE_ASPECTS)
+    assert 'complains ("what?")' in found[0]["judge.why"]
+
+
+def test_the_evaluate_module(checkpoint: Path, judge: Any, expected: Scores, monkeypatch: pytest.MonkeyPatch) -> None:
+    evaluate = pytest.importorskip("evaluate")
+    from dialeval.evaluate_module import loaded
+
+    monkeypatch.setattr(evaluate.config, "HF_EVALUATE_OFFLINE", True)
+    assert CliRunner().invoke(build_app(), ["install-modules"]).exit_code == 0
+    loaded.cache_clear()
+    module = evaluate.load("dialeval/judge")
+    beside = {key: [row[key] for row in ROWS] for key in ("facts", "following")}
+    options = {"checkpoint": str(checkpoint), "device": "cpu"}
+    found = module.compute(
+        predictions=list(SAID.values()), contexts=[CONTEXT] * len(SAID), **beside, **options, empty="score"
+    )
+    assert found["scores"] == pytest.approx(expected.values, abs=1e-6)
+    assert found["reasons"] == list(expected.reasons)
+    assert set(found["aspects"]) == set(ASPECTS)
+    assert found["aspects"]["uses_facts"] == pytest.approx(expected.aspects["uses_facts"], abs=1e-6)
+    assert found["aspects"]["reaction"][2] is None
+    assert found["intervals"] == expected.to_dict()["intervals"]
+    talks = [row["dialogue"] for row in TALKS[:2]]
+    whole = module.compute(
+        predictions=[turns[-1] for turns in talks], contexts=[turns[:-1] for turns in talks],
+        speakers=[row["speakers"] for row in TALKS[:2]], level="dialogue", **options,
+    )  # fmt: skip
+    own = judge.score_dialogues(talks, speakers=[row["speakers"] for row in TALKS[:2]])
+    assert whole["reasons"] == list(own.reasons)
+    assert set(whole["aspects"]) == set(DIALOGUE_ASPECTS)
+
+
+def test_transformers(checkpoint: Path) -> None:
+    from transformers import AutoModel, AutoTokenizer
+
+    network = AutoModel.from_pretrained(checkpoint)
+    assert type(network).__name__ == "JudgeNetwork"
+    assert AutoTokenizer.from_pretrained(checkpoint)("hello there")["input_ids"]
+    own = dialeval.load("judge", checkpoint=checkpoint, device="cpu")
+    assert np.array_equal(network.array("turn_weights"), own.array("turn_weights"))
+
+
+def test_info_names_it() -> None:
+    printed = CliRunner().invoke(build_app(), ["info"])
+    assert printed.exit_code == 0, printed.output
+    assert "judge-minilm" in printed.output
+    assert re.search(r"judge\s+(a )?turn", printed.output), printed.output
+
+
+@pytest.mark.slow
+def test_two_processes_of_torchrun(checkpoint: Path, judge: Any) -> None:
+    from shards import alone, finish, workers
+
+    made = many()
+    Path("many.jsonl").write_text("".join(json.dumps(row) + "\n" for row in made))
+    scores = scores_of(judge, made)
+    given = ["-m", "judge", f"--checkpoint=judge={checkpoint}", "-i", "many.jsonl", "--empty", "score", "--explain"]
+    given += ["--device", "cpu", "--summary"]
+    alone(*given, "alone.json", "-o", "alone.jsonl")
+    finish(workers(2, *given, "workers.json", "-o", "workers.jsonl"))
+    for name in ("alone.jsonl", "workers.jsonl"):
+        same(lines(name), scores)
+    summaries = [json.loads(Path(name).read_text())["metrics"]["judge"] for name in ("alone.json", "workers.json")]
+    assert summaries[0]["aspects"] == pytest.approx(summaries[1]["aspects"], abs=1e-5)
+    assert summaries[0]["signature"] == summaries[1]["signature"] == str(scores.signature)
+
+
+def test_a_worker_of_ray(checkpoint: Path, tmp_path: Path, expected: Scores) -> None:
+    """What an actor is sent, does and writes; the cluster around it is tested elsewhere."""
+    pytest.importorskip("ray")
+    import pandas as pd
+    import pyarrow as pa
+
+    from dialeval.ray.parts import Folder, PieceScorer
+    from dialeval.ray.recipe import ScoringRecipe, packed
+    from dialeval.scoring.sets import SetPlan
+
+    settings = {"options": {"device": "cpu"}, "checkpoints": {"judge": str(checkpoint)}, "empty": "score"}
+    recipe = ScoringRecipe.of(["judge"], explain=True, **settings)
+    packet = packed(recipe, ROWS, first=0, where="rows")
+    packet.name, packet.table = "part-0", pa.Table.from_pylist(ROWS)
+    totals = PieceScorer(pickle.loads(pickle.dumps(recipe)), SetPlan(()), Folder.of(str(tmp_path))).work(
+        pickle.loads(pickle.dumps(packet))
+    )
+    same(pd.read_parquet(tmp_path / "part-0.parquet").to_dict("records"), expected)
+    means = {name: np.nanmean(column) for name, column in expected.aspects.items()}
+    assert totals.tallies["judge"].aspect_means == pytest.approx(means, abs=1e-4)

@@ -1,0 +1,219 @@
+"""The modules under `metrics/` inside `evaluate`: the density script, with a metric without weights behind it."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import overlap_metric
+from dialeval import registry
+from dialeval.evaluate_module import loaded
+from dialeval.publishing.modules import install, module_folders
+from resources import PATIENCE
+
+evaluate = pytest.importorskip("evaluate")
+
+ROOT = Path(__file__).parents[2]
+PREDICTIONS = ["the bus", "nobody"]
+CONTEXTS = [["the bus is late", "again"], ["who"]]
+RESULT = {
+    "density": 0.2,
+    "scores": [0.4, 0.0],
+    "signature": "metric:overlap|weight:1.0",
+    "n_truncated": 0,
+    "n_empty": 0,
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _private_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No network, caches of our own, and a metric that needs no weights under the module's name."""
+    home = tmp_path_factory.mktemp("evaluate")
+    with pytest.MonkeyPatch.context() as changed:
+        changed.setattr(evaluate.config, "HF_EVALUATE_OFFLINE", True)
+        changed.setattr(evaluate.config, "HF_METRICS_CACHE", home / "metrics")
+        changed.setitem(registry.REGISTRY, "density", registry.RegisteredMetric("overlap_metric:Overlap"))
+        loaded.cache_clear()
+        yield
+    loaded.cache_clear()
+
+
+@pytest.fixture
+def module() -> Any:
+    return evaluate.load(str(ROOT / "metrics" / "density"))
+
+
+def test_compute(module: Any) -> None:
+    assert module.compute(predictions=PREDICTIONS, contexts=CONTEXTS) == RESULT
+    assert module.compute(predictions=PREDICTIONS, contexts=CONTEXTS, references=[["a", "b"], []]) == RESULT
+
+
+@pytest.mark.parametrize(
+    ("predictions", "contexts", "references"),
+    [
+        (tuple(PREDICTIONS), tuple(map(tuple, CONTEXTS)), ("a", None)),
+        (pd.Series(PREDICTIONS), pd.Series(CONTEXTS), pd.Series(["a", "b"])),
+        (np.array(PREDICTIONS), [np.array(turns) for turns in CONTEXTS], None),
+        (iter(PREDICTIONS), (turns for turns in CONTEXTS), None),
+    ],
+)
+def test_columns_of_many_types(module: Any, predictions: Any, contexts: Any, references: Any) -> None:
+    assert module.compute(predictions=predictions, contexts=contexts, references=references) == RESULT
+
+
+def test_data_sets(module: Any) -> None:
+    import datasets
+
+    data = datasets.Dataset.from_dict({"reply": PREDICTIONS, "history": CONTEXTS})
+    assert module.compute(predictions=data["reply"], contexts=data["history"]) == RESULT
+
+
+def test_rows_are_added_one_by_one_and_in_batches(module: Any) -> None:
+    module.add(prediction="the bus", context=["the bus is late", "again"], reference="a")
+    module.add_batch(predictions=[], contexts=[])
+    module.add_batch(predictions=["nobody"], contexts=[["who"]])
+    assert len(module) == 2
+    assert module.compute() == RESULT
+    assert len(module) == 0
+    assert module
+
+
+def test_keep_in_memory() -> None:
+    module = evaluate.load(str(ROOT / "metrics" / "density"), keep_in_memory=True)
+    for _ in range(2):
+        assert module.compute(predictions=PREDICTIONS, contexts=CONTEXTS) == RESULT
+    module.add_batch(predictions=PREDICTIONS, contexts=CONTEXTS)
+    assert module.compute() == RESULT
+
+
+def test_combined(module: Any) -> None:
+    both = evaluate.combine({"one": module, "two": evaluate.load(str(ROOT / "metrics" / "density"))})
+    result = both.compute(predictions=PREDICTIONS, contexts=CONTEXTS, references=["a", "b"])
+    assert result["one_scores"] == result["two_scores"] == [0.4, 0.0]
+    both.add(prediction="the bus", reference="a", contexts=CONTEXTS[0])
+    both.add_batch(predictions=["nobody"], references=["b"], contexts=[["who"]])
+    assert both.compute()["two_density"] == 0.2
+
+
+def test_two_processes_share_the_work() -> None:
+    """Two modules that meet over files, as two processes would."""
+    options = {"num_process": 2, "experiment_id": "shared", "timeout": PATIENCE}
+    modules = [evaluate.load(str(ROOT / "metrics" / "density"), process_id=rank, **options) for rank in range(2)]
+    results: list[Any] = [None, None]
+
+    def work(rank: int) -> None:
+        results[rank] = modules[rank].compute(predictions=[PREDICTIONS[rank]], contexts=[CONTEXTS[rank]])
+
+    threads = [threading.Thread(target=work, args=(rank,)) for rank in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=PATIENCE)
+    assert results == [RESULT, None]
+
+
+def test_levels_and_scales(module: Any) -> None:
+    result = module.compute(predictions=["c"], contexts=[["a b", "b"]], level="dialogue", scale="human_percentile")
+    assert result["scores"] == [0.125]
+    assert result["signature"] == "metric:overlap|weight:1.0|level:dialogue|scale:human_percentile"
+
+
+def test_blank_rows_are_counted_when_they_are_wanted(module: Any) -> None:
+    result = module.compute(predictions=["", "a"], contexts=[["b"], ["a"]], empty="score")
+    assert (result["scores"], result["n_empty"]) == ([0.0, 1.0], 1)
+
+
+BAD: list[tuple[dict[str, Any], str]] = [
+    ({}, "there are no rows to score"),
+    ({"predictions": [], "contexts": []}, "there are no rows to score"),
+    ({"predictions": PREDICTIONS}, "contexts are missing"),
+    ({"contexts": CONTEXTS}, "predictions are missing"),
+    ({"references": ["a"]}, "predictions are missing"),
+    ({"predictions": "the bus", "contexts": CONTEXTS}, "predictions is one str; pass a list"),
+    ({"predictions": PREDICTIONS, "contexts": CONTEXTS[:1]}, "2 predictions, 1 contexts"),
+    ({"predictions": PREDICTIONS, "contexts": CONTEXTS, "references": ["a"]}, "2 contexts, 1 references"),
+    ({"predictions": ["a", None], "contexts": CONTEXTS}, "row 1: response is None"),
+    ({"predictions": [1, "a"], "contexts": CONTEXTS}, "row 0: response is a int"),
+    ({"predictions": PREDICTIONS, "contexts": [["a"], None]}, "row 1: context is None"),
+    ({"predictions": PREDICTIONS, "contexts": [["a", 2], ["b"]]}, "row 0: context[1] is a int"),
+    ({"predictions": PREDICTIONS, "contexts": CONTEXTS, "references": [1, 2]}, "row 0: references is a int"),
+    ({"predictions": ["a", " "], "contexts": CONTEXTS}, "row 1: response is empty"),
+    ({"predictions": PREDICTIONS, "contexts": [[], ["b"]]}, "row 0: context is empty"),
+    ({"predictions": PREDICTIONS, "contexts": CONTEXTS, "level": "word"}, "level is 'word'"),
+    ({"predictions": PREDICTIONS, "contexts": CONTEXTS, "empty": "maybe"}, "empty is 'maybe'"),
+    ({"predictions": PREDICTIONS, "contexts": CONTEXTS, "dtype": "float32"}, "there is no option 'dtype'"),
+]
+
+
+@pytest.mark.parametrize("keep_in_memory", [False, True])
+@pytest.mark.parametrize(("values", "message"), BAD)
+def test_errors_come_through_and_leave_nothing_behind(
+    values: dict[str, Any], message: str, keep_in_memory: bool
+) -> None:
+    module = evaluate.load(str(ROOT / "metrics" / "density"), keep_in_memory=keep_in_memory)
+    with pytest.raises(ValueError, match=re.escape(message)):
+        module.compute(**values)
+    assert module.compute(predictions=PREDICTIONS, contexts=CONTEXTS) == RESULT
+    assert not list(Path(module.data_dir).glob("*.arrow"))
+
+
+def test_a_row_that_is_added_late_has_its_own_number(module: Any) -> None:
+    module.add_batch(predictions=PREDICTIONS, contexts=CONTEXTS)
+    with pytest.raises(ValueError, match="row 2: response is None"):
+        module.add(prediction=None, context=["a"])
+    # The rows before it are still there.
+    assert module.compute() == RESULT
+
+
+def test_the_model_is_read_once(module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[object] = []
+    monkeypatch.setattr(overlap_metric.Overlap, "__init__", lambda self, device="cpu": made.append(device))
+    monkeypatch.setattr(overlap_metric.Overlap, "weight", 1.0, raising=False)
+    loaded.cache_clear()
+    another = evaluate.load(str(ROOT / "metrics" / "density"))
+    for given in ({}, {}, {"device": "cpu"}):
+        module.compute(predictions=PREDICTIONS, contexts=CONTEXTS, **given)
+        another.compute(predictions=PREDICTIONS, contexts=CONTEXTS, **given)
+    assert len(made) == 2
+    loaded.cache_clear()
+
+
+def test_installed_modules_load_by_name_in_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for folder in module_folders():
+        install(folder, Path(evaluate.config.HF_MODULES_CACHE))
+    module = evaluate.load("dialeval/density")
+    assert module.compute(predictions=PREDICTIONS, contexts=CONTEXTS) == RESULT
+
+
+def test_every_module_has_the_same_inputs_and_a_full_folder() -> None:
+    for folder in module_folders():
+        module = evaluate.load(str(folder))
+        assert sorted(module.features) == ["contexts", "predictions", "references"]
+        assert module.name == folder.name
+        assert module.description
+        assert "predictions (list of str)" in module.inputs_description
+        assert {path.name for path in folder.iterdir() if path.is_file()} == {
+            f"{folder.name}.py",
+            "README.md",
+            "app.py",
+            "requirements.txt",
+        }
+
+
+def test_the_card_has_the_front_matter_of_a_space() -> None:
+    import yaml
+
+    for folder in module_folders():
+        card = (folder / "README.md").read_text(encoding="utf-8")
+        matter = yaml.safe_load(card.split("---\n")[1])
+        assert matter["sdk"] == "gradio"
+        assert matter["app_file"] == "app.py"
+        assert {"evaluate", "metric"} <= set(matter["tags"])

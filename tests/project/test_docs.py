@@ -1,0 +1,74 @@
+"""The documentation's site and its notebook: they are built and run as they stand."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from resources import PATIENCE
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).resolve().parents[2]
+TUTORIAL = ROOT / "docs" / "tutorial.ipynb"
+
+
+@pytest.mark.slow
+@pytest.mark.encoder
+def test_the_tutorial_runs_from_top_to_bottom(tmp_path: Path) -> None:
+    pytest.importorskip("ipykernel")
+    nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
+    notebook = nbformat.read(TUTORIAL, as_version=4)
+    nbformat.validate(notebook)
+    nbclient.NotebookClient(notebook, timeout=PATIENCE, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    shown = "".join(str(cell.get("outputs", "")) for cell in notebook.cells)
+    assert "judge: answers is best." in shown
+    assert "failed: judge is worse by more than 0.02" in shown
+    assert "are the same" in shown
+
+
+def test_the_tutorial_is_kept_without_outputs() -> None:
+    cells = json.loads(TUTORIAL.read_text("utf-8"))["cells"]
+    assert not [cell for cell in cells if cell.get("outputs") or cell.get("execution_count")]
+
+
+def test_every_page_is_in_the_menu() -> None:
+    menu = yaml.safe_load((ROOT / "mkdocs.yml").read_text("utf-8"))["nav"]
+
+    def pages(entries: list[object]) -> set[str]:
+        found: set[str] = set()
+        for entry in entries:
+            assert isinstance(entry, dict)
+            for target in entry.values():
+                found |= pages(target) if isinstance(target, list) else {str(target)}
+        return found
+
+    metrics = {f"metrics/{path.name}.md" for path in (ROOT / "metrics").iterdir() if path.is_dir()}
+    assert pages(menu) == {path.name for path in (ROOT / "docs").glob("*.md")} | metrics | {"index.md", "tutorial.md"}
+
+
+@pytest.mark.slow
+def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
+    for library in ("mkdocs", "material", "mkdocstrings"):
+        pytest.importorskip(library, reason="the extra docs is not installed")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    for page, message in {
+        "index.html": "How good is this reply?",
+        "metrics/density.html": 'class="doc ',
+        "tutorial.html": "A first hour with dialeval",
+        "api.html": "Compare systems on replies to the same contexts",
+        "systems.html": "A gate before a release",
+    }.items():
+        content = (tmp_path / "site" / page).read_text("utf-8")
+        assert message in content, page
+        # What the site shows comes from the site alone.
+        assert "fonts.googleapis" not in content

@@ -1,0 +1,128 @@
+"""The package as people get it: built, installed into a folder of its own, and used without a network."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from dialeval.cli import build_app
+from dialeval.version import __version__, how_to_install
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).resolve().parents[2]
+ROW = {"context": ["How are you?"], "response": "Fine, thanks! And you?", "id": "1"}
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Made from the source archive, so that both are seen to hold what they need."""
+    pytest.importorskip("hatchling")
+    folder = tmp_path_factory.mktemp("dist")
+
+    def build(kind: str, source: Path) -> Path:
+        code = f"import hatchling.build as b; print(b.build_{kind}({str(folder)!r}))"
+        done = subprocess.run([sys.executable, "-c", code], cwd=source, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return folder / done.stdout.splitlines()[-1]
+
+    with tarfile.open(build("sdist", ROOT)) as archive:
+        archive.extractall(folder, filter="data")
+    return build("wheel", folder / f"dialeval-{__version__}")
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel in a folder that stands before everything else; the libraries are those of this environment."""
+    folder = tmp_path_factory.mktemp("installed")
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target", str(folder)]
+    subprocess.run([*pip, str(wheel)], check=True)
+    return folder
+
+
+def run(installed: Path, cwd: Path, *words: str, before: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(installed)}
+    command = [*before, sys.executable, "-m", "dialeval", *words]
+    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_what_it_needs_and_nothing_else(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    for held in (
+        "dialeval/py.typed",
+        "dialeval/weights/judge-minilm/model.safetensors",
+        "dialeval/modules/density/density.py",
+        "dialeval/training_files/density.py",
+        "dialeval/training_files/recipes/own-density.yaml",
+        f"dialeval-{__version__}.dist-info/licenses/LICENSE",
+    ):
+        assert held in names
+    assert not [name for name in names if name.split("/")[0] in ("tests", "results", "docs") or "__pycache__" in name]
+
+
+@pytest.mark.slow
+@pytest.mark.encoder
+def test_an_installed_package_scores_with_the_network_cut(installed: Path, tmp_path: Path) -> None:
+    cut = ("unshare", "--net", "--map-root-user")
+    if shutil.which("unshare") is None or subprocess.run([*cut, "true"], capture_output=True).returncode:
+        pytest.skip("this machine does not let a process cut its own network")
+    reaches = "import socket; socket.create_connection(('1.1.1.1', 53), 2)"
+    assert subprocess.run([*cut, sys.executable, "-c", reaches], capture_output=True).returncode
+    (tmp_path / "rows.jsonl").write_text(json.dumps(ROW) + "\n")
+    done = run(installed, tmp_path, "score", "-m", "judge", "-i", "rows.jsonl", "-o", "scores.jsonl", before=cut)
+    assert done.returncode == 0, done.stderr
+    assert 0 < json.loads((tmp_path / "scores.jsonl").read_text())["judge"] < 1
+
+
+@pytest.mark.slow
+def test_an_installed_package_brings_training_scripts_that_start(installed: Path, tmp_path: Path) -> None:
+    assert run(installed, tmp_path, "copy-training").returncode == 0
+    environment = {**os.environ, "PYTHONPATH": str(installed)}
+    printed = subprocess.run(
+        [sys.executable, "training/density.py", "--help"], cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    assert printed.returncode == 0, printed.stderr
+    assert "--corpora" in printed.stdout
+    assert (tmp_path / "training" / "recipes" / "own-density.yaml").is_file()
+    version = run(installed, tmp_path, "--version")
+    assert version.stdout == f"dialeval {__version__}\n"
+
+
+def test_training_scripts_are_copied_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(build_app(), ["copy-training", "mine"])
+    assert done.exit_code == 0, done.output
+    kept = {path.name for path in (ROOT / "training" / "recipes").iterdir()}
+    assert {path.name for path in Path("mine/recipes").iterdir()} == kept
+    again = CliRunner().invoke(build_app(), ["copy-training", "mine"])
+    assert again.exit_code == 2
+    assert "mine is there already" in again.output
+
+
+def test_hints_name_a_way_that_works_without_an_index() -> None:
+    assert how_to_install("offline") == "pip install '.[offline]' in a clone of https://github.com/dialeval/dialeval"
+    named = [path for path in (ROOT / "src").rglob("*.py") if "pip install 'dialeval" in path.read_text("utf-8")]
+    assert named == []
+
+
+def test_citation_and_workflows_agree_with_the_package() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    assert citation["version"] == __version__
+    flows = {path.stem: yaml.safe_load(path.read_text("utf-8")) for path in (ROOT / ".github/workflows").glob("*.yml")}
+    assert set(flows) == {"test", "publish"}
+    tried = {row["python"] for row in flows["test"]["jobs"]["test"]["strategy"]["matrix"]["include"]}
+    project = (ROOT / "pyproject.toml").read_text("utf-8")
+    assert all(f"Python :: {version}" in project for version in tried)
+    assert project.count("Programming Language :: Python") == len(tried)
+    assert "src/dialeval/version.py" in str(flows["publish"])

@@ -1,0 +1,134 @@
+"""Metrics from elsewhere: functions named on the spot, and packages that bring them by an entry point."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+import dialeval
+from dialeval import registry
+from dialeval.cli import build_app
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).resolve().parents[2]
+ROWS = [{"context": ["how are you"], "response": text, "id": text[:1]} for text in ("fine", "not bad at all")]
+OWN = """
+def words(exchanges):
+    return [len(exchange.response.split()) for exchange in exchanges]
+
+def one_too_few(exchanges):
+    return [1.0] * (len(exchanges) - 1)
+
+def no_numbers(exchanges):
+    return ["many"] * len(exchanges)
+
+number = 3
+"""
+
+
+@pytest.fixture
+def own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "own_metrics", raising=False)
+    monkeypatch.setattr(registry, "REGISTRY", dict(registry.REGISTRY))
+    Path("own_metrics.py").write_text(OWN)
+    Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+
+
+def score(metric: str) -> Result:
+    return CliRunner().invoke(build_app(), ["score", "-m", metric, "-i", "rows.jsonl", "-o", "scores.jsonl"])
+
+
+@pytest.mark.usefixtures("own")
+def test_a_function_is_scored_like_any_metric() -> None:
+    done = score("python:own_metrics:words?lower_is_better=true&name=length")
+    assert done.exit_code == 0, done.output
+    assert [json.loads(line)["length"] for line in Path("scores.jsonl").read_text().splitlines()] == [1.0, 4.0]
+    assert done.stderr.startswith("length 2.5 (lower is better; 2 values")
+    # The signature holds a digest of the module, so that another version is another metric.
+    assert re.search(r"metric:length\|python:[0-9a-f]{16}", done.stderr)
+    assert dialeval.load("python:own_metrics:words").score(ROWS).values.tolist() == [1.0, 4.0]
+    assert dialeval.load("length").info.higher_is_better is False
+
+
+@pytest.mark.usefixtures("own")
+@pytest.mark.parametrize(
+    ("metric", "message"),
+    [
+        ("python:own_metrics:one_too_few", "one_too_few gave 1 values for 2 rows"),
+        ("python:own_metrics:no_numbers", "no_numbers gave 'many' for row 0"),
+        ("python:own_metrics:number", "number is a int"),
+        ("python:own_metrics:none", "has no none"),
+        ("python:no_such_module:words", "there is no module no_such_module"),
+        ("python:own_metrics:words?name=density", "there is another metric 'density'"),
+        ("python:own_metrics", "names no function"),
+    ],
+)
+def test_what_is_no_function_of_rows_is_refused(metric: str, message: str) -> None:
+    done = score(metric)
+    assert done.exit_code == 2, done.output
+    assert message in done.output
+    assert not Path("scores.jsonl").exists()
+
+
+def steps() -> list[str]:
+    """The commands of the section in CONTRIBUTING."""
+    section = (ROOT / "CONTRIBUTING.md").read_text("utf-8").split("## Add a metric as a package of your own")[1]
+    block = section.split("```bash\n")[1].split("```")[0]
+    return [line for line in block.splitlines() if line.strip()]
+
+
+@pytest.mark.slow
+def test_the_steps_of_contributing_make_a_plug_in(tmp_path: Path) -> None:
+    pytest.importorskip("hatchling")
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    installed = tmp_path / "installed"
+    # Installed beside, not into, the environment that runs these tests; the metadata is real.
+    path = f"{installed}{os.pathsep}{ROOT / 'src'}"
+    environment = {
+        **os.environ,
+        "PYTHONPATH": path,
+        "PIP_TARGET": str(installed),
+        "PIP_NO_INDEX": "1",
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    }
+    programs = {"dialeval": "-m dialeval", "pip": "-m pip", "pytest": "-m pytest -p no:cacheprovider"}
+    lines = [
+        re.sub(r"^(dialeval|pip|pytest)\b", lambda found: f"{sys.executable} {programs[found[0]]}", line)
+        for line in steps()
+    ]
+    done = subprocess.run(
+        ["bash", "-euc", "\n".join(lines)], cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"^\s*questions .*of dialeval-questions", done.stdout, re.MULTILINE), done.stdout
+    assert json.loads((tmp_path / "scores.jsonl").read_text())["questions"] == 0.5
+    assert "3 passed" in done.stdout
+
+
+def test_a_plug_in_that_does_not_fit_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    package = tmp_path / "bad_plugin-1.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: bad-plugin\nVersion: 1\n")
+    (package / "entry_points.txt").write_text(
+        "[dialeval.metrics]\ndensity = json:dumps\nbad = json:dumps\ngone = no_such_module:Metric\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(registry, "REGISTRY", dict(registry.REGISTRY))
+    registry.find_plugins.cache_clear()
+    with pytest.warns(UserWarning, match="bad-plugin brings a metric 'density', but dialeval has one of that name"):
+        assert {"bad", "gone"} <= set(dialeval.available())
+    with pytest.raises(ValueError, match="of bad-plugin: json:dumps is no sub-class of Metric"):
+        dialeval.load("bad")
+    with pytest.raises(ModuleNotFoundError, match="of the package bad-plugin needs no_such_module"):
+        dialeval.load("gone")
+    registry.find_plugins.cache_clear()

@@ -1,0 +1,134 @@
+"""Every command of the README, as it stands there; those that no test can run are listed with the reason."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dialeval.cards.corpora import CORPORA
+from dialeval.weights.config import CheckpointConfig
+from dialeval.weights.find import WEIGHTS, embedded_checkpoints
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text("utf-8")
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL)
+PAGE = "needs the page on its own port; test_space_api.py runs these lines against a page that it starts"
+INSTALLS = "installs packages from a network"
+#: Lines of shell, by their text without the comment.
+NOT_RUN = {
+    "git clone https://github.com/dialeval/dialeval && cd dialeval": "needs a network",
+    "make demo": "test_demo.py runs what it runs",
+    "make test": "is this suite",
+    "pip install torch": INSTALLS,
+    "pip install 'dialeval[offline,evaluate] @ git+https://github.com/dialeval/dialeval'": INSTALLS,
+    "pip install -e '.[offline,training]'": INSTALLS,
+    "make space": "does not end; test_space_browser.py visits the page",
+    "EVENT=$(curl -s http://127.0.0.1:7860/gradio_api/call/score -H 'Content-Type: application/json' "
+    """-d '{"data": [[{"context": ["How are you?"], "response": "Fine, thanks!"}], ["density"]]}' """
+    """| cut -d'"' -f4)""": PAGE,
+    "curl -sN http://127.0.0.1:7860/gradio_api/call/score/$EVENT": PAGE,
+}
+#: Blocks of Python, by their first line.
+NOT_RUN_PYTHON = {"from gradio_client import Client": PAGE}
+#: Beginnings of commands that read the benchmarks' files.
+READS_BENCHMARKS = ("dialeval agreement --metrics",)
+
+
+def commands(block: str) -> list[str]:
+    """Commands of a block of shell, with continued lines joined and comments gone."""
+    joined = re.sub(r"\s*\\\n\s*", " ", block)
+    return [shown for line in joined.splitlines() if (shown := re.sub(r"(^|\s+)#.*$", "", line).strip())]
+
+
+def runnable(language: str, block: str) -> list[str]:
+    if language == "python":
+        return [] if block.partition("\n")[0] in NOT_RUN_PYTHON else [block]
+    return [command for command in commands(block) if command not in NOT_RUN]
+
+
+def cases() -> list[object]:
+    """A case per block: what one block makes, its later commands use."""
+    found = []
+    for number, (language, block) in enumerate(BLOCKS):
+        assert language in ("bash", "python"), f"a block of {language}: say how it is tested"
+        if shown := runnable(language, block):
+            marks = [pytest.mark.data] if any(one.startswith(READS_BENCHMARKS) for one in shown) else []
+            found.append(pytest.param(language, shown, marks=marks, id=f"{number}-{shown[0].split()[0]}"))
+    return found
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that looks like a clone, so that what the commands write does not land in this one."""
+    folder = tmp_path_factory.mktemp("clone")
+    for name in ("examples", "training", "metrics", "src", "docs"):
+        (folder / name).symlink_to(ROOT / name)
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.encoder
+@pytest.mark.parametrize(("language", "message"), cases())
+def test_what_the_readme_says_runs(language: str, message: list[str], clone: Path) -> None:
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "HF_EVALUATE_OFFLINE": "1",
+        "OMP_NUM_THREADS": "1",
+    }
+    for one in message:
+        command = [sys.executable, "-c", one] if language == "python" else ["bash", "-o", "pipefail", "-c", one]
+        done = subprocess.run(command, cwd=clone, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, f"{one}\n{done.stdout}\n{done.stderr}"
+
+
+def test_what_is_not_run_stands_in_the_readme() -> None:
+    shell = [one for language, block in BLOCKS if language == "bash" for one in commands(block)]
+    assert set(NOT_RUN) <= set(shell)
+    assert set(NOT_RUN_PYTHON) <= {block.partition("\n")[0] for language, block in BLOCKS if language == "python"}
+
+
+def test_a_command_is_taken_for_what_it_is() -> None:
+    assert commands("make demo      # sets up\n\na --b 'x' \\\n  --c\n# alone\n") == ["make demo", "a --b 'x' --c"]
+    assert runnable("bash", "make demo\ndialeval info   # versions\n") == ["dialeval info"]
+    assert runnable("python", "import dialeval\n") == ["import dialeval\n"]
+
+
+def test_lines_for_the_page_are_those_that_are_tested_there() -> None:
+    pytest.importorskip("gradio")
+    sys.path.insert(0, str(ROOT / "spaces" / "side_by_side"))
+    from endpoints import DOCUMENTED
+
+    tested = " ".join(DOCUMENTED.replace("\\\n", " ").split())
+    for command, reason in NOT_RUN.items():
+        if reason is PAGE:
+            assert " ".join(command.split()) in tested
+    (block,) = [block for language, block in BLOCKS if block.partition("\n")[0] in NOT_RUN_PYTHON]
+    for line in block.splitlines():
+        assert line in DOCUMENTED
+
+
+def test_non_commercial_corpora_of_the_weights_are_named() -> None:
+    box = "\n".join(line for line in README.splitlines() if line.startswith(">"))
+    used = {
+        corpus
+        for name in embedded_checkpoints()
+        for corpus in CheckpointConfig.read(WEIGHTS / name).training["corpora"]
+        if "NC" in CORPORA[corpus]["licence"]
+    }
+    assert used
+    for corpus in used:
+        assert re.split(r"[ ,]", CORPORA[corpus]["title"])[0] in box
+        (licence,) = re.findall(r"CC BY-NC(?:-SA)? 4\.0", CORPORA[corpus]["licence"])
+        assert licence in box
+
+
+def test_the_box_says_how_much_is_read() -> None:
+    assert "The last 160 tokens are read**" in README
+    for name in embedded_checkpoints():
+        assert CheckpointConfig.read(WEIGHTS / name).layout.max_length == 160, name

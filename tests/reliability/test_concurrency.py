@@ -1,0 +1,70 @@
+"""Eight processes at once on one home directory: they download, load, score and fill caches, and agree."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from density_networks import make_network
+from loopback_hub import LoopbackHub
+
+pytestmark = pytest.mark.slow
+
+PROCESSES = 8
+
+#: Forked when the libraries are imported, so that all of them meet at the caches and not at the importer.
+_TOGETHER = f"""
+import json, os, sys
+import dialeval, torch
+from dialeval.approaches.density import Density
+
+torch.set_num_threads(1)
+children = []
+for number in range({PROCESSES}):
+    ours, theirs = os.pipe()
+    if os.fork() == 0:
+        try:
+            metric = dialeval.load("density", checkpoint="dialeval/tiny", device="cpu")
+            scores = metric.score(["i am fine", "fish and chips"], [["how are you"], ["what do you like to eat"]])
+            told = {{"values": list(scores.values), "signature": str(scores.signature)}}
+        except BaseException as error:
+            told = {{"error": repr(error)}}
+        os.write(theirs, json.dumps(told).encode())
+        os._exit(0)
+    os.close(theirs)
+    children.append(ours)
+print(json.dumps([json.loads(os.read(ours, 65536)) for ours in children]))
+"""
+
+
+def test_eight_processes_share_one_home(tiny_encoder: Path, tmp_path: Path) -> None:
+    make_network(tiny_encoder).save_pretrained(tmp_path / "checkpoint")
+    config = tmp_path / "checkpoint" / "config.json"
+    raw = json.loads(config.read_text())
+    raw["encoder"]["id"] = "someone/tiny-encoder"
+    config.write_text(json.dumps(raw))
+    folders = {"someone/tiny-encoder": tiny_encoder, "dialeval/tiny": tmp_path / "checkpoint"}
+    home = tmp_path / "home"
+    with LoopbackHub() as hub:
+        for name, folder in folders.items():
+            files = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+            hub.add("models", name, files)
+        environment = {**os.environ, **hub.environment(home), "OMP_NUM_THREADS": "1"}
+        done = subprocess.run([sys.executable, "-c", _TOGETHER], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    printed = json.loads(done.stdout.splitlines()[-1])
+    assert len(printed) == PROCESSES
+    assert "values" in printed[0], printed[0]
+    assert all(one == printed[0] for one in printed)
+    assert not list(home.rglob("*.incomplete"))
+    # Whatever lock files there are, nobody holds one.
+    import fcntl
+
+    for lock in home.rglob("*.lock"):
+        with lock.open("w") as stream:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)

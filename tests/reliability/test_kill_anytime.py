@@ -1,0 +1,151 @@
+"""Killed at random moments and started again, until it comes through: the outcome is that of an undisturbed run.
+
+DIALEVAL_KILLS=20 kills each of them twenty times, and the training script as well; the suite does so three times.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+import overlap_metric
+from density_networks import make_network
+from loopback_hub import LoopbackHub, User
+from toy_benchmark import rated_rows, write_rows
+from training_runs import command as training
+
+pytestmark = pytest.mark.slow
+
+KILLS = int(os.environ.get("DIALEVAL_KILLS", "3"))
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.path.dirname(overlap_metric.__file__)}
+
+
+def to_the_end(command: Sequence[str], folder: str = ".", **variables: str) -> float:
+    """Run and time a command."""
+    started = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, *command], env={**ENVIRONMENT, **variables}, cwd=folder, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return time.monotonic() - started
+
+
+def killed_at_random(
+    command: Sequence[str], seconds: float, again: Sequence[str] = (), folder: str = ".", **variables: str
+) -> int:
+    """Start and kill a command, each time at another moment of its undisturbed run; then let it end.
+
+    Returns how many of the runs were under way when they were killed.
+    """
+    chance, killed = random.Random(KILLS), 0
+    for _ in range(KILLS):
+        process = subprocess.Popen(
+            [sys.executable, *command, *(again if killed else ())],
+            env={**ENVIRONMENT, **variables},
+            cwd=folder,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        try:
+            moment = seconds * chance.uniform(0.1, 1.0)
+            # One of them surely comes in time, even where the machine was busier when the run was timed.
+            process.wait(moment if killed else min(moment, 0.3))
+        except subprocess.TimeoutExpired:
+            killed += 1
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    done = subprocess.run(
+        [sys.executable, *command, *again],
+        env={**ENVIRONMENT, **variables},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+    )
+    # A run that came through before is not begun again over its own outcome.
+    assert done.returncode == 0 or "already" in done.stderr, done.stderr
+    return killed
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_score(tmp_path: Path) -> None:
+    rows = [
+        {"context": [f"{number} and so on"], "response": f"{number}", "id": str(number)} for number in range(12_000)
+    ]
+    write_rows(tmp_path / "rows.jsonl", rows)
+    command = [overlap_metric.__file__, "score", "-m", "overlap", "-i", "rows.jsonl", "--summary"]
+    seconds = to_the_end([*command, "whole.json", "-o", "whole.jsonl"], OVERLAP_SECONDS="0.3")
+    options = [*command, "killed.json", "-o", "killed.jsonl"]
+    assert killed_at_random(options, seconds, OVERLAP_SECONDS="0.3")
+    assert Path("killed.jsonl").read_bytes() == Path("whole.jsonl").read_bytes()
+    assert Path("killed.json").read_bytes() == Path("whole.json").read_bytes()
+    assert not list(Path().glob(".*")) + list(Path().glob("*.partial*"))
+
+
+def test_agreement(tmp_path: Path) -> None:
+    for folder in ("whole", "killed"):
+        (tmp_path / folder).mkdir()
+        write_rows(tmp_path / folder / "mine.jsonl", rated_rows())
+    command = ["-m", "dialeval", "agreement", "-m", "python:toy_benchmark:count_words", "-m", "bleu2"]
+    command += ["-b", "mine.jsonl", "--plots", "none", "--quiet", "--out", "results"]
+    seconds = to_the_end(command, folder="whole")
+    assert killed_at_random(command, seconds, folder="killed")
+    for name in ("agreement.jsonl", "leaderboard.md", "tests.jsonl", "excluded.jsonl"):
+        assert Path("killed", "results", name).read_bytes() == Path("whole", "results", name).read_bytes(), name
+    assert folder_names("killed") == folder_names("whole")
+
+
+@pytest.fixture
+def hubs(tiny_encoder: Path) -> Iterator[tuple[LoopbackHub, LoopbackHub]]:
+    """Two Hubs that are alike."""
+    with LoopbackHub() as one, LoopbackHub() as other:
+        for hub in (one, other):
+            hub.users["hf_token"] = User("ann", {"dialeval": "write"})
+            hub.add("models", "someone/tiny-encoder", {path.name: path.read_bytes() for path in tiny_encoder.iterdir()})
+        yield one, other
+
+
+def test_publish(hubs: tuple[LoopbackHub, LoopbackHub], tiny_encoder: Path, tmp_path: Path) -> None:
+    checkpoint = tmp_path / "checkpoint"
+    make_network(tiny_encoder).save_pretrained(checkpoint)
+    raw = json.loads((checkpoint / "config.json").read_text())
+    raw["encoder"]["id"] = "someone/tiny-encoder"
+    (checkpoint / "config.json").write_text(json.dumps(raw))
+    command = ["-m", "dialeval", "publish", str(checkpoint), "density", "--public"]
+    undisturbed, disturbed = (hub.environment(tmp_path / hub.url[-5:], "hf_token") for hub in hubs)
+    seconds = to_the_end(command, **undisturbed)
+    assert killed_at_random(command, seconds, **disturbed)
+    whole, killed = ({key: (repo.private, repo.files) for key, repo in hub.repos.items()} for hub in hubs)
+    assert len(whole) == 3
+    assert killed == whole
+
+
+@pytest.mark.skipif("DIALEVAL_KILLS" not in os.environ, reason="training takes long; set DIALEVAL_KILLS")
+def test_training(tiny_encoder: Path, tiny_corpora: Path, tmp_path: Path) -> None:
+    whole = training(tiny_encoder, tiny_corpora, tmp_path / "whole", 12)
+    killed = training(tiny_encoder, tiny_corpora, tmp_path / "killed", 12)
+    seconds = to_the_end(whole)
+    assert killed_at_random(killed, seconds, again=["--resume"])
+    expected, found = (load_file(tmp_path / out / "checkpoint" / "model.safetensors") for out in ("whole", "killed"))
+    assert expected.keys() == found.keys()
+    for name, value in expected.items():
+        assert np.allclose(value, found[name], rtol=1e-4, atol=1e-5), name
+
+
+def folder_names(folder: str) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in Path(folder).rglob("*"))

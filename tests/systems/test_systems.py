@@ -1,0 +1,339 @@
+"""Gate and ranking: pairs, verdicts, files, exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+import dialeval
+from dialeval.cli import build_app
+from dialeval.exchange import Exchange
+from dialeval.metric import Judged, Level, Metric, MetricInfo
+from dialeval.pytest_plugin import assert_not_worse
+from dialeval.scores import Signature
+from dialeval.systems import gate, rank
+from dialeval.systems.pairing import pair, pair_by_context, read_rows
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Number(Metric):
+    """The number that a reply is; `worse` turns the direction."""
+
+    info = MetricInfo("number", "NUMBER", Level.TURN, True, (-np.inf, np.inf), "A number.")
+
+    def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
+        return Judged(np.array([float(row.response or "nan") for row in exchanges]))
+
+    def signature(self) -> Signature:
+        return Signature({"metric": "number"})
+
+
+class Distance(Number):
+    info = MetricInfo("distance", "DISTANCE", Level.TURN, False, (-np.inf, np.inf), "Lower is better.")
+
+
+def rows(
+    values: Sequence[float], ids: bool = True, system: str | None = None, per_context: int = 1
+) -> list[dict[str, Any]]:
+    found = []
+    for at, value in enumerate(values):
+        row: dict[str, Any] = {"context": [f"question {at // per_context}"], "response": f"{value:.6f}"}
+        if ids:
+            row["id"] = f"row-{at}"
+        if system:
+            row["system"] = system
+        found.append(row)
+    return found
+
+
+def noisy(mean: float, count: int = 60, seed: int = 0) -> list[float]:
+    return list(np.random.default_rng(seed).normal(mean, 1.0, count))
+
+
+# --- pairs -----------------------------------------------------------------------------------------
+
+
+def test_rows_belong_together_by_id_whatever_their_order() -> None:
+    first = read_rows(rows([1, 2, 3]))
+    second = read_rows(list(reversed(rows([10, 20, 30])))[:2])
+    found = pair(first, second, ("new", "old"))
+    assert [(int(a), second[b].response) for a, b in zip(found.first, found.second, strict=True)] == [
+        (1, "20.000000"),
+        (2, "30.000000"),
+    ]
+    assert (found.by, found.alone, found.n_groups) == ("id", 1, 2)
+
+
+def test_without_ids_length_and_contexts_must_be_equal() -> None:
+    plain = read_rows(rows([1, 2, 3], ids=False))
+    assert pair(plain, read_rows(rows([4, 5, 6], ids=False)), ("a", "b")).by == "position"
+    with pytest.raises(ValueError, match="a has 3 rows and b has 2"):
+        pair(plain, plain[:2], ("a", "b"))
+    with pytest.raises(ValueError, match="row 0 of a and of b have different contexts"):
+        pair(plain, plain[::-1], ("a", "b"))
+
+
+def test_ids_that_cannot_be_trusted_are_refused() -> None:
+    first = read_rows(rows([1, 2]))
+    other = [Exchange(context=("something else",), response="1", id="row-0"), first[1]]
+    with pytest.raises(ValueError, match="id 'row-0' of a and b have different contexts"):
+        pair(first, other, ("a", "b"))
+    with pytest.raises(ValueError, match="rows 0 and 1 of a have the same id 'row-0'"):
+        pair([first[0], first[0]], first, ("a", "b"))
+    with pytest.raises(ValueError, match="share no id"):
+        pair(first, [Exchange(row.context, row.response, id=f"x{row.id}") for row in first], ("a", "b"))
+
+
+def test_replies_of_one_file_belong_together_by_context() -> None:
+    first, second = read_rows(rows([1, 2, 3, 4], per_context=2)), read_rows(rows([5, 6, 7], per_context=2)[::-1])
+    found = pair_by_context(first, second, ("a", "b"))
+    lines = [(first[a].response[0], second[b].response[0]) for a, b in zip(found.first, found.second, strict=True)]
+    assert lines == [("1", "6"), ("2", "5"), ("3", "7")]
+    assert (found.groups.tolist(), found.alone) == ([0, 0, 1], 1)
+
+
+# --- gate ------------------------------------------------------------------------------------------
+
+
+def test_the_gate_opens_on_evidence_only() -> None:
+    old = noisy(3)
+    same = gate(rows(old), rows(old), Number(), margin=0.0)
+    assert same.passed
+    assert same.gain == 0
+    better = gate(rows([value + 1 for value in old]), rows(old), Number(), margin=0.1)
+    assert better.passed
+    assert better.gain == pytest.approx(1)
+    assert better.at_least == pytest.approx(1)
+    worse = gate(rows([value - 1 for value in old]), rows(old), Number(), margin=0.1)
+    assert not worse.passed
+    assert worse.p == 1
+    assert "is worse by more than 0.1" in worse.sentence
+    # Noise of 1 on ten contexts: a loss of 0.1 cannot be ruled out, one of 3 can.
+    unsure = gate(rows(noisy(3, 10, 1)), rows(noisy(3, 10, 2)), Number(), margin=0.1)
+    assert not unsure.passed
+    assert "does not rule out" in unsure.sentence
+    assert any("10 contexts are few" in one for one in unsure.warnings)
+    assert gate(rows(noisy(3, 10, 1)), rows(noisy(3, 10, 2)), Number(), margin=3).passed
+
+
+def test_the_bound_is_that_of_the_mean_over_contexts() -> None:
+    new, old = np.array(noisy(3.2, 400, 1)), np.array(noisy(3, 400, 2))
+    found = gate(rows(new), rows(old), Number(), margin=0.1, seed=5)
+    spread = (new - old).std() / np.sqrt(400)
+    assert found.at_least == pytest.approx((new - old).mean() - 1.645 * spread, abs=0.02)
+    # Four replies to a context that all moved alike are one observation: the bound lies lower.
+    gaps = np.repeat(np.array(noisy(0.2, 100, 3)), 4)
+    grouped = gate(rows(old + gaps, per_context=4), rows(old, per_context=4), Number(), margin=0.1)
+    assert grouped.n_contexts == 100
+    apart = gate(rows(old + gaps), rows(old), Number(), margin=0.1)
+    assert apart.n_contexts == 400
+    assert grouped.at_least < apart.at_least - 0.05
+
+
+def test_less_is_better_where_the_metric_says_so() -> None:
+    old = noisy(3)
+    more = [value + 1 for value in old]
+    assert not gate(rows(more), rows(old), Distance(), margin=0.1).passed
+    assert gate(rows(old), rows(more), Distance(), margin=0.1).gain == pytest.approx(1)
+
+
+def test_bad_questions_are_refused() -> None:
+    old = rows(noisy(3))
+    for wrong in (-0.1, float("nan")):
+        with pytest.raises(ValueError, match="margin is"):
+            gate(old, old, Number(), margin=wrong)
+    with pytest.raises(ValueError, match="judges a system"):
+        gate(old, old, "fbd", margin=0.1)
+    with pytest.raises(ValueError, match="confidence is 1"):
+        gate(old, old, Number(), margin=0.1, confidence=1.0)
+
+
+def test_reports_say_the_same() -> None:
+    old = noisy(3)
+    for new, failures in ((old, "0"), ([value - 1 for value in old], "1")):
+        found = gate(rows(new), rows(old), Number(), margin=0.1)
+        suite = ElementTree.fromstring(found.to_junit())
+        assert (suite.get("tests"), suite.get("failures")) == ("1", failures)
+        assert found.sentence in found.to_markdown()
+        assert json.loads(json.dumps(found.to_dict()))["passed"] is (failures == "0")
+        case = suite.find("testcase")
+        assert case is not None
+        failure = case.find("failure")
+        assert (failure is None) == found.passed
+        if failure is not None:
+            assert failure.get("message") == found.sentence
+
+
+def test_assert_not_worse(pytester: pytest.Pytester) -> None:
+    old = noisy(3)
+    assert assert_not_worse(rows(old), rows(old), Number(), margin=0.1).passed
+    with pytest.raises(AssertionError, match=r"failed: number is worse by more than 0\.1"):
+        assert_not_worse(rows([value - 1 for value in old]), rows(old), Number(), margin=0.1)
+    pytester.makepyfile(
+        """
+        def test_fixture(assert_not_worse):
+            row = {"context": ["hi"], "response": "a cat", "reference": "a cat", "id": "1"}
+            assert assert_not_worse([row], [row], "bleu2", margin=0.1).metric == "bleu2"
+        """
+    )
+    found = pytester.runpytest()  # which finds the plugin by the entry point of the installed package
+    found.assert_outcomes(passed=1)
+
+
+# --- ranking ---------------------------------------------------------------------------------------
+
+
+def three_bots(count: int = 80) -> list[dict[str, Any]]:
+    base = np.array(noisy(3, count, 1))
+    good = rows(base + 1 + 0.1 * np.array(noisy(0, count, 2)), ids=False, system="good")
+    also = rows(base + 1 + 0.1 * np.array(noisy(0, count, 3)), ids=False, system="also")
+    return good + also + rows(base, ids=False, system="bad")
+
+
+def test_systems_are_ranked_and_those_that_cannot_be_told_apart_share_a_cluster() -> None:
+    found = rank(three_bots(), [Number()])
+    assert [one.cluster for one in found.of("number")] == [1, 1, 2]
+    assert found.of("number")[2].system == "bad"
+    assert {one.system for one in found.of("number")[:2]} == {"good", "also"}
+    assert "are best and cannot be told apart" in found.sentence("number")
+    of = {one.system: one for one in found.of("number")}
+    assert of["bad"].win_rate == 0
+    assert of["good"].win_rate + of["also"].win_rate == pytest.approx(1.5)  # they split their pairs and beat the third
+    for one in of.values():
+        assert one.low < one.mean < one.high
+        assert (one.n_rows, one.n_contexts, one.human_percentile) == (80, 80, None)
+    tests = {frozenset((one.first, one.second)): one for one in found.pair_tests}
+    assert len(tests) == 3
+    assert tests[frozenset(("good", "also"))].p_adjusted > 0.05
+    shown = tests[frozenset(("good", "bad"))]
+    assert (shown.first, shown.difference) == ("good", pytest.approx(of["good"].mean - of["bad"].mean))
+    assert shown.p <= shown.p_adjusted < 0.01
+
+
+def test_the_direction_of_a_metric_turns_the_order() -> None:
+    found = rank(three_bots(), [Distance()])
+    first = found.of("distance")[0]
+    assert (first.system, first.cluster, first.win_rate) == ("bad", 1, 1.0)
+    assert found.sentence("distance") == "distance: bad is best."
+
+
+def test_files_of_their_own_are_paired_by_id() -> None:
+    base = noisy(3)
+    found = rank({"a": rows(base), "b": rows([value - 1 for value in base])[::-1]}, [Number()])
+    assert found.pair_tests[0].difference == pytest.approx(1)
+    assert found.pair_tests[0].n_contexts == 60
+    frame = found.to_pandas()
+    assert frame["system"].tolist() == ["a", "b"]
+
+
+def test_what_cannot_be_ranked_is_refused() -> None:
+    with pytest.raises(ValueError, match="row 0 has no system"):
+        rank(rows([1, 2]), [Number()])
+    with pytest.raises(ValueError, match="there is 1 system"):
+        rank(rows([1, 2], system="only"), [Number()])
+    with pytest.raises(ValueError, match="share no context"):
+        rank([*rows([1], system="a"), {**rows([2], system="b")[0], "context": ["other"]}], [Number()])
+
+
+# --- commands --------------------------------------------------------------------------------------
+
+
+def written(path: Path, found: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in found), encoding="utf-8")
+    return path
+
+
+def replies(good: bool, system: str | None = None, count: int = 40) -> list[dict[str, Any]]:
+    texts = ("the cat sat on the mat", "the dog ran in the park")
+    found = []
+    for at in range(count):
+        reference = f"{texts[at % 2]} {at}"
+        row = {"id": f"{at}", "context": [f"tell me {at}"], "reference": reference}
+        row["response"] = reference if good else f"{texts[at % 2]} and more"
+        found.append({**row, "system": system} if system else row)
+    return found
+
+
+def test_exit_codes_of_the_gate(tmp_path: Path) -> None:
+    good, bad = written(tmp_path / "good.jsonl", replies(True)), written(tmp_path / "bad.jsonl", replies(False))
+    runner, app = CliRunner(), build_app()
+    base = ["gate", str(good), "-b", str(bad), "-m", "bleu2", "--margin", "0.02"]
+    files = {name: tmp_path / f"gate.{name}" for name in ("xml", "md", "json")}
+    printed = runner.invoke(
+        app, [*base, "--junit", str(files["xml"]), "--markdown", str(files["md"]), "--json", str(files["json"])]
+    )
+    assert printed.exit_code == 0, printed.output
+    assert printed.output.strip().splitlines()[-1].startswith("passed: bleu2")
+    assert ElementTree.parse(files["xml"]).getroot().get("failures") == "0"
+    assert json.loads(files["json"].read_text())["n_contexts"] == 40
+    assert "✅" in files["md"].read_text("utf-8")
+    turned = runner.invoke(app, ["gate", str(bad), "-b", str(good), "-m", "bleu2", "--margin", "0.02"])
+    assert turned.exit_code == 1
+    assert "is worse by more than 0.02" in turned.output
+    missing = runner.invoke(app, ["gate", str(tmp_path / "none.jsonl"), *base[2:]])
+    assert missing.exit_code == 2
+    assert "there is no file" in missing.output
+
+
+def test_rank_prints_tables_and_writes_files(tmp_path: Path) -> None:
+    one = written(tmp_path / "all.jsonl", replies(True, "new") + replies(False, "old"))
+    outputs = {name: tmp_path / f"ranking.{name}" for name in ("md", "json", "html", "png")}
+    printed = CliRunner().invoke(
+        build_app(),
+        ["rank", str(one), "-m", "bleu2,rougeL", "--markdown", str(outputs["md"]), "--json", str(outputs["json"]),
+         "--html", str(outputs["html"]), "--plot", str(outputs["png"])],
+    )  # fmt: skip
+    assert printed.exit_code == 0, printed.output
+    assert "bleu2: new is best." in printed.output
+    assert "rougeL: new is best." in printed.output
+    kept = json.loads(outputs["json"].read_text())
+    assert {row["metric"] for row in kept["standings"]} == {"bleu2", "rougeL"}
+    assert "| 1 | new |" in outputs["md"].read_text("utf-8")
+    assert outputs["png"].read_bytes()[:4] == b"\x89PNG"
+    for told_in in (outputs["md"].read_text("utf-8"), outputs["html"].read_text("utf-8"), printed.output):
+        assert "bleu2: new is best." in told_in
+        assert "told apart" in told_in  # each pair's verdict, not the legend alone
+        assert "< .001" in told_in.replace("&lt;", "<")
+    new, old = written(tmp_path / "new.jsonl", replies(True)), written(tmp_path / "old.jsonl", replies(False))
+    files = CliRunner().invoke(build_app(), ["rank", f"fresh={new}", str(old), "-m", "bleu2"])
+    assert "bleu2: fresh is best." in files.output
+    twice = CliRunner().invoke(build_app(), ["rank", str(new), str(new), "-m", "bleu2"])
+    assert twice.exit_code == 2
+    assert "the same name" in twice.output
+
+
+def test_functions_of_the_package_are_these() -> None:
+    assert dialeval.gate is gate
+    assert dialeval.rank is rank
+
+
+@pytest.mark.slow
+@pytest.mark.encoder
+def test_the_example_workflow_runs_as_it_stands(tmp_path: Path) -> None:
+    steps = yaml.safe_load((ROOT / "examples" / "ci" / "dialeval-gate.yml").read_text())["jobs"]["gate"]["steps"]
+    script = {step["name"]: step["run"] for step in steps if "run" in step}
+    (tmp_path / "tests").mkdir()
+    written(tmp_path / "tests" / "baseline.jsonl", replies(True, count=30))
+    written(tmp_path / "new.jsonl", replies(True, count=30))
+    # The command of the environment that runs these tests; the metric needs no network.
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md")}
+    for name in ("gate", "tell"):
+        done = subprocess.run(
+            ["bash", "-euc", script[name]], cwd=tmp_path, env=environment, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+    assert "dialeval gate: judge" in (tmp_path / "summary.md").read_text("utf-8")
+    assert (tmp_path / "gate.xml").is_file()

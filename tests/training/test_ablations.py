@@ -1,0 +1,75 @@
+"""The papers' variants: every key exists, the tables name runs that are made, and the runner goes on where it was."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from dialeval.papers.catalogue import PAPERS
+from dialeval.papers.tables import Picture
+from training_runs import overrides
+
+pytestmark = pytest.mark.slow
+
+TRAINING = Path(__file__).resolve().parents[2] / "training"
+VARIANTS: dict[str, dict[str, Any]] = yaml.safe_load((TRAINING / "recipes" / "ablations.yaml").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_a_variant_changes_what_its_recipe_has(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(TRAINING))
+    variant = VARIANTS[name]
+    recipe = importlib.import_module("common").read_recipe(TRAINING / "recipes" / f"{variant['recipe']}.yaml")
+    for key in variant["set"]:
+        node = recipe
+        for part in key.split("."):
+            assert part in node, key
+            node = node[part]
+    before = list(VARIANTS)[: list(VARIANTS).index(name)]
+    if "first_stage_of" in variant:
+        assert variant["first_stage_of"] in before
+
+
+def test_the_tables_and_figures_name_every_variant_and_no_other() -> None:
+    rows = [row for paper in PAPERS for table in paper.tables for row in table.rows]
+    rows += [row for paper in PAPERS for figure in paper.figures if isinstance(figure, Picture) for row in figure.rows]
+    named = {row.ours.split("runs/ablations/")[1].split("/")[0] for row in rows if row.ours and "ablations" in row.ours}
+    assert named == set(VARIANTS)
+
+
+def test_the_runner_trains_resumes_and_tells(tiny_encoder: Path, tiny_corpora: Path, tmp_path: Path) -> None:
+    words = overrides(tiny_encoder, 4)[1::2]
+    settings = {key: yaml.safe_load(value) for key, _, value in (word.partition("=") for word in words)}
+    variants = {
+        "first": {"script": "density.py", "recipe": "trunk-minilm", "set": settings},
+        "second": {"script": "density.py", "recipe": "trunk-minilm", "set": settings},
+    }
+    (tmp_path / "variants.yaml").write_text(yaml.safe_dump(variants))
+    command = [sys.executable, str(TRAINING / "ablations.py"), "--corpora", str(tiny_corpora)]
+    command += ["--out", str(tmp_path / "runs"), "--variants", str(tmp_path / "variants.yaml")]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+
+    def run(*more: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([*command, *more], env=environment, capture_output=True, text=True, check=False)
+
+    assert "there is no variant 'third'" in run("--only", "third").stderr
+    staged = {"third": {"script": "quantidce.py", "recipe": "quantidce-minilm", "first_stage_of": "first", "set": {}}}
+    (tmp_path / "staged.yaml").write_text(yaml.safe_dump({**variants, **staged}))
+    unstaged = run("--variants", str(tmp_path / "staged.yaml"), "--only", "third")
+    assert unstaged.returncode == 1
+    assert "third takes the first stage of first, which was not trained" in unstaged.stderr
+    alone = run("--only", "first")
+    assert alone.returncode == 0, alone.stderr[-2000:]
+    both = run("--table", str(tmp_path / "table.md"))
+    assert both.returncode == 0, both.stderr[-2000:]
+    assert "first: done before" in both.stdout
+    table = [line for line in (tmp_path / "table.md").read_text().splitlines() if line.startswith("|")]
+    assert [line.split(" | ")[0] for line in table[2:]] == ["| first", "| second"]
+    assert all("." in line.split(" | ")[1] for line in table[2:])

@@ -1,0 +1,474 @@
+"""The training scripts of DEB and QuantiDCE from end to end on a tiny encoder: killed, resumed, and every variant."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from dialeval.approaches.deb import Deb
+from dialeval.approaches.quantidce import QuantiDce
+from dialeval.weights.config import CheckpointConfig
+from resources import MIRROR
+
+pytestmark = pytest.mark.slow
+
+TRAINING = Path(__file__).parents[2] / "training"
+WORDS = "hello there how are you i am fine thanks what do like to eat fish and chips the weather is nice today".split()
+CHAT = "[{name: chat, splits: [train], share: 1.0}]"
+STAGE = ["batch_size=6", "warmup=1", "log_every=1", "evaluate_every=2", "save_every=2", "learning_rate=0.01"]
+
+
+@pytest.fixture(scope="module")
+def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Chat, grouped replies that repeat a word of their context or not, Reddit threads and ratings."""
+    root = tmp_path_factory.mktemp("grouped")
+    rng = random.Random(0)
+
+    def text(*kept: str) -> str:
+        return " ".join([*kept, *rng.choices(WORDS, k=rng.randint(3, 6))])
+
+    def write(path: Path, rows: list[dict[str, Any]]) -> None:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    for split, count in (("train", 30), ("validation", 12)):
+        chat = [{"id": f"{split}-{number}", "utterances": [text() for _ in range(3)]} for number in range(count)]
+        write(root / "chat" / f"{split}.jsonl", chat)
+
+    def group(number: int, kinds: int) -> dict[str, Any]:
+        word = rng.choice(WORDS)
+        replies = [[text(word) for _ in range(3)], [text() for _ in range(3)], [text("dog") for _ in range(3)]]
+        names = ["positive_responses", "adversarial_negative_responses", "random_negative_responses"]
+        return {"id": f"g{number}", "context": [text(word)], **dict(zip(names[:kinds], replies, strict=False))}
+
+    write(root / "pp" / "dev.jsonl", [group(number, 3) for number in range(24)])
+    write(root / "pp" / "more.jsonl", [group(number, 1) for number in range(100, 130)])
+    write(root / "threads" / "a.jsonl", [{"response": text(), "context": text()} for _ in range(20)])
+    ratings = [
+        {
+            "id": f"r{number}",
+            "context": [text(), text()],
+            "response": text(),
+            "scores": {"coherence": rng.randint(1, 5)},
+        }
+        for number in range(20)
+    ]
+    write(root / "ratings" / "rated.jsonl", ratings)
+    (root / "overlaps.json").write_text(json.dumps({"chat": {"train vs validation": ["train-0"]}}))
+    return root
+
+
+@pytest.fixture
+def train(
+    monkeypatch: pytest.MonkeyPatch, corpora: Path, tiny_encoder: Path, tmp_path: Path
+) -> Callable[..., list[dict[str, Any]]]:
+    """Runs a script with the tiny encoder and returns its log."""
+    monkeypatch.syspath_prepend(str(TRAINING))
+
+    def run(script: str, out: str, *settings: str, resume: bool = False) -> list[dict[str, Any]]:
+        monkeypatch.setattr(sys, "argv", arguments(script, corpora, tiny_encoder, tmp_path / out, settings, resume))
+        importlib.import_module(script).main()
+        return read_log(tmp_path / out)
+
+    return run
+
+
+def arguments(
+    script: str, corpora: Path, encoder: Path, out: Path, settings: tuple[str, ...], resume: bool = False
+) -> list[str]:
+    common = [f"encoder={encoder}", "start_from=null", "lora.rank=2", "lora.alpha=4", "leave_out=overlaps.json"]
+    common += ["groups={name: pp, split: dev, held_out: 0.25, seed: 0}", "augmentation=[]", "training.max_length=32"]
+    common += ["layout.max_length=48", "training.bf16=false"]
+    if script == "deb":
+        common += [f"corpora={CHAT}", "validation={corpus: chat, split: validation, contexts: 10, candidates: 2}"]
+        common += [f"{stage}.{setting}" for stage in ("pretraining", "fine_tuning") for setting in STAGE]
+        common += ["layout.response_budget=null", "average_of=null"]
+    else:
+        common += ["pretraining.per_level=3", "pretraining.batch_size=2", "fine_tuning.batch_size=4"]
+        common += [f"ratings={{benchmark: {corpora / 'ratings' / 'rated.jsonl'}, held_out: 6}}"]
+        for stage in ("pretraining", "fine_tuning"):
+            common += [f"{stage}.{setting}" for setting in STAGE[2:]] + [f"{stage}.warmup_epochs=0.1"]
+    chosen = [word for setting in (*common, *settings) for word in ("--set", setting)]
+    words = [str(TRAINING / f"{script}.py"), "--cpu", "--corpora", str(corpora), "--out", str(out), *chosen]
+    return [*words, "--resume"] if resume else words
+
+
+def json_lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def read_log(out: Path) -> list[dict[str, Any]]:
+    return json_lines(out / "log.jsonl")
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    return {
+        f"{path.parent.name}/{key}": tensor
+        for path in sorted(folder.rglob("*.safetensors"))
+        for key, tensor in load_file(path).items()
+    }
+
+
+def same(first: Path, second: Path) -> bool:
+    one, two = weights(first), weights(second)
+    return one.keys() == two.keys() and all(torch.equal(one[key], two[key]) for key in one)
+
+
+class Killed(BaseException):
+    """Stands for a signal: nothing of ours catches it."""
+
+
+def kill_after_saves(monkeypatch: pytest.MonkeyPatch, count: int) -> pytest.MonkeyPatch:
+    module = importlib.import_module("common")
+    original, done = module.Run.save, [0]
+
+    def save(run: Any) -> None:
+        original(run)
+        done[0] += 1
+        if done[0] == count:
+            raise Killed
+
+    context = pytest.MonkeyPatch()
+    context.setattr(module.Run, "save", save)
+    return context
+
+
+DEB_STEPS = ("pretraining.steps=4", "fine_tuning.steps=6")
+QUANTIDCE_STEPS = ("pretraining.steps=4", "fine_tuning.steps=6")
+
+
+@pytest.mark.parametrize(
+    ("script", "steps", "metric"), [("deb", DEB_STEPS, Deb), ("quantidce", QUANTIDCE_STEPS, QuantiDce)]
+)
+def test_a_killed_run_resumes_to_the_same_weights(
+    train: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, steps: tuple[str, ...], metric: Any
+) -> None:
+    dropout = ("encoder_dropout=0.1",)  # random masks must continue where they stopped, too
+    log = train(script, "whole", *steps, *dropout)
+    for save in (1, 3):  # in stage one, and in stage two
+        killed = kill_after_saves(monkeypatch, save)
+        with pytest.raises(Killed):
+            train(script, f"killed-{save}", *steps, *dropout)
+        killed.undo()
+        with pytest.raises(SystemExit, match="holds a run already"):
+            train(script, f"killed-{save}", *steps, *dropout)
+        train(script, f"killed-{save}", *steps, *dropout, resume=True)
+        assert same(tmp_path / "whole" / "checkpoint", tmp_path / f"killed-{save}" / "checkpoint")
+
+    assert [row["kind"] for row in log if row["kind"] != "train"] == ["validation"] * 3 + ["final"]
+    assert len([row for row in log if row["kind"] == "train"]) == 6
+    assert all(np.isfinite(row["loss"]) for row in log if row["kind"] == "train")
+    loaded = metric(tmp_path / "whole" / "checkpoint", device="cpu")
+    scores = loaded.score(["fish and chips", "the weather"], [["what do you like"]] * 2)
+    low, high = metric.info.range
+    assert ((scores.values > low) & (scores.values < high)).all()
+    percent = loaded.score(["fish"], [["hello"]], scale="human_percentile")
+    assert 0 <= percent.values[0] <= 1
+    assert "dailydialogpp_dev" in loaded.contaminated_by
+    assert loaded.info.title in (tmp_path / "whole" / "checkpoint" / "README.md").read_text("utf-8")
+    record = CheckpointConfig.read(tmp_path / "whole" / "checkpoint").training
+    first, second = record["stages"]
+    assert (first["steps_run"], second["steps_run"], record["total"]["steps_run"]) == (4, 6, 10)
+    assert first["name"] == f"{second['name']}, first stage"
+    kept = [row for row in log if row.get("kept")][-1]
+    assert (record["steps"], second["seen"]) == (kept["step"], {"replies": kept["replies"]})
+
+
+def test_deb_loss_falls_and_the_figures_are_recorded(train: Any, tmp_path: Path) -> None:
+    log = train(
+        "deb",
+        "out",
+        "pretraining.steps=0",
+        "fine_tuning.steps=60",
+        "fine_tuning.evaluate_every=60",
+        "fine_tuning.save_every=60",
+        "fine_tuning.batch_size=24",
+        "fine_tuning.learning_rate=0.003",
+        "tuning=full",
+    )
+    losses = [row["loss"] for row in log if row["kind"] == "train"]
+    assert np.mean(losses[-5:]) < 0.7 * np.mean(losses[:5])
+    final = log[-1]
+    assert final["accuracy_random"] == pytest.approx(
+        (final["accepted_positive"] + 1 - final["accepted_random"]) / 2, abs=1e-4
+    )
+    config = CheckpointConfig.read(tmp_path / "out" / "checkpoint")
+    assert config.training["rows"] == {"pp/dev": {"positive": 108, "random": 54, "adversarial": 54}}
+    stored = load_file(tmp_path / "out" / "checkpoint" / "model.safetensors")["temperature"]
+    assert stored.item() == pytest.approx(final["temperature"], abs=1e-4)
+    assert final["calibration_error_before"] >= 0
+    assert final["shift"] != 0
+    assert sum(one["count"] for one in config.training["reliability"]) == 6 * 12
+    assert not (tmp_path / "out" / "pretraining").exists()
+
+
+def test_deb_variants_run(train: Any, tmp_path: Path) -> None:
+    threads = "[{name: threads, format: reddit, limit: 15, share: 0.5}, {name: chat, splits: [train], share: 0.5}]"
+    mined = "[{name: pp, split: more, share: 0.5, contexts: 25, random: 2, mined_by_words: 2, mined_by_embedding: 1}]"
+    log = train(
+        "deb",
+        "out",
+        "pretraining.steps=2",
+        f"corpora={threads}",
+        "fine_tuning.steps=null",
+        "fine_tuning.epochs=0.5",
+        "fine_tuning.mlm_weight=0.5",
+        "fine_tuning.bias_correction=false",
+        "fine_tuning.clip_each=true",
+        "fine_tuning.shuffle=false",
+        "fine_tuning.negatives=adversarial",
+        "head={pooled: false, bias: false}",
+        "calibrate_shift=false",
+        f"augmentation={mined}",
+    )
+    # Half an epoch over 18 contexts with 3 + 3 rows, half of the batches from elsewhere: 0.5 * 108 / 0.5 / 6.
+    assert [row["step"] for row in log if row["kind"] == "train"] == list(range(1, 19))
+    assert "masked_words" in log[0]
+    config = CheckpointConfig.read(tmp_path / "out" / "checkpoint")
+    assert config.architecture == {"pooled": False, "bias": False}
+    assert set(config.training["rows"]["pp/more"]) == {"positive", "mined"}
+    assert config.training["available"]["pp/more"]["contexts"] == 25
+    assert config.training["pretraining"]["pairs"]["threads"] == 15
+    first = read_log(tmp_path / "out" / "pretraining")
+    assert {"perplexity", "word_accuracy", "accuracy"} <= set(first[-1])
+
+
+def test_ordinary_dialogues_as_groups(monkeypatch: pytest.MonkeyPatch, corpora: Path) -> None:
+    monkeypatch.syspath_prepend(str(TRAINING))
+    dialogue_groups = importlib.import_module("stages").dialogue_groups
+    source = {"name": "chat", "splits": ["train"], "contexts": 12, "negatives": {"random": 2, "same_dialogue": 1}}
+    found = dialogue_groups(source, corpora, leave_out=frozenset({"train-0"}), seed=3)
+    assert found == dialogue_groups(source, corpora, leave_out=frozenset({"train-0"}), seed=3)
+    assert len(found) == 12
+    turns = {row["id"]: row["utterances"] for row in json_lines(corpora / "chat" / "train.jsonl")}
+    for group in found:
+        dialogue, turn = group.id.split("#")
+        assert dialogue != "train-0"
+        assert group.context == tuple(turns[dialogue][: int(turn)])
+        assert group.positives == (turns[dialogue][int(turn)],)
+        (same,) = group.mined
+        assert same in turns[dialogue]
+        assert len(group.random) == 2
+        assert not {*group.positives} & {*group.mined, *group.random}
+
+
+def test_deb_begins_from_another_checkpoint_and_without_steps_keeps_it(train: Any, tmp_path: Path) -> None:
+    train("deb", "first", "pretraining.steps=0", "fine_tuning.steps=2")
+    start = tmp_path / "first" / "checkpoint"
+    log = train("deb", "second", "pretraining.steps=0", "fine_tuning.steps=0", f"start_from={start}")
+    assert [row["kind"] for row in log] == ["validation", "final"]
+    begun, kept = weights(start), weights(tmp_path / "second" / "checkpoint")
+    adapters = [key for key in begun if "lora_" in key]
+    assert adapters
+    assert all(torch.equal(begun[key], kept[key]) for key in adapters)
+    with pytest.raises(SystemExit, match="start_from"):
+        train("deb", "third", "tuning=full", f"start_from={start}")
+
+
+def test_deb_as_the_mean_of_two_runs(train: Any, tmp_path: Path) -> None:
+    train("deb", "first", "pretraining.steps=0", "fine_tuning.steps=2", "name=first")
+    train(
+        "deb", "second", "pretraining.steps=0", "fine_tuning.steps=3", "fine_tuning.learning_rate=0.02", "name=second"
+    )
+    runs = [tmp_path / name / "checkpoint" for name in ("first", "second")]
+    mean = f"average_of=[{runs[0]}, {runs[1]}]"
+    log = train("deb", "mean", "pretraining.steps=0", "fine_tuning.steps=0", mean, "name=mean")
+    assert [row["kind"] for row in log] == ["validation", "final"]
+    one, two, both = (weights(tmp_path / name / "checkpoint") for name in ("first", "second", "mean"))
+    learned = [key for key in one if not key.endswith("temperature")]
+    assert any(not torch.equal(one[key], two[key]) for key in learned)
+    for key in learned:
+        assert torch.allclose(both[key].float(), (one[key].float() + two[key].float()) / 2, rtol=1e-3, atol=1e-4), key
+    config = CheckpointConfig.read(tmp_path / "mean" / "checkpoint")
+    assert [run["steps_run"] for run in config.training["pretraining"]["averaged"]] == [2, 3]
+    parts = [config.training["pretraining"]["averaged"][one]["steps"] for one in (0, 1)]
+    assert config.training["total"]["steps"] == sum(parts)
+    assert [one["name"] for one in config.training["stages"]] == ["first", "second", "mean"]
+    assert "pp" in config.training["corpora"]
+    with pytest.raises(SystemExit):
+        train("deb", "other", f"average_of=[{runs[0]}, {tmp_path / 'none'}]")
+
+
+def test_recipes_fill_in_what_they_leave_unsaid(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.syspath_prepend(str(TRAINING))
+    read_recipe = importlib.import_module("common").read_recipe
+    (tmp_path / "base.yaml").write_text("name: base\nseed: 1\nloss: {weight: 1, margin: 2}\ncorpora: [a, b]\n")
+    (tmp_path / "own.yaml").write_text("based_on: base.yaml\nname: own\nloss: {margin: 3}\ncorpora: [c]\n")
+    assert read_recipe(tmp_path / "own.yaml") == {
+        "name": "own",
+        "seed": 1,
+        "loss": {"weight": 1, "margin": 3},
+        "corpora": ["c"],
+    }
+
+
+def test_diverged_training_says_so(train: Any) -> None:
+    with pytest.raises(SystemExit, match="lower the learning rate"):
+        train("quantidce", "out", "pretraining.steps=2", "pretraining.clip=.nan")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ("losses.mlr=0", "losses.contrastive=1", "losses.triplet=1", "losses.features=1", "fine_tuning.method=mse"),
+        ("losses.mlr=0", "losses.binary=1", "losses.margin=1", "losses.vanilla=1", "fine_tuning.distance=sum"),
+        ("multi_level.ordering_weight=0", "fine_tuning.attention=pre_softmax", "fine_tuning.pad_to_max_length=true"),
+        ("pretraining.steps=0", "fine_tuning.method=mse_fix_encoder", "fine_tuning.percent=50"),
+    ],
+    ids=["features", "pairs", "pre_softmax", "fixed"],
+)
+def test_quantidce_variants_run(train: Any, tmp_path: Path, settings: tuple[str, ...]) -> None:
+    log = train("quantidce", "out", *QUANTIDCE_STEPS, *settings)
+    assert all(np.isfinite(row["loss"]) for row in log if "loss" in row)
+    assert ("distillation" in log[0]) == (not any("method=mse" in setting for setting in settings))
+    if "fine_tuning.method=mse_fix_encoder" in settings:
+        record = CheckpointConfig.read(tmp_path / "out" / "checkpoint").training
+        assert record["rated_rows"] == {"training": 7, "held_out": 6}
+        adapter = weights(tmp_path / "out" / "checkpoint" / "adapter")
+        assert all((tensor == 0).all() for key, tensor in adapter.items() if "lora_B" in key)
+        assert not (tmp_path / "out" / "pretraining").exists()
+
+
+def test_quantidce_orders_the_levels(train: Any, tmp_path: Path) -> None:
+    train(
+        "quantidce",
+        "out",
+        "pretraining.steps=80",
+        "pretraining.evaluate_every=40",
+        "pretraining.save_every=80",
+        "fine_tuning.percent=0",
+    )
+    log = read_log(tmp_path / "out" / "pretraining")
+    judged = [row for row in log if row["kind"] == "validation"]
+    assert judged[-1]["loss"] < 1.2  # what equal scores cost
+    assert judged[-1]["positive_above_random"] > 0.8
+    # Without rated rows the network of stage one stays as it was.
+    assert same(tmp_path / "out" / "pretraining" / "checkpoint", tmp_path / "out" / "checkpoint")
+
+
+# --- schedules and optimiser -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("warmup", "total", "expected"),
+    [
+        (5.4, 540, {0: 0, 1: 0.185185, 5: 0.925926, 6: 0.998878, 270: 0.505051, 540: 0}),
+        (308.6, 15430, {100: 0.324044, 309: 0.999974, 1000: 0.954277}),
+    ],
+)
+def test_learning_rates_of_the_specification(
+    monkeypatch: pytest.MonkeyPatch, warmup: float, total: int, expected: dict[int, float]
+) -> None:
+    monkeypatch.syspath_prepend(str(TRAINING))
+    common = importlib.import_module("common")
+    schedule = common.linear_schedule(torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0), warmup, total)
+    for step, factor in expected.items():
+        assert schedule.lr_lambdas[0](step) == pytest.approx(factor, abs=1e-6)
+
+
+def test_warm_up_is_counted_in_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(TRAINING))
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    script = importlib.import_module("quantidce")
+    settings = {"batch_size": 3, "accumulation": 1, "epochs": 5, "steps": None, "warmup_epochs": 0.1}
+    counted = script.resolved(settings, 9259)
+    assert (counted["steps"], counted["warmup"]) == (15431, pytest.approx(308.63, abs=0.01))
+
+
+def test_heads_may_learn_faster_than_their_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(TRAINING))
+    stages = importlib.import_module("stages")
+    model = torch.nn.Module()
+    model.encoder, model.heads = torch.nn.Linear(2, 2), torch.nn.Linear(2, 1)
+    settings = {"learning_rate": 0.1, "weight_decay": 0.01, "bias_correction": True}
+    for extra, rate in (({}, 0.1), ({"head_learning_rate": 0.5}, 0.5)):
+        groups = stages.make_optimizer(model, {**settings, **extra}).param_groups
+        found = {id(one): (group["lr"], group["weight_decay"]) for group in groups for one in group["params"]}
+        assert found[id(model.encoder.weight)] == (0.1, 0.01)
+        assert found[id(model.encoder.bias)] == (0.1, 0.0)
+        assert found[id(model.heads.weight)] == (rate, 0.01)
+        assert found[id(model.heads.bias)] == (rate, 0.0)
+        assert groups[0]["lr"] == 0.1  # the log tells the encoder's
+
+
+def test_bert_adam_takes_its_first_step_uncorrected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(TRAINING))
+    stages = importlib.import_module("stages")
+    parameter = torch.nn.Parameter(torch.tensor([[1.0]]))
+    model = torch.nn.Module()
+    model.weight = parameter
+    settings = {"learning_rate": 0.1, "weight_decay": 0.01, "bias_correction": False}
+    optimizer = stages.make_optimizer(model, settings)
+    parameter.grad = torch.tensor([[2.0]])
+    optimizer.step()
+    # mean 0.2, square 0.004: 1 - 0.1 * (0.2 / (sqrt(0.004) + 1e-6) + 0.01)
+    assert parameter.item() == pytest.approx(1 - 0.1 * (0.2 / (0.004**0.5 + 1e-6) + 0.01), abs=1e-6)
+    optimizer.step()
+    # mean 0.38, square 0.007996
+    first = 1 - 0.1 * (0.2 / (0.004**0.5 + 1e-6) + 0.01)
+    assert parameter.item() == pytest.approx(first - 0.1 * (0.38 / (0.007996**0.5 + 1e-6) + 0.01 * first), abs=1e-6)
+
+
+def test_recipes_have_the_same_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(TRAINING))
+    read_recipe = importlib.import_module("common").read_recipe
+
+    def keys(node: Any, path: str = "") -> set[str]:
+        # How a layout spends its tokens on facts is said only where there are facts.
+        if not isinstance(node, dict) or path in ("lora", "layout"):
+            return {path}
+        return {key for name, child in node.items() for key in keys(child, f"{path}.{name}".strip("."))}
+
+    for approach in ("deb", "quantidce"):
+        paths = sorted((TRAINING / "recipes").glob(f"{approach}-*.yaml"))
+        recipes = {path.stem: read_recipe(path) for path in paths}
+        assert {f"{approach}-minilm", f"{approach}-bert-base"} <= recipes.keys()
+        assert all(recipe["name"] == name for name, recipe in recipes.items())
+        assert all(keys(recipe) == keys(recipes[f"{approach}-minilm"]) for recipe in recipes.values())
+
+
+def test_two_processes_train_one_network(corpora: Path, tiny_encoder: Path, tmp_path: Path) -> None:
+    # Losses of features alone leave the scorer without a gradient, which data parallelism refuses if nobody cares.
+    settings = ("pretraining.steps=2", "fine_tuning.steps=2", "losses.mlr=0", "losses.contrastive=1")
+    words = arguments("quantidce", corpora, tiny_encoder, tmp_path / "out", settings)
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+    done = subprocess.run([*launcher, *words], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    record = CheckpointConfig.read(tmp_path / "out" / "checkpoint").training
+    assert record["hardware"].startswith("2 process")
+    assert [row["kind"] for row in read_log(tmp_path / "out")].count("train") == 2
+    QuantiDce(tmp_path / "out" / "checkpoint", device="cpu")
+
+
+# --- the public ratings ----------------------------------------------------------------------------
+
+
+@pytest.mark.data
+def test_shipped_split_of_the_ratings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.syspath_prepend(str(TRAINING))
+    if not (MIRROR / "James-Yip").is_dir():
+        pytest.skip("the shipped split is not in the folder that DIALEVAL_MIRROR names")
+    monkeypatch.setenv("DIALEVAL_CACHE", str(tmp_path))
+    ratings = importlib.import_module("ratings")
+    train, held = ratings.read_ratings("dailydialog_grade", "shipped", mirror=MIRROR, percent=100, seed=0)
+    assert (len(train), len(held)) == (270, 30)
+    assert train[0].exchange.context[0].strip() == train[0].exchange.context[0]
+    assert all(1 <= row.rating <= 5 for row in [*train, *held])
+    tenth, _ = ratings.read_ratings("dailydialog_grade", "shipped", mirror=MIRROR, percent=10, seed=0)
+    assert len(tenth) == 27
+    assert {row.exchange.id for row in tenth} <= {row.exchange.id for row in train}
+    with pytest.raises(SystemExit, match="belongs to dailydialog_grade"):
+        ratings.read_ratings("empathetic_grade", "shipped", mirror=MIRROR, percent=100, seed=0)

@@ -1,0 +1,167 @@
+"""DENSITY's fit: which pairs, what is random, how the rules are measured and one is chosen."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dialeval import Exchange
+from dialeval.approaches.density import Density, DensityNetwork, apply_rule, fit_gaussian
+from dialeval.corpora.dialogues import read_corpus
+from dialeval.engine.moments import Moments
+from small_checkpoints import small_checkpoint
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "training"))
+from common import read_recipe, read_validation
+from density import build_network
+from density_fit import (
+    FLOAT32_RESOLUTION,
+    choose_rule,
+    fit_and_choose,
+    fitting_pairs,
+    held_out_pairs,
+    rotated,
+    separation,
+)
+
+RECIPES = Path(__file__).resolve().parents[2] / "training" / "recipes"
+RECIPE = {
+    "seed": 3,
+    "leave_out": "overlaps.json",
+    "negatives": {"random": 1},
+    "validation": {"corpus": "chat", "split": "validation", "candidates": 3},
+    "fit": {
+        "corpora": [{"name": "chat", "splits": ["train"], "pairs": None}],
+        "shrinkage": {"human": 0.05, "background": 0.2},
+        "held_out_pairs": 40,
+    },
+}
+
+
+def test_all_pairs_of_a_corpus_but_those_that_are_left_out(tiny_corpora: Path) -> None:
+    dialogues = read_corpus(tiny_corpora, "chat", "train")
+    kept = [one for one in dialogues if one.id not in ("train-0", "train-1")]
+    assert len(kept) == len(dialogues) - 2
+    (pairs,) = fitting_pairs(RECIPE, tiny_corpora)
+    expected = Counter(one.exchange(turn) for one in kept for turn in range(1, len(one.turns)))
+    assert Counter(pairs) == expected
+    some = {**RECIPE, "fit": {"corpora": [{"name": "chat", "splits": ["train"], "pairs": 17}]}}
+    assert fitting_pairs(some, tiny_corpora)[0] == pairs[:17]
+
+
+def test_random_pairs_are_the_same_contexts_and_replies_apart() -> None:
+    pairs = [Exchange(context=(f"c{n}",), response=f"r{n}", facts=(f"f{n}",)) for n in range(5)]
+    moved = rotated(pairs)
+    assert [(one.context, one.facts) for one in moved] == [(one.context, one.facts) for one in pairs]
+    assert [one.response for one in moved] == ["r1", "r2", "r3", "r4", "r0"]
+
+
+@pytest.fixture(scope="module")
+def fitted(tiny_encoder: Path, tiny_corpora: Path, tmp_path_factory: pytest.TempPathFactory):
+    folder = small_checkpoint("density", tiny_encoder, tmp_path_factory.mktemp("density") / "checkpoint")
+    network = DensityNetwork.from_pretrained(folder, trainable=True)
+    encode = encoder(folder)
+    measured = fit_and_choose(network, encode, RECIPE, tiny_corpora, read_validation(RECIPE, tiny_corpora))
+    return network, encode, measured
+
+
+def encoder(folder: Path):
+    metric = Density(folder, scoring="classifier")
+    return lambda pairs: metric.encoder.encode(pairs).rows
+
+
+def test_each_gaussian_has_its_own_pairs_and_shrinkage(fitted, tiny_corpora: Path) -> None:
+    network, encode, measured = fitted
+    (pairs,) = fitting_pairs(RECIPE, tiny_corpora)
+    assert measured["fitted_pairs"] == {"chat": len(pairs)}
+    for some, shrinkage, mean, precision in (
+        (pairs, 0.05, network.mean, network.precision),
+        (rotated(pairs), 0.2, network.background_mean, network.background_precision),
+    ):
+        moments = Moments.of(encode(some)[:, :-1])
+        expected = fit_gaussian(moments, shrinkage=shrinkage, resolution=FLOAT32_RESOLUTION)
+        assert mean.numpy() == pytest.approx(expected[0], rel=1e-4, abs=1e-5)
+        assert np.linalg.norm(precision.numpy() - expected[1]) < 1e-3 * np.linalg.norm(expected[1])
+
+
+def test_the_config_holds_the_choice_and_percentiles_of_every_rule(fitted, tiny_corpora: Path, tmp_path: Path) -> None:
+    network, encode, measured = fitted
+    areas = measured["auc"]
+    assert set(areas) == set(network.config.quantiles) == {"mahalanobis", "euclidean", "relative", "classifier"}
+    chosen = network.config.architecture["default_scoring"]
+    assert areas[chosen]["mean"] == max(kinds["mean"] for rule, kinds in areas.items() if rule != "classifier")
+    assert all(set(kinds) == {"random", "same_dialogue", "shared_word", "mean"} for kinds in areas.values())
+    human = held_out_pairs(read_validation(RECIPE, tiny_corpora), RECIPE)["human"]
+    for rule, curves in network.config.quantiles.items():
+        values = apply_rule(rule, encode(human), network)
+        assert curves["human"][100] == pytest.approx(np.median(values), rel=1e-5)
+    network.save_pretrained(tmp_path / "fitted")
+    assert Density(tmp_path / "fitted").scoring == chosen
+
+
+def test_held_out_replies_of_every_kind(tiny_corpora: Path) -> None:
+    held_out = read_validation(RECIPE, tiny_corpora)
+    found = held_out_pairs(held_out, RECIPE)
+    assert found == held_out_pairs(held_out, RECIPE)
+    turns = {one.turns for one in held_out.dialogues}
+    by_context = {pair.context: pair for pair in found["human"]}
+    for pair in found["same_dialogue"]:
+        true = by_context[pair.context]
+        (dialogue,) = [one for one in turns if one[: len(pair.context) + 1] == (*pair.context, true.response)]
+        assert pair.response in dialogue
+        assert pair.response != true.response
+    for pair in found["shared_word"]:
+        words = {word for turn in pair.context[-2:] for word in turn.split()}
+        assert any(word in words and len(word) >= 4 for word in pair.response.split())
+    for kind in ("random", "shared_word"):
+        assert all(pair.response not in pair.context for pair in found[kind])
+    assert len(found["random"]) == len(found["same_dialogue"]) == len(found["human"]) == 40
+    assert 20 < len(found["shared_word"]) <= 40
+
+
+def test_validation_dialogues_that_share_text_with_a_benchmark_choose_nothing(tiny_corpora: Path) -> None:
+    on_train = {**RECIPE, "validation": {"corpus": "chat", "split": "train", "candidates": 3, "facts": 0.0}}
+    assert {one.id for one in read_validation(on_train, tiny_corpora).dialogues} & {"train-0", "train-1"} == set()
+
+
+def test_areas_by_hand_and_the_best_density() -> None:
+    scores = {
+        "mahalanobis": {"human": np.array([1.0, 3.0]), "random": np.array([0.0, 2.0]), "shared_word": np.array([4.0])},
+        "relative": {"human": np.array([1.0, 3.0]), "random": np.array([0.0, 0.5]), "shared_word": np.array([1.0])},
+        "classifier": {"human": np.array([9.0]), "random": np.array([0.0]), "shared_word": np.array([0.0])},
+    }
+    areas = separation(scores)  # type: ignore[arg-type]
+    assert areas["mahalanobis"] == {"random": 0.75, "shared_word": 0.0, "mean": 0.375}
+    assert areas["relative"] == {"random": 1.0, "shared_word": 0.75, "mean": 0.875}
+    assert choose_rule({**areas, "euclidean": {"mean": 0.1}}) == "relative"
+    alike = {rule: {"mean": 0.5} for rule in ("mahalanobis", "euclidean", "relative", "classifier")}
+    assert choose_rule(alike) == "mahalanobis"
+
+
+def test_an_earlier_density_gives_adapter_and_head_and_nothing_else(tiny_encoder: Path, tmp_path: Path) -> None:
+    earlier = small_checkpoint("density", tiny_encoder, tmp_path / "earlier")
+    network = DensityNetwork.from_pretrained(earlier, trainable=True)
+    width = len(network.mean)
+    network.set_gaussian(np.ones(width), 2 * np.eye(width))
+    network.config = replace(network.config, architecture={"bias": True, "default_scoring": "euclidean"})
+    network.save_pretrained(earlier)
+    recipe = {
+        **read_recipe(RECIPES / "density-minilm.yaml"),
+        "encoder": str(tiny_encoder),
+        "start_from": str(earlier),
+    }
+    begun = build_network(recipe)
+    for name, value in network.named_parameters():
+        assert (dict(begun.named_parameters())[name] == value).all(), name
+    assert begun.config.layout.max_length == recipe["layout"]["max_length"] != network.config.layout.max_length
+    assert begun.config.layout.facts_budget == 56
+    assert begun.config.architecture == {"bias": True}
+    assert not begun.mean.any()
+    other = small_checkpoint("deb", tiny_encoder, tmp_path / "deb")
+    fresh = build_network({**recipe, "start_from": str(other)})
+    assert not (fresh.head.weight == begun.head.weight).all()

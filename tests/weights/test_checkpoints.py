@@ -1,0 +1,286 @@
+"""The checkpoint folder: saved and loaded without loss, refused when damaged, foreign or newer."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import dialeval
+from density_networks import ROWS, make_network
+from dialeval.approaches.density import Density, DensityNetwork
+from dialeval.approaches.learned import percentile
+from dialeval.weights.config import CheckpointConfig
+from dialeval.weights.find import BASE_ENCODER, WEIGHTS, CheckpointError, file_sha256, find_checkpoint, find_encoder
+
+
+@pytest.fixture
+def folder(tiny_encoder: Path, tmp_path: Path) -> Path:
+    make_network(tiny_encoder).save_pretrained(tmp_path / "checkpoint", card="# A card\n")
+    return tmp_path / "checkpoint"
+
+
+@pytest.mark.parametrize("tuning", ["lora", "full", "frozen"])
+def test_saving_and_loading_changes_no_score(tiny_encoder: Path, tmp_path: Path, tuning: str) -> None:
+    network = make_network(tiny_encoder, tuning)
+    ids = torch.tensor([[3, 6, 7, 4, 8, 9, 4]])
+    inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "token_type_ids": torch.zeros_like(ids)}
+    with torch.no_grad():
+        before = network(**inputs)
+        network.save_pretrained(tmp_path / "one")
+        loaded = DensityNetwork.from_pretrained(tmp_path / "one")
+        assert torch.allclose(loaded(**inputs), before, atol=1e-5)
+    first, second = Density(tmp_path / "one"), Density(tmp_path / "one")
+    assert (first.score(**ROWS).values == second.score(**ROWS).values).all()
+
+
+def test_the_folder_holds_data_only(folder: Path) -> None:
+    endings = {path.suffix for path in folder.rglob("*") if path.is_file()}
+    assert endings <= {".json", ".safetensors", ".md", ".txt"}
+    assert (folder / "adapter" / "adapter_model.safetensors").is_file()
+    assert (folder / "README.md").read_text() == "# A card\n"
+    assert str(folder.parent) not in (folder / "adapter" / "adapter_config.json").read_text()
+
+
+def test_a_new_separator_becomes_a_token(tiny_encoder: Path, tmp_path: Path) -> None:
+    make_network(tiny_encoder, "full", separator="[SEPT]").save_pretrained(tmp_path / "sept")
+    metric = Density(tmp_path / "sept")
+    assert "[SEPT]" in metric.network.tokenizer.get_vocab()
+    assert np.isfinite(metric.score(**ROWS).values).all()
+
+
+def test_signature_tells_checkpoint_and_options(folder: Path) -> None:
+    signature = Density(folder, scoring="euclidean").signature()
+    assert signature["checkpoint"].startswith("tiny@")
+    assert signature["scoring"] == "euclidean"
+    assert signature["dtype"] == "float32"
+    assert signature["max_length"] == "32"
+    other = make_network(find_encoder(json.loads((folder / "config.json").read_text())["encoder"]["id"]).folder)
+    other.head.bias.data += 1
+    other.save_pretrained(folder.parent / "other")
+    assert Density(folder.parent / "other").signature()["checkpoint"] != signature["checkpoint"]
+
+
+@pytest.mark.slow
+def test_automodel_loads_it_after_import(folder: Path) -> None:
+    code = (
+        "import sys, dialeval; assert 'transformers' not in sys.modules and 'torch' not in sys.modules\n"
+        "from transformers import AutoModel, AutoTokenizer\n"
+        f"print(type(AutoModel.from_pretrained({str(folder)!r})).__name__)\n"
+        f"print(len(AutoTokenizer.from_pretrained({str(folder)!r})('hello')['input_ids']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["DensityNetwork", "3"]
+
+
+def damage_json(folder: Path) -> None:
+    (folder / "config.json").write_text("{not json")
+
+
+def foreign(folder: Path) -> None:
+    (folder / "config.json").write_text('{"model_type": "bert"}')
+
+
+def newer(folder: Path) -> None:
+    raw = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(raw | {"format_version": 99}))
+
+
+def other_approach(folder: Path) -> None:
+    raw = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(raw | {"approach": "deb"}))
+
+
+def cut_weights(folder: Path) -> None:
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:200])
+
+
+def no_weights(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+
+
+def cut_adapter(folder: Path) -> None:
+    path = folder / "adapter" / "adapter_model.safetensors"
+    path.write_bytes(path.read_bytes()[:1000])
+
+
+def no_adapter(folder: Path) -> None:
+    shutil.rmtree(folder / "adapter")
+
+
+def wrong_shapes(folder: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    state = load_file(folder / "model.safetensors")
+    state["mean"] = torch.zeros(7)
+    save_file(state, folder / "model.safetensors")
+
+
+def wrong_digest(folder: Path) -> None:
+    raw = json.loads((folder / "config.json").read_text())
+    raw["encoder"]["sha256"] = "0" * 64
+    (folder / "config.json").write_text(json.dumps(raw))
+
+
+def unknown_layout(folder: Path) -> None:
+    raw = json.loads((folder / "config.json").read_text())
+    raw["layout"]["max_length"] = 1
+    (folder / "config.json").write_text(json.dumps(raw))
+
+
+@pytest.mark.parametrize(
+    ("harm", "message"),
+    [
+        (damage_json, "damaged"),
+        (foreign, "not a dialeval checkpoint"),
+        (newer, "upgrade dialeval"),
+        (other_approach, "of deb, not of density"),
+        (cut_weights, "damaged"),
+        (no_weights, "missing"),
+        (cut_adapter, "adapter"),
+        (no_adapter, "incomplete"),
+        (wrong_shapes, "differ in shape"),
+        (wrong_digest, "another model"),
+        (unknown_layout, "max_length"),
+    ],
+)
+def test_what_is_not_a_sound_checkpoint_is_refused(folder: Path, harm: Callable[[Path], None], message: str) -> None:
+    harm(folder)
+    with pytest.raises(CheckpointError, match=message) as caught:
+        Density(folder)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["nowhere", "./nowhere", "/no/such/folder", "a/b/c"])
+def test_checkpoints_that_are_not_there(name: str) -> None:
+    with pytest.raises(CheckpointError, match="there is no checkpoint"):
+        find_checkpoint(name, default="density-minilm")
+
+
+def test_a_file_is_not_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(CheckpointError, match="is a file"):
+        find_checkpoint(tmp_path / "file", default="density-minilm")
+
+
+def test_without_a_network_the_hub_s_client_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would try again for most of a minute. Port 9 of the loopback interface: nothing answers there."""
+    import huggingface_hub
+
+    for name in ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", lambda *_, **__: pytest.fail("asked"))
+    with pytest.raises(CheckpointError, match="cannot be reached"):
+        find_checkpoint("nobody/nothing", default="x")
+
+
+@pytest.mark.encoder
+def test_the_base_encoder_is_the_one_file() -> None:
+    found = find_encoder(BASE_ENCODER)
+    assert (found.folder / "model.safetensors").stat().st_size > 90_000_000
+    with pytest.raises(CheckpointError, match="another model"):
+        find_encoder(BASE_ENCODER, sha256="0" * 64)
+
+
+def test_human_percentile(folder: Path) -> None:
+    metric = Density(folder)
+    native = metric.score(**ROWS)
+    shares = metric.score(**ROWS, scale="human_percentile")
+    assert ((shares.values >= 0) & (shares.values <= 1)).all()
+    assert shares.signature["scale"] == "human_percentile"
+    assert (np.argsort(native.values) == np.argsort(shares.values)).all() or len(set(shares.values)) < 2
+    with pytest.raises(ValueError, match="no human quantiles"):
+        Density(folder, scoring="classifier").score(**ROWS, scale="human_percentile")
+
+
+def test_a_scale_without_quantiles_is_refused_before_anything_is_encoded(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(raw | {"quantiles": {}}))
+    metric = Density(folder)
+    monkeypatch.setattr(metric.encoder, "encode", lambda *_, **__: pytest.fail("encoded"))
+    for judge in (metric.score, lambda *rows, **options: metric.score_dialogues([["hello", "hi"]], **options)):
+        with pytest.raises(ValueError, match="holds no human quantiles"):
+            judge(["fine"], [["how are you"]], scale="human_percentile")
+        with pytest.raises(ValueError, match="has no scale 'stars'"):
+            judge(["fine"], [["how are you"]], scale="stars")  # type: ignore[arg-type]
+
+
+def test_a_network_begins_only_from_an_adapter_over_its_own_encoder(tiny_encoder: Path, folder: Path) -> None:
+    """The sha256 decides where both know theirs, else the name."""
+    raw = json.loads((folder / "config.json").read_text())
+    raw["encoder"]["sha256"] = file_sha256(tiny_encoder / "model.safetensors")
+    (folder / "config.json").write_text(json.dumps(raw))
+    config = CheckpointConfig.read(folder)
+    begun = DensityNetwork.create(config, start=folder)
+    stored = DensityNetwork.from_pretrained(folder, trainable=True)
+    for one, other in zip(begun.encoder.parameters(), stored.encoder.parameters(), strict=True):
+        assert torch.equal(one, other)
+    for encoder, message in (
+        ({"sha256": "0" * 64}, "was trained over .* not over"),
+        ({"sha256": None, "id": "someone/other"}, r"someone/other \(no sha256\)"),
+        ({"tuning": "frozen"}, "no adapter to begin from"),
+    ):
+        (folder / "config.json").write_text(json.dumps(raw | {"encoder": raw["encoder"] | encoder}))
+        with pytest.raises(CheckpointError, match=message):
+            DensityNetwork.create(config, start=folder)
+
+
+def test_percentile_is_the_share_that_is_lower() -> None:
+    population = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
+    curve = np.quantile(population, np.linspace(0, 1, 201))
+    assert percentile(np.array([0.0, 1.0, 3.0, 9.0]), curve) == pytest.approx([0.0, 0.0, 0.5, 1.0])
+
+
+def test_dialogues_are_aggregated_as_specified(folder: Path) -> None:
+    by_code = Density(folder)
+    by_paper = Density(folder, dialogue_agg="mean_of_sqrt")
+    distances = -np.sqrt(np.array([1.0, 4.0, 9.0]))
+    assert by_code.aggregate_dialogue(distances) == pytest.approx(-2.160246899)
+    assert by_paper.aggregate_dialogue(distances) == pytest.approx(-2.0)
+    dialogue = ["hello there", "how are you", "i am fine"]
+    turns = by_code.score(dialogue[1:], [dialogue[:1], dialogue[:2]]).values
+    whole = by_code.score_dialogues([dialogue]).values
+    assert whole[0] == pytest.approx(by_code.aggregate_dialogue(turns), rel=1e-6)
+
+
+def test_options_that_do_not_exist(folder: Path) -> None:
+    with pytest.raises(ValueError, match="scoring"):
+        Density(folder, scoring="cosine")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="dialogue_agg"):
+        Density(folder, dialogue_agg="max")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="did you mean 'density'"):
+        dialeval.load("densty")
+
+
+def test_a_length_that_the_encoder_cannot_read(folder: Path) -> None:
+    with pytest.raises(ValueError, match="at most 128 tokens"):
+        Density(folder, max_length=600)
+    assert Density(folder, max_length=128).signature()["max_length"] == "128"
+
+
+def test_config_survives_a_round_trip(folder: Path) -> None:
+    config = CheckpointConfig.read(folder)
+    changed = replace(config, contaminated_by=("dailydialog_grade",), training={"hours": 1.5})
+    (folder / "config.json").write_text(changed.to_json())
+    assert CheckpointConfig.read(folder) == changed
+
+
+def test_the_embedded_checkpoints_are_small() -> None:
+    folders = [folder for folder in WEIGHTS.iterdir() if folder.is_dir()]
+    sizes = {one.name: sum(file.stat().st_size for file in one.rglob("*") if file.is_file()) for one in folders}
+    assert len(sizes) >= 4
+    assert max(sizes.values()) <= 6_000_000
+    assert sum(sizes.values()) <= 40_000_000
