@@ -23,7 +23,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from dialeval import interrupts
 from dialeval.approaches.frozen_features import FeatureNetwork
-from dialeval.cards.history import TrainingRun, joined, kept_line, read_log, stage_in, stages_of, total
+from dialeval.cards.history import TrainingRun, joined, kept_line, stage_in, stages_of, total
 from dialeval.corpora.batches import CandidateSet
 from dialeval.corpora.dialogues import BadCorpus, CorpusDialogue, MissingCorpus, overlapping_ids, read_corpus
 from dialeval.corpora.negatives import NegativeCounts
@@ -31,6 +31,7 @@ from dialeval.engine.encoding import PairEncoder, choose_device, has_fast_bfloat
 from dialeval.engine.formatting import PairFormat, PairTokenizer
 from dialeval.engine.speedups import compute_first_token_only
 from dialeval.exchange import Exchange
+from dialeval.io import read_json_lines
 from dialeval.weights.config import CheckpointConfig
 from dialeval.weights.find import CheckpointError, find_checkpoint, find_encoder
 from dialeval.weights.loading import load_encoder, load_tokenizer
@@ -251,7 +252,7 @@ class Run:
             if "best_step" in saved:
                 self.best_step = saved["best_step"]
             elif self.best > float("-inf"):  # begun before states told it; the log does
-                self.best_step = kept_line(read_log(folder / "log.jsonl"))["step"]
+                self.best_step = kept_line(read_json_lines(folder / "log.jsonl"))["step"]
             accelerator.load_state(str(folder / saved["state"]))
             self._forget_lines_since(saved)
         elif accelerator.is_main_process:

@@ -40,7 +40,7 @@ def long_candidates(dialogues: list[CorpusDialogue], metric: LearnedMetric, kind
     found = []
     for index in last.values():
         one = drawn.get(index)
-        if metric.score([one.exchange]).n_truncated:
+        if metric.score_exchanges([one.exchange]).n_truncated:
             found.append(one)
         if len(found) == count:
             break
@@ -49,7 +49,7 @@ def long_candidates(dialogues: list[CorpusDialogue], metric: LearnedMetric, kind
 
 def hits(metric: dialeval.Metric, drawn: list[Candidates]) -> np.ndarray:
     """Which contexts have the true reply on top; a tie is lost."""
-    values = metric.score([row for one in drawn for row in one.exchanges()]).values.reshape(len(drawn), -1)
+    values = metric.score_exchanges([row for one in drawn for row in one.exchanges()]).values.reshape(len(drawn), -1)
     return np.asarray(values[:, 0] > values[:, 1:].max(axis=1))
 
 

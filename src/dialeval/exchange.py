@@ -1,6 +1,6 @@
 """An exchange: a context, the response to judge, and what may be known beside them.
 
-This is the one door through which input enters. Whatever passes it is well formed, so nothing
+This is the one place where input enters. Whatever passes it is well formed, so nothing
 behind it checks again; whatever does not is refused with one sentence that names the row.
 """
 

@@ -11,10 +11,10 @@ import pytest
 
 from dialeval import benchmarks
 from dialeval.agreement.by_system import of_system_means, within_systems, without_people
+from dialeval.agreement.cuts import View
 from dialeval.agreement.results import Report, read_results
 from dialeval.agreement.runs import run
 from dialeval.agreement.settings import Settings
-from dialeval.agreement.views import View
 from dialeval.reports.markdown import render_markdown
 from dialeval.reports.outputs import write_outputs
 from dialeval.statistics.correlation import CORRELATIONS
@@ -126,7 +126,7 @@ def test_every_result_has_them_and_so_has_every_output(
     show(report)
     said = " ".join(capsys.readouterr().out.split())
     for text in (render_markdown(report), (tmp_path / "out" / "leaderboard.html").read_text(), said):
-        assert f"every system's own mean as the score Spearman {ranked.system_means:.3f}" in text.replace("&#x27;", "'")
+        assert f"every system's own mean as the score Spearman {ranked.system_means:.3f}" in text.replace("&#39;", "'")
         assert f"{ranked.within_systems:.3f}" in text
         assert f"{ranked.without_humans:.3f}" in text
     assert "without human-written rows (Spearman)" in render_markdown(report)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-import dialeval
 from dialeval.scores import Scores
-from rated_rows import rated, small_judge
+from rated_rows import rated
 
 CONTEXT = ["hello there", "do you like fish and chips"]
 
@@ -34,16 +32,6 @@ ROWS: list[dict[str, Any]] = [
     {"context": CONTEXT, "response": said, "facts": FACTS, "following": after, "id": name}
     for (name, said), after in zip(SAID.items(), FOLLOWING, strict=True)
 ]
-
-
-@pytest.fixture(scope="module")
-def checkpoint(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return small_judge(tiny_encoder, tmp_path_factory.mktemp("judge") / "judge-tiny")
-
-
-@pytest.fixture(scope="module")
-def judge(checkpoint: Path) -> Any:
-    return dialeval.load("judge", checkpoint=checkpoint, device="cpu")
 
 
 def same(found: list[dict[str, Any]], scores: Scores) -> None:

@@ -7,14 +7,13 @@ import dataclasses
 import numpy as np
 
 from dialeval.agreement.comparisons import compared_statistic
-from dialeval.agreement.cuts import cuts
+from dialeval.agreement.cuts import cuts, view_of
 from dialeval.agreement.judgements import judgements
 from dialeval.agreement.measure import measure
 from dialeval.agreement.prepare import PreparedBenchmark, ScoredMetric
 from dialeval.agreement.record import result_of
 from dialeval.agreement.results import Result
 from dialeval.agreement.settings import Settings
-from dialeval.agreement.views import view_of
 from dialeval.metric import Level
 
 

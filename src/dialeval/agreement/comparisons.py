@@ -9,11 +9,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.agreement.cuts import Cut
+from dialeval.agreement.cuts import Cut, View, view_of
 from dialeval.agreement.judgements import Judgements
+from dialeval.agreement.measure import Decision
 from dialeval.agreement.settings import Settings
-from dialeval.agreement.thresholds import Decision
-from dialeval.agreement.views import View, view_of
 from dialeval.statistics import corrections
 from dialeval.statistics.bootstrap import Resampled, bootstrap, interval, number_groups
 from dialeval.statistics.correlation import CORRELATIONS, Floats

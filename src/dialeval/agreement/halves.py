@@ -9,14 +9,13 @@ from dataclasses import replace
 import numpy as np
 
 from dialeval.agreement.comparisons import compared_statistic
-from dialeval.agreement.cuts import Cut
+from dialeval.agreement.cuts import Cut, view_of
 from dialeval.agreement.judgements import Judgements
 from dialeval.agreement.leaderboard import TITLES, Section, number
 from dialeval.agreement.measure import measure
 from dialeval.agreement.results import Half
 from dialeval.agreement.settings import Settings
 from dialeval.agreement.sources import ValueSource
-from dialeval.agreement.views import view_of
 from dialeval.statistics.correlation import Floats
 
 

@@ -8,16 +8,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dialeval.agreement.cuts import Cut, cuts
-from dialeval.agreement.inputs import with_inputs
+from dialeval.agreement.cuts import Cut, column_of, cuts
 from dialeval.agreement.judgements import Judgements, judgements
+from dialeval.agreement.record import with_inputs
 from dialeval.agreement.results import Excluded
 from dialeval.agreement.score import Advance, values_of
 from dialeval.agreement.settings import Settings
 from dialeval.agreement.sources import ValueSource
 from dialeval.agreement.tasks import NotApplicable
 from dialeval.agreement.values import Values
-from dialeval.agreement.views import column_of
 from dialeval.io import without_machine
 from dialeval.metric import Level
 from dialeval.statistics.correlation import Floats

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import TYPE_CHECKING
 
 from dialeval.agreement.cuts import Cut
 from dialeval.agreement.judgements import Judgements
@@ -14,6 +15,9 @@ from dialeval.agreement.sources import ValueSource
 from dialeval.agreement.values import Values
 from dialeval.scores import Signature
 from dialeval.version import __version__
+
+if TYPE_CHECKING:
+    from datasets import Dataset
 
 
 def result_of(
@@ -91,3 +95,16 @@ def signature(measured: Measured, source: ValueSource, cut: Cut, judged: Judgeme
 def _inputs(judged: Judgements, settings: Settings) -> str:
     following = settings.following and judged.info.following
     return ", ".join([*([] if settings.facts else ["without facts"]), *(["following"] if following else [])])
+
+
+def with_inputs(dataset: Dataset, settings: Settings) -> Dataset:
+    """The rows with what the settings give: usually facts, but not the turn that follows, which is still to come."""
+    withheld = [*([] if settings.facts else ["facts"]), *([] if settings.following else ["following"])]
+    return dataset.remove_columns([column for column in withheld if column in dataset.column_names])
+
+
+def inputs_of(dataset: Dataset) -> str:
+    """In what these rows differ from what metrics usually get, in words; empty where in nothing."""
+    columns = dataset.column_names
+    parts = [*(["without facts"] if "facts" not in columns else []), *(["following"] if "following" in columns else [])]
+    return ", ".join(parts)

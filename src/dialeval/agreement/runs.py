@@ -13,9 +13,9 @@ import numpy as np
 
 from dialeval.agreement.aspects import of_aspects
 from dialeval.agreement.comparisons import ComparedMetric, against_best, best_group, compared_statistic
-from dialeval.agreement.cuts import Cut
+from dialeval.agreement.cuts import Cut, view_of
 from dialeval.agreement.halves import halves_of
-from dialeval.agreement.measure import measure
+from dialeval.agreement.measure import Decision, decide, measure
 from dialeval.agreement.overall import overall
 from dialeval.agreement.prepare import (
     PreparedBenchmark,
@@ -31,8 +31,6 @@ from dialeval.agreement.score import Advance, MetricFailed, OtherRows
 from dialeval.agreement.settings import Settings
 from dialeval.agreement.sources import Spec, ValueSource, find_sources
 from dialeval.agreement.tasks import NotApplicable
-from dialeval.agreement.thresholds import Decision, decide
-from dialeval.agreement.views import view_of
 from dialeval.io import without_machine
 from dialeval.metric import Level
 from dialeval.statistics.correlation import Floats

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dialeval.agreement.inputs import inputs_of
+from dialeval.agreement.record import inputs_of
 from dialeval.agreement.sources import ValueSource
 from dialeval.agreement.tasks import Judgement, NotApplicable, job_of
 from dialeval.agreement.values import Cell, Values, merged, rows_digest

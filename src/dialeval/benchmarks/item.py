@@ -59,7 +59,7 @@ def rows_of(item: Row, default_id: str, level: BenchmarkLevel, kind: Kind) -> li
 
 
 def _named(item: Row, default_id: str) -> Row:
-    """What rows of every level and kind have. The door of the library checks it, an empty reply passes."""
+    """What rows of every level and kind have. The library checks it where it enters, an empty reply passes."""
     try:
         checked = check_exchange(
             "", response="", context=(), facts=item.get("facts"), system=item.get("system"), id=item.get("id"),

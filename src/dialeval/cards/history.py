@@ -76,11 +76,6 @@ def total(stages: Sequence[TrainingRun]) -> TrainingRun:
     return TrainingRun("together", sum(one.steps for one in stages), sum(one.steps_run for one in stages), hours, seen)
 
 
-def read_log(path: Path) -> list[dict[str, Any]]:
-    """The lines of a run's log."""
-    return read_json_lines(path)
-
-
 def kept_line(lines: Iterable[Line]) -> Line:
     """The validation after which the weights were kept that shipped."""
     judged = [line for line in lines if line["kind"] == "validation"]
@@ -94,7 +89,7 @@ def kept_line(lines: Iterable[Line]) -> Line:
 
 def stage_in(log: Path, name: str) -> TrainingRun:
     """A stage as its log tells it."""
-    lines = read_log(log)
+    lines = read_json_lines(log)
     kept = kept_line(lines)
     seen = {unit: kept[unit] for unit in ("pairs", "replies") if unit in kept}
     return TrainingRun(

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dialeval.cards.history import kept_line, read_log, stage_in
-from dialeval.io import markdown_table
+from dialeval.cards.history import kept_line, stage_in
+from dialeval.io import markdown_table, read_json_lines
 
 BEGIN = "<!-- runs: written by `python -m dialeval.cards` from results/training -->"
 END = "<!-- /runs -->"
@@ -47,7 +47,7 @@ def runs_table(logs: Path, recipes: Path) -> str:
 
 def figures_of(log: Path) -> Mapping[str, Any]:
     """What the shipped weights reached on held-out data: at the run's end, else at the validation that kept them."""
-    lines = read_log(log)
+    lines = read_json_lines(log)
     final = [line for line in lines if line["kind"] == "final"]
     return {**kept_line(lines), **(final[-1] if final else {})}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,6 +15,7 @@ from dialeval.cli.parsing import flowing
 
 if TYPE_CHECKING:
     import torch
+    from rich.console import Console
 
 _LIBRARIES = (
     "torch", "transformers", "datasets", "huggingface-hub", "peft", "safetensors", "numpy", "scipy", "scikit-learn",
@@ -52,21 +54,24 @@ def info(
     # A pipe has no width; cutting paths to eighty columns there would make them useless.
     console = Console(width=None if Console().is_terminal else 200, soft_wrap=True)
     if checkpoint is not None:
-        sections = {"Checkpoint": _checkpoint(checkpoint)}
-    else:
-        sections = {"Versions": _versions(), "Devices": _devices(), "Weights": _weights(), "Folders": _folders()}
-    for title, facts in sections.items():
-        console.print(f"[bold]{title}[/bold]")
-        for name, value in facts.items():
-            console.print(f"  {name:<18} {value}", highlight=False, markup=False)
-    if checkpoint is not None:
+        _show(console, "Checkpoint", _checkpoint(checkpoint))
         return
+    _show(console, "Versions", _versions())
+    _show(console, "Devices", _devices())
+    _show(console, "Weights", _weights())
+    _show(console, "Folders", _folders())
     table = Table(
         "metric", "judges", "better", "range", "needs", "extra", box=None, title="Metrics", title_justify="left"
     )
     for cells in _metrics():
         table.add_row(*cells)
     console.print(table, highlight=False)
+
+
+def _show(console: Console, title: str, facts: Mapping[str, str]) -> None:
+    console.print(f"[bold]{title}[/bold]")
+    for name, value in facts.items():
+        console.print(f"  {name:<18} {value}", highlight=False, markup=False)
 
 
 def _checkpoint(source: str) -> dict[str, str]:

@@ -13,6 +13,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
 
+from dialeval.io import markdown_table
 from dialeval.metric import Level, Metric, Scale
 from dialeval.registry import load
 from dialeval.statistics.bootstrap import bootstrap
@@ -83,15 +84,15 @@ class Gate:
     def to_markdown(self) -> str:
         """A comment for a pull request."""
         mark = "✅" if self.passed else "❌"
+        means = [f"{self.mean_new:.4g}", f"{self.mean_baseline:.4g}"]
+        gains = [f"{self.gain:+.4g}", f"{self.at_least:+.4g}", f"{-self.margin:+.4g}"]
+        row = [self.metric, *means, *gains, str(self.n_rows), str(self.n_contexts)]
         lines = [
             f"### {mark} dialeval gate: {self.metric}",
             "",
             self.sentence,
             "",
-            "| | new | baseline | gain | at least | margin | rows | contexts |",
-            "|---|---:|---:|---:|---:|---:|---:|---:|",
-            f"| {self.metric} | {self.mean_new:.4g} | {self.mean_baseline:.4g} | {self.gain:+.4g} "
-            f"| {self.at_least:+.4g} | {-self.margin:+.4g} | {self.n_rows} | {self.n_contexts} |",
+            *markdown_table(["", "new", "baseline", "gain", "at least", "margin", "rows", "contexts"], [row]),
             "",
             *(f"- {one}" for one in self.warnings),
             f"<sub>{self.signature}</sub>",

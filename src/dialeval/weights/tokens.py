@@ -1,4 +1,4 @@
-"""A foreign tokenizer is data, too: known components of bounded size, and tried in a process of its own first.
+"""An untrusted tokenizer is data, too: known components of bounded size, and tried in a process of its own first.
 
 `tokenizer.json` is a small language: its parts can multiply a text, run a regular expression without end, or end the
 process that reads them. So only those parts pass that tokenizers of encoders are made of.

@@ -1,4 +1,4 @@
-"""One judge, every door: what the library says of a row every other way in says, aspects and reasons included."""
+"""One judge, every way in: what the library says of a row all others say, aspects and reasons included."""
 
 from __future__ import annotations
 
@@ -17,12 +17,23 @@ from dialeval.approaches.judge import ASPECTS, DIALOGUE_ASPECTS
 from dialeval.cli import build_app
 from dialeval.scores import Scores
 from judged_rows import CONTEXT, ROWS, SAID, many, same, scores_of
+from rated_rows import small_judge
 
 TALKS: list[dict[str, Any]] = [
     {"dialogue": ["hi", "i like fish", "what?", "i like fish", "stop it"], "speakers": ["user", "bot"] * 2 + ["user"]},
     {"dialogue": ["hello", "how are you", "fine thanks!", "what do you like to eat"], "speakers": ["A", "B", "A", "B"]},
     {"dialogue": ["hello", "  ", "are you there"], "speakers": None},
 ]
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return small_judge(tiny_encoder, tmp_path_factory.mktemp("judge") / "judge-tiny")
+
+
+@pytest.fixture(scope="module")
+def judge(checkpoint: Path) -> Any:
+    return dialeval.load("judge", checkpoint=checkpoint, device="cpu")
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from test_foreign import changed, refused
+from test_untrusted import changed, refused
 
 from density_networks import make_network
 from dialeval.approaches.density import Density
