@@ -12,6 +12,7 @@ from models import best_of, direction_told, human_percentile, info_of, titled
 from score_file import Scored
 
 _MOST_SYSTEMS = 50
+_MOST_NAMED = 5
 #: Replies whose reasons are shown, those that a reader will want to look at.
 _LOWEST = 5
 
@@ -60,9 +61,9 @@ def _pair_tests(scored: Scored, name: str) -> str:
     metric = ranking.metrics[0]
     rows = [[text(cell, 60) for cell in row] for row in ranking.pair_test_table(metric)]
     answer = ranking.sentence(metric).partition(": ")[2]
-    told = f"{info_of(name).title}, pairs of systems on the same contexts; permutation test, corrected by Holm"
+    caption = f"{info_of(name).title}, pairs of systems on the same contexts; permutation test, corrected by Holm"
     return f'<p class="answer">{text(f"{info_of(name).title}: {answer}", 400)}</p>' + table(
-        told, ranking.pair_test_header(), rows
+        caption, ranking.pair_test_header(), rows
     )
 
 
@@ -107,10 +108,10 @@ def _system_table(scored: Scored, name: str) -> str:
         ]
         for at, system in enumerate(systems[:_MOST_SYSTEMS])
     ]
-    told = f"{info_of(name).title} by system; compare only systems of equal size"
+    caption = f"{info_of(name).title} by system; compare only systems of equal size"
     return (
-        table(told, ["system", "value", "95% interval", "rows"], rows)
-        + _unsettled(best, list(zip(low, high, strict=True)))
+        table(caption, ["system", "value", "95% interval", "rows"], rows)
+        + _unsettled(best, list(zip(low, high, strict=True)), systems)
         + _left_out(systems)
     )
 
@@ -132,11 +133,20 @@ def _value(value: float, is_best: bool) -> str:
     return f'<span class="best">{number(value)}</span> <span class="mark">best</span>' if is_best else number(value)
 
 
-def _unsettled(best: set[int], intervals: Sequence[tuple[float, float]]) -> str:
-    """Says so where the best system's interval reaches into another one's."""
-    others = [ends for at, ends in enumerate(intervals) if at not in best]
-    overlap = any(low <= intervals[at][1] and intervals[at][0] <= high for at in best for low, high in others)
-    return note("The best interval overlaps with others, so this order is not settled.") if overlap else ""
+def _unsettled(best: set[int], intervals: Sequence[tuple[float, float]], systems: Sequence[str | None]) -> str:
+    """Names the systems whose interval the best one's reaches into; sets have no rows to pair, so no test decides."""
+    others = [
+        (system, ends) for at, (system, ends) in enumerate(zip(systems, intervals, strict=True)) if at not in best
+    ]
+    near = [
+        system or "all rows"
+        for system, (low, high) in others
+        if any(low <= intervals[at][1] and intervals[at][0] <= high for at in best)
+    ]
+    if not near:
+        return ""
+    named = ", ".join(near[:_MOST_NAMED]) + (f" and {len(near) - _MOST_NAMED} more" if len(near) > _MOST_NAMED else "")
+    return note(text(f"The best system's interval overlaps with that of {named}: which is better stays open.", 400))
 
 
 def _left_out(systems: Sequence[str | None]) -> str:

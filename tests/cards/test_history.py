@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from dialeval.cards.history import TrainingRun, joined, kept_line, read_log, stage_in, stages_of, total
+from dialeval.cards.history import TrainingRun, joined, kept_line, stage_in, stages_of, total
 from dialeval.cards.runs_table import BEGIN, END, figures_of, runs_table, write_runs_table
 from dialeval.cards.spread import Spread, spread_in
+from dialeval.io import read_json_lines
 from dialeval.weights.config import CheckpointConfig
 from dialeval.weights.find import WEIGHTS, embedded_checkpoints
 
@@ -119,7 +120,7 @@ def test_what_a_card_says_of_a_run_is_what_its_log_says(name: str) -> None:
     for stage in stages_of(config.training, LOGS):
         if (LOGS / f"{stage.name}.jsonl").is_file():
             assert stage.steps == stage_in(LOGS / f"{stage.name}.jsonl", stage.name).steps, stage.name
-    final = next(line for line in reversed(read_log(written)) if line["kind"] == "final")
+    final = next(line for line in reversed(read_json_lines(written)) if line["kind"] == "final")
     recorded = config.training.get("validation", {})  # the judge records its stack instead
     found = {key: value for key, value in recorded.items() if key in final}
     assert bool(found) == (config.approach != "judge")

@@ -172,10 +172,13 @@ def test_a_metric_that_lacks_a_reference_says_so_and_the_others_score(four_metri
 
 
 def test_overlapping_intervals_are_not_an_order() -> None:
-    assert "not settled" in file_report._unsettled({1}, [(0.0, 0.2), (0.1, 0.3)])
-    assert file_report._unsettled({1}, [(0.0, 0.1), (0.2, 0.3)]) == ""
-    assert file_report._unsettled({0}, [(float("nan"), float("nan")), (0.2, 0.3)]) == ""
-    assert file_report._unsettled(set(), [(0.2, 0.3)]) == ""
+    said = file_report._unsettled({1}, [(0.0, 0.2), (0.1, 0.3), (0.4, 0.5)], ["a<b", "c", "d"])
+    assert "overlaps with that of a&lt;b: which is better stays open" in said
+    assert file_report._unsettled({1}, [(0.0, 0.1), (0.2, 0.3)], ["a", "b"]) == ""
+    assert file_report._unsettled({0}, [(float("nan"), float("nan")), (0.2, 0.3)], ["a", "b"]) == ""
+    assert file_report._unsettled(set(), [(0.2, 0.3)], ["a"]) == ""
+    many = file_report._unsettled({0}, [(0.0, 1.0)] * 9, [str(at) for at in range(9)])
+    assert "1, 2, 3, 4, 5 and 3 more" in many
 
 
 @pytest.mark.parametrize(
@@ -226,7 +229,7 @@ def test_systems_are_told_apart_by_paired_tests_over_contexts(tmp_path: Path, mo
     assert one == "good"  # the intervals overlap
     assert "Overlap: good is best." in shown or "DENSITY: good is best." in shown
     assert re.search(r"good +bad .* told apart", shown)
-    assert "not settled" not in shown
+    assert "stays open" not in shown
 
 
 def test_chat_logs_and_columns_of_other_names(tmp_path: Path) -> None:
