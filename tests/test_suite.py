@@ -49,6 +49,18 @@ def test_tokenizer_and_embeddings_are_shared(suite: Suite) -> None:
     assert np.isfinite(suite.score(RESPONSES, CONTEXTS)["density"].values).all()
 
 
+def test_two_rules_of_one_checkpoint_cost_one_pass(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = (suite[name] for name in suite)
+    assert first.encoder is second.encoder
+    assert (first.scoring, second.scoring) == ("mahalanobis", "euclidean")
+    passes: list[int] = []
+    monkeypatch.setattr(
+        first.encoder, "_run", lambda pairs, run=first.encoder._run: (passes.append(len(pairs)), run(pairs))[1]
+    )
+    suite.score(["fish is nice", "see you next week"], [["hello there"], ["shall we go for a walk"]])
+    assert sum(passes) == 2
+
+
 def test_nothing_to_load() -> None:
     with pytest.raises(ValueError, match="no metrics"):
         dialeval.load([])

@@ -18,7 +18,7 @@ from typing import Any, overload
 from dialeval.functions import metric_class_of
 from dialeval.metric import Metric, Scale
 from dialeval.specs import Declared, declared_in, split_options
-from dialeval.suite import Suite, share_tokenizers
+from dialeval.suite import Suite, share_encoders, share_tokenizers
 from dialeval.version import how_to_install
 from dialeval.weights.find import embedded_checkpoints
 
@@ -50,7 +50,6 @@ REGISTRY: dict[str, RegisteredMetric] = {
     "deb": RegisteredMetric("dialeval.approaches.deb:Deb"),
     "quantidce": RegisteredMetric("dialeval.approaches.quantidce:QuantiDce"),
     "judge": RegisteredMetric("dialeval.approaches.judge:Judge"),
-    "ensemble": RegisteredMetric("dialeval.approaches.ensemble:Ensemble"),
     "bleu1": RegisteredMetric("dialeval.baselines.bleu:Bleu1", extra="agreement"),
     "bleu2": RegisteredMetric("dialeval.baselines.bleu:Bleu2", extra="agreement"),
     "bleu3": RegisteredMetric("dialeval.baselines.bleu:Bleu3", extra="agreement"),
@@ -197,6 +196,7 @@ def load_metrics(names: Sequence[str], options: Mapping[str, Any], checkpoints: 
         own = {"checkpoint": checkpoints[name]} if name in checkpoints else {}
         loaded[name] = load(name, **taken, **own)
     share_tokenizers(loaded.values())
+    share_encoders(loaded.values())
     return loaded
 
 

@@ -14,7 +14,6 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "approaches/cmn_network.py": ("test_cmn.py", "test_cmn_metric.py", "test_cmn_rules.py", _NETWORK),
     "approaches/deb.py": ("test_deb.py", _NETWORK),
     "approaches/density.py": ("test_density.py", "test_density_metric.py", "test_density_relative.py", _NETWORK),
-    "approaches/ensemble.py": ("test_ensemble_metric.py",),
     "approaches/fbd.py": ("test_fbd.py", *_SETS),
     "approaches/judge.py": ("test_judge.py", _NETWORK),
     "approaches/reasons.py": ("test_judge.py",),

@@ -31,7 +31,6 @@ COMMANDS: tuple[str, ...] = (
     "compare",
     "rank",
     "gate",
-    "ensemble",
     "papers",
     "plot",
     "robustness",

@@ -1,1 +1,1 @@
-"""Studies of their own: calibration, combined judges, features."""
+"""Studies of their own: calibration, features."""
