@@ -10,21 +10,25 @@ import dialogue_page
 import endpoints
 import file_page
 import gradio as gr
+import health
+import store
 import trust
-from limits import LIMITS_TOLD, MAX_FILE_BYTES, MAX_WAITING, BodyLimit
+from limits import LIMITS_TOLD, MAX_FILE_BYTES, MAX_SESSIONS, MAX_WAITING, STORED_SECONDS, BodyLimit
+from pools import FILES, TEXTS
+from sessions import Sessions
 from starlette.middleware import Middleware
+from visitors import Visitors
 
 _HEAD = '<meta name="viewport" content="width=device-width, initial-scale=1">'
-#: Typed texts and endpoints share two places, files have one: a long file does not keep others waiting.
-_TEXTS: dict[str, Any] = {"concurrency_id": "texts", "concurrency_limit": 2}
-_FILES: dict[str, Any] = {"concurrency_id": "files", "concurrency_limit": 1}
-#: Uploads and downloads: how often they are looked through, and after how many seconds they go.
-_DELETED = (600, 3600)
+#: As many at once as there are workers; who waits is told how many are before.
+_TEXTS: dict[str, Any] = {"concurrency_id": "texts", "concurrency_limit": TEXTS.size}
+_FILES: dict[str, Any] = {"concurrency_id": "files", "concurrency_limit": FILES.size}
 
 
 def build_page() -> Any:
     """The page as gradio Blocks."""
-    with gr.Blocks(title="dialeval side by side", analytics_enabled=False, delete_cache=_DELETED) as page:
+    store.use()
+    with gr.Blocks(title="dialeval side by side", analytics_enabled=False, delete_cache=(600, STORED_SECONDS)) as page:
         gr.Markdown("# Dialogue replies, side by side\nHow good is a reply, what does the number mean, and who agrees?")
         with gr.Tabs():
             # Short names: on a phone all of them stand beside each other.
@@ -57,7 +61,12 @@ def launch_options() -> dict[str, Any]:
         "head": _HEAD,
         "max_file_size": MAX_FILE_BYTES,
         "allowed_paths": [str(file_page.SAMPLE), *([str(folder.resolve() / "plots")] if folder else [])],
-        "app_kwargs": {"middleware": [Middleware(BodyLimit)]},
+        "app_kwargs": {
+            "middleware": [Middleware(Visitors), Middleware(BodyLimit), Middleware(Sessions)],
+            "routes": [health.ROUTE],
+        },
+        "state_session_capacity": MAX_SESSIONS,
+        "enable_monitoring": False,
         "footer_links": ["settings"],
         "run_history": False,
         "ssr_mode": False,
@@ -67,4 +76,5 @@ def launch_options() -> dict[str, Any]:
 page = build_page()
 
 if __name__ == "__main__":
+    store.sweep_always()
     page.launch(**launch_options())

@@ -8,13 +8,12 @@ from typing import Any
 import conversation
 import gradio as gr
 import links
-from compare import chart, compared, rendered
 from limits import Refused
 from markup import problem, to_view
 from models import first_choice, ready, titled
+from pools import TEXTS
 
 from dialeval.metric import Level
-from dialeval.weights.find import CheckpointError
 
 _INTRO = "Type a conversation and several replies to it, and see which reply each metric prefers, and why."
 _BUSY, _IDLE = "Judging …", "Compare the replies"
@@ -127,7 +126,7 @@ def _linked(metrics: list[str], *boxes: Any) -> str:
 
 def _judged(metrics: list[str], *boxes: Any) -> tuple[str, str, str]:
     try:
-        found = compared(*conversation.typed(*boxes), metrics)
-    except (Refused, ValueError, CheckpointError) as error:
+        found, bars, signature = TEXTS.ask("compare", *conversation.typed(*boxes), metrics)
+    except Refused as error:
         return problem(error), "", ""
-    return rendered(found), chart(found), found.signatures
+    return found, bars, signature

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import gradio as gr
-from dialogue import judged, read_lines, rendered
+from dialogue import read_lines
 from examples import CONVERSATION
 from limits import Refused
 from markup import problem, to_view
 from models import info_of, ready, titled
+from pools import TEXTS
 
 from dialeval.metric import Level
-from dialeval.weights.find import CheckpointError
 
 _INTRO = (
     "A turn a line, the oldest first. The two sides take turns, unless every line begins with a name (`Anna: Hello`). "
@@ -70,7 +70,7 @@ def build(texts_limit: dict[str, Any]) -> None:
 
 def _judged(lines: str, side: str, metrics: list[str]) -> tuple[str, str]:
     try:
-        found = judged(*read_lines(lines, side == _FIRST), metrics)
-    except (Refused, ValueError, CheckpointError) as error:
+        found, signature = TEXTS.ask("dialogue", *read_lines(lines, side == _FIRST), metrics)
+    except Refused as error:
         return problem(error), ""
-    return rendered(found), "\n".join(str(scores.signature) for scores in found.scores.values())
+    return found, signature

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import gradio as gr
-from file_report import plots, report
-from limits import MAX_FILE_BYTES, MAX_FILE_ROWS
-from markup import problem, table, text, to_view
+import store
+from limits import MAX_FILE_BYTES, MAX_FILE_ROWS, Refused
+from markup import problem, to_view
 from models import ready, titled
-from score_file import columns_in, read_rows, score_rows
-
-from dialeval.exchange import Exchange
-from dialeval.weights.find import CheckpointError
+from pools import FILES, PREVIEWS
 
 _INTRO = (
     "A row holds **context** (a list of turns) and **response**, and if you have them **reference**, **system** and "
@@ -24,7 +19,6 @@ _INTRO = (
     f"as they are. FBD and PRD judge whole systems and need references. Up to {MAX_FILE_ROWS:,} rows and "
     f"{MAX_FILE_BYTES // 1_000_000} MB; nobody else sees your file, and it is deleted after about an hour."
 )
-_PREVIEWED = 5
 #: Two systems on the same contexts, to see what a file looks like and what comes out.
 SAMPLE = Path(__file__).with_name("sample.jsonl").resolve()
 #: What can be called otherwise in a file.
@@ -38,8 +32,6 @@ _TO_RESULT = to_view("#file-result")
 def build(files_limit: dict[str, Any]) -> None:
     """Put the tab's parts into the page; `files_limit` says how many may be scored at once."""
     gr.Markdown(_INTRO)
-    # The folder of this visitor's results, which goes an hour after its last use.
-    folder = gr.State(None, time_to_live=3600, delete_callback=_remove)
     file = gr.File(
         label="Rows as JSON lines or CSV", file_types=[".jsonl", ".ndjson", ".json", ".csv", ".tsv"], elem_id="file"
     )
@@ -79,17 +71,20 @@ def build(files_limit: dict[str, Any]) -> None:
         elem_id="file-signature",
     )
     quiet: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
-    file.change(_columns, file, [mapping, *columns], **quiet).then(_preview, [file, role, *columns], preview, **quiet)
+    looking = {**quiet, "concurrency_id": "previews", "concurrency_limit": PREVIEWS.size}
+    file.change(_columns, file, [mapping, *columns], **looking).then(
+        _preview, [file, role, *columns], preview, **looking
+    )
     chosen: list[Any] = [role, *columns]
     for one in chosen:
-        one.input(_preview, [file, role, *columns], preview, **quiet)
+        one.input(_preview, [file, role, *columns], preview, **looking)
     asked = button.click(
         lambda: gr.update(value=_BUSY, interactive=False), None, button, js=_TO_RESULT, queue=False, **quiet
     )
     asked.then(
         _score,
-        [file, metrics, folder, role, *columns],
-        [result, figures, signature, folder, *downloads],
+        [file, metrics, role, *columns],
+        [result, figures, signature, *downloads],
         api_visibility="private",
         show_progress_on=result,
         **files_limit,
@@ -98,7 +93,10 @@ def build(files_limit: dict[str, Any]) -> None:
 
 def _columns(path: str | None) -> list[Any]:
     """The columns of a file to choose from; the choice opens by itself where a name is missing."""
-    found = columns_in(path) if path else []
+    try:
+        found = PREVIEWS.ask("columns", path) if path else []
+    except Refused:  # the preview says why
+        found = []
     missing = bool(found) and "response" not in found and not set(_CHATS) & set(found)
     # A column that is called as the field is stands for itself.
     others = [name for name in found if name not in _MAPPED]
@@ -114,28 +112,15 @@ def _preview(path: str | None, role: str, *columns: str | None) -> str:
     if path is None:
         return ""
     try:
-        rows = [exchange for _, exchange in read_rows(path, [], _mapping(columns), role)]
-    except ValueError as error:
+        shown: str = PREVIEWS.ask("preview", path, role, _mapping(columns))
+    except Refused as error:
         return problem(error)
-    shown = [[str(at), *_cells(row)] for at, row in enumerate(rows[:_PREVIEWED])]
-    told = f"{len(rows):,} row{'s' if len(rows) != 1 else ''}; the first {len(shown)}"
-    return table(told, ["row", "context", "response", "reference", "system"], shown)
-
-
-def _cells(row: Exchange) -> list[str]:
-    context = "<br>".join(text(turn, 80) for turn in row.context[-3:])
-    return [
-        context,
-        text(row.response),
-        text(row.references[0]) if row.references else "–",
-        text(row.system or "–", 40),
-    ]
+    return shown
 
 
 def _score(
     path: str | None,
     metrics: list[str],
-    folder: str | None,
     role: str,
     # gradio finds it by its place, and looks no further than the last single argument.
     progress: Any = gr.Progress(),  # noqa: B008
@@ -143,21 +128,14 @@ def _score(
 ) -> list[Any]:
     nothing = [gr.DownloadButton(interactive=False)] * 3
     if path is None:
-        return [problem("there is no file yet; upload one first"), "", "", folder, *nothing]
-    folder = folder if folder and Path(folder).is_dir() else tempfile.mkdtemp(prefix="dialeval-page-")
+        return [problem("there is no file yet; upload one first"), "", "", *nothing]
+
+    def told(what: str, done: int, of: int) -> None:
+        progress((done, of), desc=what, unit="rows")
+
     try:
-        progress(0, desc="reading")
-        rows = read_rows(path, metrics, _mapping(columns), role)
-        scored = score_rows(
-            rows, metrics, Path(folder), lambda what, done, of: progress((done, of), desc=what, unit="rows")
-        )
-    except (ValueError, CheckpointError) as error:
-        return [problem(error), "", "", folder, *nothing]
-    signatures = "\n".join(tally.signature for tally in scored.summary.tallies.values())
-    buttons = [gr.DownloadButton(value=str(path), interactive=True) for path in scored.downloads]
-    return [report(scored), plots(scored), signatures, folder, *buttons]
-
-
-def _remove(folder: str | None) -> None:
-    if folder:
-        shutil.rmtree(folder, ignore_errors=True)
+        given = [path, metrics, str(store.new_folder()), role, _mapping(columns)]
+        found, figures, signatures, downloads = FILES.ask("file", *given, progress=told)
+    except Refused as error:
+        return [problem(error), "", "", *nothing]
+    return [found, figures, signatures, *(gr.DownloadButton(value=one, interactive=True) for one in downloads)]

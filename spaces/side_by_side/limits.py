@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import unicodedata
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any
 
 #: The conversation and the candidate replies that one can type.
@@ -20,12 +21,23 @@ MAX_LINK = 6_000
 MAX_WAITING = 100
 #: A request's body. Texts that are too long are refused by name below this, and by size above it.
 MAX_BODY_BYTES = 32_000_000
+#: Seconds of the processor that one request may take; loading what it needs counts, too.
+SECONDS = {"texts": 120.0, "file": 1800.0, "preview": 30.0}
+#: Uploads and results of all visitors together, and how long they stay.
+MAX_STORED_BYTES, STORED_SECONDS = 500_000_000, 3600
+#: Of one visitor: uploads in an hour, requests under way at once, and open pages.
+MAX_VISITOR_BYTES, MAX_VISITOR_REQUESTS, MAX_VISITOR_PAGES = 100_000_000, 8, 20
+#: Requests of one visitor in a minute, unless DIALEVAL_PAGE_RATE says otherwise.
+RATE = 240
+#: Visitors who are remembered between two requests: of open pages, of pages that were closed, of visitors.
+MAX_SESSIONS, MAX_VISITORS = 400, 10_000
 
 LIMITS_TOLD = (
     f"At most {MAX_CHARACTERS:,} characters a text. Typed: {MAX_TURNS} turns and {MAX_REPLIES} replies. "
     f"Files: {MAX_FILE_ROWS:,} rows and {MAX_FILE_BYTES // 1_000_000} MB. "
     f"Calls: {MAX_CALL_ROWS} rows, or {MAX_CALL_TURNS} turns and {MAX_CALL_REPLIES} replies. "
-    f"{MAX_WAITING} requests wait at most; control characters are taken out, and counted."
+    f"{MAX_WAITING} requests wait at most, {MAX_VISITOR_REQUESTS} of one visitor; "
+    "control characters are taken out, and counted."
 )
 
 _KEPT = "\t\n\r"
@@ -33,6 +45,7 @@ _KEPT = "\t\n\r"
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 
 class Refused(ValueError):
@@ -67,17 +80,17 @@ def taken_all(one: str, several: str, texts: Any, most: int) -> tuple[list[str],
 class BodyLimit:
     """Refuses bodies above the limit before they fill the memory; uploads have a limit of their own as well."""
 
-    def __init__(self, app: Callable[[Mapping[str, Any], Receive, Send], Awaitable[None]]) -> None:
+    def __init__(self, app: Application) -> None:
         self.app = app
 
-    async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """Pass a request on if it says that it is small enough, and only as much of it as that."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
         told = dict(scope["headers"]).get(b"content-length", b"0")
         if not told.isdigit() or int(told) > MAX_BODY_BYTES:
-            await _too_large(send)
+            await refuse(send, 413, "the request is larger than this page takes")
             return
         seen = 0
 
@@ -91,8 +104,11 @@ class BodyLimit:
         await self.app(scope, counted, send)
 
 
-async def _too_large(send: Send) -> None:
-    body = b'{"detail":"the request is larger than this page takes"}'
+async def refuse(send: Send, status: int, problem: str, *, after: int | None = None) -> None:
+    """Answer with a sentence, and with the seconds after which it is worth asking again."""
+    body = json.dumps({"detail": problem}).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": 413, "headers": headers})
+    if after is not None:
+        headers.append((b"retry-after", str(after).encode()))
+    await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
@@ -11,6 +9,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from dialeval.engine.encoding import PairEncoder
 from dialeval.evaluate_module import loaded
 from dialeval.exchange import Exchange
 from dialeval.metric import Level, Metric, MetricInfo
@@ -28,10 +27,8 @@ VARIANTS = {
     )
 }
 
-#: Metrics keep tokenised rows and features between calls, which two threads must not change at once.
-#: FBD and PRD stand on the same encoder, so the metrics of systems share one lock.
-_locks: defaultdict[str, threading.RLock] = defaultdict(threading.RLock)
-_locks_lock = threading.Lock()
+#: What this process has loaded so far.
+_used: dict[str, Metric] = {}
 
 
 def ready(level: Level | None = None) -> list[str]:
@@ -60,16 +57,16 @@ def titled(name: str) -> str:
     return f"{info.title} {'↑' if info.higher_is_better else '↓'}"
 
 
-def lock_of(name: str) -> threading.RLock:
-    """Held while a metric is loaded or computes."""
-    with _locks_lock:
-        return _locks["systems" if info_of(name).level is Level.SYSTEM else name]
+def needs_of(names: Sequence[str]) -> frozenset[str]:
+    """What any of the metrics asks of a row; of one that is not offered nothing is known."""
+    offered = ready()
+    return frozenset().union(*(info_of(name).needs for name in names if name in offered))
 
 
 def metric_of(name: str) -> Metric:
     """A metric, loaded on first use and kept."""
-    with lock_of(name):
-        return _variant(name) if name in VARIANTS else loaded(name)
+    _used[name] = _variant(name) if name in VARIANTS else loaded(name)
+    return _used[name]
 
 
 @cache
@@ -78,16 +75,24 @@ def _variant(name: str) -> Metric:
     return load(base, **options)
 
 
+def forget() -> None:
+    """Drop the features that metrics keep of texts, so that memory holds nobody's texts when they have their answer."""
+    for metric in _used.values():
+        features = getattr(metric, "features", None)
+        encoders = [getattr(metric, name) for name in getattr(metric, "pair_encoders", ())]
+        for encoder in [*encoders, getattr(features, "encoder", None)]:
+            if isinstance(encoder, PairEncoder):
+                encoder.forget()
+
+
 def judge(name: str, exchanges: Sequence[Exchange]) -> Scores:
     """Score checked exchanges with one metric."""
-    with lock_of(name):
-        return metric_of(name).score_exchanges(exchanges)
+    return metric_of(name).score_exchanges(exchanges)
 
 
 def judge_dialogue(name: str, turns: Sequence[str], speakers: Sequence[str]) -> Scores:
     """Score one conversation with one metric; without speakers the sides alternate."""
-    with lock_of(name):
-        return metric_of(name).score_dialogues([turns], speakers=[speakers] if speakers else None)
+    return metric_of(name).score_dialogues([turns], speakers=[speakers] if speakers else None)
 
 
 def human_percentile(name: str, values: NDArray[np.float64]) -> NDArray[np.float64] | None:

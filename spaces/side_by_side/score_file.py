@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from limits import MAX_CHARACTERS, MAX_FILE_BYTES, MAX_FILE_ROWS, Refused
-from models import human_percentile, info_of, lock_of, metric_of, ready
+from limits import Refused
+from models import human_percentile, info_of, metric_of, ready
+from workers import Progress
 
 from dialeval.cautions import cautions
 from dialeval.exchange import Exchange
 from dialeval.metric import Level
-from dialeval.readers import Chats, Source
+from dialeval.readers import Source
 from dialeval.readers.rows import RawRow
 from dialeval.scores import Scores, explaining_columns
 from dialeval.scoring.outputs import ROW_KEYS, OutputFormat, replacing, table
@@ -27,16 +26,12 @@ from dialeval.statistics.bootstrap import bootstrap, interval, number_groups
 from dialeval.systems.outcome import Ranking
 from dialeval.systems.ranking import paired, rank_values
 
-#: Rows between two steps of the progress bar; after each, other visitors get their turn.
+#: Rows between two steps of the progress bar.
 _STEP = 32
 _RESAMPLES = 1000
 #: Pairs grow with the square of the systems.
 MOST_RANKED = 12
-_SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv", ".tsv")
 _FORMATS: tuple[OutputFormat, ...] = ("jsonl", "csv")
-
-#: Called with what is being done, the steps done and all steps.
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass
@@ -93,48 +88,6 @@ class Scored:
         return float(mean), low, high, len(rows)
 
 
-def columns_in(path: str) -> list[str]:
-    """What the first row of a file calls its fields; nothing where that cannot be seen."""
-    file = Path(path)
-    if file.suffix.lower() not in _SUFFIXES or file.stat().st_size > MAX_FILE_BYTES:
-        return []
-    with file.open(encoding="utf-8-sig", errors="replace", newline="") as stream:
-        if file.suffix.lower() in (".csv", ".tsv"):
-            return next(csv.reader(stream, delimiter="\t" if file.suffix.lower() == ".tsv" else ","), [])
-        try:
-            first = json.loads(next((line for line in stream if line.strip()), ""))
-        except (ValueError, RecursionError):
-            return []
-    return [str(name) for name in first] if isinstance(first, dict) else []
-
-
-def read_rows(
-    path: str, metrics: Sequence[str], columns: Mapping[str, str] | None = None, judge_role: str = "assistant"
-) -> list[tuple[RawRow, Exchange]]:
-    """Every row, checked; the first one that is bad, too long or too many is named.
-
-    `columns` names a field's column where names differ; of chat logs the turns of `judge_role` are judged.
-    """
-    file = Path(path)
-    if file.suffix.lower() not in _SUFFIXES:
-        raise Refused(f"the page reads {', '.join(_SUFFIXES)}; this is {file.name}")
-    if file.stat().st_size > MAX_FILE_BYTES:
-        raise Refused(f"the file is larger than {MAX_FILE_BYTES // 1_000_000} MB; `dialeval score` takes it")
-    needs = frozenset().union(*(info_of(name).needs for name in metrics))
-    rows: list[tuple[RawRow, Exchange]] = []
-    try:
-        source = Source(path, columns=columns or {}, chats=Chats(judge_role))
-        for row, exchange in source.exchanges(needs=needs):
-            if len(rows) == MAX_FILE_ROWS:
-                raise Refused(f"the file has more than {MAX_FILE_ROWS:,} rows; `dialeval score` takes any number")
-            _check_lengths(row, exchange)
-            rows.append((row, exchange))
-    except (ValueError, OSError) as error:
-        # Where the file lies on this machine is nobody's business.
-        raise Refused(str(error).replace(str(file), file.name)) from None
-    return rows
-
-
 def score_rows(
     rows: Sequence[tuple[RawRow, Exchange]], metrics: Sequence[str], folder: Path, progress: Progress
 ) -> Scored:
@@ -151,7 +104,7 @@ def score_rows(
         scored.summary.n = len(rows)
     for name in task.of_systems:
         progress(f"comparing sets of replies: {info_of(name).title}", len(rows), len(rows))
-        with lock_of(name), warnings.catch_warnings(record=True) as warned:
+        with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always", UserWarning)
             scored.of_systems[name] = task.score_systems(name, scored.exchanges)
         scored.warned[name] = list(dict.fromkeys(str(one.message) for one in warned if one.category is UserWarning))
@@ -177,14 +130,12 @@ def _scored_chunks(
 
 
 def _record(task: Task, chunk: Chunk) -> dict[str, Any]:
-    """One metric at a time, so that nobody waits for more than a chunk of one metric."""
+    """A chunk with every metric, whose options are their own."""
     whole: dict[str, Any] = {}
     for name in task.of_rows:
         info = task.infos[name]
         one = Task(task.source, {name: info}, metrics={name: task.metrics[name]}, explain=info.explains)
-        with lock_of(name):
-            record = one.score(chunk)
-        for key, part in record.items():
+        for key, part in one.score(chunk).items():
             whole[key] = {**whole.get(key, {}), **part} if isinstance(part, dict) else part
     return whole
 
@@ -211,16 +162,3 @@ def _write_tables(records: Sequence[dict[str, Any]], scored: Scored, task: Task,
             for record in records:
                 write(record)
         yield path
-
-
-def _check_lengths(row: RawRow, exchange: Exchange) -> None:
-    for name, texts in (
-        ("context", exchange.context),
-        ("response", (exchange.response,)),
-        ("reference", exchange.references),
-        ("following or speakers", (exchange.following or "", *exchange.speakers)),
-        ("id or system", (exchange.id or "", exchange.system or "")),
-    ):
-        longest = max(map(len, texts), default=0)
-        if longest > MAX_CHARACTERS:
-            raise row.bad(f"{name} has {longest:,} characters; this page takes {MAX_CHARACTERS:,}, so shorten it")

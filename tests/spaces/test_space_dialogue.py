@@ -16,6 +16,7 @@ from space_server import SPACE  # puts the page's modules within reach
 # isort: split
 import dialogue
 import file_report
+import file_rows
 import markup
 import score_file
 from limits import MAX_CALL_TURNS, Refused
@@ -106,7 +107,7 @@ def test_a_file_is_reported_with_aspects_and_reasons(tmp_path: Path) -> None:
     rows = [{key: row[key] for key in ("context", "response", "facts")} for row in rated(40)]
     file = tmp_path / "rows.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    scored = score_file.score_rows(score_file.read_rows(str(file), ["judge"]), ["judge"], tmp_path, lambda *_: None)
+    scored = score_file.score_rows(file_rows.read_rows(str(file)), ["judge"], tmp_path, lambda *_: None)
     columns = {key: [row[key] for row in rows] for key in ("context", "response", "facts")}
     own = load("judge").score(columns["response"], columns["context"], facts=columns["facts"])
     written = [json.loads(line) for line in (tmp_path / "scores.jsonl").read_text().splitlines()]

@@ -25,6 +25,7 @@ from space_server import ROOT, SPACE  # puts the page's modules within reach
 import charts
 import compare
 import file_report
+import file_rows
 import limits
 import links
 import markup
@@ -150,9 +151,7 @@ def test_aspects_of_a_file_are_in_its_downloads(tmp_path: Path, monkeypatch: pyt
     try:
         rows = tmp_path / "rows.jsonl"
         rows.write_text(json.dumps({"context": ["a b"], "response": "b c", "following": "oh well"}) + "\n")
-        found = score_file.score_rows(
-            score_file.read_rows(str(rows), ["density"]), ["density"], tmp_path, lambda *_: None
-        )
+        found = score_file.score_rows(file_rows.read_rows(str(rows)), ["density"], tmp_path, lambda *_: None)
         (row,) = map(json.loads, (tmp_path / "scores.jsonl").read_text().splitlines())
     finally:
         loaded.cache_clear()
@@ -200,7 +199,7 @@ def test_overlapping_intervals_are_not_an_order() -> None:
 def test_files_that_are_refused(tmp_path: Path, name: str, content: str, message: str) -> None:
     (tmp_path / name).write_text(content)
     with pytest.raises(Refused, match=message) as refused:
-        score_file.read_rows(str(tmp_path / name), ["density"])
+        file_rows.read_rows(str(tmp_path / name))
     assert str(tmp_path) not in str(refused.value)
 
 
@@ -218,7 +217,7 @@ def test_systems_are_told_apart_by_paired_tests_over_contexts(tmp_path: Path, mo
     path = tmp_path / "rows.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     try:
-        rows = score_file.read_rows(str(path), ["density"])
+        rows = file_rows.read_rows(str(path))
         found = score_file.score_rows(rows, ["density"], tmp_path, lambda *_: None)
         shown = re.sub(r"<[^>]*>", " ", file_report.report(found))
         (one,) = [
@@ -236,21 +235,21 @@ def test_chat_logs_and_columns_of_other_names(tmp_path: Path) -> None:
     chat = tmp_path / "log.jsonl"
     said = [("user", "Hi!"), ("assistant", "Hello."), ("user", "And you?"), ("assistant", "Fine.")]
     chat.write_text(json.dumps({"messages": [{"role": role, "content": text} for role, text in said]}) + "\n")
-    assert [row.response for _, row in score_file.read_rows(str(chat), [])] == ["Hello.", "Fine."]
-    assert [row.response for _, row in score_file.read_rows(str(chat), [], None, "user")] == ["And you?"]
-    assert score_file.columns_in(str(chat)) == ["messages"]
+    assert [row.response for _, row in file_rows.read_rows(str(chat))] == ["Hello.", "Fine."]
+    assert [row.response for _, row in file_rows.read_rows(str(chat), judge_role="user")] == ["And you?"]
+    assert file_rows.columns_in(str(chat)) == ["messages"]
     table = tmp_path / "rows.csv"
     table.write_text("history,reply\na __eou__ b,c\n")
-    assert score_file.columns_in(str(table)) == ["history", "reply"]
-    (row,) = (row for _, row in score_file.read_rows(str(table), [], {"context": "history", "response": "reply"}))
+    assert file_rows.columns_in(str(table)) == ["history", "reply"]
+    (row,) = (row for _, row in file_rows.read_rows(str(table), columns={"context": "history", "response": "reply"}))
     assert (row.context, row.response) == (("a", "b"), "c")
     for odd in ("", "[]", "{", "\x00"):
         chat.write_text(odd)
-        assert score_file.columns_in(str(chat)) == []
+        assert file_rows.columns_in(str(chat)) == []
 
 
 def test_the_sample_file_can_be_scored() -> None:
-    rows = score_file.read_rows(str(SPACE / "sample.jsonl"), ["cmn", "fbd"])
+    rows = file_rows.read_rows(str(SPACE / "sample.jsonl"), models.needs_of(["cmn", "fbd"]))
     assert {row.system for _, row in rows} == {"attentive", "dull"}
 
 

@@ -19,7 +19,7 @@ from conftest import WORDS
 
 pytestmark = pytest.mark.slow
 
-TRAINING = Path(__file__).parents[1] / "training"
+TRAINING = Path(__file__).parents[2] / "training"
 RECIPES = sorted(
     path.stem for kind in ("bert", "roberta") for path in (TRAINING / "recipes").glob(f"*-{kind}-base*.yaml")
 )

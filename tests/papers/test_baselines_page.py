@@ -11,7 +11,7 @@ from dialeval.papers.catalogue import PAPERS
 from dialeval.papers.tables import Table
 from dialeval.registry import available
 
-PAGE = (Path(__file__).resolve().parents[1] / "docs" / "baselines.md").read_text("utf-8")
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "baselines.md").read_text("utf-8")
 STATES = {"runs here", "by score file", "needs weights", "needs data"}
 
 
