@@ -146,7 +146,7 @@ def _unsettled(best: set[int], intervals: Sequence[tuple[float, float]], systems
     if not near:
         return ""
     named = ", ".join(near[:_MOST_NAMED]) + (f" and {len(near) - _MOST_NAMED} more" if len(near) > _MOST_NAMED else "")
-    return note(text(f"The best system's interval overlaps with that of {named}: which is better stays open.", 400))
+    return note(f"The best system's interval overlaps with that of {named}: which is better stays open.")
 
 
 def _left_out(systems: Sequence[str | None]) -> str:
