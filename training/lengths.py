@@ -23,8 +23,8 @@ from dialeval.corpora.batches import Candidates, CandidateSet
 from dialeval.corpora.dialogues import CorpusDialogue, read_corpus
 from dialeval.corpora.negatives import NegativeCounts
 
-LENGTHS = (96, 160, 256, 384)
-METRICS = ("density", "deb", "quantidce", "judge")
+LENGTHS = (160, 256)
+METRICS = ("density", "deb", "judge")
 KINDS = {
     "other dialogues": NegativeCounts(random=7, same_dialogue=0, shared_word=0, corrupted=0),
     "same dialogue": NegativeCounts(random=0, same_dialogue=7, shared_word=0, corrupted=0),
@@ -58,7 +58,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpora", required=True, type=Path, help="folder with NAME/SPLIT.jsonl.gz of each corpus")
     parser.add_argument("--out", type=Path, help="JSON file for the table")
-    parser.add_argument("--contexts", type=int, default=200, help="how many conversations (default: %(default)s)")
+    parser.add_argument("--contexts", type=int, default=100, help="how many conversations (default: %(default)s)")
     arguments = parser.parse_args()
     away = left_out({"leave_out": "overlaps.json.gz"}, arguments.corpora)
     dialogues = read_corpus(arguments.corpora, "topical_chat", "test", leave_out=away)
