@@ -35,7 +35,8 @@ def _local_ray() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as changed:
         changed.setenv("RAY_USAGE_STATS_ENABLED", "0")
         changed.setenv("OMP_NUM_THREADS", "1")
-        changed.setenv("PYTHONPATH", os.path.dirname(overlap_metric.__file__))
+        for folder in (os.path.dirname(overlap_metric.__file__), os.path.dirname(__file__)):
+            changed.setenv("PYTHONPATH", folder, prepend=os.pathsep)
         for attempt in range(4):
             try:
                 ray.init(num_cpus=3, include_dashboard=False, log_to_driver=False, object_store_memory=128 * 2**20)
