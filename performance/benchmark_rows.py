@@ -24,13 +24,13 @@ class Rated:
     ratings: NDArray[np.float64]
 
 
-def rated_rows(count: int) -> Rated:
-    """A fixed random choice of rows, from DIALEVAL_MIRROR or from the folder beside the repository."""
+def rated_rows(count: int, benchmark: str = BENCHMARK) -> Rated:
+    """A fixed random choice of rows with a rating, from DIALEVAL_MIRROR or from the folder beside the repository."""
     beside = _ROOT.parent / "shared" / "data" / "raw"
     mirror = os.environ.get("DIALEVAL_MIRROR") or (beside if beside.is_dir() else None)
-    found = benchmarks.load(BENCHMARK, mirror=mirror)
+    found = benchmarks.load(benchmark, mirror=mirror)
     if not 2 <= count <= len(found.dataset):
-        raise SystemExit(f"--rows is {count}; {BENCHMARK} has {len(found.dataset)} rows, and two are the least")
+        raise SystemExit(f"--rows is {count}; {benchmark} has {len(found.dataset)} rows, and two are the least")
     chosen = np.random.default_rng(0).permutation(len(found.dataset))[:count]
     rows = [found.dataset[int(number)] for number in np.sort(chosen)]
     exchanges = [

@@ -74,13 +74,13 @@ def _metric(name: str, dtype: str) -> Callable[[], Action]:
     return build
 
 
-def cross_encoder(per_row: int = 1) -> Action:
+def cross_encoder(per_row: int = 1, device: str = "cpu") -> Action:
     """sentence-transformers' CrossEncoder at its defaults; with three pairs per row it reads what CMN reads."""
     try:
         from sentence_transformers import CrossEncoder
     except ImportError:
         raise Missing("sentence-transformers is not installed: pip install '.[agreement]'") from None
-    model = CrossEncoder(encoder_copy(), num_labels=1, device="cpu", max_length=MAX_LENGTH)
+    model = CrossEncoder(encoder_copy(), num_labels=1, device=device, max_length=MAX_LENGTH)
 
     def predict(rows: Sequence[Exchange]) -> Any:
         pairs = [
@@ -170,7 +170,7 @@ ALTERNATIVES = {
 
 
 def suite_of(dtype: str) -> dict[str, Contender]:
-    """The six metrics in one precision, under their names, or `name_bfloat16`."""
+    """The six metrics in one precision, under their names, or `name_PRECISION`."""
     mark = "" if dtype == "float32" else f"_{dtype}"
     return {
         f"{name}{mark}": Contender(f"{name}, {dtype}", passes, _metric(name, dtype), ours=True)
@@ -178,4 +178,4 @@ def suite_of(dtype: str) -> dict[str, Contender]:
     }
 
 
-CONTENDERS = {**suite_of("float32"), **suite_of("bfloat16"), **ALTERNATIVES}
+CONTENDERS = {**suite_of("float32"), **suite_of("bfloat16"), **suite_of("int8"), **ALTERNATIVES}

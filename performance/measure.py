@@ -36,10 +36,11 @@ def machine() -> dict[str, Any]:
     """What the figures belong to."""
     import torch
 
-    from dialeval.engine.encoding import has_fast_bfloat16
+    from dialeval.engine.encoding import gains_by_bfloat16, has_fast_bfloat16
+    from dialeval.engine.int8 import has_fast_int8
     from dialeval.weights.config import current_versions
 
-    versions = current_versions()
+    cpu, versions = torch.device("cpu"), current_versions()
     for package in ("sentence-transformers", "bert-score", "evaluate", "mauve-text"):
         try:
             versions[package] = version(package)
@@ -48,7 +49,12 @@ def machine() -> dict[str, Any]:
     return {
         "processor": processor(),
         "threads": torch.get_num_threads(),
-        "native_bfloat16": has_fast_bfloat16(torch.device("cpu")),
+        "native_bfloat16": has_fast_bfloat16(cpu),
+        "precisions": [
+            "float32",
+            *(["int8"] if has_fast_int8() else []),
+            *(["bfloat16"] if gains_by_bfloat16(cpu) else []),
+        ],
         "versions": versions,
     }
 

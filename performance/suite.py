@@ -16,6 +16,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -41,14 +42,18 @@ def in_own_process(what: str, rows: int = 2) -> dict[str, Any]:
     return found
 
 
-def order(native_bfloat16: bool) -> list[str]:
+def order(precisions: Sequence[str]) -> list[str]:
     """Each metric next to its closest alternative, so that both see the machine in the same state."""
-    kinds = [suite_of("float32"), suite_of("bfloat16") if native_bfloat16 else {}]
+    kinds = [suite_of(precision) for precision in precisions]
     names: list[str] = []
     for metric, rivals in RIVALS.items():
-        mine = [name for kind in kinds for name in kind if name.removesuffix("_bfloat16") == metric]
+        mine = [name for kind in kinds for name in kind if _metric_of(name) == metric]
         names += [*mine, rivals[0]]
     return list(dict.fromkeys([*names, *ALTERNATIVES]))
+
+
+def _metric_of(name: str) -> str:
+    return name.removesuffix("_bfloat16").removesuffix("_int8")
 
 
 def measure_all(names: list[str], first: int, minutes: float, console: Console) -> dict[str, Any]:
@@ -97,7 +102,7 @@ def ratios(measured: dict[str, Any]) -> list[dict[str, Any]]:
     for name, mine in measured.items():
         if not mine["ours"]:
             continue
-        for rival in RIVALS[name.removesuffix("_bfloat16")]:
+        for rival in RIVALS[_metric_of(name)]:
             seconds = [{one["rows"]: one["seconds"] for one in side["points"]} for side in (mine, measured[rival])]
             common = seconds[0].keys() & seconds[1].keys()
             if common:
@@ -124,7 +129,7 @@ def main() -> None:
     if "failed" in machine:
         raise SystemExit(machine["failed"])
     try:
-        measured = measure_all(order(machine["native_bfloat16"]), arguments.rows, arguments.minutes, console)
+        measured = measure_all(order(machine["precisions"]), arguments.rows, arguments.minutes, console)
     except KeyboardInterrupt:
         raise SystemExit("interrupted; the page stays as it was") from None
     outcome = {

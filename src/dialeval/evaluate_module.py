@@ -26,7 +26,7 @@ Args:
     speakers (list of list of str, optional): who said each turn of a context (of a dialogue, where those are judged).
     checkpoint (str, optional): a folder or a Hub id; by default the weights that come with dialeval.
     device (str, optional): `cpu`, `cuda`, ...; chosen by itself if left out.
-    dtype (str, optional): `float32` (default), `bfloat16` or `auto`.
+    dtype (str, optional): `float32` (default), `bfloat16`, `int8` or `auto`.
     batch_tokens (int, optional): tokens that pass the model at once.
     scale (str): `native`, or `human_percentile`, the share of human responses that score lower.
     level (str): `turn`, or `dialogue`, where a context and its response are one dialogue and every turn is judged.

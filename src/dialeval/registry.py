@@ -159,7 +159,8 @@ def load(name: str | Sequence[str], **options: Any) -> Metric | Suite:
     """Load one metric by name, or several as a `Suite` that shares tokenisation and encoders.
 
     Learned metrics take `checkpoint=` (a folder, a Hub id, or None for the embedded one),
-    `device=`, `dtype=` and `batch_tokens=`; what else a metric takes is in its class.
+    `device=`, `dtype=` (`float32`, `bfloat16`, `int8` or `auto`) and `batch_tokens=`; what else a metric takes is in
+    its class.
     """
     if not isinstance(name, str):
         given: object = name  # whatever a caller without types passes

@@ -101,10 +101,6 @@ def share_encoders(metrics: Iterable[Metric]) -> None:
         if network is None or "encoder" not in getattr(metric, "pair_encoders", ()):
             continue
         own: Any = metric
-        identity = (type(network), network.located, own.encoder.tokenizer.identity, own.encoder.device, _dtype(network))
+        identity = (type(network), network.located, own.encoder.tokenizer.identity, own.encoder.device, own.precision)
         own.encoder = encoders.setdefault(identity, own.encoder)
         own.network = own.encoder.network
-
-
-def _dtype(network: Any) -> Any:
-    return next(getattr(network, network.encoders[0]).parameters()).dtype

@@ -21,7 +21,7 @@ HEAVY = frozenset(
     "scipy sentence_transformers sklearn tensorboard tokenizers torch transformers".split()
 )
 #: What reading and running a checkpoint cannot do without; transformers 5.0 brings scikit-learn along.
-TO_SCORE = frozenset("accelerate huggingface_hub numpy peft scipy tokenizers torch transformers".split()) | (
+TO_SCORE = frozenset("accelerate huggingface_hub numpy scipy tokenizers torch transformers".split()) | (
     frozenset({"sklearn"}) if tuple(map(int, version("transformers").split(".")[:2])) < (5, 1) else frozenset()
 )
 

@@ -150,7 +150,7 @@ def test_devices_and_dtypes_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, dtype in (("float32", torch.float32), ("bfloat16", torch.bfloat16)):
         assert choose_dtype(name, cpu) == choose_dtype(dtype, cpu) == dtype
     for fast, dtype in ((True, torch.bfloat16), (False, torch.float32)):
-        monkeypatch.setattr(encoding, "has_fast_bfloat16", lambda device, fast=fast: fast)
+        monkeypatch.setattr(encoding, "gains_by_bfloat16", lambda device, fast=fast: fast)
         assert choose_dtype("auto", cpu) == dtype
     with pytest.raises(ValueError, match=r"^dtype is 'float16'; it is 'float32', 'bfloat16' or 'auto'$"):
         choose_dtype("float16", cpu)
@@ -165,3 +165,5 @@ def test_either_unit_of_a_cpu_makes_bfloat16_fast(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(torch.cpu, probe, lambda: True, raising=False)
     assert encoding.has_fast_bfloat16(torch.device("cpu"))
     assert not encoding.has_fast_bfloat16(torch.device("meta"))
+    # Vector instructions alone compute in bfloat16, and more slowly than in float32.
+    assert encoding.gains_by_bfloat16(torch.device("cpu")) == (probe == "_is_amx_tile_supported")

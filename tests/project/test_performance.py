@@ -78,7 +78,7 @@ def test_pages_have_the_blocks_that_the_scripts_replace(tmp_path: Path) -> None:
     root = Path(__file__).parents[2]
     for page, names in (
         (root / "performance" / "README.md", ["suite.py"]),
-        (root / "docs" / "precision.md", ["dtypes.py", "backends.py"]),
+        (root / "docs" / "precision.md", ["dtypes.py", "int8.py", "backends.py"]),
     ):
         copy = tmp_path / page.name
         copy.write_text(page.read_text(encoding="utf-8"), encoding="utf-8")
@@ -90,7 +90,8 @@ def test_pages_have_the_blocks_that_the_scripts_replace(tmp_path: Path) -> None:
 def test_every_metric_is_held_against_one_with_as_many_passes() -> None:
     for name, rivals in contenders.RIVALS.items():
         assert contenders.CONTENDERS[name].passes == contenders.ALTERNATIVES[rivals[0]].passes
-        assert contenders.CONTENDERS[f"{name}_bfloat16"].passes == contenders.CONTENDERS[name].passes
+        for precision in ("bfloat16", "int8"):
+            assert contenders.CONTENDERS[f"{name}_{precision}"].passes == contenders.CONTENDERS[name].passes
 
 
 def test_rows_are_distinct_and_have_one_reference_of_another_row() -> None:
@@ -154,11 +155,11 @@ def test_ratios_compare_passes_at_the_largest_common_size() -> None:
     ]
 
 
-def test_order_has_bfloat16_only_where_it_is_native() -> None:
-    plain, native = suite.order(False), suite.order(True)
+def test_order_has_the_precisions_that_a_machine_is_fast_in() -> None:
+    plain, native = suite.order(["float32"]), suite.order(["float32", "int8", "bfloat16"])
     assert plain[:2] == ["density", "cross_encoder"]
-    assert native[:3] == ["density", "density_bfloat16", "cross_encoder"]
-    assert not any("bfloat16" in name for name in plain)
+    assert native[:4] == ["density", "density_int8", "density_bfloat16", "cross_encoder"]
+    assert not any("bfloat16" in name or "int8" in name for name in plain)
     assert set(native) == set(contenders.CONTENDERS)
     assert len(native) == len(set(native))
 

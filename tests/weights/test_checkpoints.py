@@ -18,6 +18,7 @@ import dialeval
 from density_networks import ROWS, make_network
 from dialeval.approaches.density import Density, DensityNetwork
 from dialeval.approaches.learned import percentile
+from dialeval.weights import loading
 from dialeval.weights.config import CheckpointConfig
 from dialeval.weights.find import BASE_ENCODER, WEIGHTS, CheckpointError, file_sha256, find_checkpoint, find_encoder
 
@@ -40,6 +41,14 @@ def test_saving_and_loading_changes_no_score(tiny_encoder: Path, tmp_path: Path,
         assert torch.allclose(loaded(**inputs), before, atol=1e-5)
     first, second = Density(tmp_path / "one"), Density(tmp_path / "one")
     assert (first.score(**ROWS).values == second.score(**ROWS).values).all()
+
+
+def test_adapters_are_merged_as_peft_merges_them(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = DensityNetwork.from_pretrained(folder).state_dict()
+    monkeypatch.setattr(loading, "_plain_linears", lambda encoder, names: None)
+    theirs = DensityNetwork.from_pretrained(folder).state_dict()
+    assert own.keys() == theirs.keys()
+    assert all(torch.equal(own[key], theirs[key]) for key in own)
 
 
 def test_the_folder_holds_data_only(folder: Path) -> None:

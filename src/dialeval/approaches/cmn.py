@@ -195,6 +195,7 @@ class Cmn(LearnedMetric):
             self.encoder.tokenizer,
             segment="context",
             batch_tokens=self.encoder.batch_tokens,
+            same_widths=self.encoder.same_widths,
         )
         # Sampling is in float64, which Apple's GPUs lack.
         self.device = self.encoder.device if self.encoder.device.type == "cuda" else torch.device("cpu")

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from dialeval.approaches.feature_set import FeatureSet, digest
-from dialeval.engine.encoding import PairEncoder, choose_device, choose_dtype
+from dialeval.engine.encoding import PairEncoder, choose_device, choose_precision, speed_up, weights_dtype
 from dialeval.engine.formatting import PairFormat, PairTokenizer
-from dialeval.engine.speedups import compute_first_token_only, fuse_layers
+from dialeval.engine.speedups import compute_first_token_only
 from dialeval.exchange import Exchange
 from dialeval.weights.find import BASE_ENCODER, CheckpointError, find_encoder, weights_digest
 from dialeval.weights.loading import load_encoder, load_tokenizer, longest_input
@@ -66,6 +66,8 @@ class FrozenFeatures:
     ) -> None:
         if pooling not in get_args(Pooling):
             raise ValueError(f"pooling is {pooling!r}; it is 'cls' or 'mean'")
+        place = choose_device(device)
+        precision = choose_precision(dtype, place)
         name = BASE_ENCODER if encoder is None else str(encoder)
         located = find_encoder(name, revision=revision)
         if _model_type(located.folder) == "dialeval":
@@ -74,7 +76,6 @@ class FrozenFeatures:
         model: Any = load_encoder(located.folder, len(tokenizer))
         if pooling == "cls":
             compute_first_token_only(model)
-        fuse_layers(model)
         longest = longest_input(model.config)
         if max_length is not None and max_length > longest:
             raise ValueError(f"max_length is {max_length}; this encoder reads at most {longest} tokens")
@@ -83,10 +84,16 @@ class FrozenFeatures:
             segment_ids=(getattr(model.config, "type_vocab_size", 0) or 0) > 1,
             tidy=tidy,
         )
-        place = choose_device(device)
+        pairs = PairTokenizer(tokenizer, layout)
+        speed_up(model, precision, pairs)
         network = FeatureNetwork(model, pooling, segment_ids=layout.segment_ids).requires_grad_(False)
-        network.to(place, choose_dtype(dtype, place))
-        self.encoder = PairEncoder(network, PairTokenizer(tokenizer, layout), batch_tokens=batch_tokens)
+        network.to(place, weights_dtype(precision))
+        self.encoder = PairEncoder(
+            network,
+            pairs,
+            batch_tokens=batch_tokens,
+            same_widths=precision == "int8",
+        )
         self.name = located.folder.name if located.origin == "folder" else name
         #: What must be equal for two sets of features to be comparable.
         self.made_with = {
@@ -95,7 +102,7 @@ class FrozenFeatures:
             "max_length": str(layout.max_length),
             "segments": str(layout.segment_ids).lower(),
             "tidy": str(layout.tidy).lower(),
-            "dtype": str(model.dtype).removeprefix("torch."),
+            "dtype": precision,
         }
 
     @classmethod

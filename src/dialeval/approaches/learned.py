@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from dialeval.engine.encoding import PairEncoder
+from dialeval.engine.encoding import PairEncoder, choose_device, choose_precision, speed_up, weights_dtype
 from dialeval.engine.formatting import PairFormat, PairTokenizer
-from dialeval.engine.speedups import compute_first_token_only, fuse_layers
+from dialeval.engine.speedups import compute_first_token_only
 from dialeval.exchange import Exchange
 from dialeval.metric import Judged, Metric, Scale
 from dialeval.scores import Scores, Signature
@@ -49,17 +49,26 @@ class LearnedMetric(Metric):
         max_length: int | None = None,
         truncation: Literal["left", "right_longest_first"] | None = None,
     ) -> None:
-        self.network = self.network_class.from_pretrained(checkpoint, revision=revision, device=device, dtype=dtype)
+        place = choose_device(device)
+        self.precision = choose_precision(dtype, place)
+        self.network = self.network_class.from_pretrained(
+            checkpoint, revision=revision, device=place, dtype=weights_dtype(self.precision)
+        )
         self.layout = _changed(self.network.config.layout, max_length=max_length, truncation=truncation)
         for name in self.network.encoders:
             compute_first_token_only(getattr(self.network, name))
-            fuse_layers(getattr(self.network, name))
         encoder: Any = getattr(self.network, self.network.encoders[0])
         longest = longest_input(encoder.config)
         if self.layout.max_length > longest:
             raise ValueError(f"max_length is {self.layout.max_length}; this encoder reads at most {longest} tokens")
+        tokenizer = PairTokenizer(self.network.tokenizer, self.layout)
+        for name in self.network.encoders:
+            speed_up(getattr(self.network, name), self.precision, tokenizer)
         self.encoder = PairEncoder(
-            self.network, PairTokenizer(self.network.tokenizer, self.layout), batch_tokens=batch_tokens
+            self.network,
+            tokenizer,
+            batch_tokens=batch_tokens,
+            same_widths=self.precision == "int8",
         )
 
     @classmethod
@@ -94,13 +103,12 @@ class LearnedMetric(Metric):
         located = self.network.located
         assert located is not None  # from_pretrained has set it
         name = self.network.config.name or located.folder.name
-        encoder = getattr(self.network, self.network.encoders[0])
         return Signature(
             {
                 "metric": self.info.name,
                 "checkpoint": f"{name}@{located.revision or weights_digest(located.folder)[:12]}",
                 **self.variant(),
-                "dtype": str(next(encoder.parameters()).dtype).removeprefix("torch."),
+                "dtype": self.precision,
                 "max_length": str(self.layout.max_length),
                 "truncation": self.layout.truncation,
                 **current_versions(),

@@ -119,14 +119,14 @@ def _versions() -> dict[str, str]:
 def _devices() -> dict[str, str]:
     import torch
 
-    from dialeval.engine.encoding import choose_device, choose_dtype
+    from dialeval.engine.encoding import choose_device, choose_precision
 
     devices = {"cpu": torch.device("cpu")}
     devices |= {f"cuda:{index}": torch.device("cuda", index) for index in range(torch.cuda.device_count())}
     if torch.backends.mps.is_available():
         devices["mps"] = torch.device("mps")
     dtypes = {
-        name: f"{_device_name(device)}; dtype auto is {str(choose_dtype('auto', device)).removeprefix('torch.')}"
+        name: f"{_device_name(device)}; dtype auto is {choose_precision('auto', device)}"
         for name, device in devices.items()
     }
     return {**dtypes, "default": str(choose_device())}

@@ -145,7 +145,9 @@ def score(
             "wrote, a saved human side, or a checkpoint that brings one.",
         ),
     ] = None,
-    dtype: Annotated[str | None, typer.Option(rich_help_panel=_JUDGING, help="float32, bfloat16 or auto.")] = None,
+    dtype: Annotated[
+        str | None, typer.Option(rich_help_panel=_JUDGING, help="float32, bfloat16, int8 or auto.")
+    ] = None,
     device: Annotated[
         str | None, typer.Option(rich_help_panel=_JUDGING, help="cpu, cuda, cuda:1, ...; chosen by itself if left out.")
     ] = None,

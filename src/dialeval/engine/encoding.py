@@ -7,11 +7,12 @@ float32 features move by less than 1e-5).
 
 from __future__ import annotations
 
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -19,10 +20,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from dialeval.engine.formatting import PairTokenizer, TokenPair
+from dialeval.engine.int8 import has_fast_int8, run_in_int8
+from dialeval.engine.speedups import fuse_layers
 from dialeval.exchange import Exchange
 from dialeval.io import progress_bar
 
 Segment = Literal["pair", "context"]
+Precision = Literal["float32", "bfloat16", "int8"]
 
 #: Rows tokenised and sorted together: large enough to fill length buckets, small enough to stay in memory.
 CHUNK_ROWS = 8192
@@ -59,7 +63,7 @@ def choose_device(device: str | torch.device | None = None) -> torch.device:
 
 
 def has_fast_bfloat16(device: torch.device) -> bool:
-    """Whether bfloat16 runs on the device's own matrix units; elsewhere it is slower than float32."""
+    """Whether the device has instructions for bfloat16; training gains by any, scoring see `gains_by_bfloat16`."""
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     if device.type == "cpu":
@@ -69,10 +73,20 @@ def has_fast_bfloat16(device: torch.device) -> bool:
     return False
 
 
+def gains_by_bfloat16(device: torch.device) -> bool:
+    """Whether scoring in bfloat16 is faster than in float32: on a GPU, and on a CPU with units for its products.
+
+    Vector instructions alone (AVX-512 BF16) reach about half of the rate of float32.
+    """
+    if device.type == "cpu":
+        return bool(getattr(torch.cpu, "_is_amx_tile_supported", lambda: False)())
+    return has_fast_bfloat16(device)
+
+
 def choose_dtype(dtype: str | torch.dtype, device: torch.device) -> torch.dtype:
-    """`float32` is the reference; `auto` takes bfloat16 where the hardware computes it natively."""
+    """`float32` is the reference; `auto` takes bfloat16 where it is faster."""
     if dtype == "auto":
-        return torch.bfloat16 if has_fast_bfloat16(device) else torch.float32
+        return torch.bfloat16 if gains_by_bfloat16(device) else torch.float32
     known = {"float32": torch.float32, "bfloat16": torch.bfloat16}
     for name, value in known.items():
         if dtype in (name, value):
@@ -80,11 +94,57 @@ def choose_dtype(dtype: str | torch.dtype, device: torch.device) -> torch.dtype:
     raise ValueError(f"dtype is {dtype!r}; it is 'float32', 'bfloat16' or 'auto'")
 
 
+def choose_precision(dtype: str | torch.dtype, device: torch.device) -> Precision:
+    """In what to score: as `choose_dtype`, and int8 where it is asked for and this machine can."""
+    if dtype in ("int8", torch.int8):
+        if device.type != "cpu":
+            raise ValueError(f"int8 runs on the CPU, not on {device}; use bfloat16 there, or device='cpu'")
+        if not has_fast_int8():
+            raise ValueError("int8 needs a CPU with VNNI units for 512-bit vectors; use float32 here")
+        return "int8"
+    try:
+        chosen: Precision = "bfloat16" if choose_dtype(dtype, device) is torch.bfloat16 else "float32"
+    except ValueError:
+        raise ValueError(f"dtype is {dtype!r}; it is 'float32', 'bfloat16', 'int8' or 'auto'") from None
+    if chosen == "bfloat16" and dtype != "auto" and not gains_by_bfloat16(device):
+        warnings.warn("bfloat16 is slower than float32 on this machine; dtype='auto' knows", stacklevel=2)
+    return chosen
+
+
+def weights_dtype(precision: Precision) -> torch.dtype:
+    """What the weights are kept in; whole numbers are made from them where they are used."""
+    return torch.bfloat16 if precision == "bfloat16" else torch.float32
+
+
+#: Small talk to find out where an encoder's numbers are large; any other would do.
+_SAMPLES = (
+    Exchange(("Hi there! Did you have a good weekend?",), "Yes, we went to the sea. It rained, though."),
+    Exchange(("I lost my job last week...", "Oh no, what happened?"), "They closed the whole office in 2019."),
+    Exchange(("Which train goes to the airport?",), "I have three cats and I like pizza :)"),
+    Exchange(("", "What do you do for a living?"), "ok"),
+)
+
+
+def speed_up(encoder: Any, precision: Precision, tokenizer: PairTokenizer) -> None:
+    """Let an encoder score in the fastest way of this precision."""
+    if precision != "int8":
+        fuse_layers(encoder)
+        return
+    samples = collate(tokenizer.pairs(_SAMPLES), tokenizer.pad_id, segment_ids=tokenizer.layout.segment_ids)
+    if (getattr(encoder.config, "type_vocab_size", 0) or 0) < 1:
+        del samples["token_type_ids"]
+    if not run_in_int8(encoder, samples):
+        raise ValueError("this encoder's layers are of a kind that does not run in int8; use float32")
+
+
 class PairEncoder:
     """Runs a network over exchanges and returns one row of numbers for each.
 
     The network maps `(input_ids, attention_mask, token_type_ids)` to a `[batch, width]` tensor; what
     the numbers mean (features, logits, both) is the business of the approach that made it.
+
+    `same_widths` puts only rows of one padded width into a batch. Rows then go through sums of the same length
+    whatever is beside them, which int8 needs: its rounding makes steps out of differences in the last bit.
     """
 
     def __init__(
@@ -95,6 +155,7 @@ class PairEncoder:
         segment: Segment = "pair",
         batch_tokens: int | None = None,
         deduplicate: bool = True,
+        same_widths: bool = False,
     ) -> None:
         self.network = network.eval()
         self.tokenizer = tokenizer
@@ -104,6 +165,7 @@ class PairEncoder:
         if self.batch_tokens < 1:
             raise ValueError(f"batch_tokens is {batch_tokens}; it must be positive")
         self.deduplicate = deduplicate
+        self.same_widths = same_widths
         self._remembered: OrderedDict[bytes, NDArray[np.float32]] = OrderedDict()
 
     def forget(self) -> None:
@@ -160,10 +222,11 @@ class PairEncoder:
         batch: list[bytes] = []
         width = 0
         for key in keys:
-            width = width or _padded(len(pair_of[key].ids))
-            if batch and (len(batch) + 1) * width > self.batch_tokens:
+            own = _padded(len(pair_of[key].ids))
+            width = width or own
+            if batch and ((len(batch) + 1) * width > self.batch_tokens or (self.same_widths and own < width)):
                 yield batch
-                batch, width = [], _padded(len(pair_of[key].ids))
+                batch, width = [], own
             batch.append(key)
         if batch:
             yield batch

@@ -29,7 +29,7 @@ def compute_first_token_only(encoder: nn.Module) -> bool:
     weight is touched, so that the encoder is saved and copied as before.
     """
     layers = known_layers(encoder)
-    shortened = _shortened().get(type(layers[-1])) if layers else None
+    shortened = shortened_kinds().get(type(layers[-1])) if layers else None
     if shortened is None:
         return False
     layers[-1].__class__ = shortened
@@ -46,7 +46,7 @@ def known_layers(encoder: nn.Module) -> list[Any]:
 
 
 @cache
-def _shortened() -> dict[type[nn.Module], type[nn.Module]]:
+def shortened_kinds() -> dict[type[nn.Module], type[nn.Module]]:
     """A layer that computes the first token only, for each kind of layer that is known to allow it."""
     from transformers.models.bert.modeling_bert import BertLayer
     from transformers.models.roberta.modeling_roberta import RobertaLayer
@@ -92,7 +92,9 @@ def fuse_layers(encoder: nn.Module) -> bool:
     layers, config = known_layers(encoder), cast(Any, getattr(encoder, "config", None))
     if not layers or config.hidden_act != "gelu" or not _works_here():
         return False
-    found = [layer for layer in layers if type(layer) in _kinds() and all(type(one) is nn.Linear for one in _of(layer))]
+    found = [
+        layer for layer in layers if type(layer) in _kinds() and all(type(one) is nn.Linear for one in linears(layer))
+    ]
     for layer in found:
         layer.__class__ = _kinds()[type(layer)]
     return bool(found)
@@ -119,7 +121,7 @@ class _Packed:
         return self.weights
 
 
-def _of(layer: Any) -> list[Any]:
+def linears(layer: Any) -> list[Any]:
     """Query, key, value, the output of attention, and both halves of the feed-forward part."""
     attention = layer.attention
     inner = (attention.self.query, attention.self.key, attention.self.value, attention.output.dense)
@@ -136,13 +138,13 @@ def _applies(layer: Any, states: Tensor) -> bool:
 def _fused_forward(layer: Any, states: Tensor, mask: Tensor | None) -> Tensor:
     """What the layer does, in the order in which the libraries do it."""
     attention, kept = layer.attention.self, layer.__dict__.setdefault("_packed", _Packed())
-    linears = _of(layer)
-    inward, outward, up, down = kept.of(linears)
+    parts = linears(layer)
+    inward, outward, up, down = kept.of(parts)
     linear = torch.ops.mkldnn._linear_pointwise
     batch, length, width = states.shape
     flat = states.reshape(batch * length, width)
 
-    bias = torch.cat([one.bias for one in linears[:3]])
+    bias = torch.cat([one.bias for one in parts[:3]])
     asked = linear(flat, inward, bias, "none", [], "")
     query, key, value = asked.view(batch, length, 3, attention.num_attention_heads, -1).permute(2, 0, 3, 1, 4)
     seen = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=attention.scaling)

@@ -209,24 +209,66 @@ def _with_adapter(encoder: nn.Module, config: Any) -> Any:
 
 
 def load_adapter(encoder: nn.Module, folder: Path, trainable: bool) -> nn.Module:
-    """PEFT's own loader would follow settings that import modules, read other files or take memory unseen."""
-    from peft import LoraConfig, get_peft_model_state_dict, set_peft_model_state_dict
+    """PEFT's own loader would follow settings that import modules, read other files or take memory unseen.
 
+    An adapter that is only to be merged is added to the weights without PEFT, which takes long to import.
+    """
     weights = folder / "adapter_model.safetensors"
     if not weights.is_file():
         raise CheckpointError(f"{folder} has no adapter_model.safetensors; the checkpoint is incomplete")
     settings = adapter_settings(folder)
+    adapted = None if trainable else _plain_linears(encoder, settings["target_modules"])
+    if adapted:
+        return _merged(encoder, adapted, weights, settings)
+    from peft import LoraConfig, get_peft_model_state_dict, set_peft_model_state_dict
+
     try:
-        adapted: Any = _with_adapter(encoder, LoraConfig(**settings))
-        expected = {key: tuple(tensor.shape) for key, tensor in get_peft_model_state_dict(adapted).items()}
+        wrapped: Any = _with_adapter(encoder, LoraConfig(**settings))
+        expected = {key: tuple(tensor.shape) for key, tensor in get_peft_model_state_dict(wrapped).items()}
         if expected != tensor_shapes(weights):
             raise CheckpointError(f"{weights} does not fit the encoder that it is for; fetch both again")
         stored = load_file(weights)
         check_finite(stored, weights)
-        set_peft_model_state_dict(adapted, stored)
-        merged: nn.Module = adapted if trainable else adapted.merge_and_unload()
+        set_peft_model_state_dict(wrapped, stored)
+        merged: nn.Module = wrapped if trainable else wrapped.merge_and_unload()
     except CheckpointError:
         raise
     except Exception as error:
         raise CheckpointError(f"{folder} does not hold a usable adapter: {first_line(error)}") from None
     return merged
+
+
+def _plain_linears(encoder: nn.Module, names: list[str]) -> dict[str, nn.Linear] | None:
+    """The layers that PEFT would adapt by these names, if all of them are plain linear ones."""
+    found = {
+        path: module
+        for path, module in encoder.named_modules()
+        if any(path == name or path.endswith(f".{name}") for name in names)
+    }
+    plain = {path: module for path, module in found.items() if type(module) is nn.Linear}
+    return plain if len(plain) == len(found) else None
+
+
+def _merged(encoder: nn.Module, layers: Mapping[str, nn.Linear], path: Path, settings: Mapping[str, Any]) -> nn.Module:
+    """The encoder with an adapter added to its weights, to the last bit as PEFT does it."""
+    rank, alpha = settings["r"], settings["lora_alpha"]
+    scaling = alpha / math.sqrt(rank) if settings["use_rslora"] else alpha / rank
+    expected = {}
+    for name, layer in layers.items():
+        expected[_lora(name, "A")] = (rank, layer.in_features)
+        expected[_lora(name, "B")] = (layer.out_features, rank)
+    if expected != tensor_shapes(path):
+        raise CheckpointError(f"{path} does not fit the encoder that it is for; fetch both again")
+    try:
+        stored = load_file(path)
+    except Exception as error:
+        raise CheckpointError(f"{path.parent} does not hold a usable adapter: {first_line(error)}") from None
+    check_finite(stored, path)
+    for name, layer in layers.items():
+        inward, outward = stored[_lora(name, "A")].float(), stored[_lora(name, "B")].float()
+        layer.weight.data += (outward @ inward) * scaling
+    return encoder
+
+
+def _lora(name: str, side: str) -> str:
+    return f"base_model.model.{name}.lora_{side}.weight"

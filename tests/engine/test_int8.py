@@ -1,0 +1,187 @@
+"""Layers on whole numbers say nearly what plain ones say, and the same of a row in any company."""
+
+from __future__ import annotations
+
+import copy
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from transformers import BertConfig, RobertaConfig
+
+from dialeval import load
+from dialeval.approaches.frozen_features import FrozenFeatures
+from dialeval.engine import encoding
+from dialeval.engine.encoding import choose_precision
+from dialeval.engine.int8 import _Product, has_fast_int8, run_in_int8
+from dialeval.engine.speedups import compute_first_token_only
+from dialeval.exchange import Exchange
+from small_checkpoints import small_checkpoint
+from small_encoders import SMALL, batch, model
+
+units = pytest.mark.skipif(not has_fast_int8(), reason="this CPU has no VNNI units, or this torch does not use them")
+WORDS = "hello there i am fine how are you today what do like to eat".split()
+
+
+def rows(count: int) -> list[Exchange]:
+    rng = random.Random(3)
+
+    def text() -> str:
+        return " ".join(rng.choices(WORDS, k=rng.randint(1, 14)))
+
+    return [Exchange(tuple(text() for _ in range(rng.randint(1, 3))), text()) for _ in range(count)]
+
+
+def states(encoder: nn.Module, *lengths: int) -> torch.Tensor:
+    with torch.inference_mode():
+        found: torch.Tensor = encoder(**batch(*lengths)).last_hidden_state
+    return found
+
+
+@units
+@pytest.mark.parametrize("config", [BertConfig(**SMALL), RobertaConfig(**SMALL)], ids=["bert", "roberta"])
+@pytest.mark.parametrize("lengths", [(9, 4, 1), (7, 7), (1,)], ids=["padded", "full", "one token"])
+@pytest.mark.parametrize("short", [False, True], ids=["all tokens", "first token"])
+def test_states_are_near_those_of_plain_layers(config: Any, lengths: tuple[int, ...], short: bool) -> None:
+    plain = model(config)
+    quick = copy.deepcopy(plain)
+    if short:
+        compute_first_token_only(plain)
+        compute_first_token_only(quick)
+    assert run_in_int8(quick, batch(8, 8))
+    expected, found = states(plain, *lengths), states(quick, *lengths)
+    assert found.shape == expected.shape
+    seen = batch(*lengths)["attention_mask"].bool()[:, : found.shape[1]]
+    assert torch.cosine_similarity(found[seen], expected[seen]).min() > 0.995
+    assert not torch.equal(found[seen], expected[seen])
+
+
+@units
+def test_rows_of_whole_numbers_times_whole_weights_are_exact() -> None:
+    linear = nn.Linear(96, 48)
+    generator = torch.Generator().manual_seed(0)
+    whole = torch.randint(-127, 128, (48, 96), generator=generator)
+    whole[:, 0] = 127
+    linear.weight.data = whole / 64
+    inputs = torch.randint(-127, 128, (40, 96), generator=generator)
+    inputs[:, 1] = -127
+    expected = (inputs.double() / 4) @ (whole.double() / 64).T + linear.bias.double()
+    found = _Product.of([linear])(inputs / 4)
+    assert torch.allclose(found.double(), expected, rtol=1e-6, atol=1e-4)
+    with_large = _Product.of([linear], torch.tensor([0, 5]))(inputs / 4)
+    assert torch.allclose(with_large.double(), expected, rtol=1e-2, atol=8.0)
+
+
+@units
+def test_large_channels_do_not_coarsen_the_others() -> None:
+    torch.manual_seed(0)
+    linear, inputs = nn.Linear(96, 48), torch.randn(40, 96)
+    inputs[:, 7] *= 40
+    with torch.no_grad():
+        expected = linear(inputs)
+        errors = [(_Product.of([linear], large)(inputs) - expected).abs().mean() for large in (None, torch.tensor([7]))]
+    assert errors[1] < errors[0] / 5
+
+
+@units
+def test_weights_that_change_are_made_anew_and_copies_say_the_same() -> None:
+    quick = model(BertConfig(**SMALL))
+    run_in_int8(quick, batch(8, 8))
+    before = states(quick, 5, 3)
+    again = copy.deepcopy(quick)
+    assert again.state_dict().keys() == model(BertConfig(**SMALL)).state_dict().keys()
+    assert torch.equal(states(again, 5, 3), before)
+    with torch.no_grad():
+        for parameter in quick.parameters():
+            parameter.mul_(1.5)
+    assert not torch.allclose(states(quick, 5, 3), before, atol=1e-2)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [model(BertConfig(**SMALL, hidden_act="relu")), model(BertConfig(**SMALL), "eager"), nn.Linear(2, 2)],
+    ids=["another activation", "attention that is not fused", "no encoder"],
+)
+def test_what_is_not_known_to_allow_it_is_left_alone(other: nn.Module) -> None:
+    kinds = [type(module) for module in other.modules()]
+    assert not run_in_int8(other, batch(8, 8))
+    assert [type(module) for module in other.modules()] == kinds
+
+
+@units
+@pytest.mark.parametrize("name", ["density", "deb", "quantidce", "judge"])
+def test_features_of_a_row_are_the_same_to_the_last_bit_in_any_company(
+    name: str, tiny_encoder: Path, tmp_path: Path
+) -> None:
+    metric: Any = load(name, checkpoint=small_checkpoint(name, tiny_encoder, tmp_path / name), dtype="int8")
+    width = metric.network.encoder.config.hidden_size
+    given, seen = rows(40), metric.network.encoder
+
+    def features(some: list[Exchange], budget: int) -> list[np.ndarray[Any, Any]]:
+        found: list[np.ndarray[Any, Any]] = []
+        handle = seen.register_forward_hook(lambda *told: found.append(told[2].last_hidden_state[:, 0].numpy()))
+        metric.encoder.batch_tokens, metric.encoder.deduplicate = budget, False
+        metric.encoder.encode(some)
+        handle.remove()
+        # The engine takes rows by their length, the longest first.
+        pairs = metric.encoder.tokenizer.pairs(some)
+        order = sorted(range(len(some)), key=lambda row: -len(pairs[row].key))
+        placed = np.concatenate(found)
+        back = np.empty((len(some), width), np.float32)
+        back[order] = placed
+        return list(back)
+
+    together = features(given, 2048)
+    shuffled = list(range(len(given)))
+    random.Random(1).shuffle(shuffled)
+    mixed = features([given[row] for row in shuffled], 200)
+    assert all(np.array_equal(together[row], value) for row, value in zip(shuffled, mixed, strict=True))
+    assert all(np.array_equal(together[row], features([given[row]], 2048)[0]) for row in range(0, 40, 8))
+
+
+@units
+def test_values_do_not_depend_on_order_or_batch(tiny_encoder: Path, tmp_path: Path) -> None:
+    folder = small_checkpoint("deb", tiny_encoder, tmp_path / "deb")
+    metric: Any = load("deb", checkpoint=folder, dtype="int8")
+    given = rows(30)
+    expected = metric.score_exchanges(given).values
+    small: Any = load("deb", checkpoint=folder, dtype="int8", batch_tokens=64)
+    assert np.allclose(small.score_exchanges(given[::-1]).values[::-1], expected, atol=1e-6)
+
+
+@units
+def test_metrics_say_that_they_score_in_int8(tiny_encoder: Path, tmp_path: Path) -> None:
+    folder = small_checkpoint("density", tiny_encoder, tmp_path / "density")
+    metric: Any = load("density", checkpoint=folder, dtype="int8")
+    assert metric.signature()["dtype"] == "int8"
+    assert load("density", checkpoint=folder).signature()["dtype"] == "float32"
+    assert all(type(layer).__name__.startswith("Int8") for layer in metric.network.encoder.encoder.layer)
+    assert FrozenFeatures(str(tiny_encoder), pooling="mean", dtype="int8").made_with["dtype"] == "int8"
+    cmn: Any = load("cmn", checkpoint=small_checkpoint("cmn", tiny_encoder, tmp_path / "cmn"), dtype="int8")
+    assert cmn.encoder.same_widths
+    assert cmn.contexts.same_widths
+
+
+def test_where_it_cannot_be_had_an_error_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match="int8 runs on the CPU, not on cuda"):
+        choose_precision("int8", torch.device("cuda"))
+    monkeypatch.setattr(encoding, "has_fast_int8", lambda: False)
+    with pytest.raises(ValueError, match="int8 needs a CPU with VNNI"):
+        choose_precision("int8", torch.device("cpu"))
+
+
+def test_auto_is_never_int8_and_bfloat16_warns_where_it_loses(monkeypatch: pytest.MonkeyPatch) -> None:
+    cpu = torch.device("cpu")
+    monkeypatch.setattr(encoding, "has_fast_int8", lambda: True)
+    monkeypatch.setattr(encoding, "gains_by_bfloat16", lambda device: False)
+    assert choose_precision("auto", cpu) == "float32"
+    with pytest.warns(UserWarning, match="bfloat16 is slower than float32 on this machine"):
+        assert choose_precision("bfloat16", cpu) == "bfloat16"
+    monkeypatch.setattr(encoding, "gains_by_bfloat16", lambda device: True)
+    assert choose_precision("auto", cpu) == choose_precision("bfloat16", cpu) == "bfloat16"
+    with pytest.raises(ValueError, match="'float32', 'bfloat16', 'int8' or 'auto'"):
+        choose_precision("float16", cpu)
