@@ -76,6 +76,7 @@ def measure(calls: int, every: int) -> dict[str, Any]:
     """Call, and look at the memory from time to time."""
     seen: list[dict[str, float]] = []
     begun = time.perf_counter()
+    address()  # one page, whichever thread would come first
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         for first in range(0, calls, every):
             list(pool.map(call, range(first, min(calls, first + every))))

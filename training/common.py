@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import shlex
+import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -254,6 +255,8 @@ class Run:
             elif self.best > float("-inf"):  # begun before states told it; the log does
                 self.best_step = kept_line(read_json_lines(folder / "log.jsonl"))["step"]
             accelerator.load_state(str(folder / saved["state"]))
+            if accelerator.is_main_process:  # a kill may have come while they were removed
+                self._remove_states_but(saved["state"])
             self._forget_lines_since(saved)
         elif accelerator.is_main_process:
             self._forget_lines_since({"log_bytes": 0})
@@ -290,12 +293,13 @@ class Run:
             temporary = self._progress_file.with_suffix(".tmp")
             temporary.write_text(json.dumps(pointer))
             temporary.replace(self._progress_file)
-            for old in self.folder.glob("state-*"):
-                if old.name != name:
-                    for file in sorted(old.rglob("*"), reverse=True):
-                        file.unlink() if file.is_file() else file.rmdir()
-                    old.rmdir()
+            self._remove_states_but(name)
         self.accelerator.wait_for_everyone()
+
+    def _remove_states_but(self, name: str) -> None:
+        for old in self.folder.glob("state-*"):
+            if old.name != name:
+                shutil.rmtree(old)
 
     def judged(self, quality: float, figures: Mapping[str, float]) -> bool:
         """Log a validation; whether it is the best so far, so that its weights are to be kept."""

@@ -19,12 +19,13 @@ MAX_CALL_ROWS, MAX_CALL_TURNS, MAX_CALL_REPLIES = 200, 50, 20
 MAX_LINK = 6_000
 #: Requests that wait; who comes later is told to come back.
 MAX_WAITING = 100
-#: A request's body. Texts that are too long are refused by name below this, and by size above it.
-MAX_BODY_BYTES = 32_000_000
+#: The body of an upload, and of any other request. Texts that are too long are refused by name below this, and by
+#: size above it.
+MAX_BODY_BYTES, MAX_CALL_BYTES = 32_000_000, 8_000_000
 #: Seconds of the processor that one request may take; loading what it needs counts, too.
 SECONDS = {"texts": 120.0, "file": 1800.0, "preview": 30.0}
 #: Uploads and results of all visitors together, and how long they stay.
-MAX_STORED_BYTES, STORED_SECONDS = 500_000_000, 3600
+MAX_STORED_BYTES, MAX_STORED_FILES, STORED_SECONDS = 500_000_000, 20_000, 3600
 #: Of one visitor: uploads in an hour, requests under way at once, and open pages.
 MAX_VISITOR_BYTES, MAX_VISITOR_REQUESTS, MAX_VISITOR_PAGES = 100_000_000, 8, 20
 #: Requests of one visitor in a minute, unless DIALEVAL_PAGE_RATE says otherwise.
@@ -89,7 +90,8 @@ class BodyLimit:
             await self.app(scope, receive, send)
             return
         told = dict(scope["headers"]).get(b"content-length", b"0")
-        if not told.isdigit() or int(told) > MAX_BODY_BYTES:
+        most = MAX_BODY_BYTES if scope.get("path", "").endswith("/upload") else MAX_CALL_BYTES
+        if not told.isdigit() or int(told) > most:
             await refuse(send, 413, "the request is larger than this page takes")
             return
         seen = 0
@@ -99,7 +101,7 @@ class BodyLimit:
             message = await receive()
             seen += len(message.get("body", b""))
             # A body without a length that does not end: for the application the client has gone away.
-            return {"type": "http.disconnect"} if seen > MAX_BODY_BYTES else message
+            return {"type": "http.disconnect"} if seen > most else message
 
         await self.app(scope, counted, send)
 

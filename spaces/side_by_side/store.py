@@ -9,14 +9,18 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
+from time import monotonic
 
-from limits import MAX_STORED_BYTES, STORED_SECONDS
+from limits import MAX_STORED_BYTES, MAX_STORED_FILES, STORED_SECONDS
 
-#: One folder for what gradio keeps and what we make: only here may the page write.
-FOLDER = Path(os.environ.get("GRADIO_TEMP_DIR") or tempfile.mkdtemp(prefix="dialeval-page-"))
+#: One folder for what gradio keeps and what we make: only here does the page write, and only here is anything removed.
+#: A folder that somebody names may hold what others put there, so ours is one inside it.
+FOLDER = Path(os.environ.get("GRADIO_TEMP_DIR") or tempfile.mkdtemp(prefix="dialeval-")) / "page"
 _EVERY = 60
 #: What is younger may still be in use when all of it is too much.
 _IN_USE = 300
+#: And how old a count of all files may be.
+_LOOK = 10.0
 
 
 def use() -> None:
@@ -44,9 +48,32 @@ def files() -> list[tuple[float, int, Path]]:
     return sorted(found, reverse=True)
 
 
-def stored_bytes() -> int:
-    """How much lies here now."""
-    return sum(size for _, size, _ in files())
+class Room:
+    """Whether there is room for more, without looking at every file each time."""
+
+    def __init__(self) -> None:
+        self._at = float("-inf")
+        self._bytes = self._files = 0
+
+    def for_bytes(self, size: int) -> bool:
+        """Whether an upload of so many bytes may come; if so, it is counted."""
+        if monotonic() - self._at > _LOOK:
+            self._look()
+        if not self._fits(size):
+            sweep(MAX_STORED_BYTES - size)
+            self._look()
+        if not self._fits(size):
+            return False
+        self._bytes += size
+        self._files += 1
+        return True
+
+    def _look(self) -> None:
+        found = files()
+        self._at, self._bytes, self._files = monotonic(), sum(size for _, size, _ in found), len(found)
+
+    def _fits(self, size: int) -> bool:
+        return self._bytes + size <= MAX_STORED_BYTES and self._files < MAX_STORED_FILES
 
 
 def sweep(most: int = MAX_STORED_BYTES, seconds: float = STORED_SECONDS) -> None:

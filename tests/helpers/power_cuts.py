@@ -21,6 +21,18 @@ class PowerCut(BaseException):
 _CHANGES = {"os.rename", "os.remove", "os.truncate", "os.chmod", "os.mkdir", "os.rmdir", "os.link", "os.symlink"}
 
 
+#: Which argument is the folder that a name is relative to, where there is one; whole folders are removed like that.
+_FOLDER_AT = {"os.remove": 1, "os.rmdir": 1, "os.mkdir": 2, "os.rename": 2, "os.chmod": 2}
+
+
+def _absolute(event: str, arguments: tuple[Any, ...]) -> str:
+    name, at = os.fsdecode(arguments[0]), _FOLDER_AT.get(event)
+    folder = arguments[at] if at is not None else -1
+    if isinstance(folder, int) and folder >= 0:
+        name = os.path.join(os.readlink(f"/proc/self/fd/{folder}"), name)
+    return os.path.abspath(name)
+
+
 class _Meter:
     """Counts operations below a folder, and cuts the power at one of them. A hook stays, so it is switched."""
 
@@ -36,9 +48,7 @@ class _Meter:
             flags = arguments[2] or 0
             if not flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC):
                 return
-        if isinstance(arguments[0], str | bytes | os.PathLike) and os.path.abspath(
-            os.fsdecode(arguments[0])
-        ).startswith(self.place):
+        if isinstance(arguments[0], str | bytes | os.PathLike) and _absolute(event, arguments).startswith(self.place):
             self.count()
 
     def count(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 from collections.abc import Callable, Iterator
@@ -489,3 +490,58 @@ def test_a_card_that_somebody_wrote_is_spared(
     else:
         assert "somebody wrote its README" in message(publish(checkpoint, code=2))
         assert repo.files == before
+
+
+class _Cut(BaseException):
+    """The power goes; nothing handles it."""
+
+
+@pytest.mark.parametrize("is_heard", [True, False], ids=["the answer is lost", "the request is lost"])
+def test_a_power_cut_at_any_request(
+    is_heard: bool,
+    hub: LoopbackHub,
+    publish: Callable[..., Outcome],
+    checkpoint: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Cut before each request that changes something, or after it; the same command then ends as an undisturbed one."""
+    left = -1
+    # Whichever library this Hub client asks through.
+    client: Any = type(_http.get_session())
+    send = client.send
+
+    def counted(self: Any, request: Any, **options: Any) -> Any:
+        nonlocal left
+        if request.method in ("GET", "HEAD"):
+            return send(self, request, **options)
+        if left == 0 and not is_heard:
+            raise _Cut
+        answer = send(self, request, **options)
+        if left == 0:
+            raise _Cut
+        left -= 1
+        return answer
+
+    monkeypatch.setattr(client, "send", counted)
+    before = set(hub.repos)
+    command = (checkpoint, "--public")
+
+    def outcome() -> dict[Any, Any]:
+        return {key: (repo.private, repo.files) for key, repo in hub.repos.items()}
+
+    publish(*command)
+    whole = outcome()
+    assert hub.repos[MODEL].private is False
+    for request in itertools.count():
+        for key in set(hub.repos) - before:
+            del hub.repos[key]
+        left = request
+        try:
+            publish(*command)
+        except _Cut:
+            left = -1
+            publish(*command)
+            assert outcome() == whole, f"after a cut at request {request}"
+        else:
+            break  # that many requests there are not
+    assert request >= 3

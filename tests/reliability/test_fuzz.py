@@ -21,6 +21,8 @@ import pytest
 from dialeval.agreement.score_files import read_scores
 from dialeval.exchange import BadRow
 from dialeval.llm.protocol import read_protocol
+from dialeval.llm.questions import Question
+from dialeval.llm.reading import NoAnswer, expectation
 from dialeval.llm.spending import read_prices
 from dialeval.readers import Rejects, Source
 from dialeval.scoring.journal import Journal, begun
@@ -97,6 +99,38 @@ def prices(path: Path) -> None:
     read_prices(path)
 
 
+def api(path: Path) -> None:
+    """A language model's server answers whatever the file says: its first line is the status."""
+    pytest.importorskip("openai")
+    from dialeval.llm.server import Fault, Server, ServerRefuses, Unusable
+    from loopback_llm import Raw, serving
+
+    status, _, body = path.read_bytes().partition(b"\n")
+    known = int(status) if status.isdigit() and 200 <= int(status) <= 599 else 200
+    question = Question([{"role": "user", "content": "How good is it?"}], ("content",))
+    with serving(lambda *_: Raw(known, body)) as loopback, pytest.MonkeyPatch.context() as changed:
+        changed.setenv("A_KEY", "sk-key")
+        server = Server("m", loopback.url, "A_KEY", 60.0)
+        try:
+            answer = server.ask(question, {"logprobs": 2})
+        except (Fault, Unusable, ServerRefuses):
+            return
+        finally:
+            server.hang_up()
+    # What passes is what it is taken for, wherever it goes from here.
+    assert all(isinstance(one, str) for one in (*answer.texts, answer.finish, answer.served, answer.fingerprint))
+    "".join(answer.texts).encode()  # nothing that no file can hold
+    assert isinstance(answer.tokens_in, int)
+    assert answer.tokens_in >= 0 <= answer.tokens_out
+    for one in answer.logprobs or []:
+        for token in (one, *one["top_logprobs"]):
+            assert isinstance(token["token"], str)
+            assert token["logprob"] <= 0.0
+    if answer.logprobs:
+        with suppress(NoAnswer):
+            expectation(answer.texts[0], answer.logprobs, 1, 5)
+
+
 #: door -> what reads it, and by how much less often it is tried because a try is slow.
 DOORS: dict[str, tuple[Callable[[Path], None], int]] = {
     "rows": (rows, 1),
@@ -108,6 +142,7 @@ DOORS: dict[str, tuple[Callable[[Path], None], int]] = {
     "tokenizer": (tokenizer, 10),
     "protocol": (protocol, 1),
     "prices": (prices, 1),
+    "api": (api, 2),
 }
 
 

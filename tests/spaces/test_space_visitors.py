@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import datetime
 import os
+import subprocess
+import sys
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
@@ -16,7 +18,7 @@ import pytest
 
 pytest.importorskip("gradio")
 
-import space_server  # noqa: F401  puts the page's modules within reach
+import space_server  # puts the page's modules within reach
 
 # isort: split
 import limits
@@ -149,13 +151,55 @@ def test_uploads_of_one_visitor_and_of_all(limited: Visitors, stored: Path, monk
     # Who does not say how large an upload is may mean the largest.
     assert asked(limited, "/gradio_api/upload", host="192.0.2.3") == 429
     (stored / "full").write_bytes(b"a" * 1000)
-    monkeypatch.setattr(visitors, "MAX_STORED_BYTES", 1010)
+    monkeypatch.setattr(store, "MAX_STORED_BYTES", 1010)
+    monkeypatch.setattr(store, "_LOOK", -1.0)
     assert upload(20, "192.0.2.2") == 503
     assert upload(10, "192.0.2.2") == 200
     # What nobody can still be using makes room.
     os.utime(stored / "full", (0, 0))
     assert upload(20, "192.0.2.2") == 200
     assert not (stored / "full").exists()
+    for number in range(3):
+        (stored / str(number)).touch()
+    monkeypatch.setattr(store, "MAX_STORED_FILES", 3)
+    assert upload(1, "192.0.2.4") == 503
+
+
+def test_many_small_files_in_one_upload_count_each(stored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DIALEVAL_PAGE_RATE", "1000")
+
+    async def takes(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200})
+        await send({"type": "http.response.body", "body": b'["/tmp/a"' + b',"/tmp/b"' * 999 + b"]"})
+
+    monkeypatch.setattr(visitors, "monotonic", lambda: 1000.0)
+    limited, headers = Visitors(takes), [(b"content-length", b"100")]
+    found = [asked(limited, "/gradio_api/upload", headers=headers) for _ in range(3)]
+    assert found == [200, 429, 429]
+
+
+def test_between_two_looks_room_is_counted(stored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "MAX_STORED_BYTES", 100)
+    monkeypatch.setattr(store, "_LOOK", float("inf"))
+    room = store.Room()
+    room._look()
+    assert [room.for_bytes(60), room.for_bytes(30)] == [True, True]
+
+
+def test_a_folder_that_others_use_keeps_what_is_theirs(tmp_path: Path) -> None:
+    """Whoever names a folder for temporary files may name one that holds more than the page's."""
+    theirs = tmp_path / "theirs"
+    theirs.write_text("a")
+    os.utime(theirs, (0, 0))
+    told = (
+        f"import sys; sys.path.insert(0, {str(space_server.SPACE)!r}); import store; store.use(); "
+        "(store.FOLDER / 'ours').touch(); import os; os.utime(store.FOLDER / 'ours', (0, 0)); store.sweep(); "
+        "print(os.environ['GRADIO_TEMP_DIR'], os.listdir(store.FOLDER))"
+    )
+    environment = {**os.environ, "GRADIO_TEMP_DIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", told], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [str(tmp_path / "page"), "[]"]
+    assert theirs.exists()
 
 
 def test_open_pages_of_one_visitor(stored: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ Servers differ in what they understand. What one refuses by name is left out fro
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import threading
@@ -33,6 +34,12 @@ _OPTIONAL: dict[str, tuple[str, ...]] = {
     "system": ("system role", "role 'system'", "role: system", '"system"', "'system'"),
 }
 _LONGEST_MESSAGE = 200
+#: The client checks no types, so an answer of another shape may fail anywhere.
+_NO_COMPLETION = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError)
+#: More tokens than any request has.
+_MOST_TOKENS = 10**9
+#: Longer than this nobody waits because a server says so.
+_LONGEST_WAIT = 3600.0
 
 #: What may follow the name of a model without making it another one: dates, versions of a date, formats.
 _SUFFIX = re.compile(r"([-_.](\d{4,8}|\d{4}(-\d\d){1,2}|latest|preview|q\d\w*|gguf|awq|gptq|fp8|bf16|fp16))*")
@@ -109,7 +116,7 @@ class Server:
                 raise Fault("the server did not answer in time", maybe_billed=True) from None
             except openai.APIConnectionError as error:
                 raise self._no_connection(error) from None
-            except (ValueError, TypeError, LookupError, AttributeError, openai.OpenAIError):
+            except (*_NO_COMPLETION, openai.OpenAIError):
                 raise Fault("the server's answer is no chat completion", maybe_billed=True) from None
             return Answer(**{**answer, "calls": calls, "seconds": time.monotonic() - begun})
 
@@ -120,6 +127,7 @@ class Server:
         clean, usage = self._clean, completion.usage
         texts = tuple(clean(choice.message.content or "") for choice in choices)
         counted = usage is not None and bool(usage.prompt_tokens)
+        read, said = (_count(usage.prompt_tokens), _count(usage.completion_tokens)) if counted else (0, 0)
         tokens = first.logprobs.content if first.logprobs is not None else None
         refusal = getattr(first.message, "refusal", None)
         if refusal is None and first.finish_reason == "content_filter":
@@ -131,8 +139,8 @@ class Server:
             else [
                 {
                     "token": clean(one.token),
-                    "logprob": one.logprob,
-                    "top_logprobs": [{"token": clean(top.token), "logprob": top.logprob} for top in one.top_logprobs],
+                    "logprob": _logprob(one),
+                    "top_logprobs": [{"token": clean(top.token), "logprob": _logprob(top)} for top in one.top_logprobs],
                 }
                 for one in tokens
             ],
@@ -141,8 +149,8 @@ class Server:
             "served": clean(str(completion.model or "")),
             "fingerprint": clean(str(completion.system_fingerprint or "")),
             "without": tuple(sorted(without & _asked_for(question, options))),
-            "tokens_in": usage.prompt_tokens if counted else likely_input(question),
-            "tokens_out": usage.completion_tokens if counted else sum(map(likely_tokens, texts)),
+            "tokens_in": read if counted else likely_input(question),
+            "tokens_out": said if counted else sum(map(likely_tokens, texts)),
             "counted": counted,
         }
 
@@ -185,7 +193,8 @@ class Server:
     def _clean(self, text: str) -> str:
         for secret in self._secrets:
             text = text.replace(secret, "***")
-        return text
+        # JSON can say half a character, and no file can hold it.
+        return text.encode("utf-8", errors="replace").decode()
 
 
 def same_model(asked: str, served: str) -> bool:
@@ -223,6 +232,22 @@ def _request(question: Question, options: Mapping[str, Any], without: frozenset[
     return {**request, "messages": messages}
 
 
+def _logprob(one: Any) -> float:
+    """The logarithm of a probability: a number that is not above nothing."""
+    found = float(one.logprob)
+    if math.isnan(found):
+        raise ValueError("no logarithm of a probability")
+    return min(found, 0.0)
+
+
+def _count(tokens: Any) -> int:
+    """A number of tokens that can be one."""
+    found = int(tokens or 0)
+    if not 0 <= found <= _MOST_TOKENS:
+        raise ValueError("no number of tokens")
+    return found
+
+
 def _asked_for(question: Question, options: Mapping[str, Any]) -> set[str]:
     """The parts of a request that could be left out and were wanted."""
     schema = {"response_format"} if question.schema is not None else set()
@@ -243,7 +268,7 @@ def _complaint(error: openai.APIStatusError) -> str:
 def _retry_after(headers: Mapping[str, str]) -> float | None:
     for name, unit in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
         try:
-            return max(0.0, float(headers[name]) * unit)
+            return min(max(0.0, float(headers[name]) * unit), _LONGEST_WAIT)
         except (KeyError, ValueError):
             continue
     return None
