@@ -13,7 +13,7 @@ import gradio as gr
 import health
 import store
 import trust
-from limits import LIMITS_TOLD, MAX_FILE_BYTES, MAX_SESSIONS, MAX_WAITING, STORED_SECONDS, BodyLimit
+from limits import LIMITS_TEXT, MAX_FILE_BYTES, MAX_SESSIONS, MAX_WAITING, STORED_SECONDS, BodyLimit
 from pools import FILES, TEXTS
 from sessions import Sessions
 from starlette.middleware import Middleware
@@ -42,7 +42,7 @@ def build_page() -> Any:
                 trust.build()
             with gr.Tab("API"):
                 gr.Markdown(endpoints.DOCUMENTED)
-        gr.Markdown(LIMITS_TOLD, elem_classes="limits")
+        gr.Markdown(LIMITS_TEXT, elem_classes="limits")
         endpoints.build(_TEXTS)
         opened.from_link(page)
     page.queue(max_size=MAX_WAITING)

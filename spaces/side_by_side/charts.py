@@ -96,7 +96,7 @@ def _label(name: str | None) -> str:
     return (f" {shown}" if shown.startswith("_") else shown).replace("$", r"\$")
 
 
-def _svg(draw: Callable[[], Figure], told: str, *, wide: bool = False) -> str:
+def _svg(draw: Callable[[], Figure], caption: str, *, wide: bool = False) -> str:
     import matplotlib
 
     with _drawing, matplotlib.rc_context(_STYLE):
@@ -105,4 +105,4 @@ def _svg(draw: Callable[[], Figure], told: str, *, wide: bool = False) -> str:
     drawn = stream.getvalue().replace(INK, "currentColor")
     inner = drawn[drawn.index("<svg") + len("<svg") :]
     kind = "chart wide" if wide else "chart"
-    return f'<figure class="{kind}"><svg role="img" aria-label="{html.escape(told)}"{inner}</figure>'
+    return f'<figure class="{kind}"><svg role="img" aria-label="{html.escape(caption)}"{inner}</figure>'

@@ -11,7 +11,7 @@ import charts
 import numpy as np
 from limits import MAX_CALL_REPLIES, MAX_CALL_TURNS, Refused, taken, taken_all
 from markup import bar, listed, number, share, table, text
-from models import best_of, direction_told, human_percentile, info_of, judge, ready, titled
+from models import best_of, direction_of, human_percentile, info_of, judge, ready, titled
 
 from dialeval.cautions import cautions
 from dialeval.exchange import Exchange, check_exchange
@@ -50,7 +50,7 @@ class Comparison:
                 "higher_is_better": scores.higher_is_better,
                 "n_truncated": scores.n_truncated,
                 "signature": str(scores.signature),
-                **{key: told for key, told in scores.to_dict().items() if key in ("aspects", "intervals", "reasons")},
+                **{key: value for key, value in scores.to_dict().items() if key in ("aspects", "intervals", "reasons")},
             }
             for name, scores in self.scores.items()
         }
@@ -98,7 +98,7 @@ def rendered(found: Comparison) -> str:
     for name, scores in found.scores.items():
         best = found.best(name)
         cells = [_cell(value, found.percentiles[name], at, at in best) for at, value in enumerate(scores.values)]
-        rows.append([f"{titled(name)}<small>{_arrow_told(name)}</small>", *cells])
+        rows.append([f"{titled(name)}<small>{_arrow_of(name)}</small>", *cells])
     sentences = listed((_sentence(found, name) for name in found.scores), "meaning")
     beside = "".join(_explained(found, name) for name in found.scores)
     first = table("Scores of each reply", header, rows, cards=len(found.replies) > _MOST_COLUMNS)
@@ -120,11 +120,11 @@ def _preferred(found: Comparison) -> str:
         return ""
     most = counts[0][1]
     best = [f"Reply {at + 1}" for at, times in counts if times == most]
-    told = (
+    judges = (
         f"{most} of {len(found.scores)} metrics" if len(found.scores) > 1 else info_of(next(iter(found.scores))).title
     )
     verb = "prefers" if len(found.scores) == 1 else "prefer"
-    return f'<p class="answer">{" and ".join(best)}: {told} {verb} {"it" if len(best) == 1 else "each of them"}.</p>'
+    return f'<p class="answer">{" and ".join(best)}: {judges} {verb} {"it" if len(best) == 1 else "each of them"}.</p>'
 
 
 def chart(found: Comparison) -> str:
@@ -160,7 +160,7 @@ def _numbered(found: Comparison) -> list[tuple[int, str]]:
     return list(enumerate(found.replies, start=1))
 
 
-def _arrow_told(name: str) -> str:
+def _arrow_of(name: str) -> str:
     return "higher is better" if info_of(name).higher_is_better else "lower is better"
 
 
@@ -176,21 +176,21 @@ def _explained(found: Comparison, name: str) -> str:
     known = {aspect: column for aspect, column in scores.aspects.items() if any(np.isfinite(column))}
     header = ["aspect", *(f"Reply {place}" for place, _ in _numbered(found))]
     rows = [[text(aspect.replace("_", " "), 40), *(bar(value) for value in column)] for aspect, column in known.items()]
-    told = [f"<b>Reply {place}</b>: {text(why, 400)}" for place, why in enumerate(scores.reasons, start=1)]
-    return (table(f"What {title} sees in each reply", header, rows) if rows else "") + listed(told, "reasons notes")
+    reasons = [f"<b>Reply {place}</b>: {text(why, 400)}" for place, why in enumerate(scores.reasons, start=1)]
+    return (table(f"What {title} sees in each reply", header, rows) if rows else "") + listed(reasons, "reasons notes")
 
 
 def _sentence(found: Comparison, name: str) -> str:
     info, values = info_of(name), found.scores[name].values
-    told = []
+    parts = []
     order = sorted(range(len(values)), key=lambda at: -values[at] if info.higher_is_better else values[at])
     if len(order) > 1:
         steps = [f"Reply {order[0] + 1}"]
         for before, at in pairwise(order):
             steps.append(f"{'=' if values[at] == values[before] else '›'} Reply {at + 1}")
-        told.append(f'<span class="order" data-metric="{name}">Best first: {" ".join(steps)}.</span>')
+        parts.append(f'<span class="order" data-metric="{name}">Best first: {" ".join(steps)}.</span>')
     if shares := found.percentiles[name]:
         top = order[0]
-        told.append(f"{share(shares[top])} of human replies score lower than Reply {top + 1}.")
-    told += [direction_told(name), info.summary]
-    return f"<b>{info.title}</b>: {' '.join(told)}"
+        parts.append(f"{share(shares[top])} of human replies score lower than Reply {top + 1}.")
+    parts += [direction_of(name), info.summary]
+    return f"<b>{info.title}</b>: {' '.join(parts)}"

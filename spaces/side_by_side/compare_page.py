@@ -19,8 +19,8 @@ _INTRO = "Type a conversation and several replies to it, and see which reply eac
 _BUSY, _IDLE = "Judging …", "Compare the replies"
 _TO_RESULT = to_view("#result")
 #: The server knows the texts, the browser where the page is.
-_WHOLE_LINK = """told => { if (!told.startsWith("?")) return told;
-const link = location.origin + location.pathname + told; navigator.clipboard?.writeText(link).catch(() => {});
+_WHOLE_LINK = """link => { if (!link.startsWith("?")) return link;
+const whole = location.origin + location.pathname + link; navigator.clipboard?.writeText(whole).catch(() => {});
 return link }"""
 
 
@@ -105,11 +105,11 @@ class Opened:
         )
 
     def _read(self, request: gr.Request) -> Any:
-        told = request.query_params.get(links.PARAMETER) if request else None
-        if not told:
+        parameter = request.query_params.get(links.PARAMETER) if request else None
+        if not parameter:
             return gr.skip()
         try:
-            turns, replies, reference, names = links.read(told)
+            turns, replies, reference, names = links.read(parameter)
         except Refused as error:
             return [problem(error), *[gr.skip()] * (1 + len(self.editor.outputs))]
         offered = ready(Level.TURN)

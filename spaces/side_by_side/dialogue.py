@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from limits import MAX_CALL_TURNS, Refused, taken, taken_all
 from markup import bar, listed, note, number, table, text
-from models import direction_told, info_of, judge_dialogue, ready, titled
+from models import direction_of, info_of, judge_dialogue, ready, titled
 
 from dialeval.metric import Level
 from dialeval.scores import Scores
@@ -35,8 +35,8 @@ class Conversation:
         kept = ("aspects", "intervals", "reasons", "higher_is_better", "n_truncated", "signature")
         metrics = {}
         for name, scores in self.scores.items():
-            told = scores.to_dict()
-            metrics[name] = {"value": told["values"][0], **{key: told[key] for key in kept if key in told}}
+            record = scores.to_dict()
+            metrics[name] = {"value": record["values"][0], **{key: record[key] for key in kept if key in record}}
         return {"metrics": metrics, "notes": self.notes}
 
 
@@ -100,8 +100,8 @@ def rendered(found: Conversation) -> str:
             lines = [[text(aspect.replace("_", " "), 40), bar(value)] for aspect, value in known.items()]
             parts.append(table(f"What {info_of(name).title} sees in it", ["aspect", "value"], lines))
         parts.append(listed((f"<b>Why</b>: {text(why, 600)}" for why in scores.reasons), "reasons notes"))
-    told = [note(f"{info_of(name).title}: {direction_told(name)} {info_of(name).summary}") for name in found.scores]
-    return "".join(parts) + notes + "".join(told)
+    meanings = [note(f"{info_of(name).title}: {direction_of(name)} {info_of(name).summary}") for name in found.scores]
+    return "".join(parts) + notes + "".join(meanings)
 
 
 def _what(name: str) -> str:

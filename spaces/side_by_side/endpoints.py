@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import gradio as gr
-from limits import LIMITS_TOLD, Refused
+from limits import LIMITS_TEXT, Refused
 from pools import TEXTS
 
 DOCUMENTED = f"""
@@ -39,7 +39,7 @@ curl -sN http://127.0.0.1:7860/gradio_api/call/score/$EVENT
   where the sides alternate. The judge judges the one called bot, assistant or system, else who speaks second. Gives for
   each metric `value` and `signature`; from the judge `aspects`, `intervals` and `reasons`, too.
 
-{LIMITS_TOLD}
+{LIMITS_TEXT}
 """
 
 

@@ -130,12 +130,12 @@ def _score(
     if path is None:
         return [problem("there is no file yet; upload one first"), "", "", *nothing]
 
-    def told(what: str, done: int, of: int) -> None:
+    def show(what: str, done: int, of: int) -> None:
         progress((done, of), desc=what, unit="rows")
 
     try:
         given = [path, metrics, str(store.new_folder()), role, _mapping(columns)]
-        found, figures, signatures, downloads = FILES.ask("file", *given, progress=told)
+        found, figures, signatures, downloads = FILES.ask("file", *given, progress=show)
     except Refused as error:
         return [problem(error), "", "", *nothing]
     return [found, figures, signatures, *(gr.DownloadButton(value=one, interactive=True) for one in downloads)]

@@ -8,7 +8,7 @@ from typing import Any
 import charts
 import numpy as np
 from markup import bar, listed, note, number, share, table, text
-from models import best_of, direction_told, human_percentile, info_of, titled
+from models import best_of, direction_of, human_percentile, info_of, titled
 from score_file import Scored
 
 _MOST_SYSTEMS = 50
@@ -21,7 +21,7 @@ def report(scored: Scored) -> str:
     """A section per metric: what it means, a row per system, what to keep in mind."""
     parts = []
     for name, tally in scored.summary.tallies.items():
-        parts.append(f"<h3>{titled(name)}</h3>{note(direction_told(name) + ' ' + info_of(name).summary)}")
+        parts.append(f"<h3>{titled(name)}</h3>{note(direction_of(name) + ' ' + info_of(name).summary)}")
         parts.append(_system_table(scored, name) if name in scored.of_systems else _mean_table(scored, name))
         parts.append(_aspects(scored, name) + _lowest(scored, name))
         notes = [text(warned, 400) for warned in scored.warned.get(name, [])]

@@ -76,8 +76,8 @@ def preview(path: str, columns: Mapping[str, str], judge_role: str) -> str:
     except Refused as error:
         return problem(error)
     shown = [[str(at), *_cells(row)] for at, row in enumerate(rows[:_PREVIEWED])]
-    told = f"{len(rows):,} row{'s' if len(rows) != 1 else ''}; the first {len(shown)}"
-    return table(told, ["row", "context", "response", "reference", "system"], shown)
+    caption = f"{len(rows):,} row{'s' if len(rows) != 1 else ''}; the first {len(shown)}"
+    return table(caption, ["row", "context", "response", "reference", "system"], shown)
 
 
 def _cells(row: Exchange) -> Sequence[str]:

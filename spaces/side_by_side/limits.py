@@ -33,7 +33,7 @@ RATE = 240
 #: Visitors who are remembered between two requests: of open pages, of pages that were closed, of visitors.
 MAX_SESSIONS, MAX_VISITORS = 400, 10_000
 
-LIMITS_TOLD = (
+LIMITS_TEXT = (
     f"At most {MAX_CHARACTERS:,} characters a text. Typed: {MAX_TURNS} turns and {MAX_REPLIES} replies. "
     f"Files: {MAX_FILE_ROWS:,} rows and {MAX_FILE_BYTES // 1_000_000} MB. "
     f"Calls: {MAX_CALL_ROWS} rows, or {MAX_CALL_TURNS} turns and {MAX_CALL_REPLIES} replies. "
@@ -89,9 +89,9 @@ class BodyLimit:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        told = dict(scope["headers"]).get(b"content-length", b"0")
+        stated = dict(scope["headers"]).get(b"content-length", b"0")
         most = MAX_BODY_BYTES if scope.get("path", "").endswith("/upload") else MAX_CALL_BYTES
-        if not told.isdigit() or int(told) > most:
+        if not stated.isdigit() or int(stated) > most:
             await refuse(send, 413, "the request is larger than this page takes")
             return
         seen = 0

@@ -19,8 +19,8 @@ _BROKEN = "this link is damaged or not from this page; ask for it again"
 
 def written(turns: Sequence[str], replies: Sequence[str], reference: str, metrics: Sequence[str]) -> str:
     """What stands behind the page's address."""
-    told = json.dumps([list(turns), list(replies), reference, list(metrics)], ensure_ascii=False)
-    packed = base64.urlsafe_b64encode(zlib.compress(told.encode("utf-8", errors="replace"), 9)).decode().rstrip("=")
+    content = json.dumps([list(turns), list(replies), reference, list(metrics)], ensure_ascii=False)
+    packed = base64.urlsafe_b64encode(zlib.compress(content.encode("utf-8", errors="replace"), 9)).decode().rstrip("=")
     if len(packed) > MAX_LINK:
         raise Refused(f"the texts are too long for a link ({len(packed):,} characters of {MAX_LINK:,}); shorten them")
     return f"?{PARAMETER}={packed}"
@@ -31,8 +31,8 @@ def read(packed: str) -> tuple[list[str], list[str], str, list[str]]:
     try:
         raw = base64.b64decode(packed + "=" * (-len(packed) % 4), altchars=b"-_", validate=True)
         unpacking = zlib.decompressobj()
-        told = json.loads(unpacking.decompress(raw, _MOST))
-        turns, replies, reference, metrics = told
+        content = json.loads(unpacking.decompress(raw, _MOST))
+        turns, replies, reference, metrics = content
         said, _ = taken_all("turn", "turns", turns, MAX_TURNS)
         candidates, _ = taken_all("reply", "replies", replies, MAX_REPLIES)
         known, _ = taken("the reference", reference)

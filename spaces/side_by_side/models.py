@@ -106,7 +106,7 @@ def human_percentile(name: str, values: NDArray[np.float64]) -> NDArray[np.float
         return None
 
 
-def direction_told(name: str) -> str:
+def direction_of(name: str) -> str:
     """Which way is better and how far it goes, in plain text."""
     return direction(info_of(name)).replace("*", "")
 

@@ -156,9 +156,9 @@ def _write_tables(records: Sequence[dict[str, Any]], scored: Scored, task: Task,
         values = {name: scored.summary.tallies[name].systems or {} for name in columns}
         systems = list(next(iter(values.values())))
         records = [{"system": systems, "values": {name: [own[s] for s in systems] for name, own in values.items()}}]
-    for told in _FORMATS:
-        path = folder / f"scores.{told}"
-        with replacing(path) as stream, table(stream, told, columns, keys=keys, texts=task.texts) as write:
+    for form in _FORMATS:
+        path = folder / f"scores.{form}"
+        with replacing(path) as stream, table(stream, form, columns, keys=keys, texts=task.texts) as write:
             for record in records:
                 write(record)
         yield path

@@ -93,13 +93,13 @@ def _board(benchmark: str, level: str, statistic: str) -> str:
 def _question(benchmark: str, level: str, aspect: str, protocol: str, rows: list[dict[str, Any]]) -> str:
     ranked = sorted(rows, key=lambda row: -(row["value"] if row["value"] is not None else -2))
     ceiling = rows[0]["ceiling"]
-    told = f"{benchmark}, {level} level, {aspect.lower()}" + (f", {protocol}" if protocol != "standard" else "")
+    caption = f"{benchmark}, {level} level, {aspect.lower()}" + (f", {protocol}" if protocol != "standard" else "")
     one = "" if ceiling is None or level != "turn" else note(f"One person against the others: {number(ceiling)}.")
     cells = [
         [_name(row), _value(row), f"{number(row['low'])} to {number(row['high'])}", f"{row['n']:,}"] for row in ranked
     ]
     title = _STATISTICS.get(rows[0]["statistic"], rows[0]["statistic"])
-    return table(told, ["metric", title, "95% interval", "systems" if level == "system" else "rows"], cells) + one
+    return table(caption, ["metric", title, "95% interval", "systems" if level == "system" else "rows"], cells) + one
 
 
 def _name(row: dict[str, Any]) -> str:
@@ -122,13 +122,13 @@ def _plots(benchmark: str) -> str:
     found = [path for kind in kinds for path in sorted((folder / "plots").glob(f"{kind}_{pattern}.png"))]
     images = (
         f'<figure><a href="{address}" target="_blank" title="full size"><img loading="lazy" src="{address}" '
-        f'alt="{_told(path.stem)}"></a><figcaption>{_told(path.stem)}</figcaption></figure>'
+        f'alt="{_caption(path.stem)}"></a><figcaption>{_caption(path.stem)}</figcaption></figure>'
         for path, address in ((path, f"gradio_api/file={quote(str(path.resolve()))}") for path in found)
     )
     return f'<h3>Figures</h3><div class="figures">{"".join(images)}</div>'
 
 
-def _told(stem: str) -> str:
+def _caption(stem: str) -> str:
     kind, _, rest = stem.partition("_")
     kinds = {
         "forest": "Agreement with intervals",

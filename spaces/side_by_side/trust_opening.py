@@ -34,11 +34,11 @@ def opening(folder: Path | None) -> str:
     names = ready(Level.TURN)
     name = info_of(best["metric"]).title if best["metric"] in names else best["metric"]
     beside = f", and {' and '.join(close)} as no test tells them apart" if close else ""
-    told = (
+    sentence = (
         f"Use {name} for single replies{beside}: over {len(best['over'])} benchmarks its scores agree most with what "
         f"people said (mean rank correlation {best['mean']:.2f}, where 1 is perfect and 0 is chance; "
         "blue bars are metrics of this page). "
     )
     sets = "To compare whole systems without judging replies one by one, use FBD or PRD."
     picture = charts.agreement({row["metric"]: row["mean"] for row in rows}, set(names))
-    return f'<p class="answer">{text(told + sets, 600)}</p>{picture}'
+    return f'<p class="answer">{text(sentence + sets, 600)}</p>{picture}'

@@ -41,16 +41,16 @@ _EACH_FILE = 100_000
 
 def rate() -> float:
     """Requests a minute. On a Space whose proxy nobody named, all visitors look alike, so there is no limit."""
-    told = os.environ.get(RATE_VARIABLE, "").strip()
-    if not told:
+    setting = os.environ.get(RATE_VARIABLE, "").strip()
+    if not setting:
         is_one_for_all = "SPACE_ID" in os.environ and "FORWARDED_ALLOW_IPS" not in os.environ
         return 0.0 if is_one_for_all else float(RATE)
     try:
-        found = float(told)
+        found = float(setting)
     except ValueError:
         found = -1.0
     if not 0 <= found < float("inf"):
-        raise SystemExit(f"{RATE_VARIABLE} is {told!r}; it is a number of requests a minute, or 0 for no limit")
+        raise SystemExit(f"{RATE_VARIABLE} is {setting!r}; it is a number of requests a minute, or 0 for no limit")
     return found
 
 
@@ -151,8 +151,8 @@ class Visitors:
 
 def _length(scope: Mapping[str, Any]) -> int:
     """What a body says of its size, and the most there can be where it says nothing."""
-    told = dict(scope["headers"]).get(b"content-length", b"")
-    return int(told) if told.isdigit() else MAX_BODY_BYTES
+    stated = dict(scope["headers"]).get(b"content-length", b"")
+    return int(stated) if stated.isdigit() else MAX_BODY_BYTES
 
 
 def _under_way(scope: Mapping[str, Any]) -> int:

@@ -76,7 +76,7 @@ def _call_dialogue(progress: Progress, turns: Any, speakers: Any, metrics: Any) 
 def _sentences(work: Callable[..., Any], *, forgets: bool) -> Callable[..., Any]:
     """What the library refuses, the page refuses in the same words; and no text stays in memory afterwards."""
 
-    def told(progress: Progress, *arguments: Any) -> Any:
+    def with_sentences(progress: Progress, *arguments: Any) -> Any:
         try:
             return work(progress, *arguments)
         except (ValueError, CheckpointError) as error:
@@ -87,7 +87,7 @@ def _sentences(work: Callable[..., Any], *, forgets: bool) -> Callable[..., Any]
 
                 models.forget()
 
-    return told
+    return with_sentences
 
 
 #: By the name under which the page asks for it.

@@ -79,18 +79,18 @@ class _Worker:
                         f"this took more than {self._allowance.seconds:g} seconds of computing and was stopped; "
                         "`dialeval score` on a machine of your own has no such limit"
                     )
-                kind, *told = receive(self._line)
+                kind, *parts = receive(self._line)
                 if kind == "progress":
                     if progress is not None:
-                        progress(*told)
+                        progress(*parts)
                     continue
                 break
         except (EOFError, OSError):
             self.end()
             raise _Gone from None
         if kind == "refused":
-            raise Refused(told[0])
-        value, size = told
+            raise Refused(parts[0])
+        value, size = parts
         if size > self._allowance.grown:
             self.end()
         return value

@@ -123,7 +123,7 @@ def test_features_of_a_row_are_the_same_to_the_last_bit_in_any_company(
 
     def features(some: list[Exchange], budget: int) -> list[np.ndarray[Any, Any]]:
         found: list[np.ndarray[Any, Any]] = []
-        handle = seen.register_forward_hook(lambda *told: found.append(told[2].last_hidden_state[:, 0].numpy()))
+        handle = seen.register_forward_hook(lambda *message: found.append(message[2].last_hidden_state[:, 0].numpy()))
         metric.encoder.batch_tokens, metric.encoder.deduplicate = budget, False
         metric.encoder.encode(some)
         handle.remove()

@@ -111,23 +111,23 @@ def previewed(url: str) -> None:
     with urllib.request.urlopen(asked) as answer:
         event = json.load(answer)["event_id"]
     with urllib.request.urlopen(f"{place}/{event}") as answer:
-        told = answer.read().decode()
-    assert "event: complete" in told
-    assert "density" in told
+        shown = answer.read().decode()
+    assert "event: complete" in shown
+    assert "density" in shown
 
 
 def test_the_steps_are_those_of_the_container_file() -> None:
     """An unprivileged user by number, which a read-only system cannot look up; nothing written but below /tmp."""
-    told = CONTAINERFILE.read_text()
-    assert re.search(r"^USER 10001:10001$", told, re.MULTILINE)
-    assert "GRADIO_TEMP_DIR=/tmp" in told
-    assert "/health" in told
-    for place in re.findall(r"^COPY (.+) \S+$", told, re.MULTILINE):
+    shown = CONTAINERFILE.read_text()
+    assert re.search(r"^USER 10001:10001$", shown, re.MULTILINE)
+    assert "GRADIO_TEMP_DIR=/tmp" in shown
+    assert "/health" in shown
+    for place in re.findall(r"^COPY (.+) \S+$", shown, re.MULTILINE):
         for name in place.split():
             assert (ROOT / name).exists(), name
     documented = (ROOT / "docs" / "space.md").read_text()
     for option in ("--read-only", "--tmpfs /tmp", "--cap-drop ALL", "no-new-privileges"):
-        assert option in told
+        assert option in shown
         assert option in documented
 
 
@@ -148,9 +148,9 @@ def test_without_rights_and_on_a_file_system_that_cannot_be_written() -> None:
     try:
         url = f"http://127.0.0.1:{port}"
         well(url, process)
-        told = Path(f"/proc/{process.pid}/status").read_text()
-        assert "Uid:\t10001\t10001\t10001\t10001" in told
-        assert re.search(r"^CapEff:\t0+$", told, re.MULTILINE)
+        shown = Path(f"/proc/{process.pid}/status").read_text()
+        assert "Uid:\t10001\t10001\t10001\t10001" in shown
+        assert re.search(r"^CapEff:\t0+$", shown, re.MULTILINE)
         previewed(url)
     finally:
         process.terminate()

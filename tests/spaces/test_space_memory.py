@@ -59,8 +59,8 @@ def call(url: str, number: int, fetched: bool = True) -> None:
         event = json.load(answer)["event_id"]
     if fetched:
         with urllib.request.urlopen(f"{place}/{event}") as answer:
-            told = answer.read().decode()
-        assert f"b {number}" in told
+            shown = answer.read().decode()
+        assert f"b {number}" in shown
 
 
 def test_calls_leave_next_to_nothing(served: tuple[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -191,13 +191,13 @@ def test_a_folder_that_others_use_keeps_what_is_theirs(tmp_path: Path) -> None:
     theirs = tmp_path / "theirs"
     theirs.write_text("a")
     os.utime(theirs, (0, 0))
-    told = (
+    line = (
         f"import sys; sys.path.insert(0, {str(space_server.SPACE)!r}); import store; store.use(); "
         "(store.FOLDER / 'ours').touch(); import os; os.utime(store.FOLDER / 'ours', (0, 0)); store.sweep(); "
         "print(os.environ['GRADIO_TEMP_DIR'], os.listdir(store.FOLDER))"
     )
     environment = {**os.environ, "GRADIO_TEMP_DIR": str(tmp_path)}
-    done = subprocess.run([sys.executable, "-c", told], env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", line], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.split() == [str(tmp_path / "page"), "[]"]
     assert theirs.exists()
 

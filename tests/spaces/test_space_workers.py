@@ -71,13 +71,13 @@ def pool(small_work: Path) -> Iterator[Pool]:
 def test_work_is_done_and_progress_told(pool: Pool) -> None:
     seen = []
     odd = ["\ud800", {"a": [None, 1.5, "é"]}]
-    assert pool.ask("say", odd, progress=lambda *told: seen.append(told))[0] == odd
+    assert pool.ask("say", odd, progress=lambda *message: seen.append(message))[0] == odd
     assert seen == [("saying", 1, 2)]
     assert pool.ask("say", 1)[1] == pool.ask("say", 2)[1] != os.getpid()
 
 
 @pytest.mark.parametrize(
-    ("work", "told"),
+    ("work", "message"),
     [
         ("spin", "more than 1 seconds of computing and was stopped"),
         ("die", "ended the process"),
@@ -88,10 +88,10 @@ def test_work_is_done_and_progress_told(pool: Pool) -> None:
     ],
 )
 def test_whatever_happens_to_a_worker_is_a_sentence_and_the_next_request_is_served(
-    pool: Pool, work: str, told: str
+    pool: Pool, work: str, message: str
 ) -> None:
     for _ in range(2):
-        with pytest.raises(Refused, match=told) as refused:
+        with pytest.raises(Refused, match=message) as refused:
             pool.ask(work)
         assert "secret" not in str(refused.value)
         assert pool.ask("say", "well")[0] == "well"
@@ -146,13 +146,13 @@ def test_a_preview_loads_no_network(tmp_path: Path) -> None:
     import subprocess
     import sys
 
-    told = (
+    line = (
         "import sys; sys.path.insert(0, sys.argv[1]); import work; "
         "work.WORK['preview'](print, sys.argv[2], 'assistant', {}); "
         "print([name for name in ('torch', 'transformers', 'gradio', 'matplotlib') if name in sys.modules])"
     )
     sample = str(space_server.SPACE / "sample.jsonl")
     done = subprocess.run(
-        [sys.executable, "-c", told, str(space_server.SPACE), sample], capture_output=True, text=True, check=True
+        [sys.executable, "-c", line, str(space_server.SPACE), sample], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
