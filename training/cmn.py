@@ -139,8 +139,10 @@ class Objective(nn.Module):
             reconstruct_negatives=settings["reconstruct_negatives"],
         )
         draws = posterior.sample(noise[1]), prior.sample(noise[2])
-        critic = critic_loss(*draws, is_true, wrong_pairs=settings["critic_wrong_pairs"])
-        agreement = torch.zeros(())
+        # What has no weight is not computed: of a batch without a true pair it would be no number, times zero as well.
+        critic = agreement = torch.zeros(())
+        if settings["critic_weight"]:
+            critic = critic_loss(*draws, is_true, wrong_pairs=settings["critic_wrong_pairs"])
         if settings["reference_weight"]:
             beside = Gaussian.of(network.to_posterior(network.pooled_pair(**reference["pair"])).float())
             both = (torch.cat(parts)[reference["where"]] for parts in zip(posterior, beside, strict=True))

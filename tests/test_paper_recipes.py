@@ -1,0 +1,124 @@
+"""The recipes with the papers' own settings run as they stand: thirty steps on small random encoders of their kind."""
+
+from __future__ import annotations
+
+import gzip
+import importlib
+import json
+import random
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dialeval
+import paper_encoders
+from conftest import WORDS
+
+pytestmark = pytest.mark.slow
+
+TRAINING = Path(__file__).parents[1] / "training"
+RECIPES = sorted(
+    path.stem for kind in ("bert", "roberta") for path in (TRAINING / "recipes").glob(f"*-{kind}-base*.yaml")
+)
+ROWS: dict[str, Any] = {
+    "responses": ["i am fine thanks", "fish and chips", "no thank you"],
+    "contexts": [["hello there", "how are you"], ["what do you like to eat"], ["shall we go for a walk"]],
+    "references": ["fine thanks", "i like fish", "yes please"],
+}
+
+
+@pytest.fixture(scope="module")
+def encoders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    root = tmp_path_factory.mktemp("encoders")
+    made = {name: getattr(paper_encoders, name)(root / name) for name in ("bert", "roberta", "gpt2")}
+    return {"bert-base-uncased": made["bert"], "roberta-base": made["roberta"], "gpt2": made["gpt2"]}
+
+
+@pytest.fixture(scope="module")
+def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The corpora that the recipes name, with made-up text."""
+    root = tmp_path_factory.mktemp("corpora")
+    rng = random.Random(0)
+
+    def text() -> str:
+        return " ".join(rng.choices(WORDS, k=rng.randint(4, 8)))
+
+    def write(name: str, split: str, rows: list[dict[str, Any]]) -> None:
+        (root / name).mkdir(exist_ok=True)
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        (root / name / f"{split}.jsonl.gz").write_bytes(gzip.compress(lines.encode()))
+
+    for name in ("dailydialog", "convai2", "empathetic_dialogues", "self_dialogue", "topical_chat"):
+        for split in ("train", "train_partial", "train_partial_prefixes", "validation"):
+            rows = [{"id": f"{name}-{split}-{at}", "utterances": [text() for _ in range(4)]} for at in range(40)]
+            write(name, split, rows)
+    kinds = ("positive_responses", "adversarial_negative_responses", "random_negative_responses")
+    groups = [
+        {"id": f"pp-{at}", "context": [text(), text()], **{kind: [text() for _ in range(5)] for kind in kinds}}
+        for at in range(60)
+    ]
+    write("dailydialog_pp", "validation", groups)
+    rated = [
+        {"id": f"r{at}", "context": [text()], "response": text(), "scores": {"coherence": rng.randint(1, 5)}}
+        for at in range(40)
+    ]
+    (root / "rated.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rated))
+    (root / "overlaps.json.gz").write_bytes(gzip.compress(b"{}"))
+    return root
+
+
+def settings_of(recipe: dict[str, Any], encoders: dict[str, Path], corpora: Path) -> dict[str, Any]:
+    """What a test changes: where encoders lie, how long is trained, and how much is looked at meanwhile."""
+    approach = recipe["approach"]
+    changed: dict[str, Any] = {"encoder": str(encoders[recipe["encoder"]])}
+    stages = ["training"] if approach in ("density", "cmn") else ["pretraining", "fine_tuning"]
+    for stage in stages:
+        changed |= {f"{stage}.{key}": 30 for key in ("steps", "evaluate_every", "save_every")}
+        changed |= {f"{stage}.log_every": 10}
+    if approach in ("density", "cmn"):
+        changed |= {"validation.contexts": 8}
+    if approach == "cmn":
+        graded = {**recipe["validation"]["graded"], "contexts": 6, "final_contexts": 6, "quantile_contexts": 10}
+        changed |= {"validation.graded": graded, "decoder.pretrained": str(encoders["gpt2"])}
+    if approach == "density":
+        changed |= {"fit.held_out_pairs": 20}
+    if approach == "deb":
+        changed |= {"validation.contexts": 8}
+    if approach == "quantidce":
+        changed |= {"ratings": {"benchmark": str(corpora / "rated.jsonl"), "held_out": 10}}
+    return changed
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_thirty_steps_of_a_recipe(
+    name: str, encoders: dict[str, Path], corpora: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(TRAINING))
+    path = TRAINING / "recipes" / f"{name}.yaml"
+    recipe = importlib.import_module("common").read_recipe(path)
+    assert recipe["name"] == name
+    assert recipe["tuning"] == "full"
+    settings = settings_of(recipe, encoders, corpora)
+    words = [word for key, value in settings.items() for word in ("--set", f"{key}={json.dumps(value)}")]
+    folders = ["--corpora", str(corpora), "--out", str(tmp_path / "out")]
+    monkeypatch.setattr(sys, "argv", [f"{recipe['approach']}.py", "--cpu", "--recipe", str(path), *folders, *words])
+    importlib.import_module(recipe["approach"]).main()
+    log = [json.loads(line) for line in (tmp_path / "out" / "log.jsonl").read_text().splitlines()]
+    assert max(line["step"] for line in log) == 30
+    assert [line for line in log if line["kind"] == "train" and not np.isfinite(line["loss"])] == []
+    scores = dialeval.load(recipe["approach"], checkpoint=tmp_path / "out" / "checkpoint", device="cpu").score(**ROWS)
+    assert np.isfinite(scores.values).all()
+
+
+def test_every_paper_with_a_network_has_both() -> None:
+    for approach in ("density", "deb", "quantidce", "cmn"):
+        assert {f"{approach}-bert-base", f"{approach}-roberta-base"} <= set(RECIPES)
+
+
+def test_the_page_holds_the_table_that_the_recipes_give(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(TRAINING))
+    page = (TRAINING.parent / "docs" / "paper_recipes.md").read_text("utf-8")
+    assert "\n".join(importlib.import_module("effort").table(40.0)) in page, "run: python training/effort.py"
