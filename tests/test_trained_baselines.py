@@ -271,13 +271,9 @@ def test_a_recipe_trains_what_can_be_loaded(
 # --- what ships ------------------------------------------------------------------------------------
 
 
-def ships(name: str) -> bool:
-    return (SHIPPED / f"{'pairs' if name in ON_PAIRS else name}-minilm").is_dir()
-
-
 @pytest.mark.slow
 @pytest.mark.encoder
-@pytest.mark.parametrize("name", [name for name in (*ON_VECTORS, *ON_PAIRS) if ships(name)])
+@pytest.mark.parametrize("name", [*ON_VECTORS, *ON_PAIRS])
 def test_what_ships_prefers_the_reply_to_its_context(name: str) -> None:
     context = ["What would you like to eat tonight?"]
     replies = ["I would love some fish and chips.", "The printer on the third floor is broken again."]
@@ -288,7 +284,7 @@ def test_what_ships_prefers_the_reply_to_its_context(name: str) -> None:
 
 def test_what_ships_is_small_and_names_its_recipe() -> None:
     folders = sorted(path.parent for path in SHIPPED.glob("*/config.json"))
-    assert {folder.name for folder in folders} <= {f"{name}-minilm" for name in (*ON_VECTORS, "pairs")}
+    assert {folder.name for folder in folders} == {f"{name}-minilm" for name in (*ON_VECTORS, "pairs")}
     for folder in folders:
         config = CheckpointConfig.read(folder)
         assert config.name == folder.name
