@@ -217,3 +217,9 @@ def test_the_registry_loads_them_with_options() -> None:
         assert found.info.name == name
         assert "references" in found.info.needs
         assert found.info.higher_is_better
+
+
+@pytest.mark.parametrize(("name", "expected"), [("rouge1", 5 / 6), ("rouge2", 3 / 5)])
+def test_rouge_of_single_words_and_of_pairs(name: str, expected: float) -> None:
+    scores = dialeval.load(name).score(["the cat sat on the mat"], [["where is it?"]], ["the cat is on the mat"])
+    assert scores.values[0] == pytest.approx(expected)

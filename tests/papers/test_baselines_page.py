@@ -12,6 +12,8 @@ from dialeval.papers.tables import Table
 from dialeval.registry import available
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "baselines.md").read_text("utf-8")
+#: The last page is made of rows of the others.
+THE_FIVE = PAPERS[:-1]
 STATES = {"runs here", "by score file", "needs weights", "needs data"}
 
 
@@ -38,7 +40,11 @@ def metric_of(label: str) -> str:
 
 @pytest.mark.parametrize(
     ("paper", "table"),
-    [pytest.param(paper.title, table, id=f"{paper.name}-{table.title}") for paper in PAPERS for table in paper.tables],
+    [
+        pytest.param(paper.title, table, id=f"{paper.name}-{table.title}")
+        for paper in THE_FIVE
+        for table in paper.tables
+    ],
 )
 def test_every_row_of_the_papers_tables_is_named(paper: str, table: Table) -> None:
     if table.title not in VARIANTS:
@@ -48,7 +54,7 @@ def test_every_row_of_the_papers_tables_is_named(paper: str, table: Table) -> No
 
 
 def test_variants_are_tables_of_a_paper() -> None:
-    assert {table.title for paper in PAPERS for table in paper.tables} >= VARIANTS
+    assert {table.title for paper in THE_FIVE for table in paper.tables} >= VARIANTS
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -64,10 +70,10 @@ def test_a_state_is_one_of_four_and_what_runs_here_is_registered(metric: str) ->
 
 def test_rows_of_ours_carry_the_name_of_the_page() -> None:
     """Whoever follows the page gets the metric that the papers' tables measure."""
-    for paper in PAPERS:
+    for paper in THE_FIVE:
         for table in paper.tables:
             for row in table.rows:
-                if row.ours is None or table.title in VARIANTS:
+                if row.ours is None or table.title in VARIANTS or "runs/ablations" in row.ours:
                     continue
                 own = row.ours.partition("?")[0]
                 named = METRICS[metric_of(row.label)][3].strip("`").partition("?")[0]

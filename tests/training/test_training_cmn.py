@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import random
@@ -15,7 +16,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-import yaml
 from safetensors.torch import load_file
 
 from cmn_networks import make_network
@@ -277,11 +277,14 @@ def test_references_are_encoded_once(tiny_encoder: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("recipe", sorted((TRAINING / "recipes").glob("cmn-*.yaml")), ids=lambda path: path.stem)
-def test_recipes_have_the_same_keys(recipe: Path) -> None:
+def test_recipes_have_the_same_keys(recipe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(TRAINING))
+    read_recipe = importlib.import_module("common").read_recipe
+
     def keys(node: Any) -> Any:
         return {key: keys(value) for key, value in node.items()} if isinstance(node, dict) else None
 
-    one, compact = (yaml.safe_load(path.read_text()) for path in (recipe, TRAINING / "recipes" / "cmn-minilm.yaml"))
+    one, compact = (read_recipe(path) for path in (recipe, TRAINING / "recipes" / "cmn-minilm.yaml"))
     assert one["name"] == recipe.stem
     # Only the compact one begins from a network that saw some of the contexts that choose the checkpoint.
     assert one.pop("groups") is None or recipe.stem == "cmn-minilm"

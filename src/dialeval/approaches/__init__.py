@@ -1,4 +1,7 @@
-"""The five papers' approaches and our own judge: architecture, losses, scoring rule, in that order."""
+"""The five papers' approaches and our own judge: architecture, losses, scoring rule, in that order.
+
+`trained` holds the baselines of the papers that are trained themselves.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,21 @@ _NETWORKS = {
     "judge": "judge:JudgeNetwork",
 }
 
+#: The same for the trained baselines of the papers.
+_BASELINES = {
+    "ruber": "trained.ruber:RuberNetwork",
+    "bert_ruber": "trained.bert_ruber:BertRuberNetwork",
+    "bert_dnn": "trained.bert_dnn:BertDnnNetwork",
+    "adem": "trained.adem:AdemNetwork",
+    "maude": "trained.maude:MaudeNetwork",
+    "pairs": "trained.pairs:PairsNetwork",
+}
+
 
 def network_class(approach: str) -> Any:
     """The network class that reads checkpoints of an approach."""
-    if approach not in _NETWORKS:
-        raise ValueError(f"there is no approach {approach!r} with checkpoints; there are {', '.join(_NETWORKS)}")
-    module, _, name = _NETWORKS[approach].partition(":")
+    known = {**_NETWORKS, **_BASELINES}
+    if approach not in known:
+        raise ValueError(f"there is no approach {approach!r} with checkpoints; there are {', '.join(known)}")
+    module, _, name = known[approach].partition(":")
     return getattr(importlib.import_module(f"{__name__}.{module}"), name)

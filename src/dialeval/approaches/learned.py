@@ -22,7 +22,7 @@ from dialeval.scores import Scores, Signature
 from dialeval.weights.config import CheckpointConfig, current_versions
 from dialeval.weights.find import WEIGHTS, find_checkpoint, weights_digest
 from dialeval.weights.loading import load_tokenizer, longest_input
-from dialeval.weights.network import Network
+from dialeval.weights.network import Network, tokenizer_folder
 
 #: Points of the stored quantile curves: 0, 0.005, …, 1.
 QUANTILE_GRID = np.linspace(0.0, 1.0, 201)
@@ -37,6 +37,8 @@ class LearnedMetric(Metric):
     is_probability: ClassVar[bool] = False
     #: Attributes that hold a `PairEncoder`; a suite lets them share their tokenizer.
     pair_encoders: ClassVar[tuple[str, ...]] = ("encoder",)
+    #: Whether the network reads nothing but the first token of the last layer.
+    first_token_only: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -56,7 +58,8 @@ class LearnedMetric(Metric):
         )
         self.layout = _changed(self.network.config.layout, max_length=max_length, truncation=truncation)
         for name in self.network.encoders:
-            compute_first_token_only(getattr(self.network, name))
+            if self.first_token_only:
+                compute_first_token_only(getattr(self.network, name))
         encoder: Any = getattr(self.network, self.network.encoders[0])
         longest = longest_input(encoder.config)
         if self.layout.max_length > longest:
@@ -82,8 +85,9 @@ class LearnedMetric(Metric):
     ) -> PairTokenizer:
         """The tokenizer that the metric will use, without its network: for workers that only tokenise."""
         located = find_checkpoint(checkpoint, default=cls.network_class.default_checkpoint(), revision=revision)
-        kept = CheckpointConfig.read(located.folder).layout
-        return PairTokenizer(load_tokenizer(located.folder, kept), _changed(kept, **layout))
+        config = CheckpointConfig.read(located.folder)
+        tokenizer = load_tokenizer(tokenizer_folder(located.folder, config), config.layout)
+        return PairTokenizer(tokenizer, _changed(config.layout, **layout))
 
     @abstractmethod
     def values_of(self, rows: NDArray[np.float32]) -> NDArray[np.float64]:

@@ -45,19 +45,30 @@ class MaskedLikelihood(Metric):
         device: str | None = None,
         batch_tokens: int = DEFAULT_BATCH_TOKENS,
     ) -> None:
-        if reduce not in ("mean", "sum"):
-            raise ValueError(f"reduce is {reduce!r}; it is 'mean' or 'sum'")
-        network, tokenizer, self._identity = load_language_model(
+        network, tokenizer, identity = load_language_model(
             "AutoModelForMaskedLM", model, revision, needed_by=self.info.name, example="bert-base-uncased"
         )
+        segments = getattr(network.config, "type_vocab_size", 0) > 1
+        layout = PairFormat(
+            max_length=input_limit(network.config, tokenizer, max_length) // 8 * 8, segment_ids=segments
+        )
+        self.stand_on(network.to(choose_device(device)), tokenizer, identity, layout, reduce, batch_tokens)
+
+    def stand_on(
+        self, network: Any, tokenizer: Any, identity: str, layout: PairFormat, reduce: str, batch_tokens: int
+    ) -> None:
+        """Take a network that gives logits of the vocabulary for every token, wherever it comes from."""
+        if reduce not in ("mean", "sum"):
+            raise ValueError(f"reduce is {reduce!r}; it is 'mean' or 'sum'")
         self.reduce = reduce
         self.batch_tokens = batch_tokens
-        self._network: Any = network.to(choose_device(device))
+        self._network = network
+        self._identity = identity
         self._mask_id = int(tokenizer.mask_token_id)
         # Batches are padded to a multiple of eight, which must not exceed what the model can take.
-        self.max_length = input_limit(network.config, tokenizer, max_length) // 8 * 8
-        self._segments = getattr(network.config, "type_vocab_size", 0) > 1
-        self._pairs = PairTokenizer(tokenizer, PairFormat(max_length=self.max_length, segment_ids=self._segments))
+        self.max_length = layout.max_length
+        self._segments = layout.segment_ids
+        self._pairs = PairTokenizer(tokenizer, layout)
         (empty,) = self._pairs.pairs([Exchange(context=(), response="")])
         self._tail = len(empty.ids) - empty.boundary
 
@@ -102,6 +113,11 @@ class MaskedLikelihood(Metric):
         rows, places = torch.arange(len(pairs)), torch.tensor(positions)
         targets = inputs["input_ids"][rows, places].clone()
         inputs["input_ids"][rows, places] = self._mask_id
-        logits = self._network(**{key: value.to(self._network.device) for key, value in inputs.items()}).logits
-        chosen = logits[rows, places].float().log_softmax(dim=-1).cpu()
+        logits = self.logits({key: value.to(self._network.device) for key, value in inputs.items()}, rows, places)
+        chosen = logits.float().log_softmax(dim=-1).cpu()
         return chosen[rows, targets].double().numpy()
+
+    def logits(self, inputs: dict[str, torch.Tensor], rows: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+        """`[rows, vocabulary]`: the network's logits at one place of every row."""
+        found: torch.Tensor = self._network(**inputs).logits[rows, places]
+        return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -49,16 +50,28 @@ class RougeL(ReferenceMetric):
 
     def compare(self, candidates: Sequence[str], references: Sequence[tuple[str, ...]], *, progress: bool) -> Values:
         """F-measure of the best precision and the best recall among the references given."""
-        scorer = RougeScorer(["rougeL"], tokenizer=_Words(self.splitter))
+        scorer = RougeScorer([self.info.name], tokenizer=_Words(self.splitter))
         values = []
         for candidate, texts in zip(candidates, references, strict=True):
-            found: list[Any] = [scorer.score(text, candidate)["rougeL"] for text in texts]
+            found: list[Any] = [scorer.score(text, candidate)[self.info.name] for text in texts]
             values.append(f_measure(max(one.precision for one in found), max(one.recall for one in found), self.beta))
         return np.array(values)
 
     def options(self) -> Mapping[str, str]:
         """Beta and words."""
         return {"beta": f"{self.beta:g}", "words": self.splitter, "lib": library_version("rouge-score")}
+
+
+class Rouge1(RougeL):
+    """Single words in common, counted as ROUGE-L counts its subsequence."""
+
+    info = replace(RougeL.info, name="rouge1", title="ROUGE-1", summary="words in common with the references")
+
+
+class Rouge2(RougeL):
+    """Pairs of neighbouring words in common, counted as ROUGE-L counts its subsequence."""
+
+    info = replace(RougeL.info, name="rouge2", title="ROUGE-2", summary="pairs of words in common with the references")
 
 
 def f_measure(precision: float, recall: float, beta: float) -> float:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from dialeval.approaches.trained import HEADS
 from dialeval.cards.history import kept_line, stage_in
 from dialeval.io import markdown_table, read_json_lines
 
@@ -26,6 +27,12 @@ _FIGURES = {
     "dbdc3_follows": "Spearman with DBDC3's dev ratings",
     "fluency_auc": "AUC of damaged replies",
 }
+#: The same of runs that train several heads: a figure's name ends in that of its head.
+_OF_HEADS = {
+    "auc_random_": "AUC against random replies",
+    "auc_damaged_": "against damaged ones",
+    "spearman_": "Spearman with ratings",
+}
 
 
 def runs_table(logs: Path, recipes: Path) -> str:
@@ -36,7 +43,14 @@ def runs_table(logs: Path, recipes: Path) -> str:
         recipe = recipes / f"{log.stem}.yaml"
         name = f"[{log.stem}](../training/recipes/{recipe.name})" if recipe.is_file() else log.stem
         figures = figures_of(log)
-        reached = ", ".join(f"{name} {figures[key]:.3f}" for key, name in _FIGURES.items() if key in figures)
+        parts = [f"{name} {figures[key]:.3f}" for key, name in _FIGURES.items() if key in figures]
+        parts += [
+            f"{figure} {figures[start + head]:.3f} ({head})"
+            for start, figure in _OF_HEADS.items()
+            for head in HEADS
+            if start + head in figures
+        ]
+        reached = ", ".join(parts)
         if "rated_replies" in figures:
             reached += f" ({figures['rated_replies']:.0f} replies)"
         contexts = f"{figures['contexts']:.0f}" if "contexts" in figures else "not logged"

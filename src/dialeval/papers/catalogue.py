@@ -7,8 +7,10 @@ from collections.abc import Sequence
 
 from dialeval.papers import cmn, dailydialogpp, density, fbd_prd, quantidce
 from dialeval.papers.tables import Paper
+from dialeval.papers.trained import trained_baselines
 
-PAPERS: tuple[Paper, ...] = (density.PAPER, fbd_prd.PAPER, cmn.PAPER, dailydialogpp.PAPER, quantidce.PAPER)
+_ONE_EACH = (density.PAPER, fbd_prd.PAPER, cmn.PAPER, dailydialogpp.PAPER, quantidce.PAPER)
+PAPERS: tuple[Paper, ...] = (*_ONE_EACH, trained_baselines(_ONE_EACH))
 
 
 def chosen_papers(names: Sequence[str]) -> list[Paper]:

@@ -20,6 +20,7 @@ _STATISTICS = {"Pearson": "pearson", "Spearman": "spearman", "Kendall": "kendall
 _SETTINGS = Settings(tuple(_STATISTICS.values()), levels="own")
 _SETS = {"ConvAI2": "convai2_grade", "Empathetic": "empathetic_grade"}
 _NAMES = tuple(f"{name} {statistic}" for name in _SETS for statistic in _STATISTICS)
+_HEAD = "a head on our fixed encoder"
 _OTHER_ENCODER = "our encoder has 22.7 M parameters, the paper's 110 M"
 
 
@@ -61,8 +62,8 @@ PAPER = Paper(
                 _row("ROUGE", 0.136, 0.140, 0.097, 0.029, -0.013, -0.010, ours="rougeL"),
                 _row("METEOR", 0.145, 0.181, 0.123, 0.118, 0.055, 0.040, ours="meteor"),
                 _row("BERTScore", 0.225, 0.225, 0.154, 0.046, 0.033, 0.021, ours="bertscore", note=_OTHER_ENCODER),
-                _row("ADEM", 0.026, 0.037, 0.049, 0.007, 0.009, 0.040),
-                _row("BERT-RUBER", 0.266, 0.266, 0.185, -0.022, -0.040, -0.029),
+                _row("ADEM", 0.026, 0.037, 0.049, 0.007, 0.009, 0.040, ours="adem", note=_HEAD),
+                _row("BERT-RUBER", 0.266, 0.266, 0.185, -0.022, -0.040, -0.029, ours="bert_ruber", note=_HEAD),
                 _row("BLEURT", 0.152, 0.149, 0.103, 0.203, 0.192, 0.130),
                 _row("GRADE", 0.496, 0.503, 0.356, 0.350, 0.344, 0.243),
                 _row("QuantiDCE", 0.554, 0.554, 0.395, 0.412, 0.393, 0.274, ours="quantidce", note=_OTHER_ENCODER),

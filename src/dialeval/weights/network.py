@@ -4,7 +4,8 @@ config.json         approach, base encoder (id, revision, sha256), layout, recip
 model.safetensors   heads and fitted statistics; the encoder too if it was fully tuned
 encoder.json        the encoder's configuration, if it was fully tuned: such a checkpoint needs no base encoder
 adapter/            LoRA weights in PEFT's format, if it was tuned that way
-tokenizer files, README.md (the model card)
+tokenizer files     unless the encoder is as it was
+README.md           the model card
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ class Network(nn.Module):
         config = CheckpointConfig.read(located.folder)
         if config.approach != cls.approach:
             raise CheckpointError(f"{located.folder} is a checkpoint of {config.approach}, not of {cls.approach}")
-        tokenizer = load_tokenizer(located.folder, config.layout)
+        tokenizer = load_tokenizer(tokenizer_folder(located.folder, config), config.layout)
         weights = located.folder / "model.safetensors"
         skeleton = located.folder / ENCODER_CONFIG
         stands_alone = config.encoder.tuning == "full" and skeleton.is_file()
@@ -177,8 +178,9 @@ class Network(nn.Module):
             encoder: Any = getattr(self, self.encoders[0])
             replace_file(target / ENCODER_CONFIG, encoder.config.to_json_file)
         replace_file(target / "model.safetensors", lambda path: save_file(self._own_state(), path))
-        self.tokenizer.save_pretrained(target)
-        compact(target / "tokenizer.json")
+        if self.config.encoder.tuning != "frozen":
+            self.tokenizer.save_pretrained(target)
+            compact(target / "tokenizer.json")
         if card is not None:
             (target / "README.md").write_text(card, encoding="utf-8")
         replace_file(target / "config.json", lambda path: path.write_text(self.config.to_json(), encoding="utf-8"))
@@ -227,6 +229,14 @@ class Network(nn.Module):
             raise CheckpointError(f"{path} is damaged: {first_line(error)}") from None
         check_finite(stored, path)
         self.load_state_dict(stored, strict=False)
+
+
+def tokenizer_folder(folder: Path, config: CheckpointConfig) -> Path:
+    """Where the tokenizer of a checkpoint lies; one that left its encoder as it was has the encoder's own."""
+    source = config.encoder
+    if source.tuning != "frozen":
+        return folder
+    return find_encoder(source.id, revision=source.revision, sha256=source.sha256).folder
 
 
 def _start_folder(start: str | Path, encoder: EncoderSource) -> Path:

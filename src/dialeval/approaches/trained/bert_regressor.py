@@ -1,0 +1,42 @@
+"""The BERT regressor (Shimanaka et al. 2019): a reply and a reference read together, fitted to ratings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialeval.approaches.trained.heads import Vector
+from dialeval.approaches.trained.pairs import PairMetric
+from dialeval.exchange import Exchange
+from dialeval.metric import Level, MetricInfo
+
+
+class BertRegressor(PairMetric):
+    """How good a reply is beside a reference, from zero to one; the mean over several references."""
+
+    info = MetricInfo(
+        name="bert_regressor",
+        title="BERT regressor",
+        level=Level.TURN,
+        higher_is_better=True,
+        range=(0.0, 1.0),
+        summary="rating of a reply that is read beside a reference, brought to 0 to 1",
+        needs=frozenset({"references"}),
+        citation="Shimanaka et al. 2019, Machine Translation Evaluation with BERT Regressor",
+    )
+    head_name = "rating"
+
+    def view(self, exchange: Exchange) -> Exchange:
+        """A reference in the context's place."""
+        return Exchange(context=exchange.references[:1], response=exchange.response)
+
+    def outputs(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> tuple[Vector, NDArray[np.bool_]]:
+        """Every reference by itself, then the mean of the logits."""
+        beside = [replace(one, references=(text,)) for one in exchanges for text in one.references]
+        said, cut = super().outputs(beside, progress=progress)
+        sizes = np.array([len(one.references) for one in exchanges])
+        starts = np.cumsum(sizes) - sizes
+        return np.add.reduceat(said, starts) / sizes, np.logical_or.reduceat(cut, starts)

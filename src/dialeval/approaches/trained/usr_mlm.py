@@ -1,0 +1,62 @@
+"""USR's masked-word part (Mehri and Eskenazi 2020): how likely each token of the reply is when it is hidden."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import torch
+
+from dialeval.approaches.trained.pairs import PairsNetwork
+from dialeval.baselines.batching import DEFAULT_BATCH_TOKENS
+from dialeval.baselines.masked import MaskedLikelihood
+from dialeval.metric import Level, MetricInfo
+from dialeval.weights.find import weights_digest
+
+
+class UsrMlm(MaskedLikelihood):
+    """`mlm_likelihood` with a head that was trained for our encoder, which has none of its own."""
+
+    info = MetricInfo(
+        name="usr_mlm",
+        title="USR-MLM",
+        level=Level.TURN,
+        higher_is_better=True,
+        range=(float("-inf"), 0.0),
+        summary="log-probability of the reply's tokens, each hidden in turn",
+        citation="Mehri and Eskenazi 2020, USR: An Unsupervised and Reference Free Evaluation Metric for Dialog "
+        "Generation",
+    )
+
+    def __init__(
+        self,
+        checkpoint: str | Path | None = None,
+        *,
+        revision: str | None = None,
+        reduce: Literal["mean", "sum"] = "mean",
+        device: str | torch.device | None = None,
+        batch_tokens: int = DEFAULT_BATCH_TOKENS,
+    ) -> None:
+        self._take(PairsNetwork.from_pretrained(checkpoint, revision=revision, device=device), reduce, batch_tokens)
+
+    @classmethod
+    def over(cls, network: PairsNetwork) -> UsrMlm:
+        """The metric over a network that is at hand already."""
+        made = cls.__new__(cls)
+        made._take(network, "mean", DEFAULT_BATCH_TOKENS)
+        return made
+
+    def _take(self, network: PairsNetwork, reduce: str, batch_tokens: int) -> None:
+        located = network.located
+        assert located is not None  # from_pretrained has set it
+        identity = f"{network.config.name}@{located.revision or weights_digest(located.folder)[:12]}"
+        self.stand_on(network, network.tokenizer, identity, network.config.layout, reduce, batch_tokens)
+        self.network = network
+        #: Benchmarks that the checkpoint was trained on.
+        self.contaminated_by = frozenset(network.config.contaminated_by)
+
+    def logits(self, inputs: dict[str, torch.Tensor], rows: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+        """The vocabulary's at the masked places only: over all places they would take most of the time."""
+        types = inputs.get("token_type_ids", torch.zeros_like(inputs["input_ids"]))
+        states = self.network.hidden(inputs["input_ids"], inputs["attention_mask"], types)
+        return self.network.guesses(states[rows, places])

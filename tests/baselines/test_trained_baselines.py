@@ -1,0 +1,295 @@
+"""The papers' trained baselines: their formulas by hand, rows that stand alone, and a training from end to end."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import dialeval
+from conftest import WORDS
+from dialeval.approaches import network_class
+from dialeval.approaches.trained import head_class
+from dialeval.approaches.trained.adem import Bilinear
+from dialeval.approaches.trained.heads import SHIPPED, Relevance
+from dialeval.approaches.trained.ruber import blend
+from dialeval.approaches.trained.usl_h import composed
+from dialeval.approaches.trained.vectors import pick, pooled
+from dialeval.engine.formatting import PairFormat
+from dialeval.exchange import BadRow
+from dialeval.weights.config import CheckpointConfig, EncoderSource, LoraSettings
+
+TRAINING = Path(__file__).parents[2] / "training"
+ON_VECTORS = ("ruber", "bert_ruber", "bert_dnn", "adem", "maude")
+ON_PAIRS = ("usr_retrieval", "usr_mlm", "usl_h", "bert_regressor")
+ROWS: dict[str, Any] = {
+    "responses": ["i am fine thanks", "fish and chips", "no thank you", "fish and chips"],
+    "contexts": [
+        ["hello there", "how are you"],
+        ["what do you like to eat"],
+        ["shall we go for a walk"],
+        ["are you here"],
+    ],
+    "references": [["fine thanks"], ["i like fish", "nothing"], ["yes please"], ["chips"]],
+}
+
+
+# --- formulas --------------------------------------------------------------------------------------
+
+
+def test_blends_of_both_parts() -> None:
+    unreferenced, referenced = np.array([0.25, 1.0]), np.array([1.0, 0.0])
+    assert list(blend(unreferenced, referenced, "min")) == [0.25, 0.0]
+    assert list(blend(unreferenced, referenced, "max")) == [1.0, 1.0]
+    assert list(blend(unreferenced, referenced, "arithmetic")) == [0.625, 0.5]
+    assert list(blend(unreferenced, referenced, "geometric")) == [0.5, 0.0]
+    assert list(blend(unreferenced, referenced, "referenced")) == [1.0, 0.0]
+
+
+def test_what_is_likable_counts_as_far_as_the_reply_is_sensible_and_understandable() -> None:
+    whole = np.ones(1)
+    assert composed(whole, whole, whole, "hierarchical") == pytest.approx(1.0)
+    assert composed(whole, 0 * whole, whole, "hierarchical") == pytest.approx(0.33)
+    assert composed(0 * whole, whole, whole, "hierarchical") == pytest.approx(0.0)
+    assert composed(0 * whole, whole, whole, "weighted") == pytest.approx(0.67)
+    assert composed(0.5 * whole, 0.5 * whole, 0.5 * whole, "hierarchical") == pytest.approx(
+        0.33 * 0.5 + 0.33 * 0.25 + 0.34 * 0.125
+    )
+
+
+def test_pooling_looks_at_real_tokens_only() -> None:
+    tokens = torch.tensor([[[1.0, -2.0], [3.0, 4.0], [100.0, -100.0]]])
+    rows = pooled(tokens, torch.tensor([[1, 1, 0]]))
+    assert rows.tolist() == [[3.0, 4.0, 1.0, -2.0, 2.0, 1.0]]
+    assert pick(rows, "mean", "min").tolist() == [[2.0, 1.0, 1.0, -2.0]]
+    assert pooled(tokens, torch.zeros(1, 3)).tolist() == [[0.0] * 6]
+
+
+def test_adems_form_begins_as_two_dot_products() -> None:
+    form = Bilinear(width=2, components=2)
+    context, reply, reference = (torch.tensor([one]) for one in ([1.0, 2.0], [3.0, 5.0], [7.0, 11.0]))
+    assert form(context, reply, reference).item() == 3 + 10 + 21 + 55
+    form.offset.data.fill_(9.0)
+    form.scale.data.fill_(4.0)
+    form.centre.copy_(torch.tensor([1.0, 1.0]))
+    assert form(context, reply, reference).item() == (0 * 2 + 1 * 4 + 6 * 2 + 10 * 4 - 9) / 4
+
+
+def test_the_bilinear_form_goes_into_the_perceptron_beside_both_vectors() -> None:
+    torch.manual_seed(0)
+    form = Relevance(3, rank=2, hidden=(4,))
+    context, reply = torch.randn(5, 3), torch.randn(5, 3)
+    assert form.left is not None
+    assert form.right is not None
+    product = (context @ (form.left.weight.T @ form.right.weight) * reply).sum(dim=-1, keepdim=True)
+    expected = form.perceptron(torch.cat([context, reply, product], dim=-1))
+    torch.testing.assert_close(form(context, reply), expected)
+    assert Relevance(3, rank=0, hidden=(4,)).perceptron[0].in_features == 6
+
+
+# --- metrics ---------------------------------------------------------------------------------------
+
+
+def untrained(name: str, encoder: Path, folder: Path) -> Path:
+    """A checkpoint with heads as they begin."""
+    torch.manual_seed(3)
+    approach = "pairs" if name in ON_PAIRS else name
+    config = CheckpointConfig(
+        approach,
+        name=f"{name}-tiny",
+        encoder=EncoderSource(id=str(encoder), tuning="lora" if approach == "pairs" else "frozen"),
+        layout=PairFormat(max_length=48),
+        architecture={"components": 8, "size": 8, "hidden": 8, "vocabulary": vocabulary(encoder)},
+    )
+    network = network_class(approach).create(config, lora=LoraSettings(rank=4, alpha=8))
+    network.save_pretrained(folder)
+    return folder
+
+
+def vocabulary(encoder: Path) -> int:
+    return int(json.loads((encoder / "config.json").read_text())["vocab_size"])
+
+
+@pytest.mark.parametrize("name", [*ON_VECTORS, *ON_PAIRS])
+def test_a_row_stands_alone(name: str, tiny_encoder: Path, tmp_path: Path) -> None:
+    metric = dialeval.load(name, checkpoint=untrained(name, tiny_encoder, tmp_path / "one"), device="cpu")
+    values = metric.score(**ROWS).values
+    assert np.isfinite(values).all()
+    assert len(set(values)) > 1
+    turned = metric.score(**{key: rows[::-1] * 2 for key, rows in ROWS.items()}).values
+    assert turned[::-1][:4] == pytest.approx(values, abs=1e-5)
+    for row in range(4):
+        alone = metric.score(**{key: rows[row : row + 1] for key, rows in ROWS.items()}).values
+        assert alone == pytest.approx(values[row : row + 1], abs=1e-5)
+    assert f"{name}-tiny@" in str(metric.signature())
+
+
+@pytest.mark.parametrize("name", [*ON_VECTORS, *ON_PAIRS])
+def test_references_are_asked_for_where_they_are_read(name: str, tiny_encoder: Path, tmp_path: Path) -> None:
+    folder = untrained(name, tiny_encoder, tmp_path / "one")
+    rows = {key: ROWS[key] for key in ("responses", "contexts")}
+    if name in ("adem", "bert_regressor"):
+        with pytest.raises(BadRow, match="references"):
+            dialeval.load(name, checkpoint=folder).score(**rows)
+        return
+    dialeval.load(name, checkpoint=folder).score(**rows)
+    if name in ("ruber", "bert_ruber"):
+        with pytest.raises(BadRow, match="references"):
+            dialeval.load(name, checkpoint=folder, part="geometric").score(**rows)
+        parts = {
+            part: dialeval.load(name, checkpoint=folder, part=part).score(**ROWS).values
+            for part in ("unreferenced", "referenced", "arithmetic")
+        }
+        assert parts["arithmetic"] == pytest.approx((parts["unreferenced"] + parts["referenced"]) / 2)
+        same = {**ROWS, "references": [[reply] for reply in ROWS["responses"]]}
+        assert dialeval.load(name, checkpoint=folder, part="referenced").score(**same).values == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(("name", "option"), [("ruber", "part"), ("usl_h", "composition")])
+def test_an_option_that_is_none_is_refused(name: str, option: str, tiny_encoder: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=f"{option} is 'all'; it is one of"):
+        dialeval.load(name, checkpoint=untrained(name, tiny_encoder, tmp_path / "one"), **{option: "all"})
+
+
+def test_usl_h_is_made_of_its_parts(tiny_encoder: Path, tmp_path: Path) -> None:
+    folder = untrained("usl_h", tiny_encoder, tmp_path / "one")
+    scores = dialeval.load("usl_h", checkpoint=folder).score(**ROWS)
+    sensible = dialeval.load("usr_retrieval", checkpoint=folder).score(**ROWS).values
+    understandable = head_class("valid_utterance")(folder).score(**ROWS).values
+    assert scores.aspects["sensible"] == pytest.approx(sensible, abs=1e-5)
+    assert scores.aspects["understandable"] == pytest.approx(understandable, abs=1e-5)
+    # The same reply after another context is as understandable and as likable.
+    assert scores.aspects["understandable"][1] == pytest.approx(scores.aspects["understandable"][3], abs=1e-5)
+    assert scores.aspects["likable"][1] == scores.aspects["likable"][3]
+    assert scores.values == pytest.approx(composed(*scores.aspects.values(), "hierarchical"))
+
+
+def test_a_regressor_means_over_references(tiny_encoder: Path, tmp_path: Path) -> None:
+    metric: Any = dialeval.load("bert_regressor", checkpoint=untrained("usl_h", tiny_encoder, tmp_path / "one"))
+    one, other, both = (
+        metric.score(["no thank you"], [["hello"]], [references]).values[0]
+        for references in (["yes please"], ["fish"], ["yes please", "fish"])
+    )
+    logits = [np.log(value / (1 - value)) for value in (one, other, both)]
+    assert logits[2] == pytest.approx((logits[0] + logits[1]) / 2, abs=1e-5)
+
+
+def test_heads_alone_are_saved_where_the_encoder_is_as_it_was(tiny_encoder: Path, tmp_path: Path) -> None:
+    folder = untrained("bert_dnn", tiny_encoder, tmp_path / "one")
+    assert sorted(path.name for path in folder.iterdir()) == ["config.json", "model.safetensors"]
+    metric = dialeval.load("bert_dnn", checkpoint=folder)
+    metric.network.save_pretrained(tmp_path / "again")
+    again = dialeval.load("bert_dnn", checkpoint=tmp_path / "again").score(**ROWS).values
+    assert (again == metric.score(**ROWS).values).all()
+
+
+def test_an_unknown_head_is_refused() -> None:
+    with pytest.raises(ValueError, match="there is no head 'nothing'; there are ruber"):
+        head_class("nothing")
+
+
+# --- training --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def corpora(tmp_path: Path) -> Path:
+    """Contexts whose right replies repeat a word of theirs, and ratings of one source."""
+    root = tmp_path / "corpora"
+    rng = np.random.default_rng(0)
+
+    def text(*kept: str) -> str:
+        return " ".join([*kept, *rng.choice(WORDS, size=4)])
+
+    groups = [
+        {
+            "id": f"g{number}",
+            "context": [text(word)],
+            "positive_responses": [text(word, word) for _ in range(3)],
+            "random_negative_responses": [text("dog") for _ in range(3)],
+            "adversarial_negative_responses": [text("dog", word) for _ in range(3)],
+        }
+        for number, word in enumerate(rng.choice(WORDS, size=24))
+    ]
+    ratings = [
+        {
+            "id": f"r{number}",
+            "context": [text()],
+            "response": text(),
+            "references": [text()],
+            "scores": {"overall": int(rng.integers(1, 6))},
+            "split": "dev" if number % 3 else "train",
+        }
+        for number in range(30)
+    ]
+    for path, rows in ((root / "pp" / "dev.jsonl", groups), (root / "ratings" / "dstc7.jsonl", ratings)):
+        path.parent.mkdir(parents=True)
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (root / "overlaps.json").write_text("{}")
+    (root / "ratings" / "overlaps.json").write_text("[]")
+    return root
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*ON_VECTORS, "pairs"])
+def test_a_recipe_trains_what_can_be_loaded(
+    name: str, corpora: Path, tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(TRAINING))
+    settings = [f"encoder={tiny_encoder}", "start_from=null", "leave_out=overlaps.json", "augmentation=[]"]
+    settings += ["groups={name: pp, split: dev, held_out: 0.25, seed: 0}", "layout.max_length=48"]
+    settings += ["ratings={leave_out: overlaps.json, aspect: overall}", "training.steps=40", "training.batch_size=16"]
+    settings += ["training.warmup=2", "training.evaluate_every=20", "training.log_every=20"]
+    if name == "adem":
+        settings += ["architecture.components=4"]
+    if name == "pairs":
+        settings += [f"architecture.vocabulary={vocabulary(tiny_encoder)}", "words.steps=20", "words.batch_size=8"]
+    words = [word for setting in settings for word in ("--set", setting)]
+    command = ["baselines.py", "--cpu", "--recipe", str(TRAINING / "recipes" / f"{name}-minilm.yaml"), "--corpora"]
+    command += [str(corpora), "--ratings", str(corpora / "ratings"), "--out", str(tmp_path / "out"), *words]
+    monkeypatch.setattr(sys, "argv", command)
+    importlib.import_module("baselines").main()
+    log = [json.loads(line) for line in (tmp_path / "out" / "log.jsonl").read_text().splitlines()]
+    assert {"train", "validation", "final"} == {line["kind"] for line in log}
+    folder = tmp_path / "out" / "checkpoint"
+    record = CheckpointConfig.read(folder).training
+    for key, value in record["validation"].items():
+        assert log[-1][key] == pytest.approx(value, abs=1e-5)
+    for metric in ON_PAIRS if name == "pairs" else (name,):
+        values = dialeval.load(metric, checkpoint=folder).score(**ROWS).values
+        assert np.isfinite(values).all()
+    if name == "pairs":
+        assert {"auc_random_usr_retrieval", "auc_damaged_valid_utterance", "perplexity"} <= record["validation"].keys()
+        assert "spearman_bert_regressor" in record["validation"]
+
+
+# --- what ships ------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.encoder
+@pytest.mark.parametrize("name", [*ON_VECTORS, *ON_PAIRS])
+def test_what_ships_prefers_the_reply_to_its_context(name: str) -> None:
+    context = ["What would you like to eat tonight?"]
+    replies = ["I would love some fish and chips.", "The printer on the third floor is broken again."]
+    metric = dialeval.load(name, device="cpu")
+    fits, does_not = metric.score(replies, [context] * 2, [["Let us have fish."]] * 2).values
+    assert fits > does_not
+
+
+def test_what_ships_is_small_and_names_its_recipe() -> None:
+    folders = sorted(path.parent for path in SHIPPED.glob("*/config.json"))
+    assert {folder.name for folder in folders} == {f"{name}-minilm" for name in (*ON_VECTORS, "pairs")}
+    for folder in folders:
+        config = CheckpointConfig.read(folder)
+        assert config.name == folder.name
+        assert (TRAINING / "recipes" / f"{config.name}.yaml").is_file()
+        log = TRAINING.parent / "results" / "training" / f"{config.name}.jsonl"
+        final = [json.loads(line) for line in log.read_text().splitlines()][-1]
+        for key, value in config.training["validation"].items():
+            assert final[key] == pytest.approx(value, abs=1e-5), key

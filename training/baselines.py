@@ -1,0 +1,267 @@
+"""Train the heads of the papers' baselines on features of an encoder that stays as it is.
+
+    python training/baselines.py --corpora CORPORA --out runs/bert_dnn-minilm
+    python training/baselines.py --recipe RECIPES/adem-minilm.yaml --corpora CORPORA --ratings RATINGS --out runs/adem
+
+Every text is encoded once; a head then learns from the features in seconds. So a run takes minutes, and an interrupted
+one starts over. The head that does best on held-out contexts of DailyDialog++ is saved in OUT/checkpoint; no benchmark
+is read.
+"""
+
+from __future__ import annotations
+
+import interruptible  # noqa: F401  # isort: skip
+import argparse
+import copy
+import shutil
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from accelerate.utils import set_seed
+from numpy.typing import NDArray
+from scipy.stats import spearmanr
+from sklearn.metrics import roc_auc_score
+from torch import Tensor
+from torch.nn import functional as F
+
+from common import Recipe, Run, linear_schedule, make_accelerator, parse_arguments, told_plainly
+from dialeval.approaches import network_class
+from dialeval.approaches.learned import quantile_curves
+from dialeval.approaches.trained import head_class
+from dialeval.approaches.trained.heads import Features, TrainedHead
+from dialeval.approaches.trained.usr_mlm import UsrMlm
+from dialeval.corpora.grouped import Group, labelled_rows
+from dialeval.corpora.negatives import corrupt
+from dialeval.corpora.ratings import overlapping_ratings, read_ratings
+from dialeval.exchange import Exchange
+from dialeval.weights.config import current_versions
+from stages import corpora_of, count_kinds, new_network, read_grouped, record
+from word_head import train_words
+
+
+@dataclass(frozen=True)
+class Example:
+    """A reply, what is to be said of it (one is best, zero worst), and of which kind it is."""
+
+    exchange: Exchange
+    target: float
+    kind: str
+
+
+# --- data ------------------------------------------------------------------------------------------
+
+
+def grouped_examples(groups: Sequence[Group], head: Recipe, seed: int) -> list[Example]:
+    """Every reply with the other right ones as its references, and right ones with damaged words where asked for."""
+    known = {group.id: group.positives for group in groups}
+    rows = labelled_rows(
+        groups, negatives=head["negatives"], adversarial_percent=head["adversarial_percent"], seed=seed
+    )
+    found = []
+    for number, row in enumerate(rows):
+        others = tuple(reply for reply in known[row.exchange.id or ""] if reply != row.exchange.response)
+        exchange = replace(row.exchange, references=others)
+        found.append(Example(exchange, float(row.valid), row.kind))
+        if head["damaged"] and row.valid:
+            broken = corrupt(exchange.response, np.random.default_rng([seed, number]))
+            if broken is not None:
+                found.append(Example(replace(exchange, response=broken), 0.0, "damaged"))
+    if head["damaged"] == "only":
+        found = [one for one in found if one.kind in ("positive", "damaged")]
+    return [one for one in found if one.exchange.references] if head["references"] else found
+
+
+def rated_examples(recipe: Recipe, root: Path, head: Recipe, *, split: str) -> list[Example]:
+    """Rows that people rated from one to five, of the sources that the head learns from."""
+    settings = recipe["ratings"]
+    unwanted = overlapping_ratings(root / settings["leave_out"])
+    return [
+        Example(row.exchange, (row.scores[settings["aspect"]] - 1) / 4, "rated")
+        for source in head["ratings"]
+        for row in read_ratings(root, source, leave_out=unwanted)
+        if row.split == split and row.exchange.references
+    ]
+
+
+def some(examples: list[Example], most: int, seed: int) -> list[Example]:
+    """At most so many of them, drawn by the seed."""
+    order = np.random.default_rng(seed).permutation(len(examples))[:most]
+    return [examples[int(index)] for index in sorted(order)]
+
+
+# --- training --------------------------------------------------------------------------------------
+
+
+def head_loss(said: Tensor, targets: Tensor, *, rating: bool) -> Tensor:
+    """Cross-entropy of a logit, or the squared error of a rating from one to five."""
+    if rating:
+        return F.mse_loss(said, 1 + 4 * targets)
+    return F.binary_cross_entropy_with_logits(said, targets)
+
+
+def batches(features: Features, targets: Tensor, size: int, seed: int) -> Iterator[tuple[Features, Tensor]]:
+    """Endless, in another order each time."""
+    epoch = 0
+    while True:
+        order = torch.from_numpy(np.random.default_rng([seed, epoch]).permutation(len(targets)))
+        for start in range(0, len(order) - size + 1, size):
+            chosen = order[start : start + size]
+            yield tuple(one[chosen] for one in features), targets[chosen]
+        epoch += 1
+
+
+def figures_of(said: NDArray[np.float64], held_out: Sequence[Example]) -> dict[str, float]:
+    """AUC of right replies against each kind of wrong ones; rank correlation with ratings."""
+    kinds = np.array([one.kind for one in held_out])
+    figures = {
+        f"auc_{kind}": float(roc_auc_score((kinds == "positive")[chosen], said[chosen]))
+        for kind in ("random", "adversarial", "damaged")
+        if (kinds == kind).any() and len(chosen := np.flatnonzero((kinds == "positive") | (kinds == kind)))
+    }
+    if (rated := kinds == "rated").any():
+        targets = np.array([one.target for one in held_out])
+        figures["spearman"] = float(spearmanr(said[rated], targets[rated]).statistic)
+    return figures
+
+
+def train_head(
+    metric: TrainedHead, run: Run, name: str, head: Recipe, examples: Sequence[Example], held_out: Sequence[Example]
+) -> dict[str, float]:
+    """Train one head, put its best state into the network, and say what that reached."""
+    settings, device = run.recipe["training"], run.accelerator.device
+    features, _ = metric.features([one.exchange for one in examples], progress=True)
+    known, _ = metric.features([one.exchange for one in held_out], progress=True)
+    targets = torch.tensor([one.target for one in examples], dtype=torch.float32)
+    if hasattr(metric.head, "prepare"):
+        metric.head.prepare(*features)
+    module = metric.head.requires_grad_(True)
+    optimizer = torch.optim.AdamW(
+        module.parameters(), lr=settings["learning_rate"], weight_decay=settings["weight_decay"]
+    )
+    schedule = linear_schedule(optimizer, settings["warmup"], settings["steps"])
+    stream = batches(features, targets, settings["batch_size"], run.recipe["seed"])
+    best: tuple[float, dict[str, float], Any] = (float("-inf"), {}, None)
+    judged_by = [f"auc_{kind}" for kind in wrong_kinds(head)] if not head["ratings"] else ["spearman"]
+    for step in range(1, settings["steps"] + 1):
+        module.train()
+        inputs, wanted = next(stream)
+        loss = head_loss(module(*(one.to(device) for one in inputs)), wanted.to(device), rating=metric.is_rating)
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(module.parameters(), settings["clip"])
+        optimizer.step()
+        schedule.step()
+        run.step += 1
+        if step % settings["log_every"] == 0:
+            run.log("train", **{f"loss_{name}": loss.item()}, learning_rate=schedule.get_last_lr()[0])
+        if step % settings["evaluate_every"] == 0 or step == settings["steps"]:
+            module.eval()
+            figures = figures_of(metric.outputs_of(known), held_out)
+            quality = float(np.mean([figures[key] for key in judged_by]))
+            if kept := quality > best[0]:
+                best = quality, figures, copy.deepcopy(module.state_dict())
+                run.best_step = run.step
+            run.log("validation", **{f"{key}_{name}": value for key, value in figures.items()}, kept=int(kept))
+    module.load_state_dict(best[2])
+    module.requires_grad_(False).eval()
+    return best[1]
+
+
+def wrong_kinds(head: Recipe) -> list[str]:
+    """What right replies are chosen from."""
+    if head["damaged"] == "only":
+        return ["damaged"]
+    kinds = ["random", "adversarial"] if head["negatives"] == "both" else [head["negatives"]]
+    return [*kinds, "damaged"] if head["damaged"] else kinds
+
+
+def train(recipe: Recipe, arguments: argparse.Namespace) -> None:
+    """All heads of the recipe, one after another, over one network."""
+    set_seed(recipe["seed"])
+    groups, _, held = read_grouped(recipe, arguments.corpora)
+    accelerator = make_accelerator(recipe, arguments)
+    run = Run(
+        arguments.out, accelerator, recipe, resume=False, unit="replies", per_step=recipe["training"]["batch_size"]
+    )
+    start = arguments.out / "start"
+    made = new_network(network_class(recipe["approach"]), recipe, recipe["architecture"])
+    made.save_pretrained(start)
+    network: Any = None
+    spoken: list[Exchange] = []
+    reached: dict[str, float] = {}
+    rows: dict[str, dict[str, int]] = {}
+    curves: dict[str, Any] = {}
+    human = [Exchange(group.context, group.positives[0], facts=group.facts) for group in held]
+    for head in recipe["heads"]:
+        name = head["name"]
+        trained: TrainedHead = head_class(name)(start, device=accelerator.device)
+        if network is not None:  # the heads that were trained before
+            trained.network.load_state_dict(network.state_dict())
+        network = trained.network
+        examples = [
+            one
+            for number, part in enumerate(groups.values())
+            for one in grouped_examples(part, head, recipe["seed"] + number)
+        ]
+        held_out = grouped_examples(held, {**head, "negatives": "both", "adversarial_percent": 100}, recipe["seed"])
+        if head["ratings"]:
+            examples += rated_examples(recipe, arguments.ratings, head, split="train")
+            held_out += rated_examples(recipe, arguments.ratings, head, split="dev")
+        examples = some(examples, recipe["training"]["examples"], recipe["seed"])
+        spoken = spoken or [one.exchange for one in examples if one.kind == "positive"]
+        rows[name] = dict(Counter(one.kind for one in examples))
+        print(f"{name}: {len(examples)} examples, {len(held_out)} held out", flush=True)
+        figures = train_head(trained, run, name, head, examples, held_out)
+        reached |= {f"{key}_{name}": value for key, value in figures.items()}
+        values = trained.score_exchanges([one.exchange for one in held_out]).values
+        kinds = np.array([one.kind for one in held_out])
+        if (kinds == "random").any():
+            curves[trained.quantile_key] = quantile_curves(values[kinds == "positive"], values[kinds == "random"])
+    if "words" in recipe:
+        # Scoring with the other heads computes the first token only; here every token counts.
+        metric = UsrMlm(start, device=accelerator.device)
+        metric.network.load_state_dict(network.state_dict())
+        network = metric.network
+        reached |= train_words(network, run, spoken[: recipe["words"]["examples"]], human[:500])
+        # What the likelihood of a reply alone is compared with.
+        likelihoods = metric.judge([Exchange((), one.response) for one in human[:500]]).values
+        network.likelihood.copy_(torch.from_numpy(np.nanquantile(likelihoods, (0.25, 0.75))))
+    # Adapters were merged for speed; the network that is saved has them apart.
+    heads = {key: value for key, value in network.state_dict().items() if not key.startswith("encoder.")}
+    made.load_state_dict(heads, strict=False)
+    made.config = replace(
+        made.config,
+        quantiles=curves,
+        training=record(
+            run,
+            arguments,
+            corpora=[*corpora_of(groups), *sorted({one for head in recipe["heads"] for one in head["ratings"]})],
+            earlier={},
+            available=count_kinds(groups),
+            rows=rows,
+            validation=reached,
+        ),
+        versions=current_versions(),
+    )
+    made.save_pretrained(arguments.out / "checkpoint")
+    shutil.rmtree(start)
+    run.log("final", **reached)
+    for head in recipe["heads"]:  # what was written can be loaded
+        head_class(head["name"])(arguments.out / "checkpoint")
+
+
+def main() -> None:
+    """Read the recipe, train."""
+    recipe, arguments = parse_arguments(
+        __doc__ or "", "bert_dnn-minilm.yaml", ratings="folder with the ratings, for heads that learn from them"
+    )
+    train(recipe, arguments)
+
+
+if __name__ == "__main__":
+    told_plainly(main)
