@@ -29,7 +29,7 @@ from sklearn.metrics import roc_auc_score
 from torch import Tensor
 from torch.nn import functional as F
 
-from common import Recipe, Run, linear_schedule, make_accelerator, parse_arguments, told_plainly
+from common import Recipe, Run, linear_schedule, make_accelerator, parse_arguments, plain_errors
 from dialeval.approaches import network_class
 from dialeval.approaches.learned import quantile_curves
 from dialeval.approaches.trained import head_class
@@ -264,4 +264,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    told_plainly(main)
+    plain_errors(main)
