@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import random
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +113,16 @@ def test_what_is_not_known_to_allow_it_is_left_alone(other: nn.Module) -> None:
     assert [type(module) for module in other.modules()] == kinds
 
 
+@pytest.fixture(params=[1, 2, 3])
+def threads(request: pytest.FixtureRequest) -> Iterator[None]:
+    usual = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    yield
+    torch.set_num_threads(usual)
+
+
 @units
+@pytest.mark.usefixtures("threads")
 @pytest.mark.parametrize("name", ["density", "deb", "quantidce", "judge"])
 def test_features_of_a_row_are_the_same_to_the_last_bit_in_any_company(
     name: str, tiny_encoder: Path, tmp_path: Path

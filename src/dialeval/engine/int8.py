@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import scaled_dot_product_attention
+from torch.nn.functional import pad, scaled_dot_product_attention
 
 from dialeval.engine.speedups import known_layers, linears, shortened_kinds
 
@@ -34,6 +34,9 @@ _TINY = 1e-12
 #: A few channels behind a LayerNorm hold numbers ten times as large as all others, for which every step would have to
 #: be as coarse. So many of them are multiplied in float32.
 _LARGE = 8
+#: float32 products of fewer rows, and attention for a single token, add up in another order, which depends on how many
+#: rows and threads there are.
+_FEWEST, _FEWEST_ASKING = 32, 2
 
 
 def run_in_int8(encoder: nn.Module, samples: Mapping[str, Tensor]) -> bool:
@@ -135,7 +138,10 @@ class _Product:
     def __call__(self, inputs: Tensor, out: Tensor | None = None) -> Tensor:
         """The product of float32 rows, in float32."""
         rows = _Rows.of(inputs * self.others)
-        rest = torch.addmm(self.bias, inputs.index_select(1, self.large), self.large_weight)
+        large = inputs.index_select(1, self.large)
+        if len(large) < _FEWEST:
+            large = pad(large, (0, 0, 0, _FEWEST - len(large)))
+        rest = torch.addmm(self.bias, large, self.large_weight)[: len(inputs)]
         product = self._multiplied(rows)
         return torch.addcmul(rest, product, rows.steps, out=product if out is None else out)
 
@@ -187,8 +193,8 @@ def _first_token_only(
 ) -> Tensor:
     query, key, value = _heads(layer, hidden_states)
     # One row of the mask for each token that asks.
-    mask = None if attention_mask is None else attention_mask[:, :, :1]
-    return _answered(layer, query[:, :, :1], key, value, hidden_states[:, :1], mask)
+    mask = None if attention_mask is None else attention_mask[:, :, :_FEWEST_ASKING]
+    return _answered(layer, query[:, :, :_FEWEST_ASKING], key, value, hidden_states[:, :1], mask)
 
 
 def _heads(layer: Any, states: Tensor) -> Tensor:
@@ -203,9 +209,10 @@ def _heads(layer: Any, states: Tensor) -> Tensor:
 
 
 def _answered(layer: Any, query: Tensor, key: Tensor, value: Tensor, states: Tensor, mask: Tensor | None) -> Tensor:
-    """Attention and all that follows, for the tokens that ask."""
+    """Attention and all that follows, for the tokens whose states are given."""
     _, outward, up, down = _products(layer)
     seen = scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=layer.attention.self.scaling)
+    seen = seen[:, :, : states.shape[1]]
     flat = states.reshape(-1, states.shape[-1])
     seen = seen.transpose(1, 2).reshape(flat.shape)
     output = torch.empty_like(flat)
