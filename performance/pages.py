@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from dialeval.io import markdown_table
+
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A Markdown table, first column to the left and the others to the right."""
-    rules = ["---", *("---:" for _ in header[1:])]
-    lines = [header, rules, *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+    return "\n".join(markdown_table(header, rows))
 
 
 def replace_block(path: Path, name: str, text: str) -> None:

@@ -128,17 +128,20 @@ def read_json_lines(path: Path) -> list[dict[str, Any]]:
 def markdown_table(
     header: Sequence[str], rows: Iterable[Sequence[str]], *, left: Sequence[int] = (0,)
 ) -> Iterator[str]:
-    """Lines of a Markdown table: names on the left, numbers on the right.
+    """Lines of a Markdown table: names on the left, numbers on the right; bars in texts are escaped.
 
     Args:
         header: Titles of the columns.
         rows: Cells of each row.
         left: The columns that hold names.
     """
-    yield f"| {' | '.join(header)} |"
+
+    def line(cells: Sequence[str]) -> str:
+        return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+    yield line(header)
     yield "|" + "".join("---|" if at in left else "---:|" for at in range(len(header)))
-    for row in rows:
-        yield f"| {' | '.join(row)} |"
+    yield from map(line, rows)
 
 
 _NETWORK_PATIENCE = 2.0

@@ -42,8 +42,7 @@ def render_markdown(report: Report) -> str:
         lines += ["## Overview", "", *_overview(found), ""]
     if report.overall:
         header, rows = overall_table(report.overall)
-        escaped = [[*map(_escaped, row)] for row in rows]
-        lines += ["## On the mean over benchmarks", "", ABOUT_OVERALL, "", *markdown_table(header, escaped), ""]
+        lines += ["## On the mean over benchmarks", "", ABOUT_OVERALL, "", *markdown_table(header, rows), ""]
     for section in found:
         lines += [f"## {section.title}", "", f"{section.facts}.", ""]
         if section.people:
@@ -52,12 +51,11 @@ def render_markdown(report: Report) -> str:
             lines += [f"Who spoke: {baseline}.", ""]
         lines += [*_table(section), ""]
         if halves := halves_lines(report.halves, section):
-            lines += [*(f"- {_escaped(line)}." for line in halves), ""]
+            lines += [*(f"- {line}." for line in halves), ""]
     if tables := aspect_tables(report):
         lines += ["## Aspect by aspect", "", ABOUT_ASPECTS, ""]
         for table in tables:
-            rows = [[*map(_escaped, row)] for row in table.rows()]
-            lines += [f"### {table.title}", "", *markdown_table([*map(_escaped, table.header)], rows), ""]
+            lines += [f"### {table.title}", "", *markdown_table(table.header, table.rows()), ""]
     if report.skipped:
         lines += ["## Left out", ""]
         lines += [
@@ -85,8 +83,8 @@ def _overview(found: list[Section]) -> Iterable[str]:
         for section in own:
             entry = next((entry for entry in section.entries if entry.metric == metric), None)
             cells.append(_short(entry, section.ranked_by) if entry else "")
-        rows.append([_escaped(metric), *cells])
-    return markdown_table(["metric", *map(_escaped, header)], rows)
+        rows.append([metric, *cells])
+    return markdown_table(["metric", *header], rows)
 
 
 def _short(entry: LeaderboardRow, statistic: str) -> str:
@@ -113,7 +111,7 @@ def _table(section: Section) -> Iterable[str]:
             for name in section.statistics
         ]
         result = entry.results.get(main) or next(iter(entry.results.values()))
-        row = [_escaped(entry.metric), *cells, p_value(result.p), str(result.n), str(result.n_excluded)]
+        row = [entry.metric, *cells, p_value(result.p), str(result.n), str(result.n_excluded)]
         row += [column.of(entry.results.get(main)) for column in further]
         if thresholds:
             row.append(threshold_of(entry))
@@ -125,7 +123,3 @@ def threshold_of(entry: LeaderboardRow) -> str:
     """From which score on replies were accepted, and whether that was searched."""
     result = entry.results.get("accuracy")
     return "" if result is None else f"{result.threshold:.4g} ({result.threshold_method.split()[0]})"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("|", "\\|")

@@ -11,7 +11,7 @@ from typing import Any
 
 from dialeval.agreement.leaderboard import number
 from dialeval.agreement.results import marked, versions
-from dialeval.io import plain, write_atomically
+from dialeval.io import markdown_table, plain, write_atomically
 from dialeval.robustness.run import RATIOS, Robustness
 from dialeval.robustness.verdicts import AttackOutcome, Share
 
@@ -128,10 +128,7 @@ def _decays(found: Robustness) -> Iterable[str]:
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterable[str]:
-    yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in header)} |"
-    yield f"|{'---|' * len(header)}"
-    for row in rows:
-        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |"
+    return markdown_table(header, rows, left=range(len(header)))
 
 
 def _interval(share: Share) -> str:

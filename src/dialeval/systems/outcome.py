@@ -142,9 +142,9 @@ class Ranking:
         lines = ["### Systems compared", ""]
         for metric in self.metrics:
             lines += [self.sentence(metric), ""]
-            lines += [*markdown_table(self.header(), _escaped(self.table(metric)), left=(1, 3)), ""]
-            tests = _escaped(self.pair_test_table(metric))
-            lines += [*markdown_table(self.pair_test_header(), tests, left=(0, 1, 6)), ""]
+            lines += [*markdown_table(self.header(), self.table(metric), left=(1, 3)), ""]
+            tests = markdown_table(self.pair_test_header(), self.pair_test_table(metric), left=(0, 1, 6))
+            lines += [*tests, ""]
         lines += [f"- {one}" for one in self.warnings]
         lines += ["", LEGEND] if self.warnings else [LEGEND]
         lines += ["", *(f"`{signature}`" for signature in self.signatures.values())]
@@ -158,11 +158,6 @@ class Ranking:
 def format_p(p: float) -> str:
     """A p-value to three decimals; very small is not nothing."""
     return "< .001" if p < 0.001 else f"{p:.3f}".removeprefix("0")
-
-
-def _escaped(rows: Sequence[Sequence[str]]) -> list[list[str]]:
-    """Names of systems are their owner's text."""
-    return [[cell.replace("|", "\\|") for cell in row] for row in rows]
 
 
 def _listed(names: Sequence[str]) -> str:
