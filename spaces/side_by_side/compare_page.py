@@ -21,7 +21,7 @@ _TO_RESULT = to_view("#result")
 #: The server knows the texts, the browser where the page is.
 _WHOLE_LINK = """link => { if (!link.startsWith("?")) return link;
 const whole = location.origin + location.pathname + link; navigator.clipboard?.writeText(whole).catch(() => {});
-return link }"""
+return whole }"""
 
 
 _ARRIVED = '<p class="note">The texts came with the link. Press the button to have them judged.</p>'
@@ -66,9 +66,10 @@ def build(texts_limit: dict[str, Any]) -> Opened:
     private: dict[str, Any] = {"api_visibility": "private", "queue": False, "show_progress": "hidden"}
     asked = gr.on(
         [button.click, editor.reference.submit, *(box.submit for box in editor.replies.texts)],
-        lambda: gr.update(value=_BUSY, interactive=False),
+        # A link shared before may hold other texts.
+        lambda: (gr.update(value=_BUSY, interactive=False), ""),
         None,
-        button,
+        [button, link],
         js=_TO_RESULT,
         **private,
     )

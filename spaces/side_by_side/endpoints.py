@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import gradio as gr
-from limits import LIMITS_TEXT, Refused
+from limits import Refused
 from pools import TEXTS
 
-DOCUMENTED = f"""
+DOCUMENTED = """
 All endpoints take and give JSON. From Python, with `pip install gradio_client`:
 
 ```python
 from gradio_client import Client
 
 page = Client("http://127.0.0.1:7860")  # or the name of the Space
-rows = [{{"context": ["Hi!", "How are you?"], "response": "Fine, thanks!"}}]
+rows = [{"context": ["Hi!", "How are you?"], "response": "Fine, thanks!"}]
 page.predict(rows, ["density"], api_name="/score")
 page.predict(["How are you?"], ["Fine, thanks!", "It is blue."], "", ["density"], api_name="/compare")
 page.predict(["Hi!", "Hello, how are you?", "Great, thanks!"], [], ["judge"], api_name="/dialogue")
@@ -25,7 +25,7 @@ In a shell, a call gives an event, and the event its result:
 
 ```bash
 EVENT=$(curl -s http://127.0.0.1:7860/gradio_api/call/score -H 'Content-Type: application/json' \\
-  -d '{{"data": [[{{"context": ["How are you?"], "response": "Fine, thanks!"}}], ["density"]]}}' | cut -d'"' -f4)
+  -d '{"data": [[{"context": ["How are you?"], "response": "Fine, thanks!"}], ["density"]]}' | cut -d'"' -f4)
 curl -sN http://127.0.0.1:7860/gradio_api/call/score/$EVENT
 ```
 
@@ -38,8 +38,6 @@ curl -sN http://127.0.0.1:7860/gradio_api/call/score/$EVENT
 - **`/dialogue`** (turns, speakers, metrics): a whole conversation; `speakers` has a name for each turn, or is empty
   where the sides alternate. The judge judges the one called bot, assistant or system, else who speaks second. Gives for
   each metric `value` and `signature`; from the judge `aspects`, `intervals` and `reasons`, too.
-
-{LIMITS_TEXT}
 """
 
 

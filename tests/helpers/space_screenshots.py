@@ -114,7 +114,7 @@ def states(folder: Path) -> None:
             page.wait_for_selector("#result .problem")
             snap(page, "error")
             page.click("#share")
-            signatures(page, "#link")
+            page.wait_for_function("document.querySelector('#link textarea').value.startsWith('http')")
             snap(page, "link")
             for place in (3, 2):
                 page.click(f"#remove-reply-{place}")
