@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import compare_page
@@ -13,7 +15,7 @@ import gradio as gr
 import health
 import store
 import trust
-from limits import LIMITS_TEXT, MAX_FILE_BYTES, MAX_SESSIONS, MAX_WAITING, STORED_SECONDS, BodyLimit
+from limits import LIMITS_TEXT, MAX_FILE_BYTES, MAX_SESSIONS, MAX_WAITING, STORED_SECONDS, BodyLimit, Refused
 from pools import FILES, TEXTS
 from sessions import Sessions
 from starlette.middleware import Middleware
@@ -73,8 +75,15 @@ def launch_options() -> dict[str, Any]:
     }
 
 
+def get_ready() -> None:
+    """Let a worker load the metrics while the page starts and its first visitor types."""
+    with suppress(Refused):
+        TEXTS.ask("ready")
+
+
 page = build_page()
 
 if __name__ == "__main__":
+    Thread(target=get_ready, daemon=True).start()
     store.sweep_always()
     page.launch(**launch_options())

@@ -17,6 +17,17 @@ def _well(progress: Progress) -> bool:
     return True
 
 
+def _ready(progress: Progress) -> bool:
+    """Load what most visitors ask for first, and let it score once, so that the first of them does not wait for it."""
+    from compare import compared
+    from models import first_choice, ready
+
+    from dialeval.metric import Level
+
+    compared(["How are you?"], ["Fine, thanks!"], "I am well.", first_choice(ready(Level.TURN)))
+    return True
+
+
 def _columns(progress: Progress, path: str) -> list[str]:
     return file_rows.columns_in(path)
 
@@ -93,6 +104,7 @@ def _sentences(work: Callable[..., Any], *, forgets: bool) -> Callable[..., Any]
 #: By the name under which the page asks for it.
 WORK: dict[str, Callable[..., Any]] = {
     "well": _well,
+    "ready": _sentences(_ready, forgets=True),
     "columns": _sentences(_columns, forgets=False),
     "preview": _sentences(_preview, forgets=False),
     "file": _sentences(_file, forgets=True),
