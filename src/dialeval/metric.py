@@ -114,7 +114,7 @@ class Metric(ABC):
 
     @abstractmethod
     def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
-        """Compute raw values for exchanges that were checked."""
+        """Raw values of exchanges that were checked: NaN where a row has none, with the reason in `Judged.problems`."""
 
     @abstractmethod
     def signature(self) -> Signature:

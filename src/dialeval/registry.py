@@ -29,6 +29,7 @@ class RegisteredMetric:
 
     target: str
     options: Mapping[str, Any] = field(default_factory=dict)
+    #: The extra of dialeval that installs what the metric imports.
     extra: str | None = None
     #: Of a metric that another installed package brings: which one.
     package: str | None = None

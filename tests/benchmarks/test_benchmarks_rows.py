@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from counted_rows import ROWS
 from dialeval import benchmarks
 from dialeval.benchmarks.base import Benchmark, BenchmarkInfo, FileSource, Scale, SourceFile, Subset
 from dialeval.benchmarks.rows import complete, mean, to_dataset
@@ -93,7 +94,8 @@ def test_the_table_of_rated_turns() -> None:
 def test_the_table_of_rated_dialogues() -> None:
     info = replace(RATED, level="dialogue", rows=2)
     dialogue = {"dialogue": ["Hi.", ""], "speakers": ["User", "System"], "system": "S2S", "ratings": {"overall": [2]}}
-    table = to_dataset(info, complete(info, [dialogue, dialogue]))
+    witty = {**dialogue, "ratings": {"overall": [2], "wit": [1]}}
+    table = to_dataset(info, complete(info, [witty, dialogue]))
     assert table[1] == {
         "id": "toy-00001",
         "dataset": "toy",
@@ -106,6 +108,12 @@ def test_the_table_of_rated_dialogues() -> None:
         "scores": {"overall": 2.0, "wit": None},
         "ratings": {"overall": [2.0], "wit": []},
     }
+
+
+def test_an_aspect_that_nobody_rated_is_misspelt() -> None:
+    info = replace(RATED, aspects={**RATED.aspects, "witt": Scale(1, 5)})
+    with pytest.raises(ValueError, match="toy: no row has a rating of 'witt'"):
+        complete(info, RAW)
 
 
 def test_selecting_rows_by_exclusion_and_subset() -> None:
@@ -194,3 +202,7 @@ def test_contamination_is_declared_where_papers_trained() -> None:
     assert benchmarks.info("fbd_empathetic").contaminates == ()
     assert benchmarks.info("dailydialogpp_dev").contaminates == ("deb", "quantidce")
     assert benchmarks.info("dailydialogpp_test").contaminates == ()
+
+
+def test_every_benchmark_is_counted_here() -> None:
+    assert set(ROWS) == {(name, protocol) for name in benchmarks.available() for protocol in benchmarks.protocols(name)}

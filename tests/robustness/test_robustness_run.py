@@ -16,6 +16,7 @@ from dialeval.baselines.bleu import Bleu1
 from dialeval.cli import build_app
 from dialeval.exchange import Exchange
 from dialeval.metric import Judged, Level, Metric, MetricInfo
+from dialeval.robustness.attacks import ATTACKS
 from dialeval.robustness.inputs import gather
 from dialeval.robustness.plots import shares
 from dialeval.robustness.report import render, rows_of, write_report
@@ -319,3 +320,8 @@ def test_the_adversarial_pairs_of_the_study() -> None:
     # A set made by repeating words cannot have fewer of them.
     assert over_all["repetitiveness"].preferred.value < 0.05
     assert over_all["repetitiveness"].n == 400
+
+
+def test_help_names_every_attack() -> None:
+    shown = CliRunner().invoke(build_app(), ["robustness", "--help"], env={"COLUMNS": "200"}).stdout
+    assert [name for name in ATTACKS if name not in shown] == []

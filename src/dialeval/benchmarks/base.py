@@ -121,7 +121,10 @@ class BenchmarkInfo:
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:12]
 
 
-#: Turns source files into raw rows; `rows.complete` adds ids, groups and mean scores.
+#: Turns source files into raw rows; `rows.complete` adds ids, groups and mean scores. A raw row has `context` and
+#: `response`, or `dialogue` and `speakers`; it may have `references`, `facts`, `system`, `following`, `group` and `id`;
+#: and what people said: `ratings` (aspect -> list) or `scores` (aspect -> number), a `label` with its `kind_of_reply`,
+#: or an `adversarial_response` with its `attack`.
 Reader = Callable[[BenchmarkInfo, Files], Iterable[Row]]
 
 

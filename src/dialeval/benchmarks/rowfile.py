@@ -58,6 +58,8 @@ def read_file(path: Path) -> tuple[BenchmarkInfo, list[Row]]:
 
 
 def _content(path: Path) -> bytes:
+    if path.is_dir():
+        raise BadFile(f"{path} is a folder; name a .jsonl file")
     try:
         return path.read_bytes()
     except OSError as error:
@@ -70,7 +72,7 @@ def _items(path: Path, content: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
     except (OSError, EOFError) as error:
         raise BadFile(f"{path.name} is no complete gzip file ({error}); compress it again") from None
     except UnicodeDecodeError as error:
-        raise BadFile(f"{path.name} is not UTF-8 (byte {error.start}); save it as UTF-8") from None
+        raise BadFile(f"{path.name} is not UTF-8 (byte {error.start}); JSON lines in UTF-8 are read") from None
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue

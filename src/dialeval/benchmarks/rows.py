@@ -20,7 +20,13 @@ def complete(info: BenchmarkInfo, raw: Iterable[Row]) -> list[Row]:
     groups: dict[tuple[str, ...], str] = {}
     rows = [_complete(info, row, number, groups) for number, row in enumerate(raw)]
     if len(rows) != info.rows:
-        raise ValueError(f"{info.name} should have {info.rows} rows but its files gave {len(rows)}; fetch them again")
+        raise ValueError(
+            f"{info.name} should have {info.rows} rows but its files gave {len(rows)}; declaration or reader is wrong"
+        )
+    if info.kind == "ratings":
+        rated = {aspect for row in rows for aspect, score in row["scores"].items() if score is not None}
+        if missing := [aspect for aspect in info.aspects if aspect not in rated]:
+            raise ValueError(f"{info.name}: no row has a rating of {missing[0]!r}; name the aspects as its reader does")
     return rows
 
 

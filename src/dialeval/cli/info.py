@@ -77,9 +77,14 @@ def _show(console: Console, title: str, facts: Mapping[str, str]) -> None:
 def _checkpoint(source: str) -> dict[str, str]:
     """What a checkpoint says of itself, read as data: no weights are loaded."""
     from dialeval.cards.history import stages_of, total
+    from dialeval.registry import REGISTRY
     from dialeval.weights.config import CheckpointConfig
-    from dialeval.weights.find import find_checkpoint, weights_digest
+    from dialeval.weights.find import embedded_checkpoints, find_checkpoint, weights_digest
 
+    if source in REGISTRY and not Path(source).exists():
+        if f"{source}-minilm" not in embedded_checkpoints():
+            raise ValueError(f"{source} is a metric without a checkpoint; `dialeval info` lists metrics")
+        source = f"{source}-minilm"
     found = find_checkpoint(source, default=source)
     config = CheckpointConfig.read(found.folder)
     size = sum(path.stat().st_size for path in found.folder.rglob("*") if path.is_file())

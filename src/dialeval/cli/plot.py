@@ -1,4 +1,4 @@
-"""`dialeval plot`: pictures of agreement."""
+"""`dialeval plot`: pictures of scores, of agreement and of what it costs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Aspects = Annotated[list[str] | None, typer.Option(help="main, all, or names of 
 Exclude = Annotated[str | None, typer.Option(help="A benchmark's named exclusion; none keeps all rows.")]
 Seed = Annotated[int, typer.Option(min=0, help="Of jitter and of t-SNE.")]
 
-_HELP = """Draw pictures of agreement.
+_HELP = """Draw pictures of scores, of agreement and of what it costs.
 
 [bold]Examples[/bold]
 

@@ -1,1 +1,1 @@
-"""Plots: columns in, a figure out."""
+"""Plots: columns, or results of a lower floor, in; a figure out."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from importlib.metadata import version
-from typing import Any
 
 import numpy as np
 
@@ -27,7 +26,7 @@ class Questions(Metric):
         summary="The share of a reply's sentences that are questions.",
     )
 
-    def __init__(self, *, last_only: bool = False, **ignored: Any) -> None:
+    def __init__(self, *, last_only: bool = False) -> None:
         self.last_only = last_only
 
     def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
