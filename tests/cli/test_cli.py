@@ -127,7 +127,7 @@ def test_info_on_one_checkpoint(tiny_encoder: Path, tmp_path: Path) -> None:
     missing = CliRunner().invoke(build_app(), ["info", str(tmp_path / "nothing")])
     assert missing.exit_code == 2
     assert "there is no checkpoint at" in missing.stderr
-    assert "name                judge-minilm" in CliRunner().invoke(build_app(), ["info", "judge"]).stdout
+    assert "judge-minilm" in CliRunner().invoke(build_app(), ["info", "judge"]).stdout
     assert "bleu1 is a metric without a checkpoint" in CliRunner().invoke(build_app(), ["info", "bleu1"]).stderr
 
 
