@@ -46,6 +46,11 @@ def test_other_languages_are_told(replies: list[str], message: str) -> None:
     assert message in one
 
 
+def test_one_system_among_others_may_speak_another_language() -> None:
+    (one,) = cautions([*rows(ENGLISH * 4, "a"), *rows(GERMAN * 2, "b"), *rows(ENGLISH * 4, "c")])
+    assert one.startswith("the replies of b do not look English")
+
+
 def test_a_few_words_have_no_language() -> None:
     assert cautions(rows(["Danke!", "Guten Morgen."])) == ()
 

@@ -39,7 +39,7 @@ def cautions(exchanges: Sequence[Exchange], n_truncated: int = 0) -> tuple[str, 
     if not exchanges:
         return ()
     found = [
-        _language(exchanges),
+        _languages(exchanges),
         cut_note(len(exchanges), n_truncated),
         *(_sameness(name, rows) for name, rows in _by_system(exchanges).items()),
     ]
@@ -75,6 +75,16 @@ def _replies(item: Exchange | Dialogue) -> Iterator[Exchange]:
         yield Exchange(item.turns[at - 1 : at], item.turns[at], system=item.system)
 
 
+def _languages(exchanges: Sequence[Exchange]) -> str:
+    """Of all replies together, or else of the systems that speak another language than the rest."""
+    problem = _language(exchanges)
+    if problem:
+        return f"the replies {problem}"
+    of_systems = {name: _language(rows) for name, rows in _by_system(exchanges).items()}
+    named = [str(name) for name, problem in of_systems.items() if problem]
+    return f"the replies of {', '.join(named)} {next(filter(None, of_systems.values()))}" if named else ""
+
+
 def _language(exchanges: Sequence[Exchange]) -> str:
     words = letters = english = foreign = 0
     for row in exchanges[:LOOKED_AT]:
@@ -85,9 +95,9 @@ def _language(exchanges: Sequence[Exchange]) -> str:
         foreign += sum(character.isalpha() and ord(character) > 0x24F for character in row.response)
     # Scripts without spaces have few words, so letters count there.
     if letters >= ENOUGH_WORDS and foreign > 0.5 * letters:
-        return "the replies are not in the Latin alphabet; the metrics were trained on English and mean little here"
+        return "are not in the Latin alphabet; the metrics were trained on English and mean little here"
     if words >= ENOUGH_WORDS and english < ENGLISH_SHARE * words:
-        return "the replies do not look English; the metrics were trained on English and mean little here"
+        return "do not look English; the metrics were trained on English and mean little here"
     return ""
 
 

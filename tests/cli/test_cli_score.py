@@ -247,6 +247,8 @@ WRONG: list[tuple[tuple[str, ...], dict[str, Any], str]] = [
     (("--input-format", "csv"), {}, "column 'context' is missing"),
     (("--scale", "other"), {}, "--scale"),
     (("--batch-tokens", "0"), {}, "--batch-tokens"),
+    (("--max-length", "7"), {}, "--max-length"),
+    (("--max-length", "256"), {}, "there is no option 'max_length'"),
 ]
 
 

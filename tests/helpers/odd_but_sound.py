@@ -62,6 +62,8 @@ JSON_FILES: dict[str, tuple[bytes, list[float]]] = {
     "a blank turn among others": (row(["", "a", "\u200b"], "a"), [1 / 2]),
     "a thousand turns": (row(["a"] * 1000 + ["b"], "b"), [1 / 2]),
     "a line of ten megabytes": (row(["b"], "b " + "c" * (10 * 2**20)), [1 / 2]),
+    "a JSON array": (b"[" + THIRD.strip() + b", " + HALF.strip() + b"]", [1 / 3, 1 / 2]),
+    "a JSON array over lines": (b"[\n" + THIRD + b",\n" + HALF + b"]\n", [1 / 3, 1 / 2]),
     "the same row twice": (HALF * 2, [1 / 2, 1 / 2]),
     "the same id twice": (row(["a"], "a", id="x") + row(["b"], "a", id="x"), [1.0, 0.0]),
 }

@@ -48,6 +48,12 @@ def test_another_role_can_be_judged() -> None:
     assert [row.response for _, row in source.exchanges()] == ["Which is\nlighter?"]  # the first has no context
 
 
+def test_a_conversation_can_be_judged_on_another_side() -> None:
+    ((_, dialogue),) = Source([{"messages": CHAT}], chats=Chats("user")).dialogues()
+    # The side that is judged goes by the name that metrics look for.
+    assert dialogue.speakers == ("assistant", "user", "assistant", "user")
+
+
 def test_sharegpt_calls_them_otherwise() -> None:
     log = {"conversations": [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Hello!"}]}
     (row,) = read_exchanges([log])

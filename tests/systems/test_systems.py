@@ -222,6 +222,14 @@ def test_systems_are_ranked_and_those_that_cannot_be_told_apart_share_a_cluster(
     assert shown.p <= shown.p_adjusted < 0.01
 
 
+def test_a_ranking_says_what_was_cut() -> None:
+    class Short(Number):
+        def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
+            return Judged(super().judge(exchanges).values, n_truncated=len(exchanges))
+
+    assert "number: 240 of 240 rows were cut" in " ".join(rank(three_bots(), [Short()]).warnings)
+
+
 def test_the_direction_of_a_metric_turns_the_order() -> None:
     found = rank(three_bots(), [Distance()])
     first = found.of("distance")[0]

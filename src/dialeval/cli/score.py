@@ -154,6 +154,12 @@ def score(
     batch_tokens: Annotated[
         int | None, typer.Option(min=1, rich_help_panel=_JUDGING, help="Tokens that pass the model at once.")
     ] = None,
+    max_length: Annotated[
+        int | None,
+        typer.Option(
+            min=8, rich_help_panel=_JUDGING, help="Tokens that are read of a row, in place of the metric's own."
+        ),
+    ] = None,
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", rich_help_panel=_FILES, help="Set bad rows aside and go on.")
     ] = False,
@@ -218,7 +224,13 @@ def score(
     names = list(dict.fromkeys(registered(name) for name in listed(metric)))
     if not names:
         raise ValueError("no metric is named; `dialeval info` lists them")
-    given = {"dtype": dtype, "device": device, "batch_tokens": batch_tokens, "reference": reference}
+    given = {
+        "dtype": dtype,
+        "device": device,
+        "batch_tokens": batch_tokens,
+        "max_length": max_length,
+        "reference": reference,
+    }
     options = {option: value for option, value in given.items() if value is not None}
     asking = language_models.chosen(
         model,

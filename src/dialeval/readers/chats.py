@@ -61,7 +61,7 @@ class Chats:
             shared["facts"] = [*(shared.get("facts") or ()), *prompts]
         name = row.values.get("id", row.values.get("conversation_id", row.number))
         if level == "dialogue":
-            fields = {"dialogue": [text for _, text in turns], "speakers": [role for role, _ in turns]}
+            fields = {"dialogue": [text for _, text in turns], "speakers": [self._side(role) for role, _ in turns]}
             yield RawRow(row.number, row.where, {**shared, **fields, "id": str(name)})
             return
         judged = [at for at, (role, _) in enumerate(turns) if at and role == self.judge_role]
@@ -80,6 +80,12 @@ class Chats:
             if at + 1 < len(turns) and turns[at + 1][0] != self.judge_role:
                 values["following"] = turns[at + 1][1]
             yield RawRow(row.number, f"{row.where}, message {at}", values)
+
+    def _side(self, role: str) -> str:
+        """What metrics of conversations know the judged role by; an assistant that is not judged is the other side."""
+        if role == self.judge_role:
+            return "assistant"
+        return "user" if role == "assistant" else role
 
 
 def form_of(row: RawRow) -> str | None:

@@ -11,17 +11,21 @@ import json
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import BinaryIO, cast
 
 from dialeval.readers.rows import FIELDS, Columns, RawRow, check_width, required_fields
 
 #: A longer line is a broken file rather than a dialogue.
 MAX_LINE_BYTES = 16 * 2**20
+#: A JSON array has no lines to stop at.
+MAX_ARRAY_BYTES = 64 * 2**20
 
 #: Where a file has no more lines: zeros without end, or a small compressed file that unpacks to nothing else.
 MAX_WASTE_BYTES = 2**28
 MAX_BLANK_LINES = 1_000_000
 
+_ONE_A_LINE = "write one object per line (jq -c '.[]' does it)"
 _UTF8_BOM = b"\xef\xbb\xbf"
 _OTHER_FORMATS = {
     b"PAR1": "is a Parquet file; say so with the format parquet",
@@ -97,12 +101,39 @@ _TOO_LONG = f"the line is longer than {MAX_LINE_BYTES // 2**20} MiB; is a line e
 
 
 def json_rows(stream: BinaryIO, name: str) -> Iterator[RawRow]:
-    """One row per JSON line; blank lines are passed over and do not count."""
-    number = 0
-    for line in read_lines(stream, name):
-        if line.is_overlong or line.data.strip():
-            yield _json_row(number, line, name)
-            number += 1
+    """One row per JSON line, or per entry of a JSON array; blank lines are passed over and do not count."""
+    lines = (line for line in read_lines(stream, name) if line.is_overlong or line.data.strip())
+    first = next(lines, None)
+    if first is None:
+        return
+    if first.data.lstrip().startswith(b"["):
+        yield from _array_rows(chain([first], lines), name)
+        return
+    for number, line in enumerate(chain([first], lines)):
+        yield _json_row(number, line, name)
+
+
+def _array_rows(lines: Iterator[Line], name: str) -> Iterator[RawRow]:
+    """A file that is one JSON array is read as a whole, so it has a bound."""
+    data = bytearray()
+    for line in lines:
+        data += line.data
+        if line.is_overlong or len(data) > MAX_ARRAY_BYTES:
+            size = f"{MAX_ARRAY_BYTES // 2**20} MB, or a line of {MAX_LINE_BYTES // 2**20} MB"
+            raise ValueError(f"{name} is a JSON array of more than {size}; {_ONE_A_LINE}")
+    try:
+        entries = json.loads(data.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        reason = error.msg if isinstance(error, json.JSONDecodeError) else type(error).__name__
+        raise ValueError(f"{name} begins like a JSON array and is none ({reason}); {_ONE_A_LINE}") from None
+    for number, entry in enumerate(entries if isinstance(entries, list) else [entries]):
+        where = f"{name}, entry {number}"
+        if isinstance(entry, dict):
+            yield RawRow(number, where, entry)
+        else:
+            yield RawRow(
+                number, where, problem=f"the entry is a {type(entry).__name__}; a row is a JSON object", raw=entry
+            )
 
 
 def _json_row(number: int, line: Line, name: str) -> RawRow:
@@ -123,16 +154,14 @@ def _json_row(number: int, line: Line, name: str) -> RawRow:
     try:
         values = json.loads(text)
     except json.JSONDecodeError as error:
-        if number == 0 and text.strip() in ("[", "{"):
-            return bad("the JSON is spread over lines; write one object per line (jq -c '.[]' does it)")
+        if number == 0 and text.strip() == "{":
+            return bad(f"the JSON is spread over lines; {_ONE_A_LINE}")
         reason = error.msg.removesuffix(" at")
         return bad(f"this is not JSON: {reason} at character {error.pos}; write one JSON object per line")
     except RecursionError:
         return bad("the JSON is nested too deeply; a row is an object of strings and lists of strings")
     except ValueError:  # what Python refuses to convert
         return bad("a number in the JSON has thousands of digits; a row holds strings")
-    if isinstance(values, list) and number == 0:
-        return bad("the line is a JSON array; write one object per line (jq -c '.[]' does it)")
     if not isinstance(values, dict):
         return bad(f"the line is a {type(values).__name__}; write one JSON object per line")
     return RawRow(number, where, values)

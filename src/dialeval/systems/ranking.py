@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.cautions import cautions
+from dialeval.cautions import cautions, cut_note
 from dialeval.exchange import Exchange
 from dialeval.metric import Level, Metric
 from dialeval.registry import load
@@ -57,6 +57,7 @@ def rank(
     standings: list[Standing] = []
     pair_tests: list[PairTest] = []
     signatures: dict[str, str] = {}
+    cut: list[str] = []
     for wanted in metrics:
         metric = load(wanted) if isinstance(wanted, str) else wanted
         if metric.info.level is not Level.TURN:
@@ -68,12 +69,13 @@ def rank(
         ends = np.cumsum([len(rows[name]) for name in names])[:-1]
         values = dict(zip(names, np.split(np.asarray(scored.values, dtype=np.float64), ends), strict=True))
         signatures[metric.info.name] = str(scored.signature)
+        if sentence := cut_note(len(scored), scored.n_truncated):
+            cut.append(f"{metric.info.name}: {sentence}")
         places, tests = rank_values(metric, rows, values, pairs, confidence=confidence, resamples=resamples, seed=seed)
         standings += places
         pair_tests += tests
-    # What is cut differs by metric; the rest is the same for all.
     warnings = cautions([replace(row, system=name) for name in names for row in rows[name]])
-    return Ranking(tuple(standings), tuple(pair_tests), confidence, signatures, warnings)
+    return Ranking(tuple(standings), tuple(pair_tests), confidence, signatures, (*warnings, *cut))
 
 
 def paired(rows: Mapping[str, Sequence[Exchange]], *, by_context: bool) -> dict[tuple[str, str], Pairs]:
