@@ -179,7 +179,10 @@ def test_dialogues_say_which_side_is_judged() -> None:
         "scores.jsonl", "--level", "dialogue", "--explain", "--summary", "summary.json", metric="overlap,telling"
     )
     assert lines("scores.jsonl")[0]["telling.why"] == "Shares 3 words."
-    assert [line for line in printed.splitlines() if "judges" in line] == ["  judges every reply"]
+    assert [line for line in printed.splitlines() if "judges" in line] == [
+        "  judges every turn of both sides, each by what was said before it",
+        "  judges every reply",
+    ]
     summary = json.loads(Path("summary.json").read_text())["metrics"]
     assert summary["telling"]["judges"] == "every reply"
     assert "judges" not in summary["overlap"]

@@ -20,6 +20,10 @@ _SHOWN = 10
 _SYSTEMS_SHOWN = 50
 
 
+#: What metrics make of a conversation that do not look at it as a whole.
+_EVERY_TURN = "every turn of both sides, each by what was said before it"
+
+
 @dataclass
 class Tally:
     """Running totals of one metric over the chunks of a run."""
@@ -102,7 +106,7 @@ class Summary:
         tallies = {
             name: Tally(
                 info.higher_is_better,
-                judges=info.of_dialogues if level == Level.DIALOGUE else "",
+                judges=(info.of_dialogues or _EVERY_TURN) if level == Level.DIALOGUE else "",
                 aspects=dict.fromkeys(info.aspects_at(Level(level)), nothing),
             )
             for name, info in infos.items()
@@ -194,6 +198,7 @@ class Summary:
     def lines(self) -> list[str]:
         """The summary for people."""
         lines = []
+        cut = "truncated" if self.level == Level.TURN else "turns truncated"
         for name, tally in self.tallies.items():
             better = "higher is better" if tally.higher_is_better else "lower is better"
             value = _rounded(tally.aggregate)
@@ -202,7 +207,7 @@ class Summary:
                 if tally.systems is None and tally.n > tally.n_finite
                 else ""
             )
-            lines.append(f"{name} {value} ({better}; {tally.n} values{undefined}, {tally.n_truncated} truncated)")
+            lines.append(f"{name} {value} ({better}; {tally.n} values{undefined}, {tally.n_truncated} {cut})")
             if tally.judges:
                 lines.append(f"  judges {tally.judges}")
             lines += [
