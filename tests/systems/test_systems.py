@@ -120,12 +120,27 @@ def test_the_gate_opens_on_evidence_only() -> None:
     assert not worse.passed
     assert worse.p == 1
     assert "is worse by more than 0.1" in worse.sentence
+    assert bool(better)
+    assert not worse  # `if dialeval.gate(...)` asks whether it passed
     # Noise of 1 on ten contexts: a loss of 0.1 cannot be ruled out, one of 3 can.
     unsure = gate(rows(noisy(3, 10, 1)), rows(noisy(3, 10, 2)), Number(), margin=0.1)
     assert not unsure.passed
     assert "does not rule out" in unsure.sentence
     assert any("10 contexts are few" in one for one in unsure.warnings)
     assert gate(rows(noisy(3, 10, 1)), rows(noisy(3, 10, 2)), Number(), margin=3).passed
+
+
+def test_a_loss_that_may_be_chance_is_not_called_sure() -> None:
+    old = np.array(noisy(3, 40, 1))
+    gaps = np.array(noisy(0, 40, 2))
+    gaps += -0.3 - gaps.mean()
+    unsure = gate(rows(old + gaps), rows(old), Number(), margin=0.25)
+    assert not unsure
+    assert unsure.gain < -0.25 < unsure.at_most
+    assert "is worse by 0.3 on average, more than the margin of 0.25, though not surely" in unsure.sentence
+    sure = gate(rows(old + gaps - 1), rows(old), Number(), margin=0.25)
+    assert sure.at_most < -0.25
+    assert "is worse by more than 0.25" in sure.sentence
 
 
 def test_the_bound_is_that_of_the_mean_over_contexts() -> None:
@@ -139,6 +154,7 @@ def test_the_bound_is_that_of_the_mean_over_contexts() -> None:
     assert grouped.n_contexts == 100
     apart = gate(rows(old + gaps), rows(old), Number(), margin=0.1)
     assert apart.n_contexts == 400
+    assert found.at_most == pytest.approx((new - old).mean() + 1.645 * spread, abs=0.02)
     assert grouped.at_least < apart.at_least - 0.05
 
 

@@ -38,6 +38,8 @@ class Gate:
     gain: float
     #: With this confidence the gain is at least `at_least`.
     at_least: float
+    #: With this confidence the gain is at most `at_most`.
+    at_most: float
     confidence: float
     #: Share of resampled contexts on which the new system is worse by the margin or more.
     p: float
@@ -50,6 +52,9 @@ class Gate:
     scale: str
     signature: str
 
+    def __bool__(self) -> bool:
+        return self.passed
+
     @property
     def sentence(self) -> str:
         """The verdict in one sentence."""
@@ -58,11 +63,17 @@ class Gate:
         bound = f"at {self.confidence:.0%} confidence the gain is at least {self.at_least:+.4g}"
         if self.passed:
             return f"passed: {self.metric} is {means} {where}; {bound}, above the margin of {-self.margin:+.4g}."
-        if self.gain < -self.margin:
+        if self.at_most < -self.margin:
             return f"failed: {self.metric} is worse by more than {self.margin:g}: {means} {where}; {bound}."
+        if self.gain < -self.margin:
+            return (
+                f"failed: {self.metric} is worse by {-self.gain:.4g} on average, more than the margin of "
+                f"{self.margin:g}, though not surely: {means} {where}; {bound}, and at most {self.at_most:+.4g}. "
+                "More rows would tell."
+            )
         return (
             f"failed: {self.metric} is {means} {where}, which does not rule out that it is worse by more than "
-            f"{self.margin:g}: {bound}. More rows, or a wider --margin, would tell."
+            f"{self.margin:g}: {bound}. More rows, or a wider margin, would tell."
         )
 
     @property
@@ -179,6 +190,7 @@ def gate(
         mean_baseline=float(y[known].mean()),
         gain=gain,
         at_least=at_least,
+        at_most=float(np.quantile(drawn, confidence)),
         confidence=confidence,
         p=(int(np.sum(drawn <= -margin)) + 1) / (resamples + 1),
         n_rows=int(known.sum()),
