@@ -192,6 +192,7 @@ def test_reports_say_the_same() -> None:
             assert failure.get("message") == found.sentence
 
 
+@pytest.mark.filterwarnings("ignore:60 of 60 of the replies")
 def test_assert_not_worse(pytester: pytest.Pytester) -> None:
     old = noisy(3)
     assert assert_not_worse(rows(old), rows(old), Number(), margin=0.1).passed
@@ -199,13 +200,30 @@ def test_assert_not_worse(pytester: pytest.Pytester) -> None:
         assert_not_worse(rows([value - 1 for value in old]), rows(old), Number(), margin=0.1)
     pytester.makepyfile(
         """
+        import pytest
+
+        def rows(count):
+            texts = [f"the cat has seen a {chr(97 + at % 26) * (2 + at // 26)} on the mat" for at in range(count)]
+            return [{"context": [f"hi {at}"], "response": text, "reference": text, "id": str(at)}
+                    for at, text in enumerate(texts)]
+
         def test_fixture(assert_not_worse):
-            row = {"context": ["hi"], "response": "a cat", "reference": "a cat", "id": "1"}
-            assert assert_not_worse([row], [row], "bleu2", margin=0.1).metric == "bleu2"
+            assert assert_not_worse(rows(40), rows(40), "bleu2", margin=0.1).metric == "bleu2"
+
+        def test_warnings(assert_not_worse):
+            with pytest.warns(UserWarning, match="2 contexts are few"):
+                assert_not_worse(rows(2), rows(2), "bleu2", margin=0.1)
+
+        def test_failure(assert_not_worse):
+            bad = [{**row, "response": row["response"][-12:]} for row in rows(40)]
+            assert_not_worse(bad, rows(40), "bleu2", margin=0.1)
         """
     )
-    found = pytester.runpytest()  # which finds the plugin by the entry point of the installed package
-    found.assert_outcomes(passed=1)
+    # pytest finds the plugin by the entry point of the installed package; whoever forbids warnings can use it, too.
+    found = pytester.runpytest("-W", "error")
+    found.assert_outcomes(passed=2, failed=1)
+    found.stdout.fnmatch_lines(["*failed: bleu2 is worse by more than 0.1*"])
+    assert "raise AssertionError" not in found.stdout.str()  # the line of the test is shown, not ours
 
 
 # --- ranking ---------------------------------------------------------------------------------------
@@ -252,6 +270,27 @@ def test_files_of_their_own_are_paired_by_id() -> None:
     assert found.pair_tests[0].n_contexts == 60
     frame = found.to_pandas()
     assert frame["system"].tolist() == ["a", "b"]
+
+
+def test_data_frames_are_rows_as_they_are_to_score(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(three_bots()).rename(columns={"response": "reply"})
+    found = rank(frame, Number(), columns={"response": "reply"})
+    assert found.standings == rank(three_bots(), [Number()]).standings
+    with pytest.raises(ValueError, match="there is no column 'response'"):
+        rank(frame, Number())
+    new, old = rows(noisy(3, seed=1)), rows(noisy(3, seed=2))
+    tables = pandas.DataFrame(new), pandas.DataFrame(old)
+    assert gate(*tables, Number(), margin=0.5) == gate(new, old, Number(), margin=0.5)
+
+
+def test_a_list_of_files_names_the_systems_by_them(tmp_path: Path) -> None:
+    base = noisy(3)
+    files = [written(tmp_path / "a.jsonl", rows(base)), written(tmp_path / "b.jsonl", rows([one - 1 for one in base]))]
+    assert [one.system for one in rank(files, Number()).standings] == ["a", "b"]
+    assert [one.system for one in rank([f"x={files[0]}", str(files[1])], Number()).standings] == ["x", "b"]
+    with pytest.raises(ValueError, match="the same name"):
+        rank([files[0], files[0]], Number())
 
 
 def test_what_cannot_be_ranked_is_refused() -> None:
@@ -301,6 +340,25 @@ def test_exit_codes_of_the_gate(tmp_path: Path) -> None:
     missing = runner.invoke(app, ["gate", str(tmp_path / "none.jsonl"), *base[2:]])
     assert missing.exit_code == 2
     assert "there is no file" in missing.output
+
+
+def test_an_error_replaces_the_reports_of_an_earlier_run(tmp_path: Path) -> None:
+    good = written(tmp_path / "good.jsonl", replies(True))
+    files = {name: tmp_path / f"gate.{name}" for name in ("xml", "md", "json")}
+    asked = ["-b", str(good), "-m", "bleu2", "--margin", "0.02", "--junit", str(files["xml"]),
+             "--markdown", str(files["md"]), "--json", str(files["json"])]  # fmt: skip
+    runner, app = CliRunner(), build_app()
+    assert runner.invoke(app, ["gate", str(good), *asked]).exit_code == 0
+    missing = runner.invoke(app, ["gate", str(tmp_path / "none & <none>.jsonl"), *asked])
+    assert missing.exit_code == 2
+    suite = ElementTree.parse(files["xml"]).getroot()
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("1", "0", "1")
+    error = suite.find("testcase/error")
+    assert error is not None
+    assert "there is no file" in error.get("message", "")
+    assert "there is no file" in files["md"].read_text("utf-8")
+    assert "✅" not in files["md"].read_text("utf-8")
+    assert json.loads(files["json"].read_text())["passed"] is False
 
 
 def test_rank_prints_tables_and_writes_files(tmp_path: Path) -> None:

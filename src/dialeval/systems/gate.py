@@ -7,12 +7,14 @@ shut while the data cannot tell, so that a build with too few rows does not pass
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
 
+from dialeval.exchange import one_line
 from dialeval.io import markdown_table
 from dialeval.metric import Level, Metric, Scale
 from dialeval.registry import load
@@ -112,16 +114,30 @@ class Gate:
 
     def to_junit(self) -> str:
         """A JUnit report with one test, which CI services show beside others."""
-        name = quoteattr(f"{self.metric} is not worse by more than {self.margin:g}")
         failure = (
             "" if self.passed else f"<failure message={quoteattr(self.sentence)}>{escape(self.sentence)}</failure>"
         )
-        return (
-            '<?xml version="1.0" encoding="UTF-8"?>\n'
-            f'<testsuite name="dialeval gate" tests="1" failures="{int(not self.passed)}" errors="0">'
-            f'<testcase classname="dialeval.gate" name={name}>{failure}'
-            f"<system-out>{escape(self.sentence)}</system-out></testcase></testsuite>\n"
-        )
+        inner = f"{failure}<system-out>{escape(self.sentence)}</system-out>"
+        return _junit(f"{self.metric} is not worse by more than {self.margin:g}", inner, failures=int(not self.passed))
+
+
+def error_as_junit(message: str) -> str:
+    """The report of a gate that could not answer: one test, which ended in an error."""
+    message = one_line(message)
+    return _junit("the gate could be asked", f"<error message={quoteattr(message)}>{escape(message)}</error>", errors=1)
+
+
+def error_as_markdown(message: str) -> str:
+    """The comment for a pull request where the gate could not answer."""
+    return f"### ❌ dialeval gate: error\n\n{one_line(message)}\n"
+
+
+def _junit(name: str, inner: str, failures: int = 0, errors: int = 0) -> str:
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        f'<testsuite name="dialeval gate" tests="1" failures="{failures}" errors="{errors}">'
+        f'<testcase classname="dialeval.gate" name={quoteattr(name)}>{inner}</testcase></testsuite>\n'
+    )
 
 
 def gate(
@@ -135,12 +151,13 @@ def gate(
     resamples: int = 10_000,
     seed: int = 0,
     names: tuple[str, str] | None = None,
+    columns: Mapping[str, str] | None = None,
     progress: bool = False,
 ) -> Gate:
     """Test whether `new` is worse than `baseline` by more than `margin`.
 
     Args:
-        new: rows of the new system: a file, mappings or exchanges.
+        new: rows of the new system: a file, a data frame, mappings or exchanges.
         baseline: rows of the old one, with equal ids, or in the same order with equal contexts.
         metric: a name or a loaded metric that judges single replies.
         margin: the loss that is still accepted, in units of the scale; zero or more.
@@ -149,6 +166,7 @@ def gate(
         resamples: of the bootstrap over contexts.
         seed: of the bootstrap.
         names: how messages call both sides.
+        columns: FIELD: COLUMN where names differ, for both sides.
         progress: show a bar while scoring.
     """
     if not (math.isfinite(margin) and margin >= 0):
@@ -161,7 +179,7 @@ def gate(
     loaded = load(metric) if isinstance(metric, str) else metric
     if loaded.info.level is not Level.TURN:
         raise ValueError(f"{loaded.info.name} judges a {loaded.info.level}; the gate needs a metric of single replies")
-    first, second = read_rows(new), read_rows(baseline)
+    first, second = read_rows(new, columns=columns), read_rows(baseline, columns=columns)
     pairs = pair(first, second, called)
     scored = [
         loaded.score_exchanges([rows[at] for at in places], scale=scale, progress=progress)
