@@ -17,6 +17,7 @@ import yaml
 from typer.testing import CliRunner
 
 import dialeval
+from dialeval.agreement.score_comparison import compare
 from dialeval.cli import build_app
 from dialeval.exchange import Exchange
 from dialeval.metric import Judged, Level, Metric, MetricInfo
@@ -388,7 +389,30 @@ def test_rank_prints_tables_and_writes_files(tmp_path: Path) -> None:
     assert "the same name" in twice.output
 
 
+def test_scores_are_compared_as_their_files_are(tmp_path: Path) -> None:
+    base = noisy(3)
+    for metric, better in ((Number(), "second"), (Distance(), "first")):
+        for ids in (True, False):
+            old, new = (metric.score(rows([one + more for one in base], ids)) for more in (0, 1))
+            (found,) = dialeval.compare(old, new, resamples=500)
+            assert (found.n_rows, found.n_contexts, found.verdict) == (60, 60, f"{better} is better")
+            assert found.difference == pytest.approx(-1, abs=1e-5)
+    files = []
+    for name, more in (("old", 0), ("new", 1)):
+        scores = [{"id": f"row-{at}", "number": round(one + more, 6)} for at, one in enumerate(base)]
+        files.append(written(tmp_path / f"{name}.jsonl", scores))
+    (kept,) = dialeval.compare(*files, resamples=500)
+    assert (kept.verdict, kept.higher_is_better) == ("new.jsonl is higher", None)
+    assert kept.difference == pytest.approx(-1)
+    other = Number().score([{**row, "context": ["else"]} for row in rows(base, ids=False)])
+    with pytest.raises(ValueError, match="different contexts"):
+        dialeval.compare(Number().score(rows(base, ids=False)), other)
+    with pytest.raises(ValueError, match="two of a kind"):
+        dialeval.compare(old, files[0])
+
+
 def test_functions_of_the_package_are_these() -> None:
+    assert dialeval.compare is compare
     assert dialeval.gate is gate
     assert dialeval.rank is rank
 
