@@ -261,7 +261,7 @@ def test_the_direction_of_a_metric_turns_the_order() -> None:
     found = rank(three_bots(), [Distance()])
     first = found.of("distance")[0]
     assert (first.system, first.cluster, first.win_rate) == ("bad", 1, 1.0)
-    assert found.sentence("distance") == "distance: bad is best."
+    assert found.sentence("distance") == "distance: bad is best; good cannot be told from also."
 
 
 def test_files_of_their_own_are_paired_by_id() -> None:
@@ -271,6 +271,27 @@ def test_files_of_their_own_are_paired_by_id() -> None:
     assert found.pair_tests[0].n_contexts == 60
     frame = found.to_pandas()
     assert frame["system"].tolist() == ["a", "b"]
+
+
+def test_the_sentence_tells_who_cannot_be_told_apart_further_down() -> None:
+    base = noisy(3)
+    third = [one - 1 + 0.01 * more for one, more in zip(base, noisy(0, seed=4), strict=True)]
+    found = rank({"a": rows(base), "b": rows([one - 1 for one in base]), "c": rows(third)}, Number(), resamples=500)
+    assert [one.cluster for one in found.of("number")] == [1, 2, 2]
+    _, upper, lower = (one.system for one in found.of("number"))
+    assert found.sentence("number") == f"number: a is best; {lower} cannot be told from {upper}."
+
+
+def test_notebooks_show_tables() -> None:
+    base = noisy(3)
+    ranking = rank({"<a>": rows(base), "b": rows([one - 1 for one in base])}, Number(), resamples=500)
+    shown = ranking._repr_html_()
+    assert "number: &lt;a&gt; is best." in shown
+    assert ElementTree.fromstring(shown).find("table/tbody/tr/td[2]") is not None
+    found = gate(rows(base), rows(base), Number(), margin=0.1)
+    page = ElementTree.fromstring(found._repr_html_())
+    assert page.findtext("p") == found.sentence
+    assert page.findtext("table/tbody/tr/td") == "number"
 
 
 def test_data_frames_are_rows_as_they_are_to_score(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from dialeval.metric import Level, Metric, Scale
 from dialeval.registry import load
 from dialeval.statistics.bootstrap import bootstrap
 from dialeval.statistics.resampled import mean_of
+from dialeval.systems.outcome import html_table
 from dialeval.systems.pairing import Rows, pair, read_rows
 
 #: Fewer contexts than these say little about a system.
@@ -97,20 +98,30 @@ class Gate:
     def to_markdown(self) -> str:
         """A comment for a pull request."""
         mark = "✅" if self.passed else "❌"
-        means = [f"{self.mean_new:.4g}", f"{self.mean_baseline:.4g}"]
-        gains = [f"{self.gain:+.4g}", f"{self.at_least:+.4g}", f"{-self.margin:+.4g}"]
-        row = [self.metric, *means, *gains, str(self.n_rows), str(self.n_contexts)]
+        header, row = self._table()
         lines = [
             f"### {mark} dialeval gate: {self.metric}",
             "",
             self.sentence,
             "",
-            *markdown_table(["", "new", "baseline", "gain", "at least", "margin", "rows", "contexts"], [row]),
+            *markdown_table(header, [row]),
             "",
             *(f"- {one}" for one in self.warnings),
             f"<sub>{self.signature}</sub>",
         ]
         return "\n".join(lines) + "\n"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the sentence and the figures."""
+        header, row = self._table()
+        warnings = "".join(f"<p>⚠ {escape(one)}</p>" for one in self.warnings)
+        return f"<div><p>{escape(self.sentence)}</p>{html_table(header, [row])}{warnings}</div>"
+
+    def _table(self) -> tuple[list[str], list[str]]:
+        header = ["", "new", "baseline", "gain", "at least", "margin", "rows", "contexts"]
+        means = [f"{self.mean_new:.4g}", f"{self.mean_baseline:.4g}"]
+        gains = [f"{self.gain:+.4g}", f"{self.at_least:+.4g}", f"{-self.margin:+.4g}"]
+        return header, [self.metric, *means, *gains, str(self.n_rows), str(self.n_contexts)]
 
     def to_junit(self) -> str:
         """A JUnit report with one test, which CI services show beside others."""
