@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from dialeval.version import __version__
 
 if TYPE_CHECKING:
+    from dialeval.agreement.score_comparison import compare
     from dialeval.exchange import BadRow, Exchange
     from dialeval.registry import available, load, register
     from dialeval.scores import Scores, Signature
@@ -29,6 +30,7 @@ _HOMES = {
     "Signature": "dialeval.scores",
     "Tuned": "dialeval.tuning",
     "available": "dialeval.registry",
+    "compare": "dialeval.agreement.score_comparison",
     "gate": "dialeval.systems",
     "load": "dialeval.registry",
     "rank": "dialeval.systems",
@@ -46,6 +48,7 @@ __all__ = [
     "Tuned",
     "__version__",
     "available",
+    "compare",
     "gate",
     "load",
     "rank",

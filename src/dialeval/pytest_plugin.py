@@ -15,24 +15,33 @@ if TYPE_CHECKING:
 def assert_not_worse(new: Any, baseline: Any, metric: Any = "judge", *, margin: float, **options: Any) -> Gate:
     """Fail with one sentence if `new` is, or may be, worse than `baseline` by more than `margin`.
 
-    The arguments are those of `dialeval.gate`.
+    The arguments are those of `dialeval.gate`. What misleads about the rows is warned of, or told beside a failure.
     """
+    __tracebackhide__ = True
+    import warnings
+
     from dialeval.systems import gate
 
     found = gate(new, baseline, metric, margin=margin, **options)
     if not found.passed:
-        raise AssertionError(found.sentence)
+        raise AssertionError("\n".join((found.sentence, *(f"warning: {one}" for one in found.warnings))))
+    for one in found.warnings:
+        warnings.warn(one, stacklevel=2)
     return found
 
 
 def pytest_configure(config: Any) -> None:
     """Register the fixture; pytest itself is imported only where it runs."""
+    from types import ModuleType
+
     import pytest
 
-    class Fixtures:
-        @pytest.fixture(scope="session", name="assert_not_worse")
-        def gate_fixture(self) -> Any:
-            """The function of the same name."""
-            return assert_not_worse
+    @pytest.fixture(scope="session", name="assert_not_worse")
+    def gate_fixture() -> Any:
+        """The function of the same name."""
+        return assert_not_worse
 
-    config.pluginmanager.register(Fixtures(), "dialeval-fixtures")
+    # A module of its own: of other objects pytest takes methods only, and a session has no instance.
+    fixtures = ModuleType("dialeval_fixtures")
+    fixtures.gate_fixture = gate_fixture  # type: ignore[attr-defined]
+    config.pluginmanager.register(fixtures, "dialeval-fixtures")

@@ -17,6 +17,7 @@ import yaml
 from typer.testing import CliRunner
 
 import dialeval
+from dialeval.agreement.score_comparison import compare
 from dialeval.cli import build_app
 from dialeval.exchange import Exchange
 from dialeval.metric import Judged, Level, Metric, MetricInfo
@@ -120,12 +121,27 @@ def test_the_gate_opens_on_evidence_only() -> None:
     assert not worse.passed
     assert worse.p == 1
     assert "is worse by more than 0.1" in worse.sentence
+    assert bool(better)
+    assert not worse  # `if dialeval.gate(...)` asks whether it passed
     # Noise of 1 on ten contexts: a loss of 0.1 cannot be ruled out, one of 3 can.
     unsure = gate(rows(noisy(3, 10, 1)), rows(noisy(3, 10, 2)), Number(), margin=0.1)
     assert not unsure.passed
     assert "does not rule out" in unsure.sentence
     assert any("10 contexts are few" in one for one in unsure.warnings)
     assert gate(rows(noisy(3, 10, 1)), rows(noisy(3, 10, 2)), Number(), margin=3).passed
+
+
+def test_a_loss_that_may_be_chance_is_not_called_sure() -> None:
+    old = np.array(noisy(3, 40, 1))
+    gaps = np.array(noisy(0, 40, 2))
+    gaps += -0.3 - gaps.mean()
+    unsure = gate(rows(old + gaps), rows(old), Number(), margin=0.25)
+    assert not unsure
+    assert unsure.gain < -0.25 < unsure.at_most
+    assert "is worse by 0.3 on average, more than the margin of 0.25, though not surely" in unsure.sentence
+    sure = gate(rows(old + gaps - 1), rows(old), Number(), margin=0.25)
+    assert sure.at_most < -0.25
+    assert "is worse by more than 0.25" in sure.sentence
 
 
 def test_the_bound_is_that_of_the_mean_over_contexts() -> None:
@@ -139,6 +155,7 @@ def test_the_bound_is_that_of_the_mean_over_contexts() -> None:
     assert grouped.n_contexts == 100
     apart = gate(rows(old + gaps), rows(old), Number(), margin=0.1)
     assert apart.n_contexts == 400
+    assert found.at_most == pytest.approx((new - old).mean() + 1.645 * spread, abs=0.02)
     assert grouped.at_least < apart.at_least - 0.05
 
 
@@ -176,6 +193,7 @@ def test_reports_say_the_same() -> None:
             assert failure.get("message") == found.sentence
 
 
+@pytest.mark.filterwarnings("ignore:60 of 60 of the replies")
 def test_assert_not_worse(pytester: pytest.Pytester) -> None:
     old = noisy(3)
     assert assert_not_worse(rows(old), rows(old), Number(), margin=0.1).passed
@@ -183,13 +201,30 @@ def test_assert_not_worse(pytester: pytest.Pytester) -> None:
         assert_not_worse(rows([value - 1 for value in old]), rows(old), Number(), margin=0.1)
     pytester.makepyfile(
         """
+        import pytest
+
+        def rows(count):
+            texts = [f"the cat has seen a {chr(97 + at % 26) * (2 + at // 26)} on the mat" for at in range(count)]
+            return [{"context": [f"hi {at}"], "response": text, "reference": text, "id": str(at)}
+                    for at, text in enumerate(texts)]
+
         def test_fixture(assert_not_worse):
-            row = {"context": ["hi"], "response": "a cat", "reference": "a cat", "id": "1"}
-            assert assert_not_worse([row], [row], "bleu2", margin=0.1).metric == "bleu2"
+            assert assert_not_worse(rows(40), rows(40), "bleu2", margin=0.1).metric == "bleu2"
+
+        def test_warnings(assert_not_worse):
+            with pytest.warns(UserWarning, match="2 contexts are few"):
+                assert_not_worse(rows(2), rows(2), "bleu2", margin=0.1)
+
+        def test_failure(assert_not_worse):
+            bad = [{**row, "response": row["response"][-12:]} for row in rows(40)]
+            assert_not_worse(bad, rows(40), "bleu2", margin=0.1)
         """
     )
-    found = pytester.runpytest()  # which finds the plugin by the entry point of the installed package
-    found.assert_outcomes(passed=1)
+    # pytest finds the plugin by the entry point of the installed package; whoever forbids warnings can use it, too.
+    found = pytester.runpytest("-W", "error")
+    found.assert_outcomes(passed=2, failed=1)
+    found.stdout.fnmatch_lines(["*failed: bleu2 is worse by more than 0.1*"])
+    assert "raise AssertionError" not in found.stdout.str()  # the line of the test is shown, not ours
 
 
 # --- ranking ---------------------------------------------------------------------------------------
@@ -234,7 +269,7 @@ def test_the_direction_of_a_metric_turns_the_order() -> None:
     found = rank(three_bots(), [Distance()])
     first = found.of("distance")[0]
     assert (first.system, first.cluster, first.win_rate) == ("bad", 1, 1.0)
-    assert found.sentence("distance") == "distance: bad is best."
+    assert found.sentence("distance") == "distance: bad is best; good cannot be told from also."
 
 
 def test_files_of_their_own_are_paired_by_id() -> None:
@@ -244,6 +279,48 @@ def test_files_of_their_own_are_paired_by_id() -> None:
     assert found.pair_tests[0].n_contexts == 60
     frame = found.to_pandas()
     assert frame["system"].tolist() == ["a", "b"]
+
+
+def test_the_sentence_tells_who_cannot_be_told_apart_further_down() -> None:
+    base = noisy(3)
+    third = [one - 1 + 0.01 * more for one, more in zip(base, noisy(0, seed=4), strict=True)]
+    found = rank({"a": rows(base), "b": rows([one - 1 for one in base]), "c": rows(third)}, Number(), resamples=500)
+    assert [one.cluster for one in found.of("number")] == [1, 2, 2]
+    _, upper, lower = (one.system for one in found.of("number"))
+    assert found.sentence("number") == f"number: a is best; {lower} cannot be told from {upper}."
+
+
+def test_notebooks_show_tables() -> None:
+    base = noisy(3)
+    ranking = rank({"<a>": rows(base), "b": rows([one - 1 for one in base])}, Number(), resamples=500)
+    shown = ranking._repr_html_()
+    assert "number: &lt;a&gt; is best." in shown
+    assert ElementTree.fromstring(shown).find("table/tbody/tr/td[2]") is not None
+    found = gate(rows(base), rows(base), Number(), margin=0.1)
+    page = ElementTree.fromstring(found._repr_html_())
+    assert page.findtext("p") == found.sentence
+    assert page.findtext("table/tbody/tr/td") == "number"
+
+
+def test_data_frames_are_rows_as_they_are_to_score(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(three_bots()).rename(columns={"response": "reply"})
+    found = rank(frame, Number(), columns={"response": "reply"})
+    assert found.standings == rank(three_bots(), [Number()]).standings
+    with pytest.raises(ValueError, match="there is no column 'response'"):
+        rank(frame, Number())
+    new, old = rows(noisy(3, seed=1)), rows(noisy(3, seed=2))
+    tables = pandas.DataFrame(new), pandas.DataFrame(old)
+    assert gate(*tables, Number(), margin=0.5) == gate(new, old, Number(), margin=0.5)
+
+
+def test_a_list_of_files_names_the_systems_by_them(tmp_path: Path) -> None:
+    base = noisy(3)
+    files = [written(tmp_path / "a.jsonl", rows(base)), written(tmp_path / "b.jsonl", rows([one - 1 for one in base]))]
+    assert [one.system for one in rank(files, Number()).standings] == ["a", "b"]
+    assert [one.system for one in rank([f"x={files[0]}", str(files[1])], Number()).standings] == ["x", "b"]
+    with pytest.raises(ValueError, match="the same name"):
+        rank([files[0], files[0]], Number())
 
 
 def test_what_cannot_be_ranked_is_refused() -> None:
@@ -295,6 +372,25 @@ def test_exit_codes_of_the_gate(tmp_path: Path) -> None:
     assert "there is no file" in missing.output
 
 
+def test_an_error_replaces_the_reports_of_an_earlier_run(tmp_path: Path) -> None:
+    good = written(tmp_path / "good.jsonl", replies(True))
+    files = {name: tmp_path / f"gate.{name}" for name in ("xml", "md", "json")}
+    asked = ["-b", str(good), "-m", "bleu2", "--margin", "0.02", "--junit", str(files["xml"]),
+             "--markdown", str(files["md"]), "--json", str(files["json"])]  # fmt: skip
+    runner, app = CliRunner(), build_app()
+    assert runner.invoke(app, ["gate", str(good), *asked]).exit_code == 0
+    missing = runner.invoke(app, ["gate", str(tmp_path / "none & <none>.jsonl"), *asked])
+    assert missing.exit_code == 2
+    suite = ElementTree.parse(files["xml"]).getroot()
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("1", "0", "1")
+    error = suite.find("testcase/error")
+    assert error is not None
+    assert "there is no file" in error.get("message", "")
+    assert "there is no file" in files["md"].read_text("utf-8")
+    assert "✅" not in files["md"].read_text("utf-8")
+    assert json.loads(files["json"].read_text())["passed"] is False
+
+
 def test_rank_prints_tables_and_writes_files(tmp_path: Path) -> None:
     one = written(tmp_path / "all.jsonl", replies(True, "new") + replies(False, "old"))
     outputs = {name: tmp_path / f"ranking.{name}" for name in ("md", "json", "html", "png")}
@@ -322,7 +418,30 @@ def test_rank_prints_tables_and_writes_files(tmp_path: Path) -> None:
     assert "the same name" in twice.output
 
 
+def test_scores_are_compared_as_their_files_are(tmp_path: Path) -> None:
+    base = noisy(3)
+    for metric, better in ((Number(), "second"), (Distance(), "first")):
+        for ids in (True, False):
+            old, new = (metric.score(rows([one + more for one in base], ids)) for more in (0, 1))
+            (found,) = dialeval.compare(old, new, resamples=500)
+            assert (found.n_rows, found.n_contexts, found.verdict) == (60, 60, f"{better} is better")
+            assert found.difference == pytest.approx(-1, abs=1e-5)
+    files = []
+    for name, more in (("old", 0), ("new", 1)):
+        scores = [{"id": f"row-{at}", "number": round(one + more, 6)} for at, one in enumerate(base)]
+        files.append(written(tmp_path / f"{name}.jsonl", scores))
+    (kept,) = dialeval.compare(*files, resamples=500)
+    assert (kept.verdict, kept.higher_is_better) == ("new.jsonl is higher", None)
+    assert kept.difference == pytest.approx(-1)
+    other = Number().score([{**row, "context": ["else"]} for row in rows(base, ids=False)])
+    with pytest.raises(ValueError, match="different contexts"):
+        dialeval.compare(Number().score(rows(base, ids=False)), other)
+    with pytest.raises(ValueError, match="two of a kind"):
+        dialeval.compare(old, files[0])
+
+
 def test_functions_of_the_package_are_these() -> None:
+    assert dialeval.compare is compare
     assert dialeval.gate is gate
     assert dialeval.rank is rank
 

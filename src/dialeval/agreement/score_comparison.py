@@ -19,6 +19,7 @@ from dialeval.agreement.sources import ValueSource, score_pairs
 from dialeval.readers import Rejects
 from dialeval.readers import Source as Rows
 from dialeval.registry import REGISTRY, metric_class
+from dialeval.scores import Scores
 from dialeval.statistics.bootstrap import bootstrap, interval
 from dialeval.statistics.paired_tests import paired_mean_test
 from dialeval.statistics.resampled import mean_of
@@ -61,9 +62,41 @@ class Verdict:
         return f"{self.first if (self.difference > 0) == self.higher_is_better else self.second} is better"
 
 
+def compare(
+    first: str | Path | Scores,
+    second: str | Path | Scores,
+    *,
+    rows: Sequence[str | Path] = (),
+    lower_is_better: Sequence[str] = (),
+    confidence: float = 0.95,
+    resamples: int = 10_000,
+    seed: int = 0,
+) -> list[Verdict]:
+    """Say whether one set of scores is higher than another, and whether that is better: a verdict for each column.
+
+    Rows belong together by id; without ids it has to be known that they answer the same contexts.
+
+    Args:
+        first: a file of scores as `dialeval score` writes it, FILE#COLUMN, or what `metric.score` returned.
+        second: another one of the same kind.
+        rows: where score files have no ids, the file that was scored, or the one for each.
+        lower_is_better: names of columns of which less is better; metrics of dialeval are known.
+        confidence: of the intervals; two sets are told apart where p lies below 1 - confidence.
+        resamples: of the bootstrap and of the permutation test.
+        seed: of both.
+    """
+    if isinstance(first, Scores) != isinstance(second, Scores):
+        raise ValueError("one is a file and the other is Scores; compare two of a kind")
+    if not 0.5 <= confidence < 1:
+        raise ValueError(f"confidence is {confidence}; it lies between 0.5 and 1")
+    settings = Settings(resamples=resamples, seed=seed, confidence=confidence)
+    here, there = (one if isinstance(one, Scores) else str(one) for one in (first, second))
+    return compare_scores(here, there, settings, rows=[str(one) for one in rows], lower_is_better=lower_is_better)
+
+
 def compare_scores(
-    first: str,
-    second: str,
+    first: str | Scores,
+    second: str | Scores,
     settings: Settings,
     *,
     rows: Sequence[str] = (),
@@ -72,14 +105,14 @@ def compare_scores(
     """A verdict for each column that the two files have in common.
 
     Args:
-        first: a file of scores, or FILE#COLUMN.
-        second: another one.
+        first: a file of scores, FILE#COLUMN, or `Scores`.
+        second: another one of the same kind.
         settings: of resampling; `confidence` decides what counts as told apart.
         rows: the file or the two files of rows that were scored, which tell the contexts.
         lower_is_better: names of columns of which less is better.
     """
     if len(rows) > 2:
-        raise ValueError(f"--rows names {len(rows)} files; name the one that both were scored from, or one for each")
+        raise ValueError(f"rows name {len(rows)} files; name the one that both were scored from, or one for each")
     pairs = score_pairs(first, second)
     names = [one.name for pair in pairs for one in pair]
     if unknown := next((name for name in lower_is_better if name not in names), None):
@@ -90,8 +123,10 @@ def compare_scores(
     return [_verdict(a, b, files, known, settings, lower_is_better) for a, b in pairs]
 
 
-def _file_names(first: str, second: str) -> tuple[str, str]:
+def _file_names(first: str | Scores, second: str | Scores) -> tuple[str, str]:
     """As short as they can be without being the same."""
+    if isinstance(first, Scores) or isinstance(second, Scores):
+        return "first", "second"
     long = [text.removeprefix("scores:").split("?")[0] for text in (first, second)]
     short = [Path(path).name for path in long]
     return (short[0], short[1]) if short[0] != short[1] else (long[0], long[1])
@@ -158,7 +193,7 @@ def _check_pairs(
     elif not (a.table.keys() <= here.keys() and b.table.keys() <= there.keys()):
         raise ValueError(
             f"{files[0]} and {files[1]} have no ids, and scores do not tell whether two rows answer the same context; "
-            "name the files that were scored (--rows OLD_ROWS --rows NEW_ROWS), or give the rows ids"
+            "name the files that were scored (rows; in the command --rows OLD_ROWS --rows NEW_ROWS), or give ids"
         )
     for key in a.table:
         if key in b.table and here.get(key) != there.get(key) and key in here and key in there:

@@ -13,6 +13,8 @@ it), `lower_is_better=true` and `range=0:1`, for files and functions, which cann
 from __future__ import annotations
 
 import difflib
+import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,6 +24,7 @@ from dialeval.agreement.score_files import read_scores
 from dialeval.functions import FunctionMetric, Judge, imported
 from dialeval.metric import Level, Metric
 from dialeval.registry import load
+from dialeval.scores import Scores, aspect_column
 from dialeval.specs import ANY_RANGE, OWN, Declared, declared_in, split_options
 
 Spec = str | Metric | Judge
@@ -101,9 +104,15 @@ def turned(sources: Iterable[ValueSource], lower_is_better: Sequence[str]) -> li
     return [replace(one, higher_is_better=False) if one.name in lower_is_better else one for one in found]
 
 
-def score_pairs(first: str, second: str) -> list[tuple[ValueSource, ValueSource]]:
-    """The columns that two files of scores have in common, side by side; a prefix `scores:` may be left out."""
-    left, right = (_of_file(*split_options(text.removeprefix("scores:"))) for text in (first, second))
+def score_pairs(first: str | Scores, second: str | Scores) -> list[tuple[ValueSource, ValueSource]]:
+    """The columns that two files of scores, or two `Scores`, have in common, side by side.
+
+    A prefix `scores:` of a file may be left out.
+    """
+    left, right = (
+        _of_scores(one) if isinstance(one, Scores) else _of_file(*split_options(one.removeprefix("scores:")))
+        for one in (first, second)
+    )
     if len(left) == len(right) == 1:
         return [(left[0], right[0])]
     other = {source.name: source for source in right}
@@ -153,6 +162,32 @@ def _of_object(thing: Any, name: str, declared: Declared) -> ValueSource:
     return ValueSource(
         info.name, str(metric.signature()), info.higher_is_better, info.range, metric, cacheable=metric.known
     )
+
+
+def _of_scores(scores: Scores) -> list[ValueSource]:
+    ids = [str(one) for one in scores.ids or () if one is not None]
+    has_ids = len(ids) == len(scores)
+    keys = ids if has_ids else [str(at) for at in range(len(scores))]
+    if len(set(keys)) < len(keys):
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"the scores of {scores.metric} repeat the id {twice!r}; keep one score per row")
+    shown = [json.dumps([list(row.context), list(row.facts)]) for row in scores.exchanges]
+    columns = {scores.metric: scores.values}
+    columns |= {aspect_column(scores.metric, aspect): own for aspect, own in scores.aspects.items()}
+    return [
+        ValueSource(
+            name=name,
+            signature=str(scores.signature),
+            higher_is_better=scores.higher_is_better,
+            range=ANY_RANGE,
+            table=dict(zip(keys, map(float, values), strict=True)),
+            has_ids=has_ids,
+            contexts=dict(zip(keys, shown, strict=False)),
+            declares_direction=True,
+        )
+        for name, values in columns.items()
+        if any(map(math.isfinite, values))
+    ]
 
 
 def _of_file(target: str, options: Mapping[str, Any]) -> list[ValueSource]:

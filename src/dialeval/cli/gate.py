@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -58,28 +60,53 @@ def gate(
     from dialeval.registry import load
     from dialeval.systems import gate as test
 
-    loaded = load(metric, checkpoint=checkpoint) if checkpoint else load(metric)
-    mapping = pairs(columns)
-    found = test(
-        Source(new, columns=mapping),
-        Source(baseline, columns=mapping),
-        loaded,
-        margin=margin,
-        confidence=confidence,
-        scale=scale,
-        resamples=resamples,
-        seed=seed,
-        names=(new, baseline),
-        progress=True,
-    )
-    for path, text in (
-        (junit, found.to_junit),
-        (markdown, found.to_markdown),
-        (json_file, lambda: json.dumps(found.to_dict(), ensure_ascii=False, indent=1) + "\n"),
-    ):
-        if path is not None:
-            write_atomically(path, text().splitlines())
+    with _errors_told_in(junit, markdown, json_file):
+        loaded = load(metric, checkpoint=checkpoint) if checkpoint else load(metric)
+        mapping = pairs(columns)
+        found = test(
+            Source(new, columns=mapping),
+            Source(baseline, columns=mapping),
+            loaded,
+            margin=margin,
+            confidence=confidence,
+            scale=scale,
+            resamples=resamples,
+            seed=seed,
+            names=(new, baseline),
+            progress=True,
+        )
+        for path, text in (
+            (junit, found.to_junit),
+            (markdown, found.to_markdown),
+            (json_file, lambda: json.dumps(found.to_dict(), ensure_ascii=False, indent=1) + "\n"),
+        ):
+            if path is not None:
+                write_atomically(path, text().splitlines())
     for warning in found.warnings:
         typer.echo(f"warning: {warning}", err=True)
     typer.echo(found.sentence)
     raise typer.Exit(0 if found.passed else 1)
+
+
+@contextmanager
+def _errors_told_in(junit: Path | None, markdown: Path | None, json_file: Path | None) -> Iterator[None]:
+    """Have an error stand in every report, so that the one of an earlier run does not pass for this one's."""
+    try:
+        yield
+    except Exception as error:
+        import json
+
+        from dialeval.io import write_atomically
+        from dialeval.systems.gate import error_as_junit, error_as_markdown
+
+        message = str(error) or type(error).__name__
+        reports = {
+            junit: error_as_junit(message),
+            markdown: error_as_markdown(message),
+            json_file: json.dumps({"passed": False, "error": message}, ensure_ascii=False, indent=1),
+        }
+        for path, text in reports.items():
+            if path is not None:
+                with suppress(OSError):  # where nothing can be written the error itself has to do
+                    write_atomically(path, text.splitlines())
+        raise

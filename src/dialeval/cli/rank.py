@@ -56,11 +56,10 @@ def rank(
     from dialeval.reports.console import wide_console
     from dialeval.systems import rank as compare
     from dialeval.systems.outcome import LEGEND
+    from dialeval.systems.pairing import files_by_name
 
     mapping = pairs(columns)
-    named = {_name(text): Source(_file(text), columns=mapping) for text in files}
-    if len(named) < len(files):
-        raise ValueError("two files have the same name; give each system a name of its own as NAME=FILE")
+    named = {name: Source(file, columns=mapping) for name, file in files_by_name(files).items()}
     wanted = listed(metrics) or ["judge"]
     systems = named if len(files) > 1 else next(iter(named.values()))
     found = compare(systems, wanted, confidence=confidence, resamples=resamples, seed=seed, progress=True)
@@ -88,13 +87,3 @@ def rank(
         from dialeval.systems.picture import draw
 
         draw(found, plot)
-
-
-def _name(text: str) -> str:
-    name, equals, _ = text.partition("=")
-    return name if equals and name and "/" not in name else Path(text).name.split(".")[0]
-
-
-def _file(text: str) -> str:
-    name, equals, file = text.partition("=")
-    return file if equals and name and "/" not in name else text

@@ -7,17 +7,20 @@ shut while the data cannot tell, so that a build with too few rows does not pass
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
 
+from dialeval.exchange import one_line
 from dialeval.io import markdown_table
 from dialeval.metric import Level, Metric, Scale
 from dialeval.registry import load
 from dialeval.statistics.bootstrap import bootstrap
 from dialeval.statistics.resampled import mean_of
+from dialeval.systems.outcome import html_table
 from dialeval.systems.pairing import Rows, pair, read_rows
 
 #: Fewer contexts than these say little about a system.
@@ -38,6 +41,8 @@ class Gate:
     gain: float
     #: With this confidence the gain is at least `at_least`.
     at_least: float
+    #: With this confidence the gain is at most `at_most`.
+    at_most: float
     confidence: float
     #: Share of resampled contexts on which the new system is worse by the margin or more.
     p: float
@@ -50,6 +55,9 @@ class Gate:
     scale: str
     signature: str
 
+    def __bool__(self) -> bool:
+        return self.passed
+
     @property
     def sentence(self) -> str:
         """The verdict in one sentence."""
@@ -58,11 +66,17 @@ class Gate:
         bound = f"at {self.confidence:.0%} confidence the gain is at least {self.at_least:+.4g}"
         if self.passed:
             return f"passed: {self.metric} is {means} {where}; {bound}, above the margin of {-self.margin:+.4g}."
-        if self.gain < -self.margin:
+        if self.at_most < -self.margin:
             return f"failed: {self.metric} is worse by more than {self.margin:g}: {means} {where}; {bound}."
+        if self.gain < -self.margin:
+            return (
+                f"failed: {self.metric} is worse by {-self.gain:.4g} on average, more than the margin of "
+                f"{self.margin:g}, though not surely: {means} {where}; {bound}, and at most {self.at_most:+.4g}. "
+                "More rows would tell."
+            )
         return (
             f"failed: {self.metric} is {means} {where}, which does not rule out that it is worse by more than "
-            f"{self.margin:g}: {bound}. More rows, or a wider --margin, would tell."
+            f"{self.margin:g}: {bound}. More rows, or a wider margin, would tell."
         )
 
     @property
@@ -84,33 +98,57 @@ class Gate:
     def to_markdown(self) -> str:
         """A comment for a pull request."""
         mark = "✅" if self.passed else "❌"
-        means = [f"{self.mean_new:.4g}", f"{self.mean_baseline:.4g}"]
-        gains = [f"{self.gain:+.4g}", f"{self.at_least:+.4g}", f"{-self.margin:+.4g}"]
-        row = [self.metric, *means, *gains, str(self.n_rows), str(self.n_contexts)]
+        header, row = self._table()
         lines = [
             f"### {mark} dialeval gate: {self.metric}",
             "",
             self.sentence,
             "",
-            *markdown_table(["", "new", "baseline", "gain", "at least", "margin", "rows", "contexts"], [row]),
+            *markdown_table(header, [row]),
             "",
             *(f"- {one}" for one in self.warnings),
             f"<sub>{self.signature}</sub>",
         ]
         return "\n".join(lines) + "\n"
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the sentence and the figures."""
+        header, row = self._table()
+        warnings = "".join(f"<p>⚠ {escape(one)}</p>" for one in self.warnings)
+        return f"<div><p>{escape(self.sentence)}</p>{html_table(header, [row])}{warnings}</div>"
+
+    def _table(self) -> tuple[list[str], list[str]]:
+        header = ["", "new", "baseline", "gain", "at least", "margin", "rows", "contexts"]
+        means = [f"{self.mean_new:.4g}", f"{self.mean_baseline:.4g}"]
+        gains = [f"{self.gain:+.4g}", f"{self.at_least:+.4g}", f"{-self.margin:+.4g}"]
+        return header, [self.metric, *means, *gains, str(self.n_rows), str(self.n_contexts)]
+
     def to_junit(self) -> str:
         """A JUnit report with one test, which CI services show beside others."""
-        name = quoteattr(f"{self.metric} is not worse by more than {self.margin:g}")
         failure = (
             "" if self.passed else f"<failure message={quoteattr(self.sentence)}>{escape(self.sentence)}</failure>"
         )
-        return (
-            '<?xml version="1.0" encoding="UTF-8"?>\n'
-            f'<testsuite name="dialeval gate" tests="1" failures="{int(not self.passed)}" errors="0">'
-            f'<testcase classname="dialeval.gate" name={name}>{failure}'
-            f"<system-out>{escape(self.sentence)}</system-out></testcase></testsuite>\n"
-        )
+        inner = f"{failure}<system-out>{escape(self.sentence)}</system-out>"
+        return _junit(f"{self.metric} is not worse by more than {self.margin:g}", inner, failures=int(not self.passed))
+
+
+def error_as_junit(message: str) -> str:
+    """The report of a gate that could not answer: one test, which ended in an error."""
+    message = one_line(message)
+    return _junit("the gate could be asked", f"<error message={quoteattr(message)}>{escape(message)}</error>", errors=1)
+
+
+def error_as_markdown(message: str) -> str:
+    """The comment for a pull request where the gate could not answer."""
+    return f"### ❌ dialeval gate: error\n\n{one_line(message)}\n"
+
+
+def _junit(name: str, inner: str, failures: int = 0, errors: int = 0) -> str:
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        f'<testsuite name="dialeval gate" tests="1" failures="{failures}" errors="{errors}">'
+        f'<testcase classname="dialeval.gate" name={quoteattr(name)}>{inner}</testcase></testsuite>\n'
+    )
 
 
 def gate(
@@ -124,12 +162,13 @@ def gate(
     resamples: int = 10_000,
     seed: int = 0,
     names: tuple[str, str] | None = None,
+    columns: Mapping[str, str] | None = None,
     progress: bool = False,
 ) -> Gate:
     """Test whether `new` is worse than `baseline` by more than `margin`.
 
     Args:
-        new: rows of the new system: a file, mappings or exchanges.
+        new: rows of the new system: a file, a data frame, mappings or exchanges.
         baseline: rows of the old one, with equal ids, or in the same order with equal contexts.
         metric: a name or a loaded metric that judges single replies.
         margin: the loss that is still accepted, in units of the scale; zero or more.
@@ -138,6 +177,7 @@ def gate(
         resamples: of the bootstrap over contexts.
         seed: of the bootstrap.
         names: how messages call both sides.
+        columns: FIELD: COLUMN where names differ, for both sides.
         progress: show a bar while scoring.
     """
     if not (math.isfinite(margin) and margin >= 0):
@@ -150,7 +190,7 @@ def gate(
     loaded = load(metric) if isinstance(metric, str) else metric
     if loaded.info.level is not Level.TURN:
         raise ValueError(f"{loaded.info.name} judges a {loaded.info.level}; the gate needs a metric of single replies")
-    first, second = read_rows(new), read_rows(baseline)
+    first, second = read_rows(new, columns=columns), read_rows(baseline, columns=columns)
     pairs = pair(first, second, called)
     scored = [
         loaded.score_exchanges([rows[at] for at in places], scale=scale, progress=progress)
@@ -179,6 +219,7 @@ def gate(
         mean_baseline=float(y[known].mean()),
         gain=gain,
         at_least=at_least,
+        at_most=float(np.quantile(drawn, confidence)),
         confidence=confidence,
         p=(int(np.sum(drawn <= -margin)) + 1) / (resamples + 1),
         n_rows=int(known.sum()),

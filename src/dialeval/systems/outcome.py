@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -74,13 +75,16 @@ class Ranking:
 
     def sentence(self, metric: str) -> str:
         """The answer under one metric."""
-        rows = self.of(metric)
-        best = [one.system for one in rows if one.cluster == 1]
-        if len(best) == len(rows):
+        clusters: dict[int, list[str]] = {}
+        for one in self.of(metric):
+            clusters.setdefault(one.cluster, []).append(one.system)
+        best, *others = clusters.values()
+        if not others:
             return f"{metric}: {_listed(best)} cannot be told apart."
-        if len(best) == 1:
-            return f"{metric}: {best[0]} is best."
-        return f"{metric}: {_listed(best)} are best and cannot be told apart."
+        head = f"{best[0]} is best" if len(best) == 1 else f"{_listed(best)} are best and cannot be told apart"
+        # Systems of a lower cluster were tested against its best one.
+        further = [f"{_listed(names[1:])} cannot be told from {names[0]}" for names in others if len(names) > 1]
+        return f"{metric}: {'; '.join([head, *further])}."
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON; `standings` and `pair_tests` open in pandas as they are."""
@@ -150,9 +154,26 @@ class Ranking:
         lines += ["", *(f"`{signature}`" for signature in self.signatures.values())]
         return "\n".join(lines) + "\n"
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: for each metric the sentence and both tables."""
+        parts = []
+        for metric in self.metrics:
+            parts.append(f"<p><b>{escape(self.sentence(metric))}</b></p>")
+            parts.append(html_table(self.header(), self.table(metric)))
+            parts.append(html_table(self.pair_test_header(), self.pair_test_table(metric)))
+        parts += [f"<p>⚠ {escape(one)}</p>" for one in self.warnings]
+        return f"<div>{''.join(parts)}<p><small>{escape(LEGEND)}</small></p></div>"
+
     def to_html(self) -> str:
         """A page of its own that needs no other file."""
         return render(Path(__file__).with_name("ranking.html.jinja"), ranking=self, legend=LEGEND)
+
+
+def html_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table for a notebook."""
+    head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
+    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def format_p(p: float) -> str:

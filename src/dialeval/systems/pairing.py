@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.exchange import Exchange
+from dialeval.exchange import EmptyPolicy, Exchange, exchanges_from_columns
+from dialeval.frames import arguments_of, is_table
 from dialeval.readers import Source
 
-#: A file, standard input, a data set, rows as mappings, or exchanges.
-Rows = str | Path | Source | Iterable[Mapping[str, Any]] | Sequence[Exchange]
+#: A file, standard input, a data set, a data frame, rows as mappings, or exchanges.
+Rows = str | Path | Source | Iterable[Mapping[str, Any]] | Sequence[Exchange] | Any
 
 
 @dataclass(frozen=True)
@@ -36,16 +37,34 @@ class Pairs:
         return int(self.groups.max()) + 1
 
 
-def read_rows(rows: Rows, *, empty: str = "score") -> list[Exchange]:
-    """Checked exchanges. Blank replies are scored: a system that falls silent must not pass for want of rows."""
-    if isinstance(rows, str | Path):
-        rows = Source(rows)
+def read_rows(rows: Rows, *, columns: Mapping[str, str] | None = None, empty: EmptyPolicy = "score") -> list[Exchange]:
+    """Checked exchanges. Blank replies are scored: a system that falls silent must not pass for want of rows.
+
+    `columns` maps a field to the column that holds it where names differ; a `Source` has such a mapping of its own.
+    """
     if isinstance(rows, Source):
-        return [exchange for _, exchange in rows.exchanges(empty=empty)]  # type: ignore[arg-type]
+        return [exchange for _, exchange in rows.exchanges(empty=empty)]
+    if isinstance(rows, str | Path):
+        return read_rows(Source(rows, columns=columns or {}), empty=empty)
+    if is_table(rows) and not isinstance(next(iter(rows), None), Mapping):  # a data frame gives names of columns
+        return exchanges_from_columns(**arguments_of(rows, columns), empty=empty)
     held: list[Any] = list(rows)
     if held and all(isinstance(row, Exchange) for row in held):
         return held
-    return [exchange for _, exchange in Source(held).exchanges(empty=empty)]  # type: ignore[arg-type]
+    return read_rows(Source(held, columns=columns or {}), empty=empty)
+
+
+def files_by_name(texts: Iterable[str | Path]) -> dict[str, str]:
+    """Files by the names of their systems: each text is NAME=FILE, or a file that is named up to its first dot."""
+    found: dict[str, str] = {}
+    for text in map(str, texts):
+        name, equals, file = text.partition("=")
+        if not (equals and name and "/" not in name):
+            name, file = Path(text).name.split(".")[0], text
+        if name in found:
+            raise ValueError("two files have the same name; give each system a name of its own as NAME=FILE")
+        found[name] = file
+    return found
 
 
 def pair(first: Sequence[Exchange], second: Sequence[Exchange], names: tuple[str, str]) -> Pairs:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,15 +19,16 @@ from dialeval.statistics.corrections import holm
 from dialeval.statistics.paired_tests import paired_mean_test
 from dialeval.statistics.resampled import mean_of
 from dialeval.systems.outcome import PairTest, Ranking, Standing
-from dialeval.systems.pairing import Pairs, Rows, context_numbers, pair, pair_by_context, read_rows
+from dialeval.systems.pairing import Pairs, Rows, context_numbers, files_by_name, pair, pair_by_context, read_rows
 
 Vector = NDArray[np.float64]
 
 
 def rank(
-    systems: Rows | Mapping[str, Rows],
-    metrics: Sequence[str | Metric] = ("judge",),
+    systems: Rows | Mapping[str, Rows] | Sequence[str | Path],
+    metrics: str | Metric | Sequence[str | Metric] = ("judge",),
     *,
+    columns: Mapping[str, str] | None = None,
     confidence: float = 0.95,
     resamples: int = 10_000,
     seed: int = 0,
@@ -35,17 +37,23 @@ def rank(
     """Compare systems on replies to the same contexts.
 
     Args:
-        systems: rows with a `system` each, or one set of rows per name.
+        systems: rows with a `system` each (a file, a data frame, mappings, exchanges), one set of rows per name, or a
+            list of files that give the systems their names.
         metrics: names or loaded metrics that judge single replies.
+        columns: FIELD: COLUMN where names differ.
         confidence: of the intervals; a pair is told apart below 1 - confidence.
         resamples: of the bootstrap and of the permutation tests.
         seed: of both.
         progress: show bars while scoring.
     """
+    if isinstance(systems, list | tuple) and systems and all(isinstance(one, str | Path) for one in systems):
+        systems = files_by_name(systems)
     if isinstance(systems, Mapping):
-        rows = {name: read_rows(one) for name, one in systems.items()}
+        rows = {name: read_rows(one, columns=columns) for name, one in systems.items()}
     else:
-        rows = by_system(systems)
+        rows = by_system(systems, columns)
+    if isinstance(metrics, str | Metric):
+        metrics = [metrics]
     if len(rows) < 2:
         raise ValueError(
             f"there is {len(rows)} system; give every row a system, or one file per system, of two systems or more"
@@ -102,12 +110,12 @@ def rank_values(
     return _standings(metric, rows, values, pairs, tests, confidence, resamples, seed), tests
 
 
-def by_system(rows: Rows) -> dict[str, list[Exchange]]:
+def by_system(rows: Rows, columns: Mapping[str, str] | None = None) -> dict[str, list[Exchange]]:
     """Rows of one file by their system."""
     found: dict[str, list[Exchange]] = {}
-    for at, row in enumerate(read_rows(rows)):
+    for at, row in enumerate(read_rows(rows, columns=columns)):
         if row.system is None:
-            raise ValueError(f"row {at} has no system; name the column with --columns system=..., or give a file each")
+            raise ValueError(f"row {at} has no system; name its column (columns, system=...), or give a file each")
         found.setdefault(row.system, []).append(row)
     return found
 
