@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from html.parser import HTMLParser
+from pathlib import Path
 
 import datasets
 import numpy as np
@@ -11,7 +12,9 @@ import pandas as pd
 import pytest
 
 import dialeval
+from dialeval.exchange import BadRow, exchanges_from_columns
 from dialeval.frames import arguments_of, is_table
+from dialeval.readers import read_exchanges
 
 ROWS = [
     {
@@ -75,6 +78,51 @@ def test_missing_cells_are_no_values() -> None:
     assert is_table(frame)
     assert not is_table(["a", "b"])
     assert not is_table([])
+
+
+def test_a_data_frame_of_a_csv_file_scores_as_the_file_does(tmp_path: Path, rouge) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text(
+        "context,response,references\n"
+        "how are you __eou__ fine. and you?,well,well__eou__very well\n"
+        '"[""hi"", ""tell me, do""]",the cat sat,"[""the cat sat"", ""a cat""]"\n'
+        " one turn ,no,[sic]\n"
+    )
+    by_file = list(read_exchanges(path))
+    frame = pd.read_csv(path)
+    for table in (frame, datasets.Dataset.from_pandas(frame), frame.to_dict("records")):
+        assert exchanges_from_columns(**arguments_of(table)) == by_file
+    assert [len(one.context) for one in by_file] == [2, 2, 1]
+    assert rouge.score(frame).values.tolist() == rouge.score_exchanges(by_file).values.tolist()
+    frame.loc[1, "context"] = "['hi', 'there']"
+    with pytest.raises(BadRow, match="row 1: context looks like a Python list"):
+        rouge.score(frame)
+
+
+CHATS = [
+    {"messages": [
+        {"role": "system", "content": "Be brief."}, {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": "hello"}, {"role": "user", "content": "and?"},
+        {"role": "assistant", "content": "nothing"},
+    ]},
+    {"messages": [{"role": "user", "content": "hm"}, {"role": "assistant", "content": "yes"}]},
+]  # fmt: skip
+
+
+def test_tables_of_conversations_are_unfolded() -> None:
+    expected = list(read_exchanges(CHATS))
+    assert [one.response for one in expected] == ["hello", "nothing", "yes"]
+    for table in (CHATS, pd.DataFrame(CHATS), datasets.Dataset.from_list(CHATS)):
+        assert exchanges_from_columns(**arguments_of(table)) == expected
+    shared = [{"conversations": [{"from": "human", "value": "hi"}, {"from": "gpt", "value": "hello"}]}]
+    assert arguments_of(shared)["contexts"] == [["hi"]]
+
+
+def test_what_keeps_conversations_from_being_read_is_told(rouge) -> None:
+    with pytest.raises(BadRow, match=r"conversation 1.*has no answer of the role 'assistant'"):
+        rouge.score([CHATS[0], {"messages": CHATS[1]["messages"][:1]}])
+    with pytest.raises(ValueError, match=r"no column 'response'.*or make each of messages a list of .*'role'"):
+        rouge.score(pd.DataFrame({"messages": ["user: hi"]}))
 
 
 def test_scores_are_a_sequence_of_numbers(rouge) -> None:
