@@ -23,6 +23,10 @@ from dialeval.specs import ANY_RANGE, Declared
 Judge = Callable[[list[Exchange]], Iterable[float | None]]
 
 
+class FunctionFailed(ValueError):
+    """A function of yours raised; what it raised is the cause."""
+
+
 class FunctionMetric(Metric):
     """A function of a list of exchanges, dressed as a metric so that dialogues work too (mean over turns)."""
 
@@ -54,7 +58,7 @@ class FunctionMetric(Metric):
             raise
         except Exception as error:
             fault = one_line(f"{type(error).__name__}: {error}".removesuffix(": "))
-            raise ValueError(
+            raise FunctionFailed(
                 f"{_name_of(self.function, self.info.name)} failed: {fault}{_place_of(error, self.function)}; it is "
                 "called with a list of exchanges (.context, .response, .references, .facts) and returns one number each"
             ) from error
