@@ -133,6 +133,11 @@ def test_scores_are_a_sequence_of_numbers(rouge) -> None:
     assert float(scores) == scores.aggregate == 0.5
     with pytest.raises(IndexError):
         scores[2]
+    assert scores[:1].tolist() == scores[[0]].tolist() == [1.0]
+    assert scores[scores.values < 0.5].tolist() == [0.0]
+    assert isinstance(scores[np.int64(1)], float)
+    assert f"{scores:.3f}" == "0.500"
+    assert f"{scores}" == str(scores)
 
 
 def test_the_data_frame_has_what_was_scored(rouge) -> None:
