@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -140,6 +141,12 @@ def test_scores_are_a_sequence_of_numbers(rouge) -> None:
     assert f"{scores}" == str(scores)
 
 
+def test_a_metric_says_what_it_is(rouge) -> None:
+    assert repr(rouge) == "RougeL(name='rougeL')"
+    deb = dialeval.load("deb")
+    assert repr(deb) == f"Deb(checkpoint={deb.signature()['checkpoint']!r})"
+
+
 def test_the_data_frame_has_what_was_scored(rouge) -> None:
     frame = rouge.score(ROWS).to_pandas()
     assert frame.columns.tolist() == ["id", "system", "context", "response", "rougeL"]
@@ -179,6 +186,10 @@ def test_a_notebook_shows_a_table_and_a_histogram(rouge) -> None:
     assert "rougeL 0.5 over 2 values, higher is better" in page.text
     many = rouge.score([{**row, "id": f"{at}"} for at, row in enumerate(ROWS * 10)])
     assert "and 15 more" in many._repr_html_()
+    empty = replace(rouge.score(ROWS), aspects={"known": np.array([0.5, np.nan]), "unknown": np.full(2, np.nan)})
+    assert "rougeL.known" in empty._repr_html_()
+    assert "rougeL.unknown" not in empty._repr_html_()
+    assert '<th style="min-width:16em;text-align:left">response</th>' in empty._repr_html_()
     same = rouge.score([ROWS[0]])
     assert "<svg" not in same._repr_html_()  # nothing to see
     assert math.isclose(float(same), 1.0)

@@ -74,6 +74,9 @@ class LearnedMetric(Metric):
             same_widths=self.precision == "int8",
         )
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(checkpoint={self.signature()['checkpoint']!r})"
+
     @classmethod
     def checkpoints_by_default(cls) -> frozenset[str]:
         """The one that is named after the approach."""
