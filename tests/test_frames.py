@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 
 import datasets
 import numpy as np
@@ -11,7 +13,9 @@ import pandas as pd
 import pytest
 
 import dialeval
+from dialeval.exchange import BadRow, exchanges_from_columns
 from dialeval.frames import arguments_of, is_table
+from dialeval.readers import read_exchanges
 
 ROWS = [
     {
@@ -77,6 +81,51 @@ def test_missing_cells_are_no_values() -> None:
     assert not is_table([])
 
 
+def test_a_data_frame_of_a_csv_file_scores_as_the_file_does(tmp_path: Path, rouge) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text(
+        "context,response,references\n"
+        "how are you __eou__ fine. and you?,well,well__eou__very well\n"
+        '"[""hi"", ""tell me, do""]",the cat sat,"[""the cat sat"", ""a cat""]"\n'
+        " one turn ,no,[sic]\n"
+    )
+    by_file = list(read_exchanges(path))
+    frame = pd.read_csv(path)
+    for table in (frame, datasets.Dataset.from_pandas(frame), frame.to_dict("records")):
+        assert exchanges_from_columns(**arguments_of(table)) == by_file
+    assert [len(one.context) for one in by_file] == [2, 2, 1]
+    assert rouge.score(frame).values.tolist() == rouge.score_exchanges(by_file).values.tolist()
+    frame.loc[1, "context"] = "['hi', 'there']"
+    with pytest.raises(BadRow, match="row 1: context looks like a Python list"):
+        rouge.score(frame)
+
+
+CHATS = [
+    {"messages": [
+        {"role": "system", "content": "Be brief."}, {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": "hello"}, {"role": "user", "content": "and?"},
+        {"role": "assistant", "content": "nothing"},
+    ]},
+    {"messages": [{"role": "user", "content": "hm"}, {"role": "assistant", "content": "yes"}]},
+]  # fmt: skip
+
+
+def test_tables_of_conversations_are_unfolded() -> None:
+    expected = list(read_exchanges(CHATS))
+    assert [one.response for one in expected] == ["hello", "nothing", "yes"]
+    for table in (CHATS, pd.DataFrame(CHATS), datasets.Dataset.from_list(CHATS)):
+        assert exchanges_from_columns(**arguments_of(table)) == expected
+    shared = [{"conversations": [{"from": "human", "value": "hi"}, {"from": "gpt", "value": "hello"}]}]
+    assert arguments_of(shared)["contexts"] == [["hi"]]
+
+
+def test_what_keeps_conversations_from_being_read_is_told(rouge) -> None:
+    with pytest.raises(BadRow, match=r"conversation 1.*has no answer of the role 'assistant'"):
+        rouge.score([CHATS[0], {"messages": CHATS[1]["messages"][:1]}])
+    with pytest.raises(ValueError, match=r"no column 'response'.*or make each of messages a list of .*'role'"):
+        rouge.score(pd.DataFrame({"messages": ["user: hi"]}))
+
+
 def test_scores_are_a_sequence_of_numbers(rouge) -> None:
     scores = rouge.score(ROWS)
     assert len(scores) == 2
@@ -85,6 +134,17 @@ def test_scores_are_a_sequence_of_numbers(rouge) -> None:
     assert float(scores) == scores.aggregate == 0.5
     with pytest.raises(IndexError):
         scores[2]
+    assert scores[:1].tolist() == scores[[0]].tolist() == [1.0]
+    assert scores[scores.values < 0.5].tolist() == [0.0]
+    assert isinstance(scores[np.int64(1)], float)
+    assert f"{scores:.3f}" == "0.500"
+    assert f"{scores}" == str(scores)
+
+
+def test_a_metric_says_what_it_is(rouge) -> None:
+    assert repr(rouge) == "RougeL(name='rougeL')"
+    deb = dialeval.load("deb")
+    assert repr(deb) == f"Deb(checkpoint={deb.signature()['checkpoint']!r})"
 
 
 def test_the_data_frame_has_what_was_scored(rouge) -> None:
@@ -126,6 +186,10 @@ def test_a_notebook_shows_a_table_and_a_histogram(rouge) -> None:
     assert "rougeL 0.5 over 2 values, higher is better" in page.text
     many = rouge.score([{**row, "id": f"{at}"} for at, row in enumerate(ROWS * 10)])
     assert "and 15 more" in many._repr_html_()
+    empty = replace(rouge.score(ROWS), aspects={"known": np.array([0.5, np.nan]), "unknown": np.full(2, np.nan)})
+    assert "rougeL.known" in empty._repr_html_()
+    assert "rougeL.unknown" not in empty._repr_html_()
+    assert '<th style="min-width:16em;text-align:left">response</th>' in empty._repr_html_()
     same = rouge.score([ROWS[0]])
     assert "<svg" not in same._repr_html_()  # nothing to see
     assert math.isclose(float(same), 1.0)

@@ -7,19 +7,24 @@ import importlib
 import inspect
 import math
 import sys
+import traceback
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dialeval.exchange import Exchange
-from dialeval.metric import Judged, Level, Metric, MetricInfo
+from dialeval.exchange import BadRow, Exchange, one_line
+from dialeval.metric import CannotGoOn, Judged, Level, Metric, MetricInfo
 from dialeval.scores import Signature
 from dialeval.specs import ANY_RANGE, Declared
 
 #: Judges exchanges, one number each (None where it has none).
 Judge = Callable[[list[Exchange]], Iterable[float | None]]
+
+
+class FunctionFailed(ValueError):
+    """A function of yours raised; what it raised is the cause."""
 
 
 class FunctionMetric(Metric):
@@ -37,9 +42,26 @@ class FunctionMetric(Metric):
 
     def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
         """Call the function once with all exchanges."""
-        given = list(self.function(list(exchanges)))
+        given = self._called(list(exchanges))
         # How many there are is checked by whoever asked, who knows whether to go on.
-        return Judged(np.array([self._number(row, value) for row, value in enumerate(given)], dtype=np.float64))
+        values = np.array([self._number(row, value) for row, value in enumerate(given)], dtype=np.float64)
+        unknown = {
+            int(row): f"{self.info.name} gave {given[row]!r:.60} for it" for row in np.flatnonzero(np.isnan(values))
+        }
+        return Judged(values, problems=unknown)
+
+    def _called(self, exchanges: list[Exchange]) -> list[Any]:
+        """What the function gives; its faults in one sentence, which keeps the cause for who calls from Python."""
+        try:
+            return list(self.function(exchanges))
+        except (BadRow, CannotGoOn):  # they say it themselves
+            raise
+        except Exception as error:
+            fault = one_line(f"{type(error).__name__}: {error}".removesuffix(": "))
+            raise FunctionFailed(
+                f"{_name_of(self.function, self.info.name)} failed: {fault}{_place_of(error, self.function)}; it is "
+                "called with a list of exchanges (.context, .response, .references, .facts) and returns one number each"
+            ) from error
 
     def _number(self, row: int, value: Any) -> float:
         try:
@@ -74,6 +96,24 @@ def metric_class_of(target: str, declared: Declared) -> type[Metric]:
             super().__init__(thing, name, declared)
 
     return Given
+
+
+def _name_of(function: Judge, name: str) -> str:
+    """The name under which `-m` finds a function, else that of its metric."""
+    module, own = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
+    return f"python:{module}:{own}" if module and own and module != "__main__" else name
+
+
+def _place_of(error: Exception, function: Judge) -> str:
+    """The last line of the function's own file that was reached, else where it begins; nothing if it has no file."""
+    try:
+        own = inspect.getfile(function)
+    except TypeError:
+        return ""
+    reached = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == own]
+    code = getattr(function, "__code__", None)
+    line = reached[-1] if reached else getattr(code, "co_firstlineno", None)
+    return f" ({Path(own).name}, line {line})" if line else ""
 
 
 def _source_of(function: Judge) -> str | None:

@@ -102,6 +102,9 @@ class Metric(ABC):
     info: ClassVar[MetricInfo]
     scales: ClassVar[tuple[Scale, ...]] = ("native",)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(name={self.info.name!r})"
+
     @classmethod
     def checkpoints_by_default(cls) -> frozenset[str]:
         """The trained checkpoints that it loads when none is named; none for metrics without training."""

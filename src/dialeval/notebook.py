@@ -44,8 +44,13 @@ def _histogram(scores: Any) -> str:
 
 
 def _table(scores: Any) -> str:
-    columns = {name: column for name, column in scores.columns().items() if column.dtype != object}
-    header = "".join(f"<th>{escape(name)}</th>" for name in ("", *(["response"] if scores.exchanges else []), *columns))
+    columns = {
+        name: column
+        for name, column in scores.columns().items()
+        if column.dtype != object and (name == scores.metric or np.isfinite(column).any())
+    }
+    reply = '<th style="min-width:16em;text-align:left">response</th>' if scores.exchanges else ""
+    header = f"<th></th>{reply}{''.join(f'<th>{escape(name)}</th>' for name in columns)}"
     rows = []
     for at in range(min(_ROWS, len(scores))):
         name = scores.ids[at] if scores.ids is not None and scores.ids[at] is not None else at

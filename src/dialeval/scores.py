@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,11 +73,23 @@ class Scores:
     def __iter__(self) -> Iterator[float]:
         return (float(value) for value in self.values)
 
-    def __getitem__(self, row: int) -> float:
-        return float(self.values[row])
+    @overload
+    def __getitem__(self, key: int | np.integer[Any]) -> float: ...
+
+    @overload
+    def __getitem__(self, key: slice | NDArray[Any] | Sequence[Any]) -> NDArray[np.float64]: ...
+
+    def __getitem__(self, key: Any) -> float | NDArray[np.float64]:
+        """The value of a row; the values of a slice, a list of rows or a mask."""
+        found = self.values[key]
+        return found if isinstance(found, np.ndarray) else float(found)
 
     def __float__(self) -> float:
         return float(self.aggregate)
+
+    def __format__(self, form: str) -> str:
+        """The aggregate in a number's format, as in `f"{scores:.3f}"`."""
+        return format(float(self), form) if form else str(self)
 
     def __repr__(self) -> str:
         notes = f"n={len(self)}, truncated={self.n_truncated}, empty={self.n_empty}"

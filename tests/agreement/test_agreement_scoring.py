@@ -103,7 +103,7 @@ def test_another_signature_or_other_rows_have_their_own_values(toy, tmp_path):
 def test_failing_rows_are_named_and_the_others_have_values(toy, tmp_path):
     found = score(picky, toy, tmp_path / "values")
     raised = {key for key, why in found.problems.items() if why == "RuntimeError: cannot count to three"}
-    empty = {key for key, why in found.problems.items() if why == "the value is nan"}
+    empty = {key for key, why in found.problems.items() if why == "picky gave nan for it"}
     assert raised == {f"toy-3-{system}" for system in range(6)}
     assert empty == {f"toy-4-{system}" for system in range(6)}
     assert len(found.by_id) == 48

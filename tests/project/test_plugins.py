@@ -30,6 +30,21 @@ def one_too_few(exchanges):
 def no_numbers(exchanges):
     return ["many"] * len(exchanges)
 
+def other_arguments(responses, contexts):
+    return [1.0] * len(responses)
+
+def one_number(exchanges):
+    return 3
+
+def deep(exchanges):
+    return [share(exchange) for exchange in exchanges]
+
+def share(exchange):
+    return 1 / len(exchange.facts)
+
+def silent(exchanges):
+    return [None for _ in exchanges]
+
 number = 3
 """
 
@@ -66,6 +81,13 @@ def test_a_function_is_scored_like_any_metric() -> None:
     [
         ("python:own_metrics:one_too_few", "one_too_few gave 1 values for 2 rows"),
         ("python:own_metrics:no_numbers", "no_numbers gave 'many' for row 0"),
+        (
+            "python:own_metrics:other_arguments",
+            "python:own_metrics:other_arguments failed: TypeError: other_arguments() missing 1 required positional "
+            "argument: 'contexts' (own_metrics.py, line 11); it is called with a list of exchanges",
+        ),
+        ("python:own_metrics:one_number", "failed: TypeError: 'int' object is not iterable (own_metrics.py, line 14)"),
+        ("python:own_metrics:deep", "failed: ZeroDivisionError: division by zero (own_metrics.py, line 21)"),
         ("python:own_metrics:number", "number is a int"),
         ("python:own_metrics:none", "has no none"),
         ("python:no_such_module:words", "there is no module no_such_module"),
@@ -78,6 +100,23 @@ def test_what_is_no_function_of_rows_is_refused(metric: str, message: str) -> No
     assert done.exit_code == 2, done.output
     assert message in done.output
     assert not Path("scores.jsonl").exists()
+
+
+@pytest.mark.usefixtures("own")
+def test_a_fault_in_a_function_is_told_once_and_keeps_its_cause_in_python() -> None:
+    done = score("python:own_metrics:deep")
+    assert "Traceback" not in done.output
+    with pytest.raises(ValueError, match="division by zero") as caught:
+        dialeval.load("python:own_metrics:deep").score(ROWS)
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+@pytest.mark.usefixtures("own")
+def test_rows_without_a_number_are_told() -> None:
+    done = score("python:own_metrics:silent")
+    assert done.exit_code == 0, done.output
+    assert "row 0 has no value: silent gave None for it" in done.stderr
+    assert dialeval.load("python:own_metrics:silent").score(ROWS).problems.keys() == {0, 1}
 
 
 def steps() -> list[str]:

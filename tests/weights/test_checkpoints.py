@@ -253,6 +253,28 @@ def test_percentile_is_the_share_that_is_lower() -> None:
     assert percentile(np.array([0.0, 1.0, 3.0, 9.0]), curve) == pytest.approx([0.0, 0.0, 0.5, 1.0])
 
 
+@pytest.mark.parametrize(
+    ("curve", "shares"),
+    [
+        ([0.0, 0.0, 0.0, 1.0, 2.0], {-1.0: 0.0, 0.0: 0.0, 0.5: 0.625, 1.0: 0.75, 2.0: 1.0, 3.0: 1.0}),
+        ([0.0, 1.0, 1.0, 1.0, 2.0], {0.0: 0.0, 0.5: 0.125, 1.0: 0.25, 1.5: 0.875, 2.0: 1.0}),
+        ([0.0, 1.0, 2.0, 2.0, 2.0], {0.0: 0.0, 1.0: 0.25, 1.5: 0.375, 2.0: 0.5, 3.0: 1.0}),
+        ([1.0, 1.0, 1.0, 1.0, 1.0], {0.0: 0.0, 1.0: 0.0, 2.0: 1.0}),
+    ],
+    ids=["low end", "middle", "high end", "all"],
+)
+def test_a_percentile_among_equals_counts_those_that_are_lower(curve: list[float], shares: dict[float, float]) -> None:
+    assert percentile(np.array(list(shares)), np.array(curve)).tolist() == list(shares.values())
+
+
+def test_a_percentile_without_equals_is_the_plain_line_between_quantiles() -> None:
+    rng = np.random.default_rng(5)
+    curve = np.quantile(rng.normal(size=1000), np.linspace(0, 1, 201))
+    values = np.concatenate([rng.normal(size=500), curve, [curve[0] - 1, curve[-1] + 1, np.nan]])
+    plain = np.interp(values, curve, np.linspace(0, 1, 201))
+    assert np.array_equal(percentile(values, curve), plain, equal_nan=True)
+
+
 def test_dialogues_are_aggregated_as_specified(folder: Path) -> None:
     by_code = Density(folder)
     by_paper = Density(folder, dialogue_agg="mean_of_sqrt")

@@ -12,6 +12,7 @@ from dialeval.agreement.sources import ValueSource
 from dialeval.agreement.tasks import Judgement, NotApplicable, job_of
 from dialeval.agreement.values import Cell, Values, merged, rows_digest
 from dialeval.exchange import BadRow
+from dialeval.functions import FunctionFailed
 from dialeval.metric import CannotGoOn, Level
 from dialeval.scores import Scores
 
@@ -197,5 +198,7 @@ def _values(scores: Scores, ids: Sequence[str]) -> Values:
     )
 
 
-def _error_line(error: Exception) -> str:
+def _error_line(error: BaseException) -> str:
+    if isinstance(error, FunctionFailed) and error.__cause__ is not None:  # said row by row, so in its own words alone
+        error = error.__cause__
     return error.problem if isinstance(error, BadRow) else f"{type(error).__name__}: {error}"

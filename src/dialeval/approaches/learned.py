@@ -74,6 +74,9 @@ class LearnedMetric(Metric):
             same_widths=self.precision == "int8",
         )
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(checkpoint={self.signature()['checkpoint']!r})"
+
     @classmethod
     def checkpoints_by_default(cls) -> frozenset[str]:
         """The one that is named after the approach."""
@@ -168,8 +171,10 @@ def _changed(layout: PairFormat, **changes: Any) -> PairFormat:
 def percentile(values: NDArray[np.float64], quantiles: NDArray[np.float64]) -> NDArray[np.float64]:
     """Share of the population behind `quantiles` that lies below each value, in [0, 1]."""
     grid = np.linspace(0.0, 1.0, len(quantiles))
-    # Equal neighbouring quantiles would make the curve ambiguous; below all of them nothing is lower.
-    return np.where(values < quantiles[0], 0.0, np.interp(values, quantiles, grid))
+    # Where quantiles repeat, the curve jumps: a value there has below it what lies before the jump, not after it.
+    first = np.minimum(np.searchsorted(quantiles, values, side="left"), len(quantiles) - 1)
+    share = np.where(values == quantiles[first], grid[first], np.interp(values, quantiles, grid))
+    return np.where(values < quantiles[0], 0.0, share)
 
 
 def quantile_curves(human: NDArray[np.float64], random: NDArray[np.float64]) -> dict[str, list[float]]:

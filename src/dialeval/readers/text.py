@@ -96,7 +96,8 @@ def _pass_over_rest(stream: BinaryIO, where: str) -> None:
 #: Between the turns of a CSV cell; the mark that DailyDialog made common.
 CONTEXT_SEPARATOR = "__eou__"
 
-_LISTS = ("context", "references", "facts", "speakers", "dialogue")
+#: Fields of several texts, which a cell of a CSV file holds as one.
+LISTS = ("context", "references", "facts", "speakers", "dialogue")
 _TOO_LONG = f"the line is longer than {MAX_LINE_BYTES // 2**20} MiB; is a line end missing?"
 
 
@@ -182,7 +183,7 @@ def csv_rows(
     csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_BYTES))
     records = csv.reader(lines, delimiter=delimiter, strict=True)
     header = _header(records, name, columns, level)
-    lists = {columns.name(field): field for field in _LISTS}
+    lists = {columns.name(field): field for field in LISTS}
     singles = {columns.name(field) for field in FIELDS} - set(lists)
     number = 0
     while True:
@@ -283,13 +284,14 @@ def _typed(values: dict[str, str], lists: dict[str, str], singles: set[str], sep
     typed: dict[str, object] = dict(values)
     for column, cell in values.items():
         if column in lists:
-            typed[column] = _cut(cell, lists[column], separator)
+            typed[column] = split_cell(cell, lists[column], separator)
         elif column in singles and column != "response" and not cell:
             typed[column] = None
     return typed
 
 
-def _cut(cell: str, field: str, separator: str) -> list[str] | None:
+def split_cell(cell: str, field: str, separator: str = CONTEXT_SEPARATOR) -> list[str] | None:
+    """The texts of a cell that stand between separators, or those of a JSON array."""
     text = cell.strip()
     if not text:
         return [] if field in ("context", "dialogue") else None
