@@ -124,7 +124,9 @@ def _array_rows(lines: Iterator[Line], name: str) -> Iterator[RawRow]:
             raise ValueError(f"{name} is a JSON array of more than {size}; {_ONE_A_LINE}")
     try:
         entries = json.loads(data.decode("utf-8"))
-    except (ValueError, RecursionError) as error:
+    except RecursionError:
+        raise ValueError(f"{name} is a JSON array that is nested too deeply; a row is an object of strings") from None
+    except ValueError as error:
         reason = error.msg if isinstance(error, json.JSONDecodeError) else type(error).__name__
         raise ValueError(f"{name} begins like a JSON array and is none ({reason}); {_ONE_A_LINE}") from None
     for number, entry in enumerate(entries if isinstance(entries, list) else [entries]):
