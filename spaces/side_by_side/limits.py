@@ -21,7 +21,7 @@ MAX_LINK = 6_000
 MAX_WAITING = 100
 #: The body of an upload, and of any other request. Texts that are too long are refused by name below this, and by
 #: size above it.
-MAX_BODY_BYTES, MAX_CALL_BYTES = 32_000_000, 8_000_000
+MAX_BODY_BYTES, MAX_CALL_BYTES = 32_000_000, 16_000_000
 #: Seconds of the processor that one request may take; loading what it needs counts, too.
 SECONDS = {"texts": 120.0, "file": 1800.0, "preview": 30.0}
 #: Uploads and results of all visitors together, and how long they stay.
