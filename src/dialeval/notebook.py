@@ -1,13 +1,21 @@
-"""Scores as a notebook shows them: one line, a histogram, the first rows. Plain HTML, light or dark."""
+"""Tables as a notebook shows them, and scores: one line, a histogram, the first rows. Plain HTML, light or dark."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from typing import Any
 
 import numpy as np
 
 _ROWS, _BINS, _WIDTH, _HEIGHT = 5, 24, 240, 48
+
+
+def html_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Cells as they are; what looks like markup in them is text."""
+    head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
+    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def scores_as_html(scores: Any) -> str:
@@ -49,21 +57,16 @@ def _table(scores: Any) -> str:
         for name, column in scores.columns().items()
         if column.dtype != object and (name == scores.metric or np.isfinite(column).any())
     }
-    reply = '<th style="min-width:16em;text-align:left">response</th>' if scores.exchanges else ""
-    header = f"<th></th>{reply}{''.join(f'<th>{escape(name)}</th>' for name in columns)}"
+    replies = ["response"] if scores.exchanges else []
     rows = []
     for at in range(min(_ROWS, len(scores))):
         name = scores.ids[at] if scores.ids is not None and scores.ids[at] is not None else at
-        cells = [f"<td>{escape(str(name))}</td>"]
-        if scores.exchanges:
-            cells.append(f'<td style="text-align:left">{escape(_short(scores.exchanges[at].response))}</td>')
-        cells += [
-            f"<td>{column[at]:.3g}</td>" if np.isfinite(column[at]) else "<td></td>" for column in columns.values()
-        ]
-        rows.append(f"<tr>{''.join(cells)}</tr>")
+        said = [_short(scores.exchanges[at].response)] if scores.exchanges else []
+        figures = [f"{column[at]:.3g}" if np.isfinite(column[at]) else "" for column in columns.values()]
+        rows.append([str(name), *said, *figures])
     left = len(scores) - len(rows)
     more = f"<p><small>and {left} more; <code>.to_pandas()</code> has all</small></p>" if left else ""
-    return f"<table><thead><tr>{header}</tr></thead><tbody>{''.join(rows)}</tbody></table>{more}"
+    return html_table(["", *replies, *columns], rows) + more
 
 
 def _short(text: str) -> str:

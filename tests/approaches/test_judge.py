@@ -155,7 +155,9 @@ def test_intervals_and_scales(metric: Judge) -> None:
     assert percent.reasons == scores.reasons
     assert percent.aspects["uses_facts"] == pytest.approx(
         np.where(
-            [False, True, False, True, False], metric._human_share("turn.uses_facts", scores.aspects["uses_facts"]), NAN
+            [False, True, False, True, False],
+            metric._human_shares("turn.uses_facts", scores.aspects["uses_facts"])[0],
+            NAN,
         ),
         nan_ok=True,
     )
@@ -178,7 +180,9 @@ def turn(**given: Any) -> TurnSigns:
     return TurnSigns(**{**nothing, **given})
 
 
-def reasons_for(read: TurnSigns | DialogueSigns, shares: dict[str, float] | None = None, **moved: float) -> str:
+def reasons_for(
+    read: TurnSigns | DialogueSigns, shares: dict[str, tuple[float, float]] | None = None, **moved: float
+) -> str:
     turns = isinstance(read, TurnSigns)
     names, aspects = (FEATURES, ASPECTS) if turns else (DIALOGUE_FEATURES, DIALOGUE_ASPECTS)
     return reason({name: moved.get(name, 0.0) for name in names}, aspects, read, shares or {})
@@ -196,20 +200,26 @@ def test_the_largest_three_are_told_and_small_ones_are_not() -> None:
 
 
 def test_human_replies_are_the_yardstick() -> None:
-    shares = {"relevant": 0.12, "fluent": 0.7, "specific": NAN}
+    shares = {"relevant": (0.12, 0.88), "fluent": (0.7, 0.3), "specific": (NAN, NAN)}
     assert reasons_for(turn(), shares, fits=-0.1, fluent=0.05, specific=0.02) == (
         "Less relevant than 88% of human replies [-0.10]; more fluent than 70% of human replies [+0.05]; "
         "more specific than most [+0.02]."
     )
 
 
+def test_replies_that_are_as_good_count_on_neither_side() -> None:
+    # Nine in ten people's replies are as bad as this one: a tenth is better, not all of them.
+    assert reasons_for(turn(), {"fluent": (0.0, 0.1)}, fluent=-0.1) == "Less fluent than 10% of human replies [-0.10]."
+
+
 def test_no_reply_is_better_or_worse_than_all() -> None:
     for share, said in ((1.0, "99%"), (0.9999, "99%"), (0.5, "50%"), (0.0, "1%")):
         assert (
-            reasons_for(turn(), {"fluent": share}, fluent=0.1) == f"More fluent than {said} of human replies [+0.10]."
+            reasons_for(turn(), {"fluent": (share, 0.0)}, fluent=0.1)
+            == f"More fluent than {said} of human replies [+0.10]."
         )
         assert (
-            reasons_for(turn(), {"fluent": 1 - share}, fluent=-0.1)
+            reasons_for(turn(), {"fluent": (0.0, share)}, fluent=-0.1)
             == f"Less fluent than {said} of human replies [-0.10]."
         )
 

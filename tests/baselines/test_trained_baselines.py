@@ -130,6 +130,18 @@ def test_a_row_stands_alone(name: str, tiny_encoder: Path, tmp_path: Path) -> No
     assert f"{name}-tiny@" in str(metric.signature())
 
 
+@pytest.mark.parametrize(("dtype", "batches"), [("float32", 1), ("int8", 2)])
+def test_in_int8_texts_of_other_widths_are_no_company(
+    dtype: str, batches: int, tiny_encoder: Path, tmp_path: Path
+) -> None:
+    folder = untrained("maude", tiny_encoder, tmp_path / "one")
+    metric: Any = dialeval.load("maude", checkpoint=folder, dtype=dtype)
+    seen: list[torch.Size] = []
+    metric.network.encoder.register_forward_hook(lambda *message: seen.append(message[2].last_hidden_state.shape))
+    metric.encode([("hello",), ("fish " * 30,)])
+    assert len(seen) == batches
+
+
 @pytest.mark.parametrize("name", [*ON_VECTORS, *ON_PAIRS])
 def test_references_are_asked_for_where_they_are_read(name: str, tiny_encoder: Path, tmp_path: Path) -> None:
     folder = untrained(name, tiny_encoder, tmp_path / "one")

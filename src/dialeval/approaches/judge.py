@@ -280,14 +280,14 @@ class Judge(LearnedMetric):
         values = stack.combine(ranks, weights)
         low, high = self.interval(level).around(values)
         found = aspect_values(ranks, weights, names, aspects)
-        shares = {name: self._human_share(f"{level}.{name}", column) for name, column in found.items()}
+        shares = {name: self._human_shares(f"{level}.{name}", column) for name, column in found.items()}
         moved = stack.contributions(ranks, weights)
         reasons = tuple(
             reason(
                 dict(zip(names, moved[row], strict=True)),
                 aspects,
                 one,
-                {name: float(share[row]) for name, share in shares.items()},
+                {name: (float(below[row]), float(above[row])) for name, (below, above) in shares.items()},
             )
             for row, one in enumerate(read)
         )
@@ -298,12 +298,17 @@ class Judge(LearnedMetric):
         edges, low, high = self.array(f"{level}_interval")
         return stack.RankInterval(edges, low[: stack.INTERVAL_BINS], high[: stack.INTERVAL_BINS])
 
-    def _human_share(self, key: str, values: Vector) -> Vector:
-        """Share of human replies below; NaN where the checkpoint does not know them or the value is missing."""
+    def _human_shares(self, key: str, values: Vector) -> tuple[Vector, Vector]:
+        """Shares of human replies below and above: together less than one where some of them are as good.
+
+        NaN where the checkpoint does not know them or the value is missing.
+        """
         curves = self.network.config.quantiles.get(key)
         if not curves:
-            return np.full(len(values), np.nan)
-        return np.where(np.isfinite(values), percentile(values, np.asarray(curves["human"])), np.nan)
+            return np.full(len(values), np.nan), np.full(len(values), np.nan)
+        human, known = np.asarray(curves["human"]), np.isfinite(values)
+        below, above = percentile(values, human), percentile(-values, -human[::-1])
+        return np.where(known, below, np.nan), np.where(known, above, np.nan)
 
     @property
     def quantile_key(self) -> str:
@@ -314,7 +319,7 @@ class Judge(LearnedMetric):
         """Every aspect has the quantiles of human replies, too."""
         if scale != "human_percentile":
             return super().rescale_aspect(aspect, values, scale)
-        return self._human_share(f"turn.{aspect}", values)
+        return self._human_shares(f"turn.{aspect}", values)[0]
 
     def score_dialogues(self, dialogues: Sequence[Sequence[str]], *, scale: Scale = "native", **options: Any) -> Scores:
         """Score whole dialogues, see `Metric`."""

@@ -19,6 +19,8 @@ def aspect_moves(moved: Mapping[str, float], aspects: Mapping[str, Sequence[str]
 SHOWN_FROM = 0.01
 #: How many aspects a reason names at most.
 SHOWN_AT_MOST = 3
+#: Shares of human replies below and above, where the checkpoint knows neither.
+_UNKNOWN = (float("nan"), float("nan"))
 
 #: What is said of an aspect that raised the value, and of one that lowered it. Both compare with the middle of the
 #: replies that the judge learned from, because that is all that a contribution tells.
@@ -42,11 +44,11 @@ def reason(
     moved: Mapping[str, float],
     aspects: Mapping[str, Sequence[str]],
     read: TurnSigns | DialogueSigns,
-    shares: Mapping[str, float],
+    shares: Mapping[str, tuple[float, float]],
 ) -> str:
     """One sentence that names the aspects that moved the value, the largest first, with the words behind them.
 
-    `moved` says how far each feature moved it, `shares` which part of human replies lies below, by aspect.
+    `moved` says how far each feature moved it, `shares` which parts of human replies lie below and above, by aspect.
     """
     moves = aspect_moves(moved, aspects)
     if isinstance(read, TurnSigns) and read.wordless is not None:
@@ -56,7 +58,7 @@ def reason(
     if not strongest:
         return "Nothing stands out."
     parts = [
-        f"{_said_of(aspect, amount, moved, read, shares.get(aspect, float('nan')))} [{amount:+.2f}]"
+        f"{_said_of(aspect, amount, moved, read, shares.get(aspect, _UNKNOWN))} [{amount:+.2f}]"
         for aspect, amount in strongest[:SHOWN_AT_MOST]
     ]
     sentence = "; ".join(parts)
@@ -64,7 +66,11 @@ def reason(
 
 
 def _said_of(
-    aspect: str, amount: float, moved: Mapping[str, float], read: TurnSigns | DialogueSigns, share: float
+    aspect: str,
+    amount: float,
+    moved: Mapping[str, float],
+    read: TurnSigns | DialogueSigns,
+    shares: tuple[float, float],
 ) -> str:
     """An aspect in words: those of the row where they tell it, else where it lies among human replies."""
     found = (
@@ -72,18 +78,19 @@ def _said_of(
     )
     if found:
         return found
-    plain = _compared(_WORDS[aspect][amount < 0], share, lowered=amount < 0)
+    lowered = amount < 0
+    plain = _compared(_WORDS[aspect][lowered], shares[lowered])
     if aspect == "specific" and isinstance(read, TurnSigns) and read.rarest and min(amount, moved["specific"]) > 0:
         return f"{plain} ({', '.join(read.rarest)})"
     return plain
 
 
-def _compared(plain: str, share: float, *, lowered: bool) -> str:
+def _compared(plain: str, share: float) -> str:
     """With human replies rather than with most, where their share is known."""
     if not np.isfinite(share):
         return plain
     # Never all of them, and never none: there are always replies that were not asked.
-    beaten = min(99, max(1, int(100 * (1 - share if lowered else share) + 1e-9)))
+    beaten = min(99, max(1, int(100 * share + 1e-9)))
     return f"{plain.removesuffix('most')}{beaten}% of human replies"
 
 

@@ -60,7 +60,7 @@ def gate(
     from dialeval.registry import load
     from dialeval.systems import gate as test
 
-    with _errors_told_in(junit, markdown, json_file):
+    with _errors_in_reports(junit, markdown, json_file):
         loaded = load(metric, checkpoint=checkpoint) if checkpoint else load(metric)
         mapping = pairs(columns)
         found = test(
@@ -89,7 +89,7 @@ def gate(
 
 
 @contextmanager
-def _errors_told_in(junit: Path | None, markdown: Path | None, json_file: Path | None) -> Iterator[None]:
+def _errors_in_reports(junit: Path | None, markdown: Path | None, json_file: Path | None) -> Iterator[None]:
     """Have an error stand in every report, so that the one of an earlier run does not pass for this one's."""
     try:
         yield

@@ -17,10 +17,10 @@ import numpy as np
 from dialeval.exchange import one_line
 from dialeval.io import markdown_table
 from dialeval.metric import Level, Metric, Scale
+from dialeval.notebook import html_table
 from dialeval.registry import load
 from dialeval.statistics.bootstrap import bootstrap
 from dialeval.statistics.resampled import mean_of
-from dialeval.systems.outcome import html_table
 from dialeval.systems.pairing import Rows, pair, read_rows
 
 #: Fewer contexts than these say little about a system.

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dialeval.io import markdown_table
+from dialeval.notebook import html_table
 from dialeval.pages import render
 
 #: What the columns mean, wherever tables stand.
@@ -166,14 +167,9 @@ class Ranking:
 
     def to_html(self) -> str:
         """A page of its own that needs no other file."""
-        return render(Path(__file__).with_name("ranking.html.jinja"), ranking=self, legend=LEGEND)
-
-
-def html_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table for a notebook."""
-    head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
-    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return render(
+            Path(__file__).with_name("ranking.html.jinja"), ranking=self, legend=LEGEND, html_table=html_table
+        )
 
 
 def format_p(p: float) -> str:

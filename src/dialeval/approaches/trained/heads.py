@@ -49,12 +49,13 @@ class TrainedHead(LearnedMetric):
         features, cut = self.features(exchanges, progress=progress)
         return self.outputs_of(features), cut
 
-    def outputs_of(self, features: Features) -> Vector:
-        """What the head says of features, block by block."""
-        device = next(self.head.parameters()).device
+    def outputs_of(self, features: Features, head: nn.Module | None = None) -> Vector:
+        """What the head says of features, block by block; another head of the same network if one is given."""
+        head = head or self.head
+        device = next(head.parameters()).device
         edges = [*range(0, len(features[0]), _BLOCK), len(features[0])]
         with torch.inference_mode():
-            blocks = [self.head(*(one[start:end].to(device) for one in features)) for start, end in pairwise(edges)]
+            blocks = [head(*(one[start:end].to(device) for one in features)) for start, end in pairwise(edges)]
         said: Vector = torch.cat(blocks).cpu().numpy().astype(np.float64)
         return said
 

@@ -42,7 +42,12 @@ class ValidUtterance(PairMetric):
 
     def view(self, exchange: Exchange) -> Exchange:
         """The reply alone."""
-        return Exchange(context=(), response=exchange.response)
+        return without_context(exchange)
+
+
+def without_context(exchange: Exchange) -> Exchange:
+    """The reply as if nothing had been said before."""
+    return Exchange(context=(), response=exchange.response)
 
 
 class UslH(PairMetric):
@@ -66,15 +71,15 @@ class UslH(PairMetric):
             raise ValueError(f"composition is {composition!r}; it is one of {', '.join(get_args(Composition))}")
         super().__init__(checkpoint, **options)
         self.composition = composition
-        self._valid = ValidUtterance(checkpoint, **options)
         self._words = UsrMlm.over(self.network)
 
     def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
         """Three values of a reply, then one."""
-        alone = [self._valid.view(one) for one in exchanges]
+        alone = [without_context(one) for one in exchanges]
         said, cut = self.outputs(exchanges, progress=progress)
         sensible = self.values_of(said)
-        understandable = self._valid.judge(exchanges, progress=progress).values
+        read_alone, _ = self.features(alone, progress=progress)
+        understandable = self.values_of(self.outputs_of(read_alone, self.network.valid))
         low, high = self.network.get_buffer("likelihood").double().cpu().numpy()
         likelihood = self._words.judge(alone, progress=progress).values
         # A reply without a token has no likelihood, and nothing in it is likable.

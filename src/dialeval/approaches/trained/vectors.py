@@ -58,7 +58,11 @@ class VectorMetric(TrainedHead):
     def __init__(self, checkpoint: Any = None, **options: Any) -> None:
         super().__init__(checkpoint, **options)
         self.encoder = PairEncoder(
-            self.network, self.encoder.tokenizer, segment="context", batch_tokens=self.encoder.batch_tokens
+            self.network,
+            self.encoder.tokenizer,
+            segment="context",
+            batch_tokens=self.encoder.batch_tokens,
+            same_widths=self.encoder.same_widths,
         )
 
     def encode(self, texts: Sequence[tuple[str, ...]], *, progress: bool = False) -> tuple[Tensor, NDArray[np.bool_]]:
