@@ -22,7 +22,7 @@ from dialeval.approaches.learned import LearnedMetric
 from dialeval.engine.moments import Moments
 from dialeval.metric import Level, MetricInfo
 from dialeval.weights.find import CheckpointError
-from dialeval.weights.network import Network
+from dialeval.weights.network import Network, unit_matrix
 
 Scoring = Literal["mahalanobis", "euclidean", "relative", "classifier"]
 Reduction = Literal["mean_all_pairs", "sum_anchors", "mean_anchors"]
@@ -46,12 +46,12 @@ class DensityNetwork(Network):
         self.mean: Tensor
         self.precision: Tensor
         self.register_buffer("mean", torch.zeros(width))
-        self.register_buffer("precision", torch.eye(width))
+        self.register_buffer("precision", unit_matrix(width))
         self.background_mean: Tensor
         self.background_precision: Tensor
         if self.has_background:
             self.register_buffer("background_mean", torch.zeros(width))
-            self.register_buffer("background_precision", torch.eye(width))
+            self.register_buffer("background_precision", unit_matrix(width))
 
     @property
     def has_background(self) -> bool:

@@ -25,7 +25,7 @@ from dialeval.approaches.row_signs import DialogueSigns, TurnSigns, judged_side,
 from dialeval.exchange import Dialogue, Exchange
 from dialeval.metric import Judged, Level, MetricInfo, Scale
 from dialeval.scores import Scores
-from dialeval.weights.network import Network
+from dialeval.weights.network import Network, unit_matrix
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -107,11 +107,11 @@ class JudgeNetwork(Network):
         self.heads = nn.Linear(width, len(HEADS))
         for name in ("human", "random"):
             self.register_buffer(f"{name}_mean", torch.zeros(width))
-            self.register_buffer(f"{name}_precision", torch.eye(width))
+            self.register_buffer(f"{name}_precision", unit_matrix(width))
         self.register_buffer("rarity", torch.zeros(signs.IDF_BUCKETS))
         for level, features in (("turn", FEATURES), ("dialogue", DIALOGUE_FEATURES)):
-            grid = torch.linspace(0, 1, stack.TABLE_SIZE).repeat(len(features), 1)
-            self.register_buffer(f"{level}_tables", grid)
+            grid = np.tile(np.linspace(0, 1, stack.TABLE_SIZE, dtype=np.float32), (len(features), 1))
+            self.register_buffer(f"{level}_tables", torch.from_numpy(grid))
             self.register_buffer(f"{level}_weights", torch.ones(len(features)))
             self.register_buffer(f"{level}_interval", torch.zeros(3, stack.INTERVAL_BINS + 1))
 

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad, scaled_dot_product_attention
 
-from dialeval.engine.speedups import known_layers, linears, shortened_kinds
+from dialeval.engine.speedups import is_known, known_layers, linears, shortened
 
 #: Rows that go through a layer together: few enough for their widest activations to stay in the processor's cache.
 _BLOCK = 512
@@ -47,12 +47,13 @@ def run_in_int8(encoder: nn.Module, samples: Mapping[str, Tensor]) -> bool:
     that show which channels hold large numbers.
     """
     layers, config = known_layers(encoder), cast(Any, getattr(encoder, "config", None))
-    known = all(type(layer) in _kinds() and all(type(one) is nn.Linear for one in linears(layer)) for layer in layers)
-    if not layers or not known or config.hidden_act != "gelu":
+    plain: list[Any] = [type(layer) for layer in layers if all(type(one) is nn.Linear for one in linears(layer))]
+    kinds = [_in_int8(kind) for kind in plain]
+    if not layers or len(kinds) < len(layers) or None in kinds or config.hidden_act != "gelu":
         return False
-    for layer, channels in zip(layers, _large_channels(encoder, layers, samples), strict=True):
+    for layer, kind, channels in zip(layers, kinds, _large_channels(encoder, layers, samples), strict=True):
         layer.__dict__["_large_channels"] = channels
-        layer.__class__ = _kinds()[type(layer)]
+        layer.__class__ = kind
     return True
 
 
@@ -234,13 +235,16 @@ def _blocks(count: int) -> Iterator[slice]:
 
 
 @cache
-def _kinds() -> dict[type[nn.Module], type[nn.Module]]:
-    """The layer in int8 for each kind that is known, whole or with its first token only."""
-    return {
-        kind: type(f"Int8{kind.__name__}", (kind,), {"forward": forward})
-        for whole, short in shortened_kinds().items()
-        for kind, forward in ((whole, _whole_layer), (short, _first_token_only))
-    }
+def _in_int8(kind: type[nn.Module]) -> type[nn.Module] | None:
+    """The layer in int8 for a kind that is known, whole or with its first token only; None for any other."""
+    whole = kind.__bases__[0]
+    if is_known(kind):
+        forward: Any = _whole_layer
+    elif is_known(whole) and kind is shortened(whole):
+        forward = _first_token_only
+    else:
+        return None
+    return type(f"Int8{kind.__name__}", (kind,), {"forward": forward})
 
 
 @cache

@@ -21,6 +21,14 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.functional import scaled_dot_product_attention
 
+from dialeval.engine.bert import BertLayer
+
+#: Module and name, so that nobody imports them who has none.
+_OF_TRANSFORMERS = frozenset(
+    (f"transformers.models.{family.lower()}.modeling_{family.lower()}", f"{family}Layer")
+    for family in ("Bert", "Roberta")
+)
+
 
 def compute_first_token_only(encoder: nn.Module) -> bool:
     """From now on this encoder's last hidden state holds the first token alone; tells whether that could be done.
@@ -29,10 +37,10 @@ def compute_first_token_only(encoder: nn.Module) -> bool:
     weight is touched, so that the encoder is saved and copied as before.
     """
     layers = known_layers(encoder)
-    shortened = shortened_kinds().get(type(layers[-1])) if layers else None
-    if shortened is None:
+    kind: Any = type(layers[-1]) if layers else None
+    if kind is None or not is_known(kind):
         return False
-    layers[-1].__class__ = shortened
+    layers[-1].__class__ = shortened(kind)
     return True
 
 
@@ -45,16 +53,15 @@ def known_layers(encoder: nn.Module) -> list[Any]:
     return [] if config._attn_implementation != "sdpa" or config.is_decoder else list(layers)
 
 
-@cache
-def shortened_kinds() -> dict[type[nn.Module], type[nn.Module]]:
-    """A layer that computes the first token only, for each kind of layer that is known to allow it."""
-    from transformers.models.bert.modeling_bert import BertLayer
-    from transformers.models.roberta.modeling_roberta import RobertaLayer
+def is_known(kind: type[nn.Module]) -> bool:
+    """Whether layers of a kind are built as BERT's: our own, and those of transformers' BERT and RoBERTa."""
+    return kind is BertLayer or (kind.__module__, kind.__name__) in _OF_TRANSFORMERS
 
-    return {
-        kind: type(f"FirstToken{kind.__name__}", (kind,), {"forward": _first_token_only})
-        for kind in (BertLayer, RobertaLayer)
-    }
+
+@cache
+def shortened(kind: type[nn.Module]) -> type[nn.Module]:
+    """A kind of layer that computes the first token only, of one that is known."""
+    return type(f"FirstToken{kind.__name__}", (kind,), {"forward": _first_token_only})
 
 
 def _first_token_only(
@@ -93,10 +100,11 @@ def fuse_layers(encoder: nn.Module) -> bool:
     if not layers or config.hidden_act != "gelu" or not _works_here():
         return False
     found = [
-        layer for layer in layers if type(layer) in _kinds() and all(type(one) is nn.Linear for one in linears(layer))
+        layer for layer in layers if is_known(type(layer)) and all(type(one) is nn.Linear for one in linears(layer))
     ]
     for layer in found:
-        layer.__class__ = _kinds()[type(layer)]
+        kind: Any = type(layer)
+        layer.__class__ = _fused(kind)
     return bool(found)
 
 
@@ -159,20 +167,15 @@ def _fused_forward(layer: Any, states: Tensor, mask: Tensor | None) -> Tensor:
 
 
 @cache
-def _kinds() -> dict[type[nn.Module], type[nn.Module]]:
-    """The fused layer for each kind that is known."""
-    from transformers.models.bert.modeling_bert import BertLayer
-    from transformers.models.roberta.modeling_roberta import RobertaLayer
+def _fused(kind: Any) -> type[nn.Module]:
+    """The fused layer of a kind that is known."""
 
-    def fused(kind: Any) -> type[nn.Module]:
-        def forward(layer: Any, hidden_states: Tensor, attention_mask: Tensor | None = None, *a: Any, **k: Any) -> Any:
-            if _applies(layer, hidden_states):
-                return _fused_forward(layer, hidden_states, attention_mask)
-            return kind.forward(layer, hidden_states, attention_mask, *a, **k)
+    def forward(layer: Any, hidden_states: Tensor, attention_mask: Tensor | None = None, *a: Any, **k: Any) -> Any:
+        if _applies(layer, hidden_states):
+            return _fused_forward(layer, hidden_states, attention_mask)
+        return kind.forward(layer, hidden_states, attention_mask, *a, **k)
 
-        return type(f"Fused{kind.__name__}", (kind,), {"forward": forward})
-
-    return {kind: fused(kind) for kind in (BertLayer, RobertaLayer)}
+    return type(f"Fused{kind.__name__}", (kind,), {"forward": forward})
 
 
 @cache

@@ -6,6 +6,7 @@ import json
 import platform
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
@@ -114,12 +115,10 @@ def _checked_encoder(raw: Mapping[str, Any]) -> EncoderSource:
 
 def current_versions() -> dict[str, str]:
     """Versions that a signature and a config record."""
-    import transformers
-
     return {
         "dialeval": __version__,
         "torch": torch.__version__.split("+")[0],
-        "transformers": transformers.__version__,
+        "transformers": version("transformers"),
         "python": platform.python_version(),
     }
 

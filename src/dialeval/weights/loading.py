@@ -10,9 +10,11 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file
 from torch import nn
 
+from dialeval.engine.bert import BertEncoder, BertSettings
 from dialeval.engine.formatting import PairFormat
 from dialeval.weights.config import LoraSettings
 from dialeval.weights.find import (
@@ -76,13 +78,54 @@ def load_tokenizer(folder: Path, layout: PairFormat) -> Any:
     return tokenizer
 
 
-def load_encoder(folder: Path, vocabulary: int) -> nn.Module:
-    """An encoder in float32 with fused attention, without the pooler (approaches that pool have their own)."""
+def load_encoder(folder: Path, vocabulary: int, *, trainable: bool = False) -> nn.Module:
+    """An encoder in float32 with fused attention, without the pooler (approaches that pool have their own).
+
+    For scoring an ordinary BERT loads without transformers' model classes, whose import takes longer than all else.
+    """
+    check_files(folder)
+    encoder: Any = None if trainable else _ordinary_bert(folder)
+    if encoder is None:
+        encoder = _of_transformers(folder)
+    known = encoder.get_input_embeddings().num_embeddings
+    if vocabulary > known + MAX_NEW_TOKENS:
+        raise CheckpointError(
+            f"the tokenizer has {vocabulary} tokens and the encoder in {folder} knows {known} of them"
+        )
+    if vocabulary > known:
+        encoder.resize_token_embeddings(vocabulary, mean_resizing=False)
+        # An adapter does not store embeddings, so a new token must start from the same row every time.
+        rows = encoder.get_input_embeddings().weight.data
+        rows[known:] = rows[:known].mean(dim=0)
+    loaded: nn.Module = encoder
+    return loaded
+
+
+def _ordinary_bert(folder: Path) -> BertEncoder | None:
+    """The encoder of a folder that holds an ordinary BERT, every tensor of it, in one file; None of any other."""
+    raw, weights = read_json(folder / "config.json"), folder / "model.safetensors"
+    check_sizes(raw, folder / "config.json")
+    settings = BertSettings.of(raw)
+    if settings is None or not weights.is_file():
+        return None
+    with torch.device("meta"):
+        encoder = BertEncoder(settings)
+    # Releases with heads put the encoder's name before its tensors.
+    shapes = tensor_shapes(weights, with_buffers=True)
+    held = {name.removeprefix("bert."): name for name in shapes}
+    asked = {name: tuple(tensor.shape) for name, tensor in encoder.state_dict().items()}
+    if any(shapes.get(held.get(name, "")) != shape for name, shape in asked.items()):
+        return None
+    with safe_open(weights, framework="pt") as stored:
+        encoder.load_state_dict({name: stored.get_tensor(held[name]).float() for name in asked}, assign=True)
+    return encoder
+
+
+def _of_transformers(folder: Path) -> Any:
     from transformers import AutoModel
     from transformers.utils import logging
 
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    check_files(folder)
     _check_fits(folder)
     try:
         encoder, report = AutoModel.from_pretrained(
@@ -99,20 +142,7 @@ def load_encoder(folder: Path, vocabulary: int) -> nn.Module:
     # What a file lacks would be drawn by chance. The pooler is not used; approaches that pool have their own.
     if missing := sorted(key for key in report["missing_keys"] if not key.startswith("pooler.")):
         raise CheckpointError(f"{folder} lacks {len(missing)} of its encoder's tensors, {missing[0]} for one")
-    if getattr(encoder, "pooler", None) is not None:
-        encoder.pooler = None
-    known = encoder.get_input_embeddings().num_embeddings
-    if vocabulary > known + MAX_NEW_TOKENS:
-        raise CheckpointError(
-            f"the tokenizer has {vocabulary} tokens and the encoder in {folder} knows {known} of them"
-        )
-    if vocabulary > known:
-        encoder.resize_token_embeddings(vocabulary, mean_resizing=False)
-        # An adapter does not store embeddings, so a new token must start from the same row every time.
-        rows = encoder.get_input_embeddings().weight.data
-        rows[known:] = rows[:known].mean(dim=0)
-    loaded: nn.Module = encoder
-    return loaded
+    return _without_pooler(encoder)
 
 
 #: The families of encoders that text is judged with; others may hide their sizes in settings of their own.
@@ -125,7 +155,6 @@ def _planned(raw: dict[str, Any], path: Path) -> Any:
     """The encoder that a configuration asks for, in modules without memory."""
     from transformers import AutoConfig, AutoModel
 
-    check_sizes(raw, path)
     if str(raw.get("model_type")) not in FAMILIES:
         raise CheckpointError(
             f"{path} is of the kind {str(raw.get('model_type'))[:40]!r}; encoders are {', '.join(sorted(FAMILIES))}"
@@ -142,9 +171,9 @@ def _planned(raw: dict[str, Any], path: Path) -> Any:
 def _check_fits(folder: Path) -> None:
     """Refuse a configuration that asks for more memory than its weights fill, before any is taken."""
     path = folder / "config.json"
-    asked = sum(
-        math.prod(one.shape) for name, one in _planned(read_json(path), path).named_parameters() if "pooler" not in name
-    )
+    raw = read_json(path)
+    check_sizes(raw, path)
+    asked = sum(math.prod(one.shape) for name, one in _planned(raw, path).named_parameters() if "pooler" not in name)
     files = sorted(folder.glob("*.safetensors"))
     if not files:
         raise CheckpointError(f"{folder} has no model.safetensors; pickled weights are not loaded")
@@ -163,11 +192,17 @@ def longest_input(config: Any) -> int:
 ENCODER_CONFIG = "encoder.json"
 
 
-def empty_encoder(path: Path) -> nn.Module:
+def empty_encoder(path: Path, *, trainable: bool = False) -> nn.Module:
     """An encoder with arbitrary weights, to be filled from the checkpoint that it belongs to."""
+    raw = read_json(path)
+    check_sizes(raw, path)
+    if not trainable and (settings := BertSettings.of(raw)) is not None:
+        device = torch.get_default_device()
+        with torch.device("meta"):
+            ordinary = BertEncoder(settings)
+        return ordinary.to_empty(device=device)
     from transformers import AutoConfig, AutoModel
 
-    raw = read_json(path)
     planned = _planned(raw, path)
     if torch.empty(0).is_meta:  # a device that only plans was chosen by the caller
         return _without_pooler(planned)

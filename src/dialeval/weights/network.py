@@ -86,7 +86,7 @@ class Network(nn.Module):
         begun = None if start is None else _start_folder(start, config.encoder)
         base = {}
         for name in cls.encoders:
-            encoder = load_encoder(located.folder, len(tokenizer))
+            encoder = load_encoder(located.folder, len(tokenizer), trainable=True)
             if begun is not None:
                 encoder = load_adapter(encoder, begun / "adapter", trainable=True)
             elif config.encoder.tuning == "lora" and lora is not None:
@@ -118,16 +118,16 @@ class Network(nn.Module):
         if stands_alone:
             # Modules without memory tell the shapes, so that nothing is allocated which the file does not hold.
             with torch.device("meta"):
-                planned = {name: empty_encoder(skeleton) for name in cls.encoders}
+                planned = {name: empty_encoder(skeleton, trainable=trainable) for name in cls.encoders}
             cls._check_shapes(config, planned, weights)
-            base = {name: empty_encoder(skeleton) for name in cls.encoders}
+            base = {name: empty_encoder(skeleton, trainable=trainable) for name in cls.encoders}
         else:
             if located.revision is not None and Path(config.encoder.id).expanduser().exists():
                 raise CheckpointError(
                     f"{source} comes from the Hub but names a folder of this machine as its encoder; do not use it"
                 )
             found = find_encoder(config.encoder.id, revision=config.encoder.revision, sha256=config.encoder.sha256)
-            base = {name: load_encoder(found.folder, len(tokenizer)) for name in cls.encoders}
+            base = {name: load_encoder(found.folder, len(tokenizer), trainable=trainable) for name in cls.encoders}
         check_vocabulary(tokenizer, base[cls.encoders[0]], located.folder)
         if not stands_alone:
             cls._check_shapes(config, base, weights)
@@ -229,6 +229,11 @@ class Network(nn.Module):
             raise CheckpointError(f"{path} is damaged: {first_line(error)}") from None
         check_finite(stored, path)
         self.load_state_dict(stored, strict=False)
+
+
+def unit_matrix(rows: int, columns: int | None = None) -> torch.Tensor:
+    """`torch.eye`, which without memory (see `_check_shapes`) has torch import its compiler, a second's work."""
+    return torch.zeros(rows, columns or rows).fill_diagonal_(1.0)
 
 
 def tokenizer_folder(folder: Path, config: CheckpointConfig) -> Path:

@@ -17,6 +17,7 @@ from dialeval.approaches.trained.heads import Features, Vector
 from dialeval.approaches.trained.vectors import VectorMetric, VectorNetwork, pick
 from dialeval.exchange import Exchange
 from dialeval.metric import Level, MetricInfo
+from dialeval.weights.network import unit_matrix
 
 
 class Bilinear(nn.Module):
@@ -27,9 +28,9 @@ class Bilinear(nn.Module):
         self.centre: Tensor
         self.axes: Tensor
         self.register_buffer("centre", torch.zeros(width))
-        self.register_buffer("axes", torch.eye(width, components))
-        self.of_context = nn.Parameter(torch.eye(components))
-        self.of_reference = nn.Parameter(torch.eye(components))
+        self.register_buffer("axes", unit_matrix(width, components))
+        self.of_context = nn.Parameter(unit_matrix(components))
+        self.of_reference = nn.Parameter(unit_matrix(components))
         self.offset = nn.Parameter(torch.zeros(()))
         self.scale = nn.Parameter(torch.ones(()))
 
