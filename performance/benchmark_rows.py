@@ -24,11 +24,15 @@ class Rated:
     ratings: NDArray[np.float64]
 
 
-def rated_rows(count: int, benchmark: str = BENCHMARK) -> Rated:
-    """A fixed random choice of rows with a rating, from DIALEVAL_MIRROR or from the folder beside the repository."""
+def rated_rows(count: int | None, benchmark: str = BENCHMARK) -> Rated:
+    """A fixed random choice of rows with a rating, from DIALEVAL_MIRROR or from the folder beside the repository.
+
+    None chooses all.
+    """
     beside = _ROOT.parent / "shared" / "data" / "raw"
     mirror = os.environ.get("DIALEVAL_MIRROR") or (beside if beside.is_dir() else None)
     found = benchmarks.load(benchmark, mirror=mirror)
+    count = len(found.dataset) if count is None else count
     if not 2 <= count <= len(found.dataset):
         raise SystemExit(f"--rows is {count}; {benchmark} has {len(found.dataset)} rows, and two are the least")
     chosen = np.random.default_rng(0).permutation(len(found.dataset))[:count]

@@ -1,6 +1,6 @@
 """What int8 does to values and correlations, and how fast it is, on CPUs that have units for it.
 
-    python performance/int8.py                       # 150 rows of each benchmark, three rounds of 200 pairs
+    python performance/int8.py                       # whole benchmarks, three rounds of 200 pairs
     python performance/int8.py --benchmarks fed_turn,persona_usr --rows 300
 
 Speeds are ratios of processor time, in one process and by turns: DENSITY in float32, in int8, and the CrossEncoder of
@@ -39,7 +39,7 @@ BENCHMARKS = ("convai2_grade", "dailydialog_grade", "empathetic_grade", "dailydi
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "precision.md"
 
 
-def compared(metrics: Sequence[Any], rows: int, benchmark: str) -> dict[str, float]:
+def compared(metrics: Sequence[Any], rows: int | None, benchmark: str) -> dict[str, float]:
     """One metric in float32 and in int8 on the rows of a benchmark."""
     rated = rated_rows(rows, benchmark)
     plain, quick = (metric.score_exchanges(rated.exchanges).values for metric in metrics)
@@ -114,7 +114,7 @@ def figures(outcome: dict[str, Any]) -> str:
 def main() -> None:
     """Measure, write the file and the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=150, help="of each benchmark (default: %(default)s)")
+    parser.add_argument("--rows", type=int, help="of each benchmark (default: all)")
     parser.add_argument("--benchmarks", default=",".join(BENCHMARKS), help="names, separated by commas")
     parser.add_argument("--pairs", type=int, default=200, help="to time (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="to time (default: %(default)s)")
@@ -136,8 +136,9 @@ def main() -> None:
                 found[name][metric] = compared(both, arguments.rows, name)
             console.print(name, metric, found[name][metric], markup=False)
     chosen = "" if arguments.benchmarks == ",".join(BENCHMARKS) else f" --benchmarks {arguments.benchmarks}"
+    rows = "" if arguments.rows is None else f" --rows {arguments.rows}"
     outcome = {
-        "command": f"python performance/int8.py --rows {arguments.rows} --pairs {arguments.pairs}{chosen}",
+        "command": f"python performance/int8.py{rows} --pairs {arguments.pairs}{chosen}",
         "pairs": arguments.pairs,
         "times_as_fast_as": ratios,
         "benchmarks": found,

@@ -187,10 +187,13 @@ def main() -> None:
     run = Run(arguments.out, accelerator, recipe, resume=arguments.resume, unit="pairs", per_step=per_step)
     collator = Collator(network, settings["max_length"])
 
-    def loss(batch: list[Candidates]) -> tuple[Tensor, Figures]:
-        tensors = collator([exchange for one in batch for exchange in one.exchanges()])
+    def forward(tensors: dict[str, Tensor]) -> Tensor:
         with accelerator.autocast():
-            output = model(**{key: value.to(accelerator.device) for key, value in tensors.items()})
+            output: Tensor = model(**{key: value.to(accelerator.device) for key, value in tensors.items()})
+        return output
+
+    def loss(batch: list[Candidates]) -> tuple[Tensor, Figures]:
+        output = collator.rows_of(forward, [exchange for one in batch for exchange in one.exchanges()])
         return losses(output.float(), len(batch), recipe, accelerator)
 
     def judge() -> None:

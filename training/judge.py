@@ -222,7 +222,7 @@ def train(recipe: Recipe, arguments: argparse.Namespace) -> tuple[Run, dict[str,
     broken = damaged(spoken[:: max(1, len(spoken) // 200)], recipe["seed"] + 1)
 
     def loss(forward: Forward, batch: list[Example]) -> tuple[Tensor, Figures]:
-        rows = forward(collator([row.exchange for row in batch]))
+        rows = collator.rows_of(forward, [row.exchange for row in batch])
         return loss_of(rows[:, -len(HEADS) :].float(), batch)
 
     def validate() -> tuple[float, Figures]:

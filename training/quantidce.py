@@ -138,7 +138,7 @@ def pretrain(recipe: Recipe, arguments: argparse.Namespace, data: tuple[Any, Any
         number, batch = numbered
         rng = np.random.default_rng([recipe["seed"], number])
         exchanges = [exchange for group in batch for exchange in levels_of(group, per_level, rng)]
-        return ranking_losses(forward(collator(exchanges)).float(), per_level, recipe)
+        return ranking_losses(collator.rows_of(forward, exchanges).float(), per_level, recipe)
 
     def validate() -> tuple[float, Figures]:
         figures = ranking_figures(network, held_out, recipe)

@@ -228,6 +228,10 @@ def stage_is_done(folder: Path, arguments: argparse.Namespace) -> bool:
     return arguments.resume and (folder / "checkpoint" / "config.json").is_file()
 
 
+#: Parts into which the pairs of a step are cut by their length: more have little left to spare.
+GROUPS = 3
+
+
 class Collator:
     """Token tensors of exchanges, as short as the recipe trains."""
 
@@ -243,6 +247,15 @@ class Collator:
         missing = max(0, self.pad_to - tensors["input_ids"].shape[1])
         fill = {"input_ids": self.tokenizer.pad_id}
         return {key: nn.functional.pad(value, (0, missing), value=fill.get(key, 0)) for key, value in tensors.items()}
+
+    def rows_of(self, forward: Callable[[dict[str, Tensor]], Tensor], exchanges: list[Exchange]) -> Tensor:
+        """What the network says of every exchange, read in groups of like lengths so that little is padding."""
+        pairs = self.tokenizer.pairs(exchanges)
+        order = np.argsort([len(pair.ids) for pair in pairs], kind="stable")
+        groups = [group for group in np.array_split(order, GROUPS) if len(group)]
+        read = [forward(self([exchanges[row] for row in group])) for group in groups]
+        back = torch.from_numpy(np.argsort(np.concatenate(groups))).to(read[0].device)
+        return torch.cat(read)[back]
 
 
 def network_rows(network: Network, exchanges: list[Exchange]) -> NDArray[np.float32]:

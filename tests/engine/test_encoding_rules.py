@@ -165,5 +165,11 @@ def test_either_unit_of_a_cpu_makes_bfloat16_fast(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(torch.cpu, probe, lambda: True, raising=False)
     assert encoding.has_fast_bfloat16(torch.device("cpu"))
     assert not encoding.has_fast_bfloat16(torch.device("meta"))
-    # Vector instructions alone compute in bfloat16, and more slowly than in float32.
-    assert encoding.gains_by_bfloat16(torch.device("cpu")) == (probe == "_is_amx_tile_supported")
+    # Of machines with either some are faster in bfloat16 and some are slower: that is measured.
+    for gain, gains in ((0.6, False), (2.7, True)):
+        monkeypatch.setattr(encoding, "_bfloat16_gain", lambda gain=gain: gain)
+        assert encoding.gains_by_bfloat16(torch.device("cpu")) is gains
+
+
+def test_the_gain_is_measured_once_and_is_a_ratio() -> None:
+    assert 0 < encoding._bfloat16_gain() == encoding._bfloat16_gain()

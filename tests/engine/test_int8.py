@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import json
 import random
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -176,6 +178,19 @@ def test_metrics_say_that_they_score_in_int8(tiny_encoder: Path, tmp_path: Path)
     assert cmn.contexts.same_widths
 
 
+@units
+def test_auto_falls_back_where_the_layers_are_of_another_kind(tiny_encoder: Path, tmp_path: Path) -> None:
+    known = FrozenFeatures(str(tiny_encoder), pooling="mean", dtype="auto")
+    assert (known.made_with["dtype"], known.encoder.same_widths) == ("int8", True)
+    other = shutil.copytree(tiny_encoder, tmp_path / "relu")
+    config = json.loads((other / "config.json").read_text())
+    (other / "config.json").write_text(json.dumps({**config, "hidden_act": "relu"}))
+    plain = FrozenFeatures(str(other), pooling="mean", dtype="auto")
+    assert (plain.made_with["dtype"], plain.encoder.same_widths) == ("float32", False)
+    with pytest.raises(ValueError, match="does not run in int8"):
+        FrozenFeatures(str(other), pooling="mean", dtype="int8")
+
+
 def test_where_it_cannot_be_had_an_error_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="int8 runs on the CPU, not on cuda"):
         choose_precision("int8", torch.device("cuda"))
@@ -184,9 +199,12 @@ def test_where_it_cannot_be_had_an_error_says_why(monkeypatch: pytest.MonkeyPatc
         choose_precision("int8", torch.device("cpu"))
 
 
-def test_auto_is_never_int8_and_bfloat16_warns_where_it_loses(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_takes_int8_first_and_bfloat16_warns_where_it_loses(monkeypatch: pytest.MonkeyPatch) -> None:
     cpu = torch.device("cpu")
     monkeypatch.setattr(encoding, "has_fast_int8", lambda: True)
+    assert choose_precision("auto", cpu) == "int8"
+    assert choose_precision("auto", torch.device("meta")) == "float32"
+    monkeypatch.setattr(encoding, "has_fast_int8", lambda: False)
     monkeypatch.setattr(encoding, "gains_by_bfloat16", lambda device: False)
     assert choose_precision("auto", cpu) == "float32"
     with pytest.warns(UserWarning, match="bfloat16 is slower than float32 on this machine"):

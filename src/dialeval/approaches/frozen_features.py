@@ -85,7 +85,7 @@ class FrozenFeatures:
             tidy=tidy,
         )
         pairs = PairTokenizer(tokenizer, layout)
-        speed_up(model, precision, pairs)
+        precision = speed_up([model], precision, pairs, asked=dtype)
         network = FeatureNetwork(model, pooling, segment_ids=layout.segment_ids).requires_grad_(False)
         network.to(place, weights_dtype(precision))
         self.encoder = PairEncoder(

@@ -65,8 +65,8 @@ class LearnedMetric(Metric):
         if self.layout.max_length > longest:
             raise ValueError(f"max_length is {self.layout.max_length}; this encoder reads at most {longest} tokens")
         tokenizer = PairTokenizer(self.network.tokenizer, self.layout)
-        for name in self.network.encoders:
-            speed_up(getattr(self.network, name), self.precision, tokenizer)
+        encoders = [getattr(self.network, name) for name in self.network.encoders]
+        self.precision = speed_up(encoders, self.precision, tokenizer, asked=dtype)
         self.encoder = PairEncoder(
             self.network,
             tokenizer,

@@ -7,10 +7,12 @@ float32 features move by less than 1e-5).
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import islice
 from typing import Any, Literal
 
@@ -74,13 +76,33 @@ def has_fast_bfloat16(device: torch.device) -> bool:
 
 
 def gains_by_bfloat16(device: torch.device) -> bool:
-    """Whether scoring in bfloat16 is faster than in float32: on a GPU, and on a CPU with units for its products.
+    """Whether scoring in bfloat16 is faster than in float32: on a GPU, and on a CPU whose products are.
 
-    Vector instructions alone (AVX-512 BF16) reach about half of the rate of float32.
+    Of CPUs with the same instructions (AVX-512 BF16) some reach half of the rate of float32 and some nearly three times
+    as much, so it is measured, once.
     """
-    if device.type == "cpu":
-        return bool(getattr(torch.cpu, "_is_amx_tile_supported", lambda: False)())
-    return has_fast_bfloat16(device)
+    if not has_fast_bfloat16(device):
+        return False
+    return device.type != "cpu" or _bfloat16_gain() > _GAIN
+
+
+#: Times as fast as in float32 from which on bfloat16 is worth its digits; products are not all of the work.
+_GAIN = 1.5
+
+
+@cache
+def _bfloat16_gain() -> float:
+    """How many times as fast a product of an encoder's size is in bfloat16: the quickest of some tries of each."""
+    quickest = {}
+    for dtype in (torch.float32, torch.bfloat16):
+        rows, weight = torch.ones(512, 384, dtype=dtype), torch.ones(1536, 384, dtype=dtype)
+        tries = []
+        for _ in range(8):
+            started = time.perf_counter()
+            nn.functional.linear(rows, weight)
+            tries.append(time.perf_counter() - started)
+        quickest[dtype] = min(tries)
+    return quickest[torch.float32] / quickest[torch.bfloat16]
 
 
 def choose_dtype(dtype: str | torch.dtype, device: torch.device) -> torch.dtype:
@@ -95,12 +117,14 @@ def choose_dtype(dtype: str | torch.dtype, device: torch.device) -> torch.dtype:
 
 
 def choose_precision(dtype: str | torch.dtype, device: torch.device) -> Precision:
-    """In what to score: as `choose_dtype`, and int8 where it is asked for and this machine can."""
+    """In what to score: `auto` takes int8 on a CPU with fast units for it, else what `choose_dtype` says."""
     if dtype in ("int8", torch.int8):
         if device.type != "cpu":
             raise ValueError(f"int8 runs on the CPU, not on {device}; use bfloat16 there, or device='cpu'")
         if not has_fast_int8():
             raise ValueError("int8 needs a CPU with VNNI units for 512-bit vectors; use float32 here")
+        return "int8"
+    if dtype == "auto" and device.type == "cpu" and has_fast_int8():
         return "int8"
     try:
         chosen: Precision = "bfloat16" if choose_dtype(dtype, device) is torch.bfloat16 else "float32"
@@ -125,16 +149,29 @@ _SAMPLES = (
 )
 
 
-def speed_up(encoder: Any, precision: Precision, tokenizer: PairTokenizer) -> None:
-    """Let an encoder score in the fastest way of this precision."""
-    if precision != "int8":
+def speed_up(
+    encoders: Sequence[Any], precision: Precision, tokenizer: PairTokenizer, *, asked: str | torch.dtype
+) -> Precision:
+    """Let encoders of one kind score in the fastest way of this precision; tells in which they do.
+
+    Where int8 was chosen by `auto` and the layers are of a kind that cannot, that is float32.
+    """
+    if precision == "int8":
+        if all(run_in_int8(encoder, _samples(encoder, tokenizer)) for encoder in encoders):
+            return "int8"
+        if asked != "auto":
+            raise ValueError("this encoder's layers are of a kind that does not run in int8; use float32")
+        precision = "float32"
+    for encoder in encoders:
         fuse_layers(encoder)
-        return
+    return precision
+
+
+def _samples(encoder: Any, tokenizer: PairTokenizer) -> dict[str, Tensor]:
     samples = collate(tokenizer.pairs(_SAMPLES), tokenizer.pad_id, segment_ids=tokenizer.layout.segment_ids)
     if (getattr(encoder.config, "type_vocab_size", 0) or 0) < 1:
         del samples["token_type_ids"]
-    if not run_in_int8(encoder, samples):
-        raise ValueError("this encoder's layers are of a kind that does not run in int8; use float32")
+    return samples
 
 
 class PairEncoder:

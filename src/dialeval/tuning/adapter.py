@@ -25,6 +25,7 @@ from dialeval.approaches.row_signs import TurnSigns, read_signs
 from dialeval.approaches.stack import Matrix, Vector
 from dialeval.engine.encoding import PairEncoder, collate, has_fast_bfloat16
 from dialeval.engine.formatting import PairTokenizer
+from dialeval.engine.lora import quicken_adapters
 from dialeval.engine.speedups import compute_first_token_only
 from dialeval.exchange import Exchange
 from dialeval.tuning.crossing import divide
@@ -172,6 +173,7 @@ def _quick(network: JudgeNetwork) -> Iterator[Callable[[], Any]]:
     plain: Any = network.encoder
     plain = plain.get_base_model() if hasattr(plain, "get_base_model") else plain
     compute_first_token_only(plain)
+    quicken_adapters(plain)
     is_fast = has_fast_bfloat16(device)
     fused = plain.config._attn_implementation
     if is_fast and device.type == "cpu":
