@@ -33,7 +33,7 @@ _GELU_FLOOR, _GELU_ZERO = 0.17, 32
 _TINY = 1e-12
 #: A few channels behind a LayerNorm hold numbers ten times as large as all others, for which every step would have to
 #: be as coarse. So many of them are multiplied in float32.
-_LARGE = 8
+_LARGE = 32
 #: float32 products of fewer rows, and attention for a single token, add up in another order, which depends on how many
 #: rows and threads there are.
 _FEWEST, _FEWEST_ASKING = 32, 2
