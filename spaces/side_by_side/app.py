@@ -17,7 +17,7 @@ import store
 import trust
 from limits import LIMITS_TEXT, MAX_FILE_BYTES, MAX_SESSIONS, MAX_WAITING, STORED_SECONDS, BodyLimit, Refused
 from pools import FILES, TEXTS
-from sessions import Sessions
+from sessions import Sessions, keep_no_statistics
 from starlette.middleware import Middleware
 from visitors import Visitors
 
@@ -30,6 +30,7 @@ _FILES: dict[str, Any] = {"concurrency_id": "files", "concurrency_limit": FILES.
 def build_page() -> Any:
     """The page as gradio Blocks."""
     store.use()
+    keep_no_statistics()
     with gr.Blocks(title="dialeval side by side", analytics_enabled=False, delete_cache=(600, STORED_SECONDS)) as page:
         gr.Markdown("# Dialogue replies, side by side\nHow good is a reply, what does the number mean, and who agrees?")
         with gr.Tabs():

@@ -2,17 +2,20 @@
 
 gradio makes a quarter of a megabyte for every session, so that it knows which boxes a page shows, and keeps ten
 thousand of them. A call of an endpoint that names no session is one of its own: a program's memory would be ours.
+Beside it stand the messages to that session, some kilobytes even when all of them have been read, and a line about each
+of the last ten thousand events, of which a table is made anew after every event.
 """
 
 from __future__ import annotations
 
 import datetime
+import os
 from collections import Counter, OrderedDict
 from collections.abc import MutableMapping
 from time import monotonic
 from typing import Any
 
-from limits import Application, Receive, Send
+from limits import MAX_SESSIONS, Application, Receive, Send
 
 #: Seconds after its last event when a session that no page has open may go; a page opens its line at once.
 _IDLE = 10.0
@@ -22,6 +25,14 @@ _CLOSED = 3600.0
 _UNREAD = 600.0
 
 _HEARTBEAT = "/heartbeat/"
+#: Where a program fetches its answer; the last part names the event, and the session if the call named none.
+_CALL = "/call/"
+
+
+def keep_no_statistics() -> None:
+    """Ask gradio, before it makes its queue, for the least record of past events, and for no table of them."""
+    os.environ.setdefault("GRADIO_ANALYTICS_MAX_EVENTS", "1")
+    os.environ.setdefault("GRADIO_ANALYTICS_CACHE_FREQUENCY", str(10**9))
 
 
 class Sessions:
@@ -50,7 +61,11 @@ class Sessions:
             return
         if path and scope["method"] == "POST":
             self.drop_idle(scope["app"])
-        await self._app(scope, receive, send)
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            if _CALL in path and scope["method"] == "GET":
+                _drop_answered(scope["app"], path.rpartition("/")[2])
 
     def drop_idle(self, gradio_app: Any) -> None:
         """Forget the sessions of calls that are done, and of pages that were closed long ago."""
@@ -64,10 +79,27 @@ class Sessions:
             if not is_kept and (now - used).total_seconds() > _IDLE:
                 holder.session_data.pop(session, None)
                 holder.time_last_used.pop(session, None)
+                self._dropped.pop(session, None)
                 self._dropped[session] = monotonic()
-        for session in _forget_before(self._dropped, _UNREAD):
-            queue.pending_messages_per_session.pop(session, None)
-            queue.pending_event_ids_session.pop(session, None)
+        late = _forget_before(self._dropped, _UNREAD)
+        while len(self._dropped) > MAX_SESSIONS:
+            late.append(self._dropped.popitem(last=False)[0])
+        for session in late:
+            _drop_messages(queue, session)
+
+
+def _drop_answered(gradio_app: Any, session: str) -> None:
+    """Forget a session that was one call, once its answer has been read; nobody can ask for it again."""
+    queue = gradio_app.get_blocks()._queue
+    if queue.pending_event_ids_session.get(session) == set():
+        _drop_messages(queue, session)
+        gradio_app.state_holder.session_data.pop(session, None)
+        gradio_app.state_holder.time_last_used.pop(session, None)
+
+
+def _drop_messages(queue: Any, session: str) -> None:
+    queue.pending_messages_per_session.pop(session, None)
+    queue.pending_event_ids_session.pop(session, None)
 
 
 def _forget_before(since: OrderedDict[str, float], seconds: float) -> list[str]:

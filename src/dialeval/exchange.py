@@ -62,6 +62,13 @@ class BadRow(ValueError):
         return type(self), (self.row, self.problem)
 
 
+class CheckedTexts(tuple[str, ...]):
+    """Texts that were checked one by one already: of a long conversation each turn is looked at once, not once for each
+    reply behind it."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Exchange:
     """A context, the response to judge, and optionally references, persona facts, system and id.
@@ -125,7 +132,7 @@ def check_exchange(
     turns = _texts(row, "context", context, required=True)
     exchange = Exchange(
         context=turns,
-        response=_text(row, "response", response),
+        response=check_text(row, "response", response),
         references=_texts(row, "references", references),
         facts=_texts(row, "facts", facts),
         system=_label(row, "system", system),
@@ -195,11 +202,11 @@ def _zip_rows(columns: Mapping[str, Sequence[Any]], count: int, empty: EmptyPoli
 
 def check_speakers(row: int | str, speakers: Any, turns: int, of: str) -> tuple[str, ...]:
     """Who said each of so many turns: texts or whole numbers, one for each turn, or none at all."""
-    if isinstance(speakers, str) or speakers is None or _is_nan(speakers):
+    if isinstance(speakers, str | CheckedTexts) or speakers is None or _is_nan(speakers):
         checked = _texts(row, "speakers", speakers)
     else:
         checked = tuple(
-            _text(row, f"speakers[{position}]", _label(row, f"speakers[{position}]", speaker))
+            check_text(row, f"speakers[{position}]", _label(row, f"speakers[{position}]", speaker))
             for position, speaker in enumerate(_items(row, "speakers", speakers))
         )
     if checked and len(checked) != turns:
@@ -210,7 +217,7 @@ def check_speakers(row: int | str, speakers: Any, turns: int, of: str) -> tuple[
 def _following(row: int | str, value: Any) -> str | None:
     if value is None or _is_nan(value):
         return None
-    text = _text(row, "following", value)
+    text = check_text(row, "following", value)
     return None if is_blank(text) else text
 
 
@@ -234,7 +241,8 @@ def _is_nan(value: Any) -> bool:
     return isinstance(value, float) and math.isnan(value)
 
 
-def _text(row: int | str, field: str, value: Any) -> str:
+def check_text(row: int | str, field: str, value: Any) -> str:
+    """A plain string that any file can hold, or `BadRow`."""
     if value is None:
         raise BadRow(row, f"{field} is None; pass a string")
     if _is_nan(value):
@@ -257,8 +265,12 @@ def _texts(row: int | str, field: str, value: Any, *, required: bool = False) ->
             raise BadRow(row, f"{field} is {shown}; pass a list of strings, one per turn")
         return ()
     if isinstance(value, str):
-        return (_text(row, field, value),)
-    return tuple(_text(row, f"{field}[{position}]", item) for position, item in enumerate(_items(row, field, value)))
+        return (check_text(row, field, value),)
+    if isinstance(value, CheckedTexts):
+        return tuple(value)
+    return tuple(
+        check_text(row, f"{field}[{position}]", item) for position, item in enumerate(_items(row, field, value))
+    )
 
 
 def _items(row: int | str, field: str, value: Any) -> list[Any]:
@@ -282,4 +294,4 @@ def _label(row: int | str, field: str, value: Any) -> str | None:
         if value.bit_length() > _LABEL_BITS:
             raise BadRow(row, f"{field} is an integer of {value.bit_length()} bits; pass a string")
         return str(value)
-    return _text(row, field, value)
+    return check_text(row, field, value)

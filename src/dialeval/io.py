@@ -10,7 +10,7 @@ import secrets
 import socket
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
@@ -39,6 +39,11 @@ def near(path: Path) -> str:
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else path.name
 
 
+def is_stream(path: Path) -> bool:
+    """Whether a device or a pipe is there: written as it comes, and never replaced by a file."""
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
 @contextmanager
 def atomic_file(path: Path, hidden: Path) -> Iterator[Path]:
     """Hand out `hidden`, beside `path`, to write to; it takes the place of `path` if all goes well.
@@ -47,6 +52,8 @@ def atomic_file(path: Path, hidden: Path) -> Iterator[Path]:
     have had. What an interrupted run, or somebody else, left under its name is removed, never followed;
     what another process is still writing there is not: the second one is refused.
     """
+    if is_stream(path):
+        raise ValueError(f"{path} is a device or a pipe, which no file may replace; name a file")
     _remove_left(path, hidden)
     descriptor = os.open(hidden, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
     try:
@@ -54,6 +61,7 @@ def atomic_file(path: Path, hidden: Path) -> Iterator[Path]:
         usual = os.fstat(descriptor).st_mode & 0o777
         os.chmod(hidden, 0o600)
         yield hidden
+        os.fsync(descriptor)
         os.chmod(hidden, usual)
         os.replace(hidden, path)
     except BaseException:
@@ -110,11 +118,12 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def write_atomically(path: Path, lines: Iterable[str]) -> None:
-    """Write a text file line by line."""
-    with replacing(path) as temporary, temporary.open("w", encoding="utf-8") as stream:
+    """Write a text file line by line; to a device or a pipe as it comes."""
+    with (
+        nullcontext(path) if is_stream(path) else replacing(path) as place,
+        place.open("w", encoding="utf-8") as stream,
+    ):
         stream.writelines(f"{line}\n" for line in lines)
-        stream.flush()
-        os.fsync(stream.fileno())
 
 
 def read_json_lines(path: Path) -> list[dict[str, Any]]:

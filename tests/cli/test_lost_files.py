@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,9 @@ from typer.testing import CliRunner
 
 import overlap_metric
 from dialeval.cli import build_app
+from dialeval.exchange import Exchange
 from dialeval.io import atomic_file
+from dialeval.metric import Judged
 from dialeval.scoring.journal import Journal, begun
 from dialeval.scoring.outputs import hidden_path
 
@@ -229,3 +232,54 @@ def test_other_json_in_a_journal_is_dropped(line: str) -> None:
     assert "with other options" in message
     assert score("--no-resume")[0] == 0
     assert Path("scores.jsonl").read_bytes() == expected
+
+
+# --- what appears while a run goes on -----------------------------------------------------------------
+
+
+def write_meanwhile(place: str, changed: pytest.MonkeyPatch) -> None:
+    """Have something else write a file while the metric judges."""
+    judge = overlap_metric.Overlap.judge
+
+    def judged(self: overlap_metric.Overlap, exchanges: Sequence[Exchange], **options: bool) -> Judged:
+        Path(place).write_text("theirs")
+        return judge(self, exchanges, **options)
+
+    changed.setattr(overlap_metric.Overlap, "judge", judged)
+
+
+@pytest.mark.parametrize("place", ["scores.jsonl", "sums.json", "bad.jsonl"])
+def test_what_appears_during_a_run_is_not_replaced(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = ("--skip-bad", "--rejects", "bad.jsonl", "--summary", "sums.json")
+    with monkeypatch.context() as changed:
+        write_meanwhile(place, changed)
+        code, message = score(*options)
+    assert (code, f"{place} was written by something else" in message) == (2, True), message
+    assert Path(place).read_text() == "theirs"
+    # What was finished is kept, and is the outcome when its user has decided.
+    assert begun(Path("scores.jsonl.partial")) is not None
+    if place != "scores.jsonl":
+        Path(place).unlink()
+        assert score(*options)[0] == 0
+    else:
+        assert "is there already" in score(*options)[1]
+        assert score(*options, "--overwrite")[0] == 0
+    assert Path("scores.jsonl").read_text().count("\n") == 3
+    assert json.loads(Path("sums.json").read_text())["n"] == 3
+    assert Path("bad.jsonl").read_text() == ""
+    assert not list(Path().glob("*.partial"))
+
+
+def test_a_run_that_may_replace_does_so_whenever_it_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    write_meanwhile("scores.jsonl", monkeypatch)
+    assert score("--overwrite")[0] == 0
+    assert Path("scores.jsonl").read_text() != "theirs"
+
+
+@pytest.mark.parametrize("option", ["--rejects", "--summary"])
+@pytest.mark.parametrize("others", [(), ("--overwrite",)])
+def test_no_file_takes_the_place_of_a_pipe(option: str, others: tuple[str, ...]) -> None:
+    os.mkfifo("pipe")
+    code, message = score("--skip-bad", option, "pipe", *others)
+    assert (code, "is a device or a pipe" in message) == (2, True), message
+    assert Path("pipe").is_fifo()

@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dialeval import exchange
 from dialeval.exchange import MAX_TEXTS, BadRow, check_exchange
-from dialeval.readers import Rejects, Source
+from dialeval.readers import Rejects, Source, chats
 from dialeval.readers.rows import MAX_COLUMNS, Columns
 
 ROW = {"context": ["Hi!"], "response": "Hello."}
@@ -27,6 +28,48 @@ def problems(path: Path) -> list[str]:
         for _ in Source(str(path)).exchanges(skip_bad=rejects):
             pass
     return [json.loads(line)["problem"] for line in target.read_text().splitlines()]
+
+
+# --- conversations ----------------------------------------------------------------------------------
+
+
+def chat(turns: int) -> list[dict[str, Any]]:
+    said = [{"role": ("user", "assistant")[at % 2], "content": f"Is {at} more?"} for at in range(turns)]
+    return [{"messages": said}]
+
+
+def test_a_turn_of_a_long_conversation_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not once for each reply behind it: a file of 5,000 short messages would take minutes."""
+    asked = 0
+    check = exchange.check_text
+
+    def counted(row: int | str, field: str, value: Any) -> str:
+        nonlocal asked
+        asked += 1
+        return check(row, field, value)
+
+    for module in (exchange, chats):
+        monkeypatch.setattr(module, "check_text", counted)
+    found = [one for _, one in Source(chat(400)).exchanges()]
+    assert [len(one.context) for one in found] == list(range(1, 400, 2))
+    assert all(len(one.speakers) == len(one.context) and type(one.context) is tuple for one in found)
+    # Each message has a role and a text, and each row a response, an id and what follows.
+    assert asked <= 400 * 2 + 200 * 3
+
+
+def test_as_many_messages_as_are_stated() -> None:
+    assert sum(1 for _ in Source(chat(MAX_TEXTS)).dialogues()) == 1
+    with pytest.raises(BadRow, match=f"messages has more than {MAX_TEXTS} entries"):
+        list(Source(chat(10 * MAX_TEXTS)).exchanges())
+
+
+def test_what_is_said_of_a_broken_header_is_short(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    for broken in (b"\0", b"\xff"):
+        path.write_bytes(b"context,response," + broken * 1_000_000 + b"\n")
+        with pytest.raises(ValueError, match="the header of") as told:
+            list(Source(str(path)).exchanges())
+        assert len(str(told.value)) < 1000 + len(str(path))
 
 
 # --- columns ----------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from dialeval.pytest_plugin import assert_not_worse
 from dialeval.scores import Signature
 from dialeval.systems import gate, rank
 from dialeval.systems.pairing import pair, pair_by_context, read_rows
+from dialeval.systems.picture import draw
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -416,6 +417,15 @@ def test_rank_prints_tables_and_writes_files(tmp_path: Path) -> None:
     twice = CliRunner().invoke(build_app(), ["rank", str(new), str(new), "-m", "bleu2"])
     assert twice.exit_code == 2
     assert "the same name" in twice.output
+
+
+def test_equal_values_are_drawn(tmp_path: Path) -> None:
+    """A third as the mean of thirds is not always a third: the interval may end on the wrong side of its mean."""
+    ranking = rank({"new": rows([0.1] * 30), "old": rows([0.3] * 30)}, [Number()], resamples=100)
+    standings = ranking.of(ranking.metrics[0])
+    assert any(not one.low <= one.mean <= one.high for one in standings), standings
+    draw(ranking, tmp_path / "ranking.svg")
+    assert "<svg" in (tmp_path / "ranking.svg").read_text("utf-8")
 
 
 def test_scores_are_compared_as_their_files_are(tmp_path: Path) -> None:

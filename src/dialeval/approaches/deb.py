@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from dialeval.approaches.learned import LearnedMetric
+from dialeval.io import replacing
 from dialeval.metric import Level, MetricInfo
 from dialeval.weights.find import CheckpointError
 from dialeval.weights.network import Network
@@ -266,7 +267,8 @@ def plot_reliability(table: list[ReliabilityBin], path: Path) -> None:
     axes.plot([0, 1], [0, 1], color="0.6", linestyle="--")
     axes.plot([one.predicted for one in table], [one.observed for one in table], marker="o")
     axes.set_title(f"expected calibration error {expected_calibration_error(table):.3f}")
-    figure.savefig(path, dpi=150)
+    with replacing(path) as temporary:
+        figure.savefig(temporary, dpi=150)
 
 
 class Deb(LearnedMetric):

@@ -30,6 +30,8 @@ def export(benchmark: Benchmark, folder: Path, *, form: Format = "parquet") -> P
     else:
         benchmark.dataset.to_json(str(partial), force_ascii=False)
     (folder / "README.md").write_text(card(benchmark.info, rows.name), encoding="utf-8")
+    with partial.open("rb") as written:
+        os.fsync(written.fileno())
     os.replace(partial, rows)
     return rows
 

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 import typer
 
 from dialeval.cli.parsing import flowing, pairs
+from dialeval.cli.paths import check_reports
 
 _HELP = """Test whether a new system is worse than a baseline by more than a margin, on replies to the same contexts.
 
@@ -60,6 +61,7 @@ def gate(
     from dialeval.registry import load
     from dialeval.systems import gate as test
 
+    check_reports({"--junit": junit, "--markdown": markdown, "--json": json_file}, (new, baseline))
     with _errors_in_reports(junit, markdown, json_file):
         loaded = load(metric, checkpoint=checkpoint) if checkpoint else load(metric)
         mapping = pairs(columns)
@@ -88,25 +90,33 @@ def gate(
     raise typer.Exit(0 if found.passed else 1)
 
 
+#: What stands in a report until there is a verdict, and stays there if nothing of this program runs any more.
+_UNFINISHED = "the gate has not come to its end: it is still running, or was stopped"
+
+
 @contextmanager
 def _errors_in_reports(junit: Path | None, markdown: Path | None, json_file: Path | None) -> Iterator[None]:
-    """Have an error stand in every report, so that the one of an earlier run does not pass for this one's."""
-    try:
-        yield
-    except Exception as error:
-        import json
+    """Have no report of an earlier run pass for this one's, however this one ends; what went wrong stands there."""
+    import json
 
-        from dialeval.io import write_atomically
-        from dialeval.systems.gate import error_as_junit, error_as_markdown
+    from dialeval.io import is_stream, write_atomically
+    from dialeval.systems.gate import error_as_junit, error_as_markdown
 
-        message = str(error) or type(error).__name__
+    def tell(message: str) -> Iterator[tuple[Path, list[str]]]:
         reports = {
             junit: error_as_junit(message),
             markdown: error_as_markdown(message),
             json_file: json.dumps({"passed": False, "error": message}, ensure_ascii=False, indent=1),
         }
-        for path, text in reports.items():
-            if path is not None:
-                with suppress(OSError):  # where nothing can be written the error itself has to do
-                    write_atomically(path, text.splitlines())
+        return ((path, text.splitlines()) for path, text in reports.items() if path is not None)
+
+    for path, lines in tell(_UNFINISHED):
+        if not is_stream(path):
+            write_atomically(path, lines)
+    try:
+        yield
+    except Exception as error:
+        for path, lines in tell(str(error) or type(error).__name__):
+            with suppress(OSError):  # where nothing can be written the error itself has to do
+                write_atomically(path, lines)
         raise

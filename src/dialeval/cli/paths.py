@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from dialeval.io import is_stream
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class RunPaths:
         """Put what was not named beside the output. Of `reads` those count that are files here, not names."""
         if not output:
             raise ValueError("the output has no name; pass a file, or - for standard output")
-        is_device = output != "-" and Path(output).exists() and not (Path(output).is_file() or Path(output).is_dir())
+        is_device = output != "-" and is_stream(Path(output))
         is_file = output != "-" and not is_device
         if skip_bad and rejects is None:
             if not is_file:
@@ -61,11 +63,19 @@ class RunPaths:
         here = Path.cwd()
         return str(self.rejects.relative_to(here) if self.rejects.is_relative_to(here) else self.rejects)
 
+    def before(self) -> dict[Path, list[int] | None]:
+        """What stands at the places of the outcome now."""
+        from dialeval.scoring.outputs import standing
+
+        return {path: standing(path) for path in (self.output, self.rejects, self.summary) if path is not None}
+
     def check(self, *, overwrite: bool) -> None:
         """Refuse folders, paths that do not exist, what the run reads, and files that would be lost."""
         self._check_different()
         may_replace = overwrite or self._is_continued()
         for path in filter(None, (self.output, self.rejects, self.summary)):
+            if is_stream(path):
+                raise ValueError(f"{path} is a device or a pipe; name a file")
             if path.is_symlink():
                 raise ValueError(f"{path} is a link that leads nowhere; name a file")
             if path.is_dir():
@@ -106,9 +116,21 @@ class RunPaths:
                     raise ValueError(f"{path} is both {option} and {other}; choose another file for one of them")
 
 
+def check_reports(reports: Mapping[str, Path | None], reads: Iterable[str | Path]) -> None:
+    """Refuse reports that would take the place of what the run reads, or of one another."""
+    named = [(option, path) for option, path in reports.items() if path is not None and not is_stream(path)]
+    read = [("what is read", Path(one)) for one in reads]
+    for at, (option, path) in enumerate(named):
+        if path.is_dir():
+            raise IsADirectoryError(f"{path} is a folder; name a file in it")
+        for other, there in [*read, *named[at + 1 :]]:
+            if _are_one(resolved(path), resolved(there)):
+                raise ValueError(f"{path} is both {option} and {other}; choose another file for one of them")
+
+
 def resolved(path: Path) -> Path:
-    """The path with all links followed; a link that leads to itself stays one, and is refused as such."""
-    return Path(os.path.realpath(path))
+    """The path with all links followed; one that leads to itself, or to a pipe, which has no path, stays as it is."""
+    return path if is_stream(path) else Path(os.path.realpath(path))
 
 
 def _is_here(path: str | Path) -> bool:

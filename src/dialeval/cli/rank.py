@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from dialeval.cli.parsing import flowing, listed, pairs
+from dialeval.cli.paths import check_reports
 
 _HELP = """Compare several systems on replies to the same contexts, under one metric or several.
 
@@ -60,6 +61,8 @@ def rank(
 
     mapping = pairs(columns)
     named = {name: Source(file, columns=mapping) for name, file in files_by_name(files).items()}
+    reports = {"--markdown": markdown, "--json": json_file, "--html": html_file, "--plot": plot}
+    check_reports(reports, (str(source.input) for source in named.values()))
     wanted = listed(metrics) or ["judge"]
     systems = named if len(files) > 1 else next(iter(named.values()))
     found = compare(systems, wanted, confidence=confidence, resamples=resamples, seed=seed, progress=True)

@@ -17,6 +17,7 @@ from dialeval.cli.progress import bar
 from dialeval.cli.sharded import score_together
 
 if TYPE_CHECKING:
+    from dialeval.scoring.outputs import Before
     from dialeval.scoring.summary import Summary
     from dialeval.scoring.task import Task
 
@@ -325,8 +326,10 @@ def score(
             workers, paths, file_format, check=check, load=load, task=task, resume=resume, replaces=overwrite
         )
         return
+    # Whatever comes there later is not of this run.
+    before = None if overwrite else paths.before()
     total = check()
-    outcome = _run(load(), paths, file_format, resume=resume, replaces=overwrite, total=total)
+    outcome = _run(load(), paths, file_format, resume=resume, before=before, total=total)
     for line in outcome.lines():
         typer.echo(line, err=True)
     if outcome.n_rejected:
@@ -340,7 +343,7 @@ def _run(
     file_format: Literal["jsonl", "csv", "parquet"],
     *,
     resume: bool,
-    replaces: bool,
+    before: Before | None,
     total: int | None,
 ) -> Summary:
     from dialeval.readers import Rejects
@@ -352,10 +355,12 @@ def _run(
         journal = None
         if paths.output is not None:
             # Before anything else is opened: a second process must not touch the files of the first.
-            journal = held = stack.enter_context(open_journal(task, paths.output, resume=resume, replaces=replaces))
+            journal = held = stack.enter_context(
+                open_journal(task, paths.output, resume=resume, replaces=before is None)
+            )
             # Behind everything that is written below, the file of bad rows included, and before it is released.
             stack.push(lambda kind, *_: held.drop() if kind is None else None)
-        rejects = Rejects(stack.enter_context(replacing(paths.rejects))) if paths.rejects else None
+        rejects = Rejects(stack.enter_context(replacing(paths.rejects, before=before))) if paths.rejects else None
         progress = stack.enter_context(bar(total))
         if paths.output is None or journal is None:
             if sys.stdout is None and paths.stream is None:  # the shell's >&-
@@ -365,7 +370,7 @@ def _run(
         else:
             try:
                 outcome = score_to_file(
-                    task, paths.output, file_format, journal=journal, rejects=rejects, progress=progress
+                    task, paths.output, file_format, journal=journal, rejects=rejects, progress=progress, before=before
                 )
             except KeyboardInterrupt:
                 if begun(journal.path) is not None:
@@ -373,5 +378,5 @@ def _run(
                     typer.echo(kept, err=True)
                 raise
         if paths.summary:
-            outcome.save(paths.summary)
+            outcome.save(paths.summary, before)
     return outcome

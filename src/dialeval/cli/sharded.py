@@ -62,6 +62,7 @@ def _score(
             raise ValueError("several processes read one file and write beside another; pass files, not pipes")
         return check()
 
+    before = None if replaces else paths.before()
     total = workers.from_leader(prepare)
     assert paths.output is not None  # the leader has looked
     loaded = load()
@@ -73,15 +74,15 @@ def _score(
     with ExitStack() as stack:
         rejects = Rejects() if skips else None
         if workers.leads and paths.rejects:
-            rejects = Rejects(stack.enter_context(replacing(paths.rejects)))
+            rejects = Rejects(stack.enter_context(replacing(paths.rejects, before=before)))
         progress = stack.enter_context(bar(total)) if workers.leads else lambda done: None
         run.score(rejects, progress)
     workers.wait_for_all()
 
     def finish() -> None:
-        outcome = run.merge(file_format, rejects.count if rejects else 0)
+        outcome = run.merge(file_format, rejects.count if rejects else 0, before)
         if paths.summary:
-            outcome.save(paths.summary)
+            outcome.save(paths.summary, before)
         run.clear()
         for line in outcome.lines():
             typer.echo(line, err=True)

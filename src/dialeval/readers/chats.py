@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
+from dialeval.exchange import MAX_TEXTS, BadRow, CheckedTexts, check_text
 from dialeval.readers.rows import RawRow
 
 #: Where a conversation stands, and what its messages call who speaks and what is said.
@@ -51,9 +52,9 @@ class Chats:
             yield row
             return
         try:
-            turns, prompts = _turns(row.values.get(form), form)
-        except ValueError as error:
-            yield RawRow(row.number, row.where, problem=str(error), raw=dict(row.values))
+            turns, prompts = _turns(row, form)
+        except BadRow as error:
+            yield RawRow(row.number, row.where, problem=error.problem, raw=dict(row.values))
             return
         shared = {key: row.values[key] for key in ("facts", "system") if row.values.get(key) is not None}
         shared.setdefault("system", row.values.get("model") if isinstance(row.values.get("model"), str) else None)
@@ -66,15 +67,16 @@ class Chats:
             return
         judged = [at for at, (role, _) in enumerate(turns) if at and role == self.judge_role]
         if not judged:
-            roles = ", ".join(dict.fromkeys(role for role, _ in turns)) or "none"
-            problem = f"the conversation has no answer of the role {self.judge_role!r}; its roles are: {roles}"
+            there = ", ".join(dict.fromkeys(role for role, _ in turns)) or "none"
+            problem = f"the conversation has no answer of the role {self.judge_role!r}; its roles are: {there}"
             yield RawRow(row.number, row.where, problem=problem, raw=dict(row.values))
+        roles, texts = zip(*turns, strict=True) if judged else ((), ())
         for at in judged:
             values = {
                 **shared,
                 "id": f"{name}#{at}",
-                "context": [text for _, text in turns[:at]],
-                "speakers": [role for role, _ in turns[:at]],
+                "context": CheckedTexts(texts[:at]),
+                "speakers": CheckedTexts(roles[:at]),
                 "response": turns[at][1],
             }
             if at + 1 < len(turns) and turns[at + 1][0] != self.judge_role:
@@ -95,17 +97,22 @@ def form_of(row: RawRow) -> str | None:
     return next((form for form in FORMS if isinstance(row.values.get(form), list | tuple)), None)
 
 
-def _turns(messages: Any, form: str) -> tuple[list[tuple[str, str]], list[str]]:
+def _turns(row: RawRow, form: str) -> tuple[list[tuple[str, str]], list[str]]:
     """Who said what, and what the system prompts say."""
+    assert row.values is not None
+    messages = row.values.get(form)
     if not isinstance(messages, Sequence) or isinstance(messages, str) or not len(messages):
-        raise ValueError(f"{form} is no list of messages; each row holds one conversation")
+        raise row.bad(f"{form} is no list of messages; each row holds one conversation")
+    if len(messages) > MAX_TEXTS:
+        raise row.bad(f"{form} has more than {MAX_TEXTS} entries; is this one conversation?")
     who, what = FORMS[form]
     turns, prompts = [], []
     for at, message in enumerate(messages):
         if not isinstance(message, Mapping) or not isinstance(message.get(who), str):
-            raise ValueError(f"message {at} has no {who!r}; a message is an object with {who!r} and {what!r}")
-        role = _ROLES.get(message[who].strip().lower(), message[who].strip().lower())
-        text = _text(message.get(what), at)
+            raise row.bad(f"message {at} has no {who!r}; a message is an object with {who!r} and {what!r}")
+        said_by = check_text(row.place, f"{who!r} of message {at}", message[who]).strip().lower()
+        role = _ROLES.get(said_by, said_by)
+        text = _text(row, message.get(what), at)
         if role in ("system", "developer") and text.strip():
             prompts.append(text)
         if role not in _ASIDE and text.strip():
@@ -113,15 +120,16 @@ def _turns(messages: Any, form: str) -> tuple[list[tuple[str, str]], list[str]]:
     return turns, prompts
 
 
-def _text(content: Any, at: int) -> str:
+def _text(row: RawRow, content: Any, at: int) -> str:
     """The text of a message: a string, or the text parts of a list of parts; none where a tool was called."""
     if content is None:
         return ""
+    field = f"the content of message {at}"
     if isinstance(content, str):
-        return content
+        return check_text(row.place, field, content)
     if isinstance(content, Sequence):
         parts = [part for part in content if isinstance(part, Mapping)]
         if len(parts) == len(content):
             texts = [part.get("text") for part in parts if part.get("type") in ("text", "input_text", "output_text")]
-            return "\n".join(text for text in texts if isinstance(text, str))
-    raise ValueError(f"the content of message {at} is a {type(content).__name__}; it is a text or a list of parts")
+            return check_text(row.place, field, "\n".join(text for text in texts if isinstance(text, str)))
+    raise row.bad(f"{field} is a {type(content).__name__}; it is a text or a list of parts")

@@ -271,9 +271,9 @@ def _cells_problem(cells: list[str], header: list[str]) -> str:
         return f"there are {len(cells)} cells where the header names {len(header)}; quote cells that hold the separator"
     for column, cell in zip(header, cells, strict=True):
         if "\0" in cell:
-            return f"{_printable(column)} holds a NUL byte; is this a text file?"
+            return f"{_printable(column[:100])} holds a NUL byte; is this a text file?"
         if not cell.isascii() and any("\udc80" <= character <= "\udcff" for character in cell):
-            return f"{_printable(column)} is not UTF-8; save the file as UTF-8"
+            return f"{_printable(column[:100])} is not UTF-8; save the file as UTF-8"
     return ""
 
 

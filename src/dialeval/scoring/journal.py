@@ -69,7 +69,7 @@ class Journal:
     def announce(self, table: os.stat_result) -> None:
         """Note which file is about to take the output's place, so that this run is known to have made it."""
         self._stream.seek(0, os.SEEK_END)
-        self._write({_TABLE: _traits(table)})
+        self._write({_TABLE: traits(table)})
 
     def _write(self, line: Mapping[str, Any]) -> None:
         self._stream.write(json.dumps(line, allow_nan=False).encode() + b"\n")
@@ -137,7 +137,7 @@ class Begun:
 
     def may_replace(self, output: Path) -> bool:
         """Whether what stands at the output is this run's to replace."""
-        return self.replaces or (output.exists() and _traits(output.stat()) in self.tables)
+        return self.replaces or (output.exists() and traits(output.stat()) in self.tables)
 
 
 def begun(path: Path) -> Begun | None:
@@ -196,7 +196,7 @@ def _not_ours(path: Path) -> ValueError:
     return ValueError(f"{path} is a link, a folder or a device, where a run would keep what it finished; move it away")
 
 
-def _traits(file: os.stat_result) -> list[int]:
+def traits(file: os.stat_result) -> list[int]:
     """What a file keeps when it is renamed, and another one hardly shares."""
     return [file.st_ino, file.st_size, file.st_mtime_ns]
 

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, Literal
 
 from dialeval.exchange import from_first_visible
 from dialeval.io import atomic_file
+from dialeval.scoring.journal import traits
 
 OutputFormat = Literal["jsonl", "csv", "parquet"]
 OUTPUT_FORMATS: tuple[OutputFormat, ...] = ("jsonl", "csv", "parquet")
@@ -24,6 +25,9 @@ ROW_KEYS = ("row", "id", "system")
 
 #: A part of a table: lists of equal length under its keys, and under each metric's name in "values".
 Record = Mapping[str, Any]
+
+#: What stood at the places of an outcome when its run began, None where nothing did.
+Before = Mapping[Path, list[int] | None]
 
 _FORMULA = re.compile(r"[=+\-@\t\r\n＝＋－＠]")
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
@@ -61,11 +65,18 @@ def table(
         yield lambda record: _write_json(stream, _columns(metrics, keys, record))
 
 
+def standing(path: Path) -> list[int] | None:
+    """What is at a path now, as far as it can be told from anything else that may be there later."""
+    return traits(path.stat()) if path.exists() else None
+
+
 @contextmanager
-def replacing(path: Path, announce: Callable[[os.stat_result], None] | None = None) -> Iterator[BinaryIO]:
+def replacing(
+    path: Path, announce: Callable[[os.stat_result], None] | None = None, before: Before | None = None
+) -> Iterator[BinaryIO]:
     """A file that takes the place of `path` when all of it is on disk, and leaves no trace otherwise.
 
-    `announce` is told of the file just before.
+    `announce` is told of the file just before. Given what stood there `before` the run, anything else is not replaced.
     """
     with (
         atomic_file(path, hidden_path(path)) as hidden,
@@ -73,7 +84,11 @@ def replacing(path: Path, announce: Callable[[os.stat_result], None] | None = No
     ):
         yield stream
         stream.flush()
-        os.fsync(stream.fileno())
+        if before is not None and standing(path) != before.get(path):
+            raise FileExistsError(
+                f"{path} was written by something else while this run went on; move it away and run the same command "
+                "again, or add --overwrite: what was finished is kept"
+            )
         if announce is not None:
             announce(os.fstat(stream.fileno()))
 

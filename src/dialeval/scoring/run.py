@@ -11,7 +11,7 @@ from dialeval.cautions import Watch
 from dialeval.exchange import Exchange
 from dialeval.readers import Rejects
 from dialeval.scoring.journal import Journal
-from dialeval.scoring.outputs import OutputFormat, Record, replacing, table
+from dialeval.scoring.outputs import Before, OutputFormat, Record, replacing, table
 from dialeval.scoring.summary import Summary
 from dialeval.scoring.task import Chunk, Task, chunked, unscored
 
@@ -32,6 +32,7 @@ def score_to_file(
     journal: Journal,
     rejects: Rejects | None,
     progress: Progress,
+    before: Before | None = None,
 ) -> Summary:
     """Score into a file that appears when all is done; until then finished chunks are kept in the journal beside it.
 
@@ -40,14 +41,14 @@ def score_to_file(
     """
     if not task.of_rows:
         summary = _score_chunks(task, rejects, progress, lambda chunk: (unscored(chunk), False))
-        with replacing(output) as stream:
+        with replacing(output, before=before) as stream:
             write_systems(task, summary, stream, file_format)
         return summary
     summary = _score_chunks(task, rejects, progress, lambda chunk: _once(task, chunk, journal))
     if journal.next_finished() is not None:
         raise ValueError(changed(journal, "ends earlier than it did"))
     with (
-        replacing(output, announce=journal.announce) as stream,
+        replacing(output, journal.announce, before) as stream,
         table(stream, file_format, task.columns, texts=task.texts) as write,
     ):
         for record in journal.finished():

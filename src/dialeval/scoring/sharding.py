@@ -22,7 +22,7 @@ from dialeval.cautions import Watch
 from dialeval.exchange import BadRow
 from dialeval.readers import Rejects
 from dialeval.scoring.journal import Journal, is_journal
-from dialeval.scoring.outputs import OutputFormat, replacing, table
+from dialeval.scoring.outputs import Before, OutputFormat, replacing, table
 from dialeval.scoring.run import Progress, changed, journal_path, journals_of_workers, write_systems
 from dialeval.scoring.sets import SetPlan, SetState, check_mergeable, look
 from dialeval.scoring.summary import Summary
@@ -88,12 +88,12 @@ class ShardedRun:
                 raise ValueError(changed(journal, "ends earlier than it did"))
             self._save_state(own, seen.hexdigest())
 
-    def merge(self, file_format: OutputFormat, n_rejected: int) -> Summary:
+    def merge(self, file_format: OutputFormat, n_rejected: int, before: Before | None = None) -> Summary:
         """In the leader, when all are done: one table in the order of the input, one summary."""
         summary = Summary.begin(str(self.task.level), self.task.infos)
         with ExitStack() as stack:
             journals = [stack.enter_context(self._journal(rank, fresh=False)) for rank in range(self.workers.size)]
-            stream = stack.enter_context(replacing(self.output, announce=journals[0].announce))
+            stream = stack.enter_context(replacing(self.output, journals[0].announce, before))
             columns, texts = self.task.columns, self.task.texts
             write = stack.enter_context(table(stream, file_format, columns, texts=texts)) if self.task.of_rows else None
             for record in in_turn([journal.finished() for journal in journals]):

@@ -12,7 +12,7 @@ from typing import Any
 from dialeval.cautions import cut_note
 from dialeval.metric import Level, MetricInfo
 from dialeval.scores import Scores, aspect_column
-from dialeval.scoring.outputs import Record, replacing
+from dialeval.scoring.outputs import Before, Record, replacing
 
 #: So many rows without a value are told on the screen; the summary file has all of them.
 _SHOWN = 10
@@ -190,9 +190,9 @@ class Summary:
             "metrics": {name: _plain(tally) for name, tally in self.tallies.items()},
         }
 
-    def save(self, path: Path) -> None:
+    def save(self, path: Path, before: Before | None = None) -> None:
         """Write the summary as JSON, all or nothing."""
-        with replacing(path) as stream:
+        with replacing(path, before=before) as stream:
             stream.write(json.dumps(self.to_dict(), ensure_ascii=False, indent=2).encode() + b"\n")
 
     def lines(self) -> list[str]:

@@ -1,0 +1,122 @@
+"""Reports of `rank` and `gate`: what is read is never written, and nothing but a file is replaced by one."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from typer.testing import CliRunner
+
+import dialeval.systems
+from dialeval.cli import build_app
+from dialeval.io import is_stream, replacing, write_atomically
+
+pytestmark = pytest.mark.slow
+
+RANK = ["rank", "rows.jsonl", "-m", "bleu1", "--resamples", "100"]
+GATE = ["gate", "new.jsonl", "-b", "old.jsonl", "-m", "bleu1", "--margin", "0.1", "--resamples", "100"]
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    made = [
+        {"context": [f"{at}"], "response": f"{at} and {system}", "reference": f"{at} and", "id": f"{at}"}
+        for at in range(30)
+        for system in ("new", "old")
+    ]
+    for name in ("new", "old"):
+        own = [row for row in made if row["response"].endswith(name)]
+        Path(f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in own))
+    both = [{**row, "system": row["response"].split()[-1]} for row in made]
+    Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in both))
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    found = CliRunner().invoke(build_app(), list(arguments))
+    assert found.exception is None or isinstance(found.exception, SystemExit), found.exception
+    return found.exit_code, found.stderr
+
+
+def listing() -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in Path().iterdir() if path.is_file()}
+
+
+@pytest.mark.parametrize("as_link", [False, "hard", "soft"])
+@pytest.mark.parametrize(
+    ("command", "option", "place"),
+    [(RANK, option, "rows.jsonl") for option in ("--markdown", "--json", "--html", "--plot")]
+    + [(GATE, option, place) for option in ("--junit", "--markdown", "--json") for place in ("new.jsonl", "old.jsonl")]
+    # An error is told in the reports, too: it must not be told in what was to be read.
+    + [([*GATE[:1], "absent.jsonl", *GATE[2:]], "--json", "old.jsonl")],
+)
+def test_no_report_is_written_over_what_is_read(command: list[str], option: str, place: str, as_link: Any) -> None:
+    named = Path("other.jsonl") if as_link else Path(place)
+    if as_link == "hard":
+        named.hardlink_to(place)
+    elif as_link:
+        named.symlink_to(place)
+    before = listing()
+    code, message = run(*command, option, str(named))
+    assert (code, f"{named} is both {option} and what is read" in message) == (2, True), message
+    assert listing() == before
+
+
+@pytest.mark.parametrize("command", [RANK, GATE])
+def test_two_reports_are_two_files(command: list[str]) -> None:
+    before = listing()
+    code, message = run(*command, "--markdown", "report", "--json", "./report")
+    assert (code, "is both --markdown and --json" in message) == (2, True), message
+    assert run(*command, "--markdown", ".")[0] == 2
+    assert listing() == before
+
+
+@pytest.mark.parametrize("command", [RANK, GATE])
+def test_a_report_goes_through_a_pipe_and_leaves_it_one(command: list[str]) -> None:
+    os.mkfifo("pipe")
+    heard: list[str] = []
+    listener = threading.Thread(target=lambda: heard.append(Path("pipe").read_text()))
+    listener.start()
+    code, message = run(*command, "--json", "pipe")
+    listener.join()
+    assert code == 0, message
+    assert isinstance(json.loads(heard[0]), dict)
+    assert is_stream(Path("pipe"))
+
+
+def test_nothing_takes_the_place_of_a_device() -> None:
+    os.mkfifo("pipe.png")
+    with pytest.raises(ValueError, match="is a device or a pipe"), replacing(Path("pipe.png")):
+        raise AssertionError("a place to write to was handed out")
+    write_atomically(Path("/dev/null"), ["a line"])
+    assert is_stream(Path("/dev/null"))
+    assert is_stream(Path("pipe.png"))
+    code, message = run(*RANK, "--plot", "pipe.png")
+    assert (code, "is a device or a pipe" in message) == (2, True), message
+
+
+def test_a_stopped_gate_leaves_no_verdict_of_an_earlier_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever stops it, an interrupt or nothing that anybody could handle."""
+    files = {"--junit": Path("gate.xml"), "--markdown": Path("gate.md"), "--json": Path("gate.json")}
+    asked = [*GATE, *(text for option, path in files.items() for text in (option, str(path)))]
+    assert run(*asked)[0] == 0
+    assert json.loads(files["--json"].read_text())["passed"] is True
+    seen: list[str] = []
+
+    def stopped(*_: Any, **__: Any) -> None:
+        seen.extend(path.read_text("utf-8") for path in files.values())
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(dialeval.systems, "gate", stopped)
+    assert run(*asked)[0] == 130
+    # So they stood while it was at work, and so they stay.
+    assert seen == [path.read_text("utf-8") for path in files.values()]
+    assert json.loads(seen[2]) == {"passed": False, "error": json.loads(seen[2])["error"]}
+    assert "not come to its end" in json.loads(seen[2])["error"]
+    assert "error" in seen[1]
+    assert ElementTree.fromstring(seen[0]).get("errors") == "1"
