@@ -51,7 +51,8 @@ class DistributionMetric(Metric):
     `save_human` or `FbdState.save`, or a checkpoint that brings a human side.
 
     Args:
-        checkpoint: the pretrained encoder, a folder or a name on the Hub; by default the one at hand.
+        checkpoint: the pretrained encoder, a folder or a name on the Hub; by default the one at hand. A trained
+            checkpoint (`deb-minilm`, a run's folder) lends its encoder.
         resamples: how often contexts are drawn anew for the interval; 0 for none.
     """
 
