@@ -433,8 +433,12 @@ def test_a_trained_checkpoint_lends_its_encoder(approach: str, kind: str, tiny_e
     import torch
 
     folder = small_checkpoint(approach, tiny_encoder, tmp_path / "run" / "checkpoint")
+    config = folder / "config.json"
+    config.write_text(json.dumps({**json.loads(config.read_text()), "contaminated_by": ["fbd_dailyz"]}))
     metric = made(kind, folder)
     assert metric.signature()["encoder"].startswith(f"{approach}-tiny@")
+    assert metric.contaminated_by == {"fbd_dailyz"}
+    assert not made(kind, tiny_encoder).contaminated_by
     network = network_class(approach).from_pretrained(folder, device="cpu")
     pair = rows()[0]
     layout = PairTokenizer(network.tokenizer, network.config.layout)

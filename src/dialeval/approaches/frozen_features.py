@@ -76,6 +76,9 @@ class FrozenFeatures:
         located = find_checkpoint(name, default=name) if known else find_encoder(name, revision=revision)
         is_ours = _model_type(located.folder) == "dialeval"
         model, tokenizer, layout = (_tuned if is_ours else _plain)(located.folder)
+        config = CheckpointConfig.read(located.folder) if is_ours else None
+        #: Benchmarks that a trained checkpoint learned from.
+        self.contaminated_by = frozenset(config.contaminated_by if config else ())
         if pooling == "cls":
             compute_first_token_only(model)
         longest = longest_input(model.config)
@@ -92,7 +95,9 @@ class FrozenFeatures:
             batch_tokens=batch_tokens,
             same_widths=precision == "int8",
         )
-        self.name = _name_of(located.folder, is_ours=is_ours) if located.origin == "folder" else name
+        # A run's weights lie in a folder that is called `checkpoint`, whatever they are.
+        own_name = (config.name if config else "") or located.folder.name
+        self.name = own_name if located.origin == "folder" else name
         #: What must be equal for two sets of features to be comparable.
         self.made_with = {
             "weights": weights_digest(located.folder)[:12],
@@ -138,11 +143,6 @@ def _tuned(folder: Path) -> tuple[Any, Any, PairFormat]:
     approach = CheckpointConfig.read(folder).approach
     network = network_class(approach).from_pretrained(folder, device="cpu")
     return getattr(network, network.encoders[0]), network.tokenizer, network.config.layout
-
-
-def _name_of(folder: Path, *, is_ours: bool) -> str:
-    # A run's weights lie in a folder that is called `checkpoint`, whatever they are.
-    return CheckpointConfig.read(folder).name or folder.name if is_ours else folder.name
 
 
 def _model_type(folder: Path) -> Any:
