@@ -15,6 +15,7 @@ from dialeval.agreement.settings import Settings
 from dialeval.cli import build_app
 from dialeval.papers.catalogue import PAPERS
 from dialeval.papers.figures import draw
+from dialeval.papers.kept import read_page
 from dialeval.papers.measured import NOT_MEASURED, answers, commands
 from dialeval.papers.render import render
 from dialeval.papers.tables import CellQuery, Chart, Column, Paper, Picture, Row, Table, published
@@ -165,6 +166,30 @@ def test_a_page_shows_both_numbers_and_tells_what_is_missing(toy, monkeypatch):
         in lines
     )
     assert "- Fig. 9." in lines
+
+
+def test_a_row_without_values_keeps_what_an_earlier_page_had(toy, monkeypatch, tmp_path):
+    paper, values, _ = toy
+    monkeypatch.setattr("dialeval.papers.measured._is_kept", lambda *where: True)
+    found = answers(paper.tables, values, resamples=0)
+    page = render(paper, found, command="c", values="kept")
+    # Somebody once had values for the other row, but none for the sizes of a column.
+    before = page.replace("7<br>not measured", "7<br>**8.0** [7.0, 9.0]").replace(
+        "| n of ours |  | 180 |", "| n of ours |  | 99 |"
+    )
+    (tmp_path / "toy.md").write_text(before)
+    earlier = read_page(tmp_path / "toy.md")
+    assert earlier["Table 1"].columns == ["printed only", "toy"]
+    again = render(paper, found, command="c", values="kept", earlier=earlier).splitlines()
+    assert "| Never run (a) (b) |  | 7<br>**8.0** [7.0, 9.0] |" in again
+    assert any(line.startswith("(a) another counter. (b) measured for an earlier page") for line in again)
+    assert "| n of ours |  | 180 |" in again
+    (words,) = [line for line in page.splitlines() if line.startswith("| Words")]
+    assert words in again
+    # What was never measured stays a gap, and other columns are another table.
+    assert render(paper, found, command="c", values="kept", earlier=read_page(tmp_path / "no.md")) == page
+    (tmp_path / "toy.md").write_text(before.replace("| toy |", "| another |"))
+    assert render(paper, found, command="c", values="kept", earlier=read_page(tmp_path / "toy.md")) == page
 
 
 def test_without_files_nothing_is_loaded(toy, monkeypatch):

@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from dialeval.agreement.leaderboard import number
 from dialeval.agreement.results import Result
 from dialeval.io import markdown_table
+from dialeval.papers.kept import SIZES, EarlierTable
 from dialeval.papers.measured import NOT_MEASURED, Answers, CellValue, commands
 from dialeval.papers.tables import CellQuery, Chart, Column, Paper, Picture, Row, Table
 
 _HOW = """In every cell the number of the paper stands above and **ours** below it, with its 95 % bootstrap interval \
 (contexts are resampled). †: our metric was trained on this benchmark. Metrics of the paper that this library does \
 not have keep their printed numbers. Letters point to the notes under a table."""
+_KEPT = "measured for an earlier page, where there was a checkpoint with the checkpoint of then"
 
 
-def render(paper: Paper, found: Answers, *, command: str, values: str, drawn: Collection[str] = ()) -> str:
-    """The page of one paper; `drawn` are the names of figures that lie in the folder `figures` beside it."""
+def render(
+    paper: Paper,
+    found: Answers,
+    *,
+    command: str,
+    values: str,
+    drawn: Collection[str] = (),
+    earlier: Mapping[str, EarlierTable] | None = None,
+) -> str:
+    """The page of one paper; `drawn` are the names of figures that lie in the folder `figures` beside it.
+
+    Rows of ours of which nothing is measured take their numbers from tables of an `earlier` page, and say so.
+    """
     lines = [f"# {paper.title}: its tables beside ours", "", "Made by:", "", "```", command, "```", "", _HOW, ""]
     for table in paper.tables:
-        lines += [*_table(table, found, values), ""]
+        lines += [*_table(table, found, values, (earlier or {}).get(table.title)), ""]
     for figure in paper.figures:
         lines += [*_figure(figure, values, is_drawn=figure.name in drawn), ""]
     if paper.elsewhere:
@@ -41,14 +54,20 @@ def _figure(figure: Picture | Chart, values: str, *, is_drawn: bool) -> Iterable
         yield from _missing_lines([(str(row.ours), figure.question) for row in figure.rows], values)
 
 
-def _table(table: Table, found: Answers, values: str) -> Iterable[str]:
+def _table(table: Table, found: Answers, values: str, earlier: EarlierTable | None) -> Iterable[str]:
     notes = _Notes()
     missing: list[tuple[str, CellQuery]] = []
+    titles = [column.title for column in table.columns]
     body = []
     for row in table.rows:
+        lacking = len(missing)
         cells = [_cell(row, column, found, notes, missing) for column in table.columns]
-        label = f"{row.label} {notes.mark(row.note)}" if row.note else row.label
-        body.append([label, *cells])
+        marks = [notes.mark(row.note)] if row.note else []
+        known = earlier.row(row.label, titles) if earlier is not None else None
+        if known is not None and len(missing) > lacking and not any("**" in cell for cell in cells):
+            cells = list(known)
+            marks.append(notes.mark(_KEPT))
+        body.append([" ".join([row.label, *marks]), *cells])
     yield f"## {table.title}"
     yield ""
     if table.note:
@@ -57,8 +76,10 @@ def _table(table: Table, found: Answers, values: str) -> Iterable[str]:
     if table.remark is not None:
         yield table.remark()
         yield ""
-    sizes = ["n of ours", *(_size(table, column, found) for column in table.columns)]
-    yield from markdown_table(["metric", *(column.title for column in table.columns)], [*body, sizes])
+    sizes = [_size(table, column, found) for column in table.columns]
+    if earlier is not None and list(earlier.columns) == titles:
+        sizes = [size or before for size, before in zip(sizes, earlier.rows[SIZES], strict=True)]
+    yield from markdown_table(["metric", *titles], [*body, [SIZES, *sizes]])
     if notes.texts:
         yield ""
         yield " ".join(f"({letter}) {text}." for text, letter in notes.texts.items())
