@@ -14,7 +14,7 @@ from dialeval.papers.tables import CellQuery, Chart, Column, Paper, Picture, Row
 _HOW = """In every cell the number of the paper stands above and **ours** below it, with its 95 % bootstrap interval \
 (contexts are resampled). †: our metric was trained on this benchmark. Metrics of the paper that this library does \
 not have keep their printed numbers. Letters point to the notes under a table."""
-_KEPT = "measured for an earlier page, where there was a checkpoint with the checkpoint of then"
+_KEPT = "measured for an earlier page; of what is trained, with the weights of then"
 
 
 def render(
