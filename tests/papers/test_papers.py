@@ -168,6 +168,36 @@ def test_a_page_shows_both_numbers_and_tells_what_is_missing(toy, monkeypatch):
     assert "- Fig. 9." in lines
 
 
+def test_an_average_is_that_of_the_numbers_beside_it(toy, monkeypatch):
+    """Of the released scores the authors printed .501; where a part is not measured, there is no average of ours."""
+    paper, values, _ = toy
+    monkeypatch.setattr("dialeval.papers.measured._is_kept", lambda *where: True)
+    (table,) = paper.tables
+    question = table.columns[1].question
+    columns = (
+        Column("toy", question),
+        Column("again", question),
+        Column("average", average_of=("toy", "again")),
+    )
+    rows = (Row("Words", {"average": 0.501}, WORDS), Row("Never run", {"average": 0.1}, LABELS))
+    paper = Paper("toy", "Toy", (Table("Table 1", columns, rows),))
+    found = answers(paper.tables, values, resamples=0)
+    lines = render(paper, found, command="c", values="kept").splitlines()
+    value = f"{found[WORDS, question].result.value:.3f}"
+    assert f"| Words | **{value}** | **{value}** | 0.501<br>**{value}** |" in lines
+    assert "| Never run | not measured | not measured | 0.1 |" in lines
+
+
+@pytest.mark.parametrize("table", [table for paper in PAPERS for table in paper.tables if table.columns[-1].average_of])
+def test_printed_averages_are_those_of_the_printed_numbers(table):
+    """As far as rounding goes; a slip in copying would show."""
+    for row in table.rows:
+        for column in table.columns:
+            if column.average_of and column.title in row.published:
+                parts = [row.published[title] for title in column.average_of]
+                assert row.published[column.title] == pytest.approx(sum(parts) / len(parts), abs=0.0021), row.label
+
+
 def test_a_row_without_values_keeps_what_an_earlier_page_had(toy, monkeypatch, tmp_path):
     paper, values, _ = toy
     monkeypatch.setattr("dialeval.papers.measured._is_kept", lambda *where: True)

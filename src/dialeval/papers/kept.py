@@ -19,12 +19,12 @@ class EarlierTable:
     columns: Sequence[str]
     rows: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
-    def row(self, label: str, columns: Sequence[str]) -> Sequence[str] | None:
-        """The cells of a row in which something of ours was measured, if the table had the same columns."""
-        cells = self.rows.get(label)
-        if cells is None or list(columns) != list(self.columns) or not any("**" in cell for cell in cells):
+    def row(self, label: str, columns: Sequence[str]) -> list[str] | None:
+        """The cells of a row in which something of ours was measured, if the table had these columns."""
+        cells = dict(zip(self.columns, self.rows.get(label, ()), strict=False))
+        if not set(columns) <= set(cells) or not any("**" in cell for cell in cells.values()):
             return None
-        return cells
+        return [cells[column] for column in columns]
 
 
 def read_page(path: Path) -> dict[str, EarlierTable]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from statistics import fmean
 
 from dialeval.agreement.leaderboard import number
 from dialeval.agreement.results import Result
@@ -14,6 +16,7 @@ from dialeval.papers.tables import CellQuery, Chart, Column, Paper, Picture, Row
 _HOW = """In every cell the number of the paper stands above and **ours** below it, with its 95 % bootstrap interval \
 (contexts are resampled). †: our metric was trained on this benchmark. Metrics of the paper that this library does \
 not have keep their printed numbers. Letters point to the notes under a table."""
+_SHOWN = re.compile(r"\*\*(-?[\d.]+)\*\*")
 _KEPT = "measured for an earlier page; of what is trained, with the weights of then"
 
 
@@ -57,7 +60,7 @@ def _figure(figure: Picture | Chart, values: str, *, is_drawn: bool) -> Iterable
 def _table(table: Table, found: Answers, values: str, earlier: EarlierTable | None) -> Iterable[str]:
     notes = _Notes()
     missing: list[tuple[str, CellQuery]] = []
-    titles = [column.title for column in table.columns]
+    titles = [column.title for column in table.columns if not column.average_of]
     body = []
     for row in table.rows:
         lacking = len(missing)
@@ -65,9 +68,10 @@ def _table(table: Table, found: Answers, values: str, earlier: EarlierTable | No
         marks = [notes.mark(row.note)] if row.note else []
         known = earlier.row(row.label, titles) if earlier is not None else None
         if known is not None and len(missing) > lacking and not any("**" in cell for cell in cells):
-            cells = list(known)
+            kept = dict(zip(titles, known, strict=True))
+            cells = [kept.get(column.title, cell) for column, cell in zip(table.columns, cells, strict=True)]
             marks.append(notes.mark(_KEPT))
-        body.append([" ".join([row.label, *marks]), *cells])
+        body.append([" ".join([row.label, *marks]), *_with_averages(table.columns, cells)])
     yield f"## {table.title}"
     yield ""
     if table.note:
@@ -76,10 +80,9 @@ def _table(table: Table, found: Answers, values: str, earlier: EarlierTable | No
     if table.remark is not None:
         yield table.remark()
         yield ""
-    sizes = [_size(table, column, found) for column in table.columns]
-    if earlier is not None and list(earlier.columns) == titles:
-        sizes = [size or before for size, before in zip(sizes, earlier.rows[SIZES], strict=True)]
-    yield from markdown_table(["metric", *titles], [*body, [SIZES, *sizes]])
+    before = dict(zip(earlier.columns, earlier.rows[SIZES], strict=False)) if earlier is not None else {}
+    sizes = [_size(table, column, found) or before.get(column.title, "") for column in table.columns]
+    yield from markdown_table(["metric", *(column.title for column in table.columns)], [*body, [SIZES, *sizes]])
     if notes.texts:
         yield ""
         yield " ".join(f"({letter}) {text}." for text, letter in notes.texts.items())
@@ -124,6 +127,18 @@ def _cell(row: Row, column: Column, found: Answers, notes: _Notes, missing: list
         else:
             parts.append(f"– {notes.mark(answer.reason)}")
     return "<br>".join(parts)
+
+
+def _with_averages(columns: Sequence[Column], cells: Sequence[str]) -> list[str]:
+    """Beside a printed average that of our numbers, as the other columns show them."""
+    shown = {column.title: cell for column, cell in zip(columns, cells, strict=True)}
+    whole = []
+    for column, cell in zip(columns, cells, strict=True):
+        found = [_SHOWN.search(shown[title]) for title in column.average_of]
+        values = [float(one[1]) for one in found if one is not None]
+        ours = f"**{number(fmean(values))}**" if values and len(values) == len(found) else ""
+        whole.append("<br>".join(filter(None, (cell, ours))))
+    return whole
 
 
 def _ours(result: Result, scale: float) -> str:
