@@ -32,7 +32,7 @@ def read_page(path: Path) -> dict[str, EarlierTable]:
     found: dict[str, EarlierTable] = {}
     if not path.is_file():
         return found
-    for section in path.read_text("utf-8").split("\n## ")[1:]:
+    for section in re.split(r"^#+ ", path.read_text("utf-8"), flags=re.MULTILINE)[1:]:
         title, *lines = section.splitlines()
         cells = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines if line.startswith("|")]
         if len(cells) > 2:
