@@ -22,9 +22,10 @@ from typing import Any
 import yaml
 
 from dialeval.io import markdown_table, read_json_lines
+from dialeval.papers.kept import EarlierTable, read_page
 
 HERE = Path(__file__).parent
-#: Figures of a run's log that the papers print, and their names here.
+#: Figures of a run's log that the papers print, and their names here; those of heads end with the head's name.
 FIGURES = {
     "r1": "R@1 of 16",
     "mrr": "MRR",
@@ -32,7 +33,12 @@ FIGURES = {
     "accuracy_adversarial": "accuracy, adversarial",
     "levels_in_order": "levels in order",
     "positive_above_adversarial": "right above adversarial",
+    "auc_{head}": "AUC",
+    "auc_random_{head}": "AUC, random",
+    "auc_adversarial_{head}": "AUC, adversarial",
 }
+#: Which of CMN's scores is meant where a part of the whole was not trained.
+SCORINGS = {"cmn-without-nsp": "without_nsp"}
 
 
 def command(name: str, variant: dict[str, Any], arguments: argparse.Namespace) -> list[str]:
@@ -82,19 +88,26 @@ Made by `python training/ablations.py --corpora CORPORA --ratings MIRROR --out r
 short training each with one seed ([recipe](../../training/recipes/ablations.yaml)), so differences of some
 hundredths say nothing. R@1 and MRR: the true reply among 16, DailyDialog's validation part. Accuracies: true
 against random and against adversarial replies, at one half. Levels in order: the share of contexts whose mean
-scores stand as random < adversarial < right. Right above adversarial: the share of pairs. The last four columns are
-from contexts of DailyDialog++'s dev part that were held out.
+scores stand as random < adversarial < right. Right above adversarial: the share of pairs. AUC: of right replies against
+wrong ones, of both kinds for CMN. All but the first two columns are from contexts of DailyDialog++'s dev part that were
+held out. Variants whose runs are not in the folder keep the row that the table had.
 """
 
 
-def validation_table(names: list[str], folder: Path) -> str:
-    """Markdown: a row per finished variant, a column per figure."""
+def validation_table(names: list[str], folder: Path, table: Path) -> str:
+    """Markdown: a row per finished variant, a column per figure; `table` is what it was before."""
+    before = read_page(table).get(_HOW_TO_READ.splitlines()[0].removeprefix("# "), EarlierTable(()))
     rows = []
     for name in names:
         if is_done(folder / name):
             found = reached(folder / name)
-            cells = [f"{found[key]:.3f}" if key in found else "" for key in FIGURES]
-            rows.append([name, *cells])
+            approach = name.partition("-")[0]
+            head = SCORINGS.get(name, "full") if approach == "cmn" else approach
+            values = [found.get(key.format(head=head)) for key in FIGURES]
+            rows.append([name, *("" if value is None else f"{value:.3f}" for value in values)])
+        elif name in before.rows:
+            known = dict(zip(before.columns, before.rows[name], strict=False))
+            rows.append([name, *(known.get(title, "") for title in FIGURES.values())])
     return "\n".join([_HOW_TO_READ, *markdown_table(["variant", *FIGURES.values()], rows)]) + "\n"
 
 
@@ -118,7 +131,7 @@ def main() -> None:
     for name in wanted:
         train(name, variants[name], arguments)
     if arguments.table is not None:
-        arguments.table.write_text(validation_table(list(variants), arguments.out), "utf-8")
+        arguments.table.write_text(validation_table(list(variants), arguments.out, arguments.table), "utf-8")
 
 
 if __name__ == "__main__":

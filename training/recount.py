@@ -111,7 +111,11 @@ def reading(recipe: Recipe, root: Path, mirror: Path | None) -> Reading:
         rows, _ = read_ratings(rated["benchmark"], rated["held_out"], mirror=mirror, percent=100, seed=recipe["seed"])
         found[fitted_to(rated["benchmark"])] = [(one.exchange.id or "", [_turns(one.exchange)]) for one in rows]
     unwanted = overlapping_ratings(ratings / rated["leave_out"]) if rated.get("leave_out") else frozenset()
-    wanted = [(source, "turn") for source in dict.fromkeys((*rated.get("train", ()), *rated.get("stack", ())))]
+    # Heads of the baselines name their own sources.
+    of_heads = [source for head in recipe.get("heads", ()) for source in head["ratings"]]
+    wanted = [
+        (source, "turn") for source in dict.fromkeys((*rated.get("train", ()), *rated.get("stack", ()), *of_heads))
+    ]
     for source, level in (*wanted, *((source, "dialogue") for source in rated.get("dialogues", ()))):
         judged = read_rated(ratings, source, level=level, leave_out=unwanted)
         found[f"{source}/{level}"] = [(one.exchange.id or "", [_turns(one.exchange)]) for one in judged]

@@ -12,14 +12,18 @@ import numpy as np
 import pytest
 
 import dialeval
+from dialeval.approaches import network_class
 from dialeval.approaches.distribution import Contexts, rows_of_queries, rows_of_systems
 from dialeval.approaches.fbd import Fbd, FbdState
 from dialeval.approaches.feature_set import read_side, write_side
 from dialeval.approaches.frozen_features import FrozenFeatures
 from dialeval.approaches.prd import Prd
+from dialeval.engine.encoding import collate
+from dialeval.engine.formatting import PairTokenizer
 from dialeval.engine.moments import Moments
 from dialeval.exchange import BadRow, Exchange
 from dialeval.weights.find import CheckpointError
+from small_checkpoints import small_checkpoint
 
 pytestmark = pytest.mark.filterwarnings("ignore:fewer")
 KINDS: dict[str, Any] = {"fbd": Fbd, "prd": Prd}
@@ -423,9 +427,38 @@ def test_bad_options(kind: str, options: dict[str, Any], tiny_encoder: Path) -> 
         KINDS[kind](tiny_encoder, **options)
 
 
-def test_a_trained_checkpoint_is_no_encoder(kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("approach", ["deb", "cmn"])
+def test_a_trained_checkpoint_lends_its_encoder(approach: str, kind: str, tiny_encoder: Path, tmp_path: Path) -> None:
+    """The adapter merged, of several encoders the one that reads pairs, pairs laid out as it learned them."""
+    import torch
+
+    folder = small_checkpoint(approach, tiny_encoder, tmp_path / "run" / "checkpoint")
+    config = folder / "config.json"
+    config.write_text(json.dumps({**json.loads(config.read_text()), "contaminated_by": ["fbd_dailyz"]}))
+    metric = made(kind, folder)
+    assert metric.signature()["encoder"].startswith(f"{approach}-tiny@")
+    assert metric.contaminated_by == {"fbd_dailyz"}
+    assert not made(kind, tiny_encoder).contaminated_by
+    network = network_class(approach).from_pretrained(folder, device="cpu")
+    pair = rows()[0]
+    layout = PairTokenizer(network.tokenizer, network.config.layout)
+    batch = collate(layout.pairs([pair]), layout.pad_id, segment_ids=layout.layout.segment_ids)
+    inner = getattr(network, network.encoders[0])
+    with torch.inference_mode():
+        own = inner(**batch).last_hidden_state[:, 0]
+    assert metric.features.of([pair]).rows == pytest.approx(own.numpy(), abs=1e-5)
+    assert metric.features.of([pair]).rows != pytest.approx(made(kind, tiny_encoder).features.of([pair]).rows, abs=1e-3)
+
+
+def test_an_embedded_checkpoint_lends_its_encoder_by_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("dialeval.approaches.frozen_features.find_checkpoint", lambda name, default: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        FrozenFeatures("deb-minilm")
+
+
+def test_a_damaged_checkpoint_is_told(kind: str, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "dialeval"}')
-    with pytest.raises(CheckpointError, match="pretrained encoder"):
+    with pytest.raises(CheckpointError):
         KINDS[kind](tmp_path)
 
 

@@ -15,6 +15,7 @@ from dialeval.agreement.settings import Settings
 from dialeval.cli import build_app
 from dialeval.papers.catalogue import PAPERS
 from dialeval.papers.figures import draw
+from dialeval.papers.kept import read_page
 from dialeval.papers.measured import NOT_MEASURED, answers, commands
 from dialeval.papers.render import render
 from dialeval.papers.tables import CellQuery, Chart, Column, Paper, Picture, Row, Table, published
@@ -165,6 +166,60 @@ def test_a_page_shows_both_numbers_and_tells_what_is_missing(toy, monkeypatch):
         in lines
     )
     assert "- Fig. 9." in lines
+
+
+def test_an_average_is_that_of_the_numbers_beside_it(toy, monkeypatch):
+    """Of the released scores the authors printed .501; where a part is not measured, there is no average of ours."""
+    paper, values, _ = toy
+    monkeypatch.setattr("dialeval.papers.measured._is_kept", lambda *where: True)
+    (table,) = paper.tables
+    question = table.columns[1].question
+    columns = (
+        Column("toy", question),
+        Column("again", question),
+        Column("average", average_of=("toy", "again")),
+    )
+    rows = (Row("Words", {"average": 0.501}, WORDS), Row("Never run", {"average": 0.1}, LABELS))
+    paper = Paper("toy", "Toy", (Table("Table 1", columns, rows),))
+    found = answers(paper.tables, values, resamples=0)
+    lines = render(paper, found, command="c", values="kept").splitlines()
+    value = f"{found[WORDS, question].result.value:.3f}"
+    assert f"| Words | **{value}** | **{value}** | 0.501<br>**{value}** |" in lines
+    assert "| Never run | not measured | not measured | 0.1 |" in lines
+
+
+@pytest.mark.parametrize("table", [table for paper in PAPERS for table in paper.tables if table.columns[-1].average_of])
+def test_printed_averages_are_those_of_the_printed_numbers(table):
+    """As far as rounding goes; a slip in copying would show."""
+    for row in table.rows:
+        for column in table.columns:
+            if column.average_of and column.title in row.published:
+                parts = [row.published[title] for title in column.average_of]
+                assert row.published[column.title] == pytest.approx(sum(parts) / len(parts), abs=0.0021), row.label
+
+
+def test_a_row_without_values_keeps_what_an_earlier_page_had(toy, monkeypatch, tmp_path):
+    paper, values, _ = toy
+    monkeypatch.setattr("dialeval.papers.measured._is_kept", lambda *where: True)
+    found = answers(paper.tables, values, resamples=0)
+    page = render(paper, found, command="c", values="kept")
+    # Somebody once had values for the other row, but none for the sizes of a column.
+    before = page.replace("7<br>not measured", "7<br>**8.0** [7.0, 9.0]").replace(
+        "| n of ours |  | 180 |", "| n of ours |  | 99 |"
+    )
+    (tmp_path / "toy.md").write_text(before)
+    earlier = read_page(tmp_path / "toy.md")
+    assert earlier["Table 1"].columns == ["printed only", "toy"]
+    again = render(paper, found, command="c", values="kept", earlier=earlier).splitlines()
+    assert "| Never run (a) (b) |  | 7<br>**8.0** [7.0, 9.0] |" in again
+    assert any(line.startswith("(a) another counter. (b) measured for an earlier page") for line in again)
+    assert "| n of ours |  | 180 |" in again
+    (words,) = [line for line in page.splitlines() if line.startswith("| Words")]
+    assert words in again
+    # What was never measured stays a gap, and other columns are another table.
+    assert render(paper, found, command="c", values="kept", earlier=read_page(tmp_path / "no.md")) == page
+    (tmp_path / "toy.md").write_text(before.replace("| toy |", "| another |"))
+    assert render(paper, found, command="c", values="kept", earlier=read_page(tmp_path / "toy.md")) == page
 
 
 def test_without_files_nothing_is_loaded(toy, monkeypatch):

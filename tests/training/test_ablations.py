@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -71,5 +72,9 @@ def test_the_runner_trains_resumes_and_tells(tiny_encoder: Path, tiny_corpora: P
     assert both.returncode == 0, both.stderr[-2000:]
     assert "first: done before" in both.stdout
     table = [line for line in (tmp_path / "table.md").read_text().splitlines() if line.startswith("|")]
+    shutil.rmtree(tmp_path / "runs" / "second")
+    again = run("--only", "first", "--table", str(tmp_path / "table.md"))
+    assert again.returncode == 0, again.stderr[-2000:]
+    assert [line for line in (tmp_path / "table.md").read_text().splitlines() if line.startswith("|")] == table
     assert [line.split(" | ")[0] for line in table[2:]] == ["| first", "| second"]
     assert all("." in line.split(" | ")[1] for line in table[2:])

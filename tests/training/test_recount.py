@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from dialeval import benchmarks
+from dialeval.approaches.trained.heads import SHIPPED
 from dialeval.corpora.dialogues import overlapping_ids
 from dialeval.corpora.overlap import Index, signs_of, words
 from dialeval.corpora.recount import Recount, corpora_folder, merged
@@ -154,9 +155,11 @@ def test_no_recipe_trains_on_a_benchmark_that_it_does_not_declare(monkeypatch: p
 
 def test_kept_leaks_are_rows_of_marked_benchmarks() -> None:
     kept = json.loads((WEIGHTS / "leaks.json").read_text("utf-8"))
-    assert set(kept) <= set(embedded_checkpoints())
+    # Those of the approaches, and those of the baselines.
+    folders = {path.name: path for path in (*(WEIGHTS / name for name in embedded_checkpoints()), *SHIPPED.iterdir())}
+    assert set(kept) <= set(folders)
     for name, found in kept.items():
-        marked = CheckpointConfig.read(WEIGHTS / name).contaminated_by
+        marked = CheckpointConfig.read(folders[name]).contaminated_by
         assert set(found) <= set(marked)
         for benchmark, rows in found.items():
             assert rows == "all" or 0 < len(set(rows)) == len(rows) < 0.9 * benchmarks.info(benchmark).rows

@@ -51,7 +51,8 @@ class DistributionMetric(Metric):
     `save_human` or `FbdState.save`, or a checkpoint that brings a human side.
 
     Args:
-        checkpoint: the pretrained encoder, a folder or a name on the Hub; by default the one at hand.
+        checkpoint: the pretrained encoder, a folder or a name on the Hub; by default the one at hand. A trained
+            checkpoint (`deb-minilm`, a run's folder) lends its encoder.
         resamples: how often contexts are drawn anew for the interval; 0 for none.
     """
 
@@ -68,6 +69,8 @@ class DistributionMetric(Metric):
         if references_per_query < 1 or resamples < 0:
             raise ValueError("references_per_query must be at least 1, and resamples at least 0")
         self.features = FrozenFeatures.shared(checkpoint, **options)
+        #: Benchmarks that the encoder was trained on, if it is a trained checkpoint's.
+        self.contaminated_by = self.features.contaminated_by
         self.references_per_query = references_per_query
         self.resamples = resamples
         self.seed = seed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
 from weakref import WeakValueDictionary
@@ -13,12 +14,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from dialeval.approaches import network_class
 from dialeval.approaches.feature_set import FeatureSet, digest
 from dialeval.engine.encoding import PairEncoder, choose_device, choose_precision, speed_up, weights_dtype
 from dialeval.engine.formatting import PairFormat, PairTokenizer
 from dialeval.engine.speedups import compute_first_token_only
 from dialeval.exchange import Exchange
-from dialeval.weights.find import BASE_ENCODER, CheckpointError, find_encoder, weights_digest
+from dialeval.weights.config import CheckpointConfig
+from dialeval.weights.find import BASE_ENCODER, embedded_checkpoints, find_checkpoint, find_encoder, weights_digest
 from dialeval.weights.loading import load_encoder, load_tokenizer, longest_input
 
 Pooling = Literal["cls", "mean"]
@@ -48,7 +51,7 @@ class FeatureNetwork(nn.Module):
 
 
 class FrozenFeatures:
-    """Turns pairs into features by a pretrained encoder, as it is: the context, joined by spaces, and the reply."""
+    """Turns pairs of context and reply into features by an encoder as it is: a pretrained one, or a checkpoint's."""
 
     _loaded: ClassVar[WeakValueDictionary[tuple[str, ...], FrozenFeatures]] = WeakValueDictionary()
 
@@ -69,21 +72,19 @@ class FrozenFeatures:
         place = choose_device(device)
         precision = choose_precision(dtype, place)
         name = BASE_ENCODER if encoder is None else str(encoder)
-        located = find_encoder(name, revision=revision)
-        if _model_type(located.folder) == "dialeval":
-            raise CheckpointError(f"{name} is a checkpoint of dialeval; give the name of a pretrained encoder")
-        tokenizer = load_tokenizer(located.folder, PairFormat())
-        model: Any = load_encoder(located.folder, len(tokenizer))
+        known = name in embedded_checkpoints()
+        located = find_checkpoint(name, default=name) if known else find_encoder(name, revision=revision)
+        is_ours = _model_type(located.folder) == "dialeval"
+        model, tokenizer, layout = (_tuned if is_ours else _plain)(located.folder)
+        config = CheckpointConfig.read(located.folder) if is_ours else None
+        #: Benchmarks that a trained checkpoint learned from.
+        self.contaminated_by = frozenset(config.contaminated_by if config else ())
         if pooling == "cls":
             compute_first_token_only(model)
         longest = longest_input(model.config)
         if max_length is not None and max_length > longest:
             raise ValueError(f"max_length is {max_length}; this encoder reads at most {longest} tokens")
-        layout = PairFormat(
-            max_length=min(_MAX_LENGTH, longest) if max_length is None else max_length,
-            segment_ids=(getattr(model.config, "type_vocab_size", 0) or 0) > 1,
-            tidy=tidy,
-        )
+        layout = replace(layout, max_length=max_length or min(layout.max_length, longest), tidy=tidy)
         pairs = PairTokenizer(tokenizer, layout)
         precision = speed_up([model], precision, pairs, asked=dtype)
         network = FeatureNetwork(model, pooling, segment_ids=layout.segment_ids).requires_grad_(False)
@@ -94,7 +95,9 @@ class FrozenFeatures:
             batch_tokens=batch_tokens,
             same_widths=precision == "int8",
         )
-        self.name = located.folder.name if located.origin == "folder" else name
+        # A run's weights lie in a folder that is called `checkpoint`, whatever they are.
+        own_name = (config.name if config else "") or located.folder.name
+        self.name = own_name if located.origin == "folder" else name
         #: What must be equal for two sets of features to be comparable.
         self.made_with = {
             "weights": weights_digest(located.folder)[:12],
@@ -125,6 +128,21 @@ class FrozenFeatures:
         """Block after block of features, for more pairs than fit into memory."""
         for encoded in self.encoder.stream_chunks(pairs):
             yield encoded.rows
+
+
+def _plain(folder: Path) -> tuple[Any, Any, PairFormat]:
+    """A pretrained encoder, its tokenizer, and pairs as BERT reads them."""
+    tokenizer = load_tokenizer(folder, PairFormat())
+    model: Any = load_encoder(folder, len(tokenizer))
+    segments = (getattr(model.config, "type_vocab_size", 0) or 0) > 1
+    return model, tokenizer, PairFormat(max_length=_MAX_LENGTH, segment_ids=segments)
+
+
+def _tuned(folder: Path) -> tuple[Any, Any, PairFormat]:
+    """The encoder of a trained checkpoint, its adapter merged, and pairs as it learned to read them."""
+    approach = CheckpointConfig.read(folder).approach
+    network = network_class(approach).from_pretrained(folder, device="cpu")
+    return getattr(network, network.encoders[0]), network.tokenizer, network.config.layout
 
 
 def _model_type(folder: Path) -> Any:

@@ -35,6 +35,7 @@ COMMANDS: tuple[str, ...] = (
     "plot",
     "robustness",
     "features",
+    "distances",
     "calibration",
     "publish",
 )

@@ -33,11 +33,16 @@ def papers(
         str | None, typer.Option(envvar="DIALEVAL_MIRROR", help="Folder or address in GitHub's place.")
     ] = None,
     resamples: Annotated[int, typer.Option(min=0, help="Of the bootstrap.")] = 2_000,
+    keep: Annotated[
+        bool,
+        typer.Option("--keep", help="Rows without values keep the numbers of the page that is there, with a note."),
+    ] = False,
 ) -> None:
     """Look up, and write."""
     from dialeval.io import near, write_atomically
     from dialeval.papers.catalogue import chosen_papers
     from dialeval.papers.figures import draw
+    from dialeval.papers.kept import read_page
     from dialeval.papers.measured import answers
     from dialeval.papers.render import render
     from dialeval.plots.figures import save
@@ -55,6 +60,12 @@ def papers(
         for name, figure in drawn.items():
             save(figure, out / "figures" / name)
         path = out / f"{paper.name}.md"
-        page = render(paper, found, command=command, values=shown, drawn=drawn)
+        pictures = {figure.name for figure in paper.figures if _is_there(out, figure.name)} if keep else set(drawn)
+        earlier = read_page(path) if keep else None
+        page = render(paper, found, command=command, values=shown, drawn=pictures, earlier=earlier)
         write_atomically(path, [page.rstrip("\n")])
         typer.echo(path)
+
+
+def _is_there(out: Path, name: str) -> bool:
+    return (out / "figures" / f"{name}.png").is_file()

@@ -15,13 +15,14 @@ def listed(options: list[str] | None) -> list[str]:
     return [part.strip() for option in options or [] for part in option.split(",") if part.strip()]
 
 
-def pairs(options: list[str] | None) -> dict[str, str]:
-    """`FIELD=COLUMN` options as a mapping."""
+def pairs(options: list[str] | None, *, flag: str = "--columns", form: str = "FIELD=COLUMN") -> dict[str, str]:
+    """Options such as `FIELD=COLUMN` as a mapping."""
     mapping = {}
     for option in listed(options):
         field, equals, column = option.partition("=")
         if not (field and equals and column):
-            raise ValueError(f"--columns {option!r} is not FIELD=COLUMN; write for instance response=reply")
+            example = "; write for instance response=reply" if flag == "--columns" else ""
+            raise ValueError(f"{flag} {option!r} is not {form}{example}")
         mapping[field.strip()] = column.strip()
     return mapping
 

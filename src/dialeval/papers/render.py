@@ -2,24 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from statistics import fmean
 
 from dialeval.agreement.leaderboard import number
 from dialeval.agreement.results import Result
 from dialeval.io import markdown_table
+from dialeval.papers.kept import SIZES, EarlierTable
 from dialeval.papers.measured import NOT_MEASURED, Answers, CellValue, commands
 from dialeval.papers.tables import CellQuery, Chart, Column, Paper, Picture, Row, Table
 
 _HOW = """In every cell the number of the paper stands above and **ours** below it, with its 95 % bootstrap interval \
 (contexts are resampled). †: our metric was trained on this benchmark. Metrics of the paper that this library does \
 not have keep their printed numbers. Letters point to the notes under a table."""
+_SHOWN = re.compile(r"\*\*(-?[\d.]+)\*\*")
+_KEPT = "measured for an earlier page; of what is trained, with the weights of then"
 
 
-def render(paper: Paper, found: Answers, *, command: str, values: str, drawn: Collection[str] = ()) -> str:
-    """The page of one paper; `drawn` are the names of figures that lie in the folder `figures` beside it."""
+def render(
+    paper: Paper,
+    found: Answers,
+    *,
+    command: str,
+    values: str,
+    drawn: Collection[str] = (),
+    earlier: Mapping[str, EarlierTable] | None = None,
+) -> str:
+    """The page of one paper; `drawn` are the names of figures that lie in the folder `figures` beside it.
+
+    Rows of ours of which nothing is measured take their numbers from tables of an `earlier` page, and say so.
+    """
     lines = [f"# {paper.title}: its tables beside ours", "", "Made by:", "", "```", command, "```", "", _HOW, ""]
     for table in paper.tables:
-        lines += [*_table(table, found, values), ""]
+        lines += [*_table(table, found, values, (earlier or {}).get(table.title)), ""]
     for figure in paper.figures:
         lines += [*_figure(figure, values, is_drawn=figure.name in drawn), ""]
     if paper.elsewhere:
@@ -41,14 +57,21 @@ def _figure(figure: Picture | Chart, values: str, *, is_drawn: bool) -> Iterable
         yield from _missing_lines([(str(row.ours), figure.question) for row in figure.rows], values)
 
 
-def _table(table: Table, found: Answers, values: str) -> Iterable[str]:
+def _table(table: Table, found: Answers, values: str, earlier: EarlierTable | None) -> Iterable[str]:
     notes = _Notes()
     missing: list[tuple[str, CellQuery]] = []
+    titles = [column.title for column in table.columns if not column.average_of]
     body = []
     for row in table.rows:
+        lacking = len(missing)
         cells = [_cell(row, column, found, notes, missing) for column in table.columns]
-        label = f"{row.label} {notes.mark(row.note)}" if row.note else row.label
-        body.append([label, *cells])
+        marks = [notes.mark(row.note)] if row.note else []
+        known = earlier.row(row.label, titles) if earlier is not None else None
+        if known is not None and len(missing) > lacking and not any("**" in cell for cell in cells):
+            kept = dict(zip(titles, known, strict=True))
+            cells = [kept.get(column.title, cell) for column, cell in zip(table.columns, cells, strict=True)]
+            marks.append(notes.mark(_KEPT))
+        body.append([" ".join([row.label, *marks]), *_with_averages(table.columns, cells)])
     yield f"## {table.title}"
     yield ""
     if table.note:
@@ -57,8 +80,9 @@ def _table(table: Table, found: Answers, values: str) -> Iterable[str]:
     if table.remark is not None:
         yield table.remark()
         yield ""
-    sizes = ["n of ours", *(_size(table, column, found) for column in table.columns)]
-    yield from markdown_table(["metric", *(column.title for column in table.columns)], [*body, sizes])
+    before = dict(zip(earlier.columns, earlier.rows[SIZES], strict=False)) if earlier is not None else {}
+    sizes = [_size(table, column, found) or before.get(column.title, "") for column in table.columns]
+    yield from markdown_table(["metric", *(column.title for column in table.columns)], [*body, [SIZES, *sizes]])
     if notes.texts:
         yield ""
         yield " ".join(f"({letter}) {text}." for text, letter in notes.texts.items())
@@ -103,6 +127,18 @@ def _cell(row: Row, column: Column, found: Answers, notes: _Notes, missing: list
         else:
             parts.append(f"– {notes.mark(answer.reason)}")
     return "<br>".join(parts)
+
+
+def _with_averages(columns: Sequence[Column], cells: Sequence[str]) -> list[str]:
+    """Beside a printed average that of our numbers, as the other columns show them."""
+    shown = {column.title: cell for column, cell in zip(columns, cells, strict=True)}
+    whole = []
+    for column, cell in zip(columns, cells, strict=True):
+        found = [_SHOWN.search(shown[title]) for title in column.average_of]
+        values = [float(one[1]) for one in found if one is not None]
+        ours = f"**{number(fmean(values))}**" if values and len(values) == len(found) else ""
+        whole.append("<br>".join(filter(None, (cell, ours))))
+    return whole
 
 
 def _ours(result: Result, scale: float) -> str:

@@ -23,11 +23,15 @@ class CellQuery:
 
 @dataclass(frozen=True)
 class Column:
-    """A column: published numbers under `title`, and ours, times `scale`, where there is a question."""
+    """A column: published numbers under `title`, and ours, times `scale`, where there is a question.
+
+    Or the plain mean of what other columns show of ours.
+    """
 
     title: str
     question: CellQuery | None = None
     scale: float = 1.0
+    average_of: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
