@@ -20,18 +20,19 @@ from typing import Any
 
 import numpy as np
 import torch
-from contenders import MAX_LENGTH, Missing, cross_encoder
+from contenders import MAX_LENGTH, Missing, cross_encoder, rows_with_references
 from measure import processor
 from pages import table
 from rich.console import Console
-from rows import generated
 
 import dialeval
 from dialeval.engine.encoding import DEFAULT_BATCH_TOKENS
 from dialeval.exchange import Exchange
 from dialeval.weights.config import current_versions
 
-METRICS = ("density", "deb", "quantidce", "judge")
+METRICS = ("density", "deb", "quantidce", "judge", "cmn", "fbd", "prd")
+#: Those whose work is one pass over each pair, so that it can be counted.
+COUNTED = frozenset({"density", "deb", "quantidce", "judge"})
 #: Rows whose values are held against the CPU's.
 FEW = 64
 
@@ -65,10 +66,13 @@ def operations(metric: Any, rows: list[Exchange]) -> float:
 
 def measured(name: str, dtype: str, device: torch.device, rows: list[Exchange], batch_tokens: int) -> dict[str, Any]:
     """One metric in one precision."""
-    metric: Any = dialeval.load(name, dtype=dtype, device=str(device), max_length=MAX_LENGTH, batch_tokens=batch_tokens)
-    reference = dialeval.load(name, device="cpu", max_length=MAX_LENGTH).score_exchanges(rows[:FEW])
+    options: dict[str, Any] = {"max_length": MAX_LENGTH}
+    if name in ("fbd", "prd"):
+        options["resamples"] = 0
+    metric: Any = dialeval.load(name, dtype=dtype, device=str(device), batch_tokens=batch_tokens, **options)
+    reference = dialeval.load(name, device="cpu", **options).score_exchanges(rows[:FEW])
     difference = np.abs(metric.score_exchanges(rows[:FEW]).values - reference.values).max()
-    metric.encoder.forget()
+    getattr(metric, "features", metric).encoder.forget()
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
     taken = seconds(lambda: metric.score_exchanges(rows), device)
@@ -77,7 +81,7 @@ def measured(name: str, dtype: str, device: torch.device, rows: list[Exchange], 
         "metric": name,
         "dtype": dtype,
         "rows_per_second": len(rows) / taken,
-        "share_of_product_rate": operations(metric, rows) / taken / rate,
+        "share_of_product_rate": operations(metric, rows) / taken / rate if name in COUNTED else None,
         "peak_gb": torch.cuda.max_memory_allocated(device) / 2**30 if device.type == "cuda" else None,
         "largest_difference_to_cpu_float32": float(difference),
     }
@@ -96,7 +100,7 @@ def main() -> None:
         parser.error("there is no GPU here; --cpu runs the same on the CPU, which says nothing about speed")
     device = torch.device("cpu" if arguments.cpu else "cuda")
     batch_tokens = arguments.batch_tokens or DEFAULT_BATCH_TOKENS[device.type]
-    rows, console = generated(arguments.rows), Console(stderr=True)
+    rows, console = rows_with_references(arguments.rows), Console(stderr=True)
     found = []
     for name in arguments.metrics.split(","):
         for dtype in ("float32",) if arguments.cpu else ("bfloat16", "float32"):
@@ -123,7 +127,7 @@ def main() -> None:
             one["metric"],
             one["dtype"],
             f"{one['rows_per_second']:,.0f}",
-            f"{one['share_of_product_rate']:.0%}",
+            "–" if one["share_of_product_rate"] is None else f"{one['share_of_product_rate']:.0%}",
             "–" if one["peak_gb"] is None else f"{one['peak_gb']:.2f}",
             f"{one['largest_difference_to_cpu_float32']:.2g}",
             "–" if rival is None else f"{one['rows_per_second'] / rival:.2f}",
