@@ -26,7 +26,6 @@ from pages import table
 from rich.console import Console
 
 import dialeval
-from dialeval.engine.encoding import DEFAULT_BATCH_TOKENS
 from dialeval.exchange import Exchange
 from dialeval.weights.config import current_versions
 
@@ -64,7 +63,9 @@ def operations(metric: Any, rows: list[Exchange]) -> float:
     return float(((layers - 1) * whole + last).sum())
 
 
-def measured(name: str, dtype: str, device: torch.device, rows: list[Exchange], batch_tokens: int) -> dict[str, Any]:
+def measured(
+    name: str, dtype: str, device: torch.device, rows: list[Exchange], batch_tokens: int | None
+) -> dict[str, Any]:
     """One metric in one precision."""
     options: dict[str, Any] = {"max_length": MAX_LENGTH}
     if name in ("fbd", "prd"):
@@ -80,6 +81,7 @@ def measured(name: str, dtype: str, device: torch.device, rows: list[Exchange], 
     return {
         "metric": name,
         "dtype": dtype,
+        "batch_tokens": getattr(metric, "features", metric).encoder.batch_tokens,
         "rows_per_second": len(rows) / taken,
         "share_of_product_rate": operations(metric, rows) / taken / rate if name in COUNTED else None,
         "peak_gb": torch.cuda.max_memory_allocated(device) / 2**30 if device.type == "cuda" else None,
@@ -92,20 +94,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=20_000, help="distinct pairs (default: %(default)s)")
     parser.add_argument("--cpu", action="store_true", help="run on the CPU, to see that the script is right")
-    parser.add_argument("--batch-tokens", type=int, help="padded tokens in one batch (default: the device's own)")
+    parser.add_argument(
+        "--batch-tokens", type=int, help="padded tokens in one batch (default: by the free memory)"
+    )
     parser.add_argument("--metrics", default=",".join(METRICS), help="names, separated by commas")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".json"))
     arguments = parser.parse_args()
     if not arguments.cpu and not torch.cuda.is_available():
         parser.error("there is no GPU here; --cpu runs the same on the CPU, which says nothing about speed")
     device = torch.device("cpu" if arguments.cpu else "cuda")
-    batch_tokens = arguments.batch_tokens or DEFAULT_BATCH_TOKENS[device.type]
     rows, console = rows_with_references(arguments.rows), Console(stderr=True)
     found = []
     for name in arguments.metrics.split(","):
         for dtype in ("float32",) if arguments.cpu else ("bfloat16", "float32"):
             with console.status(f"{name} in {dtype}"):
-                found.append(measured(name, dtype, device, rows, batch_tokens))
+                found.append(measured(name, dtype, device, rows, arguments.batch_tokens))
     try:
         predict = cross_encoder(device=str(device))
         predict(rows[:FEW])
@@ -135,11 +138,10 @@ def main() -> None:
         for one in found
     ]
     place = torch.cuda.get_device_name(device) if device.type == "cuda" else f"{processor()}, which is no GPU"
-    print(f"{len(rows):,} pairs, {batch_tokens:,} tokens in a batch, on {place}\n\n{table(header, lines)}")
+    print(f"{len(rows):,} pairs, {found[0]['batch_tokens']:,} tokens in a batch, on {place}\n\n{table(header, lines)}")
     outcome = {
         "device": place,
         "rows": len(rows),
-        "batch_tokens": batch_tokens,
         "cross_encoder_rows_per_second": rival,
         "measured": found,
         "versions": current_versions(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -118,10 +119,38 @@ def test_every_row_advances_the_bar_once(tokenizer: PairTokenizer, monkeypatch: 
     engine = PairEncoder(Sums(), tokenizer, batch_tokens=16)
     one, two = rows([8, 12])
     for chunk in ([one, one, two], [one, two, two]):
-        engine._encode_chunk(chunk, done.append)
+        engine._encode_chunk(chunk, tokenizer.pairs(chunk), done.append)
     assert sum(done) == 6
     assert [len(part.rows) for part in engine.stream_chunks([one] * 7)] == [3, 3, 1]
     assert engine.encode([one] * 7, progress=True).rows.shape == (7, 3)
+
+
+def test_a_graphics_card_of_little_memory_gets_smaller_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    card, usual = torch.device("cuda"), encoding.DEFAULT_BATCH_TOKENS
+    for free, expected in ((80 * 2**30, usual["cuda"]), (2**30, 2**29 // (24 * 4 * 384)), (2**20, 1024)):
+        monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device, free=free: (free, 2 * free))
+        assert encoding.default_batch_tokens(card, 384) == expected
+    assert encoding.default_batch_tokens(torch.device("cpu"), 384) == usual["cpu"]
+    assert encoding.default_batch_tokens(torch.device("xpu"), 384) == 4096
+
+
+def test_tokenising_ahead_changes_nothing(tokenizer: PairTokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoding, "CHUNK_ROWS", 3)
+    given = rows([8, 12, 9, 20, 11, 8, 10, 30])
+    engine = PairEncoder(Sums(), tokenizer)
+    assert not engine.ahead
+    expected = engine.encode(given)
+    engine.forget()
+    engine.ahead, threads = True, set()
+    tokenised = engine._tokenised
+    monkeypatch.setattr(engine, "_tokenised", lambda chunk: (threads.add(threading.get_ident()), tokenised(chunk))[1])
+    again = engine.encode(given)
+    assert np.array_equal(again.rows, expected.rows)
+    assert np.array_equal(again.cut, expected.cut)
+    assert len(threads) == 2
+    monkeypatch.setattr(engine, "_tokenised", lambda chunk: 1 / 0 if len(chunk) < 3 else tokenised(chunk))
+    with pytest.raises(ZeroDivisionError):
+        engine.encode(given)
 
 
 def test_the_budget_belongs_to_the_device_unless_given(tokenizer: PairTokenizer) -> None:

@@ -11,6 +11,7 @@ import time
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
@@ -35,8 +36,10 @@ CHUNK_ROWS = 8192
 #: Results kept so that a pair seen in an earlier chunk is not encoded again.
 REMEMBERED_BYTES = 64 * 2**20
 #: Padded tokens in one batch. On a CPU the widest activations then stay in its cache: large batches are slower
-#: there, and so are those too small to keep the cores busy.
+#: there, and so are those too small to keep the cores busy. A graphics card takes fewer where its memory asks for it.
 DEFAULT_BATCH_TOKENS = {"cpu": 2048, "cuda": 131_072, "mps": 16_384}
+#: Activations of a token that are alive at once, in vectors of the encoder's width and four bytes a number.
+_ALIVE = 24
 
 
 @dataclass(frozen=True)
@@ -174,6 +177,15 @@ def _samples(encoder: Any, tokenizer: PairTokenizer) -> dict[str, Tensor]:
     return samples
 
 
+def default_batch_tokens(device: torch.device, width: int) -> int:
+    """The padded tokens of a batch for an encoder of a width; on a graphics card at most what half of it can hold."""
+    usual = DEFAULT_BATCH_TOKENS.get(device.type, 4096)
+    if device.type != "cuda":
+        return usual
+    free, _ = torch.cuda.mem_get_info(device)
+    return max(1024, min(usual, free // 2 // (_ALIVE * 4 * width)))
+
+
 class PairEncoder:
     """Runs a network over exchanges and returns one row of numbers for each.
 
@@ -198,11 +210,15 @@ class PairEncoder:
         self.tokenizer = tokenizer
         self.segment = segment
         self.device = next(network.parameters()).device
-        self.batch_tokens = batch_tokens or DEFAULT_BATCH_TOKENS.get(self.device.type, 4096)
+        if batch_tokens is None:
+            batch_tokens = default_batch_tokens(self.device, _width(network))
+        self.batch_tokens = batch_tokens
         if self.batch_tokens < 1:
             raise ValueError(f"batch_tokens is {batch_tokens}; it must be positive")
         self.deduplicate = deduplicate
         self.same_widths = same_widths
+        #: Whether the next chunk is tokenised while this one is encoded. A CPU has no hands free for that.
+        self.ahead = self.device.type == "cuda"
         self._remembered: OrderedDict[bytes, NDArray[np.float32]] = OrderedDict()
 
     def forget(self) -> None:
@@ -221,12 +237,28 @@ class PairEncoder:
     ) -> Iterator[Encoded]:
         """Chunk after chunk in bounded memory, also for a stream that never ends."""
         iterator = iter(exchanges)
-        with progress_bar("encoding", total, shown=progress) as advance:
-            while chunk := list(islice(iterator, CHUNK_ROWS)):
-                yield self._encode_chunk(chunk, advance)
+        with progress_bar("encoding", total, shown=progress) as advance, ThreadPoolExecutor(1) as other:
+            chunk = list(islice(iterator, CHUNK_ROWS))
+            pairs = self._tokenised(chunk)
+            while chunk:
+                if self.ahead:
+                    following = list(islice(iterator, CHUNK_ROWS))
+                    waiting = other.submit(self._tokenised, following)
+                    yield self._encode_chunk(chunk, pairs, advance)
+                    chunk, pairs = following, waiting.result()
+                else:
+                    yield self._encode_chunk(chunk, pairs, advance)
+                    chunk = list(islice(iterator, CHUNK_ROWS))
+                    pairs = self._tokenised(chunk)
 
-    def _encode_chunk(self, chunk: Sequence[Exchange], advance: Callable[[int], None]) -> Encoded:
-        pairs = self.tokenizer.pairs(chunk) if self.segment == "pair" else self.tokenizer.contexts(chunk)
+    def _tokenised(self, chunk: Sequence[Exchange]) -> list[TokenPair]:
+        if not chunk:
+            return []
+        return self.tokenizer.pairs(chunk) if self.segment == "pair" else self.tokenizer.contexts(chunk)
+
+    def _encode_chunk(
+        self, chunk: Sequence[Exchange], pairs: Sequence[TokenPair], advance: Callable[[int], None]
+    ) -> Encoded:
         owners: dict[bytes, list[int]] = {}
         for row, pair in enumerate(pairs):
             key = pair.key if self.deduplicate else pair.key + row.to_bytes(8, "little")
@@ -270,6 +302,8 @@ class PairEncoder:
 
     def _run(self, pairs: Sequence[TokenPair]) -> NDArray[np.float32]:
         tensors = collate(pairs, self.tokenizer.pad_id, segment_ids=self.tokenizer.layout.segment_ids)
+        if self.device.type == "cuda":  # only what the system cannot page out is copied while the card computes
+            tensors = {name: tensor.pin_memory() for name, tensor in tensors.items()}
         on_device = {name: tensor.to(self.device, non_blocking=True) for name, tensor in tensors.items()}
         with torch.inference_mode():
             output: Tensor = self.network(**on_device)
@@ -281,6 +315,11 @@ class PairEncoder:
         self._remembered[key] = value.copy()
         while len(self._remembered) * (value.nbytes + len(key) + 200) > REMEMBERED_BYTES:
             self._remembered.popitem(last=False)
+
+
+def _width(network: nn.Module) -> int:
+    """How wide the activations are, by the widest table that a network looks words up in."""
+    return max((one.embedding_dim for one in network.modules() if isinstance(one, nn.Embedding)), default=1024)
 
 
 def collate(pairs: Sequence[TokenPair], pad_id: int, *, segment_ids: bool) -> dict[str, Tensor]:
