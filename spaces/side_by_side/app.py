@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from contextlib import suppress
 from pathlib import Path
 from threading import Thread
@@ -15,6 +16,7 @@ import gradio as gr
 import health
 import store
 import trust
+from doors import Doors
 from limits import LIMITS_TEXT, MAX_FILE_BYTES, MAX_SESSIONS, MAX_WAITING, STORED_SECONDS, BodyLimit, Refused
 from pools import FILES, TEXTS
 from sessions import Sessions, keep_no_statistics
@@ -27,11 +29,29 @@ _TEXTS: dict[str, Any] = {"concurrency_id": "texts", "concurrency_limit": TEXTS.
 _FILES: dict[str, Any] = {"concurrency_id": "files", "concurrency_limit": FILES.size}
 
 
+class Page(gr.Blocks):
+    """Blocks whose every failure is a sentence: gradio shows `null` where inputs do not fit their components."""
+
+    async def process_api(self, *arguments: Any, **options: Any) -> dict[str, Any]:
+        """One event."""
+        try:
+            answer: dict[str, Any] = await super().process_api(*arguments, **options)
+        except gr.Error:
+            raise
+        except Exception:
+            # Who asked learns nothing of how the page is made; who runs it does.
+            traceback.print_exc()
+            raise gr.Error(
+                "the page cannot work on this; does it fit what /gradio_api/info asks for?", print_exception=False
+            ) from None
+        return answer
+
+
 def build_page() -> Any:
     """The page as gradio Blocks."""
     store.use()
     keep_no_statistics()
-    with gr.Blocks(title="dialeval side by side", analytics_enabled=False, delete_cache=(600, STORED_SECONDS)) as page:
+    with Page(title="dialeval side by side", analytics_enabled=False, delete_cache=(600, STORED_SECONDS)) as page:
         gr.Markdown("# Dialogue replies, side by side\nHow good is a reply, what does the number mean, and who agrees?")
         with gr.Tabs():
             # Short names: on a phone all of them stand beside each other.
@@ -48,7 +68,8 @@ def build_page() -> Any:
         gr.Markdown(LIMITS_TEXT, elem_classes="limits")
         endpoints.build(_TEXTS)
         opened.from_link(page)
-    page.queue(max_size=MAX_WAITING)
+    # Nothing goes past the queue, and so past its limits; gradio leaves that way open where it is no Space.
+    page.queue(max_size=MAX_WAITING, api_open=False)
     return page
 
 
@@ -65,7 +86,7 @@ def launch_options() -> dict[str, Any]:
         "max_file_size": MAX_FILE_BYTES,
         "allowed_paths": [str(file_page.SAMPLE), *([str(folder.resolve() / "plots")] if folder else [])],
         "app_kwargs": {
-            "middleware": [Middleware(Visitors), Middleware(BodyLimit), Middleware(Sessions)],
+            "middleware": [Middleware(Visitors), Middleware(Doors), Middleware(BodyLimit), Middleware(Sessions)],
             "routes": [health.ROUTE],
         },
         "state_session_capacity": MAX_SESSIONS,

@@ -24,6 +24,9 @@ _CLOSED = 3600.0
 #: And an answer be fetched.
 _UNREAD = 600.0
 
+#: Characters of a session's name, which whoever asks may choose; gradio's own have eleven, or thirty-six.
+_LONGEST = 100
+
 _HEARTBEAT = "/heartbeat/"
 #: Where a program fetches its answer; the last part names the event, and the session if the call named none.
 _CALL = "/call/"
@@ -58,6 +61,8 @@ class Sessions:
                     del self._open[session]
                     self._closed.pop(session, None)
                     self._closed[session] = monotonic()
+                    while len(self._closed) > MAX_SESSIONS:
+                        self._closed.popitem(last=False)
             return
         if path and scope["method"] == "POST":
             self.drop_idle(scope["app"])
@@ -76,11 +81,16 @@ class Sessions:
         for session in list(holder.session_data):
             used = holder.time_last_used.get(session, now)
             is_kept = session in self._open or session in self._closed or session in busy
-            if not is_kept and (now - used).total_seconds() > _IDLE:
+            # A name of megabytes would be kept with whatever is kept of the session.
+            is_ours = len(session) <= _LONGEST
+            if not is_kept and ((now - used).total_seconds() > _IDLE or not is_ours):
                 holder.session_data.pop(session, None)
                 holder.time_last_used.pop(session, None)
                 self._dropped.pop(session, None)
-                self._dropped[session] = monotonic()
+                if is_ours:
+                    self._dropped[session] = monotonic()
+                else:
+                    _drop_messages(queue, session)
         late = _forget_before(self._dropped, _UNREAD)
         while len(self._dropped) > MAX_SESSIONS:
             late.append(self._dropped.popitem(last=False)[0])

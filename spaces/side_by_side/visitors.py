@@ -17,6 +17,7 @@ from typing import Any
 import store
 from limits import (
     MAX_BODY_BYTES,
+    MAX_CALL_BYTES,
     MAX_VISITOR_BYTES,
     MAX_VISITOR_PAGES,
     MAX_VISITOR_REQUESTS,
@@ -31,8 +32,8 @@ from limits import (
 
 #: Requests a minute; 0 lifts every limit of this file but the one on stored files.
 RATE_VARIABLE = "DIALEVAL_PAGE_RATE"
-#: Looking costs less than asking for work.
-_GET, _POST = 0.1, 1.0
+#: Looking costs less than asking for work, and of a long request the reading alone is work: so many bytes are one more.
+_GET, _POST, _BYTES = 0.1, 1.0, 100_000
 _FREE = ("/health", "/assets/", "/static/", "/svelte/", "/fonts/")
 _HOUR = 3600.0
 #: What a file counts beside its bytes.
@@ -134,6 +135,8 @@ class Visitors:
     def _problem(self, visitor: _Visitor, scope: Mapping[str, Any], is_upload: bool) -> str:
         """Why this is too much; nothing where it is not, and then it is counted."""
         cost = _POST if scope["method"] == "POST" else _GET
+        if scope["method"] == "POST" and not is_upload:
+            cost += min(_length(scope), MAX_CALL_BYTES) / _BYTES
         if visitor.requests < cost:
             return "too many requests; wait a little"
         if "/heartbeat/" in scope["path"] and visitor.pages >= MAX_VISITOR_PAGES:
@@ -150,8 +153,11 @@ class Visitors:
 
 
 def _length(scope: Mapping[str, Any]) -> int:
-    """What a body says of its size, and the most there can be where it says nothing."""
-    stated = dict(scope["headers"]).get(b"content-length", b"")
+    """What a body says of its size, the most there can be where it says nothing, and 0 where there is none."""
+    headers = dict(scope["headers"])
+    if b"content-length" not in headers and b"transfer-encoding" not in headers:
+        return 0
+    stated = headers.get(b"content-length", b"")
     return int(stated) if stated.isdigit() else MAX_BODY_BYTES
 
 

@@ -283,3 +283,13 @@ def test_no_file_takes_the_place_of_a_pipe(option: str, others: tuple[str, ...])
     code, message = score("--skip-bad", option, "pipe", *others)
     assert (code, "is a device or a pipe" in message) == (2, True), message
     assert Path("pipe").is_fifo()
+
+
+def test_who_interrupts_the_first_chunk_is_told_that_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    def judged(*_: object, **__: object) -> Judged:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(overlap_metric.Overlap, "judge", judged)
+    code, message = score()
+    assert (code, message) == (130, "no chunk of rows was finished yet, so nothing is kept\ninterrupted\n")
+    assert listing().keys() == {"rows.jsonl"}

@@ -14,9 +14,9 @@ import pytest
 
 import dialeval
 import dialeval.ray
-import overlap_metric
 from dialeval.exchange import Exchange
 from dialeval.ray.parts import PieceScorer
+from local_ray import local_ray
 from shards import rows
 from small_checkpoints import small_checkpoint
 
@@ -30,24 +30,8 @@ PIECE = 400
 
 @pytest.fixture(scope="module", autouse=True)
 def _local_ray() -> Iterator[None]:
-    import os
-
-    with pytest.MonkeyPatch.context() as changed:
-        changed.setenv("RAY_USAGE_STATS_ENABLED", "0")
-        changed.setenv("OMP_NUM_THREADS", "1")
-        for folder in (os.path.dirname(overlap_metric.__file__), os.path.dirname(__file__)):
-            changed.setenv("PYTHONPATH", folder, prepend=os.pathsep)
-        for attempt in range(4):
-            try:
-                ray.init(num_cpus=3, include_dashboard=False, log_to_driver=False, object_store_memory=128 * 2**20)
-                break
-            except Exception:  # Ray has no narrower one; it gives its parts half a minute, too little on a busy machine
-                ray.shutdown()
-                if attempt == 3:
-                    raise
-        ray.data.DataContext.get_current().enable_progress_bars = False
+    with local_ray():
         yield
-        ray.shutdown()
 
 
 @pytest.fixture(scope="module")
@@ -213,3 +197,19 @@ def test_a_bad_row_is_named_or_set_aside(files: Path, tmp_path: Path, made: list
     assert 77 not in scored(tmp_path / "b")["row"]
     (rejects,) = (tmp_path / "b").glob("*.rejects.jsonl")
     assert json.loads(rejects.read_text())["row"] == 77
+
+
+def test_what_others_put_into_the_folder_stays(files: Path, tmp_path: Path) -> None:
+    output, given = tmp_path / "out", {"actors": 1, "cpus_per_actor": 1.0}
+    dialeval.ray.score_files(str(files / "1.parquet"), str(output), "bleu1", **given)
+    ours = {path.name: path.read_bytes() for path in output.iterdir()}
+    (output / "notes.txt").write_text("ours")
+    (output / "pictures").mkdir()
+    with pytest.raises(ValueError, match="is read, but lies in the folder that is written"):
+        dialeval.ray.score_files(str(output / "part-*.parquet"), str(output), "bleu1", resume=False, **given)
+    (tmp_path / "link.parquet").symlink_to(output / "part-000000000000000.parquet")
+    with pytest.raises(ValueError, match="is read, but lies in the folder that is written"):
+        dialeval.ray.score_files(str(tmp_path / "link.parquet"), str(output), "bleu1", resume=False, **given)
+    assert {path.name: path.read_bytes() for path in output.iterdir() if path.name in ours} == ours
+    dialeval.ray.score_files(str(files / "1.parquet"), str(output), "bleu1", resume=False, **given)
+    assert {path.name for path in output.iterdir()} == {*ours, "notes.txt", "pictures"}

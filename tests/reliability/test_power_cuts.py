@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import matplotlib
 import pytest
 from typer.testing import CliRunner
 
@@ -124,3 +125,77 @@ def test_tune(tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             work()
         held = [listing(one) for one in (place / "mine", *place.glob(".mine-*/former")) if one.exists()]
         assert before in held or any("config.json" in one for one in held), operation
+
+
+def _answers(good: bool) -> str:
+    rows = [
+        {"id": f"{at}", "context": [f"{at} a"], "response": f"{at} b" if good else "c", "reference": f"{at} b"}
+        for at in range(12)
+    ]
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("command_line", "reports"),
+    [
+        ("gate new.jsonl -b old.jsonl --margin 0.1 --junit r.xml --markdown r.md --json r.json", "r.xml r.md r.json"),
+        (
+            "rank new.jsonl old.jsonl --markdown r.md --json r.json --html r.html --plot r.svg",
+            "r.md r.json r.html r.svg",
+        ),
+    ],
+)
+def test_reports(command_line: str, reports: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every report is that of an earlier run, or one of this one, and whole."""
+    monkeypatch.setitem(matplotlib.rcParams, "svg.hashsalt", "always")
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
+    place = tmp_path / "here"
+
+    def prepare() -> Path:
+        place.mkdir()
+        monkeypatch.chdir(place)
+        Path("new.jsonl").write_text(_answers(good=True))
+        Path("old.jsonl").write_text(_answers(good=False))
+        for name in reports.split():
+            Path(name).write_text("of an earlier run")
+        return place
+
+    def work() -> None:
+        found = command(*command_line.split(), "-m", "bleu1", "--resamples", "100")
+        assert found.exit_code == 0, found.output
+        for path in Path().glob(".*"):
+            path.unlink()
+
+    cut_everywhere(work, prepare, monkeypatch)
+    undisturbed = listing(place)
+    count = operations_of(work, str(place), monkeypatch)
+    for operation in range(count):
+        shutil.rmtree(place)
+        prepare()
+        with power_until(operation, str(place), monkeypatch), pytest.raises(PowerCut):
+            work()
+        for name in reports.split():
+            there = Path(name).read_bytes()
+            is_unfinished = b"not come to its end" in there
+            assert is_unfinished or there in (b"of an earlier run", undisturbed[name]), (name, operation)
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+def test_export(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from toy_benchmark import rated_rows
+
+    place = tmp_path / "here"
+
+    def prepare() -> Path:
+        place.mkdir()
+        monkeypatch.chdir(place)
+        Path("toy.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rated_rows(contexts=8)))
+        return place
+
+    def work() -> None:
+        found = command("benchmarks", "export", "toy.jsonl", "-o", "out", "--format", form)
+        # A cut between the last operation and the end of the program leaves what is finished.
+        assert found.exit_code == 0 or "is not an empty folder" in found.output, found.output
+
+    cut_everywhere(work, prepare, monkeypatch)
+    assert (place / f"out/toy.{form}").exists()

@@ -366,7 +366,7 @@ def test_a_body_without_a_length_ends_at_the_limit(monkeypatch: pytest.MonkeyPat
         got.append(message.get("status", "body"))
 
     asyncio.run(BodyLimit(app)({"type": "http", "headers": []}, receive, send))
-    assert got == ["http.request", "http.request", "http.disconnect"]
+    assert got == ["http.request", "http.request", "http.disconnect", 413, "body"]
     got.clear()
     asyncio.run(BodyLimit(app)({"type": "http", "headers": [(b"content-length", b"11")]}, receive, send))
     assert got == [413, "body"]

@@ -94,6 +94,14 @@ def test_who_asks_too_much_is_told_to_wait_and_others_are_not(limited: Visitors)
     assert asked(limited, "/assets/index.js") == 429
 
 
+def test_a_long_request_counts_as_several(limited: Visitors) -> None:
+    """Reading it is work, too, and is done by the process that everybody shares."""
+    long = [(b"content-length", str(3 * visitors._BYTES).encode())]
+    assert [asked(limited, headers=long) for _ in range(2)] == [200, 429]
+    unsaid = [(b"transfer-encoding", b"chunked")]
+    assert asked(limited, host="192.0.2.2", headers=unsaid) == 429
+
+
 def test_time_gives_back(limited: Visitors, monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(5):
         asked(limited)
@@ -149,7 +157,8 @@ def test_uploads_of_one_visitor_and_of_all(limited: Visitors, stored: Path, monk
 
     assert [upload(60, "192.0.2.1"), upload(60, "192.0.2.1"), upload(40, "192.0.2.1")] == [200, 429, 200]
     # Who does not say how large an upload is may mean the largest.
-    assert asked(limited, "/gradio_api/upload", host="192.0.2.3") == 429
+    unsaid = [(b"transfer-encoding", b"chunked")]
+    assert asked(limited, "/gradio_api/upload", host="192.0.2.3", headers=unsaid) == 429
     (stored / "full").write_bytes(b"a" * 1000)
     monkeypatch.setattr(store, "MAX_STORED_BYTES", 1010)
     monkeypatch.setattr(store, "_LOOK", -1.0)

@@ -375,7 +375,9 @@ def _run(
             except KeyboardInterrupt:
                 if begun(journal.path) is not None:
                     kept = f"finished rows are kept in {journal.path}; run the same command again to go on"
-                    typer.echo(kept, err=True)
+                else:
+                    kept = "no chunk of rows was finished yet, so nothing is kept"
+                typer.echo(kept, err=True)
                 raise
         if paths.summary:
             outcome.save(paths.summary, before)

@@ -82,6 +82,7 @@ def score_files(
     found = pieces_of([input] if isinstance(input, str) else input, recipe, piece_rows)
     job = FileJob(recipe, found, Workers.choose(actors, cpus_per_actor, gpus_per_actor))
     folder = Folder.of(output)
+    folder.refuse_inputs({piece.path for piece in found})
     folder.begin(_identity(recipe, found), resume=resume)
     plan = folder.plan(lambda: _look_through(job)) if recipe.of_systems else SetPlan(())
     return _score(job, folder, plan, progress)
@@ -109,6 +110,7 @@ def _score(job: FileJob, folder: Folder, plan: SetPlan, progress: Progress) -> S
         state = folder.state([piece.name for piece in job.pieces])
         for name, scores in job.workers.call(values_of, recipe, plan, state, summary.n_empty).items():
             summary.add_systems(name, scores)
+    folder.clear()
     folder.write(SUMMARY, json.dumps(summary.to_dict(), ensure_ascii=False, indent=2).encode() + b"\n")
     return summary
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -19,6 +20,9 @@ from dialeval.scoring.summary import Summary, Tally
 
 RUN, SUMMARY, PLAN = "_run.json", "summary.json", "_plan.safetensors"
 _TOTALS = b"dialeval"
+#: What a job writes, and what it is called while it is being written.
+_WRITTEN = re.compile(r"part-\d{15}\.(parquet|sets|rejects\.jsonl)|_run\.json|summary\.json|_plan\.safetensors")
+_HALF = re.compile(rf"\.({_WRITTEN.pattern})\.\w{{8}}")
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,15 @@ class Folder:
         system, path = file_system(url)
         return cls(str(system.unstrip_protocol(path)).rstrip("/"))
 
+    def refuse_inputs(self, paths: Iterable[str]) -> None:
+        """Nothing that is read may lie where a job writes, and where it removes what an earlier one wrote."""
+        for path in paths:
+            system, name = file_system(path)
+            # A link leads elsewhere under the same name; of object stores there are none.
+            address = str(system.unstrip_protocol(os.path.realpath(name) if _is_local(system) else name))
+            if address.startswith(f"{self._resolved()}/"):
+                raise ValueError(f"{path} is read, but lies in the folder that is written; choose another folder")
+
     def begin(self, identity: Mapping[str, Any], *, resume: bool) -> None:
         """Make the folder, or go on in it if it holds an unfinished run of the same kind."""
         system, path = self._system()
@@ -43,7 +56,8 @@ class Folder:
         if there and RUN not in there:
             raise FileExistsError(f"{self.url} holds something else; choose a folder of its own")
         if there and not resume:
-            for name in there:
+            # Others may have put something beside our parts since.
+            for name in filter(_WRITTEN.fullmatch, there):
                 system.rm(f"{path}/{name}")
         elif SUMMARY in there:
             raise FileExistsError(f"{self.url} is finished; choose another folder, or begin again with --no-resume")
@@ -54,6 +68,13 @@ class Folder:
             )
         system.makedirs(path, exist_ok=True)
         self.write(RUN, described.encode())
+
+    def clear(self) -> None:
+        """Remove what workers that died were writing; nobody writes any more."""
+        system, path = self._system()
+        for place in system.ls(path, detail=False, refresh=True):
+            if _HALF.fullmatch(str(place).rpartition("/")[2]):
+                system.rm(str(place))
 
     def finished(self) -> set[str]:
         """The names of the pieces whose scores are there."""
@@ -113,8 +134,16 @@ class Folder:
         else:
             system.pipe_file(f"{path}/{name}", content)
 
+    def _resolved(self) -> str:
+        system, path = self._system()
+        return str(system.unstrip_protocol(os.path.realpath(path) if _is_local(system) else path)).rstrip("/")
+
     def _system(self) -> tuple[Any, str]:
         return file_system(self.url)
+
+
+def _is_local(system: Any) -> bool:
+    return "file" in ([system.protocol] if isinstance(system.protocol, str) else system.protocol)
 
 
 class PieceScorer(ScoringActor):

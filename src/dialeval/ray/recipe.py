@@ -46,6 +46,7 @@ class ScoringRecipe:
     @property
     def infos(self) -> dict[str, MetricInfo]:
         """What the metrics declare."""
+        self._make_known()
         infos = {name: metric_class(name)[0].info for name in self.names}
         if self.options.get("reference") is None:
             return infos
@@ -63,10 +64,14 @@ class ScoringRecipe:
 
     def load(self, names: Iterable[str], **over: Any) -> dict[str, Metric]:
         """Some of the metrics, ready to score in this process."""
-        REGISTRY.update(self.entries)
+        self._make_known()
         wanted = list(names)
         weights = {name: checkpoint for name, checkpoint in self.checkpoints.items() if name in wanted}
         return load_metrics(wanted, {**self.options, **over}, weights)
+
+    def _make_known(self) -> None:
+        """Workers know of no metric that the driver registered, until they are told."""
+        REGISTRY.update(self.entries)
 
     def task(self, metrics: Mapping[str, Metric]) -> Task:
         """The scoring of chunks by loaded metrics."""

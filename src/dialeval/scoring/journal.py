@@ -49,10 +49,10 @@ class Journal:
         """The next chunk that an earlier run finished, or None when there are no more."""
         if not self._is_reading:
             return None
-        start = self._stream.tell()
-        record = _record(self._stream.readline())
-        if record is not None and _TABLE in record:
-            return self.next_finished()
+        record: dict[str, Any] | None = {_TABLE: None}
+        while record is not None and _TABLE in record:
+            start = self._stream.tell()
+            record = _record(self._stream.readline())
         if record is None or not _is_chunk(record):
             self._stream.seek(start)
             self._stream.truncate()
@@ -227,7 +227,7 @@ def _record(line: bytes) -> dict[str, Any] | None:
         return None
     try:
         record = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return record if isinstance(record, dict) else None
 

@@ -12,6 +12,7 @@ from dialeval.exchange import Exchange
 from dialeval.readers import Rejects
 from dialeval.scoring.journal import Journal
 from dialeval.scoring.outputs import Before, OutputFormat, Record, replacing, table
+from dialeval.scoring.records import could_be_ours
 from dialeval.scoring.summary import Summary
 from dialeval.scoring.task import Chunk, Task, chunked, unscored
 
@@ -115,9 +116,19 @@ def _once(task: Task, chunk: Chunk, journal: Journal) -> tuple[Record, bool]:
         record = task.score(chunk)
         journal.append(record)
         return record, False
-    if before.get("fingerprint") != chunk.fingerprint():
-        raise ValueError(changed(journal, f"differs between rows {chunk.rows[0]} and {chunk.rows[-1]}"))
+    check_record(before, chunk, task, journal)
     return before, True
+
+
+def check_record(record: Record, chunk: Chunk, task: Task, journal: Journal) -> None:
+    """Refuse what an earlier run finished if it is of another input, or no run could have written it."""
+    if record.get("fingerprint") != chunk.fingerprint():
+        raise ValueError(changed(journal, f"differs between rows {chunk.rows[0]} and {chunk.rows[-1]}"))
+    if not could_be_ours(record, chunk, task):
+        raise ValueError(
+            f"{journal.path.name} is damaged where it holds rows {chunk.rows[0]} to {chunk.rows[-1]}; "
+            "begin again with --no-resume"
+        )
 
 
 def changed(journal: Journal, how: str) -> str:

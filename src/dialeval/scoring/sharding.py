@@ -23,7 +23,7 @@ from dialeval.exchange import BadRow
 from dialeval.readers import Rejects
 from dialeval.scoring.journal import Journal, is_journal
 from dialeval.scoring.outputs import Before, OutputFormat, replacing, table
-from dialeval.scoring.run import Progress, changed, journal_path, journals_of_workers, write_systems
+from dialeval.scoring.run import Progress, changed, check_record, journal_path, journals_of_workers, write_systems
 from dialeval.scoring.sets import SetPlan, SetState, check_mergeable, look
 from dialeval.scoring.summary import Summary
 from dialeval.scoring.survey import Survey
@@ -138,8 +138,8 @@ class ShardedRun:
         before = journal.next_finished()
         if before is None:
             journal.append(self.task.score(chunk) if self.task.of_rows else unscored(chunk))
-        elif before.get("fingerprint") != chunk.fingerprint():
-            raise ValueError(changed(journal, f"differs between rows {chunk.rows[0]} and {chunk.rows[-1]}"))
+        else:
+            check_record(before, chunk, self.task, journal)
 
     def _add_to_sets(self, chunk: Chunk) -> None:
         if metrics := _of_sets(self.task):
