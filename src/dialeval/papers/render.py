@@ -66,8 +66,9 @@ def _table(table: Table, found: Answers, values: str, earlier: EarlierTable | No
         lacking = len(missing)
         cells = [_cell(row, column, found, notes, missing) for column in table.columns]
         marks = [notes.mark(row.note)] if row.note else []
-        known = earlier.row(row.label, titles) if earlier is not None else None
-        if known is not None and len(missing) > lacking and not any("**" in cell for cell in cells):
+        is_lacking = len(missing) > lacking and not any("**" in cell for cell in cells)
+        known = earlier.row(row.label, titles, notes.mark) if earlier is not None and is_lacking else None
+        if known is not None:
             kept = dict(zip(titles, known, strict=True))
             cells = [kept.get(column.title, cell) for column, cell in zip(table.columns, cells, strict=True)]
             marks.append(notes.mark(_KEPT))
