@@ -326,4 +326,7 @@ def test_figures_are_drawn_from_kept_values_and_missing_ones_named(toy, monkeypa
     assert "![Spread](figures/spread.png)" in page
     assert "(figures/absent.png)" not in page
     assert page.count(f"--metrics '{LABELS}' --benchmarks {file}") == 3
+    again = render(paper, found, command="c", values="kept", drawn=drawn, older={"absent"})
+    assert "![Absent](figures/absent.png)\n\nDrawn for an earlier page" in again
+    assert again.count("Drawn for an earlier page") == 1
     assert "Not drawn: none of ours in “Table 1” is measured." in page
