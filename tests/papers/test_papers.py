@@ -204,15 +204,18 @@ def test_a_row_without_values_keeps_what_an_earlier_page_had(toy, monkeypatch, t
     found = answers(paper.tables, values, resamples=0)
     page = render(paper, found, command="c", values="kept")
     # Somebody once had values for the other row, but none for the sizes of a column.
-    before = page.replace("7<br>not measured", "7<br>**8.0** [7.0, 9.0]").replace(
-        "| n of ours |  | 180 |", "| n of ours |  | 99 |"
+    before = page.replace("|  | 7<br>not measured |", "| **8.0** [7.0, 9.0] | – (b) |")
+    before = before.replace("| n of ours |  | 180 |", "| n of ours |  | 99 |")
+    before = before.replace(
+        "(a) another counter.", "(a) another counter, then. (b) 3 systems are too few (at least 5); stop."
     )
     (tmp_path / "toy.md").write_text(before)
     earlier = read_page(tmp_path / "toy.md")
     assert earlier["Table 1"].columns == ["printed only", "toy"]
     again = render(paper, found, command="c", values="kept", earlier=earlier).splitlines()
-    assert "| Never run (a) (b) |  | 7<br>**8.0** [7.0, 9.0] |" in again
-    assert any(line.startswith("(a) another counter. (b) measured for an earlier page") for line in again)
+    assert "| Never run (a) (c) | **8.0** [7.0, 9.0] | – (b) |" in again
+    notes = "(a) another counter. (b) 3 systems are too few (at least 5); stop. (c) measured for an earlier page"
+    assert any(line.startswith(notes) for line in again)
     assert "| n of ours |  | 180 |" in again
     (words,) = [line for line in page.splitlines() if line.startswith("| Words")]
     assert words in again
@@ -323,4 +326,7 @@ def test_figures_are_drawn_from_kept_values_and_missing_ones_named(toy, monkeypa
     assert "![Spread](figures/spread.png)" in page
     assert "(figures/absent.png)" not in page
     assert page.count(f"--metrics '{LABELS}' --benchmarks {file}") == 3
+    again = render(paper, found, command="c", values="kept", drawn=drawn, older={"absent"})
+    assert "![Absent](figures/absent.png)\n\nDrawn for an earlier page" in again
+    assert again.count("Drawn for an earlier page") == 1
     assert "Not drawn: none of ours in “Table 1” is measured." in page

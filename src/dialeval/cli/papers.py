@@ -60,12 +60,9 @@ def papers(
         for name, figure in drawn.items():
             save(figure, out / "figures" / name)
         path = out / f"{paper.name}.md"
-        pictures = {figure.name for figure in paper.figures if _is_there(out, figure.name)} if keep else set(drawn)
+        names = {figure.name for figure in paper.figures} - set(drawn) if keep else set()
+        older = {name for name in names if (out / "figures" / f"{name}.png").is_file()}
         earlier = read_page(path) if keep else None
-        page = render(paper, found, command=command, values=shown, drawn=pictures, earlier=earlier)
+        page = render(paper, found, command=command, values=shown, drawn=drawn, earlier=earlier, older=older)
         write_atomically(path, [page.rstrip("\n")])
         typer.echo(path)
-
-
-def _is_there(out: Path, name: str) -> bool:
-    return (out / "figures" / f"{name}.png").is_file()

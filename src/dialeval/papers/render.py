@@ -28,16 +28,19 @@ def render(
     values: str,
     drawn: Collection[str] = (),
     earlier: Mapping[str, EarlierTable] | None = None,
+    older: Collection[str] = (),
 ) -> str:
     """The page of one paper; `drawn` are the names of figures that lie in the folder `figures` beside it.
 
-    Rows of ours of which nothing is measured take their numbers from tables of an `earlier` page, and say so.
+    Rows of ours of which nothing is measured take their numbers from tables of an `earlier` page, and say so; so do
+    `older` figures, which lie there from before.
     """
     lines = [f"# {paper.title}: its tables beside ours", "", "Made by:", "", "```", command, "```", "", _HOW, ""]
     for table in paper.tables:
         lines += [*_table(table, found, values, (earlier or {}).get(table.title)), ""]
     for figure in paper.figures:
-        lines += [*_figure(figure, values, is_drawn=figure.name in drawn), ""]
+        lines += [*_figure(figure, values, is_drawn=figure.name in drawn or figure.name in older), ""]
+        lines += ["Drawn for an earlier page, with the weights of then.", ""] if figure.name in older else []
     if paper.elsewhere:
         lines += ["## Elsewhere, or not done", "", *(f"- {one}" for one in paper.elsewhere), ""]
     return "\n".join(lines)
@@ -66,8 +69,9 @@ def _table(table: Table, found: Answers, values: str, earlier: EarlierTable | No
         lacking = len(missing)
         cells = [_cell(row, column, found, notes, missing) for column in table.columns]
         marks = [notes.mark(row.note)] if row.note else []
-        known = earlier.row(row.label, titles) if earlier is not None else None
-        if known is not None and len(missing) > lacking and not any("**" in cell for cell in cells):
+        is_lacking = len(missing) > lacking and not any("**" in cell for cell in cells)
+        known = earlier.row(row.label, titles, notes.mark) if earlier is not None and is_lacking else None
+        if known is not None:
             kept = dict(zip(titles, known, strict=True))
             cells = [kept.get(column.title, cell) for column, cell in zip(table.columns, cells, strict=True)]
             marks.append(notes.mark(_KEPT))
