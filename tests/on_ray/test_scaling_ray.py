@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 import time
 from collections.abc import Iterator
@@ -205,11 +206,15 @@ def test_what_others_put_into_the_folder_stays(files: Path, tmp_path: Path) -> N
     ours = {path.name: path.read_bytes() for path in output.iterdir()}
     (output / "notes.txt").write_text("ours")
     (output / "pictures").mkdir()
+    read = output / "part-000000000000009.parquet"
+    shutil.copy(files / "1.parquet", read)
     with pytest.raises(ValueError, match="is read, but lies in the folder that is written"):
-        dialeval.ray.score_files(str(output / "part-*.parquet"), str(output), "bleu1", resume=False, **given)
-    (tmp_path / "link.parquet").symlink_to(output / "part-000000000000000.parquet")
+        dialeval.ray.score_files(str(read), str(output), "bleu1", resume=False, **given)
+    (tmp_path / "link.parquet").symlink_to(read)
     with pytest.raises(ValueError, match="is read, but lies in the folder that is written"):
         dialeval.ray.score_files(str(tmp_path / "link.parquet"), str(output), "bleu1", resume=False, **given)
     assert {path.name: path.read_bytes() for path in output.iterdir() if path.name in ours} == ours
+    assert read.read_bytes() == (files / "1.parquet").read_bytes()
+    read.unlink()
     dialeval.ray.score_files(str(files / "1.parquet"), str(output), "bleu1", resume=False, **given)
     assert {path.name for path in output.iterdir()} == {*ours, "notes.txt", "pictures"}
