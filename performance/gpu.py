@@ -94,9 +94,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=20_000, help="distinct pairs (default: %(default)s)")
     parser.add_argument("--cpu", action="store_true", help="run on the CPU, to see that the script is right")
-    parser.add_argument(
-        "--batch-tokens", type=int, help="padded tokens in one batch (default: by the free memory)"
-    )
+    parser.add_argument("--batch-tokens", type=int, help="padded tokens in one batch (default: by the free memory)")
     parser.add_argument("--metrics", default=",".join(METRICS), help="names, separated by commas")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".json"))
     arguments = parser.parse_args()
