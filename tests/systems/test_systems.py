@@ -222,7 +222,8 @@ def test_assert_not_worse(pytester: pytest.Pytester) -> None:
         """
     )
     # pytest finds the plugin by the entry point of the installed package; whoever forbids warnings can use it, too.
-    found = pytester.runpytest("-W", "error")
+    # In a process of its own: within this one pytest would load extension modules a second time.
+    found = pytester.runpytest_subprocess("-W", "error")
     found.assert_outcomes(passed=2, failed=1)
     found.stdout.fnmatch_lines(["*failed: bleu2 is worse by more than 0.1*"])
     assert "raise AssertionError" not in found.stdout.str()  # the line of the test is shown, not ours
