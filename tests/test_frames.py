@@ -116,7 +116,7 @@ def test_tables_of_conversations_are_unfolded() -> None:
     for table in (CHATS, pd.DataFrame(CHATS), datasets.Dataset.from_list(CHATS)):
         assert exchanges_from_columns(**arguments_of(table)) == expected
     shared = [{"conversations": [{"from": "human", "value": "hi"}, {"from": "gpt", "value": "hello"}]}]
-    assert arguments_of(shared)["contexts"] == [["hi"]]
+    assert arguments_of(shared)["contexts"] == [("hi",)]
 
 
 def test_what_keeps_conversations_from_being_read_is_told(rouge) -> None:
@@ -189,7 +189,7 @@ def test_a_notebook_shows_a_table_and_a_histogram(rouge) -> None:
     empty = replace(rouge.score(ROWS), aspects={"known": np.array([0.5, np.nan]), "unknown": np.full(2, np.nan)})
     assert "rougeL.known" in empty._repr_html_()
     assert "rougeL.unknown" not in empty._repr_html_()
-    assert '<th style="min-width:16em;text-align:left">response</th>' in empty._repr_html_()
+    assert "<th>response</th>" in empty._repr_html_()
     same = rouge.score([ROWS[0]])
     assert "<svg" not in same._repr_html_()  # nothing to see
     assert math.isclose(float(same), 1.0)
