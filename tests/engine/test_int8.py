@@ -179,7 +179,10 @@ def test_metrics_say_that_they_score_in_int8(tiny_encoder: Path, tmp_path: Path)
 
 
 @units
-def test_auto_falls_back_where_the_layers_are_of_another_kind(tiny_encoder: Path, tmp_path: Path) -> None:
+def test_auto_falls_back_where_the_layers_are_of_another_kind(
+    tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(encoding, "gains_by_bfloat16", lambda device: False)
     known = FrozenFeatures(str(tiny_encoder), pooling="mean", dtype="auto")
     assert (known.made_with["dtype"], known.encoder.same_widths) == ("int8", True)
     other = shutil.copytree(tiny_encoder, tmp_path / "relu")
@@ -199,11 +202,14 @@ def test_where_it_cannot_be_had_an_error_says_why(monkeypatch: pytest.MonkeyPatc
         choose_precision("int8", torch.device("cpu"))
 
 
-def test_auto_takes_int8_first_and_bfloat16_warns_where_it_loses(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_takes_int8_where_bfloat16_loses_which_warns(monkeypatch: pytest.MonkeyPatch) -> None:
     cpu = torch.device("cpu")
     monkeypatch.setattr(encoding, "has_fast_int8", lambda: True)
+    monkeypatch.setattr(encoding, "gains_by_bfloat16", lambda device: False)
     assert choose_precision("auto", cpu) == "int8"
     assert choose_precision("auto", torch.device("meta")) == "float32"
+    monkeypatch.setattr(encoding, "gains_by_bfloat16", lambda device: True)
+    assert choose_precision("auto", cpu) == "bfloat16"
     monkeypatch.setattr(encoding, "has_fast_int8", lambda: False)
     monkeypatch.setattr(encoding, "gains_by_bfloat16", lambda device: False)
     assert choose_precision("auto", cpu) == "float32"
