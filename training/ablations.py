@@ -72,13 +72,14 @@ def train(name: str, variant: dict[str, Any], arguments: argparse.Namespace) -> 
 
 
 def is_done(out: Path) -> bool:
-    """The card is written last."""
-    return (out / "checkpoint" / "README.md").is_file()
+    """When its log has its last line and its checkpoint is whole; heads of the baselines get no card."""
+    return (out / "checkpoint" / "config.json").is_file() and bool(reached(out))
 
 
 def reached(out: Path) -> dict[str, float]:
     """The last line of a run's log."""
-    final = [line for line in read_json_lines(out / "log.jsonl") if line["kind"] == "final"]
+    log = out / "log.jsonl"
+    final = [line for line in read_json_lines(log) if line["kind"] == "final"] if log.is_file() else []
     return dict(final[-1]) if final else {}
 
 
