@@ -4,10 +4,10 @@
 every token still gives a key and a value, but only the first one asks, and only it goes through the feed-forward part.
 Of an encoder of six layers about a seventh of the work is spared.
 
-**Fused layers.** On a CPU in float32 the layers run through oneDNN: bias, GELU and residual within the matrix product.
-torch's eager layers write every product to memory and read it again for each of these; fused, with weights packed once,
-about a tenth of the time goes away. Wherever something else is needed (gradients, another precision or device, export
-to another back end) a layer runs as it always did.
+**Fused layers.** On a CPU in float32 and bfloat16 the layers run through oneDNN: bias, GELU and residual within the
+matrix product. torch's eager layers write every product to memory and read it again for each of these; fused, with
+weights packed once, about a tenth of the time goes away, and in bfloat16 some rounding. Wherever something else is
+needed (gradients, another precision or device, export to another back end) a layer runs as it always did.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def fuse_layers(encoder: nn.Module) -> bool:
     encoder is saved and copied as before; layers that compute their first token only stay as they are.
     """
     layers, config = known_layers(encoder), cast(Any, getattr(encoder, "config", None))
-    if not layers or config.hidden_act != "gelu" or not _works_here():
+    if not layers or config.hidden_act != "gelu" or not _works_here(torch.float32):
         return False
     found = [
         layer for layer in layers if is_known(type(layer)) and all(type(one) is nn.Linear for one in linears(layer))
@@ -138,9 +138,10 @@ def linears(layer: Any) -> list[Any]:
 
 def _applies(layer: Any, states: Tensor) -> bool:
     weight = layer.output.dense.weight
-    plain = states.dtype == weight.dtype == torch.float32 and states.device.type == weight.device.type == "cpu"
+    plain = states.dtype == weight.dtype and states.device.type == weight.device.type == "cpu"
     traced = torch.jit.is_tracing() or torch.compiler.is_compiling()  # type: ignore[attr-defined, no-untyped-call]
-    return plain and not (traced or layer.training or torch.is_grad_enabled() or weight.is_inference())
+    learning = layer.training or torch.is_grad_enabled() or weight.is_inference()
+    return plain and not (traced or learning) and _works_here(states.dtype)
 
 
 def _fused_forward(layer: Any, states: Tensor, mask: Tensor | None) -> Tensor:
@@ -178,12 +179,20 @@ def _fused(kind: Any) -> type[nn.Module]:
     return type(f"Fused{kind.__name__}", (kind,), {"forward": forward})
 
 
+#: The precisions in which layers are fused, and how far rounding may take one small product from the plain one.
+_ROUNDING = {torch.float32: 1e-4, torch.bfloat16: 0.1}
+
+
 @cache
-def _works_here() -> bool:
-    """Whether torch was built with these operations; they are its compiler's and not promised to stay."""
-    if not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
+def _works_here(dtype: torch.dtype) -> bool:
+    """Whether torch was built with these operations, and this CPU has them in a precision.
+
+    They are torch's compiler's and not promised to stay.
+    """
+    if dtype not in _ROUNDING or not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
         return False
-    rows, weight, bias = torch.linspace(-2, 2, 16).view(2, 8), torch.linspace(-1, 1, 64).view(8, 8), torch.ones(8)
+    rows, weight = torch.linspace(-2, 2, 16, dtype=dtype).view(2, 8), torch.linspace(-1, 1, 64, dtype=dtype).view(8, 8)
+    bias = torch.ones(8, dtype=dtype)
     plain = F.linear(rows, weight, bias)
     try:
         with torch.inference_mode():
@@ -193,4 +202,5 @@ def _works_here() -> bool:
             summed = torch.ops.mkldnn._linear_pointwise.binary(rows, plain, packed, bias, "add")
     except (AttributeError, RuntimeError, TypeError):
         return False
-    return torch.allclose(bent, F.gelu(plain), atol=1e-5) and torch.allclose(summed, 2 * plain, atol=1e-5)
+    far = max(float((one - other).abs().max()) for one, other in ((bent, F.gelu(plain)), (summed, 2 * plain)))
+    return far < _ROUNDING[dtype]
