@@ -96,7 +96,7 @@ states: setup browser ## Take a picture of every state of the page into build/st
 bench: setup ## Measure speed and memory against named alternatives
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e ".[bench]" \
 	|| echo "== dialeval: mauve-text could not be installed; the page says so in its place"
-	@echo "== dialeval: measuring speed (about 25 minutes; leave the machine alone meanwhile)"
+	@echo "== dialeval: measuring speed (about 15 minutes; leave the machine alone meanwhile)"
 	@$(BIN)/python performance/speed.py
 	@$(BIN)/python performance/suite.py
 

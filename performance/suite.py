@@ -1,6 +1,6 @@
 """The speed page: every metric of the suite against named alternatives, same weights, rows and run.
 
-    python performance/suite.py                        # about 20 minutes
+    python performance/suite.py                        # about 12 minutes
     python performance/suite.py --rows 200 --minutes 1 # a quick look
 
 Writes suite.json, suite.png and the figures in README.md beside this file (`--out` for another
@@ -116,7 +116,7 @@ def main() -> None:
     """Measure, then write the three files."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=1000, help="the smallest size (default: %(default)s)")
-    parser.add_argument("--minutes", type=float, default=20, help="when to start nothing more (default: %(default)s)")
+    parser.add_argument("--minutes", type=float, default=11, help="when to start nothing more (default: %(default)s)")
     parser.add_argument("--out", type=Path, default=HERE, help="folder for the files (default: beside this script)")
     arguments = parser.parse_args()
     if arguments.rows < 20:
