@@ -126,12 +126,24 @@ def write_atomically(path: Path, lines: Iterable[str]) -> None:
         stream.writelines(f"{line}\n" for line in lines)
 
 
+def parse_json(text: str | bytes) -> Any:
+    """What a JSON text says. Whatever is wrong with it is a `JSONDecodeError`, also what Python itself cannot take."""
+    try:
+        return json.loads(text)
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        raise
+    except RecursionError:
+        raise json.JSONDecodeError("nested too deeply", "", 0) from None
+    except ValueError:
+        raise json.JSONDecodeError("a number of thousands of digits", "", 0) from None
+
+
 def read_json_lines(path: Path) -> list[dict[str, Any]]:
     """The objects of a file that dialeval wrote.
 
     Lines end where it ended them: a text may hold other characters that Unicode calls line ends.
     """
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
+    return [parse_json(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
 
 
 def markdown_table(

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from dialeval.cards.measured import RESULTS_FOLDER, SOURCE
+from dialeval.io import parse_json
 from dialeval.publishing.hub import Hub, Remote
 from dialeval.publishing.uploads import PublishError, Upload
 
@@ -182,7 +183,7 @@ def _check_ours(upload: Upload, remote: Remote, hub: Hub) -> None:
             raise PublishError(f"{upload.repo_id} exists and is not a Space of dialeval; {advice}")
         return
     try:
-        raw = json.loads(text)
+        raw = parse_json(text)
     except json.JSONDecodeError:
         raw = None
     if not isinstance(raw, dict) or raw.get("model_type") != "dialeval":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import tempfile
@@ -13,6 +12,7 @@ from typing import Any
 
 from dialeval.approaches.judge import ASPECTS, Judge, JudgeNetwork
 from dialeval.cards import render_card
+from dialeval.io import parse_json
 from dialeval.weights.config import current_versions
 
 
@@ -74,7 +74,7 @@ def stale_quantiles(*, deep: bool) -> frozenset[str]:
 
 def _is_checkpoint(folder: Path) -> bool:
     try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        config = parse_json((folder / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
     return isinstance(config, dict) and config.get("model_type") == "dialeval"
