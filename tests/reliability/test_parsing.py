@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import ast
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import dialeval
+from dialeval.agreement.score_files import read_scores
 from dialeval.benchmarks import rowfile
 from dialeval.benchmarks.rowfile import BadFile, read_file
-from dialeval.io import parse_json
+from dialeval.io import parse_json, read_small
+from dialeval.llm.protocol import read_protocol
+from dialeval.llm.spending import read_prices
 
 PACKAGE = Path(dialeval.__file__).parent
 #: Where texts of one's own making are read back: a piece of work handed to an actor, an option that a pattern allows.
@@ -61,3 +66,21 @@ def test_a_benchmark_has_a_bound(is_packed: bool, tmp_path: Path, monkeypatch: p
     path.write_bytes(gzip.compress(line) if is_packed else line)
     with pytest.raises(BadFile, match="more than any benchmark"):
         read_file(path)
+
+
+def test_a_device_without_an_end_is_not_read_to_it() -> None:
+    zero = Path("/dev/zero")
+    if not zero.exists():
+        pytest.skip("needs /dev/zero")
+    for read in (read_scores, read_file, read_small, lambda path: read_protocol(str(path)), read_prices):
+        with pytest.raises(ValueError, match=r"/dev/zero|zero holds"):
+            read(zero)
+
+
+def test_help_for_a_full_disk() -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("needs /dev/full")
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([sys.executable, "-m", "dialeval", "--help"], stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == 1
+    assert done.stderr.startswith(b"error: No space left on device")

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dialeval.io import parse_json
+from dialeval.io import is_stream, parse_json
 
 #: Columns that are numbers but no scores.
 _NOT_SCORES = frozenset({"id", "dataset", "label", "row", "system", "index", ""})
@@ -45,6 +45,8 @@ class ScoreTable:
 def read_scores(path: str | Path) -> ScoreTable:
     """Read every column of scores in a file."""
     file = Path(path)
+    if is_stream(file):
+        raise BadScoreFile(f"score file {file} is a device or a pipe, and is read twice; name a file")
     try:
         content = file.read_bytes()
     except OSError as error:
