@@ -100,7 +100,7 @@ bench: setup ## Measure speed and memory against named alternatives
 	@$(BIN)/python performance/speed.py
 	@$(BIN)/python performance/suite.py
 
-# Ten doors, about ten minutes together; SECONDS=600 for each finds more.
+# Thirteen doors, about fifteen minutes together; SECONDS=600 for each finds more.
 fuzz: setup ## Give every door broken files for SECONDS (70) each; what breaks one is kept as a seed
 	@echo "== dialeval: fuzzing every door for $(or $(SECONDS),70) seconds"
 	@DIALEVAL_FUZZ_SECONDS=$(or $(SECONDS),70) $(BIN)/python -m pytest tests/reliability/test_fuzz.py

@@ -9,6 +9,7 @@ from threading import Thread
 from typing import Any
 
 import compare_page
+import connections
 import dialogue_page
 import endpoints
 import file_page
@@ -108,4 +109,5 @@ page = build_page()
 if __name__ == "__main__":
     Thread(target=get_ready, daemon=True).start()
     store.sweep_always()
+    connections.use()
     page.launch(**launch_options())

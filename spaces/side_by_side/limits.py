@@ -31,6 +31,10 @@ SECONDS = {"texts": 120.0, "file": 1800.0, "preview": 30.0}
 MAX_STORED_BYTES, MAX_STORED_FILES, STORED_SECONDS = 500_000_000, 20_000, 3600
 #: Of one visitor: uploads in an hour, requests under way at once, and open pages.
 MAX_VISITOR_BYTES, MAX_VISITOR_REQUESTS, MAX_VISITOR_PAGES = 100_000_000, 8, 20
+#: Connections of all and of one visitor, and the seconds in which the head of a request, then all of it must have come,
+#: and in which somebody reads on what is sent.
+MAX_CONNECTIONS, MAX_VISITOR_CONNECTIONS = 2_000, 100
+REQUEST_SECONDS = {"headers": 20.0, "body": 180.0, "reading": 60.0}
 #: Requests of one visitor in a minute, unless DIALEVAL_PAGE_RATE says otherwise.
 RATE = 240
 #: Visitors who are remembered between two requests: of open pages, of pages that were closed, of visitors.

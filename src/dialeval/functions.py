@@ -66,7 +66,7 @@ class FunctionMetric(Metric):
     def _number(self, row: int, value: Any) -> float:
         try:
             return math.nan if value is None else float(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise ValueError(
                 f"{self.info.name} gave {value!r:.60} for row {row}; return a number, or None where there is none"
             ) from None

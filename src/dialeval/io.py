@@ -64,13 +64,36 @@ def atomic_file(path: Path, hidden: Path) -> Iterator[Path]:
         os.fsync(descriptor)
         os.chmod(hidden, usual)
         os.replace(hidden, path)
-    except BaseException:
+    except BaseException as error:
+        name_place(error, path)
         # Once renamed there is nothing of ours under that name, but perhaps something of somebody else's.
         with suppress(OSError):
             hidden.unlink(missing_ok=True)
         raise
     finally:
-        os.close(descriptor)
+        # All of it is on the disk, or it failed before: what closing says must not stand in the place of that.
+        with suppress(OSError):
+            os.close(descriptor)
+
+
+def name_place(error: BaseException, path: Path) -> None:
+    """What the system says of a write or a flush does not tell of which file it speaks."""
+    if isinstance(error, OSError) and error.errno is not None and error.filename is None:
+        error.filename = str(path)
+
+
+@contextmanager
+def disk_errors(path: Path) -> Iterator[None]:
+    """Libraries written in Rust tell of a full disk in errors of their own, which are made the system's again."""
+    try:
+        yield
+    except OSError as error:
+        name_place(error, path)
+        raise
+    except Exception as error:
+        if (found := re.search(r"\(os error (\d+)\)", str(error))) is None:
+            raise
+        raise OSError(int(found[1]), os.strerror(int(found[1])), str(path)) from error
 
 
 def _remove_left(path: Path, hidden: Path) -> None:
@@ -111,10 +134,12 @@ def replacing(path: Path) -> Iterator[Path]:
         with atomic_file(path, temporary):
             yield temporary
     except OSError as error:
-        raise WriteError(
+        told = WriteError(
             f"{path} cannot be written ({error.strerror or error}); make room or choose another folder, "
             "then run the same command again: what was finished is kept"
-        ) from error
+        )
+        told.errno = error.errno
+        raise told from error
 
 
 def write_atomically(path: Path, lines: Iterable[str]) -> None:
@@ -126,12 +151,37 @@ def write_atomically(path: Path, lines: Iterable[str]) -> None:
         stream.writelines(f"{line}\n" for line in lines)
 
 
+#: Of a file that is read as a whole, and that somebody wrote by hand.
+MAX_SMALL_BYTES = 2**24
+
+
+def read_small(path: Path) -> str:
+    """The text of a file of settings; a device without an end, or a file of another kind, is not read to its end."""
+    with path.open("rb") as stream:
+        content = stream.read(MAX_SMALL_BYTES + 1)
+    if len(content) > MAX_SMALL_BYTES:
+        raise ValueError(f"{path} holds more than {MAX_SMALL_BYTES // 2**20} MiB, more than any file of its kind")
+    return content.decode("utf-8")
+
+
+def parse_json(text: str | bytes) -> Any:
+    """What a JSON text says. Whatever is wrong with it is a `JSONDecodeError`, also what Python itself cannot take."""
+    try:
+        return json.loads(text)
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        raise
+    except RecursionError:
+        raise json.JSONDecodeError("nested too deeply", "", 0) from None
+    except ValueError:
+        raise json.JSONDecodeError("a number of thousands of digits", "", 0) from None
+
+
 def read_json_lines(path: Path) -> list[dict[str, Any]]:
     """The objects of a file that dialeval wrote.
 
     Lines end where it ended them: a text may hold other characters that Unicode calls line ends.
     """
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
+    return [parse_json(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
 
 
 def markdown_table(

@@ -284,7 +284,10 @@ def test_a_full_disk_is_the_machine_s_fault(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(os, "fsync", full)
     result = score()
     assert result.exit_code == 1
-    assert result.stderr == "error: No space left on device\n"
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("error: No space left on device (")
+    assert "scores.jsonl" in line
+    assert line.endswith("; make room, then run the same command again: what was finished is kept")
     assert "scores.jsonl" not in files()
 
 

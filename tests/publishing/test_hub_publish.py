@@ -475,7 +475,17 @@ def test_a_folder_that_is_neither(publish: Any, tmp_path: Path) -> None:
         ("", True),
         ("---\nlicense: mit\n---\n", True),
         ("---\ntitle: X\n---\n\nCheck out the configuration reference at https://huggingface.co/docs/hub/x\n", True),
+        ("---\r\nlicense: mit\r\ntags: []\r\n---\r\n", True),
+        ("---\n---\n", True),
         ("# What I am going to put here\n", False),
+        ("---\nlicense: mit\nbase_model: someone/else\n---\n", False),
+        ("---\ntags: [dialeval]\nlibrary_name: dialeval\n---\n", False),
+        ("---\ntags: [dialeval]\n---\n\n# Another project that is about dialeval\n", False),
+        ("---\nlicense: [\n---\n", False),
+        ("---\nlicense: mit\n", False),
+        ("---\n- license\n---\n", False),
+        ("---\nlicense: mit\n---\n---\nmore: here\n---\n", False),
+        ("x" * 2**21, False),
         ("---\nlicense: mit\n---\n\nWork in progress, please do not touch.\n", False),
     ],
 )
@@ -488,8 +498,52 @@ def test_a_card_that_somebody_wrote_is_spared(
         publish(checkpoint)
         assert "config.json" in repo.files
     else:
-        assert "somebody wrote its README" in message(publish(checkpoint, code=2))
+        assert "README" in message(publish(checkpoint, code=2))
         assert repo.files == before
+
+
+@pytest.mark.parametrize("private", [False, True])
+@pytest.mark.parametrize(
+    ("place", "files", "is_free"),
+    [
+        (MODEL, {}, True),
+        (MODEL, {".gitattributes": b"*.bin filter=lfs\n"}, True),
+        (MODEL, {"README.md": b"\xff\xfe# Mine"}, False),
+        (MODEL, {"readme.md": b""}, False),
+        (MODEL, {"LICENSE": b""}, False),
+        (MODEL, {"config.json": b"[" * 200_000}, False),
+        (MODEL, {"config.json": b" " * 2**21}, False),
+        (SPACE, {}, True),
+        (SPACE, {"README.md": b"---\ntitle: X\nsdk: gradio\n---\n"}, True),
+        (SPACE, {"README.md": b"---\ntitle: X\nsdk: gradio\n---\n\n# Mine\n"}, False),
+        (SPACE, {"requirements.txt": b"not-dialeval-at-all\n", "README.md": b"---\ntitle: DENSITY\n---\n"}, False),
+        (SPACE, {"requirements.txt": b"dialeval\n", "README.md": b"---\ntitle: Our own page\n---\n"}, False),
+        (SPACE, {"requirements.txt": b"dialeval\n", "app.py": b""}, False),
+    ],
+)
+def test_what_is_there_is_spared_unless_it_is_empty_or_ours(
+    hub: LoopbackHub,
+    publish: Any,
+    checkpoint: Path,
+    place: tuple[str, str],
+    files: dict[str, bytes],
+    is_free: bool,
+    private: bool,
+) -> None:
+    repo = hub.add(*place, files, private=private)
+    # Of another kind, and so no hindrance.
+    others = [hub.add(kind, place[1], {"theirs.txt": b"1"}) for kind in ("datasets", "models", "spaces")
+              if kind != place[0]]  # fmt: skip
+    before, whole = dict(repo.files), [dict(one.files) for one in others]
+    what = checkpoint if place == MODEL else "density"
+    if is_free:
+        publish(what)
+        assert len(repo.files) > 3
+        assert repo.private is private
+    else:
+        message(publish(what, code=2))
+        assert repo.files == before
+    assert [one.files for one in others] == whole
 
 
 class _Cut(BaseException):

@@ -19,12 +19,17 @@ from pathlib import Path
 import pytest
 
 from dialeval.agreement.score_files import read_scores
+from dialeval.approaches.feature_set import read_side
+from dialeval.benchmarks.rowfile import read_file
 from dialeval.exchange import BadRow
 from dialeval.llm.protocol import read_protocol
 from dialeval.llm.questions import Question
 from dialeval.llm.reading import NoAnswer, expectation
 from dialeval.llm.spending import read_prices
 from dialeval.readers import Rejects, Source
+from dialeval.reports.markdown import render_markdown
+from dialeval.reports.page import render_page
+from dialeval.reports.stored import read_report
 from dialeval.scoring.journal import Journal, begun
 from dialeval.tuning.opinions import read_opinions
 from dialeval.weights.config import CheckpointConfig
@@ -91,6 +96,36 @@ def scores(path: Path) -> None:
     read_scores(path)
 
 
+def benchmark(path: Path) -> None:
+    read_file(path)
+
+
+def report(path: Path) -> None:
+    """The tables of an earlier run, one of them exchanged for a broken one; its pages are made of what passes."""
+    folder = path.with_suffix(".folder")
+    shutil.copytree(SEEDS / "report", folder)
+    name = next(
+        known for known in ("run.json", "overall.jsonl", "halves.jsonl", "agreement.jsonl") if _is_a(known, path)
+    )
+    try:
+        shutil.copy(path, folder / name)
+        found = read_report(folder)
+        render_markdown(found)
+        render_page(found)
+    finally:
+        shutil.rmtree(folder)
+
+
+def side(path: Path) -> None:
+    read_side(path)
+
+
+def _is_a(name: str, path: Path) -> bool:
+    """By what only that table has; whatever cannot be told apart any more is taken for the results."""
+    known = {"run.json": b"settings", "overall.jsonl": b"leader", "halves.jsonl": b"leaked"}
+    return name not in known or known[name] in path.read_bytes()
+
+
 def protocol(path: Path) -> None:
     read_protocol(str(path))
 
@@ -140,6 +175,9 @@ DOORS: dict[str, tuple[Callable[[Path], None], int]] = {
     "checkpoint": (checkpoint, 2),
     "weights": (weights, 1),
     "tokenizer": (tokenizer, 10),
+    "benchmark": (benchmark, 1),
+    "report": (report, 10),
+    "side": (side, 1),
     "protocol": (protocol, 1),
     "prices": (prices, 1),
     "api": (api, 2),

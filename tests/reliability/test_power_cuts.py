@@ -180,6 +180,41 @@ def test_reports(command_line: str, reports: str, tmp_path: Path, monkeypatch: p
             assert is_unfinished or there in (b"of an earlier run", undisturbed[name]), (name, operation)
 
 
+@pytest.mark.parametrize("plots", ["none", "png"])
+def test_leaderboard(plots: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its results are read and written anew in one folder: they are never lost, and every page is whole."""
+    from toy_benchmark import rated_rows
+
+    overlap_metric.register()
+    place, made = tmp_path / "here", tmp_path / "made"
+    Path(tmp_path / "toy.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rated_rows(contexts=8)))
+    few = ("--resamples", "20", "--statistics", "spearman", "--plots", plots)
+    found = command("agreement", "-m", "overlap", "-b", str(tmp_path / "toy.jsonl"), "-o", str(made), *few)
+    assert found.exit_code == 0, found.output
+    (made / "leaderboard.md").write_text("of an earlier version")
+
+    def prepare() -> Path:
+        shutil.copytree(made, place)
+        return place
+
+    def work() -> None:
+        found = command("leaderboard", str(place))
+        assert found.exit_code == 0, found.output
+        for path in place.rglob(".*"):
+            path.unlink()
+
+    cut_everywhere(work, prepare, monkeypatch)
+    undisturbed, before = listing(place), listing(made)
+    for operation in range(operations_of(work, str(place), monkeypatch)):
+        shutil.rmtree(place)
+        prepare()
+        with power_until(operation, str(place), monkeypatch), pytest.raises(PowerCut):
+            work()
+        there = listing(place)
+        assert before.keys() <= there.keys()
+        assert all(there[name] in (before[name], undisturbed[name]) for name in before), operation
+
+
 @pytest.mark.parametrize("form", ["jsonl", "parquet"])
 def test_export(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from toy_benchmark import rated_rows

@@ -222,18 +222,57 @@ def read_results(folder: Path) -> list[Result]:
     """The table of an earlier run."""
     path = folder / "agreement.jsonl"
     try:
-        rows = read_json_lines(path)
+        return read_records(path, Result)
     except OSError as error:
         raise ValueError(
             f"{path} cannot be read ({error.strerror}); run `dialeval agreement --out {folder}` first"
         ) from None
-    return [_result(row) for row in rows]
 
 
 def read_aspects(folder: Path) -> list[Result]:
     """The aspects of an earlier run; none where its metrics had none."""
     path = folder / "aspects.jsonl"
-    return [_result(row) for row in read_json_lines(path)] if path.exists() else []
+    return read_records(path, Result) if path.exists() else []
+
+
+def read_records(path: Path, kind: type[Any]) -> list[Any]:
+    """The rows of a table that an earlier run wrote, each made one of `kind`; in one sentence, what is none."""
+    try:
+        return [as_record(row, kind) for row in read_json_lines(path)]
+    except ValueError as error:
+        raise ValueError(f"{path} is not what `dialeval agreement` writes ({error}); make it again") from None
+
+
+#: What JSON may hold for a field of a record, by the field's type.
+_HELD: Mapping[str, tuple[type, ...]] = {
+    "str": (str,),
+    "int": (int,),
+    "bool": (bool,),
+    "float": (int, float, type(None)),
+    "tuple[str, ...]": (list,),
+}
+
+
+def as_record(row: Any, kind: type[Any]) -> Any:
+    """A row of JSON as one of `kind`: absent numbers are NaN, and what an older run did not have has its default."""
+    if not isinstance(row, Mapping):
+        raise ValueError(f"a row is a {type(row).__name__}")
+    values: dict[str, Any] = {}
+    for one in dataclasses.fields(kind):
+        known = row.get(one.name)
+        if known is None and one.name not in row and one.default is not dataclasses.MISSING:
+            known = one.default
+        told = str(one.type)
+        held = _HELD[told.removesuffix(" | None")] + ((type(None),) if told.endswith(" | None") else ())
+        is_listed = not isinstance(known, list) or all(isinstance(part, str) for part in known)
+        if not isinstance(known, held) or (isinstance(known, bool) and bool not in held) or not is_listed:
+            raise ValueError(f"its {one.name} is a {type(known).__name__}")
+        if isinstance(known, list):
+            known = tuple(known)
+        elif isinstance(known, int) and float in held and abs(known) > 2**53:
+            raise ValueError(f"its {one.name} is a number of many digits")
+        values[one.name] = math.nan if known is None and told == "float" else known
+    return kind(**values)
 
 
 def versions() -> dict[str, str]:
@@ -243,16 +282,6 @@ def versions() -> dict[str, str]:
     from dialeval.version import __version__
 
     return {"dialeval": __version__, **{name: version(name) for name in ("numpy", "scipy", "krippendorff")}}
-
-
-def _result(row: Mapping[str, Any]) -> Result:
-    values: dict[str, Any] = {}
-    for one in dataclasses.fields(Result):
-        known = row.get(one.name)
-        if known is None and one.name not in row and one.default is not dataclasses.MISSING:
-            known = one.default  # an older run did not have it
-        values[one.name] = math.nan if known is None and one.type == "float" else known
-    return Result(**values)
 
 
 def _shallow(test: PairedTest) -> dict[str, Any]:

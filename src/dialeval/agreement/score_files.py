@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dialeval.io import is_stream, parse_json
+
 #: Columns that are numbers but no scores.
 _NOT_SCORES = frozenset({"id", "dataset", "label", "row", "system", "index", ""})
 
@@ -43,6 +45,8 @@ class ScoreTable:
 def read_scores(path: str | Path) -> ScoreTable:
     """Read every column of scores in a file."""
     file = Path(path)
+    if is_stream(file):
+        raise BadScoreFile(f"score file {file} is a device or a pipe, and is read twice; name a file")
     try:
         content = file.read_bytes()
     except OSError as error:
@@ -84,7 +88,7 @@ def _columns(
         if str(row_id) in seen:
             raise BadScoreFile(f"{where} repeats the id {row_id!r}; keep one score per row")
         context = row.get("context")
-        seen[str(row_id)] = None if context in (None, "") else json.dumps(context)
+        seen[str(row_id)] = None if context in (None, "") else json.dumps(context, default=str)
         for name, value in _row_scores(where, row).items():
             columns.setdefault(name, {})[str(row_id)] = value
     # A column of nothing but null is some other field that was left empty.
@@ -99,7 +103,7 @@ def _row_scores(where: str, row: Mapping[str, Any]) -> dict[str, float]:
     if isinstance(scores, Mapping):
         return {str(name): _number(where, str(name), value) for name, value in scores.items()}
     return {
-        str(name): math.nan if value is None else float(value)
+        str(name): _number(where, str(name), value)
         for name, value in row.items()
         if name not in _NOT_SCORES and (value is None or isinstance(value, int | float)) and not isinstance(value, bool)
     }
@@ -112,7 +116,10 @@ def _number(where: str, name: str, value: Any) -> float:
         raise BadScoreFile(
             f"{where}: {name} is a {type(value).__name__}; a score is a number, or null if there is none"
         )
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        raise BadScoreFile(f"{where}: {name} is a number of too many digits for a score") from None
 
 
 def _json_rows(file: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -126,15 +133,23 @@ def _json_rows(file: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _csv_rows(file: Path, delimiter: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    from dialeval.readers.rows import check_width
     from dialeval.readers.text import read_lines
 
     with file.open("rb") as stream:
         lines = (line.data.decode("utf-8", errors="replace") for line in read_lines(stream, str(file)))
         table = csv.DictReader(lines, delimiter=delimiter)
-        if not {"id", "row"} & set(table.fieldnames or []):
-            raise BadScoreFile(f"{file} has no column id; its first line names the columns, for example id,score")
-        rows = list(table)
-    numeric = {name for name in table.fieldnames or [] if all(_cell(row.get(name)) is not None for row in rows)}
+        try:
+            names = list(table.fieldnames or [])
+            if not {"id", "row"} & set(names):
+                raise BadScoreFile(f"{file} has no column id; its first line names the columns, for example id,score")
+            check_width(str(file), len(names))
+            rows = list(table)
+        except csv.Error as error:
+            raise BadScoreFile(
+                f"{file}, line {table.line_num + 1}: this is not CSV ({error}); write it again"
+            ) from None
+    numeric = {name for name in names if all(_cell(row.get(name)) is not None for row in rows)}
     for number, row in enumerate(rows, start=2):
         cells = {name: _cell(row[name]) for name in numeric if name not in _NOT_SCORES}
         yield f"{file}, line {number}", {"id": row.get("id"), "row": row.get("row"), **cells}
@@ -153,21 +168,28 @@ def _parquet_rows(file: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
     try:
         rows = pyarrow.parquet.read_table(file).to_pylist()
-    except (OSError, ValueError) as error:
+    except Exception as error:  # what is no Parquet, and what Python has no value for: Arrow has errors of any kind
         raise BadScoreFile(f"{file} is not a Parquet file that can be read ({error})") from None
     for number, row in enumerate(rows):
         yield f"{file}, row {number}", row
 
 
+#: What `Scores.to_json` writes, as far as it is read here.
+_OF_WHOLE = frozenset({"metric", "values", "ids", "higher_is_better", "signature"})
+
+
 def _whole_scores(content: bytes) -> tuple[str, list[tuple[Any, Any]], bool, str] | None:
     """The parts of a `Scores.to_json` document, or None if the file is something else."""
     try:
-        document = json.loads(content)
+        document = parse_json(content)
     except ValueError:
         return None
-    if not isinstance(document, dict) or not {"metric", "values", "ids"} <= document.keys():
+    if not isinstance(document, dict) or not document.keys() >= _OF_WHOLE:
         return None
-    pairs = list(zip(document["ids"], document["values"], strict=False))
+    ids, values = document["ids"], document["values"]
+    if not isinstance(ids, list) or not isinstance(values, list):
+        return None
+    pairs = list(zip(ids, values, strict=False))
     return str(document["metric"]), pairs, bool(document["higher_is_better"]), str(document["signature"])
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dialeval.io import plain, safe_name, write_atomically
+from dialeval.io import parse_json, plain, safe_name, write_atomically
 from dialeval.statistics.correlation import Floats
 
 
@@ -70,8 +70,8 @@ class Cell:
         try:
             # Not splitlines: texts may hold other characters that Unicode calls line ends.
             lines = self.path.read_text(encoding="utf-8").rstrip("\n").split("\n")
-            header = json.loads(lines[0])
-            rows = [json.loads(line) for line in lines[1:]]
+            header = parse_json(lines[0])
+            rows = [parse_json(line) for line in lines[1:]]
             problems = {row["id"]: str(row["problem"]) for row in rows if "problem" in row}
             values = {row["id"]: _number(row["value"]) for row in rows if "problem" not in row}
             if len(values) + len(problems) != header["rows"]:
@@ -79,7 +79,7 @@ class Cell:
             aspects = _by_aspect((row["id"], row.get("aspects", {})) for row in rows)
             counts = int(header["n_truncated"]), int(header["n_empty"])
             found = Values(values, problems, *counts, aspects, **_told_beside(header))
-        except (OSError, ValueError, LookupError, TypeError):
+        except (OSError, ValueError, LookupError, TypeError, ArithmeticError):
             return None
         # A run that ended between the finished file and its chunks left them.
         shutil.rmtree(self._chunks, ignore_errors=True)
@@ -88,12 +88,12 @@ class Cell:
     def read_chunk(self, number: int, ids: Sequence[str]) -> Values | None:
         """A chunk that an earlier run finished, if it is about the same rows."""
         try:
-            document = json.loads((self._chunks / f"{number:06d}.json").read_text(encoding="utf-8"))
+            document = parse_json((self._chunks / f"{number:06d}.json").read_text(encoding="utf-8"))
             values = {key: _number(value) for key, value in document["values"].items()}
             aspects = {aspect: dict(known) for aspect, known in document.get("aspects", {}).items()}
             counts = document["n_truncated"], document["n_empty"]
             found = Values(values, document["problems"], *counts, aspects, **_told_beside(document))
-        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
             return None
         return found if found.by_id.keys() | found.problems.keys() == set(ids) else None
 

@@ -20,7 +20,7 @@ from safetensors.numpy import save
 
 from dialeval.engine.moments import Moments
 from dialeval.io import replace_file
-from dialeval.weights.find import CheckpointError, find_checkpoint
+from dialeval.weights.find import CheckpointError, find_checkpoint, first_line
 
 #: What a checkpoint folder calls its human side.
 HUMAN_FILE = "human.safetensors"
@@ -68,16 +68,44 @@ def read_side(source: str | Path) -> tuple[FeatureSet | Moments, dict[str, str]]
             tensors: dict[str, Any] = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
     except FileNotFoundError:
         raise CheckpointError(f"{path} is missing; this checkpoint brings no human side") from None
-    except (SafetensorError, OSError) as error:
-        raise CheckpointError(f"{path} is not a saved set, or is damaged: {str(error).splitlines()[0]}") from None
+    except (SafetensorError, OSError, TypeError, ValueError) as error:  # among them numbers that numpy does not have
+        raise CheckpointError(f"{path} is not a saved set, or is damaged: {first_line(error)}") from None
     if (found := made_with.pop("format", None)) != _FORMAT:
         raise CheckpointError(f"{path} is not a saved set of features; its format is {found!r}")
-    try:
-        if "scatter" in tensors:
-            return Moments(int(tensors.pop("count").item()), **tensors), made_with
-        return FeatureSet(**tensors), made_with
-    except (TypeError, ValueError) as error:
-        raise CheckpointError(f"{path} is damaged: {error}") from None
+    is_moments = "scatter" in tensors
+    if problem := _problem(tensors, _OF_MOMENTS if is_moments else _OF_ROWS):
+        raise CheckpointError(f"{path} is damaged: {problem}")
+    if is_moments:
+        return Moments(int(tensors.pop("count").item()), **tensors), made_with
+    return FeatureSet(**tensors), made_with
+
+
+#: Of each kind of file the tensors, with the kind of their numbers and what their sides must equal.
+_OF_MOMENTS = {"count": ("iu", ("one",)), "mean": ("f", ("width",)), "scatter": ("f", ("width", "width"))}
+_OF_ROWS = {
+    "rows": ("f", ("rows", "width")),
+    "pairs": ("u", ("rows",)),
+    "contexts": ("u", ("rows",)),
+    "cut": ("b", ("rows",)),
+}
+
+
+def _problem(tensors: Mapping[str, NDArray[Any]], wanted: Mapping[str, tuple[str, tuple[str, ...]]]) -> str:
+    """What is wrong with the tensors of a file that anybody may have written; nothing if they are as they are saved."""
+    if tensors.keys() != wanted.keys():
+        return f"it holds {', '.join(sorted(tensors)[:4]) or 'nothing'}, not {', '.join(wanted)}"
+    sides = {"one": 1}
+    for name, (kinds, shape) in wanted.items():
+        values = tensors[name]
+        if values.dtype.kind not in kinds or len(values.shape) != len(shape):
+            return f"{name} holds {values.dtype} in the shape {values.shape}"
+        if any(sides.setdefault(side, length) != length for side, length in zip(shape, values.shape, strict=True)):
+            return f"{name} has the shape {values.shape}, which does not fit the others"
+        if not np.isfinite(values).all():
+            return f"{name} holds values that are no numbers"
+    if "count" in tensors and not 0 < int(tensors["count"].item()) < 2**53:
+        return "it was made of no number of rows"
+    return ""
 
 
 def check_made_alike(one: Mapping[str, str], other: Mapping[str, str], what: str) -> None:

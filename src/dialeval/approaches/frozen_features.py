@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +19,7 @@ from dialeval.engine.encoding import PairEncoder, choose_device, choose_precisio
 from dialeval.engine.formatting import PairFormat, PairTokenizer
 from dialeval.engine.speedups import compute_first_token_only
 from dialeval.exchange import Exchange
+from dialeval.io import parse_json
 from dialeval.weights.config import CheckpointConfig
 from dialeval.weights.find import BASE_ENCODER, embedded_checkpoints, find_checkpoint, find_encoder, weights_digest
 from dialeval.weights.loading import load_encoder, load_tokenizer, longest_input
@@ -146,4 +146,4 @@ def _tuned(folder: Path) -> tuple[Any, Any, PairFormat]:
 
 
 def _model_type(folder: Path) -> Any:
-    return json.loads((folder / "config.json").read_text(encoding="utf-8")).get("model_type")
+    return parse_json((folder / "config.json").read_text(encoding="utf-8")).get("model_type")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -17,6 +16,7 @@ from dialeval.engine.encoding import PairEncoder, choose_device, choose_precisio
 from dialeval.engine.formatting import PairFormat, PairTokenizer
 from dialeval.engine.speedups import compute_first_token_only
 from dialeval.exchange import Exchange
+from dialeval.io import parse_json
 from dialeval.metric import Judged, Metric, Scale
 from dialeval.scores import Scores, Signature
 from dialeval.weights.config import CheckpointConfig, current_versions
@@ -133,7 +133,7 @@ class LearnedMetric(Metric):
         `training/recount.py` finds them; they are kept, ids only, for the embedded checkpoints.
         """
         path = WEIGHTS / "leaks.json"
-        known = json.loads(path.read_text("utf-8")) if path.is_file() else {}
+        known = parse_json(path.read_text("utf-8")) if path.is_file() else {}
         rows = known.get(self.network.config.name, {}).get(benchmark, ())
         return frozenset() if rows == "all" else frozenset(rows)
 

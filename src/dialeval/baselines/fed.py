@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dialeval.baselines.batching import DEFAULT_BATCH_TOKENS
 from dialeval.baselines.causal import CausalScorer, Continuation
 from dialeval.exchange import Exchange
+from dialeval.io import parse_json, read_small
 from dialeval.metric import Judged, Level, Metric, MetricInfo
 from dialeval.scores import Signature
 
@@ -27,7 +28,7 @@ _OWN = Path(__file__).with_name("fed_followups.json")
 def read_follow_ups(path: str | Path) -> FollowUps:
     """Read `{"quality": {"positive": [...], "negative": [...]}, ...}`; one of the two lists may be missing."""
     try:
-        read = json.loads(Path(path).expanduser().read_text(encoding="utf-8"))
+        read = parse_json(read_small(Path(path).expanduser()))
     except FileNotFoundError:
         raise FileNotFoundError(f"there is no file of follow-ups at {path}") from None
     except (UnicodeDecodeError, json.JSONDecodeError) as error:

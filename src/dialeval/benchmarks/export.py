@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from dialeval.benchmarks.base import Benchmark, BenchmarkInfo
+from dialeval.io import disk_errors
 
 Format = Literal["parquet", "jsonl"]
 
@@ -25,14 +26,15 @@ def export(benchmark: Benchmark, folder: Path, *, form: Format = "parquet") -> P
         if found - ({partial.name, "README.md"} if partial.name in found else set()):
             raise FileExistsError(f"{folder} is not an empty folder; choose another one for {benchmark.info.name}")
     folder.mkdir(parents=True, exist_ok=True)
-    if form == "parquet":
-        benchmark.dataset.to_parquet(str(partial))
-    else:
-        benchmark.dataset.to_json(str(partial), force_ascii=False)
-    (folder / "README.md").write_text(card(benchmark.info, rows.name), encoding="utf-8")
-    with partial.open("rb") as written:
-        os.fsync(written.fileno())
-    os.replace(partial, rows)
+    with disk_errors(rows):
+        if form == "parquet":
+            benchmark.dataset.to_parquet(str(partial))
+        else:
+            benchmark.dataset.to_json(str(partial), force_ascii=False)
+        (folder / "README.md").write_text(card(benchmark.info, rows.name), encoding="utf-8")
+        with partial.open("rb") as written:
+            os.fsync(written.fileno())
+        os.replace(partial, rows)
     return rows
 
 

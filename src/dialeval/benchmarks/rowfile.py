@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import io
 import json
+import zlib
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
@@ -19,6 +21,7 @@ from typing import Any
 from dialeval.benchmarks.base import BenchmarkInfo, BenchmarkLevel, FileSource, Kind, Row, Scale, SourceFile
 from dialeval.benchmarks.item import BadItem, kind_of, level_of, rows_of
 from dialeval.benchmarks.rows import complete
+from dialeval.io import parse_json
 
 SUFFIXES = (".jsonl", ".jsonl.gz")
 #: Aspects that stand for the whole impression, best first; without one of them the first aspect does.
@@ -26,6 +29,10 @@ _MAIN = ("overall", "overall quality", "appropriateness", "coherence", "relevanc
 #: Names under which the known benchmarks list replies that no system wrote.
 _HUMAN = {"human", "ground-truth", "original ground truth", "new human generated"}
 _NEGATIVE = {"negative-sample"}
+
+
+#: Of a file, packed or not; it is read as a whole, and the largest benchmark that is known has 20 MB.
+MAX_BYTES = 2**28
 
 
 class BadFile(ValueError):
@@ -61,15 +68,26 @@ def _content(path: Path) -> bytes:
     if path.is_dir():
         raise BadFile(f"{path} is a folder; name a .jsonl file")
     try:
-        return path.read_bytes()
+        with path.open("rb") as stream:  # a pipe has no size, and a device no end
+            content = stream.read(MAX_BYTES + 1)
     except OSError as error:
         raise BadFile(f"{path} cannot be read ({error.strerror}); pass a file that exists") from None
+    return _bounded(path, content)
+
+
+def _bounded(path: Path, content: bytes) -> bytes:
+    if len(content) > MAX_BYTES:
+        raise BadFile(f"{path.name} holds more than {MAX_BYTES // 2**20} MiB, more than any benchmark; split it")
+    return content
 
 
 def _items(path: Path, content: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
     try:
-        text = (gzip.decompress(content) if path.name.endswith(".gz") else content).decode("utf-8-sig")
-    except (OSError, EOFError) as error:
+        if path.name.endswith(".gz"):
+            with gzip.GzipFile(fileobj=io.BytesIO(content)) as packed:
+                content = _bounded(path, packed.read(MAX_BYTES + 1))
+        text = content.decode("utf-8-sig")
+    except (OSError, EOFError, zlib.error) as error:
         raise BadFile(f"{path.name} is no complete gzip file ({error}); compress it again") from None
     except UnicodeDecodeError as error:
         raise BadFile(f"{path.name} is not UTF-8 (byte {error.start}); JSON lines in UTF-8 are read") from None
@@ -77,7 +95,7 @@ def _items(path: Path, content: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
         if not line.strip():
             continue
         try:
-            item = json.loads(line)
+            item = parse_json(line)
         except json.JSONDecodeError as error:
             raise BadFile(f"{path.name} line {number}: not JSON ({error.msg} at column {error.colno})") from None
         if not isinstance(item, dict):

@@ -21,9 +21,20 @@ _PIPE_CLOSED = 128 + 13  # what the shell reports of any tool that SIGPIPE ended
 #: What the machine lacks, as against what the user asked for.
 _MACHINE = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
 
+_FULL = {errno.ENOSPC, errno.EDQUOT}
+
 
 class ErrorsInOneSentence(TyperGroup):
     """Runs sub-commands and turns what they raise into a message and an exit code."""
+
+    def make_context(self, *arguments: Any, **options: Any) -> Any:
+        """Read the command line, which is where help is printed."""
+        try:
+            return super().make_context(*arguments, **options)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            _leave(_of_system(error), FAILED)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the sub-command; an interrupt is one however libraries have wrapped it up."""
@@ -49,16 +60,16 @@ class ErrorsInOneSentence(TyperGroup):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(_PIPE_CLOSED) from None
         except OSError as error:
-            _leave(_of_system(error), FAILED if error.errno in _MACHINE else BAD_INPUT)
+            _leave(_of_system(error), _failed(ctx) if error.errno in _MACHINE else BAD_INPUT)
         except MemoryError:
-            _leave("there is not enough memory; lower --batch-tokens", FAILED)
+            _leave("there is not enough memory; lower --batch-tokens", _failed(ctx))
         except (ValueError, ModuleNotFoundError) as error:
             _leave(_as_typed(str(error), ctx), BAD_INPUT)
         except RuntimeError as error:
             if _has_message(error):
                 _leave(str(error), BAD_INPUT)
             if "out of memory" in str(error):
-                _leave("the device has not enough memory; lower --batch-tokens", FAILED)
+                _leave("the device has not enough memory; lower --batch-tokens", _failed(ctx))
             raise
 
 
@@ -86,11 +97,17 @@ def _has_message(error: RuntimeError) -> bool:
     return isinstance(error, CheckpointError)
 
 
+def _failed(ctx: Any) -> int:
+    """The code of what the machine lacks; of the gate, 1 is a verdict."""
+    return BAD_INPUT if ctx.invoked_subcommand == "gate" else FAILED
+
+
 def _of_system(error: OSError) -> str:
     if error.strerror is None:
         return str(error)
     place = f" ({error.filename})" if error.filename else ""
-    return f"{error.strerror}{place}"
+    advice = "; make room, then run the same command again: what was finished is kept" if error.errno in _FULL else ""
+    return f"{error.strerror}{place}{advice}"
 
 
 def _leave(message: str, code: int) -> NoReturn:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from dialeval.exchange import Exchange
+from dialeval.io import parse_json
 
 
 class BadCorpus(ValueError):
@@ -71,7 +72,7 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
             if not line.strip():
                 continue
             try:
-                row = json.loads(line)
+                row = parse_json(line)
             except json.JSONDecodeError as error:
                 raise BadCorpus(f"{path} line {number} is not JSON: {error.msg}") from None
             if not isinstance(row, dict):
@@ -91,7 +92,7 @@ def overlapping_ids(path: Path) -> frozenset[str]:
             "--set leave_out=null where nothing that is trained on will be measured on"
         )
     with open_text(path) as stream:
-        return frozenset(_strings(json.load(stream)))
+        return frozenset(_strings(parse_json(stream.read())))
 
 
 _POSITIVES_ONLY = "train_positives_only in"

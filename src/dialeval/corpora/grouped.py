@@ -6,7 +6,6 @@ A grouped corpus holds one context a line with `positive_responses`, `adversaria
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +16,7 @@ import numpy as np
 from dialeval.corpora.batches import Candidates
 from dialeval.corpora.dialogues import BadCorpus, find_split, open_text, read_rows
 from dialeval.exchange import Exchange
+from dialeval.io import parse_json
 
 Negatives = Literal["random", "adversarial", "both"]
 ReplyKind = Literal["positive", "adversarial", "random", "mined"]
@@ -113,7 +113,7 @@ def sharing_dialogues(path: Path, split: str, others: Sequence[str], *, corpus: 
     Read from the section of an overlaps file that lists, per context, the dialogues it was found in.
     """
     with open_text(path) as stream:
-        sections: Mapping[str, Any] = json.load(stream).get(corpus, {})
+        sections: Mapping[str, Any] = parse_json(stream.read()).get(corpus, {})
 
     def found_in(name: str) -> Iterator[tuple[str, list[str]]]:
         for section, contexts in sections.items():

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 
 from dialeval.corpora.dialogues import open_text, read_rows
 from dialeval.exchange import Exchange, check_exchange
+from dialeval.io import parse_json
 
 
 @dataclass(frozen=True)
@@ -89,5 +89,5 @@ def overlapping_ratings(path: Path) -> frozenset[str]:
     if not path.is_file():
         raise FileNotFoundError(f"{path} is not there; it lists the rated rows to leave out. Put it beside the ratings")
     with open_text(path) as stream:
-        listed: Sequence[str] | Mapping[str, Any] = json.load(stream)
+        listed: Sequence[str] | Mapping[str, Any] = parse_json(stream.read())
     return frozenset(listed)

@@ -311,6 +311,8 @@ class PairEncoder:
         with torch.inference_mode():
             output: Tensor = self.network(**on_device)
         rows: NDArray[np.float32] = output.float().cpu().numpy()
+        if not np.isfinite(rows).all():
+            raise ValueError("the network gives values that are no numbers; its weights are damaged: fetch them again")
         return rows
 
     def _remember(self, key: bytes, value: NDArray[np.float32]) -> None:

@@ -221,13 +221,18 @@ class PairTokenizer:
 
     def _template(self, first: str, second: str | None) -> tuple[list[int], list[int], list[int]]:
         """The special tokens before, between and behind the segments, read off a short example."""
-        encoding = self._backend.encode(first, second) if second is not None else self._backend.encode(first)
+        try:
+            encoding = self._backend.encode(first, second) if second is not None else self._backend.encode(first)
+        except Exception as error:  # the library has no kind of its own
+            raise ValueError(f"the tokenizer does not read a letter ({error}); use another one") from None
         runs: list[list[int]] = [[]]
         for token, special in zip(encoding.ids, encoding.special_tokens_mask, strict=True):
             if special:
                 runs[-1].append(token)
             elif runs[-1] or len(runs) == 1:
                 runs.append([])
+        if len(runs) < 2:
+            raise ValueError("the tokenizer's template leaves out the texts; use another one")
         # ids of the texts split the special tokens into runs: prefix, (middle,) suffix
         return runs[0], runs[1] if second is not None else [], runs[-1]
 

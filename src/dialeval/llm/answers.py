@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from dialeval.io import parse_json
+
 FILE = "answers.sqlite"
 
 
@@ -86,7 +88,7 @@ class OnDisk:
         with self._lock:
             row = self._known.execute("SELECT answer FROM answers WHERE key = ?", (key,)).fetchone()
         try:
-            fields = json.loads(row[0])
+            fields = parse_json(row[0])
             return Answer(**{**fields, "texts": tuple(fields["texts"]), "without": tuple(fields["without"])})
         except (TypeError, ValueError, LookupError):
             return None

@@ -28,6 +28,8 @@ from pathlib import Path
 from string import Template
 from typing import Any, Literal, get_args
 
+from dialeval.io import read_small
+
 AnswerForm = Literal["json", "number", "choice"]
 
 _SHARED = {"aspects", "low", "high", "form", "facts"}
@@ -81,7 +83,7 @@ def read_protocol(wanted: str | Path) -> Protocol:
     if not isinstance(wanted, Path) and "." not in text and "/" not in text:
         raise ValueError(f"there is no protocol {text!r}; there are {', '.join(names())}, or pass a file of your own")
     try:
-        return parse_protocol(path.read_text(encoding="utf-8"), str(wanted))
+        return parse_protocol(read_small(path), str(wanted))
     except OSError as error:
         raise ValueError(f"protocol {wanted} cannot be read ({error.strerror}); check the path") from None
     except UnicodeDecodeError:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dialeval.io import read_small
 from dialeval.llm.questions import Question
 from dialeval.metric import CannotGoOn
 
@@ -37,7 +38,7 @@ def read_prices(path: str | Path) -> dict[str, Price]:
     import yaml
 
     try:
-        fields = yaml.safe_load(Path(path).expanduser().read_text(encoding="utf-8"))
+        fields = yaml.safe_load(read_small(Path(path).expanduser()))
     except OSError as error:
         raise ValueError(f"prices {path} cannot be read ({error.strerror}); check the path") from None
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dialeval.agreement.results import Result
+from dialeval.io import parse_json
 from dialeval.plots.figures import INK, MARK, SOFT, new_figure
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def mean_agreement(results: Sequence[Result]) -> dict[str, tuple[float, int]]:
 def rows_per_second(file: Path) -> dict[str, float]:
     """The rate of each of our metrics at the largest size that performance/suite.py measured."""
     try:
-        measured: Mapping[str, Mapping[str, object]] = json.loads(file.read_text(encoding="utf-8"))["measured"]
+        measured: Mapping[str, Mapping[str, object]] = parse_json(file.read_text(encoding="utf-8"))["measured"]
         rates = {}
         for name, one in measured.items():
             points = one["points"]
@@ -41,7 +41,7 @@ def rows_per_second(file: Path) -> dict[str, float]:
         return rates
     except OSError as error:
         raise ValueError(f"{file} cannot be read ({error.strerror}); run `python performance/suite.py` first") from None
-    except (ValueError, LookupError, TypeError, AttributeError, ZeroDivisionError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
         raise ValueError(f"{file} is no output of performance/suite.py ({error}); make it again") from None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ from typing import Any
 from dialeval.io import is_reachable
 from dialeval.publishing.uploads import Kind, PublishError, Upload
 
+#: What a disk says that is full, or may not be written.
+OF_THE_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM})
 CONFLICT = "somebody changed it at the same time; run the same command again to see what differs now"
 
 
@@ -124,6 +127,9 @@ class Hub:
         response = getattr(error, "response", None) or getattr(error.__cause__, "response", None)
         status = response.status_code if response is not None else None
         said = self._first_line(error)
+        if status is None and isinstance(error, OSError) and error.errno in OF_THE_DISK:
+            place = f" ({error.filename})" if error.filename else ""
+            return HubTrouble(f"{doing}: {error.strerror}{place}; HF_HOME names where the client writes")
         if status == 401:
             return PublishError(f"{doing}: the Hub does not accept the token; log in anew with `hf auth login`")
         if status == 402:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from dialeval.cards.measured import RESULTS_FOLDER, SOURCE
+from dialeval.io import parse_json
 from dialeval.publishing.hub import Hub, Remote
 from dialeval.publishing.uploads import PublishError, Upload
 
@@ -157,37 +158,73 @@ def _is_old_result(name: str, upload: Upload, remote: Remote, hub: Hub) -> bool:
     return name.startswith(RESULTS_FOLDER) and SOURCE in hub.read(upload, name, remote.commit)
 
 
+#: What the Hub's forms for a new repository put into a card's header.
+_OF_FORMS = frozenset(
+    "app_file app_port colorFrom colorTo emoji license license_link license_name pinned python_version sdk sdk_version "
+    "short_description suggested_hardware tags title".split()
+)
+#: Bytes of a file that is read to see whose a repository is; its owner may have put anything there.
+_MOST_READ = 2**20
+_REQUIRED = re.compile(r"^\s*dialeval\s*(\[|[<>=~!;@#]|$)", re.MULTILINE | re.IGNORECASE)
+
+
 def _is_the_hubs(card: str) -> bool:
     """Whether a card has nothing but the header that a form of the Hub makes, and the line below a new Space's."""
-    body = re.sub(r"\A\s*---\r?\n.*?\r?\n?---\s*(\n|\Z)", "", card, count=1, flags=re.DOTALL)
+    header, body = _parts(card)
+    if header is None or set(header) - _OF_FORMS:
+        return False
     lines = [line.strip() for line in body.splitlines() if line.strip()]
     return all(
         line.startswith("Check out the configuration reference at https://huggingface.co/docs") for line in lines
     )
 
 
+def _parts(card: str) -> tuple[dict[str, Any] | None, str]:
+    """A card's header, None if it is none, and its text."""
+    import yaml
+
+    found = re.match(r"\A\s*---[ \t]*\r?\n(.*?\r?\n)??---[ \t]*(\r?\n|\Z)", card, flags=re.DOTALL)
+    if found is None:
+        return {}, card
+    try:
+        header = yaml.safe_load(found[1] or "")
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return None, card
+    return (header if isinstance(header, dict) else None if header else {}), card[found.end() :]
+
+
 def _check_ours(upload: Upload, remote: Remote, hub: Hub) -> None:
     """Refuse to write over a repository that dialeval did not make."""
     advice = "choose another --org, or rename or delete that repository on its page"
+
+    def read(name: str) -> str:
+        if remote.sizes.get(name, 0) > _MOST_READ:
+            raise PublishError(f"{upload.repo_id} exists and its {name} is none of dialeval's; {advice}")
+        return hub.read(upload, name, remote.commit)
+
     if remote.is_blank:
-        if "README.md" in remote.files and not _is_the_hubs(hub.read(upload, "README.md", remote.commit)):
+        if "README.md" in remote.files and not _is_the_hubs(read("README.md")):
             raise PublishError(f"{upload.repo_id} exists and somebody wrote its README; {advice}")
         return
     marker = "config.json" if upload.kind == "model" else "requirements.txt"
     if marker not in remote.files:
         raise PublishError(f"{upload.repo_id} exists and is not dialeval's (it has no {marker}); {advice}")
-    text = hub.read(upload, marker, remote.commit)
+    text = read(marker)
     if upload.kind == "space":
-        if "dialeval" not in text:
-            raise PublishError(f"{upload.repo_id} exists and is not a Space of dialeval; {advice}")
+        # Others may need dialeval, too: the Space that is published has the same title each time.
+        title, theirs = (
+            str((_parts(card)[0] or {}).get("title"))
+            for card in (upload.files["README.md"].text, read("README.md") if "README.md" in remote.files else "")
+        )
+        if not _REQUIRED.search(text) or title != theirs:
+            raise PublishError(f"{upload.repo_id} exists and is not a Space of dialeval with this title; {advice}")
         return
     try:
-        raw = json.loads(text)
-    except json.JSONDecodeError:
+        raw = parse_json(text)
+    except ValueError:
         raw = None
     if not isinstance(raw, dict) or raw.get("model_type") != "dialeval":
         raise PublishError(f"{upload.repo_id} exists and is not a checkpoint of dialeval; {advice}")
     if raw.get("approach") != upload.approach:
-        raise PublishError(
-            f"{upload.repo_id} holds a checkpoint of {raw.get('approach')}, not of {upload.approach}; {advice}"
-        )
+        held = str(raw.get("approach"))[:40]
+        raise PublishError(f"{upload.repo_id} holds a checkpoint of {held}, not of {upload.approach}; {advice}")

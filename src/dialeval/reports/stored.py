@@ -2,42 +2,52 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from dialeval.agreement.leaderboard import sections
-from dialeval.agreement.results import Half, Overall, Report, Result, Skipped, read_aspects, read_results
+from dialeval.agreement.results import (
+    Half,
+    Overall,
+    Report,
+    Result,
+    Skipped,
+    as_record,
+    read_aspects,
+    read_records,
+    read_results,
+)
 from dialeval.agreement.settings import Settings
-from dialeval.io import read_json_lines
+from dialeval.io import parse_json
 
 
 def read_report(folder: Path) -> Report:
     """The results, the settings and what was left out; not the single scores."""
     path = folder / "run.json"
     try:
-        about = json.loads(path.read_text("utf-8"))
+        about = parse_json(path.read_text("utf-8"))
+        kept: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in about["settings"].items()
+        }
+        made = Settings(**kept)
+        skipped = [as_record(one, Skipped) for one in about["skipped"]]
+        command = str(about["command"])
     except OSError as error:
         message = f"{path} cannot be read ({error.strerror}); give the folder of a `dialeval agreement` run"
         raise ValueError(message) from None
-    kept: dict[str, Any] = {
-        key: tuple(value) if isinstance(value, list) else value for key, value in about["settings"].items()
-    }
-    skipped = [Skipped(**one) for one in about["skipped"]]
-    lines = folder / "halves.jsonl"
-    halves = [Half(**row) for row in read_json_lines(lines)] if lines.is_file() else []
-    overall = folder / "overall.jsonl"
-    rows = read_json_lines(overall) if overall.is_file() else []
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path} is not what `dialeval agreement` writes ({error}); make it again") from None
+    halves, overall = folder / "halves.jsonl", folder / "overall.jsonl"
     return Report(
-        Settings(**kept),
+        made,
         results=read_results(folder),
         aspects=read_aspects(folder),
         skipped=skipped,
-        command=about["command"],
-        halves=halves,
-        overall=[Overall(**{**row, "over": tuple(row["over"])}) for row in rows],
+        command=command,
+        halves=read_records(halves, Half) if halves.is_file() else [],
+        overall=read_records(overall, Overall) if overall.is_file() else [],
     )
 
 

@@ -18,6 +18,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
 
+from dialeval.io import name_place
+
 _MARK = "dialeval_journal"
 _FORMAT = 1
 _START = f'{{"{_MARK}"'.encode()
@@ -41,7 +43,8 @@ class Journal:
                 self._stream.truncate(0)
             self.resumed = self._check_header(dict(run), replaces)
         except BaseException:
-            self._stream.close()
+            with suppress(OSError):
+                self._stream.close()
             raise
         self._is_reading = True
 
@@ -72,9 +75,13 @@ class Journal:
         self._write({_TABLE: traits(table)})
 
     def _write(self, line: Mapping[str, Any]) -> None:
-        self._stream.write(json.dumps(line, allow_nan=False).encode() + b"\n")
-        self._stream.flush()
-        os.fsync(self._stream.fileno())
+        try:
+            self._stream.write(json.dumps(line, allow_nan=False).encode() + b"\n")
+            self._stream.flush()
+            os.fsync(self._stream.fileno())
+        except OSError as error:
+            name_place(error, self.path)
+            raise
 
     def finished(self) -> Iterator[dict[str, Any]]:
         """All finished chunks from the first, for writing the final table."""
@@ -95,7 +102,9 @@ class Journal:
         if not self._is_worth_keeping:
             with suppress(OSError):
                 self.path.unlink()
-        self._stream.close()
+        # What counts is on the disk since each chunk was: a disk that complains now ends nothing that was done.
+        with suppress(OSError):
+            self._stream.close()
 
     def __enter__(self) -> Journal:
         return self

@@ -21,6 +21,7 @@ from dialeval.approaches.feature_set import FeatureSet
 from dialeval.approaches.frozen_features import FrozenFeatures
 from dialeval.engine.moments import Counts, Moments
 from dialeval.exchange import Exchange
+from dialeval.io import parse_json
 from dialeval.metric import Metric
 from dialeval.scores import Scores
 from dialeval.scoring.survey import Survey
@@ -189,4 +190,4 @@ def _opened(content: bytes, key: str) -> tuple[dict[str, NDArray[Any]], dict[str
     tensors = load(content)
     del tensors["none"]  # there so that a file without any other tensor is one
     length = int.from_bytes(content[:8], "little")
-    return tensors, json.loads(json.loads(content[8 : 8 + length])["__metadata__"][key])
+    return tensors, parse_json(parse_json(content[8 : 8 + length])["__metadata__"][key])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import tempfile
@@ -13,6 +12,7 @@ from typing import Any
 
 from dialeval.approaches.judge import ASPECTS, Judge, JudgeNetwork
 from dialeval.cards import render_card
+from dialeval.io import parse_json
 from dialeval.weights.config import current_versions
 
 
@@ -52,14 +52,23 @@ def write_folder(network: JudgeNetwork, out: Path, *, record: Mapping[str, Any],
             os.replace(out, former)
         try:
             os.replace(fresh, out)
-        except BaseException:
+        except BaseException as error:
             if former.exists():
-                os.replace(former, out)
+                _put_back(former, out, error)
             raise
     finally:
         # Between the two renames the former checkpoint is in the workspace only; what cannot go back stays there.
         if out.exists() or not former.exists():
             shutil.rmtree(workspace, ignore_errors=True)
+
+
+def _put_back(former: Path, out: Path, error: BaseException) -> None:
+    try:
+        os.replace(former, out)
+    except OSError:
+        told = OSError(f"{out} cannot be written ({error}); the checkpoint that was there is in {former}: move it back")
+        told.errno = getattr(error, "errno", None)
+        raise told from error
 
 
 def stale_quantiles(*, deep: bool) -> frozenset[str]:
@@ -74,7 +83,7 @@ def stale_quantiles(*, deep: bool) -> frozenset[str]:
 
 def _is_checkpoint(folder: Path) -> bool:
     try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        config = parse_json((folder / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
     return isinstance(config, dict) and config.get("model_type") == "dialeval"

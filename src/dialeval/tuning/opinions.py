@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dialeval.approaches import stack
 from dialeval.approaches.stack import Matrix, Vector
 from dialeval.exchange import EmptyPolicy, Exchange
+from dialeval.io import parse_json
 from dialeval.readers import Source
 from dialeval.readers.rows import Columns, RawRow, required_fields, to_exchange
 from dialeval.statistics.bootstrap import Resampled, number_groups
@@ -255,7 +256,7 @@ def _several(row: RawRow, value: Any) -> list[float]:
     """Single ratings: a list, or in a cell of CSV a JSON array or numbers between semicolons. Gaps are left out."""
     if isinstance(value, str) and value.strip():
         try:
-            value = json.loads(value) if value.strip().startswith("[") else value.split(";")
+            value = parse_json(value) if value.strip().startswith("[") else value.split(";")
         except ValueError:
             raise row.bad("ratings is no JSON array; write [4, 5, 3] or 4;5;3") from None
     if _is_absent(value):
@@ -272,7 +273,7 @@ def _number(row: RawRow, field: str, value: Any) -> float:
         raise row.bad(f"{field} is missing; give the row a number, or leave it out")
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise row.bad(f"{field} is {str(value)[:40]!r}; pass a number") from None
     if not math.isfinite(number):
         raise row.bad(f"{field} is {number}; pass a finite number")

@@ -22,7 +22,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from dialeval.engine.encoding import choose_device, choose_dtype
-from dialeval.io import replace_file
+from dialeval.io import disk_errors, replace_file
 from dialeval.weights.config import CheckpointConfig, EncoderSource, LoraSettings
 from dialeval.weights.find import (
     CheckpointError,
@@ -171,6 +171,10 @@ class Network(nn.Module):
             return
         target = Path(folder)
         target.mkdir(parents=True, exist_ok=True)
+        with disk_errors(target):
+            self._write(target, card)
+
+    def _write(self, target: Path, card: str | None) -> None:
         if self.config.encoder.tuning == "lora":
             for name in self.encoders:
                 save_adapter(getattr(self, name), adapter_folder(target, self.encoders, name))

@@ -10,13 +10,13 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
-from dialeval.io import replace_file
+from dialeval.io import parse_json, replace_file
 
 
 def compact(file: Path) -> None:
     """The same JSON without its indentation, a third of a vocabulary's file."""
     if file.is_file():
-        content = json.loads(file.read_text(encoding="utf-8"))
+        content = parse_json(file.read_text(encoding="utf-8"))
         short = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
         replace_file(file, lambda path: path.write_text(short, encoding="utf-8"))
 

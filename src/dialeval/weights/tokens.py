@@ -232,6 +232,8 @@ def _vocabulary_problem(model: Any, added: Any) -> str:
     highest = 2 * (len(words) + len(added)) + 1000
     if not all(_is_count(number, highest) for number in [*numbers, *(one.get("id") for one in added)]):
         return "a token's number lies outside its vocabulary"
+    if len(set(numbers)) < len(numbers):
+        return "two of its tokens have one number"
     if not isinstance(model.get("unk_token"), str | None):
         return "its token for unknown words is no text"
     if kind == "Unigram":

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 
 from dialeval.benchmarks.base import BenchmarkInfo, Files, Reader, Row
 from dialeval.benchmarks.rows import REPLY_KINDS, labelled_replies
+from dialeval.io import parse_json
 
 
 def reader(*, all_positives: bool = False) -> Reader:
@@ -16,7 +16,7 @@ def reader(*, all_positives: bool = False) -> Reader:
         (path,) = files.values()
         with path.open(encoding="utf-8") as lines:
             for number, line in enumerate(lines):
-                item = json.loads(line)
+                item = parse_json(line)
                 replies = {kind: _replies(item, word) for kind, word in REPLY_KINDS.items()}
                 context = [turn.strip() for turn in item["context"]]
                 yield from labelled_replies(f"{info.name}-{number:05d}", context, replies, all_positives=all_positives)

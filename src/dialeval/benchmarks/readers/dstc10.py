@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 
 from dialeval.benchmarks.base import BenchmarkInfo, Files, Row
+from dialeval.io import parse_json
 
 
 def read(info: BenchmarkInfo, files: Files) -> Iterable[Row]:
     """One row per item; turns are separated by line breaks."""
     (path,) = files.values()
-    for item in json.loads(path.read_text(encoding="utf-8")):
+    for item in parse_json(path.read_text(encoding="utf-8")):
         yield {
             "context": [turn.strip() for turn in item["context"].split("\n")],
             "response": item["response"].strip(),

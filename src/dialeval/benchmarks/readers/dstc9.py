@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Iterable
 
 from dialeval.benchmarks.base import BenchmarkInfo, Files, Row
 from dialeval.benchmarks.readers.transcript import numbers, turns_of
+from dialeval.io import parse_json
 
 
 def chatbot_path(system: str) -> str:
@@ -18,7 +18,7 @@ def chatbot_path(system: str) -> str:
 def read(info: BenchmarkInfo, files: Files) -> Iterable[Row]:
     """One row per dialogue: neighbouring items with the same text are one dialogue, judged by several people."""
     for system in info.systems:
-        items = json.loads(files[chatbot_path(system)].read_text(encoding="utf-8"))
+        items = parse_json(files[chatbot_path(system)].read_text(encoding="utf-8"))
         for transcript, judged in itertools.groupby(items, key=lambda item: item["context"]):
             judgements = list(judged)
             speakers, dialogue = turns_of(transcript)

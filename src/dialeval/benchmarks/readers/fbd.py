@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import replace
 
 from dialeval.benchmarks.base import BenchmarkInfo, Definition, Files, Row
 from dialeval.benchmarks.rows import complete
+from dialeval.io import parse_json
 
 
 def read_released(info: BenchmarkInfo, files: Files) -> Iterable[Row]:
@@ -18,7 +18,7 @@ def read_released(info: BenchmarkInfo, files: Files) -> Iterable[Row]:
     (path,) = files.values()
     with path.open(encoding="utf-8") as lines:
         for line in lines:
-            item = json.loads(line)
+            item = parse_json(line)
             for system, reply, scores in zip(info.systems, item["hyps"], item["human_scores"], strict=True):
                 yield {
                     "context": [item["src"]],

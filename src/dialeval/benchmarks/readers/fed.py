@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from typing import Any
 
 from dialeval.benchmarks.base import BenchmarkInfo, Files, Row
 from dialeval.benchmarks.readers.transcript import ratings_of, turns_of
+from dialeval.io import parse_json
 
 
 def read_turns(info: BenchmarkInfo, files: Files) -> Iterable[Row]:
@@ -62,5 +62,5 @@ def _following(turn: dict[str, Any], dialogue: dict[str, Any]) -> str | None:
 
 def _items(files: Files) -> list[dict[str, Any]]:
     (path,) = files.values()
-    items: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+    items: list[dict[str, Any]] = parse_json(path.read_text(encoding="utf-8"))
     return items

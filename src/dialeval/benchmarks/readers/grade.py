@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 
 from dialeval.benchmarks.base import BenchmarkInfo, Files, Reader, Row
+from dialeval.io import parse_json
 
 JUDGEMENTS = "evaluation/human_score/human_judgement.json"
 
@@ -22,7 +22,7 @@ def reader(corpus: str, *, judged_as: str) -> Reader:
     """
 
     def read(info: BenchmarkInfo, files: Files) -> Iterable[Row]:
-        judged = json.loads(files[JUDGEMENTS].read_text(encoding="utf-8"))
+        judged = parse_json(files[JUDGEMENTS].read_text(encoding="utf-8"))
         for system in info.systems:
             references = files[references_path(corpus, system)].read_text(encoding="utf-8").splitlines()
             items = [item for item in judged if item["Dataset"] == judged_as and item["DialogModel"] == system]
@@ -33,7 +33,7 @@ def reader(corpus: str, *, judged_as: str) -> Reader:
                     "references": [reference.strip()],
                     "system": system,
                     # The list of ratings is stored as text inside the JSON.
-                    "ratings": {"coherence": json.loads(item["HumanScores"])},
+                    "ratings": {"coherence": parse_json(item["HumanScores"])},
                 }
 
     return read

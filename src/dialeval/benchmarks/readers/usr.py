@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 
 from dialeval.benchmarks.base import BenchmarkInfo, Files, Row
+from dialeval.io import parse_json
 
 ORIGINAL = "Original Ground Truth"
 _FACT_MARK = "your persona:"
@@ -14,7 +14,7 @@ _FACT_MARK = "your persona:"
 def read(info: BenchmarkInfo, files: Files) -> Iterable[Row]:
     """One row per reply; the original human reply of the context is the reference of all its rows."""
     (path,) = files.values()
-    for item in json.loads(path.read_text(encoding="utf-8")):
+    for item in parse_json(path.read_text(encoding="utf-8")):
         context = [turn.strip() for turn in item["context"].strip().split("\n")]
         facts = [line.removeprefix(_FACT_MARK).strip() for line in item["fact"].strip().split("\n")]
         (reference,) = [reply["response"].strip() for reply in item["responses"] if reply["model"] == ORIGINAL]

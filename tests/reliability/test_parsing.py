@@ -1,0 +1,86 @@
+"""JSON and numbers of somebody else end no run with a traceback: what Python cannot take is an error like others."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import dialeval
+from dialeval.agreement.score_files import read_scores
+from dialeval.benchmarks import rowfile
+from dialeval.benchmarks.rowfile import BadFile, read_file
+from dialeval.io import parse_json, read_small
+from dialeval.llm.protocol import read_protocol
+from dialeval.llm.spending import read_prices
+
+PACKAGE = Path(dialeval.__file__).parent
+#: Where texts of one's own making are read back: a piece of work handed to an actor, an option that a pattern allows.
+OWN = {"specs.py", "ray/parts.py", "ray/files.py", "readers/rejects.py"}
+
+
+def unguarded(path: Path) -> Iterator[int]:
+    """Lines that parse JSON where no handler of the same function's `try` names what nesting raises."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    guarded = {
+        id(inner)
+        for block in ast.walk(tree)
+        if isinstance(block, ast.Try) and any("RecursionError" in ast.unparse(one) for one in block.handlers)
+        for statement in block.body
+        for inner in ast.walk(statement)
+    }
+    for node in ast.walk(tree):
+        is_parsing = isinstance(node, ast.Call) and ast.unparse(node.func) in ("json.loads", "json.load")
+        if is_parsing and id(node) not in guarded:
+            yield node.lineno
+
+
+def test_json_is_parsed_where_deep_nesting_is_told() -> None:
+    found = {
+        f"{name}:{line}"
+        for path in PACKAGE.rglob("*.py")
+        if (name := path.relative_to(PACKAGE).as_posix()) not in OWN
+        for line in unguarded(path)
+    }
+    assert not found, f"{sorted(found)[0]} parses JSON by itself; use dialeval.io.parse_json"
+
+
+@pytest.mark.parametrize("text", ["[" * 200_000, '{"a": ' * 200_000, "9" * 5000, "{", b"\xff", "nul"])
+def test_what_is_no_json(text: str | bytes) -> None:
+    with pytest.raises((json.JSONDecodeError, UnicodeDecodeError)):
+        parse_json(text)
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_a_benchmark_has_a_bound(is_packed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import gzip
+
+    monkeypatch.setattr(rowfile, "MAX_BYTES", 10_000)
+    line = json.dumps({"context": ["a"], "response": "b", "label": 1, "facts": ["c" * 90_000]}).encode() + b"\n"
+    path = tmp_path / ("long.jsonl.gz" if is_packed else "long.jsonl")
+    path.write_bytes(gzip.compress(line) if is_packed else line)
+    with pytest.raises(BadFile, match="more than any benchmark"):
+        read_file(path)
+
+
+def test_a_device_without_an_end_is_not_read_to_it() -> None:
+    zero = Path("/dev/zero")
+    if not zero.exists():
+        pytest.skip("needs /dev/zero")
+    for read in (read_scores, read_file, read_small, lambda path: read_protocol(str(path)), read_prices):
+        with pytest.raises(ValueError, match=r"/dev/zero|zero holds"):
+            read(zero)
+
+
+def test_help_for_a_full_disk() -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("needs /dev/full")
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([sys.executable, "-m", "dialeval", "--help"], stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == 1
+    assert done.stderr.startswith(b"error: No space left on device")
