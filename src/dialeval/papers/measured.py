@@ -34,10 +34,10 @@ Answers = Mapping[tuple[str, CellQuery], CellValue]
 def asked(tables: Iterable[Table]) -> list[tuple[Row, CellQuery]]:
     """Every number of ours that the tables have room for, once."""
     found = [
-        (row, column.question)
+        (dataclasses.replace(row, ours=spec), column.question)
         for table in tables
         for row in table.rows
-        if row.ours is not None
+        for spec in row.specs
         for column in table.columns
         if column.question is not None
     ]

@@ -103,7 +103,11 @@ PAPER = Paper(
                     ours="bert_ruber",
                     note=_HEAD,
                 ),
-                _row("BLEURT", 0.152, 0.149, 0.103, 0.135, 0.203, 0.192, 0.130, 0.175),
+                Row(
+                    "BLEURT",
+                    published(_NAMES, 0.152, 0.149, 0.103, 0.135, 0.203, 0.192, 0.130, 0.175),
+                    lacks="weights",
+                ),
                 _row("GRADE", 0.496, 0.503, 0.356, 0.452, 0.350, 0.344, 0.243, 0.312),
                 _row(
                     "QuantiDCE",
