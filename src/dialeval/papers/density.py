@@ -128,6 +128,12 @@ def _scoring(label: str, *values: float, ours: str | None = None) -> Row:
     return Row(label, published(_TABLE_2_NAMES, *values), ours, _OTHER_ENCODER if ours else "")
 
 
+#: To be dropped when the six runs have been made by the recipe as it stands now.
+_TENTH = (
+    "A number with an interval is of one seed and, with the loss, a tenth of the paper's weight, so whether it helps "
+    "is left open. The recipe has the paper's weight and three seeds since; of those the mean ± the standard deviation "
+    "stands here. They take six times the quarter of an hour of one run."
+)
 #: Runs with and without the contrastive loss, and the further seeds of each.
 _LOSSES = ("density-contrastive", "density-plain")
 _SEEDS = ("", "-seed2", "-seed3")
@@ -190,9 +196,8 @@ PAPER = Paper(
                 _short("Without: Euclidean", 52.88, 52.15, 30.22, 32.04),
                 _short("Without: classifier", 53.17, 53.66, 22.58, 22.12),
             ),
-            "Rows as in the paper. Ours: the mean of three seeds ± their standard deviation, each run the same few "
-            "minutes of training from the plain encoder with the paper's weight of the contrastive loss or with none "
-            "(training/recipes/ablations.yaml), so compare rows with each other, not with the shipped checkpoints.",
+            "Rows as in the paper. Ours: short trainings from the plain encoder (training/recipes/ablations.yaml), so "
+            f"compare rows with each other, not with the shipped checkpoints. {_TENTH}",
         ),
         Table(
             "Table 4, whole dialogues (FED)",
