@@ -350,6 +350,8 @@ def test_figures_are_drawn_from_kept_values_and_missing_ones_named(toy, monkeypa
 
     drawn = dict(draw(paper, found, values))
     assert set(drawn) == {"spread", "people", "rows", "columns"}
+    # A picture that was whole once is not drawn again with a metric missing.
+    assert set(dict(draw(paper, found, values, standing={"people", "spread"}))) == {"spread", "rows", "columns"}
     (axes,) = drawn["rows"].axes
     printed, ours = axes.lines
     assert list(printed.get_ydata()) == [12.5, -3.25]
