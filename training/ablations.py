@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import Any
 
 import yaml
@@ -86,19 +87,20 @@ def reached(out: Path) -> dict[str, float]:
 _HOW_TO_READ = """# The variants of the papers' ablations on held-out dialogues
 
 Made by `python training/ablations.py --corpora CORPORA --ratings MIRROR --out runs/ablations --table TABLE`, one
-short training each with one seed ([recipe](../../training/recipes/ablations.yaml)), so differences of some
-hundredths say nothing. R@1 and MRR: the true reply among 16, DailyDialog's validation part. Accuracies: true
-against random and against adversarial replies, at one half. Levels in order: the share of contexts whose mean
-scores stand as random < adversarial < right. Right above adversarial: the share of pairs. AUC: of right replies against
-wrong ones, of both kinds for CMN. All but the first two columns are from contexts of DailyDialog++'s dev part that were
-held out. Variants whose runs are not in the folder keep the row that the table had.
+short training each ([recipe](../../training/recipes/ablations.yaml)). Where there is one seed, differences of some
+hundredths say nothing; where there are several, their mean stands first, ± the standard deviation between them.
+R@1 and MRR: the true reply among 16, DailyDialog's validation part. Accuracies: true against random and against
+adversarial replies, at one half. Levels in order: the share of contexts whose mean scores stand as random <
+adversarial < right. Right above adversarial: the share of pairs. AUC: of right replies against wrong ones, of both
+kinds for CMN. All but the first two columns are from contexts of DailyDialog++'s dev part that were held out. Variants
+whose runs are not in the folder keep the row that the table had.
 """
 
 
 def validation_table(names: list[str], folder: Path, table: Path) -> str:
     """Markdown: a row per finished variant, a column per figure; `table` is what it was before."""
     before = read_page(table).get(_HOW_TO_READ.splitlines()[0].removeprefix("# "), EarlierTable(()))
-    rows = []
+    rows: list[list[str]] = []
     for name in names:
         if is_done(folder / name):
             found = reached(folder / name)
@@ -109,7 +111,22 @@ def validation_table(names: list[str], folder: Path, table: Path) -> str:
         elif name in before.rows:
             known = dict(zip(before.columns, before.rows[name], strict=False))
             rows.append([name, *(known.get(title, "") for title in FIGURES.values())])
+    rows = [*over_seeds(rows), *rows]
     return "\n".join([_HOW_TO_READ, *markdown_table(["variant", *FIGURES.values()], rows)]) + "\n"
+
+
+def over_seeds(rows: list[list[str]]) -> list[list[str]]:
+    """A row of means for every variant that was trained with several seeds, from the figures as they are shown."""
+    groups: dict[str, list[list[str]]] = {}
+    for name, *cells in rows:
+        groups.setdefault(name.partition("-seed")[0], []).append(cells)
+    found = []
+    for name, runs in groups.items():
+        if len(runs) > 1:
+            columns = [[float(cell) for cell in column if cell] for column in zip(*runs, strict=True)]
+            shown = [f"{fmean(one):.3f} ± {stdev(one):.3f}" if len(one) == len(runs) else "" for one in columns]
+            found.append([f"{name}, {len(runs)} seeds", *shown])
+    return found
 
 
 def main() -> None:

@@ -222,7 +222,7 @@ def train(recipe: Recipe, arguments: argparse.Namespace) -> None:
         kinds = np.array([one.kind for one in held_out])
         if (kinds == "random").any():
             curves[trained.quantile_key] = quantile_curves(values[kinds == "positive"], values[kinds == "random"])
-    if "words" in recipe:
+    if recipe.get("words"):
         # Scoring with the other heads computes the first token only; here every token counts.
         metric = UsrMlm(start, device=accelerator.device)
         metric.network.load_state_dict(network.state_dict())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ from toy_benchmark import rated_rows, write_rows
 
 WORDS = "python:toy_benchmark:count_words"
 LABELS = "python:toy_benchmark:noise?name=never_run"
+SHARE = "python:toy_benchmark:word_share"
 
 
 def all_tables():
@@ -166,6 +168,40 @@ def test_a_page_shows_both_numbers_and_tells_what_is_missing(toy, monkeypatch):
         in lines
     )
     assert "- Fig. 9." in lines
+
+
+def test_without_a_number_a_cell_says_what_is_lacking_and_no_command_is_given(toy, monkeypatch):
+    paper, values, _ = toy
+    monkeypatch.setattr("dialeval.papers.measured._is_kept", lambda *where: True)
+    rows = (
+        Row("Here", {"toy": 1}, WORDS, lacks="weights"),
+        Row("Not here", {"printed only": 2, "toy": 3}, LABELS, lacks="weights"),
+        Row("Of people", lacks="data"),
+    )
+    table = Table("Table 1", paper.tables[0].columns, rows)
+    found = answers([table], values, resamples=0)
+    page = render(Paper("toy", "Toy", (table,)), found, command="c", values="kept")
+    assert "| Not here | 2 | 3<br>needs weights |" in page
+    assert "| Of people |  | needs data |" in page
+    assert "| Here |  | 1<br>**" in page
+    assert "would be measured by" not in page
+
+
+def test_seeds_stand_as_their_mean_and_deviation(toy, monkeypatch):
+    paper, values, file = toy
+    monkeypatch.setattr("dialeval.papers.measured._is_kept", lambda *where: True)
+    run([SHARE], [file], settings=Settings(resamples=0), values=values)
+    question = paper.tables[0].columns[1].question
+    table = Table("Table 1", paper.tables[0].columns, (Row("Both", {}, WORDS, repeats=(SHARE,)),))
+    found = answers([table], values, resamples=100)
+    both = [100 * found[spec, question].result.value for spec in (WORDS, SHARE)]
+    shown = f"**{sum(both) / 2:.1f}** ± {abs(both[0] - both[1]) / 2**0.5:.1f}"
+    assert f"| Both |  | {shown} |" in render(Paper("toy", "Toy", (table,)), found, command="c", values="kept")
+    # With a seed missing there is no mean, and only that one is to be made.
+    unmade = replace(table, rows=(Row("Both", {}, WORDS, repeats=(LABELS,)),))
+    page = render(Paper("toy", "Toy", (unmade,)), answers([unmade], values, resamples=0), command="c", values="kept")
+    assert "| Both |  | not measured |" in page
+    assert f"--metrics '{LABELS}'" in page
 
 
 def test_an_average_is_that_of_the_numbers_beside_it(toy, monkeypatch):
@@ -314,6 +350,8 @@ def test_figures_are_drawn_from_kept_values_and_missing_ones_named(toy, monkeypa
 
     drawn = dict(draw(paper, found, values))
     assert set(drawn) == {"spread", "people", "rows", "columns"}
+    # A picture that was whole once is not drawn again with a metric missing.
+    assert set(dict(draw(paper, found, values, standing={"people", "spread"}))) == {"spread", "rows", "columns"}
     (axes,) = drawn["rows"].axes
     printed, ours = axes.lines
     assert list(printed.get_ydata()) == [12.5, -3.25]

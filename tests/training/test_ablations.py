@@ -41,8 +41,22 @@ def test_a_variant_changes_what_its_recipe_has(name: str, monkeypatch: pytest.Mo
 def test_the_tables_and_figures_name_every_variant_and_no_other() -> None:
     rows = [row for paper in PAPERS for table in paper.tables for row in table.rows]
     rows += [row for paper in PAPERS for figure in paper.figures if isinstance(figure, Picture) for row in figure.rows]
-    named = {row.ours.split("runs/ablations/")[1].split("/")[0] for row in rows if row.ours and "ablations" in row.ours}
+    specs = [spec for row in rows for spec in row.specs if "runs/ablations" in spec]
+    named = {spec.split("runs/ablations/")[1].split("/")[0] for spec in specs}
     assert named == set(VARIANTS)
+
+
+def test_seeds_differ_in_nothing_else_and_their_mean_stands_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    again = {name: variant for name, variant in VARIANTS.items() if "-seed" in name}
+    assert again
+    for name, variant in again.items():
+        first = VARIANTS[name.partition("-seed")[0]]
+        assert variant["set"]["seed"] != first["set"]["seed"]
+        assert {**variant, "set": {**variant["set"], "seed": first["set"]["seed"]}} == first
+    monkeypatch.syspath_prepend(str(TRAINING))
+    over_seeds = importlib.import_module("ablations").over_seeds
+    rows = [["one", "0.200", "0.5"], ["two", "0.1", ""], ["one-seed2", "0.300", ""], ["one-seed3", "0.400", "0.5"]]
+    assert over_seeds(rows) == [["one, 3 seeds", "0.300 ± 0.100", ""]]
 
 
 def test_the_runner_trains_resumes_and_tells(tiny_encoder: Path, tiny_corpora: Path, tmp_path: Path) -> None:

@@ -55,13 +55,15 @@ def papers(
     with telling(quiet=True) as reporter:
         tables = [table for paper in wanted for table in paper.tables]
         found = answers(tables, values, mirror=mirror, resamples=resamples, reporter=reporter)
-        figures = [dict(draw(paper, found, values, mirror=mirror, reporter=reporter)) for paper in wanted]
+        standing = {path.stem for path in (out / "figures").glob("*.png")} if keep else set()
+        figures = [
+            dict(draw(paper, found, values, mirror=mirror, reporter=reporter, standing=standing)) for paper in wanted
+        ]
     for paper, drawn in zip(wanted, figures, strict=True):
         for name, figure in drawn.items():
             save(figure, out / "figures" / name)
         path = out / f"{paper.name}.md"
-        names = {figure.name for figure in paper.figures} - set(drawn) if keep else set()
-        older = {name for name in names if (out / "figures" / f"{name}.png").is_file()}
+        older = standing & {figure.name for figure in paper.figures} - set(drawn)
         earlier = read_page(path) if keep else None
         page = render(paper, found, command=command, values=shown, drawn=drawn, earlier=earlier, older=older)
         write_atomically(path, [page.rstrip("\n")])

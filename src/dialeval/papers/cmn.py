@@ -49,7 +49,10 @@ _ROWS: tuple[tuple[str, str | None, str, tuple[float, ...], tuple[float, ...]], 
 
 def _half(corpus: str, benchmark: str, place: int, note: str) -> Table:
     """One corpus of the paper beside Zhao's judgements of replies from the same corpus."""
-    rows = [Row(label, published(_PAPERS, *numbers[place]), ours, note) for label, ours, note, *numbers in _ROWS]
+    rows = [
+        Row(label, published(_PAPERS, *numbers[place]), ours, note, lacks="" if ours else "weights")
+        for label, ours, note, *numbers in _ROWS
+    ]
     columns = (*(Column(name) for name in _PAPERS), *_judged("Zhao", benchmark))
     return Table(f"Tables 1 and 2, {corpus} half", columns, rows, note)
 

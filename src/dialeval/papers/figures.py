@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,15 +22,26 @@ _Point = tuple[str, float | None, tuple[float, float, float] | None]
 
 
 def draw(
-    paper: Paper, found: Answers, values: Path, *, mirror: str | None = None, reporter: Reporter | None = None
+    paper: Paper,
+    found: Answers,
+    values: Path,
+    *,
+    mirror: str | None = None,
+    reporter: Reporter | None = None,
+    standing: Collection[str] = (),
 ) -> Iterator[tuple[str, Figure]]:
-    """Every figure of a paper for which there is something to draw, by its name."""
+    """Every figure of a paper for which there is something to draw, by its name.
+
+    `standing` ones lie there from before and are drawn anew only when nothing would be missing in them.
+    """
     for asked in paper.figures:
         figure = None
         if isinstance(asked, Chart):
             figure = chart(asked, paper, found)
-        elif (behind := panel(asked, values, mirror=mirror, reporter=reporter)) is not None:
-            figure = picture(asked, behind)
+        else:
+            whole = asked.name in standing
+            behind = panel(asked, values, mirror=mirror, reporter=reporter, whole=whole)
+            figure = picture(asked, behind) if behind is not None else None
         if figure is not None:
             yield asked.name, figure
 

@@ -34,10 +34,10 @@ Answers = Mapping[tuple[str, CellQuery], CellValue]
 def asked(tables: Iterable[Table]) -> list[tuple[Row, CellQuery]]:
     """Every number of ours that the tables have room for, once."""
     found = [
-        (row, column.question)
+        (dataclasses.replace(row, ours=spec), column.question)
         for table in tables
         for row in table.rows
-        if row.ours is not None
+        for spec in row.specs
         for column in table.columns
         if column.question is not None
     ]
@@ -74,16 +74,25 @@ def answers(
 
 
 def panel(
-    picture: Picture, values: Path, *, mirror: str | None = None, reporter: Reporter | None = None
+    picture: Picture,
+    values: Path,
+    *,
+    mirror: str | None = None,
+    reporter: Reporter | None = None,
+    whole: bool = False,
 ) -> Panel | None:
-    """The scores behind a picture, as far as they were kept; None where none were."""
+    """The scores behind a picture, as far as they were kept; None where none were.
+
+    `whole` asks for all of them or nothing.
+    """
     kept = [str(row.ours) for row in picture.rows if _is_kept(values, picture.benchmark, str(row.source))]
     sources = [source for source in map(_loaded, kept) if isinstance(source, ValueSource)]
-    if not sources:
+    wanted = len(picture.rows) if whole else 1
+    if len(sources) < wanted:
         return None
     settings = picture.question.settings
     report = run(sources, [picture.benchmark], settings=settings, values=values, mirror=mirror, reporter=reporter)
-    return next((one for one in report.panels if one.columns), None)
+    return next((one for one in report.panels if len(one.columns) >= wanted), None)
 
 
 def _is_kept(values: Path, benchmark: str, name: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from statistics import fmean
+from statistics import fmean, stdev
 
 from dialeval.agreement.leaderboard import number
 from dialeval.agreement.results import Result
@@ -14,8 +14,8 @@ from dialeval.papers.measured import NOT_MEASURED, Answers, CellValue, commands
 from dialeval.papers.tables import CellQuery, Chart, Column, Paper, Picture, Row, Table
 
 _HOW = """In every cell the number of the paper stands above and **ours** below it, with its 95 % bootstrap interval \
-(contexts are resampled). †: our metric was trained on this benchmark. Metrics of the paper that this library does \
-not have keep their printed numbers. Letters point to the notes under a table."""
+(contexts are resampled). †: our metric was trained on this benchmark. Metrics of the paper that cannot be run here \
+keep their printed numbers and say what they need, weights or data. Letters point to the notes under a table."""
 _SHOWN = re.compile(r"\*\*(-?[\d.]+)\*\*")
 _KEPT = "measured for an earlier page; of what is trained, with the weights of then"
 
@@ -121,15 +121,19 @@ def _letter(position: int) -> str:
 def _cell(row: Row, column: Column, found: Answers, notes: _Notes, missing: list[tuple[str, CellQuery]]) -> str:
     printed = row.published.get(column.title)
     parts = [] if printed is None else [f"{printed:g}"]
-    if row.ours is not None and column.question is not None:
-        answer = found.get((row.ours, column.question), CellValue(None, NOT_MEASURED))
-        if answer.result is not None:
-            parts.append(_ours(answer.result, column.scale))
-        elif answer.reason == NOT_MEASURED:
-            missing.append((row.ours, column.question))
+    if (question := column.question) is not None:
+        answers = {spec: found.get((spec, question), CellValue(None, NOT_MEASURED)) for spec in row.specs}
+        results = [answer.result for answer in answers.values() if answer.result is not None]
+        lacking = {spec: answer.reason for spec, answer in answers.items() if answer.result is None}
+        if results and not lacking:
+            parts.append(_ours(results, column.scale))
+        elif row.lacks:
+            parts.append(f"needs {row.lacks}")
+        elif NOT_MEASURED in lacking.values():
+            missing += [(spec, question) for spec, reason in lacking.items() if reason == NOT_MEASURED]
             parts.append(NOT_MEASURED)
-        else:
-            parts.append(f"– {notes.mark(answer.reason)}")
+        elif lacking:
+            parts.append(f"– {notes.mark(next(iter(lacking.values())))}")
     return "<br>".join(parts)
 
 
@@ -145,16 +149,21 @@ def _with_averages(columns: Sequence[Column], cells: Sequence[str]) -> list[str]
     return whole
 
 
-def _ours(result: Result, scale: float) -> str:
+def _ours(results: Sequence[Result], scale: float) -> str:
+    """A run's number with its interval, or the mean of several runs with their standard deviation."""
+
     def shown(value: float) -> str:
         return f"{scale * value:.1f}" if scale != 1 and value == value else number(value)
 
-    text = f"**{shown(result.value)}**"
-    if result.low == result.low:
-        text += f" [{shown(result.low)}, {shown(result.high)}]"
-    if result.n_excluded:
-        text += f" ({result.n_excluded} rows without a value)"
-    return f"{text} †" if result.contaminated else text
+    values = [result.value for result in results]
+    text = f"**{shown(fmean(values))}**"
+    if len(values) > 1:
+        text += f" ± {shown(stdev(values))}"
+    elif results[0].low == results[0].low:
+        text += f" [{shown(results[0].low)}, {shown(results[0].high)}]"
+    if n_excluded := max(result.n_excluded for result in results):
+        text += f" ({n_excluded} rows without a value)"
+    return f"{text} †" if any(result.contaminated for result in results) else text
 
 
 def _size(table: Table, column: Column, found: Answers) -> str:

@@ -38,13 +38,22 @@ class Column:
 class Row:
     """A metric: what the paper calls it, what it published, and how ours is called in the harness, if we have it.
 
-    `note` says where ours differs in data or encoder.
+    `note` says where ours differs in data or encoder. `lacks` is what cannot be had here, so that a cell without a
+    number says which of the two it is.
     """
 
     label: str
     published: Mapping[str, float] = field(default_factory=dict)
     ours: str | None = None
     note: str = ""
+    lacks: Literal["", "weights", "data"] = ""
+    #: Further runs of the same training with other seeds; cells then show the mean and how far seeds lie apart.
+    repeats: Sequence[str] = ()
+
+    @property
+    def specs(self) -> tuple[str, ...]:
+        """Everything of ours that a cell is made of."""
+        return () if self.ours is None else (self.ours, *self.repeats)
 
     @property
     def source(self) -> str | None:
@@ -132,7 +141,7 @@ def ablation(variant: str, **options: str) -> str:
 
 #: Said under every table of such runs.
 SHORT_TRAINING = (
-    "Ours: every row had the same few minutes of training with one seed (training/recipes/ablations.yaml; DENSITY's "
-    "from the plain encoder, others from the trunk, which tells true from random replies already), so compare rows "
-    "with each other, not with the shipped checkpoints."
+    "Ours: every row had the same few minutes of training with one seed (training/recipes/ablations.yaml; from the "
+    "trunk, which tells true from random replies already), so compare rows with each other, not with the shipped "
+    "checkpoints."
 )
