@@ -50,7 +50,9 @@ def environment(library: Path, tiny_encoder: Path, tmp_path_factory: pytest.Temp
         "FULL_DISK_REPORT": str(folder / "report"),
         "FULL_DISK_JUDGE": str(small_judge(tiny_encoder, folder / "judge")),
         "PYTHONPATH": os.pathsep.join([str(HELPERS), str(HELPERS.parent), *sys.path]),
+        # Threads would not be there in a fork, which would wait for them for ever.
         "OMP_NUM_THREADS": "1",
+        "TOKENIZERS_PARALLELISM": "false",
     }
     return {**os.environ, **made, "LD_PRELOAD": str(library)}
 
