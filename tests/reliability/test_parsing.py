@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -77,10 +78,16 @@ def test_a_device_without_an_end_is_not_read_to_it() -> None:
             read(zero)
 
 
-def test_help_for_a_full_disk() -> None:
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("arguments", ["--help", "score --help", "info"])
+def test_help_for_a_full_disk(arguments: str, unbuffered: str) -> None:
+    """Whether the first write fails, or the last one, as the process ends."""
     if not Path("/dev/full").exists():
         pytest.skip("needs /dev/full")
+    asked = [sys.executable, "-m", "dialeval", *arguments.split()]
     with open("/dev/full", "w") as full:
-        done = subprocess.run([sys.executable, "-m", "dialeval", "--help"], stdout=full, stderr=subprocess.PIPE)
+        environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+        done = subprocess.run(asked, stdout=full, stderr=subprocess.PIPE, env=environment)
     assert done.returncode == 1
     assert done.stderr.startswith(b"error: No space left on device")
+    assert done.stderr.count(b"\n") == 1

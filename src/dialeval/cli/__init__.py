@@ -16,7 +16,7 @@ from typing import Annotated
 
 import typer
 
-from dialeval.cli.errors import ErrorsInOneSentence
+from dialeval.cli.errors import ErrorsInOneSentence, last_words
 
 #: Modules of this package, in the order in which `--help` shows their commands.
 COMMANDS: tuple[str, ...] = (
@@ -64,7 +64,10 @@ def main() -> None:
     # What libraries announce for their next versions is for developers, not for who scores replies.
     warnings.simplefilter("ignore", FutureWarning)
     warnings.formatwarning = _in_a_sentence
-    _app_for(sys.argv[1:])()
+    try:
+        _app_for(sys.argv[1:])()
+    except SystemExit as ended:
+        raise SystemExit(last_words(ended.code)) from None
 
 
 def _app_for(arguments: Sequence[str]) -> typer.Typer:

@@ -102,6 +102,21 @@ def _failed(ctx: Any) -> int:
     return BAD_INPUT if ctx.invoked_subcommand == "gate" else FAILED
 
 
+def last_words(code: Any) -> Any:
+    """The code to end with, after what is still buffered: Python's own last try could only show a traceback."""
+    try:
+        if sys.stdout is not None and not sys.stdout.closed:
+            sys.stdout.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            return code or _PIPE_CLOSED
+        if not code:
+            typer.echo(f"error: {_of_system(error)}", err=True)
+            return BAD_INPUT if sys.argv[1:2] == ["gate"] else FAILED
+    return code
+
+
 def _of_system(error: OSError) -> str:
     if error.strerror is None:
         return str(error)
