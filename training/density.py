@@ -128,7 +128,8 @@ def encoder_of(network: DensityNetwork) -> Encode:
 
     def encode(exchanges: Any) -> Any:
         training = network.training
-        rows = PairEncoder(network, PairTokenizer(network.tokenizer, network.config.layout)).encode(exchanges).rows
+        tokenizer = PairTokenizer(network.tokenizer, network.config.layout)
+        rows = PairEncoder(network, tokenizer, allow_nan=True).encode(exchanges).rows
         network.train(training)
         return rows
 

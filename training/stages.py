@@ -261,7 +261,8 @@ class Collator:
 def network_rows(network: Network, exchanges: list[Exchange]) -> NDArray[np.float32]:
     """One row per exchange in evaluation mode, as the metric computes it."""
     training = network.training
-    rows = PairEncoder(network, PairTokenizer(network.tokenizer, network.config.layout)).encode(exchanges).rows
+    tokenizer = PairTokenizer(network.tokenizer, network.config.layout)
+    rows = PairEncoder(network, tokenizer, allow_nan=True).encode(exchanges).rows
     network.train(training)
     return rows
 
