@@ -25,7 +25,6 @@ from typing import Any
 
 from benchmark_rows import Rated, rated_rows
 from int8 import BENCHMARKS
-from late import Late
 from pages import replace_block, table
 from rich.console import Console
 from scipy.stats import spearmanr
@@ -118,6 +117,8 @@ def main() -> None:
     density = metrics["density"]
     late: dict[str, int] = {}
     for folder in filter(None, arguments.late.split(",")):
+        from late import Late  # which brings what training needs
+
         loaded = Late(folder, device="cpu")
         joint = int(loaded.network.config.architecture["joint"])
         metrics[f"late-{joint}"], late[f"late-{joint}"] = loaded, joint

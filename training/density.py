@@ -13,6 +13,7 @@ from __future__ import annotations
 import interruptible  # noqa: F401  # isort: skip
 import argparse
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,11 +47,9 @@ from dialeval.approaches.density import (
 )
 from dialeval.cards import render_card
 from dialeval.corpora.batches import Candidates, CandidateSet, mixed_batches
-from dialeval.engine.encoding import PairEncoder
-from dialeval.engine.formatting import PairTokenizer
 from dialeval.weights.config import CheckpointConfig, current_versions
 from dialeval.weights.find import find_checkpoint
-from stages import Collator, averaged, new_network, record
+from stages import Collator, averaged, network_rows, new_network, record
 from trainer import Figures, batches_of_process, train_steps, trained
 
 
@@ -123,19 +122,6 @@ def validate(encode: Encode, held_out: CandidateSet, recipe: Recipe, contexts: i
     return {"r1": float((ranks == 1).mean()), "mrr": float((1 / ranks).mean()), "contexts": count}
 
 
-def encoder_of(network: DensityNetwork) -> Encode:
-    """Features and logits of a network in training, in evaluation mode; it trains on afterwards."""
-
-    def encode(exchanges: Any) -> Any:
-        training = network.training
-        tokenizer = PairTokenizer(network.tokenizer, network.config.layout)
-        rows = PairEncoder(network, tokenizer, allow_nan=True).encode(exchanges).rows
-        network.train(training)
-        return rows
-
-    return encode
-
-
 def finish(run: Run, arguments: argparse.Namespace, held_out: CandidateSet) -> None:
     """Fit the best checkpoint and write OUT/checkpoint.
 
@@ -198,7 +184,7 @@ def main() -> None:
         return losses(output.float(), len(batch), recipe, accelerator)
 
     def judge() -> None:
-        figures = validate(encoder_of(network), held_out, recipe, recipe["validation"]["contexts"])
+        figures = validate(partial(network_rows, network), held_out, recipe, recipe["validation"]["contexts"])
         if run.judged(figures["r1"], figures) and accelerator.is_main_process:
             network.save_pretrained(run.folder / "best")
 

@@ -60,16 +60,16 @@ class ErrorsInOneSentence(TyperGroup):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(_PIPE_CLOSED) from None
         except OSError as error:
-            _leave(_of_system(error), _failed(ctx) if error.errno in _MACHINE else BAD_INPUT)
+            _leave(_of_system(error), _failed(ctx.invoked_subcommand) if error.errno in _MACHINE else BAD_INPUT)
         except MemoryError:
-            _leave("there is not enough memory; lower --batch-tokens", _failed(ctx))
+            _leave("there is not enough memory; lower --batch-tokens", _failed(ctx.invoked_subcommand))
         except (ValueError, ModuleNotFoundError) as error:
             _leave(_as_typed(str(error), ctx), BAD_INPUT)
         except RuntimeError as error:
             if _has_message(error):
                 _leave(str(error), BAD_INPUT)
             if "out of memory" in str(error):
-                _leave("the device has not enough memory; lower --batch-tokens", _failed(ctx))
+                _leave("the device has not enough memory; lower --batch-tokens", _failed(ctx.invoked_subcommand))
             raise
 
 
@@ -97,9 +97,9 @@ def _has_message(error: RuntimeError) -> bool:
     return isinstance(error, CheckpointError)
 
 
-def _failed(ctx: Any) -> int:
+def _failed(command: str | None) -> int:
     """The code of what the machine lacks; of the gate, 1 is a verdict."""
-    return BAD_INPUT if ctx.invoked_subcommand == "gate" else FAILED
+    return BAD_INPUT if command == "gate" else FAILED
 
 
 def last_words(code: Any) -> Any:
@@ -113,7 +113,7 @@ def last_words(code: Any) -> Any:
             return code or _PIPE_CLOSED
         if not code:
             typer.echo(f"error: {_of_system(error)}", err=True)
-            return BAD_INPUT if sys.argv[1:2] == ["gate"] else FAILED
+            return _failed(next(iter(sys.argv[1:]), None))
     return code
 
 

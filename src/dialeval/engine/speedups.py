@@ -6,8 +6,8 @@ Of an encoder of six layers about a seventh of the work is spared.
 
 **Fused layers.** On a CPU in float32 and bfloat16 the layers run through oneDNN: bias, GELU and residual within the
 matrix product. torch's eager layers write every product to memory and read it again for each of these; fused, with
-weights packed once, about a tenth of the time goes away, and in bfloat16 some rounding. Wherever something else is
-needed (gradients, another precision or device, export to another back end) a layer runs as it always did.
+weights packed once, about a tenth of the time goes away. Wherever something else is needed (gradients, another
+precision or device, export to another back end) a layer runs as it always did.
 """
 
 from __future__ import annotations
