@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from dialeval import benchmarks
@@ -206,6 +206,12 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
         benchmarks.load(write(tmp_path, TURN), protocol="clean")
 
 
+def test_an_aspect_that_nobody_rated_is_named_with_its_line(tmp_path: Path) -> None:
+    file = write(tmp_path, TURN, {**TURN, "scores": {"overall": 4, "engaging": None}})
+    with pytest.raises(BadFile, match=r"mine.jsonl line 2: no row rates 'engaging'; leave that aspect out"):
+        benchmarks.load(file)
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
@@ -217,6 +223,7 @@ FIELDS = ("level", "context", "dialogue", "response", "responses", "reference", 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150, deadline=None)
 @given(st.dictionaries(st.sampled_from(FIELDS), JSON), st.booleans())
+@example({"scores": {"": None}}, True)
 @pytest.mark.slow
 def test_whatever_a_line_holds_it_is_read_or_refused_by_name(
     tmp_path: Path, noise: dict[str, Any], over_a_good_row: bool

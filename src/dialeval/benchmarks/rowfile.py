@@ -60,6 +60,9 @@ def read_file(path: Path) -> tuple[BenchmarkInfo, list[Row]]:
         raw.extend(rows)
     if level is None or kind is None:
         raise BadFile(f"{path.name} has no rows; write one JSON object per line")
+    if kind == "ratings" and (empty := _unrated(raw)):
+        row = next(row for row in raw if empty[0] in row["scores"] or empty[0] in row["ratings"])
+        raise BadFile(f"{path.name} line {lines_of[row['id']]}: no row rates {empty[0]!r}; leave that aspect out")
     info = _infer(name, raw, level, kind, SourceFile(path.name, hashlib.sha256(content).hexdigest(), len(content)))
     return info, complete(info, raw)
 
@@ -141,6 +144,16 @@ def _infer(name: str, rows: list[Row], level: BenchmarkLevel, kind: Kind, file: 
 
 def _aspects(rows: list[Row]) -> list[str]:
     return list(dict.fromkeys(chain.from_iterable((*row["scores"], *row["ratings"]) for row in rows)))
+
+
+def _unrated(rows: list[Row]) -> list[str]:
+    rated = {
+        aspect
+        for row in rows
+        for aspect, value in (*row["scores"].items(), *row["ratings"].items())
+        if value is not None and value != []
+    }
+    return [aspect for aspect in _aspects(rows) if aspect not in rated]
 
 
 def _scale(rows: list[Row], aspect: str) -> Scale:
