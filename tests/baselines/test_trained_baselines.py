@@ -6,6 +6,7 @@ import importlib
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from dialeval.approaches import network_class
 from dialeval.approaches.trained import head_class
 from dialeval.approaches.trained.adem import Bilinear
 from dialeval.approaches.trained.heads import SHIPPED, Relevance
-from dialeval.approaches.trained.ruber import blend
+from dialeval.approaches.trained.ruber import GatedRelevance, blend
 from dialeval.approaches.trained.usl_h import composed
 from dialeval.approaches.trained.vectors import pick, pooled
 from dialeval.engine.formatting import PairFormat
@@ -91,6 +92,18 @@ def test_the_bilinear_form_goes_into_the_perceptron_beside_both_vectors() -> Non
     expected = form.perceptron(torch.cat([context, reply, product], dim=-1))
     torch.testing.assert_close(form(context, reply), expected)
     assert Relevance(3, rank=0, hidden=(4,)).perceptron[0].in_features == 6
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_rubers_vector_is_the_last_state_of_either_direction_whatever_the_padding(layers: int) -> None:
+    torch.manual_seed(0)
+    words = torch.nn.Embedding(9, 5)
+    encoder = SimpleNamespace(get_input_embeddings=lambda: words)
+    form = GatedRelevance(encoder, width=5, size=3, layers=layers, rank=2, hidden=(4,))
+    ids = torch.tensor([[1, 2, 3, 0, 0], [4, 5, 6, 7, 8]])
+    read = form.read(ids, torch.tensor([3, 5]))
+    states, _ = form.words(words(ids[:1, :3]))
+    torch.testing.assert_close(read[0], torch.cat([states[0, -1, :3], states[0, 0, 3:]]))
 
 
 # --- metrics ---------------------------------------------------------------------------------------
@@ -283,15 +296,34 @@ def test_a_recipe_trains_what_can_be_loaded(
 # --- what ships ------------------------------------------------------------------------------------
 
 
+TALK = (
+    ("What would you like to eat tonight?", "I would love some fish and chips."),
+    ("Do you know when the next train to London leaves?", "There is one at half past six from platform two."),
+    ("My sister is getting married in June.", "How lovely! Who is she going to marry?"),
+    ("I have had a terrible headache all day.", "You should take an aspirin and lie down for a while."),
+    ("Could you help me with my maths homework?", "Sure, which exercise are you stuck on?"),
+    ("How much is this blue shirt?", "It costs thirty dollars, but it is on sale this week."),
+    ("What did you do at the weekend?", "We went hiking in the mountains with some friends."),
+    ("The printer on the third floor is broken again.", "I will call the technician to have a look at it."),
+)
+
+
 @pytest.mark.slow
 @pytest.mark.encoder
 @pytest.mark.parametrize("name", [*ON_VECTORS, *ON_PAIRS])
 def test_what_ships_prefers_the_reply_to_its_context(name: str) -> None:
-    context = ["What would you like to eat tonight?"]
-    replies = ["I would love some fish and chips.", "The printer on the third floor is broken again."]
+    contexts, replies = ([list(side)[number] for side in TALK] for number in (0, 1))
+    rows = [(said, asked) for asked in range(len(TALK)) for said in range(len(TALK))]
     metric = dialeval.load(name, device="cpu")
-    fits, does_not = metric.score(replies, [context] * 2, [["Let us have fish."]] * 2).values
-    assert fits > does_not
+    scores = metric.score(
+        [replies[said] for said, _ in rows],
+        [[contexts[asked]] for _, asked in rows],
+        [[replies[asked]] for _, asked in rows],
+    )
+    values = scores.values.reshape(len(TALK), len(TALK))
+    right = np.diag(values).mean()
+    wrong = values[~np.eye(len(TALK), dtype=bool)].mean()
+    assert right > wrong
 
 
 def test_what_ships_is_small_and_names_its_recipe() -> None:

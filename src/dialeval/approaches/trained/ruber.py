@@ -87,11 +87,11 @@ def blend(unreferenced: Vector, referenced: Vector, part: Part) -> Vector:
 class GatedRelevance(nn.Module):
     """A bidirectional GRU reads both texts; its last states go into the bilinear form and the perceptron."""
 
-    def __init__(self, encoder: Any, *, width: int, size: int, rank: int, hidden: Sequence[int]) -> None:
+    def __init__(self, encoder: Any, *, width: int, size: int, layers: int, rank: int, hidden: Sequence[int]) -> None:
         super().__init__()
         # In a tuple, so that the encoder is neither trained nor saved with the head.
         self._encoder: Any = (encoder,)
-        self.words = nn.GRU(width, size, batch_first=True, bidirectional=True)
+        self.words = nn.GRU(width, size, num_layers=layers, batch_first=True, bidirectional=True)
         self.relevance = Relevance(2 * size, rank=rank, hidden=hidden)
 
     def forward(self, context: Tensor, context_length: Tensor, reply: Tensor, reply_length: Tensor) -> Tensor:
@@ -100,12 +100,12 @@ class GatedRelevance(nn.Module):
         return said
 
     def read(self, ids: Tensor, lengths: Tensor) -> Tensor:
-        """`[rows, 2 · size]`: the last state of either direction."""
+        """`[rows, 2 · size]`: the last state of either direction, of the last layer."""
         (encoder,) = self._encoder
         embedded = encoder.get_input_embeddings()(ids).float()
         packed = pack_padded_sequence(embedded, lengths.cpu(), batch_first=True, enforce_sorted=False)
         _, last = self.words(packed)
-        return torch.cat([last[0], last[1]], dim=-1)
+        return torch.cat([last[-2], last[-1]], dim=-1)
 
 
 class RuberNetwork(VectorNetwork):
@@ -120,6 +120,7 @@ class RuberNetwork(VectorNetwork):
             getattr(self, "encoder", None),
             width=width,
             size=int(choices.get("size", 32)),
+            layers=int(choices.get("layers", 1)),
             rank=int(choices.get("rank", 16)),
             hidden=(int(choices.get("hidden", 64)),),
         )
