@@ -1,0 +1,62 @@
+"""The page beside the training scripts: every command there is one that exists, and nothing is left out."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+import yaml
+
+TRAINING = Path(__file__).parents[2] / "training"
+PAGE = (TRAINING / "README.md").read_text("utf-8")
+COMMANDS = [
+    words[1:]
+    for block in re.findall(r"^```bash\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
+    for words in (shlex.split(line) for line in block.replace("\\\n", " ").splitlines())
+    if words[0] == "python" and words[1].startswith("training/")
+]
+
+
+@cache
+def help_of(script: str) -> str:
+    """What a script says of itself; the page has many commands of the same one."""
+    done = subprocess.run(
+        [sys.executable, TRAINING.parent / script, "--help"], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_the_script_the_options_and_the_recipe_exist(command: list[str]) -> None:
+    script, *arguments = command
+    for option in (word for word in arguments if word.startswith("--")):
+        assert re.search(rf"{re.escape(option)}\b", help_of(script)), option
+    if "--recipe" in arguments:
+        recipe = Path(arguments[arguments.index("--recipe") + 1])
+        settings = yaml.safe_load((TRAINING.parent / recipe).read_text("utf-8"))
+        assert settings["name"] == recipe.stem.replace("own-", "my-")
+        assert Path(arguments[arguments.index("--out") + 1]).name == recipe.stem
+
+
+def test_a_recipe_that_begins_from_a_run_stands_behind_that_run() -> None:
+    finished: list[str] = []
+    for command in COMMANDS:
+        if "--recipe" in command:
+            settings = yaml.safe_load((TRAINING.parent / command[command.index("--recipe") + 1]).read_text("utf-8"))
+            start = str(settings.get("start_from") or "")
+            assert not start.startswith("runs/") or str(Path(start).parent) in finished
+            finished.append(command[command.index("--out") + 1])
+
+
+def test_no_script_and_no_recipe_is_left_out() -> None:
+    scripts = {path.name for path in TRAINING.glob("*.py") if "argparse" in path.read_text("utf-8")}
+    shared = {"common.py", "stages.py"}
+    assert scripts - shared <= {Path(command[0]).name for command in COMMANDS}
+    recipes = {path.stem for path in (TRAINING / "recipes").glob("*.yaml")}
+    assert {one for one in recipes if f"{one}.yaml" not in PAGE} == {"ablations"}
