@@ -3,10 +3,9 @@
     python training/ablations.py --corpora CORPORA --ratings MIRROR --out runs/ablations
     python training/ablations.py --corpora CORPORA --out runs/ablations --only density-plain,deb-both
 
-The variants stand in recipes/ablations.yaml; those of DEB and QuantiDCE begin from the trunk's checkpoint, which the
-trunk's recipes leave under runs/. Finished ones are kept and interrupted ones go on, so the same
-command continues. --table gets what each reached on held-out dialogues. `dialeval papers` says which commands
-measure them against people, and lays the outcome beside the published tables.
+The variants stand in recipes/ablations.yaml; nothing that is not embedded is needed to begin. Finished ones are kept
+and interrupted ones go on, so the same command continues. --table gets what each reached on held-out dialogues.
+`dialeval papers` says which commands measure them against people, and lays the outcome beside the published tables.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from dialeval.papers.kept import EarlierTable, read_page
 HERE = Path(__file__).parent
 #: Figures of a run's log that the papers print, and their names here; those of heads end with the head's name.
 FIGURES = {
-    "r1": "R@1 of 16",
+    "r1": "R@1",
     "mrr": "MRR",
     "accuracy_random": "accuracy, random",
     "accuracy_adversarial": "accuracy, adversarial",
@@ -89,11 +88,11 @@ _HOW_TO_READ = """# The variants of the papers' ablations on held-out dialogues
 Made by `python training/ablations.py --corpora CORPORA --ratings MIRROR --out runs/ablations --table TABLE`, one
 short training each ([recipe](../../training/recipes/ablations.yaml)). Where there is one seed, differences of some
 hundredths say nothing; where there are several, their mean stands first, ± the standard deviation between them.
-R@1 and MRR: the true reply among 16, DailyDialog's validation part. Accuracies: true against random and against
-adversarial replies, at one half. Levels in order: the share of contexts whose mean scores stand as random <
-adversarial < right. Right above adversarial: the share of pairs. AUC: of right replies against wrong ones, of both
-kinds for CMN. All but the first two columns are from contexts of DailyDialog++'s dev part that were held out. Variants
-whose runs are not in the folder keep the row that the table had.
+R@1 and MRR: the true reply among 16 of DailyDialog's validation part, or among 20 of ConvAI2's. Accuracies: true
+against random and against adversarial replies, at one half. Levels in order: the share of contexts whose mean scores
+stand as random < adversarial < right. Right above adversarial: the share of pairs. AUC: of right replies against wrong
+ones, of both kinds for CMN. All but the first two columns are from contexts of DailyDialog++'s dev part that were held
+out. Variants whose runs are not in the folder keep the row that the table had.
 """
 
 

@@ -43,7 +43,8 @@ def test_the_tables_and_figures_name_every_variant_and_no_other() -> None:
     rows += [row for paper in PAPERS for figure in paper.figures if isinstance(figure, Picture) for row in figure.rows]
     specs = [spec for row in rows for spec in row.specs if "runs/ablations" in spec]
     named = {spec.split("runs/ablations/")[1].split("/")[0] for spec in specs}
-    assert named == set(VARIANTS)
+    # Table 5 asks for no benchmark: its figures are those of validation, in results/papers/ablations.md.
+    assert named == {name for name in VARIANTS if not name.startswith("density-convai2")}
 
 
 def test_seeds_differ_in_nothing_else_and_their_mean_stands_first(monkeypatch: pytest.MonkeyPatch) -> None:

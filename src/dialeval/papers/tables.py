@@ -142,6 +142,6 @@ def ablation(variant: str, **options: str) -> str:
 #: Said under every table of such runs.
 SHORT_TRAINING = (
     "Ours: every row had the same few minutes of training with one seed (training/recipes/ablations.yaml; from the "
-    "trunk, which tells true from random replies already), so compare rows with each other, not with the shipped "
-    "checkpoints."
+    "embedded DENSITY checkpoint, which tells true from random replies already), so compare rows with each other, not "
+    "with the shipped checkpoints."
 )
