@@ -24,7 +24,7 @@ def trained_baselines(papers: Sequence[Paper]) -> Paper:
         "The trained baselines",
         tables,
         (
-            "GRADE and RUBER-Large run by their released scores, BLEURT, FlowScore, DynaEval and MDD-Eval do not run: "
+            "GRADE runs by its released scores; BLEURT, FlowScore, DynaEval and MDD-Eval do not run: "
             "[docs/baselines.md](../../docs/baselines.md).",
         ),
     )
