@@ -296,15 +296,36 @@ def test_a_recipe_trains_what_can_be_loaded(
 # --- what ships ------------------------------------------------------------------------------------
 
 
+#: A turn, a reply to it, and as reference another one, which says something else.
 TALK = (
-    ("What would you like to eat tonight?", "I would love some fish and chips."),
-    ("Do you know when the next train to London leaves?", "There is one at half past six from platform two."),
-    ("My sister is getting married in June.", "How lovely! Who is she going to marry?"),
-    ("I have had a terrible headache all day.", "You should take an aspirin and lie down for a while."),
-    ("Could you help me with my maths homework?", "Sure, which exercise are you stuck on?"),
-    ("How much is this blue shirt?", "It costs thirty dollars, but it is on sale this week."),
-    ("What did you do at the weekend?", "We went hiking in the mountains with some friends."),
-    ("The printer on the third floor is broken again.", "I will call the technician to have a look at it."),
+    ("What would you like to eat tonight?", "I would love some fish and chips.", "Let us order a pizza."),
+    (
+        "Do you know when the next train to London leaves?",
+        "There is one at half past six from platform two.",
+        "Sorry, you have to ask at the counter.",
+    ),
+    ("My sister is getting married in June.", "How lovely! Who is she going to marry?", "Will it be a big wedding?"),
+    (
+        "I have had a terrible headache all day.",
+        "You should take an aspirin and lie down for a while.",
+        "Perhaps you ought to see a doctor.",
+    ),
+    ("Could you help me with my maths homework?", "Sure, which exercise are you stuck on?", "I was never good at it."),
+    (
+        "How much is this blue shirt?",
+        "It costs thirty dollars, but it is on sale this week.",
+        "Let me check the price.",
+    ),
+    (
+        "What did you do at the weekend?",
+        "We went hiking in the mountains with some friends.",
+        "Nothing much, I stayed at home and read.",
+    ),
+    (
+        "The printer on the third floor is broken again.",
+        "I will call the technician to have a look at it.",
+        "Then use the one downstairs.",
+    ),
 )
 
 
@@ -312,13 +333,13 @@ TALK = (
 @pytest.mark.encoder
 @pytest.mark.parametrize("name", [*ON_VECTORS, *ON_PAIRS])
 def test_what_ships_prefers_the_reply_to_its_context(name: str) -> None:
-    contexts, replies = ([list(side)[number] for side in TALK] for number in (0, 1))
+    contexts, replies, references = zip(*TALK, strict=True)
     rows = [(said, asked) for asked in range(len(TALK)) for said in range(len(TALK))]
     metric = dialeval.load(name, device="cpu")
     scores = metric.score(
         [replies[said] for said, _ in rows],
         [[contexts[asked]] for _, asked in rows],
-        [[replies[asked]] for _, asked in rows],
+        [[references[asked]] for _, asked in rows],
     )
     values = scores.values.reshape(len(TALK), len(TALK))
     right = np.diag(values).mean()

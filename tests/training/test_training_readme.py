@@ -10,7 +10,9 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-import yaml
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "training"))
+from common import read_recipe
 
 TRAINING = Path(__file__).parents[2] / "training"
 PAGE = (TRAINING / "README.md").read_text("utf-8")
@@ -39,7 +41,7 @@ def test_the_script_the_options_and_the_recipe_exist(command: list[str]) -> None
         assert re.search(rf"{re.escape(option)}\b", help_of(script)), option
     if "--recipe" in arguments:
         recipe = Path(arguments[arguments.index("--recipe") + 1])
-        settings = yaml.safe_load((TRAINING.parent / recipe).read_text("utf-8"))
+        settings = read_recipe(TRAINING.parent / recipe)
         assert settings["name"] == recipe.stem.replace("own-", "my-")
         assert Path(arguments[arguments.index("--out") + 1]).name == recipe.stem
 
@@ -48,9 +50,9 @@ def test_a_recipe_that_begins_from_a_run_stands_behind_that_run() -> None:
     finished: list[str] = []
     for command in COMMANDS:
         if "--recipe" in command:
-            settings = yaml.safe_load((TRAINING.parent / command[command.index("--recipe") + 1]).read_text("utf-8"))
-            start = str(settings.get("start_from") or "")
-            assert not start.startswith("runs/") or str(Path(start).parent) in finished
+            settings = read_recipe(TRAINING.parent / command[command.index("--recipe") + 1])
+            for start in (settings.get("start_from"), *(settings.get("average_of") or ())):
+                assert not str(start).startswith("runs/") or str(Path(start).parent) in finished
             finished.append(command[command.index("--out") + 1])
 
 
