@@ -1,0 +1,328 @@
+"""Train the encoder that every metric shares: which of four replies comes next.
+
+    python training/trunk.py --corpora CORPORA --encoder FOLDER --out runs/trunk
+    torchrun --standalone --nproc_per_node 2 training/trunk.py --corpora CORPORA --encoder FOLDER --out runs/trunk
+    python training/trunk.py --corpora CORPORA --encoder FOLDER --out runs/trunk-150000 \
+        --decay runs/trunk/contexts-150000.pt
+
+All layers are trained, the embeddings stay as they are. The same command goes on where it was stopped. `--decay` ends a
+snapshot with a falling rate, which whatever is published needs, and writes OUT/encoder. The contexts of a step follow
+from the seed and the step alone, so neither processes nor resumption change them. `--set batch_contexts=256` overrides
+a value of the recipe.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+import torch
+import torch.distributed as dist
+import yaml
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.utils.data import DataLoader, Dataset
+from transformers import AutoModel, AutoTokenizer
+
+from dialeval.corpora.batches import CandidateSet
+from dialeval.corpora.dialogues import CorpusDialogue, overlapping_ids, read_corpus
+from dialeval.corpora.negatives import NegativeCounts
+from dialeval.engine.encoding import collate
+from dialeval.engine.formatting import PairFormat, PairTokenizer, TokenPair
+
+WORLD, RANK = int(os.environ.get("WORLD_SIZE", 1)), int(os.environ.get("RANK", 0))
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some contexts of one step that go through the encoder together, their candidates in a row, the true one first."""
+
+    pairs: list[TokenPair]
+    contexts: int
+
+
+class Steps(Dataset[list[Part]]):
+    """Step by number: contexts drawn by corpus, tokenised, sorted by length and cut into parts."""
+
+    def __init__(self, recipe: dict[str, Any], sets: dict[str, CandidateSet], tokenizer: PairTokenizer) -> None:
+        self.recipe, self.sets, self.tokenizer = recipe, sets, tokenizer
+        self.ends = np.cumsum([stage["contexts"] for stage in recipe["stages"]])
+        self.shares = [_shares(stage, sets) for stage in recipe["stages"]]
+
+    def __getitem__(self, step: int) -> list[Part]:
+        size = self.recipe["batch_contexts"]
+        stage = min(int(np.searchsorted(self.ends, step * size, side="right")), len(self.ends) - 1)
+        names, shares = self.shares[stage]
+        rng = np.random.default_rng([self.recipe["seed"], step])
+        drawn = []
+        for name in rng.choice(len(names), size=size, p=shares):
+            one = self.sets[names[name]]
+            drawn.append(one.get(int(rng.integers(len(one))), epoch=step))
+        pairs = self.tokenizer.pairs([exchange for one in drawn for exchange in one.exchanges()])
+        each = len(pairs) // size
+        grouped = sorted((pairs[at : at + each] for at in range(0, len(pairs), each)), key=_longest, reverse=True)
+        return list(_parts(grouped[RANK::WORLD], self.recipe["batch_tokens"]))
+
+
+def _shares(stage: dict[str, Any], sets: dict[str, CandidateSet]) -> tuple[list[str], Any]:
+    names = stage["corpora"]
+    weights = np.array([len(sets[name]) ** 0.5 * (2 if name in stage.get("doubled", ()) else 1) for name in names])
+    return names, weights / weights.sum()
+
+
+def _longest(pairs: Sequence[TokenPair]) -> int:
+    return max(len(pair.ids) for pair in pairs)
+
+
+def _parts(grouped: Sequence[list[TokenPair]], batch_tokens: int) -> Iterator[Part]:
+    """Neighbours in length order whose padded size stays within the budget."""
+    part: list[list[TokenPair]] = []
+    for pairs in grouped:
+        if part and (len(part) + 1) * len(pairs) * _longest(part[0]) > batch_tokens:
+            yield Part([pair for one in part for pair in one], len(part))
+            part = []
+        part.append(pairs)
+    yield Part([pair for one in part for pair in one], len(part))
+
+
+class Trunk(nn.Module):
+    """The encoder, and on its first token one number: how well the reply follows."""
+
+    def __init__(self, encoder: Path) -> None:
+        super().__init__()
+        self.encoder = AutoModel.from_pretrained(
+            encoder, add_pooling_layer=False, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
+        )
+        self.encoder.embeddings.requires_grad_(False)
+        self.head = nn.Linear(self.encoder.config.hidden_size, 1)
+
+    def forward(self, tensors: dict[str, Tensor]) -> Tensor:
+        logits: Tensor = self.head(self.encoder(**tensors).last_hidden_state[:, 0])
+        return logits.float().squeeze(-1)
+
+
+class Trainer:
+    """Weights in float32, the copy of them that computes, and the optimizer."""
+
+    def __init__(self, recipe: dict[str, Any], encoder: Path, dtype: torch.dtype, device: torch.device) -> None:
+        torch.manual_seed(recipe["seed"])
+        self.recipe, self.device, self.dtype = recipe, device, dtype
+        self.master = Trunk(encoder).to(device)
+        self.model = self.master
+        if dtype != torch.float32:
+            self.model = Trunk(encoder).to(device, dtype)
+        self.weights = [one for one in self.master.parameters() if one.requires_grad]
+        self.copies = [one for one in self.model.parameters() if one.requires_grad]
+        self.optimizer = torch.optim.AdamW(
+            self.weights, lr=0.0, betas=tuple(recipe["betas"]), weight_decay=recipe["weight_decay"], fused=True
+        )
+        self.copy_weights()
+
+    @torch.no_grad()
+    def copy_weights(self) -> None:
+        if self.model is not self.master:
+            for copy, weight in zip(self.copies, self.weights, strict=True):
+                copy.copy_(weight)
+
+    def logits(self, part: Part, pad_id: int) -> Tensor:
+        tensors = collate(part.pairs, pad_id, segment_ids=False)
+        on_device = {name: tensor.to(self.device) for name, tensor in tensors.items()}
+        return self.model(on_device).view(part.contexts, -1)
+
+    def step(self, parts: Sequence[Part], pad_id: int, rate: float) -> tuple[float, float]:
+        """One update; the loss and how often the true reply came first, over all processes."""
+        figures = torch.zeros(2)
+        sums = [torch.zeros_like(weight) for weight in self.weights]
+        for part in parts:
+            logits = self.logits(part, pad_id)
+            truth = torch.zeros_like(logits)
+            truth[:, 0] = 1
+            choice = F.cross_entropy(logits, truth[:, 0].long() * 0, reduction="sum")
+            binary = F.binary_cross_entropy_with_logits(logits, truth, reduction="none").mean(dim=1).sum()
+            loss = (choice + self.recipe["binary_weight"] * binary) / self.recipe["batch_contexts"]
+            loss.backward()
+            hits = float((logits.argmax(dim=1) == 0).sum()) / self.recipe["batch_contexts"]
+            figures += torch.tensor([float(loss), hits])
+            for total, copy in zip(sums, self.copies, strict=True):
+                total += copy.grad
+                copy.grad = None
+        for weight, total in zip(self.weights, sums, strict=True):
+            weight.grad = total
+        everything = torch.cat([one.flatten() for one in sums]) if WORLD > 1 else None
+        if everything is not None:
+            dist.all_reduce(everything)
+            dist.all_reduce(figures)
+            for weight, whole in zip(self.weights, everything.split([one.numel() for one in sums]), strict=True):
+                weight.grad = whole.view_as(weight)
+        nn.utils.clip_grad_norm_(self.weights, self.recipe["clip"])
+        self.optimizer.param_groups[0]["lr"] = rate
+        self.optimizer.step()
+        self.copy_weights()
+        return float(figures[0]), float(figures[1])
+
+    @torch.inference_mode()
+    def validate(self, held_out: dict[str, CandidateSet], tokenizer: PairTokenizer) -> dict[str, float]:
+        """Accuracy among the candidates by corpus, always over the same contexts."""
+        settings, found = self.recipe["validation"], {}
+        for name, one in held_out.items():
+            chosen = np.random.default_rng(self.recipe["seed"]).permutation(len(one))[: settings["contexts"]]
+            grouped = [tokenizer.pairs(one.get(int(index)).exchanges()) for index in chosen[RANK::WORLD]]
+            grouped.sort(key=_longest, reverse=True)
+            hits = torch.zeros(2)
+            for part in _parts(grouped, 2 * self.recipe["batch_tokens"]):
+                logits = self.logits(part, tokenizer.pad_id)
+                hits += torch.tensor([float((logits[:, 0] > logits[:, 1:].amax(dim=1)).sum()), part.contexts])
+            if WORLD > 1:
+                dist.all_reduce(hits)
+            found[name] = round(float(hits[0] / hits[1]), 4)
+        return {"mean": round(sum(found.values()) / len(found), 4), **found}
+
+    def state(self) -> dict[str, Any]:
+        return {"model": self.master.state_dict(), "optimizer": self.optimizer.state_dict()}
+
+    def load(self, state: dict[str, Any]) -> None:
+        self.master.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.copy_weights()
+
+
+def read_sets(recipe: dict[str, Any], root: Path) -> tuple[dict[str, CandidateSet], dict[str, CandidateSet]]:
+    """Training contexts and held-out ones by corpus; which dialogues are held out follows from their ids."""
+    leave_out = overlapping_ids(root / recipe["leave_out"])
+    train, held_out = {}, {}
+    share, candidates = recipe["validation"]["dialogues"], recipe["validation"]["candidates"]
+    few = NegativeCounts(**recipe["negatives"])
+    many = NegativeCounts(random=candidates - 3, same_dialogue=1, shared_word=1)
+    wanted = {name for stage in recipe["stages"] for name in stage["corpora"]}
+    for name, splits in recipe["corpora"].items():
+        if name not in wanted:
+            continue
+        dialogues = [one for split in splits for one in read_corpus(root, name, split, leave_out=leave_out)]
+        kept = [one for one in dialogues if not _is_held_out(one, share)]
+        train[name] = CandidateSet(kept, few, seed=recipe["seed"], fact_share=recipe["facts_share"])
+        held_out[name] = CandidateSet(
+            [one for one in dialogues if _is_held_out(one, share)], many, seed=recipe["seed"], fact_share=0.5
+        )
+    return train, held_out
+
+
+def _is_held_out(dialogue: CorpusDialogue, share: float) -> bool:
+    return crc32(dialogue.id.encode()) % 10_000 < share * 10_000
+
+
+def learning_rate(recipe: dict[str, Any], step: int, decays: range | None) -> float:
+    """Constant after the warm-up; along a straight line to zero where it decays."""
+    rate: float = recipe["learning_rate"] * min(1.0, (step + 1) / recipe["warmup"])
+    return rate if decays is None else rate * (decays.stop - step) / len(decays)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--corpora", type=Path, required=True, help="folder of NAME/SPLIT.jsonl.gz")
+    parser.add_argument("--encoder", type=Path, required=True, help="folder of the base encoder")
+    parser.add_argument("--out", type=Path, required=True, help="state, snapshots and log.jsonl")
+    parser.add_argument("--recipe", type=Path, default=Path(__file__).parent / "recipes" / "trunk.yaml")
+    parser.add_argument("--decay", type=Path, metavar="SNAPSHOT", help="end this snapshot with a falling rate")
+    parser.add_argument("--dtype", choices=("float32", "bfloat16"), default="bfloat16", help="in what to compute")
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--steps", type=int, help="stop after this step (default: all contexts)")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="override the recipe")
+    arguments = parser.parse_args()
+    recipe = yaml.safe_load(arguments.recipe.read_text())
+    recipe.update({name: yaml.safe_load(value) for name, value in (one.split("=", 1) for one in arguments.set)})
+    torch.set_flush_denormal(True)
+    if WORLD > 1:
+        dist.init_process_group("gloo")
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    run(recipe, arguments)
+    if WORLD > 1:
+        dist.destroy_process_group()
+
+
+def run(recipe: dict[str, Any], arguments: argparse.Namespace) -> None:
+    """Resume, step, validate, save."""
+    trainer = Trainer(recipe, arguments.encoder, getattr(torch, arguments.dtype), torch.device(arguments.device))
+    tokenizer = PairTokenizer(AutoTokenizer.from_pretrained(arguments.encoder), PairFormat(**recipe["layout"]))
+    train, held_out = read_sets(recipe, arguments.corpora)
+    kept = arguments.out / "state.pt"
+    start = kept if kept.exists() else arguments.decay
+    state = torch.load(start, map_location=arguments.device) if start else {"step": 0, "seconds": 0.0, "validated": 0.0}
+    if start:
+        trainer.load(state)
+    first, size = state["step"], recipe["batch_contexts"]
+    last = -(-sum(stage["contexts"] for stage in recipe["stages"]) // size)
+    decays = None
+    if arguments.decay:
+        begun = torch.load(arguments.decay, map_location="cpu")["step"]
+        decays = range(begun, begun + round(begun * recipe["decay"]))
+        last = decays.stop
+    last = min(last, arguments.steps or last)
+    spent, validated = state["seconds"] - _seconds(), state["validated"]
+    _log(arguments.out, "start", step=first, commit=_commit(), processes=WORLD, dtype=arguments.dtype,
+         contexts={name: len(one) for name, one in train.items()})  # fmt: skip
+    numbers = DataLoader(
+        Steps(recipe, train, tokenizer),
+        sampler=range(first, last), batch_size=None, num_workers=8 if arguments.device == "cuda" else 0,
+    )  # fmt: skip
+    mark, losses, hits = time.monotonic(), [], []
+    for step, parts in zip(range(first + 1, last + 1), numbers, strict=True):
+        loss, hit = trainer.step(parts, tokenizer.pad_id, learning_rate(recipe, step - 1, decays))
+        losses.append(loss)
+        hits.append(hit)
+        if step % 20 == 0 or step == last:
+            pairs = len(losses) * size * (1 + sum(recipe["negatives"].values()))
+            _log(arguments.out, "train", step=step, contexts=step * size, loss=round(float(np.mean(losses)), 4),
+                 accuracy=round(float(np.mean(hits)), 4), pairs_per_second=round(pairs / (time.monotonic() - mark), 1),
+                 processor_hours=round((spent + _seconds()) / 3600, 3))  # fmt: skip
+            mark, losses, hits = time.monotonic(), [], []
+        reached = any((step - 1) * size < wanted <= step * size for wanted in recipe["snapshots"]) and decays is None
+        if step % recipe["save_every"] == 0 or step == last or reached:
+            total = spent + _seconds()
+            if total - validated >= recipe["validation"]["every_processor_hours"] * 3600 or step == last or reached:
+                validated = total
+                _log(arguments.out, "validation", step=step, contexts=step * size,
+                     processor_hours=round(total / 3600, 3), **trainer.validate(held_out, tokenizer))  # fmt: skip
+                mark = time.monotonic()
+            state = {**trainer.state(), "step": step, "seconds": spent + _seconds(), "validated": validated}
+            _save(state, kept)
+            if reached:
+                _save(state, arguments.out / f"contexts-{step * size}.pt")
+    if RANK == 0 and (decays or last == first):
+        trainer.master.half().encoder.save_pretrained(arguments.out / "encoder")
+
+
+def _seconds() -> float:
+    """Processor time of all processes."""
+    total = torch.tensor([time.process_time()], dtype=torch.float64)
+    if WORLD > 1:
+        dist.all_reduce(total)
+    return float(total)
+
+
+def _save(state: dict[str, Any], path: Path) -> None:
+    if RANK == 0:
+        torch.save(state, path.with_suffix(".tmp"))
+        os.replace(path.with_suffix(".tmp"), path)
+
+
+def _log(folder: Path, event: str, **values: Any) -> None:
+    if RANK == 0:
+        with (folder / "log.jsonl").open("a") as stream:
+            stream.write(json.dumps({"event": event, **values}) + "\n")
+
+
+def _commit() -> str:
+    return subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False).stdout.strip()
+
+
+if __name__ == "__main__":
+    main()
