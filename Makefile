@@ -82,7 +82,7 @@ lint: setup ## Check style and types
 
 screenshots: setup browser ## Take the documentation's pictures of the page anew
 	@echo "== dialeval: taking the pictures; look at each one before committing it"
-	@HF_HUB_OFFLINE=1 $(BIN)/python tests/helpers/space_screenshots.py
+	@HF_HUB_OFFLINE=1 $(BIN)/python tests/support/space_screenshots.py
 
 docs: setup ## Build the documentation's site into build/site
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e ".[docs]"
@@ -91,7 +91,7 @@ docs: setup ## Build the documentation's site into build/site
 	@echo "== dialeval: open build/site/index.html"
 
 states: setup browser ## Take a picture of every state of the page into build/states, to be looked at
-	@HF_HUB_OFFLINE=1 $(BIN)/python tests/helpers/space_screenshots.py build/states
+	@HF_HUB_OFFLINE=1 $(BIN)/python tests/support/space_screenshots.py build/states
 
 bench: setup ## Measure speed and memory against named alternatives
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e ".[bench]" \

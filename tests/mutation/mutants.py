@@ -43,7 +43,7 @@ timeout_constant = 12.0
 timeout_multiplier = 5.0
 
 [tool.pytest.ini_options]
-pythonpath = ["tests/helpers"]
+pythonpath = ["tests/support"]
 markers = [{markers}]
 filterwarnings = ["ignore::DeprecationWarning"]
 """
