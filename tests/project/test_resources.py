@@ -32,7 +32,7 @@ def test_wordnet_is_absent_for_the_code_as_well():
 @pytest.mark.slow
 def test_hidden_resources_are_skipped_with_their_reasons(tmp_path: Path) -> None:
     (tmp_path / "test_all.py").write_text(TESTS.format(names=list(RESOURCES)))
-    places = [HERE, HERE / "helpers", os.environ.get("PYTHONPATH", "")]
+    places = [HERE, HERE / "support", os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, places))}
     command = [sys.executable, "-m", "pytest", "-p", "conftest", "-c", str(HERE.parent / "pyproject.toml")]
     done = subprocess.run(

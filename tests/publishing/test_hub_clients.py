@@ -29,7 +29,7 @@ pytestmark = pytest.mark.slow
 
 TOKEN = "hf_may_read_secrets"
 MODULES = [folder.name for folder in module_folders()]
-HELPERS = Path(__file__).parents[1] / "helpers"
+SUPPORT = Path(__file__).parents[1] / "support"
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
@@ -96,7 +96,7 @@ def start(hub: LoopbackHub, home: Path, *orders: list[Any], token: str | None = 
     asked = home / f"orders-{os.urandom(4).hex()}.json"
     asked.write_text(json.dumps(orders))
     return subprocess.Popen(
-        [sys.executable, str(HELPERS / "hub_clients.py"), str(asked)],
+        [sys.executable, str(SUPPORT / "hub_clients.py"), str(asked)],
         env=environment(hub, home, token),
         cwd=home,
         stdout=subprocess.PIPE,
