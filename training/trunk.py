@@ -1,14 +1,14 @@
 """Train the encoder that every metric shares: which of four replies comes next.
 
     python training/trunk.py --corpora CORPORA --encoder FOLDER --out runs/trunk
-    torchrun --standalone --nproc_per_node 2 training/trunk.py --corpora CORPORA --encoder FOLDER --out runs/trunk
+    python training/trunk.py --corpora CORPORA --encoder FOLDER --out runs/trunk --processes 2
     python training/trunk.py --corpora CORPORA --encoder FOLDER --out runs/trunk-150000 \
         --decay runs/trunk/contexts-150000.pt
 
 All layers are trained, the embeddings stay as they are. The same command goes on where it was stopped. `--decay` ends a
 snapshot with a falling rate, which whatever is published needs, and writes OUT/encoder. The contexts of a step follow
-from the seed and the step alone, so neither processes nor resumption change them. `--set batch_contexts=256` overrides
-a value of the recipe.
+from the seed and the step alone, so neither processes nor resumption change them. One process per core is faster than
+several threads. `--set batch_contexts=256` overrides a value of the recipe.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import socket
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -39,26 +39,18 @@ from dialeval.corpora.negatives import NegativeCounts
 from dialeval.engine.encoding import collate
 from dialeval.engine.formatting import PairFormat, PairTokenizer, TokenPair
 
-WORLD, RANK = int(os.environ.get("WORLD_SIZE", 1)), int(os.environ.get("RANK", 0))
 
+class Steps(Dataset[list[TokenPair]]):
+    """Step by number: this process's share of its contexts, each with its candidates in a row, the true one first."""
 
-@dataclass(frozen=True)
-class Part:
-    """Some contexts of one step that go through the encoder together, their candidates in a row, the true one first."""
-
-    pairs: list[TokenPair]
-    contexts: int
-
-
-class Steps(Dataset[list[Part]]):
-    """Step by number: contexts drawn by corpus, tokenised, sorted by length and cut into parts."""
-
-    def __init__(self, recipe: dict[str, Any], sets: dict[str, CandidateSet], tokenizer: PairTokenizer) -> None:
-        self.recipe, self.sets, self.tokenizer = recipe, sets, tokenizer
+    def __init__(
+        self, recipe: dict[str, Any], sets: dict[str, CandidateSet], tokenizer: PairTokenizer, share: slice
+    ) -> None:
+        self.recipe, self.sets, self.tokenizer, self.share = recipe, sets, tokenizer, share
         self.ends = np.cumsum([stage["contexts"] for stage in recipe["stages"]])
         self.shares = [_shares(stage, sets) for stage in recipe["stages"]]
 
-    def __getitem__(self, step: int) -> list[Part]:
+    def __getitem__(self, step: int) -> list[TokenPair]:
         size = self.recipe["batch_contexts"]
         stage = min(int(np.searchsorted(self.ends, step * size, side="right")), len(self.ends) - 1)
         names, shares = self.shares[stage]
@@ -69,8 +61,9 @@ class Steps(Dataset[list[Part]]):
             drawn.append(one.get(int(rng.integers(len(one))), epoch=step))
         pairs = self.tokenizer.pairs([exchange for one in drawn for exchange in one.exchanges()])
         each = len(pairs) // size
-        grouped = sorted((pairs[at : at + each] for at in range(0, len(pairs), each)), key=_longest, reverse=True)
-        return list(_parts(grouped[RANK::WORLD], self.recipe["batch_tokens"]))
+        grouped = [pairs[at : at + each] for at in range(0, len(pairs), each)]
+        grouped.sort(key=lambda group: sum(len(pair.ids) for pair in group))
+        return [pair for group in grouped[self.share] for pair in group]
 
 
 def _shares(stage: dict[str, Any], sets: dict[str, CandidateSet]) -> tuple[list[str], Any]:
@@ -79,19 +72,15 @@ def _shares(stage: dict[str, Any], sets: dict[str, CandidateSet]) -> tuple[list[
     return names, weights / weights.sum()
 
 
-def _longest(pairs: Sequence[TokenPair]) -> int:
-    return max(len(pair.ids) for pair in pairs)
-
-
-def _parts(grouped: Sequence[list[TokenPair]], batch_tokens: int) -> Iterator[Part]:
-    """Neighbours in length order whose padded size stays within the budget."""
-    part: list[list[TokenPair]] = []
-    for pairs in grouped:
-        if part and (len(part) + 1) * len(pairs) * _longest(part[0]) > batch_tokens:
-            yield Part([pair for one in part for pair in one], len(part))
-            part = []
-        part.append(pairs)
-    yield Part([pair for one in part for pair in one], len(part))
+def in_batches(pairs: Sequence[TokenPair], batch_tokens: int) -> Iterator[list[int]]:
+    """Numbers of pairs, neighbours in length together, as many as stay within the budget when padded."""
+    batch: list[int] = []
+    for number in sorted(range(len(pairs)), key=lambda one: -len(pairs[one].ids)):
+        if batch and (len(batch) + 1) * len(pairs[batch[0]].ids) > batch_tokens:
+            yield batch
+            batch = []
+        batch.append(number)
+    yield batch
 
 
 class Trunk(nn.Module):
@@ -105,9 +94,34 @@ class Trunk(nn.Module):
         self.encoder.embeddings.requires_grad_(False)
         self.head = nn.Linear(self.encoder.config.hidden_size, 1)
 
-    def forward(self, tensors: dict[str, Tensor]) -> Tensor:
-        logits: Tensor = self.head(self.encoder(**tensors).last_hidden_state[:, 0])
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> Tensor:
+        """`[batch]` logits in float32."""
+        hidden = self.encoder.embeddings(input_ids=input_ids, token_type_ids=token_type_ids)
+        unseen = torch.zeros_like(attention_mask, dtype=hidden.dtype).masked_fill(attention_mask == 0, -1e4)
+        *layers, last = self.encoder.encoder.layer
+        for layer in layers:
+            hidden = through_layer(layer, hidden, hidden, unseen[:, None, None])
+        # Of the last layer only the first token is looked at, so only that one is computed.
+        logits: Tensor = self.head(through_layer(last, hidden, hidden[:, :1], unseen[:, None, None])[:, 0])
         return logits.float().squeeze(-1)
+
+
+def through_layer(layer: Any, hidden: Tensor, queries: Tensor, mask: Tensor) -> Tensor:
+    """One layer of BERT for the positions in `queries`; plain products, since torch's fused attention takes four times
+    as long on a CPU in bfloat16 (and is meant for longer texts than ours).
+    """
+    attention, heads = layer.attention, layer.attention.self.num_attention_heads
+    query, key, value = (
+        linear(states).unflatten(-1, (heads, -1)).transpose(1, 2)
+        for linear, states in (
+            (attention.self.query, queries), (attention.self.key, hidden), (attention.self.value, hidden)
+        )
+    )  # fmt: skip
+    weights = (query @ key.transpose(-1, -2) * query.shape[-1] ** -0.5 + mask).softmax(dim=-1)
+    mixed = attention.output.dense((weights @ value).transpose(1, 2).flatten(-2))
+    seen = attention.output.LayerNorm(mixed + queries)
+    result: Tensor = layer.output.LayerNorm(layer.output.dense(layer.intermediate(seen)) + seen)
+    return result
 
 
 class Trainer:
@@ -122,6 +136,7 @@ class Trainer:
             self.model = Trunk(encoder).to(device, dtype)
         self.weights = [one for one in self.master.parameters() if one.requires_grad]
         self.copies = [one for one in self.model.parameters() if one.requires_grad]
+        self.sizes = [one.numel() for one in self.weights]
         self.optimizer = torch.optim.AdamW(
             self.weights, lr=0.0, betas=tuple(recipe["betas"]), weight_decay=recipe["weight_decay"], fused=True
         )
@@ -129,40 +144,38 @@ class Trainer:
 
     @torch.no_grad()
     def copy_weights(self) -> None:
+        """Round the weights to what computes."""
         if self.model is not self.master:
             for copy, weight in zip(self.copies, self.weights, strict=True):
                 copy.copy_(weight)
 
-    def logits(self, part: Part, pad_id: int) -> Tensor:
-        tensors = collate(part.pairs, pad_id, segment_ids=False)
-        on_device = {name: tensor.to(self.device) for name, tensor in tensors.items()}
-        return self.model(on_device).view(part.contexts, -1)
+    def logits(self, pairs: Sequence[TokenPair], pad_id: int, candidates: int) -> Tensor:
+        """`[contexts, candidates]`, in the order of the pairs whatever went through the encoder together."""
+        found, order = [], []
+        for batch in in_batches(pairs, self.recipe["batch_tokens"]):
+            tensors = collate([pairs[number] for number in batch], pad_id, segment_ids=False)
+            found.append(self.model(**{name: tensor.to(self.device) for name, tensor in tensors.items()}))
+            order += batch
+        return torch.cat(found)[torch.tensor(order, device=self.device).argsort()].view(-1, candidates)
 
-    def step(self, parts: Sequence[Part], pad_id: int, rate: float) -> tuple[float, float]:
+    def step(self, pairs: Sequence[TokenPair], pad_id: int, rate: float) -> tuple[float, float]:
         """One update; the loss and how often the true reply came first, over all processes."""
-        figures = torch.zeros(2)
-        sums = [torch.zeros_like(weight) for weight in self.weights]
-        for part in parts:
-            logits = self.logits(part, pad_id)
-            truth = torch.zeros_like(logits)
-            truth[:, 0] = 1
-            choice = F.cross_entropy(logits, truth[:, 0].long() * 0, reduction="sum")
-            binary = F.binary_cross_entropy_with_logits(logits, truth, reduction="none").mean(dim=1).sum()
-            loss = (choice + self.recipe["binary_weight"] * binary) / self.recipe["batch_contexts"]
-            loss.backward()
-            hits = float((logits.argmax(dim=1) == 0).sum()) / self.recipe["batch_contexts"]
-            figures += torch.tensor([float(loss), hits])
-            for total, copy in zip(sums, self.copies, strict=True):
-                total += copy.grad
-                copy.grad = None
-        for weight, total in zip(self.weights, sums, strict=True):
-            weight.grad = total
-        everything = torch.cat([one.flatten() for one in sums]) if WORLD > 1 else None
-        if everything is not None:
-            dist.all_reduce(everything)
+        logits = self.logits(pairs, pad_id, 1 + sum(self.recipe["negatives"].values()))
+        truth = torch.zeros_like(logits)
+        truth[:, 0] = 1
+        choice = F.cross_entropy(logits, truth, reduction="sum")
+        binary = F.binary_cross_entropy_with_logits(logits, truth, reduction="none").mean(dim=1).sum()
+        loss = (choice + self.recipe["binary_weight"] * binary) / self.recipe["batch_contexts"]
+        loss.backward()
+        hits = (logits.argmax(dim=1) == 0).sum() / self.recipe["batch_contexts"]
+        figures = torch.stack([loss.detach(), hits])
+        gradient = torch.cat([copy.grad.float().flatten() for copy in self.copies])
+        if dist.is_initialized():
+            dist.all_reduce(gradient)
             dist.all_reduce(figures)
-            for weight, whole in zip(self.weights, everything.split([one.numel() for one in sums]), strict=True):
-                weight.grad = whole.view_as(weight)
+        for weight, copy, whole in zip(self.weights, self.copies, gradient.split(self.sizes), strict=True):
+            copy.grad = None
+            weight.grad = whole.view_as(weight)
         nn.utils.clip_grad_norm_(self.weights, self.recipe["clip"])
         self.optimizer.param_groups[0]["lr"] = rate
         self.optimizer.step()
@@ -170,26 +183,25 @@ class Trainer:
         return float(figures[0]), float(figures[1])
 
     @torch.inference_mode()
-    def validate(self, held_out: dict[str, CandidateSet], tokenizer: PairTokenizer) -> dict[str, float]:
+    def validate(self, held_out: dict[str, CandidateSet], tokenizer: PairTokenizer, share: slice) -> dict[str, float]:
         """Accuracy among the candidates by corpus, always over the same contexts."""
         settings, found = self.recipe["validation"], {}
         for name, one in held_out.items():
             chosen = np.random.default_rng(self.recipe["seed"]).permutation(len(one))[: settings["contexts"]]
-            grouped = [tokenizer.pairs(one.get(int(index)).exchanges()) for index in chosen[RANK::WORLD]]
-            grouped.sort(key=_longest, reverse=True)
-            hits = torch.zeros(2)
-            for part in _parts(grouped, 2 * self.recipe["batch_tokens"]):
-                logits = self.logits(part, tokenizer.pad_id)
-                hits += torch.tensor([float((logits[:, 0] > logits[:, 1:].amax(dim=1)).sum()), part.contexts])
-            if WORLD > 1:
+            exchanges = [exchange for index in chosen[share] for exchange in one.get(int(index)).exchanges()]
+            logits = self.logits(tokenizer.pairs(exchanges), tokenizer.pad_id, settings["candidates"])
+            hits = torch.tensor([float((logits[:, 0] > logits[:, 1:].amax(dim=1)).sum()), len(logits)])
+            if dist.is_initialized():
                 dist.all_reduce(hits)
             found[name] = round(float(hits[0] / hits[1]), 4)
         return {"mean": round(sum(found.values()) / len(found), 4), **found}
 
     def state(self) -> dict[str, Any]:
+        """What resumption needs beside the step."""
         return {"model": self.master.state_dict(), "optimizer": self.optimizer.state_dict()}
 
     def load(self, state: dict[str, Any]) -> None:
+        """Take over a state."""
         self.master.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.copy_weights()
@@ -226,6 +238,7 @@ def learning_rate(recipe: dict[str, Any], step: int, decays: range | None) -> fl
 
 
 def main() -> None:
+    """Read the recipe and start the processes."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpora", type=Path, required=True, help="folder of NAME/SPLIT.jsonl.gz")
     parser.add_argument("--encoder", type=Path, required=True, help="folder of the base encoder")
@@ -234,22 +247,29 @@ def main() -> None:
     parser.add_argument("--decay", type=Path, metavar="SNAPSHOT", help="end this snapshot with a falling rate")
     parser.add_argument("--dtype", choices=("float32", "bfloat16"), default="bfloat16", help="in what to compute")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--processes", type=int, default=1, help="of one thread each, on a CPU")
     parser.add_argument("--steps", type=int, help="stop after this step (default: all contexts)")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="override the recipe")
     arguments = parser.parse_args()
     recipe = yaml.safe_load(arguments.recipe.read_text())
     recipe.update({name: yaml.safe_load(value) for name, value in (one.split("=", 1) for one in arguments.set)})
-    torch.set_flush_denormal(True)
-    if WORLD > 1:
-        dist.init_process_group("gloo")
     arguments.out.mkdir(parents=True, exist_ok=True)
-    run(recipe, arguments)
-    if WORLD > 1:
-        dist.destroy_process_group()
+    if arguments.processes == 1:
+        run(0, recipe, arguments)
+        return
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}
+    torch.multiprocessing.spawn(run, (recipe, arguments), nprocs=arguments.processes)
 
 
-def run(recipe: dict[str, Any], arguments: argparse.Namespace) -> None:
-    """Resume, step, validate, save."""
+def run(rank: int, recipe: dict[str, Any], arguments: argparse.Namespace) -> None:
+    """Resume, step, validate, save, in one of the processes."""
+    torch.set_flush_denormal(True)
+    share = slice(rank, None, arguments.processes)
+    if arguments.processes > 1:
+        torch.set_num_threads(1)
+        dist.init_process_group("gloo", rank=rank, world_size=arguments.processes)
     trainer = Trainer(recipe, arguments.encoder, getattr(torch, arguments.dtype), torch.device(arguments.device))
     tokenizer = PairTokenizer(AutoTokenizer.from_pretrained(arguments.encoder), PairFormat(**recipe["layout"]))
     train, held_out = read_sets(recipe, arguments.corpora)
@@ -267,55 +287,55 @@ def run(recipe: dict[str, Any], arguments: argparse.Namespace) -> None:
         last = decays.stop
     last = min(last, arguments.steps or last)
     spent, validated = state["seconds"] - _seconds(), state["validated"]
-    _log(arguments.out, "start", step=first, commit=_commit(), processes=WORLD, dtype=arguments.dtype,
+    _log(arguments.out, "start", step=first, commit=_commit(), processes=arguments.processes, dtype=arguments.dtype,
          contexts={name: len(one) for name, one in train.items()})  # fmt: skip
     numbers = DataLoader(
-        Steps(recipe, train, tokenizer),
+        Steps(recipe, train, tokenizer, share),
         sampler=range(first, last), batch_size=None, num_workers=8 if arguments.device == "cuda" else 0,
     )  # fmt: skip
     mark, losses, hits = time.monotonic(), [], []
-    for step, parts in zip(range(first + 1, last + 1), numbers, strict=True):
-        loss, hit = trainer.step(parts, tokenizer.pad_id, learning_rate(recipe, step - 1, decays))
+    for step, pairs in zip(range(first + 1, last + 1), numbers, strict=True):
+        loss, hit = trainer.step(pairs, tokenizer.pad_id, learning_rate(recipe, step - 1, decays))
         losses.append(loss)
         hits.append(hit)
         if step % 20 == 0 or step == last:
-            pairs = len(losses) * size * (1 + sum(recipe["negatives"].values()))
+            done = len(losses) * size * (1 + sum(recipe["negatives"].values()))
             _log(arguments.out, "train", step=step, contexts=step * size, loss=round(float(np.mean(losses)), 4),
-                 accuracy=round(float(np.mean(hits)), 4), pairs_per_second=round(pairs / (time.monotonic() - mark), 1),
+                 accuracy=round(float(np.mean(hits)), 4), pairs_per_second=round(done / (time.monotonic() - mark), 1),
                  processor_hours=round((spent + _seconds()) / 3600, 3))  # fmt: skip
             mark, losses, hits = time.monotonic(), [], []
         reached = any((step - 1) * size < wanted <= step * size for wanted in recipe["snapshots"]) and decays is None
         if step % recipe["save_every"] == 0 or step == last or reached:
             total = spent + _seconds()
             if total - validated >= recipe["validation"]["every_processor_hours"] * 3600 or step == last or reached:
-                validated = total
+                validated, figures = total, trainer.validate(held_out, tokenizer, share)
                 _log(arguments.out, "validation", step=step, contexts=step * size,
-                     processor_hours=round(total / 3600, 3), **trainer.validate(held_out, tokenizer))  # fmt: skip
+                     processor_hours=round(total / 3600, 3), **figures)  # fmt: skip
                 mark = time.monotonic()
             state = {**trainer.state(), "step": step, "seconds": spent + _seconds(), "validated": validated}
             _save(state, kept)
             if reached:
                 _save(state, arguments.out / f"contexts-{step * size}.pt")
-    if RANK == 0 and (decays or last == first):
+    if rank == 0 and (decays or last == first):
         trainer.master.half().encoder.save_pretrained(arguments.out / "encoder")
 
 
 def _seconds() -> float:
     """Processor time of all processes."""
     total = torch.tensor([time.process_time()], dtype=torch.float64)
-    if WORLD > 1:
+    if dist.is_initialized():
         dist.all_reduce(total)
     return float(total)
 
 
 def _save(state: dict[str, Any], path: Path) -> None:
-    if RANK == 0:
+    if not dist.is_initialized() or dist.get_rank() == 0:
         torch.save(state, path.with_suffix(".tmp"))
         os.replace(path.with_suffix(".tmp"), path)
 
 
 def _log(folder: Path, event: str, **values: Any) -> None:
-    if RANK == 0:
+    if not dist.is_initialized() or dist.get_rank() == 0:
         with (folder / "log.jsonl").open("a") as stream:
             stream.write(json.dumps({"event": event, **values}) + "\n")
 
