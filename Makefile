@@ -28,7 +28,7 @@ $(READY): pyproject.toml $(CONSTRAINTS)
 	@echo "== dialeval: creating $(VENV) and installing packages (a few minutes the first time)"
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check "$$(grep '^torch==' $(CONSTRAINTS))"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e ".[$(EXTRAS)]"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --use-pep517 -c $(CONSTRAINTS) -e ".[$(EXTRAS)]"
 	@$(BIN)/python -m pip check
 	@touch $@
 	@echo "== dialeval: ready"
