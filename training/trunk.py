@@ -22,7 +22,6 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
 import numpy as np
 import torch
@@ -30,46 +29,13 @@ import torch.distributed as dist
 import yaml
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader
 from transformers import AutoModel, AutoTokenizer
 
 from dialeval.corpora.batches import CandidateSet
-from dialeval.corpora.dialogues import CorpusDialogue, overlapping_ids, read_corpus
-from dialeval.corpora.negatives import NegativeCounts
 from dialeval.engine.encoding import collate
 from dialeval.engine.formatting import PairFormat, PairTokenizer, TokenPair
-
-
-class Steps(Dataset[list[TokenPair]]):
-    """Step by number: this process's share of its contexts, each with its candidates in a row, the true one first."""
-
-    def __init__(
-        self, recipe: dict[str, Any], sets: dict[str, CandidateSet], tokenizer: PairTokenizer, share: slice
-    ) -> None:
-        self.recipe, self.sets, self.tokenizer, self.share = recipe, sets, tokenizer, share
-        self.ends = np.cumsum([stage["contexts"] for stage in recipe["stages"]])
-        self.shares = [_shares(stage, sets) for stage in recipe["stages"]]
-
-    def __getitem__(self, step: int) -> list[TokenPair]:
-        size = self.recipe["batch_contexts"]
-        stage = min(int(np.searchsorted(self.ends, step * size, side="right")), len(self.ends) - 1)
-        names, shares = self.shares[stage]
-        rng = np.random.default_rng([self.recipe["seed"], step])
-        drawn = []
-        for name in rng.choice(len(names), size=size, p=shares):
-            one = self.sets[names[name]]
-            drawn.append(one.get(int(rng.integers(len(one))), epoch=step))
-        pairs = self.tokenizer.pairs([exchange for one in drawn for exchange in one.exchanges()])
-        each = len(pairs) // size
-        grouped = [pairs[at : at + each] for at in range(0, len(pairs), each)]
-        grouped.sort(key=lambda group: sum(len(pair.ids) for pair in group))
-        return [pair for group in grouped[self.share] for pair in group]
-
-
-def _shares(stage: dict[str, Any], sets: dict[str, CandidateSet]) -> tuple[list[str], Any]:
-    names = stage["corpora"]
-    weights = np.array([len(sets[name]) ** 0.5 * (2 if name in stage.get("doubled", ()) else 1) for name in names])
-    return names, weights / weights.sum()
+from trunk_steps import Steps, read_sets
 
 
 def in_batches(pairs: Sequence[TokenPair], batch_tokens: int) -> Iterator[list[int]]:
@@ -179,6 +145,7 @@ class Trainer:
         nn.utils.clip_grad_norm_(self.weights, self.recipe["clip"])
         self.optimizer.param_groups[0]["lr"] = rate
         self.optimizer.step()
+        self.optimizer.zero_grad()
         self.copy_weights()
         return float(figures[0]), float(figures[1])
 
@@ -205,30 +172,6 @@ class Trainer:
         self.master.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.copy_weights()
-
-
-def read_sets(recipe: dict[str, Any], root: Path) -> tuple[dict[str, CandidateSet], dict[str, CandidateSet]]:
-    """Training contexts and held-out ones by corpus; which dialogues are held out follows from their ids."""
-    leave_out = overlapping_ids(root / recipe["leave_out"])
-    train, held_out = {}, {}
-    share, candidates = recipe["validation"]["dialogues"], recipe["validation"]["candidates"]
-    few = NegativeCounts(**recipe["negatives"])
-    many = NegativeCounts(random=candidates - 3, same_dialogue=1, shared_word=1)
-    wanted = {name for stage in recipe["stages"] for name in stage["corpora"]}
-    for name, splits in recipe["corpora"].items():
-        if name not in wanted:
-            continue
-        dialogues = [one for split in splits for one in read_corpus(root, name, split, leave_out=leave_out)]
-        kept = [one for one in dialogues if not _is_held_out(one, share)]
-        train[name] = CandidateSet(kept, few, seed=recipe["seed"], fact_share=recipe["facts_share"])
-        held_out[name] = CandidateSet(
-            [one for one in dialogues if _is_held_out(one, share)], many, seed=recipe["seed"], fact_share=0.5
-        )
-    return train, held_out
-
-
-def _is_held_out(dialogue: CorpusDialogue, share: float) -> bool:
-    return crc32(dialogue.id.encode()) % 10_000 < share * 10_000
 
 
 def learning_rate(recipe: dict[str, Any], step: int, decays: range | None) -> float:

@@ -1,0 +1,112 @@
+"""The shared encoder's training: the same contexts whatever the processes, resumption to the step, a decayed encoder."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+from transformers import AutoModel
+
+TRAINING = Path(__file__).parents[2] / "training"
+sys.path.insert(0, str(TRAINING))
+
+import trunk
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> Path:
+    settings = yaml.safe_load((TRAINING / "recipes" / "trunk.yaml").read_text())
+    settings |= {
+        "leave_out": "overlaps.json",
+        "layout": {"max_length": 48, "response_budget": 16, "separator": "[unused0]"},
+        "corpora": {"chat": ["train", "validation"]},
+        "stages": [
+            {"name": "first", "contexts": 32, "corpora": ["chat"]},
+            {"name": "second", "contexts": 32, "corpora": ["chat"], "doubled": ["chat"]},
+        ],
+        "batch_contexts": 4,
+        "save_every": 4,
+        "snapshots": [40],
+        "validation": {"dialogues": 0.3, "contexts": 6, "candidates": 5, "every_processor_hours": 1.0},
+    }
+    path = tmp_path / "trunk.yaml"
+    path.write_text(yaml.safe_dump(settings))
+    return path
+
+
+def train(monkeypatch: pytest.MonkeyPatch, *words: Any) -> None:
+    monkeypatch.setattr(sys, "argv", ["trunk.py", *map(str, words)])
+    trunk.main()
+
+
+def events(folder: Path, kind: str) -> list[dict[str, Any]]:
+    return [row for row in map(json.loads, (folder / "log.jsonl").open()) if row["event"] == kind]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_an_interrupted_run_ends_as_an_undisturbed_one(
+    dtype: str, recipe: Path, tiny_corpora: Path, tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    common = ["--recipe", recipe, "--corpora", tiny_corpora, "--encoder", tiny_encoder, "--dtype", dtype]
+    train(monkeypatch, *common, "--out", tmp_path / "whole")
+    train(monkeypatch, *common, "--out", tmp_path / "halves", "--steps", 7)
+    train(monkeypatch, *common, "--out", tmp_path / "halves")
+    whole, halves = (torch.load(tmp_path / name / "state.pt") for name in ("whole", "halves"))
+    assert whole["step"] == halves["step"] == 16
+    for name, weight in whole["model"].items():
+        torch.testing.assert_close(halves["model"][name], weight, rtol=0, atol=1e-7)
+    assert [row["step"] for row in events(tmp_path / "halves", "start")] == [0, 7]
+    assert [row["contexts"] for row in events(tmp_path / "whole", "validation")] == [40, 64]
+    start = AutoModel.from_pretrained(tiny_encoder)
+    trained = {name: weight for name, weight in whole["model"].items() if name.startswith("encoder.")}
+    moved = {
+        name
+        for name, weight in start.state_dict().items()
+        if f"encoder.{name}" in trained and not torch.equal(weight, trained[f"encoder.{name}"])
+    }
+    assert moved
+    assert not any("embeddings" in name for name in moved)
+
+
+def test_a_snapshot_is_ended_with_a_falling_rate(
+    recipe: Path, tiny_corpora: Path, tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    common = ["--recipe", recipe, "--corpora", tiny_corpora, "--encoder", tiny_encoder, "--dtype", "float32"]
+    train(monkeypatch, *common, "--out", tmp_path / "run", "--steps", 10)
+    snapshot = tmp_path / "run" / "contexts-40.pt"
+    train(monkeypatch, *common, "--out", tmp_path / "end", "--decay", snapshot)
+    assert torch.load(tmp_path / "end" / "state.pt")["step"] == 11
+    assert AutoModel.from_pretrained(tmp_path / "end" / "encoder").dtype == torch.float16
+    settings = yaml.safe_load(recipe.read_text())
+    rates = [trunk.learning_rate(settings, step, range(1000, 1100)) for step in (1000, 1050, 1099)]
+    assert rates == pytest.approx([1e-4, 0.5e-4, 0.01e-4])
+
+
+def test_two_processes_take_the_steps_of_one(
+    recipe: Path, tiny_corpora: Path, tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    common = ["--recipe", recipe, "--corpora", tiny_corpora, "--encoder", tiny_encoder, "--dtype", "float32"]
+    monkeypatch.setenv("PYTHONPATH", str(TRAINING), prepend=":")
+    for processes in (1, 2):
+        out = tmp_path / str(processes)
+        train(monkeypatch, *common, "--out", out, "--steps", 4, "--processes", processes)
+    one, two = (torch.load(tmp_path / name / "state.pt")["model"] for name in ("1", "2"))
+    for name, weight in one.items():
+        torch.testing.assert_close(two[name], weight, rtol=0, atol=1e-5)
+
+
+def test_only_the_last_layers_first_token_is_computed(tiny_encoder: Path) -> None:
+    """And the number is the one that transformers' own forward pass gives."""
+    model = trunk.Trunk(tiny_encoder).eval()
+    ids = torch.tensor([[3, 6, 7, 8, 4, 9, 4], [3, 6, 4, 9, 4, 0, 0]])
+    tensors = {"input_ids": ids, "attention_mask": (ids != 0).long(), "token_type_ids": torch.zeros_like(ids)}
+    with torch.inference_mode():
+        expected = model.head(model.encoder(**tensors).last_hidden_state[:, 0]).squeeze(-1)
+        torch.testing.assert_close(model(**tensors), expected, rtol=0, atol=1e-5)
