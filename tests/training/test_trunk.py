@@ -1,4 +1,4 @@
-"""The shared encoder's training: the same contexts whatever the processes, resumption to the step, a decayed encoder."""
+"""The shared encoder's training: resumption to the step, two processes as one, a decayed encoder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from transformers import AutoModel
 TRAINING = Path(__file__).parents[2] / "training"
 sys.path.insert(0, str(TRAINING))
 
-import trunk
+import trunk  # noqa: E402
 
 pytestmark = pytest.mark.slow
 
