@@ -176,6 +176,21 @@ def parse_json(text: str | bytes) -> Any:
         raise json.JSONDecodeError("a number of thousands of digits", "", 0) from None
 
 
+def read_yaml(path: str | Path, what: str) -> dict[str, Any]:
+    """The fields of a small YAML or JSON file."""
+    import yaml
+
+    try:
+        fields = yaml.safe_load(read_small(Path(path).expanduser()))
+    except OSError as error:
+        raise ValueError(f"{what} {path} cannot be read ({error.strerror}); check the path") from None
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        raise ValueError(f"{what} {path} is not YAML ({' '.join(str(error).split())})") from None
+    if not isinstance(fields, dict):
+        raise ValueError(f"{what} {path} has no fields; write NAME: VALUE")
+    return fields
+
+
 def read_json_lines(path: Path) -> list[dict[str, Any]]:
     """The objects of a file that dialeval wrote.
 

@@ -56,6 +56,8 @@ class MetricInfo:
     aspects: tuple[str, ...] = ()
     #: The aspects of whole dialogues, where they are others.
     dialogue_aspects: tuple[str, ...] | None = None
+    #: Further columns that hold text.
+    texts: tuple[str, ...] = ()
     #: Whether every value comes with a reason in words and an interval around it.
     explains: bool = False
     #: Which turns of a whole dialogue are judged, where they are not all of those after the first.
@@ -79,8 +81,9 @@ class Judged:
 
     `aspects` holds a column as long as `values` for each declared aspect that was judged, NaN where a row
     lacks what the aspect looks at. `reasons` and `interval` (`[rows, 2]`, on the native scale) come from
-    metrics that explain their values. `problems` says why a row has no value, by its place; those in `passing` may
-    have one another time. `seen` is what only judging could tell and the signature should.
+    metrics that explain their values. `texts` holds the columns of text that the metric declares. `problems` says
+    why a row has no value, by its place; those in `passing` may have one another time. `seen` is what only judging
+    could tell and the signature should.
     """
 
     values: NDArray[np.float64]
@@ -91,6 +94,7 @@ class Judged:
     aspects: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     reasons: tuple[str, ...] = ()
     interval: NDArray[np.float64] | None = None
+    texts: Mapping[str, Sequence[str]] = field(default_factory=dict)
     problems: Mapping[int, str] = field(default_factory=dict)
     passing: frozenset[int] = frozenset()
     seen: Mapping[str, str] = field(default_factory=dict)
@@ -203,6 +207,7 @@ class Metric(ABC):
             details=judged.details,
             aspects=self._aspects(judged, self.info.aspects, scale),
             **self._explained(judged, scale),
+            texts={name: judged.texts.get(name) or ("",) * len(values) for name in self.info.texts},
             problems=judged.problems,
             passing=judged.passing,
             exchanges=tuple(exchanges) if len(exchanges) == len(values) else (),
@@ -250,6 +255,7 @@ class Metric(ABC):
             details=judged.details,
             aspects=self._aspects(judged, self.info.aspects_at(Level.DIALOGUE), scale),
             **self._explained(judged, scale),
+            texts={name: judged.texts.get(name) or ("",) * len(values) for name in self.info.texts},
             problems=judged.problems,
             passing=judged.passing,
         )

@@ -16,6 +16,7 @@ from functools import cache
 from typing import Any, overload
 
 from dialeval.functions import metric_class_of
+from dialeval.io import read_yaml
 from dialeval.metric import Metric, Scale
 from dialeval.specs import Declared, declared_in, split_options
 from dialeval.suite import Suite, share_encoders, share_tokenizers
@@ -125,7 +126,17 @@ def registered(spec: str) -> str:
 
 
 def metric_class(name: str) -> tuple[type[Metric], Mapping[str, Any]]:
-    """The class behind a name and its preset options; unknown names get a suggestion."""
+    """The class behind a name and its preset options; unknown names get a suggestion.
+
+    `llm:judge.yaml` is the metric `llm` with the options in that file.
+    """
+    name, colon, file = name.partition(":") if isinstance(name, str) and not name.startswith(PYTHON) else (name, "", "")
+    if colon:
+        found, preset = metric_class(name)
+        options = read_yaml(file, "options")
+        if unknown := [option for option in options if not _takes(found, str(option))]:
+            raise ValueError(f"options {file}: {name} has no option {unknown[0]!r}")
+        return found, {**preset, **options}
     if isinstance(name, str) and name.startswith(PYTHON):
         name = registered(name)
     if name not in REGISTRY:

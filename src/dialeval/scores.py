@@ -62,6 +62,8 @@ class Scores:
     aspects: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     reasons: tuple[str, ...] = ()
     interval: NDArray[np.float64] | None = None
+    #: Further columns of text by name, such as what a language model answered.
+    texts: Mapping[str, Sequence[str]] = field(default_factory=dict)
     problems: Mapping[int, str] = field(default_factory=dict)
     passing: frozenset[int] = frozenset()
     #: What was scored, where every value belongs to one reply.
@@ -125,6 +127,7 @@ class Scores:
             **({"aspects": self._plain_aspects()} if self.aspects else {}),
             **({"intervals": plain(self.interval)} if self.interval is not None else {}),
             **({"reasons": list(self.reasons)} if self.reasons else {}),
+            **({"texts": {name: list(own) for name, own in self.texts.items()}} if self.texts else {}),
             "signature": str(self.signature),
             "higher_is_better": self.higher_is_better,
             "n_truncated": self.n_truncated,
@@ -143,6 +146,7 @@ class Scores:
         name = self.metric if name is None else name
         found: dict[str, NDArray[Any]] = {name: self.values}
         found |= {aspect_column(name, aspect): own for aspect, own in self.aspects.items()}
+        found |= {aspect_column(name, text): np.array(own, dtype=object) for text, own in self.texts.items()}
         if self.reasons:
             ends = np.full((len(self), 2), np.nan) if self.interval is None else self.interval
             reasons = np.array(self.reasons, dtype=object)

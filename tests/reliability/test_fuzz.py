@@ -22,10 +22,8 @@ from dialeval.agreement.score_files import read_scores
 from dialeval.approaches.feature_set import read_side
 from dialeval.benchmarks.rowfile import read_file
 from dialeval.exchange import BadRow
-from dialeval.llm.protocol import read_protocol
-from dialeval.llm.questions import Question
+from dialeval.llm.protocol import Question, read_protocol
 from dialeval.llm.reading import NoAnswer, expectation
-from dialeval.llm.spending import read_prices
 from dialeval.readers import Rejects, Source
 from dialeval.reports.markdown import render_markdown
 from dialeval.reports.page import render_page
@@ -131,13 +129,16 @@ def protocol(path: Path) -> None:
 
 
 def prices(path: Path) -> None:
-    read_prices(path)
+    from dialeval.llm.asking import read_price
+
+    read_price(path, "some-model")
 
 
 def api(path: Path) -> None:
     """A language model's server answers whatever the file says: its first line is the status."""
     pytest.importorskip("openai")
-    from dialeval.llm.server import Fault, Server, ServerRefuses, Unusable
+    from dialeval.llm.client import Client, QuestionFailed
+    from dialeval.metric import CannotGoOn
     from loopback_llm import Raw, serving
 
     status, _, body = path.read_bytes().partition(b"\n")
@@ -145,13 +146,10 @@ def api(path: Path) -> None:
     question = Question([{"role": "user", "content": "How good is it?"}], ("content",))
     with serving(lambda *_: Raw(known, body)) as loopback, pytest.MonkeyPatch.context() as changed:
         changed.setenv("A_KEY", "sk-key")
-        server = Server("m", loopback.url, "A_KEY", 60.0)
         try:
-            answer = server.ask(question, {"logprobs": 2})
-        except (Fault, Unusable, ServerRefuses):
+            answer = Client("m", loopback.url, "A_KEY", 60.0, 0).ask(question, {"logprobs": 2})
+        except (QuestionFailed, CannotGoOn):
             return
-        finally:
-            server.hang_up()
     # What passes is what it is taken for, wherever it goes from here.
     assert all(isinstance(one, str) for one in (*answer.texts, answer.finish, answer.served, answer.fingerprint))
     "".join(answer.texts).encode()  # nothing that no file can hold

@@ -18,7 +18,6 @@ from dialeval.benchmarks import rowfile
 from dialeval.benchmarks.rowfile import BadFile, read_file
 from dialeval.io import parse_json, read_small
 from dialeval.llm.protocol import read_protocol
-from dialeval.llm.spending import read_prices
 
 PACKAGE = Path(dialeval.__file__).parent
 #: Where texts of one's own making are read back: a piece of work handed to an actor, an option that a pattern allows.
@@ -73,7 +72,7 @@ def test_a_device_without_an_end_is_not_read_to_it() -> None:
     zero = Path("/dev/zero")
     if not zero.exists():
         pytest.skip("needs /dev/zero")
-    for read in (read_scores, read_file, read_small, lambda path: read_protocol(str(path)), read_prices):
+    for read in (read_scores, read_file, read_small, lambda path: read_protocol(str(path))):
         with pytest.raises(ValueError, match=r"/dev/zero|zero holds"):
             read(zero)
 

@@ -62,6 +62,15 @@ def scores(*values: float, names: str = "appropriateness content grammar relevan
     return json.dumps(dict(zip(names.split(), values, strict=True)))
 
 
+#: Asks the client to repeat a request without waiting.
+AT_ONCE = {"retry_after_ms": "1"}
+
+
+def by_number(request: dict[str, Any], before: int) -> dict[str, Any]:
+    """A rating that follows from the number in the reply."""
+    return {"text": scores(number_in(request) % 6, 1, 2, 3)}
+
+
 def number_in(request: dict[str, Any]) -> int:
     """The number that a test wrote into the reply."""
     return int(re.findall(r"\d+", reply_of(request))[-1])
@@ -75,6 +84,8 @@ def serving(behave: Behaviour) -> Iterator[Loopback]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        # Headers and body in one packet, or every answer waits for an acknowledgement.
+        wbufsize = -1
 
         def do_POST(self) -> None:
             nonlocal at_once

@@ -21,6 +21,7 @@ from dialeval.cli.errors import ErrorsInOneSentence, last_words
 #: Modules of this package, in the order in which `--help` shows their commands.
 COMMANDS: tuple[str, ...] = (
     "score",
+    "llm_score",
     "tune",
     "info",
     "install_modules",

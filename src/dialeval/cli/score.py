@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from dialeval.cli import language_models, on_ray
+from dialeval.cli import on_ray
 from dialeval.cli.errors import ROWS_SET_ASIDE
 from dialeval.cli.parsing import checkpoints, flowing, listed, pairs, unescaped
 from dialeval.cli.paths import RunPaths
@@ -51,8 +51,6 @@ $ dialeval score -m 'python:my_module:my_function?name=mine' -i rows.jsonl -o sc
 $ dialeval score -m fbd,prd -i systems.jsonl -o values.jsonl --reference people.jsonl
 
 $ torchrun --nproc_per_node 4 -m dialeval score -m density -i rows.jsonl -o scores.jsonl
-
-$ dialeval score -m llm --model gpt-4o-mini --prices prices.yaml --max-cost 2 -i rows.jsonl -o scores.jsonl
 
 $ dialeval score --engine ray -m density,fbd -i 's3://bucket/replies/*.parquet' -o s3://bucket/scores
 
@@ -193,24 +191,6 @@ def score(
             help="Processes of Ray that hold models; by default one per GPU or two cores.",
         ),
     ] = None,
-    model: language_models.Model = None,
-    base_url: language_models.BaseUrl = None,
-    protocol: language_models.Protocol = None,
-    weighting: language_models.Weighting = None,
-    samples: language_models.Samples = None,
-    max_tokens: language_models.MaxTokens = None,
-    rival: language_models.Rival = None,
-    concurrency: language_models.Concurrency = None,
-    timeout: language_models.Timeout = None,
-    retries: language_models.Retries = None,
-    requests_per_minute: language_models.RequestsPerMinute = None,
-    tokens_per_minute: language_models.TokensPerMinute = None,
-    prices: language_models.Prices = None,
-    max_cost: language_models.MaxCost = None,
-    dry_run: language_models.DryRun = False,
-    answers: language_models.Answers = None,
-    key_variable: language_models.KeyVariable = None,
-    served_as: language_models.ServedAs = None,
 ) -> None:
     """Check the rows, load the metrics, score; the help text above is for users."""
     from dataclasses import replace
@@ -225,6 +205,8 @@ def score(
     names = list(dict.fromkeys(registered(name) for name in listed(metric)))
     if not names:
         raise ValueError("no metric is named; `dialeval info` lists them")
+    if any(name.partition(":")[0] == "llm" for name in names):
+        raise ValueError("language models have a command of their own: dialeval llm-score")
     given = {
         "dtype": dtype,
         "device": device,
@@ -233,30 +215,8 @@ def score(
         "reference": reference,
     }
     options = {option: value for option, value in given.items() if value is not None}
-    asking = language_models.chosen(
-        model,
-        dry_run,
-        base_url=base_url,
-        protocol=protocol,
-        weighting=weighting,
-        samples=samples,
-        max_tokens=max_tokens,
-        concurrency=concurrency,
-        timeout=timeout,
-        retries=retries,
-        requests_per_minute=requests_per_minute,
-        tokens_per_minute=tokens_per_minute,
-        prices=prices,
-        max_cost=max_cost,
-        answers=answers,
-        key_variable=key_variable,
-        served_as=served_as,
-    )
-    options |= asking
     weights = checkpoints(checkpoint, names)
     if engine == "ray":
-        if asking or "llm" in names:
-            raise ValueError("language models are asked from one process; leave out --engine ray")
         only_local = {
             "input-format": None if input_format == "parquet" else input_format,
             "format": format,
@@ -290,11 +250,6 @@ def score(
     chats = Chats(judge_role.strip().lower(), system_as_facts)
     source = Source(input, input_format, pairs(columns), unescaped(context_separator), split, subset, chats)
     task = Task(source, infos, Level(level), scale, empty, explain=explain)
-    if rival is not None:
-        task = task.against(replace(source, input=str(rival)))
-    if dry_run:
-        language_models.tell_estimate(task, names, options)
-        return
     file_format = output_format(output, format)
     paths = RunPaths.choose(
         input,
@@ -305,9 +260,6 @@ def score(
         needs_summary=bool(task.of_systems),
         reads={
             "--reference": reference,
-            "--rival": rival,
-            "--prices": prices,
-            "--protocol": protocol,
             **{f"--checkpoint of {name}": place for name, place in weights.items()},
         },
     )
@@ -329,15 +281,12 @@ def score(
     # Whatever comes there later is not of this run.
     before = None if overwrite else paths.before()
     total = check()
-    outcome = _run(load(), paths, file_format, resume=resume, before=before, total=total)
-    for line in outcome.lines():
-        typer.echo(line, err=True)
+    outcome = run_task(load(), paths, file_format, resume=resume, before=before, total=total)
     if outcome.n_rejected:
-        typer.echo(f"{outcome.n_rejected} rows were set aside in {paths.shown_rejects}", err=True)
         raise typer.Exit(ROWS_SET_ASIDE)
 
 
-def _run(
+def run_task(
     task: Task,
     paths: RunPaths,
     file_format: Literal["jsonl", "csv", "parquet"],
@@ -346,6 +295,7 @@ def _run(
     before: Before | None,
     total: int | None,
 ) -> Summary:
+    """Score all rows, write the table and say what came of it."""
     from dialeval.readers import Rejects
     from dialeval.scoring.journal import begun
     from dialeval.scoring.outputs import replacing
@@ -381,4 +331,8 @@ def _run(
                 raise
         if paths.summary:
             outcome.save(paths.summary, before)
+    for line in outcome.lines():
+        typer.echo(line, err=True)
+    if outcome.n_rejected:
+        typer.echo(f"{outcome.n_rejected} rows were set aside in {paths.shown_rejects}", err=True)
     return outcome

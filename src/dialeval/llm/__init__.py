@@ -1,6 +1,5 @@
-"""Language models as judges: a question per row, asked like a job and kept on disk.
+"""Language models as judges.
 
-A protocol (a small file: what is asked, on which scale, how the answer is read) becomes questions; the runner puts
-them to a server that speaks OpenAI's chat completions, a bounded number at a time, and keeps every answer; readers
-turn answers into values. `judge.LlmJudge` is the metric around them.
+`protocol` turns rows into prompts, `client` sends them to a server that speaks OpenAI's chat completions, `reading`
+turns answers into values, `asking` asks many questions with a cache and a limit on the cost, `judge` is the metric.
 """

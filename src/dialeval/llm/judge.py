@@ -1,76 +1,69 @@
-"""The metric `llm`: language models as judges of replies, pairs of replies and dialogues."""
+"""The metric `llm`: a language model as a judge of replies, pairs of replies and dialogues."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import numpy as np
 
 from dialeval.exchange import Dialogue, Exchange
 from dialeval.io import progress_bar
-from dialeval.llm.member import Heard, Said
-from dialeval.llm.pace import Pace
-from dialeval.llm.panel import together
-from dialeval.llm.protocol import Protocol, read_protocol
-from dialeval.llm.questions import Question, about_dialogue, about_pair, about_reply
-from dialeval.llm.server import Server
-from dialeval.llm.setup import (
-    Asking,
-    Means,
-    Weighting,
-    check_count,
-    check_number,
-    member,
-    names_of,
-    prices_of,
-    store_of,
-)
-from dialeval.llm.spending import Budget
-from dialeval.llm.usage import Usage
+from dialeval.llm.asking import Asker, Outcome, Price, open_cache, read_price, usage_of
+from dialeval.llm.client import Answer, Client, likely_tokens
+from dialeval.llm.protocol import Protocol, Question, read_protocol
+from dialeval.llm.reading import NoAnswer, Rating, expectation, read_aspects, read_choice, read_number
 from dialeval.metric import Judged, Level, Metric, MetricInfo
 from dialeval.scores import Signature
 
+#: As many likely tokens as servers give at most.
+_LIKELY_TOKENS = 20
+
+
+def _info(protocol: Protocol, model: str | None = None) -> MetricInfo:
+    is_choice = protocol.answer == "choice"
+    rates, prefers = "rates the reply when asked", "prefers the reply to its rival, the first reference"
+    return MetricInfo(
+        name="llm",
+        title=f"{protocol.title} by {model or 'a language model'}",
+        level=Level.TURN,
+        higher_is_better=True,
+        range=(protocol.low, protocol.high),
+        summary=f"how often a language model {prefers}" if is_choice else f"how a language model {rates}",
+        needs=frozenset({"contexts", "references"} if is_choice else {"contexts"}),
+        citation=protocol.citation,
+        aspects=protocol.columns(dialogues=False),
+        dialogue_aspects=protocol.columns(dialogues=True),
+        texts=("answer",),
+    )
+
 
 class LlmJudge(Metric):
-    """Language models as judges.
+    """A language model as a judge.
 
     Args:
         model: the model's name, as its server knows it.
-        base_url: the address of a server that speaks OpenAI's chat completions; by default OPENAI_BASE_URL or OpenAI.
+        base_url: the address of a server that speaks OpenAI's chat completions (default: OPENAI_BASE_URL, else OpenAI).
         protocol: `llm_eval`, `g_eval`, `pairwise`, or a file of your own.
-        panel: several models in place of one, as a list (or, in a text, with | between them).
         temperature: of a single answer.
         seed: sent with every request; servers that know it answer alike.
-        weighting: of `g_eval`: `logprobs` takes the mean under the tokens' probabilities, `samples` the mean of
-            samples at temperature 1, `auto` the first where the server can.
-        samples: how many; by default as the protocol says.
-        max_tokens: of an answer; by default as the protocol says. Models that think aloud need many.
-        concurrency: requests under way at once.
-        timeout: seconds of silence after which a request is given up and sent again.
-        retries: how often a request is sent again after a fault.
-        requests_per_minute: a limit that holds for every window of a minute.
-        tokens_per_minute: the same for tokens, read and written.
-        prices: a file of dollars per million tokens, by model.
-        max_cost: dollars that a run must not pass; needs prices.
-        answers: the folder in which answers are kept, by default the user's cache; false keeps them in memory only.
+        samples: number of samples where the protocol asks for a number and the server gives no probabilities of
+            tokens (default: as the protocol says).
+        max_tokens: maximum length of an answer (default: as the protocol says). Reasoning models need more.
+        concurrency: maximum number of requests at once.
+        timeout: request timeout in seconds.
+        retries: how often the client repeats a request after rate limits, server errors and lost connections.
+        prices: dollars per million tokens by model, as a mapping or a YAML or JSON file.
+        max_cost: stop at this cost, in dollars; needs prices. Requests under way are finished.
+        answers: folder of the cached answers (default: the user's cache); false caches nothing.
         key_variable: the environment variable that holds the key.
-        served_as: the name under which the server answers, where it is quite another one.
     """
 
-    info = MetricInfo(
-        name="llm",
-        title="Language model",
-        level=Level.TURN,
-        higher_is_better=True,
-        range=(0.0, 5.0),
-        summary="how a language model rates the reply when asked",
-        citation="Lin and Chen 2023, LLM-Eval; Liu et al. 2023, G-Eval",
-        aspects=("appropriateness", "content", "grammar", "relevance"),
-        dialogue_aspects=("coherence", "engagement", "informativeness", "overall"),
-    )
+    info = _info(read_protocol("llm_eval"))
 
     def __init__(
         self,
@@ -78,152 +71,190 @@ class LlmJudge(Metric):
         model: str | None = None,
         base_url: str | None = None,
         protocol: str | Path = "llm_eval",
-        panel: str | Sequence[str] | None = None,
         temperature: float = 0.0,
         seed: int = 0,
-        weighting: Weighting = "auto",
         samples: int | None = None,
         max_tokens: int | None = None,
         concurrency: int = 8,
         timeout: float = 60.0,
         retries: int = 5,
-        requests_per_minute: int | None = None,
-        tokens_per_minute: int | None = None,
-        prices: str | Path | Mapping[str, Mapping[str, float]] | None = None,
+        prices: str | Path | Mapping[str, Any] | None = None,
         max_cost: float | None = None,
-        answers: str | Path | bool | None = None,
+        answers: str | Path | bool = True,
         key_variable: str = "OPENAI_API_KEY",
-        served_as: str | None = None,
     ) -> None:
+        if not isinstance(model, str) or not model.strip():
+            raise ValueError(f"model is {model!r}; name the language model, for example model='gpt-4o-mini'")
+        _check({"samples": samples, "max_tokens": max_tokens, "concurrency": concurrency}, (int,), 1)
+        _check({"retries": retries, "seed": seed}, (int,), 0)
+        _check({"temperature": temperature, "timeout": timeout, "max_cost": max_cost}, (int, float), 0)
+        if max_cost is not None and prices is None:
+            raise ValueError("max_cost needs prices; give dollars per million tokens by model")
         self.protocol = read_protocol(protocol)
-        self.models = names_of(model, panel)
-        self.info = self.info_with(protocol=protocol, model=model, panel=panel)  # type: ignore[misc]
-        self.asking = Asking.choose(
-            self.protocol,
-            temperature=temperature,
-            seed=seed,
-            max_tokens=max_tokens,
-            samples=samples,
-            weighting=weighting,
-        )
-        check_number("timeout", timeout)
-        known = prices_of(prices)
-        if max_cost is not None and not known:
-            raise ValueError("max_cost needs prices; give a file of dollars per million tokens by model")
-        means = Means(
-            store_of(answers),
-            Pace(requests_per_minute, tokens_per_minute),
-            Budget(max_cost),
-            known,
-            check_count("concurrency", concurrency),
-            check_count("retries", retries, 0),
-            served_as,
-        )
-        self.members = [
-            member(Server(one, base_url, key_variable, timeout), self.protocol, self.asking, means)
-            for one in self.models
-        ]
+        self.info = self.info_with(protocol=protocol, model=model)  # type: ignore[misc]
+        client = Client(model, base_url, key_variable, timeout, retries)
+        cache = None if answers is False else open_cache(default_folder() if answers is True else answers)
+        price = Price() if prices is None else read_price(prices, model)
+        limit = math.inf if max_cost is None else max_cost
+        self._asker = Asker(client, self._read, cache, concurrency, price, limit)
+        self._once = {"temperature": temperature, "seed": seed, "max_tokens": max_tokens or self.protocol.max_tokens}
+        self._likely = {**self._once, "logprobs": _LIKELY_TOKENS}
+        self._samples = {**self._once, "temperature": 1.0, "n": samples or self.protocol.samples}
 
     @classmethod
     def info_with(cls, **options: Any) -> MetricInfo:
         """What the protocol of these options judges, on which scale, and with which columns beside the value."""
-        protocol = read_protocol(options.get("protocol") or "llm_eval")
-        models = names_of(options.get("model"), options.get("panel"))
-        beside = (*models, "vote", "spread") if len(models) > 1 else ()
-        is_choice = protocol.answer == "choice"
-        return MetricInfo(
-            name="llm",
-            title=f"{protocol.title} by {', '.join(models)}",
-            level=Level.TURN,
-            higher_is_better=True,
-            range=(protocol.low, protocol.high),
-            summary="how often a language model prefers the reply to its rival, the first reference"
-            if is_choice
-            else "how a language model rates the reply when asked",
-            needs=frozenset({"contexts", "references"} if is_choice else {"contexts"}),
-            citation=protocol.citation,
-            aspects=(*_aspects(protocol, whole=False), *beside),
-            dialogue_aspects=(*_aspects(protocol, whole=True), *beside),
-        )
+        return _info(read_protocol(options.get("protocol") or "llm_eval"), options.get("model"))
 
     def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
         """Ask about every reply."""
-        return self._judged([self._about(exchange) for exchange in exchanges], progress)
+        return self._judged(exchanges, self.protocol.columns(dialogues=False), progress)
 
     def judge_dialogues(self, dialogues: Sequence[Dialogue], *, progress: bool = False) -> Judged:
         """Ask about every dialogue as a whole, or turn by turn where the protocol says nothing of dialogues."""
         if self.protocol.dialogue is None:
             return super().judge_dialogues(dialogues, progress=progress)
-        return self._judged([self.questions_about(dialogue) for dialogue in dialogues], progress)
+        return self._judged(dialogues, self.protocol.columns(dialogues=True), progress)
 
     def signature(self) -> Signature:
         """What is asked of whom; what only the answers tell (served model, fingerprint) is added after scoring."""
-        return Signature(
-            {
-                "metric": "llm",
-                "protocol": f"{self.protocol.name}@{self.protocol.digest}",
-                "model": "+".join(self.models),
-                "server": self.members[0].once.server.host,
-                **{name: str(value) for name, value in self.asking.shared.items()},
-                **({"weighting": self._weighting} if self.protocol.answer == "number" else {}),
-            }
-        )
+        parts = {
+            "metric": "llm",
+            "protocol": f"{self.protocol.name}@{self.protocol.digest}",
+            "model": self._asker.client.model,
+            "server": self._asker.client.host,
+            **{name: str(value) for name, value in self._once.items()},
+        }
+        if self.protocol.answer == "number":
+            parts["weighting"] = f"auto, {self._samples['n']} samples"
+        return Signature(parts)
 
-    @property
-    def _weighting(self) -> str:
-        chosen = self.asking.weighting
-        return chosen if chosen == "logprobs" else f"{chosen}, {self.asking.samples} samples"
+    def estimate(self, rows: Iterable[Exchange | Dialogue]) -> dict[str, float]:
+        """What asking about these rows would take: `questions`, `cached`, `tokens_in`, `tokens_out`, `cost`.
 
-    def questions_about(self, item: Exchange | Dialogue) -> tuple[Question, ...]:
-        """Everything that is asked about a reply, or about a dialogue."""
-        if isinstance(item, Exchange):
-            return self._about(item)
-        if self.protocol.dialogue is None:
-            return tuple(question for turn in item.exchanges() for question in self._about(turn))
-        return (about_dialogue(self.protocol, item),)
+        Tokens to read are estimated, tokens to write and the cost are the most there can be.
+        """
+        options = self._likely if _has_probabilities(self.protocol) else self._once
+        total = dict.fromkeys(("questions", "cached", "tokens_in", "tokens_out"), 0.0)
+        known: set[str] = set()
+        for question in (question for row in rows for question in self.protocol.questions(row)):
+            if question.digest in known:
+                continue
+            known.add(question.digest)
+            total["questions"] += 1
+            if self._asker.cached(question, options) is not None:
+                total["cached"] += 1
+                continue
+            total["tokens_in"] += likely_tokens(question)
+            total["tokens_out"] += self._once["max_tokens"]
+        return {**total, "cost": self._asker.price.of(total["tokens_in"], total["tokens_out"])}
 
-    def _about(self, exchange: Exchange) -> tuple[Question, ...]:
-        if self.protocol.turn is None:
-            raise ValueError(f"protocol {self.protocol.name} judges dialogues; choose level dialogue")
-        if self.protocol.answer == "choice":
-            return tuple(about_pair(self.protocol, exchange, swapped=swapped) for swapped in (False, True))
-        return (about_reply(self.protocol, exchange),)
-
-    def _judged(self, rows: Sequence[tuple[Question, ...]], progress: bool) -> Judged:
-        with progress_bar("asking", len(self.members) * sum(map(len, rows)), shown=progress) as advance:
-            heard = {one.model: one.hear(rows, advance) for one in self.members}
-        said = [self._together({model: one.said[row] for model, one in heard.items()}) for row in range(len(rows))]
-        names = dict.fromkeys(name for one in said for name in one.aspects)
-        usage = sum((one.usage for one in heard.values()), Usage())
+    def _judged(self, rows: Sequence[Exchange | Dialogue], aspects: Sequence[str], progress: bool) -> Judged:
+        questions = [self.protocol.questions(row) for row in rows]
+        flat = [question for own in questions for question in own]
+        with progress_bar("asking", len(flat), shown=progress) as advance:
+            outcomes, seen = self._ask(flat, advance)
+        values, columns = np.full(len(rows), math.nan), {name: np.full(len(rows), math.nan) for name in aspects}
+        problems: dict[int, str] = {}
+        rest = iter(outcomes)
+        by_row = [[next(rest) for _ in own] for own in questions]
+        for row, found in enumerate(by_row):
+            if problem := next((one.problem for one in found if one.problem), ""):
+                problems[row] = problem
+                continue
+            rating = _of_row([one.rating for one in found if one.rating is not None])
+            values[row] = rating.value
+            for name, value in rating.aspects.items():
+                columns[name][row] = value
         return Judged(
-            np.array([math.nan if one.value is None else one.value for one in said], dtype=np.float64),
-            aspects={name: np.array([one.aspects.get(name, math.nan) for one in said]) for name in names},
-            details={"usage": usage.to_dict()},
-            problems={row: one.problem for row, one in enumerate(said) if one.value is None},
-            passing=frozenset(row for row, one in enumerate(said) if one.value is None and one.passing),
-            seen=_seen(heard),
+            values,
+            aspects=columns,
+            details={"usage": usage_of(outcomes)},
+            texts={"answer": [_shown(found) for found in by_row]},
+            problems=problems,
+            # None of them is cached, so all are asked again.
+            passing=frozenset(problems),
+            seen=seen,
         )
 
-    def _together(self, said: Mapping[str, Said]) -> Said:
-        if len(said) == 1:
-            return next(iter(said.values()))
-        return together(said, 0.5 if self.protocol.answer == "choice" else 1.0)
+    def _ask(
+        self, questions: Sequence[Question], advance: Callable[[int], None]
+    ) -> tuple[list[Outcome], dict[str, str]]:
+        """Outcomes in the order of the questions, and what only they can tell and the signature should."""
+        options = self._once
+        if self.protocol.answer == "number":
+            options = self._likely if self._gives_probabilities(questions[0]) else self._samples
+        outcomes = self._asker.ask(questions, options, advance)
+        answers = [one.answer for one in outcomes if one.answer is not None]
+        parts = {
+            "served": {one.served for one in answers},
+            "fingerprint": {one.fingerprint for one in answers},
+            "without": {part for one in answers for part in one.without},
+        }
+        seen = {name: "+".join(sorted(found - {""})) for name, found in parts.items() if found - {""}}
+        if self.protocol.answer == "number":
+            seen["weighting"] = f"{options['n']} samples" if "n" in options else "logprobs"
+        return outcomes, seen
+
+    def _gives_probabilities(self, question: Question) -> bool:
+        """Whether the server gives probabilities of tokens, by the answer to a first question."""
+        if not _has_probabilities(self.protocol) or self._asker.cached(question, self._samples) is not None:
+            return False
+        answer = self._asker.ask([question], self._likely, lambda done: None)[0].answer
+        return answer is None or bool(answer.logprobs)
+
+    def _read(self, question: Question, answer: Answer, options: Mapping[str, Any]) -> Rating:
+        low, high, text = self.protocol.low, self.protocol.high, answer.texts[0]
+        if answer.refusal is not None:
+            raise NoAnswer(f"refused: {answer.refusal[:200]}")
+        if self.protocol.answer == "choice":
+            return Rating(read_choice(text))
+        if self.protocol.answer == "json":
+            scores = read_aspects(text, question.aspects, low, high)
+            return Rating(scores.get("overall", fmean(scores.values())), scores)
+        if "n" in options:
+            return Rating(_mean_of_samples(answer.texts, low, high))
+        return Rating(expectation(text, answer.logprobs, low, high))
 
 
-def _aspects(protocol: Protocol, *, whole: bool) -> tuple[str, ...]:
-    """The columns beside the value; a single aspect is the value itself."""
-    task = protocol.task(whole=whole) or protocol.turn
-    if protocol.answer == "choice":
-        return ("as_first", "as_second")
-    return tuple(task.aspects) if task is not None and protocol.answer == "json" else ()
+def _mean_of_samples(texts: Sequence[str], low: float, high: float) -> float:
+    """The mean of the samples that can be read, if at least half can; of fewer it would be another judge's."""
+    values, problem = [], ""
+    for text in texts:
+        try:
+            values.append(read_number(text, low, high)[0])
+        except NoAnswer as error:
+            problem = str(error)
+    if 2 * len(values) < len(texts):
+        raise NoAnswer(f"only {len(values)} of {len(texts)} samples can be read ({problem})")
+    return fmean(values)
 
 
-def _seen(heard: Mapping[str, Heard]) -> dict[str, str]:
-    """By part, what was seen; of a panel with the model in front."""
-    if len(heard) == 1:
-        return dict(next(iter(heard.values())).seen)
-    parts = dict.fromkeys(part for one in heard.values() for part in one.seen)
-    return {
-        part: ", ".join(f"{model}={one.seen[part]}" for model, one in heard.items() if part in one.seen)
-        for part in parts
-    }
+def _of_row(ratings: Sequence[Rating]) -> Rating:
+    """The rating of a row. Of a choice, the mean over both orders, so that a taste for a place cancels out."""
+    if len(ratings) == 1:
+        return ratings[0]
+    first, second = ratings[0].value, 1 - ratings[1].value
+    return Rating((first + second) / 2, {"as_first": first, "as_second": second})
+
+
+def _shown(outcomes: Sequence[Outcome]) -> str:
+    """What the model answered about a row; several answers and samples are separated by a line."""
+    answers = [one.answer for one in outcomes if one.answer is not None]
+    return "\n---\n".join(text or one.refusal or "" for one in answers for text in one.texts)
+
+
+def _has_probabilities(protocol: Protocol) -> bool:
+    """Whether scores can be read off token probabilities: a score of one digit is one token to every model."""
+    return protocol.answer == "number" and protocol.low >= 0 and protocol.high <= 9
+
+
+def _check(options: Mapping[str, Any], kinds: tuple[type, ...], least: int) -> None:
+    for name, value in options.items():
+        if value is not None and not (type(value) in kinds and least <= value < math.inf):
+            raise ValueError(f"{name} is {value!r}; it is a {'' if float in kinds else 'whole '}number from {least} on")
+
+
+def default_folder() -> Path:
+    """Where answers are cached unless the user says otherwise."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dialeval" / "llm"

@@ -1,4 +1,4 @@
-"""From what a model wrote to numbers: strict where it kept to the form, tolerant where it did not, never a guess."""
+"""From a model's answer to numbers: strict where it kept to the form, tolerant where it did not, never a guess."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 _NUMBER = r"[-+]?\d+(?:\.\d+)?"
@@ -27,11 +27,11 @@ class NoAnswer(ValueError):
 
 
 @dataclass(frozen=True)
-class Found:
-    """A number, and where in the text it stands."""
+class Rating:
+    """A value, and those of the aspects."""
 
     value: float
-    start: int
+    aspects: Mapping[str, float] = field(default_factory=dict)
 
 
 def read_aspects(text: str, aspects: Sequence[str], low: float, high: float) -> dict[str, float]:
@@ -42,125 +42,107 @@ def read_aspects(text: str, aspects: Sequence[str], low: float, high: float) -> 
         raise NoAnswer("the answer holds several JSON objects that differ")
     if found:
         return found[0]
-    if "{" in text and not objects and not _all_named(text, aspects):
-        raise NoAnswer("the answer is no complete JSON" if text.rstrip()[-1:] != "}" else "the answer is no JSON")
-    return {aspect: _scored(_named(text, aspect), low, high, aspect) for aspect in aspects}
+    lines = {aspect: _lines_of(text, aspect) for aspect in aspects}
+    if "{" in text and not all(lines.values()):
+        raise NoAnswer(
+            "the answer is not valid JSON" if text.rstrip()[-1:] == "}" else "the answer's JSON is incomplete"
+        )
+    for aspect, numbers in lines.items():
+        if len(numbers) != 1:
+            raise NoAnswer(f"the answer {'gives several scores for' if numbers else 'lacks'} {aspect}")
+    return {aspect: _scored(numbers.pop(), low, high, aspect) for aspect, numbers in lines.items()}
 
 
-def read_number(text: str, low: float, high: float) -> Found:
-    """The one score that a text gives; several different ones are none."""
-    if not text.strip():
-        raise NoAnswer("the answer is empty")
+def read_number(text: str, low: float, high: float) -> tuple[float, int]:
+    """The one score that a text gives, and where it stands; several different ones are none."""
     shares = [(found, float(found[2])) for found in _SHARE.finditer(text)]
-    if odd := [found[0] for found, of in shares if of != high]:
-        raise NoAnswer(f"the answer {odd[0]!r} is on another scale than {low:g} to {high:g}")
+    if other := [found[0] for found, of in shares if of != high]:
+        raise NoAnswer(f"the answer {other[0]!r} is on another scale than {low:g} to {high:g}")
     for candidates in (list(_NAMED.finditer(text)), [found for found, _ in shares], list(_ANY.finditer(text))):
         values = {float(found[1]) for found in candidates}
         if len(values) > 1:
             raise NoAnswer(f"the answer gives several numbers ({', '.join(f'{one:g}' for one in sorted(values))})")
         if candidates:
-            first = candidates[0]
-            return Found(_scored(float(first[1]), low, high, "the score"), first.start(1))
-    raise NoAnswer("the answer holds no number")
+            return _scored(values.pop(), low, high, "the score"), candidates[0].start(1)
+    raise NoAnswer("the answer holds no number" if text.strip() else "the answer is empty")
 
 
 def read_choice(text: str) -> float:
     """1 for A, 0 for B, 0.5 for a tie."""
+    points = {"a": 1.0, "b": 0.0}
     if (whole := _CHOICE.fullmatch(text.strip())) is not None:
-        return _points(whole[1])
-    said = {_points(found[1] or found[2]) for found in _VERDICT.finditer(text)}
-    if len(said) == 1:
-        return said.pop()
-    raise NoAnswer("the answer chooses both replies" if said else "the answer chooses neither A nor B nor a tie")
+        return points.get(whole[1].lower(), 0.5)
+    found = {points.get((one[1] or one[2]).lower(), 0.5) for one in _VERDICT.finditer(text)}
+    if len(found) == 1:
+        return found.pop()
+    raise NoAnswer("the answer chooses both replies" if found else "the answer chooses neither A nor B nor a tie")
 
 
-def expectation(text: str, logprobs: Sequence[Mapping[str, Any]], low: float, high: float) -> tuple[float, float]:
-    """The mean score under the probabilities of the tokens at the place of the answer, and how much they cover.
+def expectation(text: str, logprobs: Sequence[Mapping[str, Any]], low: float, high: float) -> float:
+    """The mean score under the probabilities of the tokens at the place of the answer.
 
-    Only whole scores of one digit can be read off single tokens; other tokens count for nothing, and what the
-    scores share of the probability is scaled to one.
+    Only whole scores of one digit can be read off single tokens; other tokens count for nothing, and the probability
+    of the scores is scaled to one.
     """
-    written = read_number(text, low, high)
-    at = _token_at(text, logprobs, written.start)
-    mass: dict[float, float] = {}
-    for candidate in logprobs[at].get("top_logprobs") or [logprobs[at]]:
+    _, start = read_number(text, low, high)
+    at = logprobs[_token_at(text, logprobs, start)]
+    shares: dict[float, float] = {}
+    for candidate in at.get("top_logprobs") or [at]:
         token = str(candidate["token"]).strip()
         if len(token) == 1 and token.isascii() and token.isdigit() and low <= float(token) <= high:
-            mass[float(token)] = mass.get(float(token), 0.0) + math.exp(float(candidate["logprob"]))
-    covered = math.fsum(mass.values())
-    if covered <= 0:
+            shares[float(token)] = shares.get(float(token), 0.0) + math.exp(float(candidate["logprob"]))
+    total = math.fsum(shares.values())
+    if total <= 0:
         raise NoAnswer("none of the likely tokens is a score")
-    return math.fsum(value * share for value, share in mass.items()) / covered, covered
+    return math.fsum(value * share for value, share in shares.items()) / total
 
 
 def _token_at(text: str, logprobs: Sequence[Mapping[str, Any]], start: int) -> int:
     """The token that holds a character of the text."""
-    end = 0
-    for number, one in enumerate(logprobs):
-        end += len(str(one["token"]))
+    tokens, end = [str(one["token"]) for one in logprobs], 0
+    for number, token in enumerate(tokens):
+        end += len(token)
         if end > start:
-            if str(one["token"]).strip()[:1] == text[start]:
+            if token.strip()[:1] == text[start]:
                 return number
             break
     # Tokens of several bytes do not add up to the text: the first that is this digit, then.
-    for number, one in enumerate(logprobs):
-        if str(one["token"]).strip() == text[start]:
+    for number, token in enumerate(tokens):
+        if token.strip() == text[start]:
             return number
     raise NoAnswer("the score stands on no token of its own")
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """Every JSON object that stands in a text, whatever stands around it."""
+    """Every JSON object that stands in a text, whatever stands around it, and those right inside it."""
     decoder, at = json.JSONDecoder(), text.find("{")
     while at >= 0:
         try:
             found, end = decoder.raw_decode(text, at)
         except (ValueError, RecursionError):
-            end = at + 1
-        else:
-            if isinstance(found, dict):
-                yield from _with_inner(found)
+            found, end = {}, at + 1
+        yield found
+        yield from (inner for inner in found.values() if isinstance(inner, dict))
         at = text.find("{", end)
 
 
-def _with_inner(found: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield found
-    for inner in found.values():
-        if isinstance(inner, dict):
-            yield inner
-
-
 def _of_object(found: Mapping[str, Any], aspects: Sequence[str], low: float, high: float) -> dict[str, float]:
-    if lacking := [aspect for aspect in aspects if found.get(aspect) is None]:
-        raise NoAnswer(f"the answer lacks {', '.join(lacking)}")
+    if missing := [aspect for aspect in aspects if found.get(aspect) is None]:
+        raise NoAnswer(f"the answer lacks {', '.join(missing)}")
     return {aspect: _scored(found[aspect], low, high, aspect) for aspect in aspects}
 
 
 def _scored(value: Any, low: float, high: float, what: str) -> float:
-    """A score on the scale; one beside it is no answer, since nobody knows which was meant."""
+    """A score on the scale; one outside is no answer, since nobody knows which was meant."""
     if isinstance(value, str) and re.fullmatch(_NUMBER, value.strip()):
         value = float(value)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise NoAnswer(f"{what} is {str(value)[:40]!r}, which is no number")
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise NoAnswer(f"{what} is {str(value)[:40]!r}, not a number")
     if not low <= value <= high:
-        raise NoAnswer(f"{what} is {value:g}, which is outside {low:g} to {high:g}")
+        raise NoAnswer(f"{what} is {str(value)[:40]}, which is outside {low:g} to {high:g}")
     return float(value)
 
 
-def _named(text: str, aspect: str) -> float:
-    found = {float(one) for one in _lines_of(text, aspect)}
-    if len(found) != 1:
-        raise NoAnswer(f"the answer {'gives several scores for' if found else 'lacks'} {aspect}")
-    return found.pop()
-
-
-def _all_named(text: str, aspects: Sequence[str]) -> bool:
-    return all(_lines_of(text, aspect) for aspect in aspects)
-
-
-def _lines_of(text: str, aspect: str) -> list[str]:
-    return re.findall(rf"\b{re.escape(aspect)}\b[\"'*`)\s]*[:=–-]\s*[\"'*`(]*({_NUMBER})", text, re.IGNORECASE)
-
-
-def _points(word: str) -> float:
-    return {"a": 1.0, "b": 0.0}.get(word.lower(), 0.5)
+def _lines_of(text: str, aspect: str) -> set[float]:
+    pattern = rf"\b{re.escape(aspect)}\b[\"'*`)\s]*[:=–-]\s*[\"'*`(]*({_NUMBER})"
+    return {float(one) for one in re.findall(pattern, text, re.IGNORECASE)}

@@ -108,7 +108,9 @@ class Task:
     def texts(self) -> frozenset[str]:
         """Those columns that hold words."""
         explaining = [name for name in self.of_rows if self.explain and self.infos[name].explains]
-        return frozenset(explaining_columns(name)[-1] for name in explaining)
+        return frozenset(explaining_columns(name)[-1] for name in explaining) | {
+            aspect_column(name, text) for name in self.of_rows for text in self.infos[name].texts
+        }
 
     def rows(self, rejects: Rejects | None) -> Iterator[tuple[RawRow, Exchange | Dialogue]]:
         """The checked rows, in order."""
@@ -202,6 +204,7 @@ def columns_of(infos: Mapping[str, MetricInfo], level: Level, *, explain: bool =
     columns = []
     for name, info in infos.items():
         columns += [name, *(aspect_column(name, aspect) for aspect in info.aspects_at(level))]
+        columns += (aspect_column(name, text) for text in info.texts)
         columns += explaining_columns(name) if explain and info.explains else ()
     return columns
 

@@ -1,0 +1,196 @@
+"""`dialeval llm-score`: a language model as judge."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from dialeval.cli.errors import FAILED, ROWS_SET_ASIDE
+from dialeval.cli.parsing import flowing, pairs, unescaped
+
+if TYPE_CHECKING:
+    from dialeval.llm.judge import LlmJudge
+    from dialeval.scoring.task import Task
+
+_HELP = """Score replies with a language model.
+
+The server must speak OpenAI's chat completions: OpenAI, vLLM, Ollama, llama.cpp and others. Input and output are as in
+[bold]dialeval score[/bold]; the column llm.answer holds what the model answered. Answers are cached, so that running
+the same command again asks only for what is missing.
+
+[bold]Examples[/bold]
+
+$ dialeval llm-score --model gpt-4o-mini -i rows.jsonl -o scores.jsonl --prices prices.yaml --dry-run
+
+$ dialeval llm-score --model gpt-4o-mini -i rows.jsonl -o scores.jsonl --prices prices.yaml --max-cost 2
+
+$ dialeval llm-score --model my-model --base-url http://localhost:8000/v1 -i rows.jsonl -o scores.jsonl
+
+$ dialeval llm-score --config judge.yaml -i dialogues.jsonl -o scores.jsonl --level dialogue"""
+
+_EPILOG = """[bold]Exit codes[/bold]: 0 done; 1 no row has a value, or the program or the machine failed; 2 wrong usage
+or input, or the cost limit is reached; 3 done, but rows were set aside (--skip-bad); 130 interrupted."""
+
+_MODEL, _COST, _FILES = "Model", "Requests and cost", "Input and output"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command to the app."""
+    app.command("llm-score", help=flowing(_HELP), epilog=flowing(_EPILOG), no_args_is_help=True)(llm_score)
+
+
+def llm_score(
+    input: Annotated[str, typer.Option("--input", "-i", help="File, or - for standard input.")],
+    output: Annotated[str, typer.Option("--output", "-o", help="File, or - for standard output.")],
+    model: Annotated[str | None, typer.Option(rich_help_panel=_MODEL, help="Name of the model on the server.")] = None,
+    base_url: Annotated[
+        str | None,
+        typer.Option(rich_help_panel=_MODEL, help="Address of the server, .../v1 (default: OPENAI_BASE_URL, OpenAI)."),
+    ] = None,
+    key_variable: Annotated[
+        str | None,
+        typer.Option(rich_help_panel=_MODEL, help="Environment variable with the key (default: OPENAI_API_KEY)."),
+    ] = None,
+    protocol: Annotated[
+        str | None,
+        typer.Option(rich_help_panel=_MODEL, help="llm_eval (default), g_eval, pairwise, or a file of your own."),
+    ] = None,
+    max_tokens: Annotated[
+        int | None,
+        typer.Option(rich_help_panel=_MODEL, help="Maximum tokens of an answer; reasoning models need more."),
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(rich_help_panel=_MODEL, help="YAML file with these and further options of the judge.")
+    ] = None,
+    concurrency: Annotated[
+        int | None, typer.Option(rich_help_panel=_COST, help="Maximum number of requests at once (default: 8).")
+    ] = None,
+    timeout: Annotated[
+        float | None, typer.Option(rich_help_panel=_COST, help="Request timeout in seconds (default: 60).")
+    ] = None,
+    retries: Annotated[
+        int | None, typer.Option(rich_help_panel=_COST, help="Maximum retries of a request (default: 5).")
+    ] = None,
+    prices: Annotated[
+        Path | None,
+        typer.Option(rich_help_panel=_COST, help="YAML: model: {input: 0.15, output: 0.6}, $ per million tokens."),
+    ] = None,
+    max_cost: Annotated[
+        float | None, typer.Option(rich_help_panel=_COST, help="Stop at this cost, in dollars.")
+    ] = None,
+    answers: Annotated[
+        Path | None, typer.Option(rich_help_panel=_COST, help="Folder of cached answers (default: user cache).")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", rich_help_panel=_COST, help="Print questions, tokens and cost; ask nothing.")
+    ] = False,
+    level: Annotated[
+        Literal["turn", "dialogue"],
+        typer.Option(rich_help_panel=_FILES, help="Judge replies, or whole dialogues (rows with 'dialogue')."),
+    ] = "turn",
+    rival: Annotated[
+        Path | None,
+        typer.Option(rich_help_panel=_FILES, help="For pairwise: another system's replies to the same rows."),
+    ] = None,
+    columns: Annotated[
+        list[str] | None, typer.Option(rich_help_panel=_FILES, help="FIELD=COLUMN where names differ.")
+    ] = None,
+    context_separator: Annotated[
+        str, typer.Option(rich_help_panel=_FILES, help="Between the turns of a CSV cell.")
+    ] = "__eou__",
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", rich_help_panel=_FILES, help="Set bad rows aside and continue.")
+    ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", rich_help_panel=_FILES, help="Replace existing output files.")
+    ] = False,
+) -> None:
+    """Read the options, show what it will cost, score; the help text above is for users."""
+    options = {
+        "model": model,
+        "base_url": base_url,
+        "key_variable": key_variable,
+        "protocol": protocol,
+        "max_tokens": max_tokens,
+        "concurrency": concurrency,
+        "timeout": timeout,
+        "retries": retries,
+        "prices": prices,
+        "max_cost": max_cost,
+        "answers": answers,
+    }
+    judge = _load(config, {name: value for name, value in options.items() if value is not None}, dry_run=dry_run)
+    reads = {"--config": config, "--prices": prices, "--protocol": protocol, "--rival": rival}
+    task = _task(judge, input, level, rival, columns, context_separator)
+    if dry_run:
+        typer.echo(_estimated(judge, task))
+        return
+    _score(judge, task, input, output, reads, skip_bad=skip_bad, overwrite=overwrite)
+
+
+def _load(config: Path | None, options: dict[str, Any], *, dry_run: bool) -> LlmJudge:
+    import os
+
+    from dialeval.llm.judge import LlmJudge
+    from dialeval.registry import load
+
+    if dry_run and not os.environ.get("OPENAI_BASE_URL"):
+        # Counting needs no key, which only OpenAI's default address asks for.
+        options.setdefault("base_url", "https://api.openai.com/v1")
+    judge = load("llm" if config is None else f"llm:{config}", **options)
+    assert isinstance(judge, LlmJudge)
+    return judge
+
+
+def _task(
+    judge: LlmJudge, input: str, level: str, rival: Path | None, columns: list[str] | None, context_separator: str
+) -> Task:
+    from dataclasses import replace
+
+    from dialeval.metric import Level
+    from dialeval.readers import Source
+    from dialeval.scoring.task import Task
+
+    source = Source(input, columns=pairs(columns), separator=unescaped(context_separator))
+    task = Task(source, {"llm": judge.info}, Level(level), metrics={"llm": judge})
+    return task if rival is None else task.against(replace(source, input=str(rival)))
+
+
+def _estimated(judge: LlmJudge, task: Task) -> str:
+    found = judge.estimate(item for _, item in task.rows(None))
+    text = f"{found['questions']:.0f} questions, {found['cached']:.0f} of them cached; about {found['tokens_in']:.0f} "
+    text += f"tokens to read and at most {found['tokens_out']:.0f} to write"
+    return f"{text}; at most about ${found['cost']:.6f}" if found["cost"] else text
+
+
+def _score(
+    judge: LlmJudge,
+    task: Task,
+    input: str,
+    output: str,
+    reads: dict[str, str | Path | None],
+    *,
+    skip_bad: bool,
+    overwrite: bool,
+) -> None:
+    from dialeval.cli.paths import RunPaths
+    from dialeval.cli.score import run_task
+    from dialeval.scoring.outputs import output_format
+
+    file_format = output_format(output, None)
+    paths = RunPaths.choose(
+        input, output, skip_bad=skip_bad, rejects=None, summary=None, needs_summary=False, reads=reads
+    )
+    before = None if overwrite else paths.before()
+    paths.check(overwrite=overwrite)
+    total = task.look_through(skip_bad=skip_bad) if task.source.can_be_read_twice else None
+    if total is not None and not skip_bad:
+        typer.echo(_estimated(judge, task), err=True)
+    outcome = run_task(task, paths, file_format, resume=True, before=before, total=total)
+    if outcome.n and not outcome.tallies["llm"].n_finite:
+        typer.echo("error: no row has a value; the column llm.answer holds what the model answered", err=True)
+        raise typer.Exit(FAILED)
+    if outcome.n_rejected:
+        raise typer.Exit(ROWS_SET_ASIDE)

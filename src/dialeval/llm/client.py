@@ -1,0 +1,243 @@
+"""One question to a server that speaks OpenAI's chat completions, through the `openai` client.
+
+The client waits and sends again after rate limits (`Retry-After`), server errors and lost connections. Servers differ
+in what they understand: a part of a request that one refuses by name is left out from then on, and the answer says so.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import urlsplit
+
+import openai
+
+from dialeval.exchange import one_line
+from dialeval.io import parse_json
+from dialeval.llm.protocol import Question
+from dialeval.metric import CannotGoOn
+
+#: What can be left out of a request, and the words by which a refusal is known to be about it.
+_OPTIONAL: dict[str, tuple[str, ...]] = {
+    "response_format": ("response_format", "json_schema", "structured"),
+    "logprobs": ("logprobs",),
+    "seed": ("seed",),
+    "temperature": ("temperature",),
+    "n": ("'n'", '"n"', "`n`", "n > 1", "n must"),
+    # Not the bare name: complaints about the length of the context hold that as well.
+    "max_tokens": ("max_completion_tokens",),
+    "system": ("system role", "role 'system'", "role: system", '"system"', "'system'"),
+}
+_LONGEST_MESSAGE = 200
+#: The client does not check types, so an answer of another shape may fail anywhere.
+_MALFORMED = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError)
+
+
+class QuestionFailed(Exception):
+    """This question has no answer; the message says why."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a server answered: one text or several samples, and what is known about them."""
+
+    texts: tuple[str, ...]
+    #: Of the first text, if the server gives them: each token with the likeliest ones at its place.
+    logprobs: tuple[Mapping[str, Any], ...] = ()
+    refusal: str | None = None
+    #: Why the model stopped; `length` is an answer cut off.
+    finish: str = ""
+    served: str = ""
+    fingerprint: str = ""
+    #: Parts of the request that the server did not accept.
+    without: tuple[str, ...] = ()
+    tokens_in: int = 0
+    tokens_out: int = 0
+    #: False where the server did not count the tokens and they are estimated.
+    counted: bool = True
+    calls: int = 1
+    seconds: float = 0.0
+    cost: float = 0.0
+
+    def to_json(self) -> str:
+        """The answer as text for the cache."""
+        return json.dumps(dataclasses.asdict(self), ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Answer:
+        """The answer that `to_json` made a text of."""
+        read = parse_json(text)
+        fields: dict[str, Any] = {name: tuple(own) if isinstance(own, list) else own for name, own in read.items()}
+        return cls(**fields)
+
+
+class Client:
+    """A model behind an address. The key is read from the environment and leaves this object in requests only."""
+
+    def __init__(self, model: str, base_url: str | None, key_variable: str, timeout: float, retries: int) -> None:
+        self.model = model
+        key = os.environ.get(key_variable) or ""
+        address = base_url or os.environ.get("OPENAI_BASE_URL")
+        if not key and not address:
+            raise ValueError(f"{key_variable} is not set; set it, or name your own server with base_url")
+        address = address or "https://api.openai.com/v1"
+        parts = urlsplit(address)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError("base_url is not an address; write it as http://host:port/v1")
+        if parts.username or parts.password or parts.query:
+            raise ValueError(f"base_url must hold no key and no query; put the key into {key_variable}")
+        self.host = "local" if parts.hostname in ("localhost", "127.0.0.1", "::1") else parts.hostname
+        self._secrets = [text for text in (key, key.strip()) if len(text) >= 4]
+        # A server of one's own needs no key, but the client does.
+        self._openai = openai.OpenAI(api_key=key or "none", base_url=address, timeout=timeout, max_retries=retries)
+        self._left_out: frozenset[str] = frozenset()
+
+    def ask(self, question: Question, options: Mapping[str, Any]) -> Answer:
+        """The answer, with as many samples as `n` says however few the server gives at once.
+
+        Raises `QuestionFailed` where this question has no answer, `CannotGoOn` where no question will have one.
+        """
+        answer = self._ask(question, options)
+        while (missing := int(options.get("n", 1)) - len(answer.texts)) > 0:
+            # With the same seed the same sample would come again.
+            further = {"n": missing, "seed": int(options.get("seed", 0)) + len(answer.texts)}
+            answer = _joined(answer, self._ask(question, {**options, **further}))
+        return answer
+
+    def _ask(self, question: Question, options: Mapping[str, Any]) -> Answer:
+        begun = time.monotonic()
+        while True:
+            left_out = self._left_out
+            request = _request(question, options, left_out)
+            try:
+                completion = self._openai.chat.completions.create(model=self.model, **request)
+                answer = self._answer(completion, question)
+            except openai.APIStatusError as error:
+                if error.status_code in (400, 422) and self._leave_out(error, question, options, left_out):
+                    continue
+                raise self._failure(error) from None
+            except openai.APITimeoutError:
+                raise QuestionFailed("the server did not answer in time") from None
+            except openai.APIConnectionError as error:
+                raise QuestionFailed(f"the connection failed ({type(error.__cause__ or error).__name__})") from None
+            except (*_MALFORMED, openai.OpenAIError):
+                raise QuestionFailed("the server's answer is not a chat completion") from None
+            without = tuple(sorted(left_out & _can_be_left_out(question, options)))
+            return replace(answer, without=without, seconds=time.monotonic() - begun)
+
+    def _answer(self, completion: Any, question: Question) -> Answer:
+        choices = sorted(completion.choices, key=lambda choice: choice.index)
+        first, usage = choices[0], completion.usage
+        texts = tuple(self._clean(choice.message.content or "") for choice in choices)
+        counted = usage is not None and bool(usage.prompt_tokens)
+        refusal = getattr(first.message, "refusal", None)
+        if refusal is None and first.finish_reason == "content_filter":
+            refusal = "a content filter stopped it"
+        tokens = first.logprobs.content if first.logprobs is not None else None
+        return Answer(
+            texts,
+            logprobs=tuple(
+                {**self._token(one), "top_logprobs": [self._token(top) for top in one.top_logprobs]}
+                for one in tokens or ()
+            ),
+            refusal=None if refusal is None else self._clean(str(refusal)),
+            finish=str(first.finish_reason or ""),
+            served=self._clean(str(completion.model or "")),
+            fingerprint=self._clean(str(completion.system_fingerprint or "")),
+            tokens_in=max(0, int(usage.prompt_tokens)) if counted else likely_tokens(question),
+            tokens_out=max(0, int(usage.completion_tokens or 0)) if counted else sum(map(_likely, texts)),
+            counted=counted,
+        )
+
+    def _token(self, one: Any) -> dict[str, Any]:
+        logprob = float(one.logprob)
+        if math.isnan(logprob):
+            raise ValueError("a logarithm that is not a number")
+        return {"token": self._clean(one.token), "logprob": min(logprob, 0.0)}
+
+    def _leave_out(
+        self, error: openai.APIStatusError, question: Question, options: Mapping[str, Any], left_out: frozenset[str]
+    ) -> bool:
+        """Whether a refusal names something that can be left out; then it is left out of all further requests."""
+        complaint, still = _complaint(error).lower(), _can_be_left_out(question, options) - left_out
+        named = {part for part in still if any(word in complaint for word in _OPTIONAL[part])}
+        if (parameter := str(getattr(error, "param", None))) in still:
+            named = {parameter}
+        self._left_out |= named
+        return bool(named)
+
+    def _failure(self, error: openai.APIStatusError) -> Exception:
+        status, message = error.status_code, one_line(self._clean(_complaint(error)))[:_LONGEST_MESSAGE]
+        if status in (401, 404):
+            return CannotGoOn(f"the server refuses ({status}: {message}); check model, base_url and the key")
+        if "insufficient_quota" in message:
+            return CannotGoOn(f"the server refuses ({status}: {message}); the account has no credit left")
+        return QuestionFailed(f"the server answered {status}: {message}")
+
+    def _clean(self, text: str) -> str:
+        """Without the key that some servers quote, and without the lone surrogates that no file can hold."""
+        for secret in self._secrets:
+            text = text.replace(secret, "***")
+        return text.encode("utf-8", errors="replace").decode()
+
+
+def likely_tokens(question: Question) -> int:
+    """About how many tokens a question has: four bytes each, and eight around every message."""
+    return sum(_likely(one["content"]) + 8 for one in question.messages)
+
+
+def _likely(text: str) -> int:
+    return math.ceil(len(text.encode()) / 4)
+
+
+def _joined(one: Answer, other: Answer) -> Answer:
+    """The samples of two requests as one answer."""
+    return replace(
+        one,
+        texts=one.texts + other.texts,
+        refusal=one.refusal or other.refusal,
+        without=tuple(sorted({*one.without, *other.without})),
+        tokens_in=one.tokens_in + other.tokens_in,
+        tokens_out=one.tokens_out + other.tokens_out,
+        counted=one.counted and other.counted,
+        calls=one.calls + other.calls,
+        seconds=one.seconds + other.seconds,
+    )
+
+
+def _request(question: Question, options: Mapping[str, Any], left_out: frozenset[str]) -> dict[str, Any]:
+    request: dict[str, Any] = {name: value for name, value in options.items() if name not in left_out}
+    if "logprobs" in request:
+        request |= {"logprobs": True, "top_logprobs": options["logprobs"]}
+    if "max_tokens" in left_out:
+        # Reasoning models know the limit by this name alone.
+        request["max_completion_tokens"] = options["max_tokens"]
+    if question.schema is not None and "response_format" not in left_out:
+        shape = {"name": "scores", "strict": True, "schema": question.schema}
+        request["response_format"] = {"type": "json_schema", "json_schema": shape}
+    messages = list(question.messages)
+    if "system" in left_out:
+        messages = [{"role": "user", "content": "\n\n".join(one["content"] for one in messages)}]
+    return {**request, "messages": messages}
+
+
+def _can_be_left_out(question: Question, options: Mapping[str, Any]) -> set[str]:
+    schema = {"response_format"} if question.schema is not None else set()
+    return {name for name in options if name in _OPTIONAL} | schema | {"system"}
+
+
+def _complaint(error: openai.APIStatusError) -> str:
+    """What a server says is wrong, without the request that some of them send back with it."""
+    body = error.body
+    if not isinstance(body, dict):
+        return str(body or error.message)
+    detail = body.get("detail")
+    if isinstance(detail, list):
+        detail = "; ".join(f"{one.get('loc')}: {one.get('msg')}" for one in detail if isinstance(one, dict))
+    return str(body.get("message") or detail or f"no message, code {body.get('code')}")
