@@ -24,7 +24,7 @@ from pages import replace_block, table
 from rich.console import Console
 
 import dialeval
-from dialeval.corpora.ratings import Rated, overlapping_ratings, read_ratings
+from corpora.ratings import Rated, overlapping_ratings, read_ratings
 from dialeval.scores import Scores
 from dialeval.tuning import crossing
 from dialeval.tuning.opinions import Ratings, read_opinions

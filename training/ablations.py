@@ -5,7 +5,8 @@
 
 The variants stand in recipes/ablations.yaml; nothing that is not embedded is needed to begin. Finished ones are kept
 and interrupted ones go on, so the same command continues. --table gets what each reached on held-out dialogues.
-`dialeval papers` says which commands measure them against people, and lays the outcome beside the published tables.
+`python -m reproduce papers` says which commands measure them against people, and lays the outcome beside the published
+tables.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import Any
 import yaml
 
 from dialeval.io import markdown_table, read_json_lines
-from dialeval.papers.kept import EarlierTable, read_page
+from reproduce.papers.kept import EarlierTable, read_page
 
 HERE = Path(__file__).parent
 #: Figures of a run's log that the papers print, and their names here; those of heads end with the head's name.

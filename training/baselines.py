@@ -30,14 +30,14 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from common import Recipe, Run, linear_schedule, make_accelerator, parse_arguments, plain_errors
+from corpora.grouped import Group, labelled_rows
+from corpora.negatives import corrupt
+from corpora.ratings import overlapping_ratings, read_ratings
 from dialeval.approaches import network_class
 from dialeval.approaches.learned import quantile_curves
 from dialeval.approaches.trained import head_class
 from dialeval.approaches.trained.heads import Features, TrainedHead
 from dialeval.approaches.trained.usr_mlm import UsrMlm
-from dialeval.corpora.grouped import Group, labelled_rows
-from dialeval.corpora.negatives import corrupt
-from dialeval.corpora.ratings import overlapping_ratings, read_ratings
 from dialeval.exchange import Exchange
 from dialeval.weights.config import current_versions
 from stages import corpora_of, count_kinds, new_network, read_grouped, record
@@ -138,7 +138,7 @@ def train_head(
     known, _ = metric.features([one.exchange for one in held_out], progress=True)
     targets = torch.tensor([one.target for one in examples], dtype=torch.float32)
     if hasattr(metric.head, "prepare"):
-        metric.head.prepare(*features)
+        metric.head.prepare(*features)  # type: ignore[operator]
     module = metric.head.requires_grad_(True)
     optimizer = torch.optim.AdamW(
         module.parameters(), lr=settings["learning_rate"], weight_decay=settings["weight_decay"]
@@ -152,13 +152,13 @@ def train_head(
         inputs, wanted = next(stream)
         loss = head_loss(module(*(one.to(device) for one in inputs)), wanted.to(device), rating=metric.is_rating)
         optimizer.zero_grad()
-        loss.backward()
+        torch.autograd.backward(loss)
         torch.nn.utils.clip_grad_norm_(module.parameters(), settings["clip"])
         optimizer.step()
         schedule.step()
         run.step += 1
         if step % settings["log_every"] == 0:
-            run.log("train", **{f"loss_{name}": loss.item()}, learning_rate=schedule.get_last_lr()[0])
+            run.log("train", **{f"loss_{name}": loss.item()}, learning_rate=float(schedule.get_last_lr()[0]))
         if step % settings["evaluate_every"] == 0 or step == settings["steps"]:
             module.eval()
             figures = figures_of(metric.outputs_of(known), held_out)

@@ -34,11 +34,11 @@ from common import (
     read_candidate_sets,
     with_steps,
 )
+from corpora.batches import Candidates, CandidateSource, mixed_batches
+from corpora.grouped import GroupSet
 from dialeval.approaches.cmn import Cmn
 from dialeval.approaches.cmn_network import CmnNetwork, LatentGaussian, ReplyDecoder, critic_loss, training_losses
-from dialeval.cards import render_card
-from dialeval.corpora.batches import Candidates, CandidateSource, mixed_batches
-from dialeval.corpora.grouped import GroupSet
+from dialeval.card import render_card
 from dialeval.engine.encoding import collate
 from dialeval.engine.formatting import PairTokenizer
 from dialeval.exchange import Exchange

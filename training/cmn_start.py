@@ -12,8 +12,8 @@ from safetensors import safe_open
 from torch import Tensor, nn
 
 from common import Recipe
+from corpora.batches import CandidateSet
 from dialeval.approaches.cmn_network import CmnNetwork, ReplyDecoder
-from dialeval.corpora.batches import CandidateSet
 from dialeval.engine.encoding import PairEncoder
 from dialeval.engine.formatting import PairTokenizer
 from dialeval.exchange import Exchange
@@ -53,7 +53,8 @@ def with_rank(adapted: Any, rank: int) -> nn.Module:
     from peft import convert_to_lora, get_peft_model, set_peft_model_state_dict
 
     if adapted.peft_config["default"].r == rank:
-        return adapted
+        unchanged: nn.Module = adapted
+        return unchanged
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Converting a PEFT adapter to LoRA")  # it is one, of higher rank
         warnings.filterwarnings("ignore", message="`is_gradient_checkpointing` is deprecated")  # PEFT asks for it
@@ -92,9 +93,11 @@ def whiten(network: CmnNetwork, pairs: list[Exchange], *, scale: float = 1.3, lo
     the heads, which have no bias, take a first variance.
     """
     tokenizer = PairTokenizer(network.tokenizer, network.config.layout)
+    posterior: Any = network.posterior
+    prior: Any = network.prior
     states = [
-        torch.from_numpy(PairEncoder(FirstToken(network.posterior), tokenizer).encode(pairs).rows),
-        torch.from_numpy(PairEncoder(FirstToken(network.prior), tokenizer, segment="context").encode(pairs).rows),
+        torch.from_numpy(PairEncoder(FirstToken(posterior), tokenizer).encode(pairs).rows),
+        torch.from_numpy(PairEncoder(FirstToken(prior), tokenizer, segment="context").encode(pairs).rows),
     ]
     middles = [rows.mean(dim=0) for rows in states]
     centred = torch.cat([rows - middle for rows, middle in zip(states, middles, strict=True)])

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
 from common import Recipe, read_validation
+from corpora.dialogues import find_split, read_rows
 from dialeval.approaches.cmn import Cmn, Scoring, combine
 from dialeval.approaches.cmn_network import CmnNetwork
 from dialeval.approaches.learned import quantile_curves
-from dialeval.corpora.dialogues import find_split, read_rows
 from dialeval.exchange import Exchange
 from stages import split_groups
 
@@ -66,7 +66,7 @@ class Validation:
         good, random = np.array(kinds) == "good", np.array(kinds) == "random"
         easy = good | random
         for scoring in get_args(Scoring):
-            scores = combine(*parts, scoring)
+            scores = combine(*parts, scoring)  # type: ignore[call-arg]
             figures[f"auc_{scoring}"] = roc_auc_score(good, scores)
             figures[f"auc_random_{scoring}"] = roc_auc_score(good[easy], scores[easy])
         for name, part in zip(("g", "mi_context", "mi_reference"), parts, strict=True):
@@ -89,7 +89,10 @@ class Validation:
             return found
 
         human, wrong = components("good"), components("random")
-        return {one: quantile_curves(combine(*human, one), combine(*wrong, one)) for one in get_args(Scoring)}
+        return {
+            one: quantile_curves(combine(*human, one), combine(*wrong, one))  # type: ignore[call-arg]
+            for one in get_args(Scoring)
+        }
 
 
 def candidates_of(row: dict[str, Any]) -> dict[str, list[str]]:

@@ -22,12 +22,11 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from corpora.batches import CandidateSet
+from corpora.dialogues import BadCorpus, CorpusDialogue, MissingCorpus, overlapping_ids, read_corpus
+from corpora.negatives import NegativeCounts
 from dialeval import interrupts
 from dialeval.approaches.frozen_features import FeatureNetwork
-from dialeval.cards.history import TrainingRun, joined, kept_line, stage_in, stages_of, total
-from dialeval.corpora.batches import CandidateSet
-from dialeval.corpora.dialogues import BadCorpus, CorpusDialogue, MissingCorpus, overlapping_ids, read_corpus
-from dialeval.corpora.negatives import NegativeCounts
 from dialeval.engine.encoding import PairEncoder, choose_device, has_fast_bfloat16
 from dialeval.engine.formatting import PairFormat, PairTokenizer
 from dialeval.engine.lora import quicken_adapters
@@ -37,6 +36,7 @@ from dialeval.io import read_json_lines
 from dialeval.weights.config import CheckpointConfig
 from dialeval.weights.find import CheckpointError, find_checkpoint, find_encoder
 from dialeval.weights.loading import load_encoder, load_tokenizer
+from history import TrainingRun, joined, kept_line, stage_in, stages_of, total
 
 Recipe = dict[str, Any]
 
@@ -364,7 +364,9 @@ def contaminated_by(recipe: Recipe) -> tuple[str, ...]:
 def pairs_per_step(recipe: Recipe) -> int:
     """Pairs of one step of DENSITY's training, in one process: every context with its reply and the wrong ones."""
     settings = recipe["training"]
-    return settings["batch_contexts"] * settings["accumulation"] * (1 + NegativeCounts(**recipe["negatives"]).total)
+    return int(settings["batch_contexts"] * settings["accumulation"]) * (
+        1 + NegativeCounts(**recipe["negatives"]).total
+    )
 
 
 def earlier_training(source: str | None) -> dict[str, Any]:

@@ -25,6 +25,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from common import Recipe, Run, left_out, parse_arguments, plain_errors, read_validation, with_steps
+from corpora.batches import Candidates, CandidateSet, mixed_batches
+from corpora.dialogues import CorpusDialogue, read_corpus
+from corpora.grouped import Group, LabelledRow, labelled_rows, mixed_item_batches
+from corpora.negatives import NegativeCounts
+from corpora.reddit import read_reddit
 from dialeval.approaches.deb import (
     Deb,
     DebNetwork,
@@ -38,18 +43,12 @@ from dialeval.approaches.deb import (
     valid_probability,
 )
 from dialeval.approaches.learned import quantile_curves
-from dialeval.cards import render_card
-from dialeval.corpora.batches import Candidates, CandidateSet, mixed_batches
-from dialeval.corpora.dialogues import CorpusDialogue, read_corpus
-from dialeval.corpora.grouped import Group, LabelledRow, labelled_rows, mixed_item_batches
-from dialeval.corpora.negatives import NegativeCounts
-from dialeval.corpora.reddit import read_reddit
+from dialeval.card import render_card
 from dialeval.exchange import Exchange
 from dialeval.weights.config import current_versions
 from dialeval.weights.find import find_encoder
 from masking import MaskingCollator, TwoTasks
 from stages import (
-    Figures,
     Forward,
     averaged,
     continued,
@@ -62,6 +61,7 @@ from stages import (
     run_stage,
     stage_is_done,
 )
+from trainer import Figures
 
 
 def losses(

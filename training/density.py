@@ -37,6 +37,7 @@ from common import (
     read_validation,
     with_steps,
 )
+from corpora.batches import Candidates, CandidateSet, mixed_batches
 from density_fit import Encode, fit_and_choose
 from dialeval.approaches.density import (
     Density,
@@ -45,8 +46,7 @@ from dialeval.approaches.density import (
     response_selection_loss,
     selection_ranks,
 )
-from dialeval.cards import render_card
-from dialeval.corpora.batches import Candidates, CandidateSet, mixed_batches
+from dialeval.card import render_card
 from dialeval.weights.config import CheckpointConfig, current_versions
 from dialeval.weights.find import find_checkpoint
 from stages import Collator, averaged, network_rows, new_network, record

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
 from common import Recipe, left_out
+from corpora.batches import CandidateSet
+from corpora.dialogues import read_corpus
+from corpora.negatives import NegativeCounts, NegativeSampler
 from dialeval.approaches.density import DensityNetwork, Scoring, apply_rule, fit_gaussian
 from dialeval.approaches.learned import quantile_curves
-from dialeval.corpora.batches import CandidateSet
-from dialeval.corpora.dialogues import read_corpus
-from dialeval.corpora.negatives import NegativeCounts, NegativeSampler
 from dialeval.engine.moments import Moments
 from dialeval.exchange import Exchange
 

@@ -26,6 +26,11 @@ from scipy.stats import spearmanr
 from torch import Tensor
 
 from common import Recipe, Run, left_out, parse_arguments, plain_errors
+from corpora.batches import CandidateSet
+from corpora.dialogues import CorpusDialogue, read_corpus
+from corpora.grouped import labelled_rows, mixed_item_batches
+from corpora.negatives import NegativeCounts, corrupt
+from corpora.ratings import Rated, overlapping_ratings, read_ratings
 from dialeval.approaches import signs, stack
 from dialeval.approaches.density import fit_gaussian
 from dialeval.approaches.judge import (
@@ -39,12 +44,7 @@ from dialeval.approaches.judge import (
     soft_label_loss,
 )
 from dialeval.approaches.learned import QUANTILE_GRID
-from dialeval.cards import render_card
-from dialeval.corpora.batches import CandidateSet
-from dialeval.corpora.dialogues import CorpusDialogue, read_corpus
-from dialeval.corpora.grouped import labelled_rows, mixed_item_batches
-from dialeval.corpora.negatives import NegativeCounts, corrupt
-from dialeval.corpora.ratings import Rated, overlapping_ratings, read_ratings
+from dialeval.card import render_card
 from dialeval.engine.encoding import PairEncoder
 from dialeval.engine.moments import Moments
 from dialeval.exchange import Dialogue, Exchange
@@ -52,7 +52,6 @@ from dialeval.statistics.discrimination import auc
 from dialeval.weights.config import current_versions
 from stages import (
     Collator,
-    Figures,
     Forward,
     corpora_of,
     count_kinds,
@@ -62,6 +61,7 @@ from stages import (
     record,
     run_stage,
 )
+from trainer import Figures
 
 
 @dataclass(frozen=True)
@@ -143,8 +143,8 @@ def read_examples(
     # In proportion to the root of their size: a large source does not drown a small one.
     roots = {name: np.sqrt(len(rows)) for name, rows in rated.items()}
     left = 1 - settings["replay_share"] - settings["fluency_share"]
-    for name, rows in rated.items():
-        sources.append(examples_of(name, rows, recipe))
+    for name, own in rated.items():
+        sources.append(examples_of(name, own, recipe))
         weights.append(left * roots[name] / sum(roots.values()))
     made_of = {
         "available": count_kinds(groups),

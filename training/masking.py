@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,7 +23,8 @@ class TwoTasks(nn.Module):
     def __init__(self, network: DebNetwork, weight: float, original: Path | None = None) -> None:
         super().__init__()
         self.network = network
-        embeddings = network.encoder.get_input_embeddings().weight
+        encoder: Any = network.encoder
+        embeddings = encoder.get_input_embeddings().weight
         self.words = MaskedWordHead(embeddings.shape[1], len(embeddings)) if weight else None
         if original is not None:
             network.load_original_head(original, self.words)
@@ -33,7 +35,8 @@ class TwoTasks(nn.Module):
         logits = self.network.classify(hidden)[:, -2:]
         if self.words is None:
             return logits, None
-        return logits, self.words(hidden[masked], self.network.encoder.get_input_embeddings().weight)
+        encoder: Any = self.network.encoder
+        return logits, self.words(hidden[masked], encoder.get_input_embeddings().weight)
 
 
 class MaskingCollator(Collator):
@@ -59,7 +62,7 @@ class MaskingCollator(Collator):
             fixed = np.isin(pair.ids, self.fixed_ids)
             ids, places[row] = mask_words(pair.ids, fixed, self.continuations, self.mask_id, rng, self.masking)
             words[row] = pair.ids[places[row]]
-            pairs[row] = replace(pair, ids=ids)
+            pairs[row] = replace(pair, ids=ids.astype(np.int32))
         tensors = collate(pairs, self.tokenizer.pad_id, segment_ids=self.segment_ids)
         tensors["masked"] = torch.zeros_like(tensors["input_ids"], dtype=torch.bool)
         for row, positions in enumerate(places):

@@ -25,6 +25,7 @@ from scipy.stats import spearmanr
 from torch import Tensor, nn
 
 from common import Recipe, Run, parse_arguments, plain_errors
+from corpora.grouped import Group, mixed_item_batches
 from dialeval.approaches.learned import quantile_curves
 from dialeval.approaches.quantidce import (
     MultiLevelRanking,
@@ -40,14 +41,12 @@ from dialeval.approaches.quantidce import (
     supervised_contrastive_loss,
     vanilla_ranking_loss,
 )
-from dialeval.cards import render_card
-from dialeval.corpora.grouped import Group, mixed_item_batches
+from dialeval.card import render_card
 from dialeval.exchange import Exchange
 from dialeval.weights.config import current_versions
 from ratings import Rated, read_ratings
 from stages import (
     Collator,
-    Figures,
     Forward,
     continued,
     corpora_of,
@@ -59,6 +58,7 @@ from stages import (
     run_stage,
     stage_is_done,
 )
+from trainer import Figures
 
 LEVELS = 3
 
@@ -171,7 +171,7 @@ def ranking_figures(network: QuantiDceNetwork, held_out: list[Group], recipe: Re
     complete = with_all_levels(held_out, per_level)
     rng = np.random.default_rng(recipe["seed"])
     rows = network_rows(network, [exchange for group in complete for exchange in levels_of(group, per_level, rng)])
-    parts = torch.from_numpy(rows).split(size * LEVELS * per_level)
+    parts = torch.split(torch.from_numpy(rows), size * LEVELS * per_level)
     scores = rows[:, -1].reshape(-1, LEVELS, per_level)
     best = scores[:, 2, :, None]
     means = scores.mean(axis=2)
@@ -200,7 +200,7 @@ class Traced(nn.Module):
 
     def forward(self, **tensors: Tensor) -> Trace:
         """Hidden states, attention maps, score."""
-        return self.network.trace(**tensors, attention=self.attention)
+        return self.network.trace(**tensors, attention=self.attention)  # type: ignore[arg-type]
 
 
 def fine_tune(recipe: Recipe, arguments: argparse.Namespace, data: tuple[Any, Any, Any]) -> None:

@@ -72,7 +72,8 @@ def _shipped_split(rows: Sequence[Rated], mirror: Path | None) -> tuple[list[Rat
     declared = replace(benchmarks.info("dailydialog_grade"), sources=(SHIPPED_SPLIT,))
     (path,) = fetch_files(declared, mirror=mirror).values()
     listed = Counter(_key(line.partition("\t")[2].split("|||")) for line in path.read_text("utf-8").splitlines())
-    train, held = [], []
+    train: list[Rated] = []
+    held: list[Rated] = []
     for row in rows:
         key = _key([*row.exchange.context, row.exchange.response])
         (train if listed[key] > 0 else held).append(row)

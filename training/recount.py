@@ -3,7 +3,7 @@
     python training/recount.py --corpora CORPORA --mirror MIRROR
     python training/recount.py --corpora CORPORA --mirror MIRROR --only deb-minilm --rows
 
-What counts as shared text is said in `dialeval.corpora.overlap`. A benchmark of which one row in a hundred or more
+What counts as shared text is said in `corpora.overlap`. A benchmark of which one row in a hundred or more
 leaks belongs into the recipe's `contaminated_by`; single rows belong into overlaps.yaml. The command fails where one
 is missing. `--write FILE` keeps the leaked rows of the recipes behind embedded checkpoints, ids only: tables print
 agreement on them and on the others apart.
@@ -23,12 +23,12 @@ from rich.console import Console
 from rich.progress import Progress, track
 
 from common import Recipe, left_out, read_recipe, recounted
+from corpora.dialogues import read_corpus
+from corpora.grouped import Group
+from corpora.ratings import overlapping_ratings
+from corpora.ratings import read_ratings as read_rated
+from corpora.recount import Leaks, Recount, Turns, merged
 from dialeval import benchmarks
-from dialeval.corpora.dialogues import read_corpus
-from dialeval.corpora.grouped import Group
-from dialeval.corpora.ratings import overlapping_ratings
-from dialeval.corpora.ratings import read_ratings as read_rated
-from dialeval.corpora.recount import Leaks, Recount, Turns, merged
 from dialeval.exchange import Exchange
 from ratings import read_ratings
 from stages import extra_groups, split_groups

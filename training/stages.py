@@ -24,18 +24,18 @@ from common import (
     quicken,
     recounted,
 )
-from dialeval.cards.history import joined, stages_of
-from dialeval.corpora.batches import CandidateSet
-from dialeval.corpora.dialogues import CorpusDialogue, overlapping_ids, read_corpus
-from dialeval.corpora.grouped import Group, hold_out, read_groups, sharing_dialogues, with_random
-from dialeval.corpora.mining import ending, with_mined, word_overlap
-from dialeval.corpora.negatives import NegativeCounts
+from corpora.batches import CandidateSet
+from corpora.dialogues import CorpusDialogue, overlapping_ids, read_corpus
+from corpora.grouped import Group, hold_out, read_groups, sharing_dialogues, with_random
+from corpora.mining import ending, with_mined, word_overlap
+from corpora.negatives import NegativeCounts
 from dialeval.engine.encoding import PairEncoder, collate
 from dialeval.engine.formatting import PairFormat, PairTokenizer
 from dialeval.exchange import Exchange
 from dialeval.weights.config import CheckpointConfig, LoraSettings, current_versions, encoder_source
 from dialeval.weights.find import find_checkpoint, find_encoder
 from dialeval.weights.network import Network
+from history import joined, stages_of
 from trainer import Figures, batches_of_process, train_steps
 
 N = TypeVar("N", bound=Network)
@@ -123,7 +123,7 @@ class BertAdam(torch.optim.Optimizer):
         super().__init__(groups, {"lr": learning_rate, "betas": (0.9, 0.999), "eps": 1e-6, "weight_decay": 0.0})
 
     @torch.no_grad()
-    def step(self, closure: Any = None) -> None:
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
         """One update of every parameter that has a gradient."""
         for group in self.param_groups:
             first, second = group["betas"]

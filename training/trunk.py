@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import socket
 import subprocess
@@ -26,13 +27,14 @@ from typing import Any
 import numpy as np
 import torch
 import torch.distributed as dist
+import torch.multiprocessing as mp
 import yaml
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader
 from transformers import AutoModel, AutoTokenizer
 
-from dialeval.corpora.batches import CandidateSet
+from corpora.batches import CandidateSet
 from dialeval.engine.encoding import collate
 from dialeval.engine.formatting import PairFormat, PairTokenizer, TokenPair
 from trunk_steps import Steps, read_sets
@@ -135,11 +137,11 @@ class Trainer:
         loss.backward()
         hits = (logits.argmax(dim=1) == 0).sum() / self.recipe["batch_contexts"]
         figures = torch.stack([loss.detach(), hits])
-        gradient = torch.cat([copy.grad.float().flatten() for copy in self.copies])
+        gradient = torch.cat([copy.grad.float().flatten() for copy in self.copies if copy.grad is not None])
         if dist.is_initialized():
             dist.all_reduce(gradient)
             dist.all_reduce(figures)
-        for weight, copy, whole in zip(self.weights, self.copies, gradient.split(self.sizes), strict=True):
+        for weight, copy, whole in zip(self.weights, self.copies, torch.split(gradient, self.sizes), strict=True):
             copy.grad = None
             weight.grad = whole.view_as(weight)
         nn.utils.clip_grad_norm_(self.weights, self.recipe["clip"])
@@ -203,7 +205,7 @@ def main() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}
-    torch.multiprocessing.spawn(run, (recipe, arguments), nprocs=arguments.processes)
+    mp.spawn(run, (recipe, arguments), nprocs=arguments.processes)  # type: ignore[attr-defined, no-untyped-call]
 
 
 def run(rank: int, recipe: dict[str, Any], arguments: argparse.Namespace) -> None:
@@ -221,12 +223,12 @@ def run(rank: int, recipe: dict[str, Any], arguments: argparse.Namespace) -> Non
     state = torch.load(start, map_location=arguments.device) if start else {"step": 0, "seconds": 0.0, "validated": 0.0}
     if start:
         trainer.load(state)
-    first, size = state["step"], recipe["batch_contexts"]
-    last = -(-sum(stage["contexts"] for stage in recipe["stages"]) // size)
+    first, size = int(state["step"]), int(recipe["batch_contexts"])
+    last = math.ceil(sum(stage["contexts"] for stage in recipe["stages"]) / size)
     decays = None
     if arguments.decay:
-        begun = torch.load(arguments.decay, map_location="cpu")["step"]
-        decays = range(begun, begun + round(begun * recipe["decay"]))
+        begun = int(torch.load(arguments.decay, map_location="cpu")["step"])
+        decays = range(begun, begun + round(begun * float(recipe["decay"])))
         last = decays.stop
     last = min(last, arguments.steps or last)
     spent, validated = state["seconds"] - _seconds(), state["validated"]

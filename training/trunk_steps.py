@@ -9,9 +9,9 @@ from zlib import crc32
 import numpy as np
 from torch.utils.data import Dataset
 
-from dialeval.corpora.batches import CandidateSet
-from dialeval.corpora.dialogues import CorpusDialogue, overlapping_ids, read_corpus
-from dialeval.corpora.negatives import NegativeCounts
+from corpora.batches import CandidateSet
+from corpora.dialogues import CorpusDialogue, overlapping_ids, read_corpus
+from corpora.negatives import NegativeCounts
 from dialeval.engine.formatting import PairTokenizer, TokenPair
 
 

@@ -39,16 +39,16 @@ def train_words(
         chosen = torch.from_numpy(order.integers(len(words), size=settings["batch_size"]))
         loss = F.cross_entropy(module(states[chosen], table), words[chosen])
         optimizer.zero_grad()
-        loss.backward()
+        torch.autograd.backward(loss)
         torch.nn.utils.clip_grad_norm_(module.parameters(), 1.0)
         optimizer.step()
         schedule.step()
         run.step += 1
         if step % settings["log_every"] == 0 or step == settings["steps"]:
-            run.log("train", loss_words=loss.item(), learning_rate=schedule.get_last_lr()[0])
+            run.log("train", loss_words=loss.item(), learning_rate=float(schedule.get_last_lr()[0]))
     module.requires_grad_(False)
     with torch.no_grad():
-        logits = torch.cat([module(part, table) for part in known.split(2048)])
+        logits = torch.cat([module(part, table) for part in torch.split(known, 2048)])
     figures = {
         "perplexity": float(F.cross_entropy(logits, truth).exp()),
         "word_accuracy": float((logits.argmax(dim=1) == truth).float().mean()),

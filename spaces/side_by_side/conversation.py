@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import gradio as gr
-from examples import EXAMPLES
 from limits import MAX_REPLIES, MAX_TURNS
 from markup import note
+
+from examples import EXAMPLES
 
 _FIRST = next(iter(EXAMPLES))
 

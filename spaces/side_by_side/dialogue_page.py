@@ -6,13 +6,13 @@ from typing import Any
 
 import gradio as gr
 from dialogue import read_lines
-from examples import CONVERSATION
 from limits import Refused
 from markup import problem, to_view
 from models import info_of, ready, titled
 from pools import TEXTS
 
 from dialeval.metric import Level
+from examples import CONVERSATION
 
 _INTRO = (
     "A turn a line, the oldest first. The two sides take turns, unless every line begins with a name (`Anna: Hello`). "

@@ -27,6 +27,12 @@ class Signature(dict[str, str]):
     def __str__(self) -> str:
         return "|".join(f"{key}:{value}" for key, value in self.items())
 
+    @classmethod
+    def parse(cls, text: str) -> Signature:
+        """A signature from its long form."""
+        pairs = (part.partition(":") for part in text.split("|"))
+        return cls({key: value for key, _, value in pairs})
+
     @property
     def short(self) -> str:
         """The signature without library versions, hashes cut to eight digits."""

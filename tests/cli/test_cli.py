@@ -17,7 +17,7 @@ import dialeval
 import overlap_metric
 from dialeval.cli import build_app
 from dialeval.io import ProgressLines
-from dialeval.publishing.modules import install, module_folders, modules_cache
+from dialeval.module_install import install, module_folders, modules_cache
 from dialeval.registry import REGISTRY, RegisteredMetric
 from resources import PATIENCE
 from small_checkpoints import small_checkpoint

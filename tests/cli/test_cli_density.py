@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import dialeval
 from dialeval.cli import build_app
 from dialeval.evaluate_module import loaded
-from dialeval.publishing.modules import module_folders
+from dialeval.module_install import module_folders
 from dialeval.weights.find import embedded_checkpoints
 
 pytestmark = [

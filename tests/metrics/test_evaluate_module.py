@@ -15,7 +15,7 @@ import pytest
 import overlap_metric
 from dialeval import registry
 from dialeval.evaluate_module import loaded
-from dialeval.publishing.modules import install, module_folders
+from dialeval.module_install import install, module_folders
 from resources import PATIENCE
 
 evaluate = pytest.importorskip("evaluate")

@@ -23,8 +23,8 @@ import dialeval
 from dialeval import module_page, registry
 from dialeval.approaches import _NETWORKS
 from dialeval.evaluate_module import loaded
+from dialeval.module_install import module_folders
 from dialeval.module_page import EXAMPLES, ROWS, card_text, direction
-from dialeval.publishing.modules import module_folders
 from dialeval.registry import metric_class
 from small_checkpoints import small_checkpoint
 

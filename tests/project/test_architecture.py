@@ -51,6 +51,8 @@ def test_nothing_imports_training_or_modules_of_evaluate() -> None:
         text = path.read_text(encoding="utf-8")
         assert "from training" not in text, path
         assert "import training" not in text, path
+        assert "import reproduce" not in text, path
+        assert "from corpora" not in text, path
 
 
 def test_the_walk_leads_through_files_that_are_there() -> None:

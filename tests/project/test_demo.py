@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("evaluate")
 
 from dialeval.metric import Level
-from dialeval.publishing.modules import install, module_folders
+from dialeval.module_install import install, module_folders
 from dialeval.registry import metric_class, ready_approaches
 
 pytestmark = [pytest.mark.slow, pytest.mark.encoder]

@@ -21,7 +21,7 @@ from pages import replace_block
 from rich.console import Console
 
 import tuning
-from dialeval.corpora.ratings import Rated
+from corpora.ratings import Rated
 from dialeval.exchange import Exchange
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dialeval.cards.corpora import CORPORA
+from dialeval.card import facts
 from dialeval.weights.config import CheckpointConfig
 from dialeval.weights.find import WEIGHTS, embedded_checkpoints
 
@@ -119,12 +119,12 @@ def test_non_commercial_corpora_of_the_weights_are_named() -> None:
         corpus
         for name in embedded_checkpoints()
         for corpus in CheckpointConfig.read(WEIGHTS / name).training["corpora"]
-        if "NC" in CORPORA[corpus]["licence"]
+        if "NC" in facts()["corpora"][corpus]["licence"]
     }
     assert used
     for corpus in used:
-        assert re.split(r"[ ,]", CORPORA[corpus]["title"])[0] in box
-        (licence,) = re.findall(r"CC BY-NC(?:-SA)? 4\.0", CORPORA[corpus]["licence"])
+        assert re.split(r"[ ,]", facts()["corpora"][corpus]["title"])[0] in box
+        (licence,) = re.findall(r"CC BY-NC(?:-SA)? 4\.0", facts()["corpora"][corpus]["licence"])
         assert licence in box
 
 

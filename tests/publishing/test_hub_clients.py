@@ -19,7 +19,7 @@ import dialeval
 from dialeval import benchmarks
 from dialeval.approaches import _NETWORKS, network_class
 from dialeval.benchmarks.export import export
-from dialeval.publishing.modules import module_folders
+from dialeval.module_install import module_folders
 from hub_clients import CONTEXTS, OPTIONS, PREDICTIONS
 from loopback_hub import Fault, LoopbackHub, User
 from resources import PATIENCE

@@ -32,7 +32,6 @@ import markup
 import models
 import score_file
 import trust
-from examples import EXAMPLES
 from limits import BodyLimit, Refused
 
 from dialeval import load, registry
@@ -43,6 +42,7 @@ from dialeval.publishing.uploads import space_upload
 from dialeval.scores import Scores, Signature
 from dialeval.scoring.summary import Summary
 from dialeval.weights.find import embedded_checkpoints
+from examples import EXAMPLES
 from small_checkpoints import small_checkpoint
 
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
-from dialeval.papers.catalogue import PAPERS
-from dialeval.papers.tables import Picture
+from reproduce.papers.catalogue import PAPERS
+from reproduce.papers.tables import Picture
 from training_runs import overrides
 
 pytestmark = pytest.mark.slow

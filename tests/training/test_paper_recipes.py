@@ -116,9 +116,3 @@ def test_thirty_steps_of_a_recipe(
 def test_every_paper_with_a_network_has_both() -> None:
     for approach in ("density", "deb", "quantidce", "cmn"):
         assert {f"{approach}-bert-base", f"{approach}-roberta-base"} <= set(RECIPES)
-
-
-def test_the_page_holds_the_table_that_the_recipes_give(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(TRAINING))
-    page = (TRAINING.parent / "docs" / "paper_recipes.md").read_text("utf-8")
-    assert "\n".join(importlib.import_module("effort").table(40.0)) in page, "run: python training/effort.py"

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from corpora.dialogues import overlapping_ids
+from corpora.overlap import Index, signs_of, words
+from corpora.recount import Recount, corpora_folder, merged
 from dialeval import benchmarks
 from dialeval.approaches.trained.heads import SHIPPED
-from dialeval.corpora.dialogues import overlapping_ids
-from dialeval.corpora.overlap import Index, signs_of, words
-from dialeval.corpora.recount import Recount, corpora_folder, merged
 from dialeval.weights.config import CheckpointConfig
 from dialeval.weights.find import WEIGHTS, embedded_checkpoints
 

@@ -22,7 +22,7 @@ from cmn_networks import make_network
 from conftest import WORDS
 from dialeval.approaches.cmn import Cmn
 from dialeval.approaches.cmn_network import CmnNetwork, PriorRows
-from dialeval.cards import render_card
+from dialeval.card import render_card
 from dialeval.weights.config import CheckpointConfig
 from resources import PATIENCE
 
@@ -224,9 +224,9 @@ def test_an_adapter_cut_to_a_lower_rank_is_the_closest_one(start: Any, tiny_enco
 
 
 def test_whitened_latents_are_spread_and_agree(start: Any, tiny_encoder: Path, corpora: Path) -> None:
-    from dialeval.corpora.batches import CandidateSet
-    from dialeval.corpora.dialogues import read_corpus
-    from dialeval.corpora.negatives import NegativeCounts
+    from corpora.batches import CandidateSet
+    from corpora.dialogues import read_corpus
+    from corpora.negatives import NegativeCounts
     from dialeval.engine.encoding import PairEncoder
     from dialeval.engine.formatting import PairTokenizer
 
@@ -256,7 +256,7 @@ def test_the_released_pooler_is_taken_over(start: Any, tiny_encoder: Path) -> No
 def test_references_are_encoded_once(tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(TRAINING))
     from cmn import Collator
-    from dialeval.corpora.batches import Candidates
+    from corpora.batches import Candidates
     from dialeval.exchange import Exchange
 
     def candidates(reply: str, *references: str) -> Candidates:

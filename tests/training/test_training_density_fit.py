@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from corpora.dialogues import read_corpus
 from dialeval import Exchange
 from dialeval.approaches.density import Density, DensityNetwork, apply_rule, fit_gaussian
-from dialeval.corpora.dialogues import read_corpus
 from dialeval.engine.moments import Moments
 from small_checkpoints import small_checkpoint
 

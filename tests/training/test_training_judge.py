@@ -182,7 +182,7 @@ def test_wrong_replies_are_damaged_too(monkeypatch: pytest.MonkeyPatch, data: Pa
 def test_what_ratings_ask_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(TRAINING))
     script = importlib.import_module("judge")
-    from dialeval.corpora.ratings import Rated
+    from corpora.ratings import Rated
     from dialeval.exchange import Exchange
 
     def row(source: str, **scores: float) -> Rated:

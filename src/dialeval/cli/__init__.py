@@ -32,12 +32,8 @@ COMMANDS: tuple[str, ...] = (
     "compare",
     "rank",
     "gate",
-    "papers",
     "plot",
     "robustness",
-    "features",
-    "distances",
-    "calibration",
     "publish",
 )
 

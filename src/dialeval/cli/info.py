@@ -76,7 +76,6 @@ def _show(console: Console, title: str, facts: Mapping[str, str]) -> None:
 
 def _checkpoint(source: str) -> dict[str, str]:
     """What a checkpoint says of itself, read as data: no weights are loaded."""
-    from dialeval.cards.history import stages_of, total
     from dialeval.registry import REGISTRY
     from dialeval.weights.config import CheckpointConfig
     from dialeval.weights.find import embedded_checkpoints, find_checkpoint, weights_digest
@@ -89,7 +88,7 @@ def _checkpoint(source: str) -> dict[str, str]:
     config = CheckpointConfig.read(found.folder)
     size = sum(path.stat().st_size for path in found.folder.rglob("*") if path.is_file())
     layout, training = config.layout, config.training
-    stages = stages_of(training)
+    stages = training.get("stages", ())
     facts = {
         "name": config.name or found.folder.name,
         "approach": f"{config.approach}: dialeval.load({config.approach!r}, checkpoint={source!r})",
@@ -99,8 +98,8 @@ def _checkpoint(source: str) -> dict[str, str]:
         "tokens": f"{layout.max_length} for facts, context and reply"
         + (f", {layout.facts_budget} of them kept for facts" if layout.facts_budget else "")
         + (f", {layout.response_budget} for the reply" if layout.response_budget else ""),
-        "stages": "; ".join(f"{one.name}: {one.summary}" for one in stages) or "not told",
-        "hours": f"{total(stages).hours:g}" if stages else "not told",
+        "stages": "; ".join(f"{one['name']}: {one['steps']:,} steps" for one in stages) or "not told",
+        "hours": f"{sum(one['hours'] for one in stages):g}" if stages else "not told",
         "corpora": ", ".join(str(name) for name in training.get("corpora", ())) or "not told",
         "rated rows": ", ".join(f"{name} {count:,}" for name, count in training.get("rated_rows", {}).items()),
         "has seen": ", ".join(config.contaminated_by) or "no benchmark that it tells of",
@@ -160,7 +159,7 @@ def _weights() -> dict[str, str]:
 def _folders() -> dict[str, str]:
     from huggingface_hub import constants
 
-    from dialeval.publishing.modules import modules_cache
+    from dialeval.module_install import modules_cache
 
     return {
         "Hub cache": constants.HF_HUB_CACHE,

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from dialeval.cli.parsing import flowing
-from dialeval.publishing.modules import install, module_folders, modules_cache
+from dialeval.module_install import install, module_folders, modules_cache
 
 _EXAMPLES = """
 [bold]Examples[/bold]

@@ -46,7 +46,7 @@ def unescaped(separator: str) -> str:
     return separator.replace("\\n", "\n").replace("\\t", "\t")
 
 
-def command_line(arguments: list[str]) -> str:
+def command_line(arguments: list[str], *, program: str = "dialeval") -> str:
     """The command as it may stand beside results: ready for a shell, without the folders of this machine."""
     import shlex
 
@@ -54,4 +54,4 @@ def command_line(arguments: list[str]) -> str:
 
     # An argument that is a path from end to end may hold blanks, too.
     shown = (near(Path(one)) if Path(one).is_absolute() else without_machine(one) for one in arguments)
-    return shlex.join(["dialeval", *shown])
+    return f"{program} {shlex.join(shown)}"

@@ -57,7 +57,7 @@ def with_present_marks(results: Iterable[Result], weights: Path) -> list[Result]
     A checkpoint is known by the digest of its weights; results of others keep their marks. What may not be called
     best under the present rules no longer is; where that leaves nobody, the highest that may takes the place.
     """
-    from dialeval.cards.measured import parts_of
+    from dialeval.scores import Signature
     from dialeval.weights.config import CheckpointConfig
     from dialeval.weights.find import weights_digest
 
@@ -68,7 +68,7 @@ def with_present_marks(results: Iterable[Result], weights: Path) -> list[Result]
         trained_on[name] = frozenset(config.contaminated_by)
     marked = []
     for row in results:
-        known = trained_on.get(parts_of(row.metric_signature).get("checkpoint", ""), frozenset())
+        known = trained_on.get(Signature.parse(row.metric_signature).get("checkpoint", ""), frozenset())
         row = replace(row, contaminated=row.contaminated or row.benchmark in known)
         if row.in_best_group is not None:
             row = replace(row, in_best_group=row.in_best_group and row.can_be_best)

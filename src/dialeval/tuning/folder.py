@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dialeval.approaches.judge import ASPECTS, Judge, JudgeNetwork
-from dialeval.cards import render_card
+from dialeval.card import render_card
 from dialeval.io import parse_json
 from dialeval.weights.config import current_versions
 

@@ -1,0 +1,70 @@
+"""`python -m reproduce papers`: the published tables and figures beside ours."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dialeval.cli.parsing import command_line, flowing, listed
+
+_HELP = """Lay the tables and figures of the papers beside ours: a Markdown file for each paper, with its pictures.
+
+Ours come from values that `dialeval agreement` left; nothing is scored here. A cell without values says so, and the
+command that would make them stands under the table.
+
+[bold]Example[/bold]
+
+$ python -m reproduce papers --values results/values --out results/papers"""
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command to the app."""
+    app.command("papers", help=flowing(_HELP), no_args_is_help=True)(papers)
+
+
+def papers(
+    values: Annotated[Path, typer.Option(help="Folder with the values of earlier runs.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for Markdown files and, in `figures`, pictures.")],
+    only: Annotated[list[str] | None, typer.Option(help="Papers by name; all if left out.")] = None,
+    mirror: Annotated[
+        str | None, typer.Option(envvar="DIALEVAL_MIRROR", help="Folder or address in GitHub's place.")
+    ] = None,
+    resamples: Annotated[int, typer.Option(min=0, help="Of the bootstrap.")] = 2_000,
+    keep: Annotated[
+        bool,
+        typer.Option("--keep", help="Rows without values keep the numbers of the page that is there, with a note."),
+    ] = False,
+) -> None:
+    """Look up, and write."""
+    from dialeval.io import near, write_atomically
+    from dialeval.plots.figures import save
+    from dialeval.reports.console import telling
+    from reproduce.papers.catalogue import chosen_papers
+    from reproduce.papers.figures import draw
+    from reproduce.papers.kept import read_page
+    from reproduce.papers.measured import answers
+    from reproduce.papers.render import render
+
+    wanted = chosen_papers(listed(only))
+    command = command_line(sys.argv[1:], program="python -m reproduce")
+    shown = near(values) if values.is_absolute() else str(values)
+    # What has no values is told in the tables, so only bars are shown.
+    with telling(quiet=True) as reporter:
+        tables = [table for paper in wanted for table in paper.tables]
+        found = answers(tables, values, mirror=mirror, resamples=resamples, reporter=reporter)
+        standing = {path.stem for path in (out / "figures").glob("*.png")} if keep else set()
+        figures = [
+            dict(draw(paper, found, values, mirror=mirror, reporter=reporter, standing=standing)) for paper in wanted
+        ]
+    for paper, drawn in zip(wanted, figures, strict=True):
+        for name, figure in drawn.items():
+            save(figure, out / "figures" / name)
+        path = out / f"{paper.name}.md"
+        older = standing & {figure.name for figure in paper.figures} - set(drawn)
+        earlier = read_page(path) if keep else None
+        page = render(paper, found, command=command, values=shown, drawn=drawn, earlier=earlier, older=older)
+        write_atomically(path, [page.rstrip("\n")])
+        typer.echo(path)

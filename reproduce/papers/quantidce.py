@@ -1,0 +1,231 @@
+"""QuantiDCE (Ye et al. 2021): Tables 1 to 4, Figs. 3 to 6, and Table 3's training data."""
+
+from __future__ import annotations
+
+from dialeval.agreement.settings import Settings
+from reproduce.papers.tables import (
+    SHORT_TRAINING,
+    CellQuery,
+    Chart,
+    Column,
+    Paper,
+    Picture,
+    Row,
+    Table,
+    ablation,
+    published,
+)
+
+_STATISTICS = {"Pearson": "pearson", "Spearman": "spearman", "Kendall": "kendall"}
+_SETTINGS = Settings(tuple(_STATISTICS.values()), levels="own")
+_SETS = {"ConvAI2": "convai2_grade", "Empathetic": "empathetic_grade"}
+_AVERAGE = "average"
+_NAMES = tuple(f"{name} {column}" for name in _SETS for column in (*_STATISTICS, _AVERAGE))
+_HEAD = "a head on our fixed encoder"
+_OTHER_ENCODER = "our encoder has 22.7 M parameters, the paper's 110 M"
+
+
+def _columns(sets: dict[str, str]) -> list[Column]:
+    columns = []
+    for name, benchmark in sets.items():
+        each = [Column(f"{name} {title}", CellQuery(benchmark, part, _SETTINGS)) for title, part in _STATISTICS.items()]
+        columns += [*each, Column(f"{name} {_AVERAGE}", average_of=[column.title for column in each])]
+    return columns
+
+
+def _row(label: str, *values: float, ours: str | None = None, note: str = "") -> Row:
+    return Row(label, published(_NAMES, *values), ours, note)
+
+
+def _short(label: str, variant: str, *values: float) -> Row:
+    """A row of Tables 2 to 4 and the run that stands for it; as many published numbers as the table has columns."""
+    names = _NAMES[: len(values)]
+    return Row(label, published(names, *values), ablation(f"quantidce-{variant}"))
+
+
+def _fitted(label: str, variant: str, *values: float) -> Row:
+    return Row(label, published(_FITTED, *values), ablation(f"quantidce-{variant}"))
+
+
+def _variants(*names: str) -> tuple[str, ...]:
+    return tuple(ablation(f"quantidce-{name}") for name in names)
+
+
+_FITTED = tuple(f"DailyDialogEVAL {column}" for column in (*_STATISTICS, _AVERAGE))
+
+PAPER = Paper(
+    "quantidce",
+    "QuantiDCE",
+    (
+        Table(
+            "Table 1",
+            _columns(_SETS),
+            (
+                _row(
+                    "BLEU",
+                    0.003,
+                    0.128,
+                    0.088,
+                    0.073,
+                    -0.051,
+                    0.002,
+                    0.005,
+                    -0.015,
+                    ours="bleu4",
+                    note="order not said: ours BLEU-4",
+                ),
+                _row("ROUGE", 0.136, 0.140, 0.097, 0.124, 0.029, -0.013, -0.010, 0.002, ours="rougeL"),
+                _row("METEOR", 0.145, 0.181, 0.123, 0.150, 0.118, 0.055, 0.040, 0.071, ours="meteor"),
+                _row(
+                    "BERTScore",
+                    0.225,
+                    0.225,
+                    0.154,
+                    0.201,
+                    0.046,
+                    0.033,
+                    0.021,
+                    0.033,
+                    ours="bertscore",
+                    note=_OTHER_ENCODER,
+                ),
+                _row("ADEM", 0.026, 0.037, 0.049, 0.037, 0.007, 0.009, 0.040, 0.019, ours="adem", note=_HEAD),
+                _row(
+                    "BERT-RUBER",
+                    0.266,
+                    0.266,
+                    0.185,
+                    0.239,
+                    -0.022,
+                    -0.040,
+                    -0.029,
+                    -0.030,
+                    ours="bert_ruber",
+                    note=_HEAD,
+                ),
+                Row(
+                    "BLEURT",
+                    published(_NAMES, 0.152, 0.149, 0.103, 0.135, 0.203, 0.192, 0.130, 0.175),
+                    lacks="weights",
+                ),
+                _row("GRADE", 0.496, 0.503, 0.356, 0.452, 0.350, 0.344, 0.243, 0.312),
+                _row(
+                    "QuantiDCE",
+                    0.554,
+                    0.554,
+                    0.395,
+                    0.501,
+                    0.412,
+                    0.393,
+                    0.274,
+                    0.360,
+                    ours="quantidce",
+                    note=_OTHER_ENCODER,
+                ),
+                Row("DENSITY (not in the paper)", ours="density", note=_OTHER_ENCODER),
+                Row("DEB (not in the paper)", ours="deb", note=_OTHER_ENCODER),
+                Row("CMN (not in the paper)", ours="cmn", note=_OTHER_ENCODER),
+            ),
+            "All systems of a set together, 600 and 300 rows. Correlations of the scores that the authors released "
+            "for QuantiDCE and GRADE come out as printed (GRADE's Pearson on Empathetic as .349).",
+        ),
+        Table(
+            "Table 2, losses of the first stage",
+            _columns(_SETS),
+            (
+                _short("BCE", "binary", 0.505, 0.505, 0.361, 0.457, 0.354, 0.353, 0.243, 0.317),
+                _short("Ranking", "margin", 0.507, 0.504, 0.360, 0.457, 0.399, 0.389, 0.272, 0.353),
+                _short("SupCon", "contrastive", 0.495, 0.523, 0.367, 0.462, 0.332, 0.315, 0.22, 0.289),
+                _short("FAT", "triplet", 0.516, 0.521, 0.371, 0.469, 0.381, 0.358, 0.245, 0.328),
+                _short("Vanilla MLR", "vanilla", 0.522, 0.536, 0.379, 0.479, 0.403, 0.387, 0.267, 0.352),
+                _short("MLR", "mlr", 0.554, 0.554, 0.395, 0.501, 0.412, 0.393, 0.274, 0.360),
+            ),
+            SHORT_TRAINING,
+        ),
+        Table(
+            "Table 3, ways of fine-tuning",
+            _columns(_SETS),
+            (
+                _short("MSE", "mse", 0.272, 0.369, 0.255, 0.299, 0.278, 0.276, 0.187, 0.247),
+                _short("MSE, fixed encoder", "mse-fixed", 0.477, 0.477, 0.337, 0.430, 0.384, 0.367, 0.253, 0.335),
+                _short("KD-MSE", "mlr", 0.554, 0.554, 0.395, 0.501, 0.412, 0.393, 0.274, 0.360),
+            ),
+            SHORT_TRAINING,
+        ),
+        Table(
+            "Table 4, what is left out",
+            _columns({"ConvAI2": _SETS["ConvAI2"]}),
+            (
+                _short("Nothing", "mlr", 0.554, 0.554, 0.395, 0.501),
+                _short("MLR", "without-mlr", 0.373, 0.357, 0.246, 0.325),
+                _short("Separation loss", "without-separation", 0.388, 0.416, 0.289, 0.364),
+                _short("Compactness loss", "without-compactness", 0.526, 0.550, 0.390, 0.489),
+                _short("Ordering loss", "without-ordering", -0.494, -0.522, -0.371, -0.462),
+                _short("KD fine-tuning", "without-ratings", 0.531, 0.540, 0.381, 0.484),
+            ),
+            SHORT_TRAINING,
+        ),
+        Table(
+            "Table 3, training data",
+            _columns({"DailyDialogEVAL": "dailydialog_grade"}),
+            (
+                Row("QuantiDCE, KD-MSE", published(_FITTED, 0.804, 0.832, 0.678, 0.771), "quantidce", _OTHER_ENCODER),
+                _fitted("QuantiDCE, MSE", "mse", 0.934, 0.945, 0.867, 0.915),
+                _fitted("QuantiDCE, MSE, fixed encoder", "mse-fixed", 0.379, 0.402, 0.281, 0.354),
+                Row("GRADE (by its released scores)", published(_FITTED, 0.374, 0.394, 0.274, None)),
+            ),
+            "270 of the 300 rows were trained on: this shows how closely they were fitted, nothing else. KD-MSE is the "
+            f"shipped checkpoint. {SHORT_TRAINING}",
+        ),
+        Table(
+            "Fig. 5, share of the ratings",
+            _columns({"ConvAI2": _SETS["ConvAI2"]}),
+            (
+                _short("none", "without-ratings"),
+                _short("a tenth", "tenth-of-ratings"),
+                _short("half", "half-of-ratings"),
+                _short("all", "mlr"),
+            ),
+            f"The paper prints a curve without numbers. {SHORT_TRAINING}",
+        ),
+    ),
+    (
+        "Figs. 3, 4 and 6 also show features in two dimensions: "
+        "`python -m reproduce features -i dailydialogpp_test --metric "
+        "'quantidce?checkpoint=…' --out runs/features`, then `dialeval plot features runs/features/features.npz`.",
+    ),
+    (
+        Picture(
+            "Fig. 3, scores per level after the first stage",
+            "quantidce_fig3",
+            "violin",
+            "dailydialogpp_test",
+            _variants("binary-without-ratings", "triplet-without-ratings", "without-ratings"),
+            "BCE, FAT and MLR; levels are adversarial or random and positive replies of the test part.",
+        ),
+        Picture(
+            "Fig. 6, scores per level after the first stage",
+            "quantidce_fig6",
+            "violin",
+            "dailydialogpp_test",
+            _variants("margin-without-ratings", "contrastive-without-ratings", "vanilla-without-ratings"),
+            "The other losses: ranking, SupCon and vanilla MLR.",
+        ),
+        Picture(
+            "Fig. 4, scores per level after fine-tuning",
+            "quantidce_fig4",
+            "violin",
+            "dailydialogpp_test",
+            (*_variants("mlr"), "quantidce"),
+            "MLR after a short training, then the shipped checkpoint.",
+        ),
+        Chart(
+            "Fig. 5, drawn",
+            "quantidce_fig5",
+            "Fig. 5, share of the ratings",
+            tuple(_NAMES[:3]),
+            {name: name for name in ("none", "a tenth", "half", "all")},
+            "share of the 270 rated rows",
+        ),
+    ),
+)

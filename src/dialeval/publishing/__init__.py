@@ -1,1 +1,0 @@
-"""Publishing to the Hub: what goes where (uploads), what differs from what is there (plan), sending it (push)."""

@@ -1,1 +1,0 @@
-"""Studies of their own: calibration, features."""

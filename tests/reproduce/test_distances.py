@@ -1,0 +1,87 @@
+"""`python -m reproduce distances`: people's replies, the ways to spoil them, the page."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from dialeval.approaches.fbd import Fbd
+from dialeval.exchange import Exchange
+from dialeval.statistics.features import normality
+from reproduce.__main__ import build_app
+from reproduce.distances import SHARES, SPOILT, Curve, curves, replies_of_people, spoil
+from reproduce.distances_report import PRINTED
+from toy_benchmark import rated_rows, write_rows
+
+NOUNS = "fish chips weather walk week dog cat".split()
+REPLIES = [Exchange((f"do you like the {noun}",), f"yes i like the {noun} and how are you") for noun in NOUNS]
+
+
+def test_people_are_the_references_each_once_for_its_query(tiny_encoder: Path, tmp_path: Path) -> None:
+    """Two systems answer every query; its reference counts once."""
+    file = write_rows(tmp_path / "toy.jsonl", rated_rows(contexts=5, systems=2))
+    found = replies_of_people(Fbd(tiny_encoder), str(file))
+    assert len(found) == len({one.context for one in found}) == 5
+
+
+@pytest.mark.parametrize("change", SPOILT)
+def test_every_change_leaves_another_reply(change: str) -> None:
+    for before, after in zip(REPLIES, spoil(REPLIES, change), strict=True):
+        assert after is not None
+        assert after.context == before.context
+        assert after.response != before.response
+
+
+@pytest.mark.parametrize(
+    ("metric", "values", "steps"), [("fbd", (0, 1, 3, 2, 4), 3), ("prd", (1, 0.9, 0.9, 0.8, 0.7), 3)]
+)
+def test_steps_count_where_the_value_says_worse(metric: str, values: tuple[float, ...], steps: int) -> None:
+    assert Curve(metric, "plain", "toy", "noise", 7, 7, values).worse_steps == steps
+
+
+@pytest.mark.filterwarnings("ignore:fewer")
+def test_curves_begin_where_nothing_differs_and_are_the_metrics_values(tiny_encoder: Path) -> None:
+    found = list(curves(str(tiny_encoder), "tiny", "toy", REPLIES))
+    assert len(found) == 2 * len(SPOILT)
+    for one in found:
+        assert one.values[0] == pytest.approx(1.0 if one.metric == "prd" else 0.0, abs=1e-5)
+        assert (one.n, one.spoilt, len(one.values)) == (7, 7, len(SHARES))
+    metric = Fbd(str(tiny_encoder), resamples=0)
+    worse = [one for one in spoil(REPLIES, "mismatch") if one is not None]
+    wanted = metric.compare(metric.features.of(REPLIES), metric.features.of(worse)).value
+    (shown,) = [one for one in found if (one.metric, one.change) == ("fbd", "mismatch")]
+    assert shown.values[-1] == pytest.approx(wanted, rel=1e-4)
+
+
+def test_from_the_shell(tiny_encoder: Path, tmp_path: Path) -> None:
+    file = write_rows(tmp_path / "toy.jsonl", rated_rows(contexts=5, systems=2))
+    options = ["distances", "-b", str(file), "--curves", str(file), "-o", str(tmp_path / "out")]
+    wrong = CliRunner().invoke(build_app(), [*options, "--encoder", "tiny"])
+    assert wrong.exit_code == 2
+    assert "--encoder 'tiny' is not NAME=ENCODER" in wrong.output
+
+
+def test_the_page_has_the_papers_row_and_ours(tiny_encoder: Path, tmp_path: Path) -> None:
+    from reproduce.distances import normal_features
+    from reproduce.distances_report import write_distances
+
+    metric = Fbd(tiny_encoder, resamples=0)
+    tested = normal_features(metric, "tiny", "fbd_dailyz@as_released", REPLIES)
+    shown = normality(metric.features.of(REPLIES).rows)
+    assert (tested.n, tested.w_mean) == (7, pytest.approx(shown.w_mean))
+    found = list(curves(str(tiny_encoder), "tiny", "fbd_dailyz@as_released", REPLIES[:4]))
+    write_distances([tested], found, tmp_path, command="python -m reproduce distances")
+    page = (tmp_path / "distances.md").read_text()
+    assert "| BERT, paper | 0.67 ± 0.38 |" in page
+    assert f"| tiny | {shown.pooled[0]:.2f} ± {shown.pooled[1]:.2f} |" in page
+    assert f"| tiny: W | {shown.w_mean:.3f} ± {shown.w_std:.3f} |" in page
+    record = json.loads((tmp_path / "distances.json").read_text())
+    assert len(record["curves"]) == len(found)
+    assert (tmp_path / "distances.png").stat().st_size > 0
+
+
+def test_the_papers_table_is_whole() -> None:
+    assert {len(one) for one in PRINTED.values()} == {6}

@@ -1,0 +1,81 @@
+"""`python -m reproduce features`: conicity and normality of the features of replies, from the shell to a file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+from dialeval.approaches.frozen_features import FrozenFeatures
+from dialeval.cli import build_app as dialeval_app
+from dialeval.statistics.features import conicity, normality
+from reproduce.__main__ import build_app
+from reproduce.features import replies_of, study
+from toy_benchmark import labelled_rows, rated_rows, write_rows
+
+
+def features(*options: str | Path) -> Result:
+    return CliRunner().invoke(build_app(), ["features", *map(str, options)])
+
+
+def test_labelled_replies_by_kind(tmp_path: Path) -> None:
+    """Features by hand: conicity per context, people are the positives."""
+    replies = replies_of(str(write_rows(tmp_path / "toy.jsonl", labelled_rows("toy", contexts=2))))
+    assert replies.human == {"positive"}
+    draw = np.random.default_rng(0).normal(size=(len(replies.labels), 3))
+    shown = study(replies, draw.astype(np.float32))
+    labels = np.array(replies.labels)
+    contexts = np.array([exchange.context[0] for exchange in replies.exchanges])
+    for name, kept in (("positive", ["positive"]), ("positive and random", ["positive", "random"])):
+        own = [
+            draw[np.isin(labels, kept) & (contexts == context)].astype(np.float32) for context in sorted(set(contexts))
+        ]
+        wanted = [conicity(group) for group in own if len(group) > 1]
+        assert shown["conicity"][name] == {"mean": pytest.approx(np.mean(wanted)), "contexts": len(wanted)}
+    tested = normality(draw[labels == "positive"].astype(np.float32))
+    assert shown["normality"] == tested.to_dict()
+
+
+def test_rated_replies_and_those_of_people(tmp_path: Path) -> None:
+    replies = replies_of(str(write_rows(tmp_path / "toy.jsonl", rated_rows(contexts=5, systems=2))))
+    assert sorted(set(replies.labels)) == ["bot0", "bot1", "people"]
+    assert replies.labels.count("people") == 5
+    some = replies.of_contexts(2, seed=3)
+    assert len({exchange.context for exchange in some.exchanges}) == 2
+    assert some.labels.count("people") == 2
+    assert replies.of_contexts(99, seed=3) is replies
+
+
+def test_from_the_shell(tiny_encoder: Path, tmp_path: Path) -> None:
+    rows = [
+        {"context": [f"do you like the {noun}"], "response": f"yes i like the {noun}"}
+        for noun in "fish dog cat".split()
+    ]
+    file = write_rows(tmp_path / "people.jsonl", [*rows, *({**row, "response": "no thank you"} for row in rows)])
+    done = features("-i", file, "--encoder", tiny_encoder, "-o", tmp_path / "out")
+    assert done.exit_code == 0, done.stderr
+    found = json.loads((tmp_path / "out" / "features.json").read_text())
+    exchanges = replies_of(str(file)).exchanges
+    direct = FrozenFeatures(tiny_encoder).of(exchanges).rows
+    assert found["conicity"]["all replies"]["contexts"] == 3
+    assert found["conicity"]["all replies"]["mean"] == pytest.approx(
+        np.mean([conicity(direct[[n, n + 3]]) for n in range(3)])
+    )
+    assert found["normality"]["w_mean"] == pytest.approx(normality(direct).w_mean)
+    assert f"W and p pooled {found['normality']['pooled_mean']:.2f}" in done.stdout
+    assert str(tmp_path) not in json.dumps(found)
+    drawn = CliRunner().invoke(
+        dialeval_app(), ["plot", "features", str(tmp_path / "out" / "features.npz"), "-o", str(tmp_path / "plots")]
+    )
+    assert drawn.exit_code == 0, drawn.stderr
+    refused = features("-i", file, "-m", "bleu2", "-o", tmp_path / "out")
+    assert refused.exit_code == 2
+    assert "bleu2 is not one of density, deb" in refused.stderr
+
+
+def test_unused_dimensions_are_constant() -> None:
+    draw = np.random.default_rng(0).normal(size=(20, 3)) * [1, 1, 1e-32]
+    assert normality(draw).constant == 1

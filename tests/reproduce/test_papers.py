@@ -1,0 +1,370 @@
+"""The papers' tables: printed numbers as the specs have them, ours from kept values, gaps told."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from scipy import stats
+from typer.testing import CliRunner
+
+from dialeval import benchmarks
+from dialeval.agreement.runs import run
+from dialeval.agreement.settings import Settings
+from dialeval.registry import available, load
+from dialeval.specs import split_options
+from reproduce.__main__ import build_app
+from reproduce.papers.catalogue import PAPERS
+from reproduce.papers.figures import draw
+from reproduce.papers.kept import read_page
+from reproduce.papers.measured import NOT_MEASURED, answers, commands
+from reproduce.papers.render import render
+from reproduce.papers.tables import CellQuery, Chart, Column, Paper, Picture, Row, Table, published
+from toy_benchmark import rated_rows, write_rows
+
+WORDS = "python:toy_benchmark:count_words"
+LABELS = "python:toy_benchmark:noise?name=never_run"
+SHARE = "python:toy_benchmark:word_share"
+
+
+def all_tables():
+    return [(paper.name, table) for paper in PAPERS for table in paper.tables]
+
+
+@pytest.mark.parametrize(("paper", "table"), all_tables(), ids=lambda one: getattr(one, "title", one))
+def test_every_printed_number_has_its_column_and_every_question_can_be_asked(paper, table):
+    titles = [column.title for column in table.columns]
+    assert len(set(titles)) == len(titles)
+    assert len({row.label for row in table.rows}) == len(table.rows)
+    for row in table.rows:
+        assert set(row.published) <= set(titles), row.label
+        assert row.ours is None or split_options(row.ours)[0] in available(), row.label
+        assert row.ours or row.published, row.label
+    for column in table.columns:
+        if (question := column.question) is not None:
+            name, _, protocol = question.benchmark.partition("@")
+            info = benchmarks.info(name, protocol or None)
+            assert question.level in ("system", info.level)
+            assert question.settings.subset is None or question.settings.subset in info.subsets
+            assert question.aspect == "" or question.aspect in info.aspects or info.kind == "labels"
+
+
+def options_of_ours():
+    rows = [row for _, table in all_tables() for row in table.rows]
+    rows += [row for paper in PAPERS for figure in paper.figures if isinstance(figure, Picture) for row in figure.rows]
+    asked = set()
+    for row in rows:
+        name, options = split_options(row.ours or "")
+        # Checkpoints are runs that are not here; the embedded one stands for them.
+        options = {key: value for key, value in options.items() if key not in ("checkpoint", "model", "name")}
+        if options:
+            asked.add((name, *options.items()))
+    return sorted(asked, key=str)
+
+
+def test_the_papers_ask_for_many_options():
+    assert len(options_of_ours()) > 20
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        pytest.param(name, dict(options), marks=pytest.mark.wordnet if name == "meteor" else pytest.mark.encoder)
+        for name, *options in options_of_ours()
+    ],
+)
+@pytest.mark.slow
+def test_every_option_of_ours_is_one_that_the_metric_takes(name, options):
+    assert takes(name, options)
+
+
+def takes(name, options) -> bool:
+    """Whether a metric knows the options, even if its embedded checkpoint was not fitted for one of its rules."""
+    try:
+        load(name, **options)
+    except ValueError as error:
+        return "was fitted on human pairs only" in str(error)
+    return True
+
+
+def printed(paper, title, label, column):
+    (found,) = [one for one in PAPERS if one.name == paper]
+    table = next(one for one in found.tables if one.title.startswith(title))
+    return next(row for row in table.rows if row.label == label).published[column]
+
+
+def test_printed_numbers_stand_in_the_right_cells():
+    assert printed("density", "Table 1", "DENSITY, ConvAI2", "USR ρ") == 62.97
+    assert printed("density", "Table 1", "GPT2-Coherency", "GRADE-C2 r") == 43.34
+    assert printed("density", "Table 2, with and without", "Without: classifier", "Zhao ρ") == 53.66
+    assert printed("quantidce", "Table 1", "QuantiDCE", "Empathetic Kendall") == 0.274
+    assert printed("quantidce", "Table 2", "Vanilla MLR", "Empathetic Pearson") == 0.403
+    assert printed("quantidce", "Table 4", "Ordering loss", "ConvAI2 Kendall") == -0.371
+    assert printed("dailydialogpp", "Tables 6", "DEB, adversarial", "random") == 86.24
+    assert printed("fbd_prd", "Table 3", "FBD-R", "Persona(Z) ρ") == 1.0
+    assert printed("fbd_prd", "Table 3", "PRD-B", "Daily(H) r") == 0.409
+    assert printed("fbd_prd", "Table 5", "FBD-R", "content r") == 0.839
+    assert printed("dailydialogpp", "Table 3", "Greedy, maximum", "accuracy") == 65.56
+    assert printed("dailydialogpp", "Tables 5", "DEB, random and adversarial", "adversarial") == 92.65
+    assert printed("cmn", "Tables 1", "CMN without NSP", "diverse ρ") == 0.5555
+
+
+def test_no_more_and_no_fewer_numbers_than_columns_are_taken():
+    with pytest.raises(ValueError, match="longer"):
+        published(("a", "b"), 1.0, 2.0, 3.0)
+    assert published(("a", "b"), 1.0, None) == {"a": 1.0}
+
+
+@pytest.fixture
+def toy(tmp_path: Path):
+    """A benchmark as a file, a table about it, and a folder in which one of two metrics left its values."""
+    file = str(write_rows(tmp_path / "toy.jsonl", rated_rows()))
+    settings = Settings(("spearman",), levels="own")
+    columns = (Column("printed only"), Column("toy", CellQuery(file, "spearman", settings), scale=100))
+    rows = (
+        Row("Words", {"printed only": 0.5, "toy": 12.5}, WORDS, "another counter."),
+        Row("Never run", {"toy": 7}, LABELS, "another counter"),
+        Row("Theirs", {"toy": -3.25}),
+    )
+    values = tmp_path / "values"
+    # Kept under the benchmark's own name; a file's question names its path.
+    run([WORDS], [file], settings=Settings(resamples=0), values=values)
+    return Paper("toy", "Toy", (Table("Table 1", columns, rows, "A note."),), ("Fig. 9.",)), values, file
+
+
+def test_ours_are_the_plain_correlations_of_kept_values(toy, monkeypatch):
+    paper, values, file = toy
+    monkeypatch.setattr("reproduce.papers.measured._is_kept", lambda *where: True)
+    found = answers(paper.tables, values, resamples=200)
+    question = paper.tables[0].columns[1].question
+    rows = benchmarks.load(file).dataset
+    words = [len(row["response"].split()) for row in rows]
+    people = [row["scores"]["overall"] for row in rows]
+    result = found[WORDS, question].result
+    assert result.value == pytest.approx(stats.spearmanr(words, people).statistic)
+    assert result.low < result.value < result.high
+    assert result.resamples == 200
+    assert found[LABELS, question].result is None
+    assert found[LABELS, question].reason == NOT_MEASURED
+
+
+def test_a_page_shows_both_numbers_and_tells_what_is_missing(toy, monkeypatch):
+    paper, values, file = toy
+    monkeypatch.setattr("reproduce.papers.measured._is_kept", lambda *where: True)
+    found = answers(paper.tables, values, resamples=200)
+    page = render(paper, found, command="python -m reproduce papers --only toy", values="kept")
+    result = found[WORDS, paper.tables[0].columns[1].question].result
+    shown = f"**{100 * result.value:.1f}** [{100 * result.low:.1f}, {100 * result.high:.1f}]"
+    lines = page.splitlines()
+    assert f"| Words (a) | 0.5 | 12.5<br>{shown} |" in lines
+    assert "| Never run (a) |  | 7<br>not measured |" in lines
+    assert "| Theirs |  | -3.25 |" in lines
+    assert "| n of ours |  | 180 |" in lines
+    assert "(a) another counter." in lines
+    assert (
+        f"dialeval agreement --metrics '{LABELS}' --benchmarks {file} --values kept --plots none --out runs/papers"
+        in lines
+    )
+    assert "- Fig. 9." in lines
+
+
+def test_without_a_number_a_cell_says_what_is_lacking_and_no_command_is_given(toy, monkeypatch):
+    paper, values, _ = toy
+    monkeypatch.setattr("reproduce.papers.measured._is_kept", lambda *where: True)
+    rows = (
+        Row("Here", {"toy": 1}, WORDS, lacks="weights"),
+        Row("Not here", {"printed only": 2, "toy": 3}, LABELS, lacks="weights"),
+        Row("Of people", lacks="data"),
+    )
+    table = Table("Table 1", paper.tables[0].columns, rows)
+    found = answers([table], values, resamples=0)
+    page = render(Paper("toy", "Toy", (table,)), found, command="c", values="kept")
+    assert "| Not here | 2 | 3<br>needs weights |" in page
+    assert "| Of people |  | needs data |" in page
+    assert "| Here |  | 1<br>**" in page
+    assert "would be measured by" not in page
+
+
+def test_seeds_stand_as_their_mean_and_deviation(toy, monkeypatch):
+    paper, values, file = toy
+    monkeypatch.setattr("reproduce.papers.measured._is_kept", lambda *where: True)
+    run([SHARE], [file], settings=Settings(resamples=0), values=values)
+    question = paper.tables[0].columns[1].question
+    table = Table("Table 1", paper.tables[0].columns, (Row("Both", {}, WORDS, repeats=(SHARE,)),))
+    found = answers([table], values, resamples=100)
+    both = [100 * found[spec, question].result.value for spec in (WORDS, SHARE)]
+    shown = f"**{sum(both) / 2:.1f}** ± {abs(both[0] - both[1]) / 2**0.5:.1f}"
+    assert f"| Both |  | {shown} |" in render(Paper("toy", "Toy", (table,)), found, command="c", values="kept")
+    # With a seed missing there is no mean, and only that one is to be made.
+    unmade = replace(table, rows=(Row("Both", {}, WORDS, repeats=(LABELS,)),))
+    page = render(Paper("toy", "Toy", (unmade,)), answers([unmade], values, resamples=0), command="c", values="kept")
+    assert "| Both |  | not measured |" in page
+    assert f"--metrics '{LABELS}'" in page
+
+
+def test_an_average_is_that_of_the_numbers_beside_it(toy, monkeypatch):
+    """Of the released scores the authors printed .501; where a part is not measured, there is no average of ours."""
+    paper, values, _ = toy
+    monkeypatch.setattr("reproduce.papers.measured._is_kept", lambda *where: True)
+    (table,) = paper.tables
+    question = table.columns[1].question
+    columns = (
+        Column("toy", question),
+        Column("again", question),
+        Column("average", average_of=("toy", "again")),
+    )
+    rows = (Row("Words", {"average": 0.501}, WORDS), Row("Never run", {"average": 0.1}, LABELS))
+    paper = Paper("toy", "Toy", (Table("Table 1", columns, rows),))
+    found = answers(paper.tables, values, resamples=0)
+    lines = render(paper, found, command="c", values="kept").splitlines()
+    value = f"{found[WORDS, question].result.value:.3f}"
+    assert f"| Words | **{value}** | **{value}** | 0.501<br>**{value}** |" in lines
+    assert "| Never run | not measured | not measured | 0.1 |" in lines
+
+
+@pytest.mark.parametrize("table", [table for paper in PAPERS for table in paper.tables if table.columns[-1].average_of])
+def test_printed_averages_are_those_of_the_printed_numbers(table):
+    """As far as rounding goes; a slip in copying would show."""
+    for row in table.rows:
+        for column in table.columns:
+            if column.average_of and column.title in row.published:
+                parts = [row.published[title] for title in column.average_of]
+                assert row.published[column.title] == pytest.approx(sum(parts) / len(parts), abs=0.0021), row.label
+
+
+def test_a_row_without_values_keeps_what_an_earlier_page_had(toy, monkeypatch, tmp_path):
+    paper, values, _ = toy
+    monkeypatch.setattr("reproduce.papers.measured._is_kept", lambda *where: True)
+    found = answers(paper.tables, values, resamples=0)
+    page = render(paper, found, command="c", values="kept")
+    # Somebody once had values for the other row, but none for the sizes of a column.
+    before = page.replace("|  | 7<br>not measured |", "| **8.0** [7.0, 9.0] | – (b) |")
+    before = before.replace("| n of ours |  | 180 |", "| n of ours |  | 99 |")
+    before = before.replace(
+        "(a) another counter.", "(a) another counter, then. (b) 3 systems are too few (at least 5); stop."
+    )
+    (tmp_path / "toy.md").write_text(before)
+    earlier = read_page(tmp_path / "toy.md")
+    assert earlier["Table 1"].columns == ["printed only", "toy"]
+    again = render(paper, found, command="c", values="kept", earlier=earlier).splitlines()
+    assert "| Never run (a) (c) | **8.0** [7.0, 9.0] | – (b) |" in again
+    notes = "(a) another counter. (b) 3 systems are too few (at least 5); stop. (c) measured for an earlier page"
+    assert any(line.startswith(notes) for line in again)
+    assert "| n of ours |  | 180 |" in again
+    (words,) = [line for line in page.splitlines() if line.startswith("| Words")]
+    assert words in again
+    # What was never measured stays a gap, and other columns are another table.
+    assert render(paper, found, command="c", values="kept", earlier=read_page(tmp_path / "no.md")) == page
+    (tmp_path / "toy.md").write_text(before.replace("| toy |", "| another |"))
+    assert render(paper, found, command="c", values="kept", earlier=read_page(tmp_path / "toy.md")) == page
+
+
+def test_without_files_nothing_is_loaded(toy, monkeypatch):
+    paper, values, _ = toy
+    monkeypatch.setattr("reproduce.papers.measured.find_sources", lambda specs: pytest.fail("a metric was loaded"))
+    found = answers(paper.tables, values.parent)
+    assert {answer.reason for answer in found.values()} == {NOT_MEASURED}
+
+
+def test_a_metric_that_cannot_be_loaded_is_told_and_stops_nothing(toy, monkeypatch):
+    paper, values, _ = toy
+    monkeypatch.setattr("reproduce.papers.measured._is_kept", lambda *where: True)
+    broken = Row("Broken", ours="python:toy_benchmark:there_is_none")
+    (table,) = paper.tables
+    found = answers([Table("T", table.columns, (*table.rows, broken))], values, resamples=0)
+    question = table.columns[1].question
+    assert found[WORDS, question].result is not None
+    assert math.isnan(found[WORDS, question].result.low)
+    assert found[broken.ours, question].reason.startswith("cannot be loaded here")
+
+
+def test_commands_join_benchmarks_with_the_same_gaps():
+    plain, systems = Settings(levels="own"), Settings(levels="system", force_systems=True)
+    missing = [
+        ("a", CellQuery("one", "spearman", plain)),
+        ("a", CellQuery("one", "pearson", plain)),
+        ("a", CellQuery("two", "spearman", plain)),
+        ("b", CellQuery("three@clean", "spearman", systems)),
+    ]
+    assert commands(missing, "kept") == [
+        "dialeval agreement --metrics 'a' --benchmarks one,two --values kept --plots none --out runs/papers",
+        "dialeval agreement --metrics 'b' --benchmarks three@clean --levels system --force-systems --values kept "
+        "--plots none --out runs/papers",
+    ]
+
+
+def test_the_command_writes_a_page_for_each_paper(tmp_path):
+    (tmp_path / "values").mkdir()
+    options = ["papers", "--values", str(tmp_path / "values"), "--out", str(tmp_path / "out")]
+    done = CliRunner().invoke(build_app(), options)
+    assert done.exit_code == 0, done.output
+    assert {path.stem for path in (tmp_path / "out").iterdir()} == {paper.name for paper in PAPERS}
+    page = (tmp_path / "out/density.md").read_text()
+    assert "62.97<br>not measured" in page
+    assert str(tmp_path) not in page
+
+
+def test_what_is_not_there_is_told(tmp_path):
+    none = CliRunner().invoke(build_app(), ["papers", "--values", str(tmp_path / "no"), "--out", str(tmp_path)])
+    assert none.exit_code == 2
+    assert "there is no folder" in none.output
+    wrong = CliRunner().invoke(
+        build_app(), ["papers", "--values", str(tmp_path), "--out", str(tmp_path), "--only", "densty"]
+    )
+    assert wrong.exit_code == 2
+    assert "did you mean 'density'" in wrong.output
+
+
+def test_every_figure_can_be_asked_and_has_a_name_of_its_own():
+    for paper in PAPERS:
+        tables = {table.title: table for table in paper.tables}
+        for figure in paper.figures:
+            if isinstance(figure, Picture):
+                assert benchmarks.info(figure.benchmark)
+                assert {split_options(metric)[0] for metric in figure.metrics} <= set(available())
+                continue
+            rows = {row.label for row in tables[figure.table].rows}
+            columns = {column.title for column in tables[figure.table].columns}
+            assert set(figure.lines) <= (columns if figure.points else rows)
+            assert set((figure.points or {}).values()) <= rows
+    names = [figure.name for paper in PAPERS for figure in paper.figures]
+    assert len(set(names)) == len(names)
+
+
+def test_figures_are_drawn_from_kept_values_and_missing_ones_named(toy, monkeypatch):
+    paper, values, file = toy
+    monkeypatch.setattr("reproduce.papers.measured._is_kept", lambda folder, benchmark, name: "count_words" in name)
+    found = answers(paper.tables, values, resamples=200)
+    kept = Picture("Spread", "spread", "violin", file, (WORDS,))
+    people = Picture("People", "people", "scatter", file, (WORDS, LABELS))
+    absent = Picture("Absent", "absent", "box", file, (LABELS,))
+    rows = Chart("Rows", "rows", "Table 1", ("toy",), {"a": "Words", "b": "Theirs"}, "who")
+    columns = Chart("Columns", "columns", "Wide", ("Words",), axis="ρ")
+    empty = Chart("Empty", "empty", "Table 1", ("toy",), {"b": "Theirs"})
+    (table,) = paper.tables
+    wide = Table("Wide", (Column("toy ρ", table.columns[1].question), Column("toy r")), table.rows)
+    figures = (kept, people, absent, rows, columns, empty)
+    paper = Paper("toy", "Toy", (table, wide), figures=figures)
+
+    drawn = dict(draw(paper, found, values))
+    assert set(drawn) == {"spread", "people", "rows", "columns"}
+    # A picture that was whole once is not drawn again with a metric missing.
+    assert set(dict(draw(paper, found, values, standing={"people", "spread"}))) == {"spread", "rows", "columns"}
+    (axes,) = drawn["rows"].axes
+    printed, ours = axes.lines
+    assert list(printed.get_ydata()) == [12.5, -3.25]
+    result = found[WORDS, table.columns[1].question].result
+    assert list(ours.get_ydata()) == [pytest.approx(100 * result.value)]
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["a", "b"]
+    assert [text.get_text() for text in drawn["columns"].axes[0].get_xticklabels()] == ["toy"]
+
+    page = render(paper, found, command="c", values="kept", drawn=drawn)
+    assert "![Spread](figures/spread.png)" in page
+    assert "(figures/absent.png)" not in page
+    assert page.count(f"--metrics '{LABELS}' --benchmarks {file}") == 3
+    again = render(paper, found, command="c", values="kept", drawn=drawn, older={"absent"})
+    assert "![Absent](figures/absent.png)\n\nDrawn for an earlier page" in again
+    assert again.count("Drawn for an earlier page") == 1
+    assert "Not drawn: none of ours in “Table 1” is measured." in page

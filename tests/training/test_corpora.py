@@ -1,0 +1,513 @@
+"""Dialogues, candidates, negatives and batches by value: what a training run is shown, and in which order."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from corpora.batches import Candidates, CandidateSet, mixed_batches
+from corpora.dialogues import CorpusDialogue, find_split, overlapping_ids, read_corpus, read_rows
+from corpora.grouped import Group, labelled_rows, mixed_item_batches, read_groups, with_random
+from corpora.mining import with_mined, word_overlap
+from corpora.negatives import NegativeCounts, NegativeSampler, corrupt
+from corpora.reddit import read_reddit
+from dialeval.exchange import Exchange
+
+
+def lines(rows: Iterable[Any]) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def talk(count: int = 30, turns: int = 4) -> list[CorpusDialogue]:
+    """Dialogues whose utterances tell where they stand: `d3 t1 …`."""
+    return [
+        CorpusDialogue(f"d{one}", tuple(f"d{one} t{turn} some words" + " more" * turn for turn in range(turns)), "chat")
+        for one in range(count)
+    ]
+
+
+# --- reading ---------------------------------------------------------------------------------------
+
+
+def test_a_corpus_is_read_as_it_stands(tmp_path: Path) -> None:
+    rows = [
+        {"id": "a", "utterances": ["one", "two", "three"]},
+        {"utterances": ["one", "two"]},
+        {"id": "left out", "utterances": ["one", "two"]},
+        {"id": "short", "utterances": ["one"]},
+        {"id": "blank", "utterances": ["one", " ", "three"]},
+        {"id": "none"},
+        {"id": 7, "utterances": ["one", "two"]},
+    ]
+    (tmp_path / "chat").mkdir()
+    (tmp_path / "chat" / "train.jsonl.gz").write_bytes(
+        gzip.compress((lines(rows[:3]) + "\n" + lines(rows[3:])).encode())
+    )
+    found = read_corpus(tmp_path, "chat", "train", leave_out=frozenset({"left out"}))
+    assert found == [
+        CorpusDialogue("a", ("one", "two", "three"), "chat"),
+        CorpusDialogue("chat-1", ("one", "two"), "chat"),
+        CorpusDialogue("7", ("one", "two"), "chat"),
+    ]
+
+
+def test_facts_go_to_the_turns_of_their_speaker(tmp_path: Path) -> None:
+    row = {
+        "id": "a",
+        "utterances": ["hi", "hello", "bye"],
+        "speakers": ["zoe", "ann", "zoe"],
+        "persona": [["i am ann"], ["i am zoe", "i ski"]],  # in the alphabetical order of speakers
+    }
+    wrong_count = {**row, "id": "b", "speakers": ["zoe", "ann"]}
+    nothing_known = {"id": "c", "utterances": ["hi", "hello"], "speakers": ["zoe", "ann"]}
+    third = {**row, "id": "d", "speakers": ["zoe", "ann", "max"]}
+    (tmp_path / "chat").mkdir()
+    (tmp_path / "chat" / "dev.jsonl").write_text(lines([row, wrong_count, nothing_known, third]))
+    a, b, c, d = read_corpus(tmp_path, "chat", "dev")
+    zoe = ("your persona: i am zoe", "your persona: i ski")
+    assert a.facts == (zoe, ("your persona: i am ann",), zoe)
+    assert (b.facts, c.facts) == ((), ())
+    assert d.facts[2] == zoe  # the second in the alphabet; the third speaker has no facts
+    assert d.facts[0] == ()
+    assert a.exchange(1) == Exchange(("hi",), "hello", facts=("your persona: i am ann",), id="a#1")
+    assert a.exchange(2) == Exchange(("hi", "hello"), "bye", facts=zoe, id="a#2")
+    assert c.exchange(1).facts == ()
+
+
+def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"^corpus chat has no split train: .*chat does not exist$"):
+        read_corpus(tmp_path, "chat", "train")
+    (tmp_path / "chat").mkdir()
+    (tmp_path / "chat" / "dev.jsonl").write_text(lines([{"utterances": ["one"]}]))
+    (tmp_path / "chat" / "test.jsonl.gz").write_bytes(b"")
+    (tmp_path / "chat" / "notes.txt").write_text("")
+    with pytest.raises(FileNotFoundError, match=r"has no split train: it holds dev\.jsonl, test\.jsonl\.gz$"):
+        find_split(tmp_path, "chat", "train")
+    with pytest.raises(ValueError, match=r"^corpus chat holds no dialogue of two or more turns$"):
+        read_corpus(tmp_path, "chat", "dev")
+    (tmp_path / "bad.jsonl").write_text('{"a": 1}\n\n{"a": }\n')
+    with pytest.raises(ValueError, match=r"bad\.jsonl line 3 is not JSON: Expecting value$"):
+        list(read_rows(tmp_path / "bad.jsonl"))
+    (tmp_path / "bad.jsonl").write_text('{"a": 1}\n[1]\n')
+    with pytest.raises(ValueError, match=r"bad\.jsonl line 2 is a list, not an object$"):
+        list(read_rows(tmp_path / "bad.jsonl"))
+
+
+def test_text_is_read_as_utf_8_whatever_the_machine_prefers(tmp_path: Path) -> None:
+    row = {"id": "é", "utterances": ["naïve", "Größe"]}
+    (tmp_path / "plain.jsonl").write_text(json.dumps(row, ensure_ascii=False), "utf-8")
+    (tmp_path / "zipped.jsonl.gz").write_bytes(gzip.compress(json.dumps(row, ensure_ascii=False).encode()))
+    for name in ("plain.jsonl", "zipped.jsonl.gz"):
+        assert list(read_rows(tmp_path / name)) == [row]
+
+
+@pytest.mark.parametrize("column", ["utterances", "dialog", "dialogue", "turns"])
+def test_a_dataset_is_read_from_its_column_of_turns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, column: str
+) -> None:
+    import datasets
+
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "train.jsonl").write_text(lines([{column: ["hi", "hello"], "x": 1}, {column: ["a", "b"], "x": 2}]))
+    found = read_corpus(tmp_path, f"hub:{folder}", "train")
+    assert [(one.id, one.turns) for one in found] == [
+        (f"{folder}-train-0", ("hi", "hello")),
+        (f"{folder}-train-1", ("a", "b")),
+    ]
+    (folder / "train.jsonl").write_text(lines([{"talk": ["hi", "hello"], "x": 1}]))
+    with pytest.raises(ValueError, match=r"has no column of turns; it has talk, x$"):
+        read_corpus(tmp_path, f"hub:{folder}", "train")
+
+
+def test_listed_ids_are_those_of_every_section_but_trained_on_twice(tmp_path: Path) -> None:
+    """Of overlaps with the positives-only part the dialogues stay; its contexts from evaluated splits go."""
+    sections = {
+        "chat": {"train vs test": ["a", "b"], "nested": {"deeper": [["c"], {"more": "d"}]}},
+        "pp": {
+            "pp train_positives_only in dailydialog train": {"p1": ["kept-1"]},
+            "pp train_positives_only in dailydialog validation": {"p2": ["kept-2"]},
+            "pp train_positives_only in dailydialog test": {"p3": ["kept-3"], "p4": ["kept-4"]},
+            "pp test in dailydialog train": {"t1": ["e"]},
+        },
+        "count": 3,
+    }
+    plain, zipped = tmp_path / "overlaps.json", tmp_path / "overlaps.json.gz"
+    plain.write_text(json.dumps(sections))
+    zipped.write_bytes(gzip.compress(json.dumps(sections).encode()))
+    assert overlapping_ids(plain) == overlapping_ids(zipped) == frozenset({"a", "b", "c", "d", "e", "p2", "p3", "p4"})
+
+
+# --- candidates ------------------------------------------------------------------------------------
+
+
+def test_every_prefix_of_every_dialogue_is_a_context() -> None:
+    one = CandidateSet(talk(6), NegativeCounts(random=2), seed=3)
+    assert len(one) == 6 * 3
+    assert [one.get(index).exchange.id for index in (0, 1, 2, 3)] == ["d0#1", "d0#2", "d0#3", "d1#1"]
+    third = one.get(2)
+    turns = one.dialogues[0].turns
+    assert third.exchange == Exchange(turns[:3], turns[3], id="d0#3")
+    assert third.responses[0] == turns[3]
+    assert len(set(third.responses)) == 3
+    assert not set(third.responses[1:]) & set(turns)
+    assert one.length(2) == sum(map(len, turns))
+    assert one.length(0) == len(turns[0]) + len(turns[1])
+    shown = third.exchanges()
+    assert [exchange.response for exchange in shown] == list(third.responses)
+    assert {exchange.context for exchange in shown} == {turns[:3]}
+
+
+def test_negatives_depend_on_seed_epoch_and_pair_alone() -> None:
+    one, again = (CandidateSet(talk(), NegativeCounts(random=3), seed=3) for _ in range(2))
+    assert one.get(5) == again.get(5) == one.get(5, 0)
+    assert one.get(5, 1) == again.get(5, 1)
+    assert len({one.get(5, epoch).responses for epoch in range(4)}) == 4
+    assert CandidateSet(talk(), NegativeCounts(random=3), seed=4).get(5) != one.get(5)
+
+
+def test_facts_are_given_for_their_share_of_the_contexts() -> None:
+    known = [CorpusDialogue(one.id, one.turns, "chat", (("f",),) * 4) for one in talk(200)]
+    for share in (0.0, 0.3, 1.0):
+        one = CandidateSet(known, NegativeCounts(random=1), seed=0, fact_share=share)
+        given = [one.get(index) for index in range(len(one))]
+        with_facts = [bool(each.exchange.facts) for each in given]
+        assert np.mean(with_facts) == pytest.approx(share, abs=0.05)
+        assert all(each.exchanges()[1].facts == each.exchange.facts for each in given)
+    # What does not depend on facts is drawn as if there were none.
+    assert (
+        CandidateSet(known, NegativeCounts(random=1), seed=0).get(4).responses
+        == CandidateSet(talk(200), NegativeCounts(random=1), seed=0).get(4).responses
+    )
+
+
+class Numbers:
+    """A source that gives its numbers back; `longest` ones first where `reverse`."""
+
+    def __init__(self, count: int, name: str = "") -> None:
+        self.count, self.name = count, name
+
+    def __len__(self) -> int:
+        return self.count
+
+    def get(self, index: int, epoch: int = 0) -> Candidates:
+        return Candidates(Exchange((self.name,), f"{index}"), (f"{epoch}",))
+
+    def length(self, index: int) -> int:
+        return 10 * index
+
+
+def drawn(batch: Sequence[Candidates]) -> list[int]:
+    return [int(one.exchange.response) for one in batch]
+
+
+def test_batches_come_from_one_corpus_in_its_share() -> None:
+    stream = mixed_batches([Numbers(8, "a"), Numbers(8, "b")], [3, 1], batch_contexts=2, seed=0)
+    names = [{one.exchange.context[0] for one in batch} for batch in islice(stream, 3000)]
+    assert all(len(some) == 1 for some in names)
+    assert names.count({"a"}) / 3000 == pytest.approx(0.75, abs=0.03)
+
+
+def test_an_epoch_shows_each_context_once_and_the_next_ones_other_negatives() -> None:
+    epochs = [list(islice(mixed_batches([Numbers(203)], [1], batch_contexts=4, seed=seed), 100)) for seed in (0, 0, 1)]
+    first, second = epochs[0][:50], epochs[0][50:]
+    assert epochs[0] == epochs[1] != epochs[2]
+    for number, epoch in enumerate((first, second)):
+        seen = [index for batch in epoch for index in drawn(batch)]
+        assert len(set(seen)) == len(seen) == 200  # the incomplete batch of the last bucket is dropped
+        assert {one.responses[0] for batch in epoch for one in batch} == {str(number)}
+    assert [drawn(batch) for batch in first] != [drawn(batch) for batch in second]
+    kept = list(islice(mixed_batches([Numbers(8)], [1], batch_contexts=4, seed=0, resample=False), 6))
+    assert {one.responses[0] for batch in kept for one in batch} == {"0"}
+
+
+def test_neighbours_in_length_share_a_batch_and_batches_are_not_in_order_of_length() -> None:
+    stream = mixed_batches([Numbers(64)], [1], batch_contexts=4, seed=0, longest=10_000)
+    batches = [drawn(batch) for batch in islice(stream, 16)]
+    assert sorted(batches) == [[start, start + 1, start + 2, start + 3] for start in range(0, 64, 4)]
+    assert batches != sorted(batches)
+    assert batches != sorted(batches, reverse=True)
+
+
+def test_what_the_encoder_cuts_does_not_count_as_length() -> None:
+    """From 400 characters on all are as long as each other, and keep the order that they were drawn in."""
+    batches = [drawn(batch) for batch in islice(mixed_batches([Numbers(128)], [1], batch_contexts=4, seed=0), 32)]
+    short = [batch for batch in batches if max(batch) < 40]
+    long = [batch for batch in batches if min(batch) >= 40]
+    assert len(short) == 10
+    assert all(batch == sorted(batch) for batch in short)
+    assert any(batch != sorted(batch) for batch in long)
+    shown = mixed_batches([Numbers(128)], [1], batch_contexts=4, seed=0, longest=10_000)
+    assert all(drawn(batch) == sorted(drawn(batch)) for batch in islice(shown, 32))
+
+
+def test_two_corpora_of_one_kind_are_not_drawn_in_step() -> None:
+    stream = mixed_batches([Numbers(64, "a"), Numbers(64, "b")], [1, 1], batch_contexts=4, seed=0)
+    order: dict[str, list[list[int]]] = {"a": [], "b": []}
+    for batch in islice(stream, 64):
+        order[batch[0].exchange.context[0]].append(drawn(batch))
+    assert order["a"][:12] != order["b"][:12]
+
+
+def test_a_corpus_that_fills_no_batch_is_told() -> None:
+    assert len(next(mixed_batches([Numbers(4)], [1], batch_contexts=4, seed=0))) == 4
+    with pytest.raises(ValueError, match=r"^a corpus of 3 pairs cannot fill a batch of 4 contexts$"):
+        next(mixed_batches([Numbers(3)], [1], batch_contexts=4, seed=0))
+
+
+# --- negatives -------------------------------------------------------------------------------------
+
+
+def test_every_kind_of_negative_is_what_its_name_says() -> None:
+    dialogues = talk(40)
+    shared = CorpusDialogue(
+        "s", ("the volcano erupted", "which volcano was it", "a small one", "far away from here"), "chat"
+    )
+    other = CorpusDialogue("o", ("a volcano is a mountain", "with fire inside it", "i see now", "good to know"), "chat")
+    counts = NegativeCounts(random=4, same_dialogue=2, shared_word=1, corrupted=1)
+    assert counts.total == 8
+    sampler = NegativeSampler([*dialogues, shared, other], counts)
+    everything = {turn for dialogue in [*dialogues, shared, other] for turn in dialogue.turns}
+    for seed in range(30):
+        found = sampler.draw(shared, 2, np.random.default_rng(seed))
+        assert len(found) == 8
+        assert "a small one" not in found  # the answer itself
+        assert found[0] == "a volcano is a mountain"  # the only reply elsewhere with a word of the context
+        assert sorted(found[1].split()) != sorted("a small one".split())  # too short to be damaged, so an echo
+        echoes, random = found[1:3], found[3:]
+        assert len(set(echoes)) == 2
+        assert set(echoes) < set(shared.turns)
+        assert set(random) <= everything - {*shared.turns[:3], found[0]}
+        assert len(set(random)) == 5
+
+
+def test_no_wrong_reply_of_a_context_is_given_twice() -> None:
+    turns = ("so it goes", "the volcano erupted", "so it goes", "an answer here", "so it goes", "a volcano is far")
+    repeating = CorpusDialogue("r", turns, "chat")
+    sampler = NegativeSampler([repeating, *talk(4)], NegativeCounts(random=6, same_dialogue=4, shared_word=1))
+    later = set()
+    for seed in range(100):
+        found = sampler.draw(repeating, 3, np.random.default_rng(seed))
+        assert found[0] == "a volcano is far"  # shares a word, so it does not come in as an echo
+        assert set(found[1:3]) == {"so it goes", "the volcano erupted"}
+        assert len(set(found)) == len(found) == 11
+        # What follows the answer may be drawn as a random reply too where it was not drawn before.
+        random = NegativeSampler([repeating, *talk(4)], NegativeCounts(random=6, same_dialogue=1))
+        found = random.draw(repeating, 3, np.random.default_rng(seed))
+        assert len(set(found)) == len(found) == 7
+        later.add(found.index("a volcano is far") if "a volcano is far" in found else -1)
+    assert {-1, 0} < later
+
+
+def test_a_shared_word_is_one_of_the_last_two_turns() -> None:
+    first = CorpusDialogue("f", ("the volcano erupted", "oh", "a glacier melts", "then what"), "chat")
+    other = CorpusDialogue(
+        "o", ("a volcano is a mountain", "nothing here", "that glacier moves", "good to know"), "chat"
+    )
+    sampler = NegativeSampler([*talk(40), first, other], NegativeCounts(random=0, shared_word=1))
+    assert {sampler.draw(first, 3, np.random.default_rng(seed))[0] for seed in range(20)} == {"that glacier moves"}
+    assert sampler.shares_word(first.turns[:3], "That GLACIER moves")
+    assert not sampler.shares_word(first.turns[:3], "a volcano is a mountain")
+
+
+def test_a_reply_too_short_to_corrupt_is_replaced_by_a_random_one() -> None:
+    sampler = NegativeSampler(talk(40), NegativeCounts(random=2, corrupted=1))
+    short = CorpusDialogue("s", ("hi", "no way out"), "chat")
+    found = sampler.draw(short, 1, np.random.default_rng(0))
+    assert len(found) == 3
+    assert all(reply in sampler.replies for reply in found)
+    long = CorpusDialogue("l", ("hi", "seven words are what this reply has"), "chat")
+    damaged = sampler.draw(long, 1, np.random.default_rng(0))[0]
+    assert damaged not in sampler.replies
+    assert set(damaged.split()) <= set(long.turns[1].split())
+
+
+def test_damage_shuffles_repeats_cuts_or_drops() -> None:
+    reply = "one two three four five six seven eight nine ten"
+    words = reply.split()
+    kinds: Counter[str] = Counter()
+    for seed in range(300):
+        damaged = corrupt(reply, np.random.default_rng(seed))
+        assert damaged is not None
+        assert damaged != reply
+        got = damaged.split()
+        if got == words[: len(got)] and len(got) < 10:
+            kinds["cut"] += 1
+            assert 3 <= len(got) <= 6
+        elif sorted(got) == sorted(words):
+            kinds["shuffled"] += 1
+        elif len(got) < 10:
+            kinds["dropped"] += 1
+            assert 5 <= len(got) <= 7
+            assert got == [word for word in words if word in got]
+        else:
+            kinds["repeated"] += 1
+            assert set(got) == set(words)
+            assert 11 <= len(got) <= 16
+            # What is repeated stands side by side: taking one span out once or twice gives the reply back.
+            assert any(
+                got[:at] + got[at + times * width :] == words
+                for width in (1, 2, 3)
+                for times in (1, 2)
+                for at in range(len(got))
+            )
+    assert min(kinds.values()) > 50
+    assert len(kinds) == 4
+    assert corrupt("one two three", np.random.default_rng(0)) is None
+    assert corrupt("so so so so", shuffles()) is None  # not damaged after all
+
+
+def shuffles() -> np.random.Generator:
+    """A generator whose first kind of damage is shuffling."""
+    seed = next(seed for seed in range(50) if int(np.random.default_rng(seed).integers(3)) == 0)
+    return np.random.default_rng(seed)
+
+
+def test_nearest_negatives_lie_beside_the_last_two_turns() -> None:
+    dialogues = talk(60, turns=3)
+
+    def embed(texts: Sequence[str]) -> np.ndarray:
+        angle = np.array([int(text.split()[0][1:]) for text in texts]) / 60 * np.pi / 2
+        return np.stack([np.cos(angle), np.sin(angle)], axis=1)
+
+    sampler = NegativeSampler(dialogues, NegativeCounts(random=0, nearest=2, nearest_of=40), embed=embed)
+    away = {0: [], 59: []}  # type: ignore[var-annotated]
+    for at, found in away.items():
+        for seed in range(20):
+            some = sampler.draw(dialogues[at], 2, np.random.default_rng(seed))
+            assert len(some) == 2
+            assert not set(some) & set(dialogues[at].turns)
+            found += [abs(int(reply.split()[0][1:]) - at) for reply in some]
+    assert max(np.mean(found) for found in away.values()) < 6  # of random ones it would be thirty
+    # The turn before the last two lies elsewhere and does not count.
+    drifting = CorpusDialogue("d", (dialogues[0].turns[0], *dialogues[59].turns), "chat")
+    drawn = [sampler.draw(drifting, 3, np.random.default_rng(seed)) for seed in range(20)]
+    assert np.mean([59 - int(reply.split()[0][1:]) for some in drawn for reply in some]) < 6
+    with pytest.raises(ValueError, match=r"^nearest negatives need an embedding function$"):
+        NegativeSampler(dialogues, NegativeCounts(nearest=1))
+
+
+def test_too_few_utterances_to_draw_from_are_told() -> None:
+    # Twelve utterances: as many as eight negatives and a dialogue of four turns, one too few.
+    with pytest.raises(ValueError, match=r"^12 distinct utterances are too few to draw 8 negatives from$"):
+        NegativeSampler(talk(3), NegativeCounts(random=8))
+    assert NegativeSampler(talk(3), NegativeCounts(random=7)).counts.total == 7
+
+
+# --- groups and threads ----------------------------------------------------------------------------
+
+
+def test_labelled_rows_hold_the_replies_of_their_context() -> None:
+    group = Group("g", ("hi",), ("yes",), adversarial=("a1", "a2"), random=("r1",), mined=("m1",))
+    assert [(row.exchange.response, row.kind, row.valid) for row in labelled_rows([group])] == [
+        *[("yes", "positive", True)] * 4,
+        ("r1", "random", False),
+        ("a1", "adversarial", False),
+        ("a2", "adversarial", False),
+        ("m1", "mined", False),
+    ]
+    assert all(row.exchange.context == ("hi",) and row.exchange.id == "g" for row in labelled_rows([group]))
+
+
+def test_a_group_without_a_name_is_called_by_its_line(tmp_path: Path) -> None:
+    (tmp_path / "pp").mkdir()
+    (tmp_path / "pp" / "dev.jsonl").write_text(lines([{"context": ["a"], "positive_responses": [" b "]}] * 2))
+    found = read_groups(tmp_path, "pp", "dev")
+    assert [one.id for one in found] == ["pp-dev-1", "pp-dev-2"]
+    assert found[0].positives == ("b",)
+
+
+def test_random_replies_have_three_words_at_least() -> None:
+    bare = [Group(f"g{n}", (f"c{n}",), (f"only {n}", f"three words {n}", f"and four words {n}")) for n in range(20)]
+    filled = with_random(bare, 2, seed=0)
+    assert all(len(reply.split()) >= 3 for one in filled for reply in one.random)
+    assert any(len(reply.split()) == 3 for one in filled for reply in one.random)
+    assert with_random(bare, 2, seed=1) != filled
+
+
+def test_threads_are_named_after_file_and_line(tmp_path: Path) -> None:
+    folder = tmp_path / "reddit"
+    folder.mkdir()
+    rows = [{"response": "alone"}, {"response": "b", "context": "a"}]
+    (folder / "x.json").write_text(lines(rows))
+    (folder / "y.jsonl").write_text(lines(rows))
+    (folder / "z.jsonl.gz").write_bytes(gzip.compress(lines(rows).encode()))
+    assert read_reddit(folder, 9) == [
+        CorpusDialogue(f"reddit-{name}-1", ("a", "b"), "reddit") for name in ("x.json", "y.jsonl", "z.jsonl.gz")
+    ]
+
+
+def test_batches_of_rows_are_shuffled_and_alike_in_length() -> None:
+    items = list(range(64))
+    batches = list(islice(mixed_item_batches([items], [1], size=4, seed=0, length=lambda one: one), 16))
+    assert sorted(batches) == [[at, at + 1, at + 2, at + 3] for at in range(0, 64, 4)]
+    assert batches != sorted(batches)
+    lengthless = list(islice(mixed_item_batches([items], [1], size=4, seed=0, length=lambda one: 0), 32))
+    first, second = ([one for batch in epoch for one in batch] for epoch in (lengthless[:16], lengthless[16:]))
+    assert first != items
+    assert second not in (first, items)
+    assert sorted(first) == sorted(second) == items
+
+
+# --- mining ----------------------------------------------------------------------------------------
+
+
+def salty(count: int) -> list[Group]:
+    """Groups whose replies all speak of salt, each with a word of its own."""
+    return [
+        Group(f"g{n}", (f"nothing{chr(97 + n)}", "salt please"), (f"salt lies beside thing{chr(97 + n)} here",))
+        for n in range(count)
+    ]
+
+
+def embed_salt(texts: Sequence[str]) -> np.ndarray:
+    """Salt on one axis, and every text a little off by a word of its own, so that none is too much like another."""
+    rows = np.zeros((len(texts), 60), dtype=np.float32)
+    for row, text in enumerate(texts):
+        rows[row, 0] = "salt" in text
+        own = next(word for word in text.split() if word.startswith(("nothing", "thing")))
+        rows[row, 1 + 2 * (ord(own[-1]) - 97) + own.startswith("nothing")] = 1.5
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def test_mined_replies_depend_on_the_seed_alone() -> None:
+    groups = salty(20)
+    found = with_mined(groups, 2, embed_salt, seed=0)
+    assert found == with_mined(groups, 2, embed_salt, seed=0) != with_mined(groups, 2, embed_salt, seed=1)
+    for one in found:
+        assert len(set(one.mined)) == 2
+        assert not {*one.positives} & {*one.mined}
+        assert all(reply.startswith("salt lies beside thing") for reply in one.mined)
+    assert len({one.mined for one in found}) > 10
+    again = with_mined(found, 1, embed_salt, seed=0)
+    assert all(two.mined[:2] == one.mined and len(set(two.mined)) == 3 for one, two in zip(found, again, strict=True))
+
+
+def test_mining_needs_one_reply_more_than_it_takes() -> None:
+    assert len(with_mined(salty(4), 3, embed_salt, seed=0)[0].mined) == 3
+    with pytest.raises(ValueError, match=r"^4 replies are too few to mine 4 from; give more contexts$"):
+        with_mined(salty(4), 4, embed_salt, seed=0)
+
+
+def test_a_rare_word_that_is_shared_counts_for_more_than_a_frequent_one_and_repetition_for_little() -> None:
+    texts = ["volcano weather", "weather rain", "weather sun", "weather wind", "ab 123 the"]
+    embed = word_overlap(texts)
+    rare, common, repeated = (
+        embed([text]).toarray()[0] for text in ("volcano rain", "weather rain", "rain rain weather")
+    )
+    asked = embed(["volcano weather"]).toarray()[0]
+    assert asked @ rare > asked @ common > 0
+    # Words of fewer than three letters, numbers and stop words are not words.
+    assert embed(["ab 123 the"]).nnz == 0
+    once = embed(["rain weather"]).toarray()[0]
+    ratio = (repeated.max() / repeated[repeated > 0].min()) / (once.max() / once[once > 0].min())
+    assert ratio == pytest.approx(1 + np.log(2))

@@ -1,0 +1,314 @@
+"""Grouped corpora, hold-outs, labelled rows, batches, mined and random negatives, Reddit threads."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corpora.batches import mixed_batches
+from corpora.grouped import (
+    Group,
+    GroupSet,
+    hold_out,
+    labelled_rows,
+    mixed_item_batches,
+    read_groups,
+    sharing_dialogues,
+    with_random,
+)
+from corpora.mining import with_mined, word_overlap
+from corpora.reddit import read_reddit
+from resources import MIRROR
+
+
+def write(root: Path, rows: list[dict[str, Any]], name: str = "pp", split: str = "dev") -> Path:
+    (root / name).mkdir(exist_ok=True)
+    path = root / name / f"{split}.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def groups(count: int = 20) -> list[Group]:
+    return [
+        Group(
+            f"g{number}",
+            (f"let us now talk about topic number {number}",),
+            (f"topic {number} is a fine thing", f"tell me more about {number}"),
+            adversarial=(f"wrong talk of {number}", f"more wrong talk of {number}"),
+            random=(f"random one for {number}", f"random two for {number}"),
+        )
+        for number in range(count)
+    ]
+
+
+# --- reading ---------------------------------------------------------------------------------------
+
+
+def test_reads_kinds_and_drops_contradictions(tmp_path: Path) -> None:
+    row = {
+        "id": "a",
+        "context": ["Hi .", " "],
+        "positive_responses": ["Hello !", "Good day"],
+        "adversarial_negative_responses": ["Hi is short", ""],
+        "random_negative_responses": ["Good day", "Seven"],
+    }
+    other = {"id": "b", "context": ["Bye"], "positive_responses": ["See you"]}
+    write(tmp_path, [row, other, {"id": "c", "context": [], "positive_responses": ["x"]}])
+    assert read_groups(tmp_path, "pp", "dev") == [
+        Group("a", ("Hi .",), ("Hello !", "Good day"), ("Hi is short",), ("Seven",)),
+        Group("b", ("Bye",), ("See you",)),
+    ]
+    assert [one.id for one in read_groups(tmp_path, "pp", "dev", leave_out=frozenset({"a"}))] == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"context": "Hi", "positive_responses": ["x"]}, r"dev\.jsonl line 1: context must be a list of strings"),
+        ({"context": ["Hi"], "positive_responses": [3]}, "line 1: positive_responses must be a list"),
+        ({"context": ["Hi"]}, "no context with a positive response"),
+    ],
+)
+def test_malformed_rows_are_named(tmp_path: Path, row: dict[str, Any], message: str) -> None:
+    write(tmp_path, [row])
+    with pytest.raises(ValueError, match=message):
+        read_groups(tmp_path, "pp", "dev")
+
+
+def test_contexts_of_the_same_dialogue_are_found(tmp_path: Path) -> None:
+    overlaps = {
+        "dailydialog_pp": {
+            "dailydialog_pp test in dailydialog train": {"t0": ["d1"], "t1": ["d2"]},
+            "dailydialog_pp test in dailydialog test": {"t2": ["d9"]},
+            "dailydialog_pp dev in dailydialog train": {"v0": ["d5"]},
+            "dailydialog_pp extra in dailydialog train": {"e0": ["d1"], "e1": ["d3"], "e2": ["d5", "d6"]},
+            "dailydialog_pp extra in dailydialog test": {"e1": ["d9"]},
+        }
+    }
+    path = tmp_path / "overlaps.json.gz"
+    path.write_bytes(gzip.compress(json.dumps(overlaps).encode()))
+    assert sharing_dialogues(path, "extra", ["test"]) == {"e0", "e1"}
+    assert sharing_dialogues(path, "extra", ["test", "dev"]) == {"e0", "e1", "e2"}
+    assert sharing_dialogues(path, "unknown", ["test"]) == set()
+
+
+# --- splitting -------------------------------------------------------------------------------------
+
+
+@given(seed=st.integers(0, 1000), share=st.floats(0.1, 0.8))
+def test_a_hold_out_shares_no_long_turn_with_training(seed: int, share: float) -> None:
+    common = "this long turn stands in two contexts"
+    pool = [*groups(), Group("x", (common, "one"), ("a",)), Group("y", ("two", common), ("b",))]
+    train, held = hold_out(pool, share, seed)
+    assert len(held) == round(len(pool) * share)
+    names = {one.id for one in train}, {one.id for one in held}
+    assert not names[0] & names[1]
+    assert not ({"x"} <= names[0] and {"y"} <= names[1])
+    assert not ({"y"} <= names[0] and {"x"} <= names[1])
+    assert hold_out(pool, share, seed) == (train, held)
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0, 0.001])
+def test_nothing_to_hold_out_or_to_train_on(share: float) -> None:
+    with pytest.raises(ValueError, match="cannot be held out"):
+        hold_out(groups(), share, 0)
+
+
+# --- rows ------------------------------------------------------------------------------------------
+
+
+def test_positives_are_repeated_until_classes_balance() -> None:
+    (group,) = groups(1)
+    rows = labelled_rows([group])
+    assert [row.valid for row in rows] == [True] * 4 + [False] * 4
+    assert [row.kind for row in rows][4:] == ["random", "random", "adversarial", "adversarial"]
+    assert rows[0].exchange.context == group.context
+    once = labelled_rows([group], repeat_positives=False)
+    assert [row.valid for row in once] == [True] * 2 + [False] * 4
+    assert len(labelled_rows([group], negatives="random")) == 4
+    assert {row.kind for row in labelled_rows([group], negatives="adversarial")} == {"positive", "adversarial"}
+
+
+def test_percentages_of_adversarial_contexts_are_nested() -> None:
+    def contexts(percent: float) -> set[str | None]:
+        rows = labelled_rows(groups(), adversarial_percent=percent, seed=4)
+        return {row.exchange.id for row in rows if row.kind == "adversarial"}
+
+    sizes = [len(contexts(percent)) for percent in (0, 10, 50, 100)]
+    assert sizes == [0, 2, 10, 20]
+    assert contexts(10) < contexts(50) < contexts(100)
+    # Where a context has no adversarial replies, its positives are not repeated either.
+    assert len(labelled_rows(groups(), adversarial_percent=0)) == 20 * 4
+
+
+def test_bad_row_options_are_refused() -> None:
+    with pytest.raises(ValueError, match="negatives is 'hard'"):
+        labelled_rows(groups(), negatives="hard")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="between 0 and 100"):
+        labelled_rows(groups(), adversarial_percent=101)
+
+
+def test_random_replies_come_from_other_contexts() -> None:
+    bare = [Group(one.id, one.context, one.positives) for one in groups()]
+    filled = with_random(bare, 3, seed=1)
+    everything = {reply for one in bare for reply in one.positives}
+    for one in filled:
+        assert len(set(one.random)) == 3
+        assert set(one.random) <= everything - set(one.positives)
+    assert with_random(bare, 3, seed=1) == filled
+    assert with_random(groups(), 2, seed=1) == groups()  # those that have enough stay as they are
+    with pytest.raises(ValueError, match="too few"):
+        with_random(bare[:2], 3, seed=1)
+
+
+# --- batches ---------------------------------------------------------------------------------------
+
+
+@given(count=st.integers(5, 200), size=st.integers(1, 5), seed=st.integers(0, 100))
+def test_an_epoch_gives_every_item_at_most_once(count: int, size: int, seed: int) -> None:
+    items = list(range(count))
+    stream = mixed_item_batches([items], [1.0], size=size, seed=seed, length=lambda item: item % 7)
+    epoch = [item for batch in islice(stream, count // size) for item in batch]
+    assert len(epoch) == len(set(epoch)) == count // size * size
+
+
+def test_groups_as_batches_take_turns_with_the_right_replies() -> None:
+    group = Group("g", ("hello",), ("right", "other", "third"), adversarial=("wrong",), random=("far",))
+    source = GroupSet([group, Group("h", ("well",), ("only",), random=("odd",))])
+    first, second = source.get(0), source.get(0, epoch=1)
+    assert first.responses == ("right", "wrong", "far")
+    assert first.exchange.references == ("other",)
+    assert second.responses[0] == second.exchange.response == "other"
+    assert second.exchange.references == ("third",)
+    assert source.get(1, epoch=5).exchange.references == ()
+    batch = next(mixed_batches([source], [1.0], batch_contexts=2, seed=0))
+    assert sorted(one.exchange.context for one in batch) == [("hello",), ("well",)]
+
+
+def test_batches_repeat_with_the_seed_and_keep_order_unshuffled() -> None:
+    def first(**options: Any) -> list[list[int]]:
+        stream = mixed_item_batches([list(range(50)), [99] * 50], [0.5, 0.5], size=5, length=abs, **options)
+        return list(islice(stream, 30))
+
+    assert first(seed=1) == first(seed=1) != first(seed=2)
+    kept = [batch for batch in first(seed=1, shuffle=False) if 99 not in batch]
+    assert kept[0] == [0, 1, 2, 3, 4]
+    assert kept[1] == [5, 6, 7, 8, 9]
+
+
+def test_shares_decide_how_often_a_source_is_drawn() -> None:
+    stream = mixed_item_batches([[1] * 10, [2] * 10], [0.8, 0.2], size=2, seed=0, length=abs)
+    drawn = [batch[0] for batch in islice(stream, 3000)]
+    assert drawn.count(1) / 3000 == pytest.approx(0.8, abs=0.03)
+
+
+def test_too_small_a_source_is_refused() -> None:
+    with pytest.raises(ValueError, match="no batch of 5"):
+        next(mixed_item_batches([[1, 2]], [1.0], size=5, seed=0, length=abs))
+
+
+# --- mining ----------------------------------------------------------------------------------------
+
+TALK = [
+    Group("piano", ("Do you still play the piano at night?",), ("Every night, until the neighbours knock.",)),
+    Group("tuner", ("Who can repair old instruments?",), ("Ask the man who tuned the piano at school.",)),
+    Group("soup", ("The soup needs some salt.",), ("There is salt beside the stove, help yourself.",)),
+    Group("sea", ("Why is the sea salty?",), ("Rivers carry salt into it all the time.",)),
+    Group("keys", ("I lost my keys again.",), ("They were under your coat this morning.",)),
+    Group("again", ("I lost my keys again!",), ("Look beside the door, you left your keys there.",)),
+]
+
+
+def mined_by_id(count: int = 1) -> dict[str, tuple[str, ...]]:
+    texts = [turn for one in TALK for turn in one.context] + [reply for one in TALK for reply in one.positives]
+    return {one.id: one.mined for one in with_mined(TALK, count, word_overlap(texts), seed=0)}
+
+
+def test_mining_finds_replies_that_share_rare_words() -> None:
+    mined = mined_by_id()
+    assert mined["piano"] == ("Ask the man who tuned the piano at school.",)
+    assert mined["soup"] == ("Rivers carry salt into it all the time.",)
+    assert mined["tuner"] == ()  # nothing shares a word with it
+
+
+def test_mining_passes_over_replies_to_nearly_the_same_context() -> None:
+    # The only reply that speaks of keys answers the same words, so it would be right here too.
+    assert mined_by_id()["keys"] == ()
+
+
+def test_mining_by_dense_vectors_takes_the_nearest() -> None:
+    def embed(texts: Any) -> Any:
+        axis = {"piano": 0, "salt": 1, "keys": 2}
+        rows = np.zeros((len(texts), 4), dtype=np.float32)
+        for row, text in enumerate(texts):
+            rows[row, next((at for word, at in axis.items() if word in text), 3)] = 1.0
+        return rows
+
+    mined = {one.id: one.mined for one in with_mined(TALK, 1, embed, seed=0)}
+    assert mined["piano"] == ("Ask the man who tuned the piano at school.",)
+
+
+def test_mined_replies_are_marked_in_rows() -> None:
+    texts = [turn for one in TALK for turn in one.context] + [reply for one in TALK for reply in one.positives]
+    rows = labelled_rows(with_mined(TALK, 1, word_overlap(texts), seed=0))
+    assert {row.kind for row in rows} == {"positive", "mined"}
+    assert all(row.valid == (row.kind == "positive") for row in rows)
+
+
+def test_mining_needs_words_and_replies() -> None:
+    with pytest.raises(ValueError, match="no word"):
+        word_overlap(["1 2", "3"])
+    with pytest.raises(ValueError, match="too few"):
+        with_mined(TALK[:1], 3, word_overlap(["piano night"]), seed=0)
+
+
+# --- Reddit ----------------------------------------------------------------------------------------
+
+
+def test_reddit_threads_are_turned_oldest_first(tmp_path: Path) -> None:
+    lines = [
+        {"response": "third", "context": "second", "context/0": "first", "context/1": "zeroth"},
+        {"response": "answer", "context": "question", "context/0": " ", "context/1": "too far"},
+        {"response": "", "context": "no reply"},
+        {"response": "last", "context": "before"},
+    ]
+    (tmp_path / "train.json").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    turns = [one.turns for one in read_reddit(tmp_path, 10)]
+    assert turns == [("zeroth", "first", "second", "third"), ("question", "answer"), ("before", "last")]
+    assert len(read_reddit(tmp_path, 2)) == 2
+
+
+def test_an_empty_reddit_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"holds no \.json"):
+        read_reddit(tmp_path, 5)
+    (tmp_path / "a.jsonl").write_text("{}\n")
+    with pytest.raises(ValueError, match="no line with both"):
+        read_reddit(tmp_path, 5)
+
+
+# --- the public files ------------------------------------------------------------------------------
+
+
+@pytest.mark.data
+def test_dailydialog_plus_plus_dev_file(tmp_path: Path) -> None:
+    path = MIRROR / "iitmnlp/DailyDialog-plusplus/4b02f9ff671e7e27d8e6b8a1925158bd5729abda/dataset/dev.json"
+    if not path.is_file():
+        pytest.skip("DailyDialog++'s dev file is not in the folder that DIALEVAL_MIRROR names")
+    (tmp_path / "pp").mkdir()
+    (tmp_path / "pp" / "dev.jsonl").write_text(path.read_text("utf-8"), "utf-8")
+    found = read_groups(tmp_path, "pp", "dev")
+    assert len(found) == 1028
+    # Six contexts have a random reply that is also given as a right one.
+    assert sum(len(one.random) < 5 for one in found) == 6
+    assert all(len(one.positives) == len(one.adversarial) == 5 for one in found)
+    train, held = hold_out(found, 0.15, 42)
+    assert len(held) == 154
+    assert 860 <= len(train) <= 874

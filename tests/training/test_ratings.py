@@ -1,0 +1,109 @@
+"""Rated rows as a judge's training reads them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from corpora.ratings import Rated, overlapping_ratings, read_ratings
+from dialeval.exchange import BadRow, Exchange
+
+WHOLE = {
+    "id": "c-1", "source": "chats", "family": "chat", "level": "turn", "context": ["hi", "hello"], "response": "bye",
+    "references": ["see you"], "speakers": ["a", "b"], "following": "oh", "facts": ["i ski"], "system": "s",
+    "scores": {"overall": 4, "human": None}, "ratings": {"overall": [3, 5]}, "split": "validation", "dialogue": "d",
+}  # fmt: skip
+
+
+def write(root: Path, *rows: Any, name: str = "chats.jsonl") -> Path:
+    shown = "".join(json.dumps(row) + "\n" for row in rows)
+    (root / name).write_bytes(gzip.compress(shown.encode()) if name.endswith(".gz") else shown.encode())
+    return root
+
+
+@pytest.mark.parametrize("name", ["chats.jsonl", "chats.jsonl.gz"])
+def test_a_row_is_read_as_it_stands(tmp_path: Path, name: str) -> None:
+    (found,) = read_ratings(write(tmp_path, WHOLE, name=name), "chats")
+    assert found == Rated(
+        exchange=Exchange(("hi", "hello"), "bye", ("see you",), ("i ski",), "s", "c-1", "oh"),
+        source="chats",
+        family="chat",
+        split="validation",
+        scores={"overall": 4.0},  # an aspect that nobody rated is not there
+        ratings={"overall": [3, 5]},
+        speakers=("a", "b"),
+        dialogue="d",
+    )
+
+
+def test_what_a_row_leaves_out_is_taken_from_its_file(tmp_path: Path) -> None:
+    bare = {"context": ["hi"], "response": "bye", "scores": {"overall": 1}}
+    first, second = read_ratings(write(tmp_path, {**bare, "id": "r"}, bare), "chats")
+    assert (first.source, first.family, first.split) == ("chats", "chats", "train")
+    assert (first.ratings, first.speakers) == ({}, ())
+    # A row that names no dialogue is one of its own, called by its id or else by its line.
+    assert (first.dialogue, second.dialogue) == ("r", "2")
+    assert second.exchange.id is None
+
+
+def test_rows_that_cannot_be_used_are_left_out(tmp_path: Path) -> None:
+    without_level = {key: value for key, value in WHOLE.items() if key != "level"} | {"id": "c-3"}
+    unusable = [
+        {**without_level, "response": ""},
+        {**WHOLE, "id": "listed"},
+        {**WHOLE, "response": " "},
+        {**WHOLE, "response": None},
+        {**WHOLE, "scores": {}},
+        {**WHOLE, "scores": None},
+        {**WHOLE, "scores": {"overall": None}},
+        {**WHOLE, "level": "dialogue"},
+    ]
+    silent = {**WHOLE, "id": "c-2", "context": None}  # a reply that opens the conversation
+    write(tmp_path, *unusable, WHOLE, silent, without_level)
+    found = read_ratings(tmp_path, "chats", leave_out=frozenset({"listed", "c-9"}))
+    assert [one.exchange.id for one in found] == ["c-1", "c-2", "c-3"]
+    assert found[1].exchange.context == ()
+    with pytest.raises(
+        ValueError, match=rf"^{re.escape(str(tmp_path))}/none.jsonl holds no rated turn that may be used$"
+    ):
+        read_ratings(write(tmp_path, *unusable, name="none.jsonl"), "none", leave_out=frozenset({"listed"}))
+
+
+def test_a_conversation_is_rated_without_a_reply(tmp_path: Path) -> None:
+    whole = {**WHOLE, "level": "dialogue", "response": None}
+    write(tmp_path, WHOLE, whole)
+    (found,) = read_ratings(tmp_path, "chats", level="dialogue")
+    assert found.exchange.response == ""
+    assert found.exchange.context == ("hi", "hello")
+    assert len(read_ratings(tmp_path, "chats")) == 1
+
+
+def test_a_source_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"has no chats.jsonl\(.gz\); it holds no ratings$"):
+        read_ratings(tmp_path, "chats")
+    write(tmp_path, WHOLE, name="b.jsonl.gz")
+    write(tmp_path, WHOLE, name="a.jsonl")
+    with pytest.raises(FileNotFoundError, match=r"has no chats.jsonl\(.gz\); it holds a.jsonl, b.jsonl.gz$"):
+        read_ratings(tmp_path, "chats")
+
+
+def test_a_bad_row_is_named_by_its_file_and_line(tmp_path: Path) -> None:
+    write(tmp_path, WHOLE, {**WHOLE, "facts": 7})
+    with pytest.raises(BadRow, match=rf"^row {re.escape(str(tmp_path))}/chats.jsonl line 2: facts is "):
+        read_ratings(tmp_path, "chats")
+
+
+def test_listed_rows_are_those_that_share_text_with_an_evaluation_set(tmp_path: Path) -> None:
+    (tmp_path / "overlaps.json").write_text(json.dumps({"c-1": ["a set"], "c-2": ["another", "a set"]}))
+    assert overlapping_ratings(tmp_path / "overlaps.json") == {"c-1", "c-2"}  # the ids, not the sets
+    (tmp_path / "list.json.gz").write_bytes(gzip.compress(b'["c-3"]'))
+    assert overlapping_ratings(tmp_path / "list.json.gz") == {"c-3"}
+    with pytest.raises(
+        FileNotFoundError, match=r"none.json is not there; it lists the rated rows to leave out\. Put it"
+    ):
+        overlapping_ratings(tmp_path / "none.json")
