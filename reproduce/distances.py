@@ -13,7 +13,6 @@ from itertools import pairwise
 from random import Random
 
 from dialeval.agreement.prepare import open_benchmark
-from dialeval.approaches.distribution import rows_of_queries
 from dialeval.approaches.fbd import Fbd
 from dialeval.approaches.prd import Prd
 from dialeval.exchange import Exchange
@@ -65,7 +64,7 @@ def replies_of_people(metric: Fbd, corpus: str, mirror: str | None = None) -> li
         Exchange(tuple(row["context"]), row["response"], tuple(row["references"] or ()), system=row["system"])
         for row in rows
     ]
-    asked = set(rows_of_queries(exchanges).tolist())
+    asked = set(metric.encode(exchanges).rows_of_queries().tolist())
     return [pair for row, pair in metric.human_pairs(exchanges) if row in asked]
 
 

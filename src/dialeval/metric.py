@@ -163,6 +163,7 @@ class Metric(ABC):
         """
         if contexts is None and is_table(responses):
             named = {"references": references, "facts": facts, "systems": systems, "ids": ids}
+            named |= {"following": following, "speakers": speakers}
             if twice := [name for name, value in named.items() if value is not None]:
                 raise ValueError(f"{twice[0]} are given beside a table; make them a column of it")
             exchanges = exchanges_from_columns(**arguments_of(responses, columns), empty=empty)
@@ -187,7 +188,10 @@ class Metric(ABC):
     ) -> Scores:
         """Score exchanges that were checked before."""
         self.check_needs(exchanges)
-        judged = self.judge(exchanges, progress=progress)
+        return self.as_scores(self.judge(exchanges, progress=progress), exchanges, scale=scale)
+
+    def as_scores(self, judged: Judged, exchanges: Sequence[Exchange] = (), *, scale: Scale = "native") -> Scores:
+        """Raw values with what a reader needs beside them."""
         values = self.rescale(np.asarray(judged.values, dtype=np.float64), scale)
         signature = Signature({**self.signature(), **judged.seen})
         if scale != "native":

@@ -32,13 +32,13 @@ import markup
 import models
 import score_file
 import trust
+from dialeval.publishing.uploads import space_upload
 from limits import BodyLimit, Refused
 
 from dialeval import load, registry
 from dialeval.evaluate_module import loaded
 from dialeval.exchange import Exchange
 from dialeval.metric import Level
-from dialeval.publishing.uploads import space_upload
 from dialeval.scores import Scores, Signature
 from dialeval.scoring.summary import Summary
 from dialeval.weights.find import embedded_checkpoints

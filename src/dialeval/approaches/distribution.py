@@ -8,24 +8,22 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dialeval.approaches.feature_set import FeatureSet, check_made_alike, digest, read_side, write_side
 from dialeval.approaches.frozen_features import FrozenFeatures
-from dialeval.engine.moments import Counts, Moments
+from dialeval.engine.moments import Moments
 from dialeval.exchange import BadRow, Exchange, is_blank
 from dialeval.metric import Judged, Metric
 from dialeval.readers import is_file_of_rows, read_exchanges
-from dialeval.scores import Signature
+from dialeval.scores import Scores, Signature
 from dialeval.weights.config import current_versions
 from dialeval.weights.find import file_sha256
 
 Floats = NDArray[np.float64]
-#: What shards add up.
-Part = Moments | Counts
 
 CONFIDENCE = 0.95
 #: Counts drawn at once, so that memory does not grow with resamples times contexts.
@@ -85,21 +83,6 @@ class DistributionMetric(Metric):
                 self.human, made_with = read_side(reference)
                 check_made_alike(self.features.made_with, made_with, f"reference {reference}")
 
-    #: Whether all shards must agree on something that is found in a sample of the rows, before they reduce any.
-    agrees_first: ClassVar[bool] = False
-
-    def agree(self, human: FeatureSet, replies: Sequence[Exchange]) -> NDArray[Any]:
-        """What every shard must know of a system, found in samples of both sides, where `agrees_first` is set."""
-        raise NotImplementedError
-
-    @abstractmethod
-    def reduce(self, rows: NDArray[Any], agreed: NDArray[Any] | None) -> Part:
-        """What is kept of some rows of features; parts of shards merge as if one had seen all rows."""
-
-    @abstractmethod
-    def finish(self, human: Part | None, replies: Part, agreed: NDArray[Any] | None) -> float:
-        """The value of a system from what its shards add up to; without `human`, against `self.human`."""
-
     @abstractmethod
     def compare(self, human: FeatureSet | Moments, replies: FeatureSet) -> SystemComparison:
         """The metric's rule: two sets, one value."""
@@ -110,19 +93,31 @@ class DistributionMetric(Metric):
 
     def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
         """Encode both sides once, then compare system by system."""
-        systems = rows_of_systems(exchanges)
+        return self.judge_encoded(self.encode(exchanges, progress=progress))
+
+    def encode(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> EncodedRows:
+        """Features of replies and references; parts of the rows can be encoded apart and merged."""
         pairs = [_pair(exchange, exchange.response) for exchange in exchanges]
         drawn = [] if self.human is not None else list(self.human_pairs(exchanges))
         features = self.features.of([*pairs, *(pair for _, pair in drawn)], progress=progress)
-        owners = np.array([row for row, _ in drawn], dtype=np.intp)
-        cut = features.cut[: len(pairs)].copy()
-        np.logical_or.at(cut, owners, features.cut[len(pairs) :])
+        return EncodedRows(
+            systems=tuple(exchange.system for exchange in exchanges),
+            queries=tuple(digest([*exchange.context, "", *exchange.references]) for exchange in exchanges),
+            replies=features.take(np.arange(len(pairs))),
+            human=features.take(np.arange(len(pairs), len(features))),
+            owners=np.array([row for row, _ in drawn], dtype=np.intp),
+        )
 
-        asked = len(pairs) + np.flatnonzero(np.isin(owners, rows_of_queries(exchanges)))
-        human = features.take(asked) if self.human is None else self.human
+    def judge_encoded(self, encoded: EncodedRows) -> Judged:
+        """One value per system from the features of all rows."""
+        cut = encoded.replies.cut.copy()
+        np.logical_or.at(cut, encoded.owners, encoded.human.cut)
+        asked = np.flatnonzero(np.isin(encoded.owners, encoded.rows_of_queries()))
+        human = encoded.human.take(asked) if self.human is None else self.human
+        systems = encoded.rows_of_systems()
         found: dict[str | None, SystemComparison] = {}
         for name, rows in systems.items():
-            replies = features.take(rows)
+            replies = encoded.replies.take(rows)
             _check_sizes(self.info.name, name, human, replies)
             found[name] = self.compare(human, replies)
         facts: dict[str, list[Any]] = {}
@@ -135,6 +130,10 @@ class DistributionMetric(Metric):
             details={"confidence": CONFIDENCE, "resamples": self.resamples, **facts},
             ids=tuple(found),
         )
+
+    def scores_of(self, encoded: EncodedRows) -> Scores:
+        """The scores of rows that were encoded elsewhere."""
+        return self.as_scores(self.judge_encoded(encoded))
 
     def human_pairs(self, exchanges: Iterable[Exchange]) -> Iterator[tuple[int, Exchange]]:
         """The references of all rows as pairs with their row; which of many are taken depends on the row alone."""
@@ -180,28 +179,48 @@ class DistributionMetric(Metric):
         )
 
 
-def rows_of_systems(exchanges: Sequence[Exchange]) -> dict[str | None, NDArray[np.intp]]:
-    """Rows of each system in the order of first occurrence; all rows under None where no system is named."""
-    rows: dict[str | None, list[int]] = {}
-    for row, exchange in enumerate(exchanges):
-        rows.setdefault(exchange.system, []).append(row)
-    if None in rows and len(rows) > 1:
-        raise BadRow(rows[None][0], "names no system while other rows do; name it, or leave systems out")
-    return {system: np.array(own, dtype=np.intp) for system, own in rows.items()}
+@dataclass(frozen=True)
+class EncodedRows:
+    """Features of some rows, and which system and query each belongs to."""
 
+    systems: tuple[str | None, ...]
+    #: Digests of a context and its references.
+    queries: tuple[int, ...]
+    replies: FeatureSet
+    human: FeatureSet
+    #: The row of each reference.
+    owners: NDArray[np.intp]
 
-def rows_of_queries(exchanges: Sequence[Exchange]) -> NDArray[np.intp]:
-    """One row of each query with its references, however many systems answer it.
+    def merge(self, other: EncodedRows) -> EncodedRows:
+        """These rows, then those."""
+        return EncodedRows(
+            (*self.systems, *other.systems),
+            (*self.queries, *other.queries),
+            self.replies.merge(other.replies),
+            self.human.merge(other.human),
+            np.concatenate([self.owners, other.owners + len(self.systems)]),
+        )
 
-    A query that one system answers twice stands in the data twice, and so it is kept twice.
-    """
-    answered: Counter[Any] = Counter()
-    rows: dict[Any, int] = {}
-    for row, exchange in enumerate(exchanges):
-        query = (exchange.context, exchange.references)
-        answered[exchange.system, query] += 1
-        rows.setdefault((query, answered[exchange.system, query]), row)
-    return np.array(list(rows.values()), dtype=np.intp)
+    def rows_of_systems(self) -> dict[str | None, NDArray[np.intp]]:
+        """Rows of each system in the order of first occurrence; all rows under None where no system is named."""
+        rows: dict[str | None, list[int]] = {}
+        for row, system in enumerate(self.systems):
+            rows.setdefault(system, []).append(row)
+        if None in rows and len(rows) > 1:
+            raise BadRow(rows[None][0], "names no system while other rows do; name it, or leave systems out")
+        return {system: np.array(own, dtype=np.intp) for system, own in rows.items()}
+
+    def rows_of_queries(self) -> NDArray[np.intp]:
+        """One row of each query with its references, however many systems answer it.
+
+        A query that one system answers twice stands in the data twice, and so it is kept twice.
+        """
+        answered: Counter[Any] = Counter()
+        rows: dict[Any, int] = {}
+        for row, (system, query) in enumerate(zip(self.systems, self.queries, strict=True)):
+            answered[system, query] += 1
+            rows.setdefault((query, answered[system, query]), row)
+        return np.array(list(rows.values()), dtype=np.intp)
 
 
 @dataclass(frozen=True)

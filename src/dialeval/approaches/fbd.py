@@ -16,7 +16,7 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.approaches.distribution import Contexts, DistributionMetric, Part, SystemComparison, interval
+from dialeval.approaches.distribution import Contexts, DistributionMetric, SystemComparison, interval
 from dialeval.approaches.feature_set import FeatureSet, check_made_alike, read_side, write_side
 from dialeval.engine.moments import Moments
 from dialeval.exchange import Exchange
@@ -193,17 +193,6 @@ class Fbd(DistributionMetric):
         low, high = self._interval(distance.total, human, theirs, replies, ours)
         facts = {"n_reference": n_human, "of_means": distance.of_means, "of_spreads": distance.of_spreads}
         return SystemComparison(distance.total, low, high, {**facts, "dimensions": len(ours.mean)})
-
-    def reduce(self, rows: NDArray[Any], agreed: NDArray[Any] | None) -> Moments:
-        """The moments of the features."""
-        return Moments.of(rows)
-
-    def finish(self, human: Part | None, replies: Part, agreed: NDArray[Any] | None) -> float:
-        """The distance of the moments."""
-        assert isinstance(replies, Moments)
-        assert human is None or isinstance(human, Moments)
-        made_with = self.features.made_with
-        return self.compute(FbdState(made_with, replies), None if human is None else FbdState(made_with, human))
 
     def state(self, exchanges: Iterable[Exchange]) -> FbdState:
         """The state of a shard's replies, in bounded memory."""

@@ -43,6 +43,10 @@ class FeatureSet:
         """Some of the rows, or all of them in another order."""
         return type(self)(self.rows[chosen], self.pairs[chosen], self.contexts[chosen], self.cut[chosen])
 
+    def merge(self, other: Self) -> Self:
+        """These rows, then those."""
+        return type(self)(*(np.concatenate([mine, vars(other)[name]]) for name, mine in vars(self).items()))
+
 
 def digest(texts: Sequence[str]) -> int:
     """Sixty-four bits that stand for some texts."""

@@ -13,17 +13,16 @@ centroids do not add up.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.approaches.distribution import Contexts, DistributionMetric, Part, SystemComparison, interval
+from dialeval.approaches.distribution import Contexts, DistributionMetric, SystemComparison, interval
 from dialeval.approaches.feature_set import FeatureSet
-from dialeval.engine.moments import Counts, Moments
-from dialeval.exchange import Exchange
+from dialeval.engine.moments import Moments
 from dialeval.metric import Level, MetricInfo
 
 Grid = Literal["released", "paper"]
@@ -61,12 +60,6 @@ def assign(rows: NDArray[Any], centroids: NDArray[Any]) -> NDArray[np.intp]:
     from sklearn.metrics import pairwise_distances_argmin
 
     return np.stack([pairwise_distances_argmin(rows, of_run) for of_run in centroids])
-
-
-def count(rows: NDArray[Any], centroids: NDArray[Any]) -> Floats:
-    """How many rows fall to every centroid, `[runs, clusters]`; counts of shards add up."""
-    found = [np.bincount(labels, minlength=centroids.shape[1]) for labels in assign(rows, centroids)]
-    return np.array(found, dtype=np.float64)
 
 
 # --- curves and score ------------------------------------------------------------------------------
@@ -192,26 +185,6 @@ class Prd(DistributionMetric):
             "recall": recall,
         }
         return SystemComparison(float(value), low, high, facts)
-
-    agrees_first = True
-
-    def agree(self, human: FeatureSet, replies: Sequence[Exchange]) -> NDArray[Any]:
-        """Clusters of both sides together."""
-        return self._clusters(human, self.features.of(replies))
-
-    def reduce(self, rows: NDArray[Any], agreed: NDArray[Any] | None) -> Counts:
-        """How many features fall to each cluster."""
-        assert agreed is not None
-        return Counts(count(rows, agreed))
-
-    def finish(self, human: Part | None, replies: Part, agreed: NDArray[Any] | None) -> float:
-        """The best F1 of the curves between the counts."""
-        if human is None:
-            assert isinstance(self.human, FeatureSet)
-            human = self.reduce(self.human.rows, agreed)
-        assert isinstance(human, Counts)
-        assert isinstance(replies, Counts)
-        return float(self._score(*curves(human.values, replies.values, self.slopes)))
 
     def variant(self) -> Mapping[str, str]:
         """Clusters, runs and the grid of angles."""

@@ -22,6 +22,7 @@ from dialeval.cli.errors import ErrorsInOneSentence, last_words
 COMMANDS: tuple[str, ...] = (
     "score",
     "llm_score",
+    "score_ray",
     "tune",
     "info",
     "install_modules",

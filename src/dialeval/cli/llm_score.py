@@ -122,12 +122,11 @@ def llm_score(
         "answers": answers,
     }
     judge = _load(config, {name: value for name, value in options.items() if value is not None}, dry_run=dry_run)
-    reads = {"--config": config, "--prices": prices, "--protocol": protocol, "--rival": rival}
     task = _task(judge, input, level, rival, columns, context_separator)
     if dry_run:
         typer.echo(_estimated(judge, task))
         return
-    _score(judge, task, input, output, reads, skip_bad=skip_bad, overwrite=overwrite)
+    _score(judge, task, output, (config, prices, protocol, rival), skip_bad=skip_bad, overwrite=overwrite)
 
 
 def _load(config: Path | None, options: dict[str, Any], *, dry_run: bool) -> LlmJudge:
@@ -168,27 +167,29 @@ def _estimated(judge: LlmJudge, task: Task) -> str:
 def _score(
     judge: LlmJudge,
     task: Task,
-    input: str,
     output: str,
-    reads: dict[str, str | Path | None],
+    reads: tuple[str | Path | None, ...],
     *,
     skip_bad: bool,
     overwrite: bool,
 ) -> None:
-    from dialeval.cli.paths import RunPaths
-    from dialeval.cli.score import run_task
-    from dialeval.scoring.outputs import output_format
+    from dialeval.cli.progress import bar
+    from dialeval.scoring import score_file
 
-    file_format = output_format(output, None)
-    paths = RunPaths.choose(
-        input, output, skip_bad=skip_bad, rejects=None, summary=None, needs_summary=False, reads=reads
-    )
-    before = None if overwrite else paths.before()
-    paths.check(overwrite=overwrite)
-    total = task.look_through(skip_bad=skip_bad) if task.source.can_be_read_twice else None
-    if total is not None and not skip_bad:
+    if task.source.can_be_read_twice and not skip_bad:
         typer.echo(_estimated(judge, task), err=True)
-    outcome = run_task(task, paths, file_format, resume=True, before=before, total=total)
+    with bar() as progress:
+        outcome = score_file(
+            task,
+            output,
+            lambda: {"llm": judge},
+            skip_bad=skip_bad,
+            overwrite=overwrite,
+            progress=progress,
+            reads=tuple(one for one in reads if one is not None),
+        )
+    for line in outcome.lines():
+        typer.echo(line, err=True)
     if outcome.n and not outcome.tallies["llm"].n_finite:
         typer.echo("error: no row has a value; the column llm.answer holds what the model answered", err=True)
         raise typer.Exit(FAILED)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def bar(total: int | None) -> Iterator[Progress]:
+def bar() -> Iterator[Progress]:
     """A progress bar on standard error if somebody is looking, else a line each tenth."""
     from rich.console import Console
 
@@ -19,12 +19,18 @@ def bar(total: int | None) -> Iterator[Progress]:
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield ProgressLines("scoring", total).reach
+        lines = ProgressLines("scoring", None)
+
+        def tell(done: int, total: int | None) -> None:
+            lines.total = total
+            lines.reach(done)
+
+        yield tell
         return
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
     shown = (TextColumn("scoring"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     with Bar(*shown, console=console, transient=True) as bar:
-        work = bar.add_task("", total=total)
-        yield lambda done: bar.update(work, completed=done)
+        work = bar.add_task("", total=None)
+        yield lambda done, total: bar.update(work, completed=done, total=total)

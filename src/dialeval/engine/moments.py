@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -56,38 +55,8 @@ class Moments:
         self.count = total
         return self
 
-    def tensors(self) -> dict[str, NDArray[Any]]:
-        """Everything that `of_tensors` needs."""
-        return {name: np.ascontiguousarray(value) for name, value in vars(self).items()}
-
-    @classmethod
-    def of_tensors(cls, tensors: Mapping[str, NDArray[Any]]) -> Self:
-        """What `tensors` gave."""
-        return cls(int(tensors["count"].item()), tensors["mean"], tensors["scatter"])
-
     def covariance(self, *, ddof: int = 0) -> Matrix:
         """Covariance with divisor `count - ddof`."""
         if self.count <= ddof:
             raise ValueError(f"a covariance with ddof={ddof} needs more than {self.count} rows")
         return self.scatter / (self.count - ddof)
-
-
-@dataclass
-class Counts:
-    """How many rows fall to each cluster; counts of shards add up."""
-
-    values: Matrix
-
-    def merge(self, other: Counts) -> Self:
-        """Add another state, as if its rows had been seen here."""
-        self.values = np.add(self.values, other.values)
-        return self
-
-    def tensors(self) -> dict[str, NDArray[Any]]:
-        """Everything that `of_tensors` needs."""
-        return {"counts": np.ascontiguousarray(self.values)}
-
-    @classmethod
-    def of_tensors(cls, tensors: Mapping[str, NDArray[Any]]) -> Self:
-        """What `tensors` gave."""
-        return cls(tensors["counts"])

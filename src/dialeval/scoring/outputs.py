@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -14,8 +13,6 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
 from dialeval.exchange import from_first_visible
-from dialeval.io import atomic_file
-from dialeval.scoring.journal import traits
 
 OutputFormat = Literal["jsonl", "csv", "parquet"]
 OUTPUT_FORMATS: tuple[OutputFormat, ...] = ("jsonl", "csv", "parquet")
@@ -26,24 +23,16 @@ ROW_KEYS = ("row", "id", "system")
 #: A part of a table: lists of equal length under its keys, and under each metric's name in "values".
 Record = Mapping[str, Any]
 
-#: What stood at the places of an outcome when its run began, None where nothing did.
-Before = Mapping[Path, list[int] | None]
-
 _FORMULA = re.compile(r"[=+\-@\t\r\n＝＋－＠]")
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 
 
-def output_format(path: str, given: str | None) -> OutputFormat:
-    """The format that was asked for, else the one that the file's ending tells."""
-    file_format = given or ("jsonl" if path == "-" else Path(path).suffix.lower().lstrip("."))
-    if file_format not in OUTPUT_FORMATS:
-        known = ", ".join(OUTPUT_FORMATS)
-        if given:
-            raise ValueError(f"there is no output format {given!r}; choose one of: {known}")
-        raise ValueError(f"the ending of {path} tells no format; choose one of: {known}")
-    if file_format == "parquet" and path == "-":
-        raise ValueError("Parquet cannot be written to a pipe; choose a file, or another format")
-    return file_format
+def output_format(path: str) -> OutputFormat:
+    """The format of an output: JSON lines for a pipe, else from the file extension."""
+    extension = "jsonl" if path == "-" else Path(path).suffix.lower().lstrip(".")
+    if extension not in OUTPUT_FORMATS:
+        raise ValueError(f"cannot infer the format of {path}; its extension is one of: {', '.join(OUTPUT_FORMATS)}")
+    return extension
 
 
 @contextmanager
@@ -63,39 +52,6 @@ def table(
         yield _csv(stream, metrics, keys)
     else:
         yield lambda record: _write_json(stream, _columns(metrics, keys, record))
-
-
-def standing(path: Path) -> list[int] | None:
-    """What is at a path now, as far as it can be told from anything else that may be there later."""
-    return traits(path.stat()) if path.exists() else None
-
-
-@contextmanager
-def replacing(
-    path: Path, announce: Callable[[os.stat_result], None] | None = None, before: Before | None = None
-) -> Iterator[BinaryIO]:
-    """A file that takes the place of `path` when all of it is on disk, and leaves no trace otherwise.
-
-    `announce` is told of the file just before. Given what stood there `before` the run, anything else is not replaced.
-    """
-    with (
-        atomic_file(path, hidden_path(path)) as hidden,
-        hidden.open("wb") as stream,
-    ):
-        yield stream
-        stream.flush()
-        if before is not None and standing(path) != before.get(path):
-            raise FileExistsError(
-                f"{path} was written by something else while this run went on; move it away and run the same command "
-                "again, or add --overwrite: what was finished is kept"
-            )
-        if announce is not None:
-            announce(os.fstat(stream.fileno()))
-
-
-def hidden_path(path: Path) -> Path:
-    """Where a file is written until all of it is there."""
-    return path.with_name(f".{path.name}.tmp")
 
 
 def _columns(metrics: Sequence[str], keys: Sequence[str], record: Record) -> dict[str, Sequence[Any]]:

@@ -1,79 +1,82 @@
-"""From a source of rows to a table of scores."""
+"""From a source of rows to a table of scores: in a file that appears when all is done, or as a stream."""
 
 from __future__ import annotations
 
-import glob
-from collections.abc import Callable
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
 from dialeval.cautions import Watch
 from dialeval.exchange import Exchange
+from dialeval.io import is_stream, replacing
+from dialeval.metric import Metric
 from dialeval.readers import Rejects
 from dialeval.scoring.journal import Journal
-from dialeval.scoring.outputs import Before, OutputFormat, Record, replacing, table
-from dialeval.scoring.records import could_be_ours
+from dialeval.scoring.outputs import OutputFormat, Record, output_format, table
 from dialeval.scoring.summary import Summary
 from dialeval.scoring.task import Chunk, Task, chunked, unscored
 
-#: Called with the number of rows done so far.
-Progress = Callable[[int], None]
+#: Called with the number of rows done so far, and of all rows where it is known.
+Progress = Callable[[int, int | None], None]
+#: Loads the metrics, once the rows are known to be good.
+Load = Callable[[], Mapping[str, Metric]]
 
 
-def open_journal(task: Task, output: Path, *, resume: bool, replaces: bool = False) -> Journal:
-    """Take hold of the output: whoever comes second is refused before it has touched any file."""
-    return Journal(journal_path(output), task.identity(), fresh=not resume, replaces=replaces)
-
-
-def score_to_file(
+def score_file(
     task: Task,
-    output: Path,
-    file_format: OutputFormat,
+    output: str,
+    load: Load,
     *,
-    journal: Journal,
-    rejects: Rejects | None,
-    progress: Progress,
-    before: Before | None = None,
+    skip_bad: bool = False,
+    overwrite: bool = False,
+    resume: bool = True,
+    progress: Progress = lambda done, total: None,
+    reads: tuple[str | Path, ...] = (),
 ) -> Summary:
-    """Score into a file that appears when all is done; until then finished chunks are kept in the journal beside it.
+    """Score into OUTPUT (`-` for standard output), and return what it adds up to.
 
-    The journal of those chunks is left for the caller to remove when whatever else belongs to the outcome
-    is written, so that a run killed before that is finished by running it again.
+    Finished chunks are kept in OUTPUT.partial until all is done, so that the same call goes on with a run that was
+    killed. Bad rows that are skipped go to OUTPUT.rejects.jsonl, values of systems to OUTPUT.summary.json, too.
+
+    Args:
+        task: what is to be judged; it has no metrics yet.
+        output: where the table goes; its extension says in which format.
+        load: gives the metrics; called when every row has been looked through.
+        skip_bad: set bad rows aside and go on.
+        overwrite: replace files that are there.
+        resume: go on with an interrupted run, or begin again.
+        progress: is told how many rows are done.
+        reads: other files of the run, which the output must not replace.
     """
-    if not task.of_rows:
-        summary = _score_chunks(task, rejects, progress, lambda chunk: (unscored(chunk), False))
-        with replacing(output, before=before) as stream:
-            write_systems(task, summary, stream, file_format)
-        return summary
-    summary = _score_chunks(task, rejects, progress, lambda chunk: _once(task, chunk, journal))
-    if journal.next_finished() is not None:
-        raise ValueError(changed(journal, "ends earlier than it did"))
-    with (
-        replacing(output, journal.announce, before) as stream,
-        table(stream, file_format, task.columns, texts=task.texts) as write,
-    ):
-        for record in journal.finished():
-            write(record)
+    if not output:
+        raise ValueError("the output has no name; pass a file, or - for standard output")
+    if output == "-" or is_stream(Path(output)):
+        if skip_bad:
+            raise ValueError("skipped rows need a file beside the output; score into a file, not into a pipe")
+        return _score_stream(task, output, load, progress)
+    # A link keeps pointing where it did; what it points to is replaced.
+    path = Path(os.path.realpath(output))
+    file_format = output_format(output)
+    _check_place(path, [task.source.input, *reads])
+    taken = f"{path} is there already; choose another name or --overwrite"
+    if path.exists() and not overwrite and not journal_path(path).exists():
+        raise FileExistsError(taken)
+    total = task.look_through(skip_bad=skip_bad) if task.source.can_be_read_twice else None
+    task = replace(task, metrics=load())
+    # Before anything is written: a second process must not touch the files of the first.
+    with closing(Journal(journal_path(path), task.identity(), fresh=not resume, overwrite=overwrite)) as journal:
+        if path.exists() and not journal.may_replace:
+            raise FileExistsError(taken)
+        with _in_place(rejects_path(path)) if skip_bad else nullcontext() as stream:
+            rejects = Rejects(stream) if stream else None
+            summary = _score_with(journal, task, path, file_format, rejects, lambda done: progress(done, total))
+        journal.drop()
     return summary
-
-
-def score_to_stream(
-    task: Task, stream: BinaryIO, file_format: OutputFormat, *, rejects: Rejects | None, progress: Progress
-) -> Summary:
-    """Score into a pipe, each chunk as soon as it is done."""
-    if not task.of_rows:
-        summary = _score_chunks(task, rejects, progress, lambda chunk: (unscored(chunk), False))
-        write_systems(task, summary, stream, file_format)
-        return summary
-    with table(stream, file_format, task.columns, texts=task.texts) as write:
-
-        def finish(chunk: Chunk) -> tuple[Record, bool]:
-            record = task.score(chunk)
-            write(record)
-            stream.flush()
-            return record, False
-
-        return _score_chunks(task, rejects, progress, finish)
 
 
 def journal_path(output: Path) -> Path:
@@ -81,22 +84,68 @@ def journal_path(output: Path) -> Path:
     return output.with_name(output.name + ".partial")
 
 
-def journals_of_workers(output: Path) -> list[Path]:
-    """What an unfinished run in several processes left beside its output."""
-    return sorted(output.parent.glob(f"{glob.escape(journal_path(output).name)}.*-of-*"))
+def rejects_path(output: Path) -> Path:
+    """Where bad rows go."""
+    return output.with_name(output.name + ".rejects.jsonl")
+
+
+def _score_with(
+    journal: Journal,
+    task: Task,
+    path: Path,
+    file_format: OutputFormat,
+    rejects: Rejects | None,
+    progress: Callable[[int], None],
+) -> Summary:
+    summary = _score_chunks(task, rejects, progress, lambda chunk: _once(task, chunk, journal))
+    if task.of_rows and journal.next_finished() is not None:
+        raise ValueError(_changed(journal, "ends earlier than it did"))
+    if task.of_systems:
+        with _in_place(path.with_name(path.name + ".summary.json")) as stream:
+            stream.write(json.dumps(summary.to_dict(), ensure_ascii=False, indent=2).encode() + b"\n")
+    with replacing(path) as hidden:
+        with hidden.open("wb") as stream:
+            _write(task, summary, stream, file_format, journal.finished())
+        journal.complete()
+    return summary
+
+
+def _score_stream(task: Task, output: str, load: Load, progress: Progress) -> Summary:
+    """Score into a pipe, each chunk as soon as it is done."""
+    if output == "-" and sys.stdout is None:  # the shell's >&-
+        raise ValueError("standard output is closed; name a file, or open it")
+    total = task.look_through(skip_bad=False) if task.source.can_be_read_twice else None
+    task = replace(task, metrics=load())
+    with ExitStack() as stack:
+        stream: BinaryIO = sys.stdout.buffer if output == "-" else stack.enter_context(Path(output).open("wb"))
+        if not task.of_rows:
+            summary = _score_chunks(
+                task, None, lambda done: progress(done, total), lambda chunk: (unscored(chunk), False)
+            )
+            _write(task, summary, stream, "jsonl", ())
+            return summary
+        write = stack.enter_context(table(stream, "jsonl", task.columns, texts=task.texts))
+
+        def finish(chunk: Chunk) -> tuple[Record, bool]:
+            record = task.score(chunk)
+            write(record)
+            stream.flush()
+            return record, False
+
+        return _score_chunks(task, None, lambda done: progress(done, total), finish)
 
 
 def _score_chunks(
-    task: Task, rejects: Rejects | None, progress: Progress, finish: Callable[[Chunk], tuple[Record, bool]]
+    task: Task, rejects: Rejects | None, progress: Callable[[int], None], finish: Callable[[Chunk], tuple[Record, bool]]
 ) -> Summary:
     """Take every chunk to its record (and whether that record was there before), and add them up."""
     summary = Summary.begin(str(task.level), task.infos)
     collected: list[Exchange] = []
-    watch = Watch()
+    seen = Watch()
     for chunk in chunked(task.rows(rejects)):
         record, was_there = finish(chunk)
         summary.add(record)
-        watch.see(chunk.items)
+        seen.see(chunk.items)
         summary.n_resumed += len(chunk.rows) if was_there else 0
         if task.of_systems:
             collected += chunk.exchanges
@@ -106,43 +155,65 @@ def _score_chunks(
         raise ValueError(f"none of the {summary.n_rejected} rows can be scored")
     for name in task.of_systems:
         summary.add_systems(name, task.score_systems(name, collected))
-    summary.cautions = watch.messages()
+    summary.cautions = seen.messages()
     return summary
 
 
 def _once(task: Task, chunk: Chunk, journal: Journal) -> tuple[Record, bool]:
+    """The record of a chunk: the one that an earlier run finished, else a new one."""
+    if not task.of_rows:
+        return unscored(chunk), False
     before = journal.next_finished()
     if before is None:
         record = task.score(chunk)
         journal.append(record)
         return record, False
-    check_record(before, chunk, task, journal)
+    if before.get("fingerprint") != chunk.fingerprint():
+        raise ValueError(_changed(journal, f"differs between rows {chunk.rows[0]} and {chunk.rows[-1]}"))
+    if list(before.get("values", ())) != task.columns or before.get("row") != chunk.rows:
+        raise ValueError(f"{journal.path} is damaged; begin again with --no-resume")
     return before, True
 
 
-def check_record(record: Record, chunk: Chunk, task: Task, journal: Journal) -> None:
-    """Refuse what an earlier run finished if it is of another input, or no run could have written it."""
-    if record.get("fingerprint") != chunk.fingerprint():
-        raise ValueError(changed(journal, f"differs between rows {chunk.rows[0]} and {chunk.rows[-1]}"))
-    if not could_be_ours(record, chunk, task):
-        raise ValueError(
-            f"{journal.path.name} is damaged where it holds rows {chunk.rows[0]} to {chunk.rows[-1]}; "
-            "begin again with --no-resume"
-        )
-
-
-def changed(journal: Journal, how: str) -> str:
-    """What to say when a run that goes on finds another input."""
+def _changed(journal: Journal, how: str) -> str:
     return (
         f"the input is not that of the interrupted run: it {how}; "
-        f"bring {journal.path.name} its input back, or begin again with --no-resume"
+        f"restore the input of {journal.path.name}, or begin again with --no-resume"
     )
 
 
-def write_systems(task: Task, summary: Summary, stream: BinaryIO, file_format: OutputFormat) -> None:
-    """With nothing but metrics of systems, the table has one row per system."""
+def _write(
+    task: Task, summary: Summary, stream: BinaryIO, file_format: OutputFormat, records: Iterable[Record]
+) -> None:
+    if task.of_rows:
+        with table(stream, file_format, task.columns, texts=task.texts) as write:
+            for record in records:
+                write(record)
+        return
+    # With nothing but metrics of systems, the table has one row per system.
     columns = {name: summary.tallies[name].systems or {} for name in task.of_systems}
     systems = list(dict.fromkeys(system for column in columns.values() for system in column))
     values = {name: [column.get(system) for system in systems] for name, column in columns.items()}
     with table(stream, file_format, task.of_systems, keys=("system",)) as write:
         write({"system": systems, "values": values})
+
+
+@contextmanager
+def _in_place(path: Path) -> Iterator[BinaryIO]:
+    """A file that takes the place of `path` when all of it is written."""
+    with replacing(path) as hidden, hidden.open("wb") as stream:
+        yield stream
+
+
+def _check_place(path: Path, reads: Iterable[object]) -> None:
+    """Refuse folders, links, places that do not exist, and what the run reads."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; name a file in it")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {path.parent}; make it first")
+    written = (path, journal_path(path), rejects_path(path))
+    for read in reads:
+        if isinstance(read, str | Path) and Path(read).is_file():
+            for place in written:
+                if place.resolve() == Path(read).resolve() or (place.exists() and place.samefile(read)):
+                    raise ValueError(f"{read} is read and would be replaced; choose another output")

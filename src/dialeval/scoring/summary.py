@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from dialeval.cautions import cut_note
 from dialeval.metric import Level, MetricInfo
 from dialeval.scores import Scores, aspect_column
-from dialeval.scoring.outputs import Before, Record, replacing
+from dialeval.scoring.outputs import Record
 
 #: So many rows without a value are told on the screen; the summary file has all of them.
 _SHOWN = 10
@@ -48,10 +46,6 @@ class Tally:
     problems: list[tuple[int, str]] = field(default_factory=list)
     #: What judging took, where it costs more than time.
     usage: dict[str, float] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        # A tally that comes out of JSON has lists there.
-        self.by_system = {system: (n, total) for system, (n, total) in self.by_system.items()}
 
     @property
     def aspect_means(self) -> dict[str, float | None]:
@@ -133,28 +127,6 @@ class Summary:
             tally.problems += [(row, why) for row, why in record.get("problems", {}).get(name, [])]
             tally.add_usage(record.get("usage", {}).get(name, {}))
 
-    def merge(self, other: Summary) -> None:
-        """Add what another part of the same rows adds up to; values of systems are added when all parts are."""
-        self.n += other.n
-        self.n_empty += other.n_empty
-        self.n_resumed += other.n_resumed
-        self.n_rejected += other.n_rejected
-        for name, theirs in other.tallies.items():
-            mine = self.tallies[name]
-            if mine.signature and theirs.signature and mine.signature != theirs.signature:
-                raise ValueError(f"{name} was scored as {mine.signature} and as {theirs.signature}; begin again")
-            mine.signature = mine.signature or theirs.signature
-            mine.n += theirs.n
-            mine.n_finite += theirs.n_finite
-            mine.n_truncated += theirs.n_truncated
-            mine.total += theirs.total
-            for aspect, (n, total) in theirs.aspects.items():
-                mine.add_aspect(aspect, n, total)
-            for system, (n, total) in theirs.by_system.items():
-                mine.add_system(system, n, total)
-            mine.problems = sorted([*mine.problems, *theirs.problems])
-            mine.add_usage(theirs.usage)
-
     def add_systems(self, name: str, scores: Scores) -> None:
         """Note the values of a metric that judges systems."""
         labels = scores.ids or ("all",) * len(scores)
@@ -190,11 +162,6 @@ class Summary:
             "metrics": {name: _plain(tally) for name, tally in self.tallies.items()},
         }
 
-    def save(self, path: Path, before: Before | None = None) -> None:
-        """Write the summary as JSON, all or nothing."""
-        with replacing(path, before=before) as stream:
-            stream.write(json.dumps(self.to_dict(), ensure_ascii=False, indent=2).encode() + b"\n")
-
     def lines(self) -> list[str]:
         """The summary for people."""
         lines = []
@@ -224,11 +191,11 @@ class Summary:
                 for system, mean in list(tally.means_by_system.items())[:_SYSTEMS_SHOWN]
             ]
             if (more := len(tally.by_system) - _SYSTEMS_SHOWN) > 0:
-                lines.append(f"  {more} more systems; --summary FILE has all of them")
+                lines.append(f"  {more} more systems")
             lines += _usage_lines(tally.usage) if tally.usage else []
             lines += [f"  row {row} has no value: {why}" for row, why in tally.problems[:_SHOWN]]
             if (more := len(tally.problems) - _SHOWN) > 0:
-                lines.append(f"  {more} more rows have none; --summary FILE lists all of them")
+                lines.append(f"  {more} more rows have none")
             lines.append(f"  {tally.signature}")
         counts = f"{self.n} {'row' if self.n == 1 else 'rows'} scored, {self.n_empty} of them empty"
         if self.n_resumed:

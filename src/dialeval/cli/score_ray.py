@@ -1,0 +1,58 @@
+"""`dialeval score-ray`: rows of Parquet, JSON lines or CSV files scored on a Ray cluster."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from dialeval.cli.parsing import checkpoints, flowing, listed, pairs
+
+_HELP = """Score files on the Ray cluster of RAY_ADDRESS, else on all processors and GPUs of this machine.
+
+Files and folders may lie wherever Ray Data reads and writes (s3://, gs://, local). Scores are Parquet files beside the
+columns of the rows; values of fbd and prd are printed. A run that is killed starts again.
+
+[bold]Example[/bold]
+
+$ dialeval score-ray -m judge,deb -i 's3://bucket/replies/' -o s3://bucket/scores"""
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command to the app."""
+    app.command("score-ray", help=flowing(_HELP), no_args_is_help=True)(score_ray)
+
+
+def score_ray(
+    metric: Annotated[list[str], typer.Option("--metric", "-m", help="One metric, or several separated by commas.")],
+    input: Annotated[str, typer.Option("--input", "-i", help="File or folder of .parquet, .jsonl or .csv.")],
+    output: Annotated[str | None, typer.Option("--output", "-o", help="Folder for Parquet files.")] = None,
+    columns: Annotated[list[str] | None, typer.Option(help="FIELD=COLUMN where names differ.")] = None,
+    checkpoint: Annotated[list[str] | None, typer.Option(help="Weights; METRIC=CHECKPOINT with several.")] = None,
+    dtype: Annotated[str | None, typer.Option(help="float32, bfloat16 or auto.")] = None,
+    actors: Annotated[
+        int | None, typer.Option(min=1, help="Processes that hold models; default: one per GPU or two cores.")
+    ] = None,
+) -> None:
+    """Read, score, write."""
+    from dialeval.on_ray import of_systems, read_dataset, score_dataset, score_systems
+    from dialeval.registry import check_options, registered
+
+    names = [registered(name) for name in listed(metric)]
+    options: dict[str, Any] = {} if dtype is None else {"dtype": dtype}
+    weights, mapped = checkpoints(checkpoint, names), pairs(columns)
+    check_options(names, options, weights)
+    sets = of_systems(names)
+    of_rows = [name for name in names if name not in sets]
+    if of_rows and output is None:
+        raise ValueError("scores of rows need a folder; pass --output")
+    dataset = read_dataset(input)
+    if of_rows and output is not None:
+        score_dataset(
+            dataset, of_rows, columns=mapped, checkpoints=weights, actors=actors, **options
+        ).write_parquet(output)  # fmt: skip
+        typer.echo(f"scores: {output}", err=True)
+    for name in sets:
+        scores = score_systems(dataset, name, columns=mapped, actors=actors, **options)
+        for system, value in zip(scores.ids or ("all",), scores.values, strict=True):
+            typer.echo(f"{name}\t{system or 'all'}\t{value:.6g}")
