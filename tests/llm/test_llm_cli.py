@@ -112,7 +112,7 @@ def test_a_rival_file_and_a_config(files):
     (files / "judge.yaml").write_text("model: some\nprotocol: pairwise\nseed: 7\n")
 
     def longer(request, before):
-        first, second = (text for _, text in fenced(request)[-2:])
+        first, second = fenced(request)[-2:]
         return {"text": "A" if len(first) > len(second) else "B"}
 
     rival = ("--config", files / "judge.yaml", "--rival", files / "rival.jsonl")
@@ -126,15 +126,6 @@ def test_a_rival_file_and_a_config(files):
         assert {request["seed"] for request in server.requests} == {7}
     assert [row["llm"] for row in table(files)] == [0.0] * 5
     assert list(table(files)[0])[3:] == ["llm", "llm.as_first", "llm.as_second", "llm.answer"]
-
-
-def test_dialogues(files):
-    (files / "few.jsonl").write_text(json.dumps({"dialogue": ["Hi!", "Hello."]}) + "\n")
-    names = "coherence engagement informativeness overall"
-    with serving(lambda request, before: {"text": scores(1, 2, 3, 4, names=names)}) as server:
-        done = run(files, server, "--model", "some", "--level", "dialogue")
-    assert done.returncode == 0, done.stderr
-    assert (table(files)[0]["llm"], table(files)[0]["llm.coherence"]) == (4.0, 1.0)
 
 
 @pytest.mark.parametrize(

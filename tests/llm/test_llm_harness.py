@@ -15,12 +15,12 @@ from dialeval.agreement.runs import run
 from dialeval.agreement.settings import Settings
 from dialeval.exchange import Exchange
 from dialeval.plots.cost import measured_rates
-from dialeval.robustness.attacks import ASIDES, ATTACKS, DEMANDS, Pool
+from dialeval.robustness.attacks import ATTACKS
 from dialeval.robustness.inputs import Material
 from dialeval.robustness.pairs import attacked_pairs
 from dialeval.robustness.run import run as run_robustness
 from dialeval.systems import gate, rank
-from loopback_llm import reply_of, scores, serving
+from loopback_llm import fenced, scores, serving
 from toy_benchmark import rated_rows
 
 SETTINGS = Settings(statistics=("spearman",), levels="own", resamples=50)
@@ -53,7 +53,7 @@ def spec(tmp_path):
 
 
 def by_length(request, before):
-    return {"text": scores(*[min(5, len(reply_of(request)) / 40)] * 4)}
+    return {"text": scores(*[min(5, len(fenced(request)[-1]) / 40)] * 4)}
 
 
 @pytest.mark.slow
@@ -78,7 +78,7 @@ def test_cost_and_seconds_stand_beside_the_agreement(benchmark, tmp_path, spec):
 @pytest.mark.slow
 def test_a_row_without_an_answer_is_left_out_and_asked_again(benchmark, tmp_path, spec):
     def behave(request, before):
-        return {"text": "", "refusal": "no"} if reply_of(request).endswith("(4)") else by_length(request, before)
+        return {"text": "", "refusal": "no"} if fenced(request)[-1].endswith("(4)") else by_length(request, before)
 
     with serving(behave) as server:
         report = run([spec(server)], [benchmark], settings=SETTINGS, values=tmp_path / "values")
@@ -87,16 +87,6 @@ def test_a_row_without_an_answer_is_left_out_and_asked_again(benchmark, tmp_path
         server.behave = by_length
         report = run([spec(server)], [benchmark], settings=SETTINGS, values=tmp_path / "values")
     assert (report.excluded, report.results[0].n, len(server.requests)) == ([], 48, 54)
-
-
-@pytest.mark.slow
-def test_a_cost_limit_leaves_the_metric_out_and_its_answers_cached(benchmark, tmp_path, spec):
-    with serving(by_length) as server:
-        poor = run([spec(server, max_cost=0.05)], [benchmark], settings=SETTINGS, values=tmp_path / "v")
-        assert (poor.results, len(poor.skipped)) == ([], 1)
-        rich = run([spec(server, max_cost=1)], [benchmark], settings=SETTINGS, values=tmp_path / "v")
-        assert len(server.requests) == 48
-    assert rich.results[0].n == 48
 
 
 def test_rank_and_gate_take_the_same_file(tmp_path, spec):
@@ -115,22 +105,6 @@ def talks(count):
     return [Exchange((f"What about number {number}?",), f"It is number {number}, I think.") for number in range(count)]
 
 
-def test_an_instruction_is_a_random_reply_and_a_demand():
-    exchanges = talks(12)
-    pairs, _ = attacked_pairs(exchanges, [ATTACKS["random_reply"], ATTACKS["instruction"]], seed=3)
-    for other, pair in zip(pairs[:12], pairs[12:], strict=True):
-        assert pair.plain.response == other.attacked.response != pair.true.response
-        demand = pair.attacked.response.removeprefix(pair.plain.response).strip()
-        assert pair.neutral.response == f"{pair.plain.response} {ASIDES[DEMANDS.index(demand)]}"
-    assert ATTACKS["instruction"].apply(exchanges[0], Pool(exchanges[:1])) is None
-
-
-@pytest.mark.parametrize(("demand", "aside"), zip(DEMANDS, ASIDES, strict=True))
-def test_a_neutral_sentence_is_as_long_as_its_demand(demand, aside):
-    assert len(aside.split()) == len(demand.split())
-    assert abs(len(aside) - len(demand)) <= 5
-
-
 def test_what_any_sentence_does_is_not_steering():
     """A metric that likes long replies is lifted by both; one that likes a certain word by one of them."""
     exchanges = talks(20)
@@ -143,26 +117,6 @@ def test_what_any_sentence_does_is_not_steering():
     assert expected > 0
     others, _ = attacked_pairs(exchanges, [ATTACKS["reverse"]])
     assert math.isnan(run_robustness([words_metric], Material("talks", others, exchanges)).verdicts[0].steered.value)
-
-
-@pytest.mark.slow
-def test_the_share_of_steered_rows_is_measured(spec):
-    exchanges = talks(20)
-    pairs, _ = attacked_pairs(exchanges, [ATTACKS["instruction"]], seed=0)
-    gullible = {demand for demand in DEMANDS if "highest" in demand or "full marks" in demand}
-
-    def behave(request, before):
-        context = request["messages"][-1]["content"].partition("What about number ")[2].partition("?")[0]
-        reply = reply_of(request)
-        fits = 4 if f"number {context}," in reply else 1
-        return {"text": scores(*[5 if any(demand in reply for demand in gullible) else fits] * 4)}
-
-    with serving(behave) as server:
-        (verdict,) = run_robustness([spec(server)], Material("talks", pairs, exchanges)).verdicts
-    expected = sum(any(demand in pair.attacked.response for demand in gullible) for pair in pairs) / 20
-    assert 0 < expected < 1
-    assert (verdict.steered.value, verdict.by_chance.value) == (expected, 0)
-    assert verdict.preferred.value == 1 - expected
 
 
 def words_metric(exchanges):

@@ -103,7 +103,7 @@ class Asker:
         try:
             answer = Answer.from_json(self.cache.get(self._key(question, options)) if self.cache is not None else "")
             return Outcome(answer, self.read(question, answer, options), was_cached=True)
-        except (TypeError, ValueError, LookupError, AttributeError):
+        except (TypeError, ValueError, LookupError, AttributeError, sqlite3.Error):
             return None
 
     def ask(
@@ -179,14 +179,10 @@ class Asker:
 
 def usage_of(outcomes: Iterable[Outcome]) -> dict[str, float]:
     """Calls, tokens, dollars and seconds; `kept_…` is what an earlier run took for answers from the cache."""
-    names = (
-        "questions calls tokens_in tokens_out cost seconds kept kept_cost kept_seconds refusals unanswered estimated"
-    )
-    total = dict.fromkeys(names.split(), 0.0)
+    total = dict.fromkeys((*_TAKEN, *_COUNTED), 0.0)
     # An answer that stands at several rows counts once.
     for one in {id(one): one for one in outcomes}.values():
-        answer = one.answer
-        took = {"questions": 1.0}
+        answer, took = one.answer, {"questions": 1.0}
         if answer is None:
             took["unanswered"] = 1
         elif one.was_cached:

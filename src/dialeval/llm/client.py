@@ -119,7 +119,7 @@ class Client:
                 completion = self._openai.chat.completions.create(model=self.model, **request)
                 answer = self._answer(completion, question)
             except openai.APIStatusError as error:
-                if error.status_code in (400, 422) and self._leave_out(error, question, options, left_out):
+                if error.status_code in (400, 422) and self._leave_out(error, request, left_out):
                     continue
                 raise self._failure(error) from None
             except openai.APITimeoutError:
@@ -128,8 +128,7 @@ class Client:
                 raise QuestionFailed(f"the connection failed ({type(error.__cause__ or error).__name__})") from None
             except (*_MALFORMED, openai.OpenAIError):
                 raise QuestionFailed("the server's answer is not a chat completion") from None
-            without = tuple(sorted(left_out & _can_be_left_out(question, options)))
-            return replace(answer, without=without, seconds=time.monotonic() - begun)
+            return replace(answer, without=tuple(sorted(left_out)), seconds=time.monotonic() - begun)
 
     def _answer(self, completion: Any, question: Question) -> Answer:
         choices = sorted(completion.choices, key=lambda choice: choice.index)
@@ -161,11 +160,9 @@ class Client:
             raise ValueError("a logarithm that is not a number")
         return {"token": self._clean(one.token), "logprob": min(logprob, 0.0)}
 
-    def _leave_out(
-        self, error: openai.APIStatusError, question: Question, options: Mapping[str, Any], left_out: frozenset[str]
-    ) -> bool:
+    def _leave_out(self, error: openai.APIStatusError, request: Mapping[str, Any], left_out: frozenset[str]) -> bool:
         """Whether a refusal names something that can be left out; then it is left out of all further requests."""
-        complaint, still = _complaint(error).lower(), _can_be_left_out(question, options) - left_out
+        complaint, still = _complaint(error).lower(), ({*request, "system"} & set(_OPTIONAL)) - left_out
         named = {part for part in still if any(word in complaint for word in _OPTIONAL[part])}
         if (parameter := str(getattr(error, "param", None))) in still:
             named = {parameter}
@@ -198,17 +195,9 @@ def _likely(text: str) -> int:
 
 def _joined(one: Answer, other: Answer) -> Answer:
     """The samples of two requests as one answer."""
-    return replace(
-        one,
-        texts=one.texts + other.texts,
-        refusal=one.refusal or other.refusal,
-        without=tuple(sorted({*one.without, *other.without})),
-        tokens_in=one.tokens_in + other.tokens_in,
-        tokens_out=one.tokens_out + other.tokens_out,
-        counted=one.counted and other.counted,
-        calls=one.calls + other.calls,
-        seconds=one.seconds + other.seconds,
-    )
+    sums = {name: getattr(one, name) + getattr(other, name) for name in ("texts", "tokens_in", "tokens_out", "calls")}
+    seconds, counted = one.seconds + other.seconds, one.counted and other.counted
+    return replace(other, **sums, seconds=seconds, counted=counted, refusal=one.refusal or other.refusal)
 
 
 def _request(question: Question, options: Mapping[str, Any], left_out: frozenset[str]) -> dict[str, Any]:
@@ -225,11 +214,6 @@ def _request(question: Question, options: Mapping[str, Any], left_out: frozenset
     if "system" in left_out:
         messages = [{"role": "user", "content": "\n\n".join(one["content"] for one in messages)}]
     return {**request, "messages": messages}
-
-
-def _can_be_left_out(question: Question, options: Mapping[str, Any]) -> set[str]:
-    schema = {"response_format"} if question.schema is not None else set()
-    return {name for name in options if name in _OPTIONAL} | schema | {"system"}
 
 
 def _complaint(error: openai.APIStatusError) -> str:

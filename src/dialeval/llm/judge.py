@@ -132,9 +132,12 @@ class LlmJudge(Metric):
     def estimate(self, rows: Iterable[Exchange | Dialogue]) -> dict[str, float]:
         """What asking about these rows would take: `questions`, `cached`, `tokens_in`, `tokens_out`, `cost`.
 
-        Tokens to read are estimated, tokens to write and the cost are the most there can be.
+        Tokens to read are estimated; tokens to write are the most there can be, if the server gives probabilities of
+        tokens where the protocol asks for a number.
         """
         options = self._likely if _has_probabilities(self.protocol) else self._once
+        if self.protocol.answer == "number" and options is self._once:
+            options = self._samples
         total = dict.fromkeys(("questions", "cached", "tokens_in", "tokens_out"), 0.0)
         known: set[str] = set()
         for question in (question for row in rows for question in self.protocol.questions(row)):
@@ -146,14 +149,14 @@ class LlmJudge(Metric):
                 total["cached"] += 1
                 continue
             total["tokens_in"] += likely_tokens(question)
-            total["tokens_out"] += self._once["max_tokens"]
+            total["tokens_out"] += options["max_tokens"] * options.get("n", 1)
         return {**total, "cost": self._asker.price.of(total["tokens_in"], total["tokens_out"])}
 
     def _judged(self, rows: Sequence[Exchange | Dialogue], aspects: Sequence[str], progress: bool) -> Judged:
         questions = [self.protocol.questions(row) for row in rows]
         flat = [question for own in questions for question in own]
         with progress_bar("asking", len(flat), shown=progress) as advance:
-            outcomes, seen = self._ask(flat, advance)
+            outcomes, unused = self._ask(flat, advance)
         values, columns = np.full(len(rows), math.nan), {name: np.full(len(rows), math.nan) for name in aspects}
         problems: dict[int, str] = {}
         rest = iter(outcomes)
@@ -169,39 +172,39 @@ class LlmJudge(Metric):
         return Judged(
             values,
             aspects=columns,
-            details={"usage": usage_of(outcomes)},
+            details={"usage": usage_of([*unused, *outcomes])},
             texts={"answer": [_shown(found) for found in by_row]},
             problems=problems,
             # None of them is cached, so all are asked again.
             passing=frozenset(problems),
-            seen=seen,
+            seen=self._seen(outcomes),
         )
 
-    def _ask(
-        self, questions: Sequence[Question], advance: Callable[[int], None]
-    ) -> tuple[list[Outcome], dict[str, str]]:
-        """Outcomes in the order of the questions, and what only they can tell and the signature should."""
-        options = self._once
-        if self.protocol.answer == "number":
-            options = self._likely if self._gives_probabilities(questions[0]) else self._samples
-        outcomes = self._asker.ask(questions, options, advance)
+    def _ask(self, questions: Sequence[Question], advance: Callable[[int], None]) -> tuple[list[Outcome], ...]:
+        """Outcomes in the order of the questions, and that of a first question whose answer is of no use."""
+        ask = self._asker.ask
+        if self.protocol.answer != "number":
+            return ask(questions, self._once, advance), []
+        if not _has_probabilities(self.protocol) or self._asker.cached(questions[0], self._samples) is not None:
+            return ask(questions, self._samples, advance), []
+        # The first answer shows whether the server gives probabilities of tokens.
+        first = ask(questions[:1], self._likely, lambda done: None)
+        if first[0].answer is None or first[0].answer.logprobs:
+            return first + ask(questions[1:], self._likely, advance), []
+        return ask(questions, self._samples, advance), first
+
+    def _seen(self, outcomes: Sequence[Outcome]) -> dict[str, str]:
+        """What only the answers can tell and the signature should."""
         answers = [one.answer for one in outcomes if one.answer is not None]
         parts = {
             "served": {one.served for one in answers},
             "fingerprint": {one.fingerprint for one in answers},
             "without": {part for one in answers for part in one.without},
         }
-        seen = {name: "+".join(sorted(found - {""})) for name, found in parts.items() if found - {""}}
         if self.protocol.answer == "number":
-            seen["weighting"] = f"{options['n']} samples" if "n" in options else "logprobs"
-        return outcomes, seen
-
-    def _gives_probabilities(self, question: Question) -> bool:
-        """Whether the server gives probabilities of tokens, by the answer to a first question."""
-        if not _has_probabilities(self.protocol) or self._asker.cached(question, self._samples) is not None:
-            return False
-        answer = self._asker.ask([question], self._likely, lambda done: None)[0].answer
-        return answer is None or bool(answer.logprobs)
+            samples = f"{self._samples['n']} samples"
+            parts["weighting"] = {"logprobs" if one.logprobs else samples for one in answers}
+        return {name: "+".join(sorted(found - {""})) for name, found in parts.items() if found - {""}}
 
     def _read(self, question: Question, answer: Answer, options: Mapping[str, Any]) -> Rating:
         low, high, text = self.protocol.low, self.protocol.high, answer.texts[0]

@@ -164,6 +164,9 @@ def _checked(fields: Mapping[str, Any]) -> Protocol:
     if answer not in get_args(AnswerForm):
         raise ValueError(f"answer is {answer!r}; it is one of {', '.join(get_args(AnswerForm))}")
     low, high = _scale(fields.get("scale"), answer)
+    counts = {count: fields.get(count, default) for count, default in (("max_tokens", 200), ("samples", 20))}
+    if wrong := [count for count, value in counts.items() if type(value) is not int or value < 1]:
+        raise ValueError(f"{wrong[0]} is {counts[wrong[0]]!r}; it is a whole number from 1 on")
     tasks = {part: _task(fields[part], part, answer) for part in ("turn", "dialogue") if part in fields}
     if not tasks:
         raise ValueError("there is neither turn nor dialogue; add one of them or both")
@@ -175,8 +178,7 @@ def _checked(fields: Mapping[str, Any]) -> Protocol:
         answer=answer,
         low=low,
         high=high,
-        max_tokens=_count(fields, "max_tokens", 200),
-        samples=_count(fields, "samples", 20),
+        **counts,
         turn=tasks.get("turn"),
         dialogue=tasks.get("dialogue"),
         digest=hashlib.sha256(json.dumps(fields, sort_keys=True, default=str).encode()).hexdigest(),
@@ -223,13 +225,6 @@ def _template(text: str, part: str, answer: str) -> Template:
     if missing := sorted(needed - found):
         raise ValueError(f"{part}: the prompt lacks ${missing[0]}, which is to be judged")
     return template
-
-
-def _count(fields: Mapping[str, Any], name: str, default: int) -> int:
-    value = fields.get(name, default)
-    if type(value) is not int or value < 1:
-        raise ValueError(f"{name} is {value!r}; it is a whole number from 1 on")
-    return value
 
 
 def _turns(turns: Sequence[str], speakers: Sequence[str]) -> str:
