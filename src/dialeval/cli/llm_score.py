@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from dialeval.cli import reading
 from dialeval.cli.errors import FAILED, ROWS_SET_ASIDE
-from dialeval.cli.parsing import flowing, pairs, unescaped
+from dialeval.cli.parsing import flowing
+from dialeval.cli.progress import bar
 
 if TYPE_CHECKING:
     from dialeval.llm.judge import LlmJudge
-    from dialeval.scoring.task import Task
+    from dialeval.readers import Source
+    from dialeval.scoring import Task
 
 _HELP = """Score replies with a language model.
 
@@ -33,7 +36,57 @@ $ dialeval llm-score --config judge.yaml -i dialogues.jsonl -o scores.jsonl --le
 _EPILOG = """[bold]Exit codes[/bold]: 0 done; 1 no row has a value, or the program or the machine failed; 2 wrong usage
 or input, or the cost limit is reached; 3 done, but rows were set aside (--skip-bad); 130 interrupted."""
 
-_MODEL, _COST, _FILES = "Model", "Requests and cost", "Input and output"
+_MODEL, _COST, _FILES = "Model", "Requests and cost", "Output"
+
+
+Model = Annotated[str | None, typer.Option(rich_help_panel=_MODEL, help="Name of the model on the server.")]
+BaseUrl = Annotated[
+    str | None,
+    typer.Option(rich_help_panel=_MODEL, help="Address of the server, .../v1 (default: OPENAI_BASE_URL, OpenAI)."),
+]
+KeyVariable = Annotated[
+    str | None,
+    typer.Option(rich_help_panel=_MODEL, help="Environment variable with the key (default: OPENAI_API_KEY)."),
+]
+Protocol = Annotated[
+    str | None,
+    typer.Option(rich_help_panel=_MODEL, help="llm_eval (default), g_eval, pairwise, or a file of your own."),
+]
+MaxTokens = Annotated[
+    int | None, typer.Option(rich_help_panel=_MODEL, help="Maximum tokens of an answer; reasoning models need more.")
+]
+Config = Annotated[
+    Path | None, typer.Option(rich_help_panel=_MODEL, help="YAML file with these and further options of the judge.")
+]
+Concurrency = Annotated[
+    int | None, typer.Option(rich_help_panel=_COST, help="Maximum number of requests at once (default: 8).")
+]
+Timeout = Annotated[float | None, typer.Option(rich_help_panel=_COST, help="Request timeout in seconds (default: 60).")]
+Retries = Annotated[int | None, typer.Option(rich_help_panel=_COST, help="Maximum retries of a request (default: 5).")]
+Prices = Annotated[
+    Path | None,
+    typer.Option(rich_help_panel=_COST, help="YAML: model: {input: 0.15, output: 0.6}, $ per million tokens."),
+]
+MaxCost = Annotated[float | None, typer.Option(rich_help_panel=_COST, help="Stop at this cost, in dollars.")]
+Answers = Annotated[
+    Path | None, typer.Option(rich_help_panel=_COST, help="Folder of cached answers (default: user cache).")
+]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", rich_help_panel=_COST, help="Print questions, tokens and cost; ask nothing.")
+]
+LevelOption = Annotated[
+    Literal["turn", "dialogue"],
+    typer.Option(rich_help_panel=reading.PANEL, help="Judge replies, or whole dialogues (rows with 'dialogue')."),
+]
+Rival = Annotated[
+    Path | None,
+    typer.Option(rich_help_panel=reading.PANEL, help="For pairwise: another system's replies to the same rows."),
+]
+SkipBad = Annotated[
+    bool, typer.Option("--skip-bad", rich_help_panel=_FILES, help="Write bad rows to OUTPUT.rejects.jsonl, go on.")
+]
+Overwrite = Annotated[bool, typer.Option("--overwrite", rich_help_panel=_FILES, help="Replace files that are there.")]
+Resume = Annotated[bool, typer.Option(rich_help_panel=_FILES, help="Continue an interrupted run, or begin again.")]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -42,70 +95,32 @@ def add_to(app: typer.Typer) -> None:
 
 
 def llm_score(
-    input: Annotated[str, typer.Option("--input", "-i", help="File, or - for standard input.")],
-    output: Annotated[str, typer.Option("--output", "-o", help="File, or - for standard output.")],
-    model: Annotated[str | None, typer.Option(rich_help_panel=_MODEL, help="Name of the model on the server.")] = None,
-    base_url: Annotated[
-        str | None,
-        typer.Option(rich_help_panel=_MODEL, help="Address of the server, .../v1 (default: OPENAI_BASE_URL, OpenAI)."),
-    ] = None,
-    key_variable: Annotated[
-        str | None,
-        typer.Option(rich_help_panel=_MODEL, help="Environment variable with the key (default: OPENAI_API_KEY)."),
-    ] = None,
-    protocol: Annotated[
-        str | None,
-        typer.Option(rich_help_panel=_MODEL, help="llm_eval (default), g_eval, pairwise, or a file of your own."),
-    ] = None,
-    max_tokens: Annotated[
-        int | None,
-        typer.Option(rich_help_panel=_MODEL, help="Maximum tokens of an answer; reasoning models need more."),
-    ] = None,
-    config: Annotated[
-        Path | None, typer.Option(rich_help_panel=_MODEL, help="YAML file with these and further options of the judge.")
-    ] = None,
-    concurrency: Annotated[
-        int | None, typer.Option(rich_help_panel=_COST, help="Maximum number of requests at once (default: 8).")
-    ] = None,
-    timeout: Annotated[
-        float | None, typer.Option(rich_help_panel=_COST, help="Request timeout in seconds (default: 60).")
-    ] = None,
-    retries: Annotated[
-        int | None, typer.Option(rich_help_panel=_COST, help="Maximum retries of a request (default: 5).")
-    ] = None,
-    prices: Annotated[
-        Path | None,
-        typer.Option(rich_help_panel=_COST, help="YAML: model: {input: 0.15, output: 0.6}, $ per million tokens."),
-    ] = None,
-    max_cost: Annotated[
-        float | None, typer.Option(rich_help_panel=_COST, help="Stop at this cost, in dollars.")
-    ] = None,
-    answers: Annotated[
-        Path | None, typer.Option(rich_help_panel=_COST, help="Folder of cached answers (default: user cache).")
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", rich_help_panel=_COST, help="Print questions, tokens and cost; ask nothing.")
-    ] = False,
-    level: Annotated[
-        Literal["turn", "dialogue"],
-        typer.Option(rich_help_panel=_FILES, help="Judge replies, or whole dialogues (rows with 'dialogue')."),
-    ] = "turn",
-    rival: Annotated[
-        Path | None,
-        typer.Option(rich_help_panel=_FILES, help="For pairwise: another system's replies to the same rows."),
-    ] = None,
-    columns: Annotated[
-        list[str] | None, typer.Option(rich_help_panel=_FILES, help="FIELD=COLUMN where names differ.")
-    ] = None,
-    context_separator: Annotated[
-        str, typer.Option(rich_help_panel=_FILES, help="Between the turns of a CSV cell.")
-    ] = "__eou__",
-    skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", rich_help_panel=_FILES, help="Set bad rows aside and continue.")
-    ] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", rich_help_panel=_FILES, help="Replace existing output files.")
-    ] = False,
+    input: Annotated[str, typer.Option("--input", "-i", help="File, - for standard input, data-set folder or Hub id.")],
+    output: Annotated[str, typer.Option("--output", "-o", help="File (.jsonl, .csv, .parquet), or - for JSON lines.")],
+    model: Model = None,
+    base_url: BaseUrl = None,
+    key_variable: KeyVariable = None,
+    protocol: Protocol = None,
+    max_tokens: MaxTokens = None,
+    config: Config = None,
+    concurrency: Concurrency = None,
+    timeout: Timeout = None,
+    retries: Retries = None,
+    prices: Prices = None,
+    max_cost: MaxCost = None,
+    answers: Answers = None,
+    dry_run: DryRun = False,
+    level: LevelOption = "turn",
+    rival: Rival = None,
+    columns: reading.Columns = None,
+    context_separator: reading.ContextSeparator = reading.SEPARATOR,
+    split: reading.Split = None,
+    subset: reading.Subset = None,
+    judge_role: reading.JudgeRole = "assistant",
+    system_as_facts: reading.SystemAsFacts = False,
+    skip_bad: SkipBad = False,
+    overwrite: Overwrite = False,
+    resume: Resume = True,
 ) -> None:
     """Read the options, show what it will cost, score; the help text above is for users."""
     options = {
@@ -122,11 +137,13 @@ def llm_score(
         "answers": answers,
     }
     judge = _load(config, {name: value for name, value in options.items() if value is not None}, dry_run=dry_run)
-    task = _task(judge, input, level, rival, columns, context_separator)
+    source = reading.source(input, columns, context_separator, split, subset, judge_role, system_as_facts)
+    task = _task(judge, source, level, rival)
     if dry_run:
         typer.echo(_estimated(judge, task))
         return
-    _score(judge, task, output, (config, prices, protocol, rival), skip_bad=skip_bad, overwrite=overwrite)
+    reads = tuple(path for path in (config, prices, protocol, rival) if path is not None)
+    _score(judge, task, output, reads, skip_bad=skip_bad, overwrite=overwrite, resume=resume)
 
 
 def _load(config: Path | None, options: dict[str, Any], *, dry_run: bool) -> LlmJudge:
@@ -135,7 +152,7 @@ def _load(config: Path | None, options: dict[str, Any], *, dry_run: bool) -> Llm
     from dialeval.llm.judge import LlmJudge
     from dialeval.registry import load
 
-    if dry_run and not os.environ.get("OPENAI_BASE_URL"):
+    if dry_run and config is None and not os.environ.get("OPENAI_BASE_URL"):
         # Counting needs no key, which only OpenAI's default address asks for.
         options.setdefault("base_url", "https://api.openai.com/v1")
     judge = load("llm" if config is None else f"llm:{config}", **options)
@@ -143,17 +160,13 @@ def _load(config: Path | None, options: dict[str, Any], *, dry_run: bool) -> Llm
     return judge
 
 
-def _task(
-    judge: LlmJudge, input: str, level: str, rival: Path | None, columns: list[str] | None, context_separator: str
-) -> Task:
+def _task(judge: LlmJudge, source: Source, level: str, rival: Path | None) -> Task:
     from dataclasses import replace
 
     from dialeval.metric import Level
-    from dialeval.readers import Source
-    from dialeval.scoring.task import Task
+    from dialeval.scoring import Task
 
-    source = Source(input, columns=pairs(columns), separator=unescaped(context_separator))
-    task = Task(source, {"llm": judge.info}, Level(level), metrics={"llm": judge})
+    task = Task(source, {"llm": judge.info}, Level(level))
     return task if rival is None else task.against(replace(source, input=str(rival)))
 
 
@@ -165,33 +178,25 @@ def _estimated(judge: LlmJudge, task: Task) -> str:
 
 
 def _score(
-    judge: LlmJudge,
-    task: Task,
-    output: str,
-    reads: tuple[str | Path | None, ...],
-    *,
-    skip_bad: bool,
-    overwrite: bool,
-) -> None:
-    from dialeval.cli.progress import bar
+    judge: LlmJudge, task: Task, output: str, reads: tuple[str | Path, ...], *,
+    skip_bad: bool, overwrite: bool, resume: bool,
+) -> None:  # fmt: skip
+    """Show what it will cost, score, print what it adds up to, and end with the code that belongs to it."""
     from dialeval.scoring import score_file
 
     if task.source.can_be_read_twice and not skip_bad:
         typer.echo(_estimated(judge, task), err=True)
     with bar() as progress:
-        outcome = score_file(
-            task,
-            output,
-            lambda: {"llm": judge},
-            skip_bad=skip_bad,
-            overwrite=overwrite,
-            progress=progress,
-            reads=tuple(one for one in reads if one is not None),
-        )
-    for line in outcome.lines():
+        summary = score_file(
+            task, output, lambda: {"llm": judge},
+            skip_bad=skip_bad, overwrite=overwrite, resume=resume, progress=progress, reads=reads,
+        )  # fmt: skip
+    for line in summary.lines():
         typer.echo(line, err=True)
-    if outcome.n and not outcome.tallies["llm"].n_finite:
+    if summary.n_rejected:
+        typer.echo(f"{summary.n_rejected} rows were set aside in {output}.rejects.jsonl", err=True)
+    if not summary.tallies["llm"].n_finite:
         typer.echo("error: no row has a value; the column llm.answer holds what the model answered", err=True)
         raise typer.Exit(FAILED)
-    if outcome.n_rejected:
+    if summary.n_rejected:
         raise typer.Exit(ROWS_SET_ASIDE)

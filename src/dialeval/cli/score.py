@@ -141,6 +141,8 @@ def run(
     names = list(dict.fromkeys(registered(name) for name in metrics))
     if not names:
         raise ValueError("no metric is named; `dialeval info` lists them")
+    if any(name.partition(":")[0] == "llm" for name in names):
+        raise ValueError("language models have a command of their own: dialeval llm-score")
     weights = checkpoints(checkpoint, names)
     check_options(names, options, weights, scale)
     infos = {name: metric_class(name)[0].info_with(**options) for name in names}
