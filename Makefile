@@ -16,7 +16,7 @@ export HF_UPDATE_DOWNLOAD_COUNTS := 0
 export TOKENIZERS_PARALLELISM := true
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser demo space test test-fast test-versions lint docs screenshots states bench fuzz mutants clean
+.PHONY: help setup browser demo space test test-fast test-versions lint docs screenshots states bench mutants clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -99,11 +99,6 @@ bench: setup ## Measure speed and memory against named alternatives
 	@echo "== dialeval: measuring speed (about 15 minutes; leave the machine alone meanwhile)"
 	@$(BIN)/python performance/speed.py
 	@$(BIN)/python performance/suite.py
-
-# Thirteen doors, about fifteen minutes together; SECONDS=600 for each finds more.
-fuzz: setup ## Give every door broken files for SECONDS (70) each; what breaks one is kept as a seed
-	@echo "== dialeval: fuzzing every door for $(or $(SECONDS),70) seconds"
-	@DIALEVAL_FUZZ_SECONDS=$(or $(SECONDS),70) $(BIN)/python -m pytest tests/reliability/test_fuzz.py
 
 # FILE is one or more files below src/dialeval that tests/mutation/targets.py names; all of them by default.
 mutants: setup ## Change FILE a little at a time and see whether its tests notice

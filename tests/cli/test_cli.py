@@ -117,7 +117,7 @@ def test_info_on_one_checkpoint(tiny_encoder: Path, tmp_path: Path) -> None:
     printed = {line[2:21].strip(): line[21:] for line in result.stdout.splitlines()[1:]}
     assert printed["approach"].startswith("judge: ")
     assert printed["found"] == f"folder, {folder}"
-    assert printed["stages"] == "first: 900 of 1,800 steps, 28,800 replies"
+    assert printed["stages"] == "first: 900 steps"
     assert (printed["hours"], printed["corpora"], printed["rated rows"], printed["has seen"]) == (
         "0.5",
         "chats",

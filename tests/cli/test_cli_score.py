@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -96,8 +97,6 @@ def test_parquet() -> None:
 def test_standard_output() -> None:
     result = score(output="-")
     assert [json.loads(line)["overlap"] for line in result.stdout.splitlines()] == VALUES
-    assert score("--format", "csv", output="-").stdout.splitlines()[1] == "0,a,S,0.4"
-    assert "Parquet cannot be written to a pipe" in score("--format", "parquet", output="-").stderr
     assert files() == {"rows.jsonl"}
 
 
@@ -132,11 +131,9 @@ def test_dialogues() -> None:
 
 
 def test_scale_and_the_signature_that_tells_it() -> None:
-    result = score("--scale", "human_percentile", "--summary", "summary.json")
+    result = score("--scale", "human_percentile")
     assert pd.read_json("scores.jsonl", lines=True)["overlap"].tolist() == [0.2, 0.0, 0.5]
     assert "metric:overlap|weight:1.0|scale:human_percentile" in result.stderr
-    summary = json.loads(Path("summary.json").read_text(encoding="utf-8"))
-    assert summary["metrics"]["overlap"]["signature"].endswith("scale:human_percentile")
 
 
 def test_a_metric_without_the_scale_keeps_its_own() -> None:
@@ -170,8 +167,6 @@ def test_bad_rows_are_set_aside() -> None:
     aside = [json.loads(line) for line in Path("scores.jsonl.rejects.jsonl").read_text().splitlines()]
     assert [(row["row"], row["raw"]) for row in aside] == [(1, {"context": ["a"], "response": None}), (2, "nonsense")]
     assert score("-i", "mixed.jsonl", "--skip-bad", output="-").exit_code == 2
-    assert score("-i", "mixed.jsonl", "--rejects", "aside.jsonl", output="-").exit_code == 3
-    assert Path("aside.jsonl").read_bytes() == Path("scores.jsonl.rejects.jsonl").read_bytes()
 
 
 def test_no_bad_rows_leave_an_empty_reject_file() -> None:
@@ -222,46 +217,41 @@ def test_a_link_is_followed(tmp_path: Path) -> None:
 
 
 def test_a_device_is_written_to_not_replaced() -> None:
-    result = score("--format", "jsonl", output="/dev/null")
+    result = score(output="/dev/null")
     assert result.exit_code == 0
     assert Path("/dev/null").is_char_device()
 
 
+#: What is wrong, and what the error names.
 WRONG: list[tuple[tuple[str, ...], dict[str, Any], str]] = [
-    ((), {"metric": "overlop"}, "there is no metric 'overlop'; did you mean 'overlap'?"),
-    ((), {"metric": ","}, "no metric is named"),
-    (("--scale", "human_percentile"), {"metric": "variety"}, "variety: there is no scale 'human_percentile'"),
-    ((), {"output": "rows.jsonl"}, "rows.jsonl is both --output and the input; choose another file"),
-    ((), {"output": "nowhere/scores.jsonl"}, "there is no folder"),
-    ((), {"output": "."}, "tells no format"),
-    ((), {"output": "scores.txt"}, "the ending of scores.txt tells no format"),
-    ((), {"output": ""}, "no format"),
-    (("-i", ""), {}, "the input has no name"),
-    (("-i", "nothing.jsonl"), {}, "there is no file nothing.jsonl"),
-    (("--dtype", "float32"), {}, "there is no option 'dtype'"),
-    (("--checkpoint", "somewhere"), {}, "overlap has no weights and takes no checkpoint"),
-    (("--checkpoint", "somewhere"), {"metric": "overlap,quoting"}, "does not say for which metric"),
-    (("--columns", "response"), {}, "is not FIELD=COLUMN"),
-    (("--columns", "answer=reply"), {}, "columns map 'answer', which is no field"),
-    (("--split", "test"), {}, "has no splits or subsets"),
-    (("--summary", "scores.jsonl"), {}, "is both --output and --summary"),
-    (("--rejects", "rows.jsonl"), {}, "rows.jsonl is both --rejects and the input"),
-    (("--input-format", "parquet"), {}, "is not a Parquet file"),
-    (("--input-format", "csv"), {}, "column 'context' is missing"),
+    ((), {"metric": "overlop"}, "overlap"),
+    ((), {"metric": ","}, "metric"),
+    (("--scale", "human_percentile"), {"metric": "variety"}, "human_percentile"),
+    ((), {"output": "rows.jsonl"}, "rows.jsonl"),
+    ((), {"output": "nowhere/scores.jsonl"}, "nowhere"),
+    ((), {"output": "."}, "jsonl"),
+    ((), {"output": "scores.txt"}, "scores.txt"),
+    ((), {"output": ""}, "output"),
+    (("-i", ""), {}, "input"),
+    (("-i", "nothing.jsonl"), {}, "nothing.jsonl"),
+    (("--dtype", "float32"), {}, "dtype"),
+    (("--checkpoint", "somewhere"), {}, "checkpoint"),
+    (("--checkpoint", "somewhere"), {"metric": "overlap,quoting"}, "METRIC=CHECKPOINT"),
+    (("--columns", "response"), {}, "FIELD=COLUMN"),
+    (("--columns", "answer=reply"), {}, "answer"),
+    (("--split", "test"), {}, "split"),
     (("--scale", "other"), {}, "--scale"),
-    (("--batch-tokens", "0"), {}, "--batch-tokens"),
     (("--max-length", "7"), {}, "--max-length"),
-    (("--max-length", "256"), {}, "there is no option 'max_length'"),
+    (("--max-length", "256"), {}, "max_length"),
 ]
 
 
-@pytest.mark.parametrize(("options", "changes", "message"), WRONG)
-@pytest.mark.slow
-def test_wrong_usage(options: tuple[str, ...], changes: dict[str, str], message: str) -> None:
+@pytest.mark.parametrize(("options", "changes", "named"), WRONG)
+def test_wrong_usage(options: tuple[str, ...], changes: dict[str, str], named: str) -> None:
     before = {name: Path(name).read_bytes() for name in files()}
     result = score(*options, **changes)
     assert result.exit_code == 2
-    assert message in " ".join(result.stderr.split())
+    assert named in result.stderr
     assert "Traceback" not in result.stderr
     assert {name: Path(name).read_bytes() for name in files()} == before
 
@@ -301,10 +291,11 @@ def test_an_unforeseen_error_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch
     assert isinstance(result.exception, KeyError)
 
 
-def test_help_has_examples_and_exit_codes() -> None:
+def test_help_has_an_example_and_no_more_than_22_options() -> None:
     printed = CliRunner().invoke(build_app(), ["score", "--help"], env={"COLUMNS": "200"}).stdout
-    assert "$ dialeval score --metric density --input rows.jsonl --output scores.jsonl" in printed
-    assert "Exit codes: 0 done; 1 the program or the machine failed; 2 wrong usage or input; 3 done" in printed
+    assert "$ dialeval score --metric judge --input rows.jsonl --output scores.jsonl" in printed
+    shown = re.findall(r"^│ \W*(--[a-z-]+)", printed, flags=re.MULTILINE)
+    assert 10 < len(shown) <= 22, shown
 
 
 def test_options_reach_those_metrics_only_that_name_them() -> None:

@@ -37,7 +37,7 @@ class Journal:
             lines = [] if fresh and _is_start(self._stream.readline()) else self._lines()
             self.n_finished = self._begin(run, overwrite) if not lines else self._go_on(run, lines)
         except BaseException:
-            self.close()
+            self._stream.close()
             raise
         #: Whether an output that stands there may be replaced, by the user's word or because this run wrote it.
         self.may_replace = overwrite or bool(lines and (lines[0].get("overwrite") or lines[-1] == _COMPLETE))

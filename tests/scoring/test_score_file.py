@@ -1,0 +1,182 @@
+"""A run that is killed goes on where it was; what it had finished is neither lost, nor done again, nor doubled."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import overlap_metric
+from dialeval.io import WriteError, read_json_lines
+from dialeval.readers import Source
+from dialeval.scoring import Summary, Task, score_file
+from dialeval.scoring import run as scoring_run
+from dialeval.scoring.task import CHUNK_PAIRS
+from overlap_metric import Overlap, Variety
+from resources import PATIENCE
+
+N_ROWS = 3 * CHUNK_PAIRS + 100
+
+
+def row(number: int) -> dict[str, Any]:
+    words = " ".join(str(number + step) for step in range(number % 7))
+    return {"context": [f"{number} {words}"], "response": f"{number}", "id": f"r{number}", "system": "AB"[number % 2]}
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_rows(N_ROWS)
+
+
+def write_rows(count: int, **changes: Any) -> None:
+    Path("rows.jsonl").write_text("".join(json.dumps(row(number) | changes) + "\n" for number in range(count)))
+
+
+class Breaking(Overlap):
+    """Breaks down in its second chunk, when it is told to."""
+
+    breaks = False
+
+    def judge(self, exchanges: Any, *, progress: bool = False) -> Any:
+        if self.breaks and exchanges[0].id not in ("r0", None):
+            raise KeyboardInterrupt
+        return super().judge(exchanges)
+
+
+def run(output: str = "scores.jsonl", *, breaks: bool = False, weight: float = 1.0, **options: Any) -> Summary:
+    metric = Breaking(weight)
+    metric.breaks = breaks
+    task = Task(Source("rows.jsonl"), {"overlap": Overlap.info})
+    return score_file(task, output, lambda: {"overlap": metric}, **options)
+
+
+def interrupt(**options: Any) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        run(breaks=True, **options)
+
+
+@pytest.mark.parametrize("output", ["scores.jsonl", "scores.csv", "scores.parquet"])
+def test_a_broken_run_goes_on(output: str) -> None:
+    whole = run(f"whole-{output}")
+    with pytest.raises(KeyboardInterrupt):
+        run(output, breaks=True)
+    assert not Path(output).exists()
+    with Path(f"{output}.partial").open("ab") as stream:
+        stream.write(b'{"fingerprint": "cut off while it was wri')
+    again = run(output)
+    assert (again.n, again.n_resumed) == (N_ROWS, CHUNK_PAIRS)
+    assert again.tallies["overlap"].aggregate == whole.tallies["overlap"].aggregate
+    assert Path(output).read_bytes() == Path(f"whole-{output}").read_bytes()
+    assert {path.name for path in Path().iterdir()} == {"rows.jsonl", output, f"whole-{output}"}
+
+
+def test_no_resume_begins_again() -> None:
+    interrupt()
+    assert run(resume=False).n_resumed == 0
+
+
+def test_other_options_or_another_input_are_told() -> None:
+    interrupt()
+    with pytest.raises(ValueError, match="weight"):
+        run(weight=2.0)
+    write_rows(N_ROWS, response="another")
+    with pytest.raises(ValueError, match="rows 0 and"):
+        run()
+    write_rows(N_ROWS)
+    assert run().n_resumed == CHUNK_PAIRS
+
+
+def test_what_stands_there_is_kept() -> None:
+    Path("scores.jsonl").write_text("precious")
+    with pytest.raises(FileExistsError):
+        run()
+    interrupt(overwrite=True)
+    assert Path("scores.jsonl").read_text() == "precious"
+    assert run().n_resumed == CHUNK_PAIRS  # --overwrite was said when the run began
+    Path("kept.jsonl.partial").write_text("somebody's notes\n")
+    with pytest.raises(ValueError, match=r"kept\.jsonl\.partial"):
+        run("kept.jsonl", overwrite=True)
+    assert Path("kept.jsonl.partial").read_text() == "somebody's notes\n"
+
+
+def test_killed_between_the_output_and_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    def killed(journal: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(scoring_run.Journal, "drop", killed)
+        with pytest.raises(KeyboardInterrupt):
+            run()
+    written = Path("scores.jsonl").read_bytes()
+    assert run().n_resumed == N_ROWS
+    assert Path("scores.jsonl").read_bytes() == written
+
+
+def test_a_disk_that_is_full_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*given: Any, **options: Any) -> Any:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(scoring_run, "table", full)
+        with pytest.raises(WriteError):
+            run()
+    assert not Path("scores.jsonl").exists()
+    assert run().n_resumed == N_ROWS
+
+
+def test_bad_rows_are_set_aside_again_when_the_run_goes_on() -> None:
+    lines = Path("rows.jsonl").read_text().splitlines()
+    Path("rows.jsonl").write_text("\n".join(['{"context": ["a"]}', *lines, "nonsense"]) + "\n")
+    interrupt(skip_bad=True)
+    assert not Path("scores.jsonl.rejects.jsonl").exists()
+    summary = run(skip_bad=True)
+    assert (summary.n, summary.n_rejected) == (N_ROWS, 2)
+    assert [one["row"] for one in read_json_lines(Path("scores.jsonl.rejects.jsonl"))] == [0, N_ROWS + 1]
+
+
+@pytest.mark.parametrize("place", ["rows.jsonl", "folder", "nowhere/scores.jsonl", ""])
+def test_places_that_cannot_be_written(place: str) -> None:
+    Path("folder").mkdir()
+    before = Path("rows.jsonl").read_bytes()
+    with pytest.raises((ValueError, OSError)):
+        run(place, overwrite=True)
+    assert Path("rows.jsonl").read_bytes() == before
+
+
+def test_systems_have_a_summary_beside_their_values() -> None:
+    task = Task(Source("rows.jsonl"), {"variety": Variety.info})
+    score_file(task, "scores.jsonl", lambda: {"variety": Variety()})
+    assert [one["system"] for one in read_json_lines(Path("scores.jsonl"))] == ["A", "B"]
+    assert json.loads(Path("scores.jsonl.summary.json").read_text())["n"] == N_ROWS
+
+
+@pytest.mark.slow
+def test_a_second_process_is_refused_and_a_killed_one_continued() -> None:
+    command = [sys.executable, overlap_metric.__file__, "score", "-m", "overlap", "-i", "rows.jsonl", "-o", "out.csv"]
+    slow = {**os.environ, "OVERLAP_SECONDS": "1", "OVERLAP_LOG": "judged.log", "OMP_NUM_THREADS": "1"}
+    first = subprocess.Popen(command, env=slow, stderr=subprocess.DEVNULL, start_new_session=True)
+    try:
+        until = time.monotonic() + PATIENCE
+        while not Path("out.csv.partial").exists() or Path("out.csv.partial").read_bytes().count(b"\n") < 2:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        second = subprocess.run(command, env=slow, capture_output=True, text=True)
+        assert second.returncode == 2
+        assert "out.csv.partial" in second.stderr
+    finally:
+        os.killpg(first.pid, signal.SIGKILL)
+        first.wait()
+    kept = Path("out.csv.partial").read_bytes().count(b"\n") - 1
+    Path("judged.log").write_text("")
+    done = subprocess.run(command, env=slow | {"OVERLAP_SECONDS": "0"}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert len(Path("judged.log").read_text().splitlines()) == 4 - kept
+    assert len(Path("out.csv").read_text().splitlines()) == N_ROWS + 1
