@@ -1,7 +1,7 @@
 """What `dialeval tune` gains, on human ratings: agreement before and after on conversations that it never saw.
 
-    python performance/tuning.py --ratings RATINGS            # sets of 100, 300 and 1,000 rows; 300 with --deep, too
-    python performance/tuning.py --ratings RATINGS --rows 100 --sources abc_eval --no-deep --no-pairs
+    python performance/tuning.py --ratings RATINGS            # sets of 100, 300 and 1,000 rows
+    python performance/tuning.py --ratings RATINGS --rows 100 --sources abc_eval --no-pairs
 
 RATINGS holds `abc_eval.jsonl(.gz)` and so on, with the ids to leave out in `overlaps.json.gz`. Writes tuning.json
 beside this file and the table in docs/tune.md. Times are processor time: what else the machine does does not count.
@@ -32,8 +32,6 @@ from dialeval.tuning.opinions import Ratings, read_opinions
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "tune.md"
 #: Rows of conversations that no tuning sees.
 UNSEEN = 300
-#: Rows that --deep is tried on.
-DEEP = 300
 #: Sources of ratings. The judge's own training has seen the rows of dbdc4, and none of the others.
 SOURCES = ("uss", "dbdc4", "abc_eval")
 NO_FAULT = "empathetic"  # the one behaviour of ABC-Eval that people welcome
@@ -116,12 +114,12 @@ class Unseen:
         return float(((low <= self.opinions.targets) & (self.opinions.targets <= high)).mean())
 
 
-def measured(rows: list[dict[str, Any]], unseen: Unseen | None, deep: bool) -> dict[str, Any]:
+def measured(rows: list[dict[str, Any]], unseen: Unseen | None) -> dict[str, Any]:
     """Tune, then score what tuning has not seen."""
     with tempfile.TemporaryDirectory() as folder:
         started = time.process_time()
-        tuned = dialeval.tune(rows, out=Path(folder) / "mine", deep=deep, empty="score")
-        found = {"rows": len(rows), "deep": deep, "seconds": time.process_time() - started, "tuned": tuned.record()}
+        tuned = dialeval.tune(rows, out=Path(folder) / "mine", empty="score")
+        found = {"rows": len(rows), "seconds": time.process_time() - started, "tuned": tuned.record()}
         return found if unseen is None else {**found, "unseen": unseen.compared(tuned.folder)}
 
 
@@ -134,12 +132,10 @@ def runs(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
         held = Unseen([as_row(row) for row in unseen])
         sizes = [int(size) for size in arguments.rows.split(",")]
         for size in sizes:
-            yield {"source": source, **measured([as_row(row) for row in others[:size]], held, deep=False)}
-        if arguments.deep:
-            yield {"source": source, **measured([as_row(row) for row in others[:DEEP]], held, deep=True)}
+            yield {"source": source, **measured([as_row(row) for row in others[:size]], held)}
     if arguments.pairs:
         rows = [row for row in read_ratings(arguments.ratings, "dstc7", leave_out=leave_out) if row.split == "dev"]
-        yield {"source": "dstc7", **measured(pairs_of(rows, 300), None, deep=False)}
+        yield {"source": "dstc7", **measured(pairs_of(rows, 300), None)}
 
 
 def page(outcome: dict[str, Any]) -> str:
@@ -151,9 +147,9 @@ def page(outcome: dict[str, Any]) -> str:
     lines = []
     for run in outcome["runs"]:
         tuned, unseen = run["tuned"], run.get("unseen")
-        kept = "adapter" if (tuned["adapter"] or {}).get("kept") else "weights" if tuned["changed"] else "nothing"
+        kept = "weights" if tuned["changed"] else "nothing"
         lines.append((
-            f"{run['source']}{' (A/B)' if unseen is None else ''}", f"{run['rows']}{' --deep' if run['deep'] else ''}",
+            f"{run['source']}{' (A/B)' if unseen is None else ''}", f"{run['rows']}",
             f"{run['seconds']:.0f}", shown(tuned["before"]), shown(tuned["after"]), kept,
             *((shown(unseen["before"]), shown(unseen["after"]), f"{unseen['coverage']['before']:.0%} → "
                f"{unseen['coverage']['after']:.0%}") if unseen else ("–",) * 3),
@@ -170,7 +166,6 @@ def main() -> None:
     parser.add_argument("--leave-out", default="overlaps.json.gz", help="its list of ids to leave out")
     parser.add_argument("--sources", default=",".join(SOURCES), help="separated by commas (default: %(default)s)")
     parser.add_argument("--rows", default="100,300,1000", help="sizes, separated by commas (default: %(default)s)")
-    parser.add_argument("--deep", action=argparse.BooleanOptionalAction, default=True, help="300 rows with --deep, too")
     parser.add_argument("--pairs", action=argparse.BooleanOptionalAction, default=True, help="A/B preferences, too")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path(__file__).with_name("tuning.json"))

@@ -104,6 +104,7 @@ def score_systems(
     metric: str,
     *,
     columns: Mapping[str, str] | None = None,
+    checkpoint: str | None = None,
     actors: int | None = None,
     batch_rows: int = BATCH_ROWS,
     **options: Any,
@@ -112,14 +113,15 @@ def score_systems(
 
     The driver holds the features, 1.6 kB for each reply and reference; beyond its memory, merge `FbdState`s.
     """
-    given: tuple[Any, ...] = ([metric], options, {}, dict(columns or {}))
+    weights = {} if checkpoint is None else {metric: checkpoint}
+    given: tuple[Any, ...] = ([metric], options, weights, dict(columns or {}))
     encoded = dataset.map_batches(
         RowEncoder, fn_constructor_args=given, batch_format="pandas", **_pool(actors, batch_rows)
     )
     parts: list[EncodedRows] = [row["encoded"] for row in encoded.iter_rows()]
     if not parts:
         raise ValueError("the data set holds no rows; there is nothing to score")
-    (loaded,) = load_metrics([metric], options, {}).values()
+    (loaded,) = load_metrics([metric], options, weights).values()
     assert isinstance(loaded, DistributionMetric)
     return loaded.scores_of(reduce(EncodedRows.merge, parts))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import json
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ import pytest
 
 import dialeval
 from dialeval.approaches import network_class
-from dialeval.approaches.distribution import Contexts, rows_of_queries, rows_of_systems
+from dialeval.approaches.distribution import Contexts, EncodedRows
 from dialeval.approaches.fbd import Fbd, FbdState
 from dialeval.approaches.feature_set import read_side, write_side
 from dialeval.approaches.frozen_features import FrozenFeatures
@@ -201,11 +202,22 @@ def test_systems_with_different_contexts_share_the_human_side(kind: str, tiny_en
     assert saved.values.tolist() == pytest.approx(scores.values.tolist(), rel=1e-6)
 
 
-def test_a_query_counts_as_often_as_one_system_answers_it() -> None:
+def test_a_query_counts_as_often_as_one_system_answers_it(tiny_encoder: Path) -> None:
     one, two = Exchange(("a",), "b", ("c",), system="x"), Exchange(("a",), "d", ("c",), system="y")
-    assert rows_of_queries([one, two, two, one, two]).tolist() == [0, 2, 4]
+    metric = made("fbd", tiny_encoder)
+    assert metric.encode([one, two, two, one, two]).rows_of_queries().tolist() == [0, 2, 4]
     other_reference = Exchange(("a",), "b", ("d",), system="x")
-    assert rows_of_queries([one, other_reference, two]).tolist() == [0, 1]
+    assert metric.encode([one, other_reference, two]).rows_of_queries().tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("kind", ["fbd", "prd"])
+def test_parts_that_were_encoded_apart_give_the_value_of_the_whole(kind: str, tiny_encoder: Path) -> None:
+    metric, exchanges = made(kind, tiny_encoder), [*rows(system="early"), *rows(system="late")]
+    whole = metric.score_exchanges(exchanges)
+    parts = [metric.encode(exchanges[start : start + 3]) for start in range(0, len(exchanges), 3)]
+    found = metric.scores_of(functools.reduce(EncodedRows.merge, parts))
+    assert found.values.tolist() == pytest.approx(whole.values.tolist(), abs=1e-5)
+    assert found.ids == whole.ids
 
 
 def test_several_references_all_count_and_many_are_sampled_by_row(tiny_encoder: Path) -> None:
@@ -406,8 +418,9 @@ def test_bad_rows(kind: str, tiny_encoder: Path) -> None:
         metric.score_exchanges([*rows(system="a"), *rows()])
 
 
-def test_rows_of_systems_keep_their_order() -> None:
-    found = rows_of_systems([Exchange(("a",), "b", system=name) for name in ("y", "x", "y")])
+def test_systems_keep_their_order(tiny_encoder: Path) -> None:
+    exchanges = [Exchange(("a",), "b", ("c",), system=name) for name in ("y", "x", "y")]
+    found = made("fbd", tiny_encoder).encode(exchanges).rows_of_systems()
     assert {name: own.tolist() for name, own in found.items()} == {"y": [0, 2], "x": [1]}
 
 

@@ -203,9 +203,13 @@ def test_unseen_conversations_are_whole() -> None:
 
 
 def test_the_table_of_tuning() -> None:
-    figures = {"before": [0.1, 0.0, 0.2], "after": [0.3, 0.2, 0.4], "changed": True, "adapter": None}
+    figures = {
+        "before": [0.1, 0.0, 0.2],
+        "after": [0.3, 0.2, 0.4],
+        "changed": True,
+    }
     unseen = {"before": [0.1, 0.0, 0.2], "after": [0.25, 0.1, 0.4], "coverage": {"before": 0.8, "after": 0.9}}
-    run = {"source": "uss", "rows": 100, "deep": False, "seconds": 4.6, "tuned": figures}
+    run = {"source": "uss", "rows": 100, "seconds": 4.6, "tuned": figures}
     machine = {"threads": 1, "processor": "x"}
     shown = tuning.page({"command": "c", "machine": machine, "runs": [{**run, "unseen": unseen}, run]})
     lines = shown.splitlines()

@@ -112,7 +112,7 @@ def test_to_agree_with_nobody_is_no_gain() -> None:
 
 def test_preferences_lead_the_same_way(judge: Path, tmp_path: Path) -> None:
     outcome = tuned(compared(rated(600)), judge, tmp_path / "mine")
-    assert outcome.unit == "pairs of replies"
+    assert outcome.opinions.unit == "pairs of replies"
     assert outcome.changed
     assert outcome.weights["uses_facts"][1] > 0.3
     assert outcome.comparison.after.value > 0.75

@@ -53,6 +53,7 @@ def score_ray(
         ).write_parquet(output)  # fmt: skip
         typer.echo(f"scores: {output}", err=True)
     for name in sets:
-        scores = score_systems(dataset, name, columns=mapped, actors=actors, **options)
+        own = weights.get(name)
+        scores = score_systems(dataset, name, columns=mapped, checkpoint=own, actors=actors, **options)
         for system, value in zip(scores.ids or ("all",), scores.values, strict=True):
             typer.echo(f"{name}\t{system or 'all'}\t{value:.6g}")

@@ -6,8 +6,7 @@
     >>> dialeval.load("judge", checkpoint="mine")            # doctest: +SKIP
 
 The weights of the stack begin as the checkpoint's own and move as far as cross-validation by context justifies; they
-stay where they are if it finds no gain. Nothing of the rows but counts and figures goes into the folder. A teacher's
-scores can stand in for ratings; whatever people said of a part of the rows is then what the outcome is held against.
+stay where they are if it finds no gain. Nothing of the rows but counts and figures goes into the folder.
 """
 
 from __future__ import annotations
@@ -33,14 +32,12 @@ from dialeval.approaches.judge import (
 from dialeval.approaches.learned import QUANTILE_GRID
 from dialeval.approaches.stack import Matrix, Vector
 from dialeval.exchange import EmptyPolicy, Exchange
-from dialeval.io import progress_bar
 from dialeval.readers import Input, Source, read_exchanges
 from dialeval.statistics.raters import human_ceiling
-from dialeval.tuning import adapter, crossing
+from dialeval.tuning import crossing
 from dialeval.tuning.folder import check_place, stale_quantiles, write_folder
 from dialeval.tuning.opinions import ADVISED, Opinions, Ratings, as_rows, enough, read_opinions
-from dialeval.tuning.outcome import Lesson, Tuned
-from dialeval.tuning.teacher import Teacher, read_taught, read_teacher
+from dialeval.tuning.outcome import Tuned
 
 __all__ = ["Tuned", "tune"]
 
@@ -49,10 +46,7 @@ def tune(
     rows: Input | Mapping[str, Sequence[Any]] | Source,
     *,
     out: str | Path,
-    teacher: Teacher | None = None,
-    teacher_column: str | None = None,
     checkpoint: str | Path | None = None,
-    deep: bool = False,
     human: Input | Source | None = None,
     columns: Mapping[str, str] | None = None,
     empty: EmptyPolicy = "error",
@@ -60,7 +54,6 @@ def tune(
     seed: int = 0,
     resamples: int = 2000,
     device: str | None = None,
-    batch_tokens: int | None = None,
     overwrite: bool = False,
     progress: bool = False,
 ) -> Tuned:
@@ -71,113 +64,67 @@ def tune(
             people) beside `context` and `response`, or with `response_a`, `response_b` and `preferred` (a, b or
             tie). Rows of one `dialogue` are held out together, if they name it.
         out: The folder to make.
-        teacher: A language model's scores of these rows, to learn from in place of people's ratings, which may then
-            be missing: a file as `dialeval score` writes it, what `score` returned, or a number (or None) per row.
-            Ratings of people are what agreement before and after is also told with.
-        teacher_column: Of a file with several columns of scores, the teacher's.
-        checkpoint: The judge to begin with; by default the embedded one.
-        deep: Whether the adapter learns, too. It takes minutes, and is kept only if it agrees better on contexts
-            that it has not seen.
-        human: Rows whose replies people wrote, to tell the human percentile of the new values. Without them a judge
-            whose weights have changed has none.
+        checkpoint: The judge to begin with; default: the embedded one.
+        human: Rows whose replies people wrote, to compute the human percentile of the new values. Without them a
+            judge whose weights have changed has none.
         columns: Field to column, where names differ.
         empty: Whether blank replies and contexts are refused or taken as they are.
         contaminated_by: Benchmarks that the rows come from; results on these will be marked.
-        seed: Of folds, resamples and training.
+        seed: Of folds and resamples.
         resamples: Of the bootstrap behind all intervals.
-        device: Where to compute; chosen by itself if left out.
-        batch_tokens: Tokens that pass the model at once.
+        device: Where to compute; default: a GPU if there is one.
         overwrite: Whether a checkpoint at `out` may be replaced.
         progress: Show bars on standard error.
     """
     target = Path(out).expanduser().resolve()
     check_place(target, overwrite=overwrite)
     source = rows if isinstance(rows, Source) else Source(as_rows(rows), columns=columns or {})
-    if teacher is None and teacher_column is not None:
-        raise ValueError("teacher_column chooses among the scores of a teacher, and there is none; leave it out")
-    taught = None if teacher is None else read_taught(source, read_teacher(teacher, teacher_column), empty=empty)
-    opinions = read_opinions(source, empty=empty) if taught is None else taught.opinions
+    opinions = read_opinions(source, empty=empty)
     enough(opinions)
-    humans = _human_rows(human)
     if len(opinions) < ADVISED:
         warnings.warn(
             f"there are only {len(opinions)} {opinions.unit}; with fewer than {ADVISED} the outcome depends on which "
             "of them happened to be rated",
             stacklevel=2,
         )
-    judge = Judge(checkpoint, device=device, batch_tokens=batch_tokens)
-    features, read, cut = judge.features_of(opinions.exchanges, progress=progress)
-    tables, old = judge.array("turn_tables"), judge.array("turn_weights")
-    # A checkpoint without any weight says nothing yet; equal weights are then where to begin.
-    begin = old if old.sum() > 0 else np.ones_like(old)
-    ranks = turn_ranks(features, read, tables)
-    before = opinions.values(ranks, old)
-    after = crossing.out_of_fold(opinions, ranks, begin, seed)
-    shallow = crossing.compare(opinions, before, after, resamples=resamples, seed=seed)
-    deeper = None
-    if deep:
-        with progress_bar("training", adapter.steps_in_all(len(opinions)), shown=progress) as advance:
-            how: dict[str, Any] = {"device": device, "advance": advance}
-            crossed = adapter.crossed_ranks(checkpoint, opinions, features, read, tables, seed=seed, **how)
-            learned = crossing.out_of_fold(opinions, crossed, begin, seed)
-            # It has to be better than what the weights reach alone, or than the old ones if they reach nothing.
-            rival = after if shallow.gains else before
-            deeper = crossing.compare(opinions, rival, learned, resamples=resamples, seed=seed)
-            network = (
-                adapter.trained(checkpoint, opinions, np.arange(len(opinions)), seed=seed, **how)
-                if deeper.gains
-                else adapter.open_network(checkpoint, device)
-            )
-    else:
-        network = adapter.open_network(checkpoint, device)
-    is_deeper = deeper is not None and deeper.gains
-    comparison, values, weights, strength = shallow, before, old, None
-    if is_deeper:
-        ranks, after = crossed, learned
-        comparison = crossing.compare(opinions, before, after, resamples=resamples, seed=seed)
-        final = adapter.features_by(network, opinions.exchanges)
-        network.set_array("turn_tables", adapter.moved_tables(tables, features, final))
-    people_say = None
-    if taught is not None:
-        people_say = taught.held_against_people(before, after, resamples=resamples, seed=seed)
-    # A teacher that leads away from people is not followed.
-    if people_say is not None and people_say.object:
-        is_deeper = changed = False
-        network = adapter.open_network(checkpoint, device)
-    else:
-        changed = is_deeper or shallow.gains
-    if changed:
-        everything = np.arange(len(opinions))
-        strength = crossing.strength_for(opinions, ranks, everything, begin, seed)
-        values, weights = after, crossing.fit(opinions, ranks, everything, begin, strength)
-        network.set_array("turn_weights", weights)
-        _carry_dialogues(network, turn_ranks(features, read, tables), old, ranks, weights)
+    people = _human_rows(human)
+    judge = Judge(checkpoint, device=device)
+    network = JudgeNetwork.from_pretrained(checkpoint, device=device, trainable=True)
+    features, read, n_truncated = judge.features_of(opinions.exchanges, progress=progress)
+    fitted = _fit(opinions, turn_ranks(features, read, judge.array("turn_tables")), network, resamples, seed)
     outcome = Tuned(
         folder=Path(out),
-        unit=opinions.unit,
-        measure=opinions.measure,
-        count=len(opinions),
-        contexts=opinions.contexts,
-        changed=changed,
-        comparison=comparison,
-        deeper=deeper,
-        weights={name: (float(first), float(last)) for name, first, last in zip(FEATURES, old, weights, strict=True)},
-        strength=strength,
-        raters=_raters(opinions),
+        opinions=opinions,
+        fitted=fitted,
         ceiling=_ceiling(opinions),
-        coverage=_fit_interval(network, opinions, values, seed),
-        has_percentile=bool(humans) or not changed,
-        n_truncated=cut,
+        coverage=_fit_interval(network, opinions, fitted.values, seed),
+        has_percentile=bool(people) or not fitted.changed,
+        n_truncated=n_truncated,
         seed=seed,
-        lesson=None if taught is None else Lesson(taught.given.name, taught.given.digest, taught.unscored, people_say),
     )
-    stale = stale_quantiles(deep=is_deeper) if changed else frozenset()
-    if humans and changed:
-        _fit_quantiles(network, humans)
+    stale = stale_quantiles() if fitted.changed else frozenset()
+    if people and fitted.changed:
+        _fit_quantiles(network, judge, people)
         stale = frozenset()
-    record = {**outcome.record(), "contaminated_by": list(contaminated_by)}
-    write_folder(network, target, record=record, stale=stale)
+    write_folder(network, target, record={**outcome.record(), "contaminated_by": list(contaminated_by)}, stale=stale)
     return outcome
+
+
+def _fit(opinions: Opinions, ranks: Matrix, network: JudgeNetwork, resamples: int, seed: int) -> crossing.Fitted:
+    """New weights in the network, where they agree better on contexts that they were not fitted on."""
+    old = network.array("turn_weights")
+    # A checkpoint without any weight says nothing yet; equal weights are then where to begin.
+    begin = old if old.sum() > 0 else np.ones_like(old)
+    before, after = opinions.values(ranks, old), crossing.out_of_fold(opinions, ranks, begin, seed)
+    comparison = crossing.compare(opinions, before, after, resamples=resamples, seed=seed)
+    if not comparison.gains:
+        return crossing.Fitted(comparison, before, old, old, None)
+    everything = np.arange(len(opinions))
+    strength = crossing.strength_for(opinions, ranks, everything, begin, seed)
+    weights = crossing.fit(opinions, ranks, everything, begin, strength)
+    network.set_array("turn_weights", weights)
+    _carry_dialogues(network, ranks, old, weights)
+    return crossing.Fitted(comparison, after, old, weights, strength)
 
 
 def _human_rows(human: Input | Source | None) -> list[Exchange]:
@@ -186,11 +133,6 @@ def _human_rows(human: Input | Source | None) -> list[Exchange]:
     if isinstance(human, Source):
         return [exchange for _, exchange in human.exchanges()]
     return list(read_exchanges(human))
-
-
-def _raters(opinions: Opinions) -> float:
-    given = opinions.raters if isinstance(opinions, Ratings) else ()
-    return float(np.mean([len(one) for one in given])) if given else 1.0
 
 
 def _ceiling(opinions: Opinions) -> float | None:
@@ -214,24 +156,31 @@ def _fit_interval(network: JudgeNetwork, opinions: Opinions, values: Vector, see
     return crossing.crossed_coverage(values, opinions.targets, opinions.groups, seed)
 
 
-def _carry_dialogues(network: JudgeNetwork, ranks: Matrix, old: Vector, new_ranks: Matrix, weights: Vector) -> None:
-    """Whole conversations read how relevant their replies are: the table of that moves with it."""
-    first = aspect_values(ranks, old, FEATURES, ASPECTS)["relevant"]
-    last = aspect_values(new_ranks, weights, FEATURES, ASPECTS)["relevant"]
+def _carry_dialogues(network: JudgeNetwork, ranks: Matrix, old: Vector, weights: Vector) -> None:
+    """Whole conversations read how relevant their replies are: the table of that moves with it.
+
+    Where a quantile of these rows lay before, there lies the same quantile now; beyond them the scale goes on.
+    """
+    first, last = (aspect_values(ranks, one, FEATURES, ASPECTS)["relevant"] for one in (old, weights))
     tables, at = network.array("dialogue_tables"), DIALOGUE_FEATURES.index("coherent")
-    tables[at] = adapter.moved(tables[at], first, last)
+    table, grid = tables[at], np.linspace(0, 1, 101)
+    before, after = np.quantile(first, grid), np.quantile(last, grid)
+    if before[0] == before[-1]:
+        return  # these rows do not show how the values have moved
+    scale = (after[-1] - after[0]) / max(before[-1] - before[0], 1e-9)
+    beyond = np.minimum(table - before[0], 0) + np.maximum(table - before[-1], 0)
+    tables[at] = np.interp(table, before, after) + scale * beyond
     network.set_array("dialogue_tables", tables)
 
 
-def _fit_quantiles(network: JudgeNetwork, people: Sequence[Exchange]) -> None:
+def _fit_quantiles(network: JudgeNetwork, judge: Judge, people: Sequence[Exchange]) -> None:
     """Quantiles of human replies, overall and by aspect."""
-    ranks = stack.rank_all(adapter.features_by(network, tuple(people)), network.array("turn_tables"))
-    weights = network.array("turn_weights")
+    features, _, _ = judge.features_of(tuple(people))
+    ranks, weights = stack.rank_all(features, network.array("turn_tables")), network.array("turn_weights")
     found = {"overall": stack.combine(ranks, weights), **aspect_values(ranks, weights, FEATURES, ASPECTS)}
     curves = {
         f"turn.{name}": {"human": [float(one) for one in np.nanquantile(values, QUANTILE_GRID)]}
         for name, values in found.items()
         if np.isfinite(values).any()
     }
-    others = {key: curve for key, curve in network.config.quantiles.items() if key not in stale_quantiles(deep=True)}
-    network.config = replace(network.config, quantiles={**others, **curves})
+    network.config = replace(network.config, quantiles={**network.config.quantiles, **curves})

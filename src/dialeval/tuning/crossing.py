@@ -118,6 +118,24 @@ class BeforeAfter:
         return self.difference.value > 0 and self.sure >= SURE and self.after.low > self.chance
 
 
+@dataclass(frozen=True)
+class Fitted:
+    """Weights of the stack before and after, and how both agree on contexts held out."""
+
+    comparison: BeforeAfter
+    #: The values of the weights that are kept, on contexts held out.
+    values: Vector
+    old: Vector
+    weights: Vector
+    #: How many opinions the old weights counted as; None where they were kept.
+    strength: float | None
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything was gained."""
+        return self.strength is not None
+
+
 def compare(opinions: Opinions, before: Vector, after: Vector, *, resamples: int, seed: int) -> BeforeAfter:
     """Draw contexts anew, and measure both and their difference every time."""
     everything = np.arange(len(opinions))

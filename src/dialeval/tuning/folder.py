@@ -71,13 +71,9 @@ def _put_back(former: Path, out: Path, error: BaseException) -> None:
         raise told from error
 
 
-def stale_quantiles(*, deep: bool) -> frozenset[str]:
-    """Quantiles of human replies that other weights, or another adapter, move.
-
-    An aspect of a single feature does not depend on weights, and a sign of the words on no network.
-    """
-    signs = {"uses_facts", "not_repetitive", "consistent", "reaction"}
-    kept = {name for name, features in ASPECTS.items() if len(features) == 1 and (not deep or set(features) <= signs)}
+def stale_quantiles() -> frozenset[str]:
+    """Quantiles of human replies that other weights move; an aspect of a single feature does not depend on weights."""
+    kept = {name for name, features in ASPECTS.items() if len(features) == 1}
     return frozenset(f"turn.{name}" for name in {"overall", *ASPECTS} - kept)
 
 

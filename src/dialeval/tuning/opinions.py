@@ -38,6 +38,8 @@ class Opinions(ABC):
     targets: Vector
     #: Which opinions are about one context (or one dialogue, where rows name theirs): folds never divide these.
     groups: NDArray[np.intp]
+    #: Rows that were left out, by reason.
+    dropped: Mapping[str, int] = field(default_factory=dict, kw_only=True)
 
     unit: ClassVar[str]
     measure: ClassVar[str]
@@ -164,7 +166,7 @@ def enough(opinions: Opinions) -> None:
 
 
 @dataclass
-class Reply:
+class RatedReply:
     """A reply that was judged, in one row or in a row for each rater."""
 
     exchange: Exchange
@@ -173,49 +175,35 @@ class Reply:
     means: list[float] = field(default_factory=list)
     singles: list[float] = field(default_factory=list)
 
-    def hear(self, single: float | None, several: Sequence[float]) -> None:
-        """Take in what one row says."""
+    def add(self, single: float | None, several: Sequence[float]) -> None:
+        """Add what one row says."""
         mean = float(np.mean(several)) if single is None else single
         self.means.append(mean)
         self.singles.extend(several or [mean])
 
 
-def same_reply(replies: dict[Any, Reply], row: RawRow, columns: Columns, empty: EmptyPolicy) -> Reply:
-    """The reply of a row: a reply that stands in several rows is one with several ratings."""
-    exchange = to_exchange(row, columns, empty=empty)
-    same = (exchange.context, exchange.response, exchange.facts, exchange.following)
-    return replies.setdefault(same, Reply(exchange, _group(row, columns, exchange)))
-
-
-def hear_people(reply: Reply, row: RawRow, columns: Columns, *, needed: bool) -> None:
-    """What people say in a row; a row that may say nothing may leave both fields empty."""
-    single, several = columns.value(row, "rating"), _several(row, columns.value(row, "ratings"))
-    if not _is_absent(single):
-        reply.hear(_number(row, "rating", single), several)
-    elif several:
-        reply.hear(None, several)
-    elif needed:
-        _number(row, "rating", single)
-
-
-def laid_out(replies: Sequence[Reply], means: Sequence[float]) -> Ratings:
-    """Replies with one number each, and with single ratings where any has several."""
-    raters = tuple(tuple(one.singles) for one in replies)
-    return Ratings(
-        tuple(one.exchange for one in replies),
-        stack.within_source_ranks(np.array(means), ["rated"] * len(means)),
-        number_groups([one.group for one in replies]),
-        raters if any(len(given) > 1 for given in raters) else (),
-    )
-
-
 def _ratings(rows: Iterable[RawRow], columns: Columns, empty: EmptyPolicy) -> Ratings:
-    replies: dict[Any, Reply] = {}
+    """A reply that stands in several rows is one with several ratings."""
+    replies: dict[Any, RatedReply] = {}
+    n_rows = 0
     for row in rows:
-        check_row(row, columns, "rated")
-        hear_people(same_reply(replies, row, columns, empty), row, columns, needed=True)
+        _check_row(row, columns, pairs=False)
+        exchange = to_exchange(row, columns, empty=empty)
+        same = (exchange.context, exchange.response, exchange.facts, exchange.following)
+        reply = replies.setdefault(same, RatedReply(exchange, _group(row, columns, exchange)))
+        single, several = columns.value(row, "rating"), _several(row, columns.value(row, "ratings"))
+        reply.add(None if _is_absent(single) and several else _number(row, "rating", single), several)
+        n_rows += 1
     kept = list(replies.values())
-    return laid_out(kept, [float(np.mean(one.means)) for one in kept])
+    raters = tuple(tuple(one.singles) for one in kept)
+    repeated = n_rows - len(kept)
+    return Ratings(
+        tuple(one.exchange for one in kept),
+        stack.within_source_ranks(np.array([float(np.mean(one.means)) for one in kept]), ["rated"] * len(kept)),
+        number_groups([one.group for one in kept]),
+        raters if any(len(given) > 1 for given in raters) else (),
+        dropped={"the same reply to the same context, counted as further ratings of it": repeated} if repeated else {},
+    )
 
 
 def _pairs(rows: Iterable[RawRow], columns: Columns, empty: EmptyPolicy) -> Preferences:
@@ -225,7 +213,7 @@ def _pairs(rows: Iterable[RawRow], columns: Columns, empty: EmptyPolicy) -> Pref
     ]
     found: list[tuple[Exchange, Exchange, float, str]] = []
     for row in rows:
-        check_row(row, columns, "rated", pairs=True)
+        _check_row(row, columns, pairs=True)
         one, other = (to_exchange(row, side, empty=empty) for side in sides)
         found.append((one, other, _preferred(row, columns.value(row, "preferred")), _group(row, columns, one)))
     return Preferences(
@@ -235,14 +223,14 @@ def _pairs(rows: Iterable[RawRow], columns: Columns, empty: EmptyPolicy) -> Pref
     )
 
 
-def check_row(row: RawRow, columns: Columns, level: str, *, pairs: bool = False) -> None:
+def _check_row(row: RawRow, columns: Columns, *, pairs: bool) -> None:
     """Refuse a row of the other kind, or one that lacks a column."""
     if row.values is None:
         raise row.bad(row.problem)
     if (columns.name("preferred") in row.values) != pairs:
         problem = "has no preferred" if pairs else "has preferred"
         raise row.bad(f"the row {problem}, unlike the first one; give ratings in one file and preferences in another")
-    if absent := columns.missing(row.values, required_fields(columns, row.values, level)):
+    if absent := columns.missing(row.values, required_fields(columns, row.values, "rated")):
         raise row.bad(absent)
 
 

@@ -1,0 +1,75 @@
+"""The same scores through a local Ray as in one process, from Python and from the shell."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import dialeval
+from dialeval.cli import build_app
+from local_ray import local_ray
+from small_checkpoints import small_checkpoint
+
+pytestmark = pytest.mark.slow
+
+ray = pytest.importorskip("ray")
+
+ROWS: list[dict[str, Any]] = [
+    {"context": ["hello there", f"how are you {number}"], "response": "fine thanks " * (1 + number % 3),
+     "references": ["i am fine"], "system": "ab"[number % 2], "id": str(number)}
+    for number in range(60)
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _local_ray() -> Iterator[None]:
+    with local_ray():
+        yield
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    return path
+
+
+def test_rows_from_the_shell(file: Path, tiny_encoder: Path, tmp_path: Path) -> None:
+    import pandas as pd
+
+    checkpoint = small_checkpoint("deb", tiny_encoder, tmp_path / "tiny")
+    command = ["score-ray", "-m", "deb", "-i", str(file), "-o", str(tmp_path / "out"), "--checkpoint", str(checkpoint)]
+    done = CliRunner().invoke(build_app(), [*command, "--actors", "2"])
+    assert done.exit_code == 0, done.output
+    scored = pd.read_parquet(tmp_path / "out").set_index("id")["deb"]
+    columns = {f"{name}s": [row[name] for row in ROWS] for name in ("response", "context", "id")}
+    expected = dialeval.load("deb", checkpoint=checkpoint, device="cpu").score(**columns)
+    assert np.allclose(scored.loc[columns["ids"]], expected.values, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["fbd", "prd"])
+def test_systems_are_merged(name: str, file: Path, tiny_encoder: Path) -> None:
+    from dialeval.on_ray import read_dataset, score_systems
+
+    options: dict[str, Any] = {"checkpoint": str(tiny_encoder), "device": "cpu", "resamples": 10}
+    options |= {"clusters": 3} if name == "prd" else {}
+    columns = {f"{key}s": [row[key] for row in ROWS] for key in ("response", "context", "system")}
+    expected = dialeval.load(name, **options).score(**columns, references=[row["references"] for row in ROWS])
+    checkpoint = options.pop("checkpoint")
+    found = score_systems(read_dataset(str(file)), name, checkpoint=checkpoint, batch_rows=17, actors=2, **options)
+    assert dict(zip(found.ids or (), found.values, strict=True)) == pytest.approx(
+        dict(zip(expected.ids or (), expected.values, strict=True)), abs=1e-4
+    )
+
+
+def test_a_bad_row_is_shown(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps({"context": ["hello"], "response": ""}) + "\n")
+    done = CliRunner().invoke(build_app(), ["score-ray", "-m", "bleu1", "-i", str(path), "-o", str(tmp_path / "out")])
+    assert done.exit_code != 0
