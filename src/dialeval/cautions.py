@@ -60,7 +60,7 @@ class Watch:
                 if len(self.kept) == KEPT_ROWS or self.characters > KEPT_CHARACTERS:
                     return
                 self.kept.append(replace(row, context=row.context[-1:]))
-                self.characters += len(row.response) + len(row.context[-1])
+                self.characters += len(row.response) + sum(map(len, row.context[-1:]))
 
     def messages(self) -> list[str]:
         """What is to be said of what was seen."""
@@ -128,7 +128,7 @@ def _sameness(system: str | None, rows: Sequence[Exchange]) -> str:
 
 def _echoes(row: Exchange) -> bool:
     said = _WORD.findall(row.response.lower())
-    return len(said) > 3 and said == _WORD.findall(row.context[-1].lower())
+    return len(said) > 3 and said == _WORD.findall(" ".join(row.context[-1:]).lower())
 
 
 def _by_system(exchanges: Sequence[Exchange]) -> dict[str | None, list[Exchange]]:

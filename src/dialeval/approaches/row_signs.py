@@ -95,9 +95,9 @@ def judged_side(number: int, dialogue: Dialogue) -> tuple[int, ...]:
 
 
 def read_dialogue(turns: Sequence[str], side: Sequence[int], coherent: Vector, table: Vector) -> DialogueSigns:
-    """Signs of both sides."""
+    """Signs of both sides. What the other side says before the first judged turn is no reaction to it."""
     own = set(side)
-    others = [turn for at, turn in enumerate(turns) if at not in own]
+    others = [turn for at, turn in enumerate(turns) if at not in own and at > min(side, default=0)]
     taken = signs.reaction(others) if others else None
     replies = [turns[at] for at in side]
     again = [signs.repetition(turns[at], [turns[earlier] for earlier in side if earlier < at]).share for at in side]
