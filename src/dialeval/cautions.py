@@ -1,6 +1,6 @@
 """Where numbers mislead: text that is not English, replies that are cut, and replies that are all the same.
 
-Each caution is one sentence. They are about a set of replies, not about one: a single short reply has no language.
+Each caution is one sentence about a set of replies.
 """
 
 from __future__ import annotations
@@ -11,27 +11,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from dialeval.exchange import Dialogue, Exchange, is_blank
+from dialeval.languages import ENGLISH, language_of
 
-#: Rows that are looked at for the language; more would not change the answer.
-LOOKED_AT = 500
-#: Fewer words than these have no language.
-ENOUGH_WORDS = 40
 #: Rows, and characters, that a long run keeps for a look at the end.
 KEPT_ROWS, KEPT_CHARACTERS = 20_000, 2**24
-#: Everyday English has about half of its words here, its neighbours share one in ten.
-ENGLISH_SHARE = 0.25
 CUT_SHARE = 0.1
 #: One reply in three being the same is a habit, not a coincidence; below so many rows it is no pattern.
 SAME_SHARE, ENOUGH_ROWS = 1 / 3, 12
 ECHO_SHARE = 0.25
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
-_ENGLISH = frozenset(
-    "the a an and or but of to in on at for with from by about as is are was were be been am do does did have has had "
-    "will would can could should i you he she it we they me him her us them my your his its our their this that these "
-    "those there here what who when where why how which not no yes so if then than very just too also really like know "
-    "think go get got good well all some any more much one it's i'm don't that's you're".split()
-)
 
 
 def cautions(exchanges: Sequence[Exchange], n_truncated: int = 0) -> tuple[str, ...]:
@@ -76,29 +65,16 @@ def _replies(item: Exchange | Dialogue) -> Iterator[Exchange]:
 
 
 def _languages(exchanges: Sequence[Exchange]) -> str:
-    """Of all replies together, or else of the systems that speak another language than the rest."""
-    problem = _language(exchanges)
-    if problem:
-        return f"the replies {problem}"
-    of_systems = {name: _language(rows) for name, rows in _by_system(exchanges).items()}
-    named = [str(name) for name, problem in of_systems.items() if problem]
-    return f"the replies of {', '.join(named)} {next(filter(None, of_systems.values()))}" if named else ""
-
-
-def _language(exchanges: Sequence[Exchange]) -> str:
-    words = letters = english = foreign = 0
-    for row in exchanges[:LOOKED_AT]:
-        said = _WORD.findall(row.response.lower())
-        words += len(said)
-        english += sum(word in _ENGLISH for word in said)
-        letters += sum(character.isalpha() for character in row.response)
-        foreign += sum(character.isalpha() and ord(character) > 0x24F for character in row.response)
-    # Scripts without spaces have few words, so letters count there.
-    if letters >= ENOUGH_WORDS and foreign > 0.5 * letters:
-        return "are not in the Latin alphabet; the metrics were trained on English and mean little here"
-    if words >= ENOUGH_WORDS and english < ENGLISH_SHARE * words:
-        return "do not look English; the metrics were trained on English and mean little here"
-    return ""
+    """How many replies are not English, and in which languages; a long run is judged by the rows that were kept."""
+    found = Counter(language_of(row.response) for row in exchanges)
+    others = {language: count for language, count in found.most_common() if language not in ("", ENGLISH)}
+    if not others:
+        return ""
+    shown = ", ".join(f"{language} {count}" for language, count in others.items())
+    return (
+        f"{sum(others.values())} of {len(exchanges)} replies are not English ({shown}); the metrics were trained on "
+        "English and mean little there"
+    )
 
 
 def cut_note(rows: int, n_truncated: int) -> str:

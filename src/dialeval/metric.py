@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, ClassVar, Literal
 
@@ -167,7 +167,9 @@ class Metric(ABC):
             if twice := [name for name, value in named.items() if value is not None]:
                 raise ValueError(f"{twice[0]} are given beside a table; make them a column of it")
             exchanges = exchanges_from_columns(**arguments_of(responses, columns), empty=empty)
-            return self.score_exchanges(exchanges, scale=scale, progress=progress)
+            scores = self.score_exchanges(exchanges, scale=scale, progress=progress)
+            index = responses.index if hasattr(responses, "iloc") else None
+            return replace(scores, index=index) if index is not None and len(index) == len(scores) else scores
         if columns is not None:
             raise ValueError("columns name the columns of a table; pass the table alone, without contexts")
         exchanges = exchanges_from_columns(

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dialeval.exchange import Exchange
 from dialeval.io import plain
+from dialeval.languages import ENGLISH, language_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -74,6 +75,8 @@ class Scores:
     passing: frozenset[int] = frozenset()
     #: What was scored, where every value belongs to one reply.
     exchanges: tuple[Exchange, ...] = field(default=(), repr=False, compare=False)
+    #: The index of the data frame that was scored.
+    index: Any = field(default=None, repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -160,20 +163,26 @@ class Scores:
         return found
 
     def to_pandas(self) -> pd.DataFrame:
-        """One row per value: id, system and texts of the input, then all `columns`; the signature in `attrs`."""
+        """One row per value: id, system and texts of the input, then all `columns`; the signature in `attrs`.
+
+        The index is that of the data frame that was scored. `language` is there if not all replies are English.
+        """
         import pandas as pd
 
-        frame = pd.DataFrame(self.columns())
+        frame = pd.DataFrame(self.columns(), index=self.index)
         texts: dict[str, list[Any]] = {}
         if self.exchanges:
             texts = {"context": [list(row.context) for row in self.exchanges],
                      "response": [row.response for row in self.exchanges]}  # fmt: skip
             if any(row.system is not None for row in self.exchanges):
                 texts = {"system": [row.system for row in self.exchanges], **texts}
+            languages = [language_of(row.response) or None for row in self.exchanges]
+            if set(languages) - {ENGLISH, None}:
+                texts["language"] = languages
         if self.ids is not None:
             texts = {"id": list(self.ids), **texts}
         for at, (name, cells) in enumerate(texts.items()):
-            frame.insert(at, name, pd.Series(cells, dtype="object"))
+            frame.insert(at, name, pd.Series(cells, index=frame.index, dtype="object"))
         frame.attrs["signature"] = str(self.signature)
         return frame
 

@@ -8,24 +8,38 @@
 
 A row holds `context` (a list of turns), `response`, and optionally `reference` or `references`, `facts`,
 `system`, `id`, `following` (the other side's next turn) and `speakers` (of each turn of the context); for
-dialogues, `dialogue` (a list of turns) and `speakers` of all its turns. In CSV the turns of a cell stand between
-separators, `__eou__` unless another is chosen. Chat logs (`messages`, `conversations`) are unfolded, see `chats`.
+dialogues, `dialogue` (a list of turns) and `speakers` of all its turns. In CSV and Excel the turns of a cell stand
+between separators, `__eou__` unless another is chosen. Chat logs (`messages`, `conversations`, transcripts) are
+unfolded, see `chats`. Where these names are missing, columns are guessed from common ones, see `guess`.
 """
 
 from __future__ import annotations
 
+import logging
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeVar
 
-from dialeval.exchange import BadRow, Dialogue, EmptyPolicy, Exchange
-from dialeval.readers.chats import Chats
-from dialeval.readers.rejects import Rejects
-from dialeval.readers.rows import FIELDS, RATED_FIELDS, Columns, RawRow, to_dialogue, to_exchange
-from dialeval.readers.text import CONTEXT_SEPARATOR, csv_rows, json_rows
+from dialeval.exchange import BadRow, Dialogue, EmptyPolicy, Exchange, one_line
+from dialeval.languages import ENGLISH, language_of
+from dialeval.readers.chats import Chats, matching_ids
+from dialeval.readers.guess import guess_columns
+from dialeval.readers.rows import (
+    FIELDS,
+    RATED_FIELDS,
+    Columns,
+    RawRow,
+    Rejects,
+    required_fields,
+    to_dialogue,
+    to_exchange,
+)
+from dialeval.readers.text import CONTEXT_SEPARATOR, csv_rows, json_rows, table_row, text_rows
+from dialeval.readers.transcripts import FORMS, read_transcript
 
 __all__ = [
     "CONTEXT_SEPARATOR",
@@ -34,14 +48,18 @@ __all__ = [
     "Dialogue",
     "Rejects",
     "Source",
+    "guess_columns",
     "is_file_of_rows",
+    "matching_ids",
     "read_dialogues",
     "read_exchanges",
+    "read_transcript",
 ]
 
-Format = Literal["jsonl", "csv", "tsv", "parquet", "dataset"]
-FORMATS: tuple[Format, ...] = ("jsonl", "csv", "tsv", "parquet", "dataset")
+Format = Literal["jsonl", "csv", "tsv", "xlsx", "parquet", "text", "dataset"]
+FORMATS: tuple[Format, ...] = ("jsonl", "csv", "tsv", "xlsx", "parquet", "text", "dataset")
 Input = str | Path | Iterable[Mapping[str, Any]]
+OtherLanguages = Literal["mark", "skip", "fail"]
 
 _SUFFIXES: dict[str, Format] = {
     ".jsonl": "jsonl",
@@ -49,8 +67,15 @@ _SUFFIXES: dict[str, Format] = {
     ".json": "jsonl",
     ".csv": "csv",
     ".tsv": "tsv",
+    ".xlsx": "xlsx",
+    ".xlsm": "xlsx",
     ".parquet": "parquet",
+    ".txt": "text",
 }
+#: Columns that nobody reads, and that need no word: the place of a row, and the name of its conversation or bot.
+_PASSED_OVER = frozenset({"row", "model", "conversation_id"})
+
+_log = logging.getLogger("dialeval")
 
 Item = TypeVar("Item", Exchange, Dialogue)
 
@@ -61,6 +86,7 @@ class Source:
 
     `input` is a path, `-` for standard input, a folder or Hub id of a data set, or any iterable of
     mappings. The format is told by the file's ending unless it is given; standard input is JSON lines.
+    What was guessed or left unread is logged, once for each source.
     """
 
     input: Input
@@ -70,6 +96,9 @@ class Source:
     split: str | None = None
     subset: str | None = None
     chats: Chats = field(default_factory=Chats)
+    #: What becomes of replies that are not English: scored and named, left out, or refused.
+    other_languages: OtherLanguages = "mark"
+    _told: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
 
     @property
     def name(self) -> str:
@@ -90,63 +119,152 @@ class Source:
         self, *, empty: EmptyPolicy = "error", needs: Collection[str] = (), skip_bad: Rejects | None = None
     ) -> Iterator[tuple[RawRow, Exchange]]:
         """Checked exchanges, each with the row it came from."""
-        columns = Columns(self.columns)
-        return _checked(
-            self._rows(columns, "turn"), lambda row: to_exchange(row, columns, empty=empty, needs=needs), skip_bad
-        )
+        columns, rows = self._table("turn")
+        found = _checked(rows, lambda row: to_exchange(row, columns, empty=empty, needs=needs), skip_bad)
+        yield from found if self.other_languages == "mark" else self._english(found, skip_bad)
 
     def dialogues(
         self, *, empty: EmptyPolicy = "error", skip_bad: Rejects | None = None
     ) -> Iterator[tuple[RawRow, Dialogue]]:
         """Checked dialogues, each with the row it came from."""
-        columns = Columns(self.columns)
-        return _checked(self._rows(columns, "dialogue"), lambda row: to_dialogue(row, columns, empty=empty), skip_bad)
+        columns, rows = self._table("dialogue")
+        found = _checked(rows, lambda row: to_dialogue(row, columns, empty=empty), skip_bad)
+        yield from found if self.other_languages == "mark" else self._english(found, skip_bad)
 
     def rated(self, *, by_people: bool = True) -> tuple[Columns, Iterator[RawRow]]:
-        """Rows beside which stands what people said of them, as they are found, and which columns hold it.
+        """Rows beside which stand ratings, as they are found, and which columns hold them.
 
-        Where somebody else rates, what people said may be missing.
+        Where somebody else rates, the ratings may be missing.
         """
-        columns = Columns(self.columns, (*FIELDS, *RATED_FIELDS))
-        return columns, self._rows(columns, "rated" if by_people else "turn")
+        return self._table("rated" if by_people else "turn", (*FIELDS, *RATED_FIELDS))
 
-    def _rows(self, columns: Columns, level: str) -> Iterator[RawRow]:
-        count = 0
-        for row in self.chats.unfold(self._open(columns, level), level=level):
-            count += 1
-            yield row
-        if not count:
+    def _table(self, level: str, fields: tuple[str, ...] = FIELDS) -> tuple[Columns, Iterator[RawRow]]:
+        """The raw rows, and which columns of theirs hold what: told by the first row that could be read."""
+        Columns(self.columns, fields)  # refuses a field that does not exist before anything is opened
+        rows = self.chats.unfold(self._open(level, fields), level=level)
+        first: list[RawRow] = []
+        for row in rows:
+            first.append(row)
+            if row.values is not None:
+                break
+        if not first:
             raise ValueError(f"{self.name} holds no rows; there is nothing to score")
+        values = first[-1].values or {}
+        columns = self._columns(list(values), [values], level, fields)
+        is_table = self._is_table
+        if is_table and (absent := columns.missing(values, required_fields(columns, values, level))) and values:
+            raise ValueError(f"{self.name}: {absent}")
+        whole = self._watched(chain(first, rows))
+        if is_table and self._format() in ("csv", "tsv", "xlsx"):
+            if not self.separator:
+                raise ValueError("the separator of context turns is empty; choose the text that stands between turns")
+            whole = (table_row(row, columns, self.separator) for row in whole)
+        return columns, whole
 
-    def _open(self, columns: Columns, level: str) -> Iterator[RawRow]:
+    @property
+    def _is_table(self) -> bool:
+        """Whether all rows have the same columns."""
+        return isinstance(self.input, str | Path) and self._format() not in ("jsonl", "text")
+
+    def _columns(
+        self, names: Sequence[str], rows: Sequence[Mapping[str, Any]], level: str, fields: tuple[str, ...]
+    ) -> Columns:
+        """The columns as they were named by the caller, or by the file; else as common names tell."""
+        columns = Columns(self.columns, fields)
+        if not columns.missing(names, required_fields(columns, names, level)) or level == "rated":
+            self._tell_unread(names, columns)
+            return columns
+        guessed = {field: column for field, column in guess_columns(names, rows).items() if field not in self.columns}
+        if not guessed or not ("response" in guessed or "response" in self.columns):
+            return columns
+        taken = ", ".join(f"{field}={column}" for field, column in guessed.items() if field != column)
+        if taken:
+            self._tell(f"{self.name}: columns are read as --columns {taken.replace(', ', ',')}")
+        columns = Columns({**guessed, **self.columns}, fields)
+        self._tell_unread(names, columns)
+        return columns
+
+    def _tell_unread(self, names: Sequence[str], columns: Columns) -> None:
+        unread = [str(name) for name in names if name not in columns.wanted() and name not in _PASSED_OVER]
+        if unread and isinstance(self.input, str | Path):
+            more = f" and {len(unread) - 10} more" if len(unread) > 10 else ""
+            self._tell(f"{self.name}: not read: {', '.join(unread[:10])}{more}")
+
+    def _tell(self, message: str) -> None:
+        """Log a message once, though a file may be read twice."""
+        if message not in self._told:
+            self._told.add(message)
+            _log.warning("%s", one_line(message))
+
+    def _watched(self, rows: Iterable[RawRow]) -> Iterator[RawRow]:
+        """The rows; in which of them a key stood twice is told at the end."""
+        twice: list[RawRow] = []
+        for row in rows:
+            if row.duplicate:
+                twice.append(row)
+            yield row
+        if twice:
+            shown = ", ".join(str(row.number) for row in twice[:10]) + (" ..." if len(twice) > 10 else "")
+            self._tell(
+                f"{self.name}: {len(twice)} rows have a key twice, such as {twice[0].duplicate!r}; "
+                f"the last value counts (rows {shown})"
+            )
+
+    def _english(self, found: Iterable[tuple[RawRow, Item]], skip_bad: Rejects | None) -> Iterator[tuple[RawRow, Item]]:
+        """Rows whose reply is English, or too short to tell; others are left out and counted, or refused."""
+        skipped: list[int] = []
+        for row, item in found:
+            language = language_of(item.response if isinstance(item, Exchange) else " ".join(item.turns))
+            if language in ("", ENGLISH):
+                yield row, item
+                continue
+            error = row.bad(f"the reply is not English ({language}); the metrics were trained on English")
+            if self.other_languages == "fail":
+                raise error
+            skipped.append(row.number)
+            if skip_bad is not None:
+                skip_bad.add(row, error)
+        if skipped:
+            shown = ", ".join(map(str, skipped[:10])) + (" ..." if len(skipped) > 10 else "")
+            self._tell(f"{self.name}: {len(skipped)} rows in other languages were left out (rows {shown})")
+
+    def _open(self, level: str, fields: tuple[str, ...]) -> Iterator[RawRow]:
         from dialeval.readers import tables
 
         if not isinstance(self.input, str | Path):
             yield from tables.mapping_rows(self.input, self.name)
             return
+
+        def choose(names: Sequence[str]) -> Sequence[str]:
+            """The columns that are read, of those in a file that can leave the others alone."""
+            if set(FORMS) & set(names) and "response" not in names:
+                return names
+            columns = self._columns(names, (), level, fields)
+            if absent := columns.missing(names, required_fields(columns, names, level)):
+                raise ValueError(f"{self.name}: {absent}")
+            return [column for column in columns.wanted() if column in names]
+
         file_format = self._format()
         if file_format == "dataset":
-            yield from tables.dataset_rows(
-                str(self.input), self.name, columns, level=level, split=self.split, subset=self.subset
-            )
+            yield from tables.dataset_rows(str(self.input), self.name, choose, split=self.split, subset=self.subset)
             return
         if self.split is not None or self.subset is not None:
             raise ValueError(f"{self.name} is a file and has no splits or subsets; leave those options out")
-        if file_format == "parquet":
+        if file_format in ("parquet", "xlsx"):
             if str(self.input) == "-":
-                raise ValueError("Parquet cannot be read from standard input; pass a file")
+                raise ValueError(f"{file_format} cannot be read from standard input; pass a file")
             with self._binary():  # says in our words why a file cannot be opened
                 pass
-            yield from tables.parquet_rows(Path(self.input), self.name, columns, level=level)
+            if file_format == "xlsx":
+                yield from tables.excel_rows(Path(self.input), self.name)
+            else:
+                yield from tables.parquet_rows(Path(self.input), self.name, choose)
             return
         with self._binary() as stream:
-            if file_format == "jsonl":
-                yield from json_rows(stream, self.name)
+            if file_format in ("csv", "tsv"):
+                yield from csv_rows(stream, self.name, delimiter="\t" if file_format == "tsv" else ",")
             else:
-                delimiter = "\t" if file_format == "tsv" else ","
-                yield from csv_rows(
-                    stream, self.name, columns, level=level, delimiter=delimiter, separator=self.separator
-                )
+                yield from (json_rows if file_format == "jsonl" else text_rows)(stream, self.name)
 
     def _format(self) -> Format:
         assert isinstance(self.input, str | Path)
@@ -212,8 +330,8 @@ def read_exchanges(
     """Stream checked exchanges from a file, `-`, a data set or an iterable of mappings.
 
     Args:
-        input: A path (JSON lines, CSV or TSV, each also as .gz; Parquet), `-`, a folder or Hub id of a
-            data set, or an iterable of mappings.
+        input: A path (JSON lines, CSV, TSV or transcript, each also as .gz; Parquet, Excel), `-`, a folder or
+            Hub id of a data set, or an iterable of mappings.
         format: What the input is, if its name does not tell.
         columns: Field to column, for instance `{"response": "reply"}`.
         separator: What stands between the turns of a CSV cell.

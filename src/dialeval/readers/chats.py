@@ -1,4 +1,4 @@
-"""Chat logs as they are: `messages` of the OpenAI format, `conversations` of ShareGPT.
+"""Chat logs as they are: `messages` of the OpenAI format, `conversations` of ShareGPT, transcripts.
 
 A row holds a whole conversation. At the level of replies it becomes one row per message of the judged role, with what
 was said before as context and the other side's next message as `following`; at the level of dialogues one row.
@@ -14,13 +14,7 @@ from typing import Any
 
 from dialeval.exchange import MAX_TEXTS, BadRow, CheckedTexts, check_text
 from dialeval.readers.rows import RawRow
-
-#: Where a conversation stands, and what its messages call who speaks and what is said.
-FORMS: Mapping[str, tuple[str, str]] = {"messages": ("role", "content"), "conversations": ("from", "value")}
-#: Names of the same role.
-_ROLES = {"human": "user", "gpt": "assistant", "bot": "assistant", "chatgpt": "assistant", "model": "assistant"}
-#: Nobody's turn in the conversation.
-_ASIDE = frozenset({"system", "developer", "tool", "function", "observation", "function_call"})
+from dialeval.readers.transcripts import ASIDE, FORMS, message_text, role_of
 
 
 @dataclass(frozen=True)
@@ -44,7 +38,7 @@ class Chats:
         number = 0
         for row in chain([first], rows):
             for one in self._rows_of(row, form, level):
-                yield RawRow(number, one.where, one.values, one.problem, one.raw)
+                yield RawRow(number, one.where, one.values, one.problem, one.raw, one.duplicate)
                 number += 1
 
     def _rows_of(self, row: RawRow, form: str, level: str) -> Iterator[RawRow]:
@@ -63,9 +57,9 @@ class Chats:
         name = row.values.get("id", row.values.get("conversation_id", row.number))
         if level == "dialogue":
             fields = {"dialogue": [text for _, text in turns], "speakers": [self._side(role) for role, _ in turns]}
-            yield RawRow(row.number, row.where, {**shared, **fields, "id": str(name)})
+            yield RawRow(row.number, row.where, {**shared, **fields, "id": str(name)}, duplicate=row.duplicate)
             return
-        judged = [at for at, (role, _) in enumerate(turns) if at and role == self.judge_role]
+        judged = [at for at, (role, _) in enumerate(turns) if at and role == role_of(self.judge_role)]
         if not judged:
             there = ", ".join(dict.fromkeys(role for role, _ in turns)) or "none"
             problem = f"the conversation has no answer of the role {self.judge_role!r}; its roles are: {there}"
@@ -79,15 +73,32 @@ class Chats:
                 "speakers": CheckedTexts(roles[:at]),
                 "response": turns[at][1],
             }
-            if at + 1 < len(turns) and turns[at + 1][0] != self.judge_role:
+            if at + 1 < len(turns) and turns[at + 1][0] != turns[at][0]:
                 values["following"] = turns[at + 1][1]
-            yield RawRow(row.number, f"{row.where}, message {at}", values)
+            yield RawRow(row.number, f"{row.where}, message {at}", values, duplicate=row.duplicate)
 
     def _side(self, role: str) -> str:
         """What metrics of conversations know the judged role by; an assistant that is not judged is the other side."""
-        if role == self.judge_role:
+        if role == role_of(self.judge_role):
             return "assistant"
         return "user" if role == "assistant" else role
+
+
+def matching_ids(first: Sequence[str], second: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Ids of two files as they belong together: where none is shared, without the `#4` that a reply of a chat log has.
+
+    The ids stay as they are if they would not meet then either, or would no longer differ within a file.
+    """
+    if not set(first) & set(second):
+        short = tuple([one.rpartition("#")[0] if _is_numbered(one) else one for one in ids] for ids in (first, second))
+        if set(short[0]) & set(short[1]) and all(len(set(ids)) == len(ids) for ids in short):
+            return short
+    return list(first), list(second)
+
+
+def _is_numbered(name: str) -> bool:
+    head, mark, number = name.rpartition("#")
+    return bool(head and mark and number.isdecimal())
 
 
 def form_of(row: RawRow) -> str | None:
@@ -110,26 +121,22 @@ def _turns(row: RawRow, form: str) -> tuple[list[tuple[str, str]], list[str]]:
     for at, message in enumerate(messages):
         if not isinstance(message, Mapping) or not isinstance(message.get(who), str):
             raise row.bad(f"message {at} has no {who!r}; a message is an object with {who!r} and {what!r}")
-        said_by = check_text(row.place, f"{who!r} of message {at}", message[who]).strip().lower()
-        role = _ROLES.get(said_by, said_by)
+        role = role_of(check_text(row.place, f"{who!r} of message {at}", message[who]))
         text = _text(row, message.get(what), at)
         if role in ("system", "developer") and text.strip():
             prompts.append(text)
-        if role not in _ASIDE and text.strip():
+        if role not in ASIDE and text.strip():
             turns.append((role, text))
     return turns, prompts
 
 
 def _text(row: RawRow, content: Any, at: int) -> str:
-    """The text of a message: a string, or the text parts of a list of parts; none where a tool was called."""
+    """The text of a message; none where a tool was called."""
     if content is None:
         return ""
     field = f"the content of message {at}"
-    if isinstance(content, str):
-        return check_text(row.place, field, content)
-    if isinstance(content, Sequence):
-        parts = [part for part in content if isinstance(part, Mapping)]
-        if len(parts) == len(content):
-            texts = [part.get("text") for part in parts if part.get("type") in ("text", "input_text", "output_text")]
-            return check_text(row.place, field, "\n".join(text for text in texts if isinstance(text, str)))
+    if isinstance(content, str) or (
+        isinstance(content, list | tuple) and all(isinstance(part, Mapping) for part in content)
+    ):
+        return check_text(row.place, field, message_text(content))
     raise row.bad(f"{field} is a {type(content).__name__}; it is a text or a list of parts")

@@ -1,12 +1,14 @@
-"""A raw row, the names of its columns, and how it becomes a checked exchange."""
+"""A raw row, the names of its columns, how it becomes a checked exchange, and where bad rows go."""
 
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from itertools import islice
-from typing import Any
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO
 
 from dialeval.exchange import (
     BadRow,
@@ -18,6 +20,7 @@ from dialeval.exchange import (
     is_blank,
     one_line,
 )
+from dialeval.readers.transcripts import is_transcript, turns_of
 
 FIELDS = (
     "context",
@@ -31,20 +34,10 @@ FIELDS = (
     "speakers",
     "dialogue",
 )
-#: What people said of a row; only rated rows have these beside the others.
+#: The last turn of the context where it has a column of its own, beside the history; read only where it is mapped.
+MESSAGE = "message"
+#: Ratings; only rated rows have these beside the others.
 RATED_FIELDS = ("rating", "ratings", "response_a", "response_b", "preferred")
-
-
-#: More columns are no table of rows; whoever has them can leave most of them out.
-MAX_COLUMNS = 4096
-#: Names that are looked through for what somebody may have meant, and how much of each.
-_LIKELY_NAMES, _LIKELY_LENGTH = 1000, 100
-
-
-def check_width(name: str, count: int) -> None:
-    """Refuse a table of more columns than tables have, before anything is done for each of them."""
-    if count > MAX_COLUMNS:
-        raise ValueError(f"{name} has {count} columns, more than {MAX_COLUMNS}; leave out those that are not needed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +49,8 @@ class RawRow:
     values: Mapping[str, Any] | None = None
     problem: str = ""
     raw: Any = None
+    #: A key that stands twice in the JSON object; the last value counts.
+    duplicate: str = ""
 
     @property
     def place(self) -> str:
@@ -81,7 +76,7 @@ class Columns:
 
     def __post_init__(self) -> None:
         for field in self.mapping:
-            if field not in self.fields:
+            if field not in (*self.fields, MESSAGE):
                 hint = f"{_suggest(field, self.fields)}; fields are {', '.join(self.fields)}"
                 raise ValueError(f"columns map {field!r}, which is no field{hint}")
 
@@ -91,7 +86,7 @@ class Columns:
 
     def wanted(self) -> list[str]:
         """Every column that may be read."""
-        return [self.name(field) for field in self.fields]
+        return [self.name(field) for field in self.fields] + [self.mapping[MESSAGE]] * (MESSAGE in self.mapping)
 
     def value(self, row: RawRow, field: str) -> Any:
         """The field's value in a row, None if the row has no such column."""
@@ -102,10 +97,12 @@ class Columns:
         for field in (*required, *self.mapping):
             column = self.name(field)
             if column not in present:
-                there = ", ".join(str(name)[:40] for name in islice(present, 20)) or "none"
-                hint = _suggest(column, [str(name) for name in islice(present, _LIKELY_NAMES)])
+                there = ", ".join(str(name)[:40] for name in list(present)[:20]) or "none"
+                hint = _suggest(column, [str(name)[:100] for name in present])
+                level = "; for single replies leave out the level dialogue" if field == "dialogue" else ""
                 return one_line(
-                    f"column {column!r} is missing{hint}; there are: {there}; rename it or map it: {field}=COLUMN"
+                    f"column {column!r} is missing{hint}; there are: {there}; rename it or map it: "
+                    f"{field}=COLUMN{level}"
                 )
         return ""
 
@@ -115,13 +112,14 @@ def required_fields(columns: Columns, present: Collection[str], level: str) -> t
 
     A rated row has one reply with a rating or several, or two replies and which of them is preferred.
     """
+    context = MESSAGE if MESSAGE in columns.mapping and columns.name("context") not in present else "context"
     if level == "rated":
         if columns.name("preferred") in present:
-            return ("context", "response_a", "response_b", "preferred")
-        return ("context", "response", "ratings" if columns.name("ratings") in present else "rating")
+            return (context, "response_a", "response_b", "preferred")
+        return (context, "response", "ratings" if columns.name("ratings") in present else "rating")
     if level == "dialogue" and columns.name("response") not in present:
         return ("dialogue",)
-    return ("context", "response")
+    return (context, "response")
 
 
 def to_exchange(row: RawRow, columns: Columns, *, empty: EmptyPolicy, needs: Collection[str] = ()) -> Exchange:
@@ -167,7 +165,7 @@ def to_dialogue(row: RawRow, columns: Columns, *, empty: EmptyPolicy) -> Dialogu
     )
     whole = (*checked.context, checked.response)
     if len(whole) < 2:
-        raise row.bad("the dialogue has 1 turn; it needs at least two")
+        raise row.bad("the dialogue has 1 turn; it needs at least two; for single replies leave out the level dialogue")
     blank = next((at for at, turn in enumerate(whole) if is_blank(turn)), None)
     if empty == "error" and blank is not None:
         raise row.bad(f'turn {blank} of the dialogue is empty; give it text, or pass empty="score"')
@@ -180,7 +178,29 @@ def _present(row: RawRow, columns: Columns, level: str) -> dict[str, Any]:
         raise row.bad(row.problem)
     if absent := columns.missing(row.values, required_fields(columns, row.values, level)):
         raise row.bad(absent)
-    return {field: columns.value(row, field) for field in FIELDS}
+    values = {field: columns.value(row, field) for field in FIELDS}
+    values["context"], speakers = _turns(values["context"])
+    if MESSAGE in columns.mapping:
+        values["context"] = [*(values["context"] or ()), columns.value(row, MESSAGE)]
+        speakers = [*speakers, "user"] if speakers else []
+    values["speakers"] = values["speakers"] or speakers or None
+    return values
+
+
+def _turns(context: Any) -> tuple[Any, list[str]]:
+    """A history as chat libraries hold it, as turns and speakers: messages with roles, pairs of turns, a transcript."""
+    if isinstance(context, list | tuple) and len(context) == 1:
+        return _turns(context[0]) if isinstance(context[0], str) and is_transcript(context[0]) else (context, [])
+    if isinstance(context, str) and is_transcript(context):
+        turns = turns_of(context)
+        return [turn for _, turn in turns], [who for who, _ in turns]
+    if isinstance(context, list | tuple) and context:
+        if all(isinstance(turn, Mapping) and {"role", "content"} <= turn.keys() for turn in context):
+            return [turn["content"] for turn in context], [turn["role"] for turn in context]
+        if all(isinstance(turn, list | tuple) and len(turn) == 2 for turn in context):
+            said = [(who, turn) for pair in context for who, turn in zip(("user", "assistant"), pair, strict=True)]
+            return [turn for _, turn in said if turn], [who for who, turn in said if turn]
+    return context, []
 
 
 def _references(row: RawRow, values: Mapping[str, Any]) -> Any:
@@ -191,6 +211,49 @@ def _references(row: RawRow, values: Mapping[str, Any]) -> Any:
 
 
 def _suggest(name: str, known: Collection[str]) -> str:
-    there = [one[:_LIKELY_LENGTH] for one in islice(known, _LIKELY_NAMES)]
-    close = difflib.get_close_matches(name[:_LIKELY_LENGTH], there, n=1)
+    close = difflib.get_close_matches(name[:100], known, n=1)
     return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+class Rejects:
+    """Counts bad rows and, given a path or a stream, writes each as a JSON line: number, place, problem, values.
+
+    The file is there from the beginning, so that an empty one says that nothing was set aside.
+    """
+
+    def __init__(self, target: str | Path | BinaryIO | None = None) -> None:
+        self.count = 0
+        self.first: str | None = None
+        self._stream = Path(target).open("wb") if isinstance(target, str | Path) else target  # noqa: SIM115
+
+    def add(self, row: RawRow, error: BadRow) -> None:
+        """Set one row aside."""
+        self.count += 1
+        self.first = self.first or str(error)
+        if self._stream is not None:
+            record = {"row": row.number, "where": row.where, "problem": error.problem, "raw": row.original}
+            self._stream.write(_strict_json(record).encode() + b"\n")
+
+    def close(self) -> None:
+        """Write out what is buffered."""
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+
+    def __enter__(self) -> Rejects:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _strict_json(value: Any) -> str:
+    # ASCII only, so that lone surrogates survive; NaN and infinities, which JSON lacks, become text.
+    text = json.dumps(value, default=repr)
+    try:
+        json.dumps(value, default=repr, allow_nan=False)
+    except ValueError:
+        text = json.dumps(json.loads(text, parse_constant=str))
+    return text

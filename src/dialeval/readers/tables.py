@@ -1,46 +1,42 @@
-"""Rows of Parquet files, of Hugging Face data sets, and of any iterable of mappings."""
+"""Rows of Parquet and Excel files, of Hugging Face data sets, and of any iterable of mappings."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from dialeval.readers.rows import Columns, RawRow, check_width, required_fields
+from dialeval.readers.rows import RawRow
+from dialeval.readers.text import check_header
 
-#: Rows in memory at once. A small file can unpack to large texts, and what is unpacked is as many of them.
+#: Rows in memory at once.
 _BATCH = 64
-#: Bytes of one row; a longer one is a broken file rather than a dialogue.
-_MAX_ROW_BYTES = 16 * 2**20
-#: Of the file's own description of itself.
-_MAX_DESCRIPTION_BYTES = 2**26
+#: Files that a folder of data may hold; `datasets` takes minutes to list more.
+MAX_FILES = 1000
 
 
-def parquet_rows(path: Path, name: str, columns: Columns, *, level: str) -> Iterator[RawRow]:
+#: Which of the columns that are there are to be read.
+Choice = Callable[[Sequence[str]], Sequence[str]]
+
+
+def parquet_rows(path: Path, name: str, choose: Choice) -> Iterator[RawRow]:
     """Rows of one Parquet file, a batch in memory at a time."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        file = pq.ParquetFile(
-            path,
-            thrift_string_size_limit=_MAX_DESCRIPTION_BYTES,
-            thrift_container_size_limit=_MAX_DESCRIPTION_BYTES // 64,
-        )
+        file = pq.ParquetFile(path)
     except (pa.ArrowException, OSError):
         raise ValueError(f"{name} is not a Parquet file, or is damaged; write it again") from None
     with file:
-        present = file.schema_arrow.names
-        check_width(name, len(present))
-        if twice := sorted({column for column in columns.wanted() if present.count(column) > 1}):
-            raise ValueError(f"{name} has two columns {twice[0]!r}; rename one of them")
-        _require(present, name, columns, level)
-        wanted = [column for column in columns.wanted() if column in present]
+        wanted = choose(file.schema_arrow.names)
+        check_header([column for column in file.schema_arrow.names if column in wanted], name)
         number = 0
         try:
-            for batch in file.iter_batches(batch_size=_BATCH, columns=wanted):
+            for batch in file.iter_batches(batch_size=_BATCH, columns=list(wanted)):
                 for at in range(batch.num_rows):
                     yield _arrow_row(batch, at, number, name)
                     number += 1
@@ -48,9 +44,27 @@ def parquet_rows(path: Path, name: str, columns: Columns, *, level: str) -> Iter
             raise ValueError(f"{name} is damaged after row {number - 1} ({_first_line(error)})") from None
 
 
-def dataset_rows(
-    source: str, name: str, columns: Columns, *, level: str, split: str | None, subset: str | None
-) -> Iterator[RawRow]:
+def excel_rows(path: Path, name: str) -> Iterator[RawRow]:
+    """Rows of the first sheet, all cells as texts; its first row names the columns."""
+    try:
+        import openpyxl
+    except ImportError:
+        raise ValueError(f"{name} is an Excel file; pip install 'dialeval[agreement]' or save it as CSV") from None
+    try:
+        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+    except Exception:  # a zip archive of anything else: openpyxl raises what comes
+        raise ValueError(f"{name} is not an Excel file, or is damaged; save it again") from None
+    sheet = book.worksheets[0].iter_rows(values_only=True)
+    cells = (["" if cell is None else str(cell) for cell in row] for row in sheet)
+    filled = ((number, row) for number, row in enumerate(cells, start=1) if any(row))
+    _, header = next(filled, (0, []))
+    named = [at for at, column in enumerate(header) if column]
+    check_header([header[at] for at in named], name)
+    for number, (line, row) in enumerate(filled):
+        yield RawRow(number, f"{name}, line {line}", {header[at]: row[at] if at < len(row) else "" for at in named})
+
+
+def dataset_rows(source: str, name: str, choose: Choice, *, split: str | None, subset: str | None) -> Iterator[RawRow]:
     """Rows of a data set: a folder that `datasets` wrote, a folder of data files, or one on the Hub."""
     with _silent():
         data = _choose(_load(source, name, subset), name, split)
@@ -58,11 +72,10 @@ def dataset_rows(
             present = data.column_names or list(next(iter(data), {}))
         except Exception as error:  # whatever the parser of the files raises
             raise _unreadable(name, error) from None
-        _require(present, name, columns, level)
-        wanted = [column for column in columns.wanted() if column in present]
+        wanted = choose(present)
         try:
-            yield from mapping_rows(data.select_columns(wanted), name)
-        except Exception as error:
+            yield from mapping_rows(data.select_columns(list(wanted)), name)
+        except Exception as error:  # whatever the parser of the files raises
             raise _unreadable(name, error) from None
 
 
@@ -80,9 +93,6 @@ def _arrow_row(batch: Any, at: int, number: int, name: str) -> RawRow:
     values: dict[str, Any] = {}
     for column in batch.schema.names:
         cell = batch[column][at : at + 1]
-        if cell.nbytes > _MAX_ROW_BYTES:
-            problem = f"{column} is longer than {_MAX_ROW_BYTES // 2**20} MiB; a row holds a dialogue"
-            return RawRow(number, name, problem=problem)
         try:
             values[column] = cell[0].as_py()
         except UnicodeDecodeError as error:
@@ -90,11 +100,6 @@ def _arrow_row(batch: Any, at: int, number: int, name: str) -> RawRow:
         except Exception as error:  # a time before the first year, a zone that nobody has, a duration too long: any
             return RawRow(number, name, problem=f"{column} is a {cell.type} that Python has no value for ({error})")
     return RawRow(number, name, values)
-
-
-def _require(present: list[str], name: str, columns: Columns, level: str) -> None:
-    if absent := columns.missing(present, required_fields(columns, present, level)):
-        raise ValueError(f"{name}: {absent}")
 
 
 def _load(source: str, name: str, subset: str | None) -> Any:
@@ -106,7 +111,9 @@ def _load(source: str, name: str, subset: str | None) -> Any:
             return datasets.load_from_disk(source)
         except Exception as error:  # its JSON may lack anything, and its tables may be no tables
             raise _unreadable(name, error) from None
-    if not folder.is_dir():
+    if folder.is_dir():
+        _check_size(folder)
+    else:
         _expect_on_hub(source)
     try:
         # A folder of files is streamed; what comes from the Hub is kept in its cache and memory-mapped.
@@ -125,6 +132,14 @@ def _load(source: str, name: str, subset: str | None) -> Any:
         raise
     except Exception as error:
         raise _unreadable(name, error) from None
+
+
+def _check_size(folder: Path) -> None:
+    """Refuse at once a folder of so many files that it is no data set; they are not all listed to see that."""
+    if sum(1 for _ in islice(folder.rglob("*"), MAX_FILES + 1)) > MAX_FILES:
+        raise ValueError(
+            f"{folder} is a folder of more than {MAX_FILES} files; pass one file, or a folder that holds only the rows"
+        )
 
 
 @contextmanager

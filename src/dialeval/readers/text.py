@@ -1,6 +1,4 @@
-"""Rows of JSON lines and of CSV, from bytes: compressed or not, and no line longer than a bound, so that
-no input can exhaust memory.
-"""
+"""Rows of JSON lines, of CSV and of transcripts, from bytes: compressed or not, and no line longer than a bound."""
 
 from __future__ import annotations
 
@@ -9,27 +7,25 @@ import gzip
 import io
 import json
 import zlib
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
-from dialeval.readers.rows import FIELDS, Columns, RawRow, check_width, required_fields
+from dialeval.readers.rows import Columns, RawRow
+from dialeval.readers.transcripts import conversations
 
 #: A longer line is a broken file rather than a dialogue.
 MAX_LINE_BYTES = 16 * 2**20
 #: A JSON array has no lines to stop at.
 MAX_ARRAY_BYTES = 64 * 2**20
 
-#: Where a file has no more lines: zeros without end, or a small compressed file that unpacks to nothing else.
-MAX_WASTE_BYTES = 2**28
-MAX_BLANK_LINES = 1_000_000
-
 _ONE_A_LINE = "write one object per line (jq -c '.[]' does it)"
 _UTF8_BOM = b"\xef\xbb\xbf"
 _OTHER_FORMATS = {
     b"PAR1": "is a Parquet file; say so with the format parquet",
-    b"PK\x03\x04": "is a zip archive (an .xlsx file is one too); unpack it, or export it as CSV",
+    b"PK\x03\x04": "is a zip archive (an .xlsx file is one too); unpack it, or give it the ending .xlsx",
     b"\x28\xb5\x2f\xfd": "is compressed with zstandard; unpack it or use gzip",
     b"BZh": "is compressed with bzip2; unpack it or use gzip",
     b"\xfd7zXZ": "is compressed with xz; unpack it or use gzip",
@@ -53,25 +49,23 @@ def read_lines(stream: BinaryIO, name: str) -> Iterator[Line]:
     Of an over-long line only the beginning is kept; the rest is passed over in pieces.
     """
     buffered = stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(cast(io.RawIOBase, stream))
-    number = blank = 0
+    number = 0
     try:
         plain = _unpacked(buffered, name)
         while data := plain.readline(MAX_LINE_BYTES + 1):
             number += 1
             is_overlong = len(data) > MAX_LINE_BYTES and not data.endswith(b"\n")
             if is_overlong:
-                _pass_over_rest(plain, f"line {number} of {name}")
+                while (rest := plain.readline(MAX_LINE_BYTES)) and not rest.endswith(b"\n"):
+                    pass
                 data = data[:1000]
-            blank = 0 if data.strip() else blank + 1
-            if blank > MAX_BLANK_LINES:
-                raise ValueError(f"{name} holds more than {MAX_BLANK_LINES} blank lines on end; is it a file of rows?")
             if number == 1 and data.startswith(_UTF8_BOM):
                 data = data[len(_UTF8_BOM) :]
             yield Line(number, data, is_overlong)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise ValueError(f"{name} is a damaged gzip file ({error}); fetch or pack it again") from None
     finally:
-        if buffered is not stream:
+        if buffered is not stream and not stream.closed:
             buffered.detach()  # or the stream would be closed with it, and it is not ours
 
 
@@ -83,14 +77,6 @@ def _unpacked(buffered: io.BufferedReader, name: str) -> BinaryIO:
     if start.startswith(b"\x1f\x8b"):
         return cast(BinaryIO, gzip.GzipFile(fileobj=buffered))
     return cast(BinaryIO, buffered)
-
-
-def _pass_over_rest(stream: BinaryIO, where: str) -> None:
-    passed = 0
-    while (piece := stream.readline(MAX_LINE_BYTES)) and not piece.endswith(b"\n"):
-        passed += len(piece)
-        if passed > MAX_WASTE_BYTES:
-            raise ValueError(f"{where} is longer than {MAX_WASTE_BYTES // 2**20} MiB; is it a file of rows?")
 
 
 #: Between the turns of a CSV cell; the mark that DailyDialog made common.
@@ -123,7 +109,7 @@ def _array_rows(lines: Iterator[Line], name: str) -> Iterator[RawRow]:
             size = f"{MAX_ARRAY_BYTES // 2**20} MB, or a line of {MAX_LINE_BYTES // 2**20} MB"
             raise ValueError(f"{name} is a JSON array of more than {size}; {_ONE_A_LINE}")
     try:
-        entries = json.loads(data.decode("utf-8"))
+        entries = json.loads(data.decode("utf-8"), object_pairs_hook=_Object.of)
     except RecursionError:
         raise ValueError(f"{name} is a JSON array that is nested too deeply; a row is an object of strings") from None
     except ValueError as error:
@@ -132,7 +118,7 @@ def _array_rows(lines: Iterator[Line], name: str) -> Iterator[RawRow]:
     for number, entry in enumerate(entries if isinstance(entries, list) else [entries]):
         where = f"{name}, entry {number}"
         if isinstance(entry, dict):
-            yield RawRow(number, where, entry)
+            yield RawRow(number, where, entry, duplicate=getattr(entry, "duplicate", ""))
         else:
             yield RawRow(
                 number, where, problem=f"the entry is a {type(entry).__name__}; a row is a JSON object", raw=entry
@@ -155,7 +141,7 @@ def _json_row(number: int, line: Line, name: str) -> RawRow:
     if "\0" in text:
         return bad("the line holds a NUL byte; is this a text file?")
     try:
-        values = json.loads(text)
+        values = json.loads(text, object_pairs_hook=_Object.of)
     except json.JSONDecodeError as error:
         if number == 0 and text.strip() == "{":
             return bad(f"the JSON is spread over lines; {_ONE_A_LINE}")
@@ -167,26 +153,49 @@ def _json_row(number: int, line: Line, name: str) -> RawRow:
         return bad("a number in the JSON has thousands of digits; a row holds strings")
     if not isinstance(values, dict):
         return bad(f"the line is a {type(values).__name__}; write one JSON object per line")
-    return RawRow(number, where, values)
+    return RawRow(number, where, values, duplicate=getattr(values, "duplicate", ""))
 
 
-def csv_rows(
-    stream: BinaryIO, name: str, columns: Columns, *, level: str, delimiter: str, separator: str
-) -> Iterator[RawRow]:
-    """One row per record; the first record names the columns.
+class _Object(dict[str, Any]):
+    """A JSON object in which a key stands twice."""
 
-    Cells that hold several texts (context, references, facts, speakers, dialogue) are cut at `separator`; a cell
-    that is a JSON array of strings is taken as that array.
-    """
-    if not separator:
-        raise ValueError("the separator of context turns is empty; choose the text that stands between turns")
+    duplicate = ""
+
+    @classmethod
+    def of(cls, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        """The object; of values with the same key the last one counts, as in every JSON reader."""
+        values = dict(pairs)
+        if len(values) == len(pairs):
+            return values
+        found = cls(values)
+        seen: set[str] = set()
+        found.duplicate = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        return found
+
+
+def text_rows(stream: BinaryIO, name: str) -> Iterator[RawRow]:
+    """One row per conversation of a transcript; a text file that holds JSON is read as such."""
+    lines = list(read_lines(stream, name))
+    first = next((line.data.strip() for line in lines if line.data.strip()), b"")
+    if first.startswith((b"{", b"[{")):
+        yield from json_rows(io.BytesIO(b"".join(line.data for line in lines)), name)
+        return
+    try:
+        text = b"".join(line.data for line in lines).decode("utf-8")
+    except UnicodeDecodeError:
+        raise ValueError(f"{name} is not UTF-8; save the file as UTF-8") from None
+    for number, turns in enumerate(conversations(text.splitlines())):
+        messages = [{"role": role, "content": said} for role, said in turns]
+        yield RawRow(number, f"{name}, conversation {number}", {"messages": messages})
+
+
+def csv_rows(stream: BinaryIO, name: str, *, delimiter: str) -> Iterator[RawRow]:
+    """One row per record, all cells as texts; the first record names the columns."""
     lines = _CsvLines(stream, name)
     # The module's bound on a cell is global; the bound on a line, above it, is the one that counts here.
     csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_BYTES))
     records = csv.reader(lines, delimiter=delimiter, strict=True)
-    header = _header(records, name, columns, level)
-    lists = {columns.name(field): field for field in LISTS}
-    singles = {columns.name(field) for field in FIELDS} - set(lists)
+    header = _header(records, name)
     number = 0
     while True:
         first = lines.number + 1
@@ -207,12 +216,29 @@ def csv_rows(
         if problem := _cells_problem(cells, header):
             yield RawRow(number, where, problem=problem, raw=[_printable(cell) for cell in cells])
         else:
-            values = dict(zip(header, cells, strict=True))
-            try:
-                yield RawRow(number, where, _typed(values, lists, singles, separator))
-            except ValueError as error:
-                yield RawRow(number, where, problem=str(error), raw=values)
+            yield RawRow(number, where, dict(zip(header, cells, strict=True)))
         number += 1
+
+
+def table_row(row: RawRow, columns: Columns, separator: str) -> RawRow:
+    """A row of a table as its JSON form would be.
+
+    Cells that hold several texts (context, references, facts, speakers, dialogue) are cut at `separator`; a cell
+    that is a JSON array of strings is taken as that array. An empty cell of an optional column is no value.
+    """
+    if row.values is None:
+        return row
+    typed = dict(row.values)
+    try:
+        for field in columns.fields:
+            column = columns.name(field)
+            if column in typed and field in LISTS:
+                typed[column] = split_cell(typed[column], field, separator)
+            elif column in typed and field != "response":
+                typed[column] = typed[column] or None
+    except ValueError as error:
+        return RawRow(row.number, row.where, problem=str(error), raw=row.values)
+    return RawRow(row.number, row.where, typed)
 
 
 class _CsvLines:
@@ -236,34 +262,27 @@ class _CsvLines:
         return line.data.decode("utf-8", errors="surrogateescape")
 
 
-def _header(records: Iterator[list[str]], name: str, columns: Columns, level: str) -> list[str]:
+def _header(records: Iterator[list[str]], name: str) -> list[str]:
     try:
         header = next((record for record in records if record), None)
     except csv.Error as error:
         raise ValueError(f"the header of {name} is not CSV: {error}") from None
     if header is None:
         raise ValueError(f"{name} is empty; its first line must name the columns")
-    check_width(name, len(header))
     if problem := _cells_problem(header, header):
         raise ValueError(f"the header of {name}: {problem}")
-    if (twice := _twice(header)) is not None:
-        raise ValueError(f"{name} has two columns {twice[:100]!r}; rename one of them")
-    if absent := columns.missing(header, required_fields(columns, header, level)):
-        for other in (";", "\t", ","):
-            if len(header) == 1 and other in header[0]:
-                raise ValueError(f"the cells of {name} are separated by {other!r}; write commas, or tabs in a .tsv")
-        raise ValueError(f"{name}: {absent}")
+    check_header(header, name)
+    for other in (";", "\t", ","):
+        if len(header) == 1 and other in header[0]:
+            raise ValueError(f"the cells of {name} are separated by {other!r}; write commas, or tabs in a .tsv")
     return header
 
 
-def _twice(header: list[str]) -> str | None:
-    """The first name that stands there a second time."""
-    seen: set[str] = set()
-    for column in header:
-        if column in seen:
-            return column
-        seen.add(column)
-    return None
+def check_header(header: Sequence[str], name: str) -> None:
+    """Refuse a table in which two columns have one name."""
+    twice = next((column for column, count in Counter(header).items() if count > 1), None)
+    if twice is not None:
+        raise ValueError(f"{name} has two columns {twice[:100]!r}; rename one of them")
 
 
 def _cells_problem(cells: list[str], header: list[str]) -> str:
@@ -279,17 +298,6 @@ def _cells_problem(cells: list[str], header: list[str]) -> str:
 
 def _printable(text: str) -> str:
     return text.encode("utf-8", errors="surrogateescape").decode("utf-8", errors="backslashreplace")
-
-
-def _typed(values: dict[str, str], lists: dict[str, str], singles: set[str], separator: str) -> dict[str, object]:
-    """Cells as the JSON form would have them; an empty cell of an optional column is no value."""
-    typed: dict[str, object] = dict(values)
-    for column, cell in values.items():
-        if column in lists:
-            typed[column] = split_cell(cell, lists[column], separator)
-        elif column in singles and column != "response" and not cell:
-            typed[column] = None
-    return typed
 
 
 def split_cell(cell: str, field: str, separator: str = CONTEXT_SEPARATOR) -> list[str] | None:

@@ -1,0 +1,58 @@
+"""Which column holds what, told from common names where the fields' own names are missing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dialeval.readers.rows import MESSAGE
+
+#: Names of a field in the files of common tools, the likeliest first; compared without case, blanks and marks.
+_NAMES: Mapping[str, str] = {
+    "response": "response reply botreply botresponse botmsg botmessage modelresponse modeloutput assistant "
+    "assistantresponse assistantmessage bot answer completion output prediction generation generated hypothesis",
+    MESSAGE: "usermsg usermessage userinput userquery user message prompt question query input instruction utterance",
+    "context": "context contexts history chathistory dialoghistory dialoguehistory conversationhistory",
+    "reference": "reference groundtruth gold expected expectedoutput target referenceanswer",
+    "references": "references",
+    "system": "system model modelname botname",
+    "id": "id rowid conversationid messageid uid",
+    "facts": "facts persona knowledge",
+    "following": "following nextturn nextusermessage",
+    "speakers": "speakers",
+}
+
+
+def guess_columns(names: Sequence[str], first_rows: Sequence[Mapping[str, Any]] = ()) -> dict[str, str]:
+    """Field to column, for the fields that the names tell; empty where no context or no response can be told.
+
+    `message` is the last turn of the context where the history has a column of its own, or where there is no history.
+    Cells of `first_rows` that cannot be what the name says (a number as a reply) keep a column from being taken.
+
+    >>> guess_columns(["history", "user_msg", "bot_reply"])
+    {'response': 'bot_reply', 'message': 'user_msg', 'context': 'history'}
+    """
+    known = {"".join(letter for letter in name.casefold() if letter.isalnum()): name for name in reversed(names)}
+    found: dict[str, str] = {}
+    for field, aliases in _NAMES.items():
+        for alias in aliases.split():
+            column = known.get(alias)
+            if column is not None and column not in found.values() and _fits(field, column, first_rows):
+                found[field] = column
+                break
+    if "response" not in found or not {"context", MESSAGE} & found.keys():
+        return {}
+    if found.get("context") in ("context", "contexts") and MESSAGE in found:
+        del found[MESSAGE]  # a context is whole; only a history lacks the message that was answered
+    if "reference" in found and "references" in found:
+        del found["reference"]
+    return found
+
+
+def _fits(field: str, column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
+    cells = [cell for row in rows if (cell := row.get(column)) is not None]
+    if field in ("response", MESSAGE, "following"):
+        return all(isinstance(cell, str) for cell in cells)
+    if field in ("system", "id"):
+        return all(isinstance(cell, str | int) for cell in cells)
+    return all(isinstance(cell, str | list | tuple) for cell in cells)
