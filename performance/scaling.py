@@ -123,10 +123,10 @@ class Watch(threading.Thread):
 
 def on_ray(count: int, metric: str, kill: bool) -> dict[str, Any]:
     """A job over Parquet on a local Ray with two actors, compared with one process."""
+    import dialeval.ray
     import pyarrow.parquet as pq
 
     import dialeval
-    import dialeval.ray
     from dialeval.readers import read_exchanges
 
     folder = Path(tempfile.mkdtemp())

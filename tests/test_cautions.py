@@ -35,10 +35,10 @@ def test_ordinary_english_replies_need_no_caution() -> None:
 @pytest.mark.parametrize(
     ("replies", "message"),
     [
-        (GERMAN, "do not look English"),
-        (["Я никогда не был на море, а ты?", "Это хороший вопрос, я не знаю."], "not in the Latin alphabet"),
-        (["我从来没有去过海边你呢我们九点在车站见面吧", "这是一个很好的问题我不知道他很快就会来"], "not in the Latin"),
-        ([f"Podríamos vernos en la estación a las {n} si quieres" for n in "abcde"], "do not look English"),
+        (GERMAN, "not English"),
+        (["Я никогда не был на море, а ты?", "Это хороший вопрос, я не знаю."], "not English"),
+        (["我从来没有去过海边你呢我们九点在车站见面吧", "这是一个很好的问题我不知道他很快就会来"], "not English"),
+        ([f"Podríamos vernos en la estación a las {n} si quieres" for n in "abcde"], "not English"),
     ],
 )  # fmt: skip
 def test_other_languages_are_told(replies: list[str], message: str) -> None:
@@ -48,7 +48,19 @@ def test_other_languages_are_told(replies: list[str], message: str) -> None:
 
 def test_one_system_among_others_may_speak_another_language() -> None:
     (one,) = cautions([*rows(ENGLISH * 4, "a"), *rows(GERMAN * 2, "b"), *rows(ENGLISH * 4, "c")])
-    assert one.startswith("the replies of b do not look English")
+    assert "12 of 116" in one
+    assert "de 12" in one
+
+
+def test_one_reply_in_another_language_is_told() -> None:
+    (one,) = cautions(rows([*ENGLISH, GERMAN[0]]))
+    assert "de 1" in one
+
+
+def test_a_context_without_turns_is_looked_at_too() -> None:
+    watch = Watch()
+    watch.see([Exchange((), reply) for reply in ENGLISH])
+    assert watch.messages() == []
 
 
 def test_a_few_words_have_no_language() -> None:
@@ -78,8 +90,8 @@ def test_canned_replies_and_parrots_are_told_by_system() -> None:
 def test_scores_tell_them() -> None:
     metric = dialeval.load("bleu2")
     scores = metric.score(GERMAN, [["hm"]] * len(GERMAN), GERMAN)
-    assert "do not look English" in scores.warnings[0]
-    assert "do not look English" in scores._repr_html_()
+    assert "not English" in scores.warnings[0]
+    assert "not English" in scores._repr_html_()
     assert metric.score(ENGLISH, [["hm"]] * len(ENGLISH), ENGLISH).warnings == ()
 
 
@@ -89,9 +101,9 @@ def test_gate_and_ranking_tell_them() -> None:
         for system in ("a", "b")
         for at, reply in enumerate(GERMAN)
     ]
-    assert "do not look English" in dialeval.rank(made, ["bleu2"]).warnings[0]
+    assert "not English" in dialeval.rank(made, ["bleu2"]).warnings[0]
     verdict = dialeval.gate(made[:6], made[:6], "bleu2", margin=0.1)
-    assert any("do not look English" in one for one in verdict.warnings)
+    assert any("not English" in one for one in verdict.warnings)
 
 
 def test_a_watch_keeps_the_last_turn_only_and_says_the_same() -> None:
@@ -105,5 +117,5 @@ def test_a_watch_keeps_the_last_turn_only_and_says_the_same() -> None:
 def test_a_watch_over_dialogues_sees_every_turn() -> None:
     watch = Watch()
     watch.see([Dialogue(tuple(GERMAN + GERMAN))])
-    assert "do not look English" in watch.messages()[0]
+    assert "not English" in watch.messages()[0]
     assert len(watch.kept) == 2 * len(GERMAN) - 1

@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dialeval.exchange import BadRow
-from dialeval.readers.chats import FORMS, Chats, form_of
+from dialeval.readers.chats import Chats, form_of
 from dialeval.readers.rows import RawRow
 from dialeval.readers.text import LISTS, split_cell
+from dialeval.readers.transcripts import FORMS
 
 #: Fields of a row, and the argument of `score` that takes each.
 ARGUMENTS: Mapping[str, str] = {

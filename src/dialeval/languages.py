@@ -83,7 +83,7 @@ def language_of(text: str) -> str:
     if len(words) < _FEW_WORDS:
         return ""
     english = sum(word in _ENGLISH_WORDS for word in words)
-    others = Counter(language for word in words for language in _LANGUAGES.get(word, ()))
+    others = Counter(language for word in set(words) for language in _LANGUAGES.get(word, ()))
     language, count = others.most_common(1)[0] if others else ("", 0)
     if count >= 2 and count > english and count >= 0.15 * len(words):
         return language

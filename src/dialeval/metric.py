@@ -168,7 +168,7 @@ class Metric(ABC):
                 raise ValueError(f"{twice[0]} are given beside a table; make them a column of it")
             exchanges = exchanges_from_columns(**arguments_of(responses, columns), empty=empty)
             scores = self.score_exchanges(exchanges, scale=scale, progress=progress)
-            index = responses.index if hasattr(responses, "iloc") else None
+            index = getattr(responses, "index", None) if hasattr(responses, "iloc") else None
             return replace(scores, index=index) if index is not None and len(index) == len(scores) else scores
         if columns is not None:
             raise ValueError("columns name the columns of a table; pass the table alone, without contexts")

@@ -221,7 +221,6 @@ def test_ray_takes_aspects_and_what_follows(tmp_path: Path) -> None:
 
     pytest.importorskip("ray")
     import pyarrow as pa
-
     from dialeval.ray.parts import Folder, PieceScorer
     from dialeval.ray.recipe import ScoringRecipe, packed
     from dialeval.ray.tables import RowScorer

@@ -194,12 +194,13 @@ def test_shards_write_the_reasons(monkeypatch: pytest.MonkeyPatch) -> None:
     """The parts of two processes, one after the other in this one."""
     from dataclasses import replace
 
-    from dialeval.readers import Source
-    from dialeval.scoring import sharding
     from dialeval.scoring.sets import SetPlan
     from dialeval.scoring.sharding import ShardedRun
-    from dialeval.scoring.task import Task
     from dialeval.scoring.workers import WorkerGroup
+
+    from dialeval.readers import Source
+    from dialeval.scoring import sharding
+    from dialeval.scoring.task import Task
 
     write_rows()
     task = Task(Source("rows.jsonl"), {"telling": Telling.info}, metrics={"telling": Telling()}, explain=True)
@@ -218,7 +219,6 @@ def test_ray_writes_the_same_columns(tmp_path: Path) -> None:
 
     pytest.importorskip("ray")
     import pyarrow as pa
-
     from dialeval.ray.parts import Folder, PieceScorer
     from dialeval.ray.recipe import ScoringRecipe, packed
     from dialeval.ray.tables import RowScorer

@@ -173,7 +173,6 @@ def test_a_worker_of_ray(checkpoint: Path, tmp_path: Path, expected: Scores) -> 
     pytest.importorskip("ray")
     import pandas as pd
     import pyarrow as pa
-
     from dialeval.ray.parts import Folder, PieceScorer
     from dialeval.ray.recipe import ScoringRecipe, packed
     from dialeval.scoring.sets import SetPlan

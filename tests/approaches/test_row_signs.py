@@ -22,4 +22,4 @@ def test_an_opening_turn_is_no_reaction(opening: str) -> None:
 def test_without_a_reaction_nothing_is_known_of_one() -> None:
     signs = read_dialogue(["Great, thank you!", "Hello."], (1,), np.zeros(1), RARITY)
     assert np.isnan([signs.engaged, signs.positive, signs.lively, signs.not_complaining]).all()
-    assert not (signs.warm or signs.exclaimed)
+    assert (signs.warm, signs.exclaimed) == ("", "")

@@ -192,7 +192,7 @@ FILES: dict[str, tuple[str, bytes, str]] = {
     "gzip with a wrong sum": ("rows.jsonl.gz", gzip.compress(line())[:-8] + b"\x01" * 8, "damaged gzip"),
     "gzip of noise": ("rows.jsonl.gz", b"\x1f\x8b\x08\x00" + b"\xff" * 60, "damaged gzip"),
     "gzip of nothing": ("rows.jsonl.gz", gzip.compress(b""), "holds no rows"),
-    "unknown ending": ("rows.txt", line(), "tells no format"),
+    "unknown ending": ("rows.log", line(), "tells no format"),
     "no ending": ("rows", line(), "tells no format"),
     "empty CSV": ("rows.csv", b"", "is empty; its first line must name the columns"),
     "CSV without rows": ("rows.csv", b"context,response\n", "holds no rows"),

@@ -133,7 +133,6 @@ def _json_rows(file: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _csv_rows(file: Path, delimiter: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    from dialeval.readers.rows import check_width
     from dialeval.readers.text import read_lines
 
     with file.open("rb") as stream:
@@ -143,7 +142,6 @@ def _csv_rows(file: Path, delimiter: str) -> Iterator[tuple[str, Mapping[str, An
             names = list(table.fieldnames or [])
             if not {"id", "row"} & set(names):
                 raise BadScoreFile(f"{file} has no column id; its first line names the columns, for example id,score")
-            check_width(str(file), len(names))
             rows = list(table)
         except csv.Error as error:
             raise BadScoreFile(

@@ -118,6 +118,7 @@ def llm_score(
     subset: reading.Subset = None,
     judge_role: reading.JudgeRole = "assistant",
     system_as_facts: reading.SystemAsFacts = False,
+    other_languages: reading.OtherLanguages = "mark",
     skip_bad: SkipBad = False,
     overwrite: Overwrite = False,
     resume: Resume = True,
@@ -137,7 +138,9 @@ def llm_score(
         "answers": answers,
     }
     judge = _load(config, {name: value for name, value in options.items() if value is not None}, dry_run=dry_run)
-    source = reading.source(input, columns, context_separator, split, subset, judge_role, system_as_facts)
+    source = reading.source(
+        input, columns, context_separator, split, subset, judge_role, system_as_facts, other_languages
+    )
     task = _task(judge, source, level, rival)
     if dry_run:
         typer.echo(_estimated(judge, task))

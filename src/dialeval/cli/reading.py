@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -30,6 +30,10 @@ JudgeRole = Annotated[
 SystemAsFacts = Annotated[
     bool, typer.Option("--system-as-facts", rich_help_panel=PANEL, help="In chat logs: system prompts are facts.")
 ]
+OtherLanguages = Annotated[
+    Literal["mark", "skip", "fail"],
+    typer.Option(rich_help_panel=PANEL, help="Replies that are not English: score and count them, leave out, refuse."),
+]
 
 
 def source(
@@ -40,9 +44,10 @@ def source(
     subset: str | None = None,
     judge_role: str = "assistant",
     system_as_facts: bool = False,
+    other_languages: Literal["mark", "skip", "fail"] = "mark",
 ) -> Source:
     """Where rows come from, by what the options say."""
     from dialeval.readers import Chats, Source
 
     chats = Chats(judge_role.strip().lower(), system_as_facts)
-    return Source(input, None, pairs(columns), unescaped(context_separator), split, subset, chats)
+    return Source(input, None, pairs(columns), unescaped(context_separator), split, subset, chats, other_languages)

@@ -76,6 +76,7 @@ def score(
     subset: reading.Subset = None,
     judge_role: reading.JudgeRole = "assistant",
     system_as_facts: reading.SystemAsFacts = False,
+    other_languages: reading.OtherLanguages = "mark",
     empty: Annotated[
         Literal["error", "score"],
         typer.Option(rich_help_panel=reading.PANEL, help="Refuse blank responses and contexts, or score them."),
@@ -119,7 +120,9 @@ def score(
     ] = True,
 ) -> None:
     """Check the rows, load the metrics, score; the help text above is for users."""
-    source = reading.source(input, columns, context_separator, split, subset, judge_role, system_as_facts)
+    source = reading.source(
+        input, columns, context_separator, split, subset, judge_role, system_as_facts, other_languages
+    )
     given = {"dtype": dtype, "device": device, "max_length": max_length, "reference": reference}
     options = {option: value for option, value in given.items() if value is not None}
     run(

@@ -7,6 +7,7 @@ Messages without text (calls of tools, their results, pictures) are passed over:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -15,6 +16,9 @@ from typing import Any
 from dialeval.exchange import MAX_TEXTS, BadRow, CheckedTexts, check_text
 from dialeval.readers.rows import RawRow
 from dialeval.readers.transcripts import ASIDE, FORMS, message_text, role_of
+
+#: Which message of a conversation a reply is, behind the conversation's id.
+_NUMBER = re.compile(r"(?<=.)#\d+$")
 
 
 @dataclass(frozen=True)
@@ -90,15 +94,10 @@ def matching_ids(first: Sequence[str], second: Sequence[str]) -> tuple[list[str]
     The ids stay as they are if they would not meet then either, or would no longer differ within a file.
     """
     if not set(first) & set(second):
-        short = tuple([one.rpartition("#")[0] if _is_numbered(one) else one for one in ids] for ids in (first, second))
-        if set(short[0]) & set(short[1]) and all(len(set(ids)) == len(ids) for ids in short):
-            return short
+        one, other = ([_NUMBER.sub("", name) for name in ids] for ids in (first, second))
+        if set(one) & set(other) and len(set(one)) == len(one) and len(set(other)) == len(other):
+            return one, other
     return list(first), list(second)
-
-
-def _is_numbered(name: str) -> bool:
-    head, mark, number = name.rpartition("#")
-    return bool(head and mark and number.isdecimal())
 
 
 def form_of(row: RawRow) -> str | None:

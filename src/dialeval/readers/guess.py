@@ -32,7 +32,8 @@ def guess_columns(names: Sequence[str], first_rows: Sequence[Mapping[str, Any]] 
     >>> guess_columns(["history", "user_msg", "bot_reply"])
     {'response': 'bot_reply', 'message': 'user_msg', 'context': 'history'}
     """
-    known = {"".join(letter for letter in name.casefold() if letter.isalnum()): name for name in reversed(names)}
+    plain = ((name, "".join(filter(str.isalnum, name.casefold()))) for name in reversed(names) if name.isprintable())
+    known = {letters: name for name, letters in plain}
     found: dict[str, str] = {}
     for field, aliases in _NAMES.items():
         for alias in aliases.split():

@@ -86,7 +86,7 @@ class Columns:
 
     def wanted(self) -> list[str]:
         """Every column that may be read."""
-        return [self.name(field) for field in self.fields] + [self.mapping[MESSAGE]] * (MESSAGE in self.mapping)
+        return [self.name(field) for field in (*self.fields, *({MESSAGE} & self.mapping.keys()))]
 
     def value(self, row: RawRow, field: str) -> Any:
         """The field's value in a row, None if the row has no such column."""
@@ -189,8 +189,8 @@ def _present(row: RawRow, columns: Columns, level: str) -> dict[str, Any]:
 
 def _turns(context: Any) -> tuple[Any, list[str]]:
     """A history as chat libraries hold it, as turns and speakers: messages with roles, pairs of turns, a transcript."""
-    if isinstance(context, list | tuple) and len(context) == 1:
-        return _turns(context[0]) if isinstance(context[0], str) and is_transcript(context[0]) else (context, [])
+    if isinstance(context, list | tuple) and len(context) == 1 and isinstance(context[0], str):  # a CSV cell
+        return _turns(context[0]) if is_transcript(context[0]) else (context, [])
     if isinstance(context, str) and is_transcript(context):
         turns = turns_of(context)
         return [turn for _, turn in turns], [who for who, _ in turns]

@@ -47,7 +47,7 @@ def parquet_rows(path: Path, name: str, choose: Choice) -> Iterator[RawRow]:
 def excel_rows(path: Path, name: str) -> Iterator[RawRow]:
     """Rows of the first sheet, all cells as texts; its first row names the columns."""
     try:
-        import openpyxl
+        import openpyxl  # type: ignore[import-untyped]
     except ImportError:
         raise ValueError(f"{name} is an Excel file; pip install 'dialeval[agreement]' or save it as CSV") from None
     try:

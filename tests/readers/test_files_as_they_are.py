@@ -1,0 +1,195 @@
+"""Files of common tools: guessed columns, transcripts, histories, Excel, other languages, what is told of them."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+import pandas as pd
+import pytest
+
+import dialeval
+from dialeval.exchange import BadRow
+from dialeval.languages import language_of
+from dialeval.readers import (
+    Rejects,
+    Source,
+    guess_columns,
+    matching_ids,
+    read_dialogues,
+    read_exchanges,
+    read_transcript,
+)
+
+
+def lines(path: Path, *rows: Any) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("names", "context", "response"),
+    [
+        (["user_msg", "bot_reply"], {"message": "user_msg"}, "bot_reply"),
+        (["Prompt", "Completion"], {"message": "Prompt"}, "Completion"),
+        (["question", "answer"], {"message": "question"}, "answer"),
+        (["input", "output"], {"message": "input"}, "output"),
+        (["history", "input", "output"], {"context": "history", "message": "input"}, "output"),
+        (["context", "message", "reply"], {"context": "context"}, "reply"),
+        (["Chat History", "User Message", "Model Response"],
+         {"context": "Chat History", "message": "User Message"}, "Model Response"),
+    ],
+)  # fmt: skip
+def test_columns_are_guessed(names: list[str], context: dict[str, str], response: str) -> None:
+    found = guess_columns(names, [dict.fromkeys(names, "a")])
+    assert found == {**context, "response": response}
+
+
+@pytest.mark.parametrize("names", [["context", "respones"], ["a", "b"], [], ["prompt"], ["answer"]])
+def test_what_the_names_do_not_tell_is_not_guessed(names: list[str]) -> None:
+    assert guess_columns(names) == {}
+
+
+def test_a_column_of_numbers_is_no_reply() -> None:
+    assert guess_columns(["prompt", "answer"], [{"prompt": "a", "answer": 3}]) == {}
+
+
+def test_guesses_and_unread_columns_are_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("prompt,completion,stars\nHi,Hello,3\n", "utf-8")
+    source = Source(path)
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            ((_, one),) = source.exchanges()
+    assert (one.context, one.response) == (("Hi",), "Hello")
+    guessed, unread = (record.getMessage() for record in caplog.records)
+    assert "message=prompt,response=completion" in guessed or "response=completion,message=prompt" in guessed
+    assert "stars" in unread
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        ["Hi", "Hello"],
+        [["Hi", "Hello"]],
+        [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}],
+        "User: Hi\nBot: Hello",
+    ],
+)
+def test_a_history_and_the_message_are_one_context(tmp_path: Path, history: Any) -> None:
+    path = lines(tmp_path / "rows.jsonl", {"history": history, "message": "And?", "reply": "Fine."})
+    (one,) = read_exchanges(path)
+    assert (one.context, one.response) == (("Hi", "Hello", "And?"), "Fine.")
+
+
+@pytest.mark.parametrize(
+    ("text", "turns", "speakers"),
+    [
+        ("User: Hi!\nBot: Hello.\nI am a bot.\nUser: see https://a.b", ("Hi!", "Hello.\nI am a bot.", "see https://a.b"),
+         ("user", "assistant", "user")),
+        ("**Human:** Hi\n\n**AI:** Hello", ("Hi", "Hello"), ("user", "assistant")),
+        ("[10:02] Anna: Hi\n[10:03] Bert: Hello", ("Hi", "Hello"), ("user", "assistant")),
+        ("User: Hi\nSystem: Hello", ("Hi", "Hello"), ("user", "assistant")),
+        ("Hi\nHello\nFine?", ("Hi", "Hello", "Fine?"), ("user", "assistant", "user")),
+        ('{"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]}',
+         ("Hi", "Hello"), ("user", "assistant")),
+        ('[{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Hello"}]', ("Hi", "Hello"),
+         ("user", "assistant")),
+    ],
+)  # fmt: skip
+def test_pasted_conversations(text: str, turns: tuple[str, ...], speakers: tuple[str, ...]) -> None:
+    found = read_transcript(text)
+    assert (found.turns, found.speakers) == (turns, speakers)
+
+
+@pytest.mark.parametrize("text", ["", "Hi", '[{"text": "Hi"}, {"text": "Hello"}]', '{"messages": []}'])
+def test_what_is_no_conversation(text: str) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011
+        read_transcript(text)
+
+
+def test_transcripts_in_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "talks.txt"
+    path.write_text("User: Hi\nBot: Hello\nUser: Bye\n\nUser: Help!\nBot: How?\n", "utf-8")
+    assert [(one.context, one.response, one.following, one.id) for one in read_exchanges(path)] == [
+        (("Hi",), "Hello", "Bye", "0#1"),
+        (("Help!",), "How?", None, "1#1"),
+    ]
+    assert [one.turns for one in read_dialogues(path)] == [("Hi", "Hello", "Bye"), ("Help!", "How?")]
+
+
+def test_excel(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    for row in (["Question", "Answer", "id"], ["Hi __eou__ Hello", "Fine", 7], [None, None, None], ["Hi", 42, 8]):
+        book.active.append(row)
+    book.save(tmp_path / "rows.xlsx")
+    assert [(one.response, one.id) for one in read_exchanges(tmp_path / "rows.xlsx")] == [("Fine", "7"), ("42", "8")]
+    (tmp_path / "rows.xlsx").write_bytes(b"PK\x03\x04rest")
+    with pytest.raises(ValueError, match="rows"):
+        list(read_exchanges(tmp_path / "rows.xlsx"))
+
+
+def test_ids_of_chat_logs_meet_without_their_numbers() -> None:
+    assert matching_ids(["d0#1", "d1#3"], ["d0#2", "d1"]) == (["d0", "d1"], ["d0", "d1"])
+    for kept in ((["d0#1", "d0#3"], ["d0#2"]), (["a#1"], ["a#1"]), (["a#1"], ["b#1"])):
+        assert matching_ids(*kept) == kept
+
+
+def test_keys_that_stand_twice_are_told_with_their_rows(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    good = '{"context": ["a"], "response": "b"}\n'
+    (tmp_path / "rows.jsonl").write_text(
+        good + '{"context": ["a"], "response": "b", "response": "c"}\n' + good, "utf-8"
+    )
+    assert [one.response for one in read_exchanges(tmp_path / "rows.jsonl")] == ["b", "c", "b"]
+    (told,) = (record.getMessage() for record in caplog.records)
+    assert "response" in told
+    assert "rows 1" in told
+
+
+def test_a_folder_of_many_files_is_refused_at_once(tmp_path: Path) -> None:
+    for number in range(1001):
+        (tmp_path / f"{number}.json").touch()
+    with pytest.raises(ValueError, match=str(tmp_path)):
+        list(read_exchanges(tmp_path))
+
+
+ROWS = [
+    {"context": ["Hi"], "response": "That is a good question."},
+    {"context": ["Hi"], "response": "Das ist eine gute Frage."},
+    {"context": ["Hi"], "response": "Danke!"},
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("I would love to go there some day.", "en"), ("Ich würde gerne einmal dorthin fahren.", "de"),
+        ("Je ne sais pas.", "fr"), ("¿Qué tal? Estoy muy bien, gracias.", "es"), ("Я не знаю.", "ru"),
+        ("我不知道这个", "zh"), ("それは何ですか", "ja"), ("모르겠어요 그것", "ko"),
+        ("Danke!", ""), ("La La Land!", ""),
+        ("I went to Los Angeles and had el pastor.", "en"), ("", ""), ("42", ""),
+    ],
+)  # fmt: skip
+def test_the_language_of_one_reply(text: str, language: str) -> None:
+    assert language_of(text) == language
+
+
+def test_replies_in_other_languages() -> None:
+    assert sum(1 for _ in Source(ROWS).exchanges()) == 3
+    rejects = Rejects()
+    left = [one.response for _, one in Source(ROWS, other_languages="skip").exchanges(skip_bad=rejects)]
+    assert (left, rejects.count) == ([ROWS[0]["response"], ROWS[2]["response"]], 1)
+    with pytest.raises(BadRow) as told:
+        list(Source(ROWS, other_languages="fail").exchanges())
+    assert told.value.row == "1 (list)"
+
+
+def test_a_data_frame_keeps_its_index_and_gets_a_language() -> None:
+    frame = pd.DataFrame([{**row, "reference": "a"} for row in ROWS], index=["x", "y", "z"])
+    scored = dialeval.load("rougeL").score(frame).to_pandas()
+    assert scored.index.tolist() == ["x", "y", "z"]
+    assert scored["language"].tolist() == ["en", "de", None]
+    assert scored["response"].tolist() == frame["response"].tolist()
