@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import socket
 import subprocess
@@ -27,7 +26,6 @@ from typing import Any
 import numpy as np
 import torch
 import torch.distributed as dist
-import torch.multiprocessing as mp
 import yaml
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -137,11 +135,11 @@ class Trainer:
         loss.backward()
         hits = (logits.argmax(dim=1) == 0).sum() / self.recipe["batch_contexts"]
         figures = torch.stack([loss.detach(), hits])
-        gradient = torch.cat([copy.grad.float().flatten() for copy in self.copies if copy.grad is not None])
+        gradient = torch.cat([copy.grad.float().flatten() for copy in self.copies])
         if dist.is_initialized():
             dist.all_reduce(gradient)
             dist.all_reduce(figures)
-        for weight, copy, whole in zip(self.weights, self.copies, torch.split(gradient, self.sizes), strict=True):
+        for weight, copy, whole in zip(self.weights, self.copies, gradient.split(self.sizes), strict=True):
             copy.grad = None
             weight.grad = whole.view_as(weight)
         nn.utils.clip_grad_norm_(self.weights, self.recipe["clip"])
@@ -205,7 +203,7 @@ def main() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}
-    mp.spawn(run, (recipe, arguments), nprocs=arguments.processes)  # type: ignore[attr-defined, no-untyped-call]
+    torch.multiprocessing.spawn(run, (recipe, arguments), nprocs=arguments.processes)
 
 
 def run(rank: int, recipe: dict[str, Any], arguments: argparse.Namespace) -> None:
@@ -223,12 +221,12 @@ def run(rank: int, recipe: dict[str, Any], arguments: argparse.Namespace) -> Non
     state = torch.load(start, map_location=arguments.device) if start else {"step": 0, "seconds": 0.0, "validated": 0.0}
     if start:
         trainer.load(state)
-    first, size = int(state["step"]), int(recipe["batch_contexts"])
-    last = math.ceil(sum(stage["contexts"] for stage in recipe["stages"]) / size)
+    first, size = state["step"], recipe["batch_contexts"]
+    last = -(-sum(stage["contexts"] for stage in recipe["stages"]) // size)
     decays = None
     if arguments.decay:
-        begun = int(torch.load(arguments.decay, map_location="cpu")["step"])
-        decays = range(begun, begun + round(begun * float(recipe["decay"])))
+        begun = torch.load(arguments.decay, map_location="cpu")["step"]
+        decays = range(begun, begun + round(begun * recipe["decay"]))
         last = decays.stop
     last = min(last, arguments.steps or last)
     spent, validated = state["seconds"] - _seconds(), state["validated"]
