@@ -23,7 +23,6 @@ from typing import Any
 import yaml
 
 from dialeval.io import markdown_table, read_json_lines
-from reproduce.papers.kept import EarlierTable, read_page
 
 HERE = Path(__file__).parent
 #: Figures of a run's log that the papers print, and their names here; those of heads end with the head's name.
@@ -93,13 +92,12 @@ R@1 and MRR: the true reply among 16 of DailyDialog's validation part, or among 
 against random and against adversarial replies, at one half. Levels in order: the share of contexts whose mean scores
 stand as random < adversarial < right. Right above adversarial: the share of pairs. AUC: of right replies against wrong
 ones, of both kinds for CMN. All but the first two columns are from contexts of DailyDialog++'s dev part that were held
-out. Variants whose runs are not in the folder keep the row that the table had.
+out.
 """
 
 
-def validation_table(names: list[str], folder: Path, table: Path) -> str:
-    """Markdown: a row per finished variant, a column per figure; `table` is what it was before."""
-    before = read_page(table).get(_HOW_TO_READ.splitlines()[0].removeprefix("# "), EarlierTable(()))
+def validation_table(names: list[str], folder: Path) -> str:
+    """Markdown: a row per finished variant, a column per figure."""
     rows: list[list[str]] = []
     for name in names:
         if is_done(folder / name):
@@ -108,9 +106,6 @@ def validation_table(names: list[str], folder: Path, table: Path) -> str:
             head = SCORINGS.get(name, "full") if approach == "cmn" else approach
             values = [found.get(key.format(head=head)) for key in FIGURES]
             rows.append([name, *("" if value is None else f"{value:.3f}" for value in values)])
-        elif name in before.rows:
-            known = dict(zip(before.columns, before.rows[name], strict=False))
-            rows.append([name, *(known.get(title, "") for title in FIGURES.values())])
     rows = [*over_seeds(rows), *rows]
     return "\n".join([_HOW_TO_READ, *markdown_table(["variant", *FIGURES.values()], rows)]) + "\n"
 
@@ -149,7 +144,7 @@ def main() -> None:
     for name in wanted:
         train(name, variants[name], arguments)
     if arguments.table is not None:
-        arguments.table.write_text(validation_table(list(variants), arguments.out, arguments.table), "utf-8")
+        arguments.table.write_text(validation_table(list(variants), arguments.out), "utf-8")
 
 
 if __name__ == "__main__":
