@@ -12,7 +12,7 @@ from dialeval.approaches.fbd import Fbd
 from dialeval.exchange import Exchange
 from dialeval.statistics.features import normality
 from reproduce.__main__ import build_app
-from reproduce.distances import SHARES, SPOILT, Curve, curves, replies_of_people, spoil
+from reproduce.distances import SPOILT, Curve, curves, replies_of_people, spoil
 from reproduce.distances_report import PRINTED
 from toy_benchmark import rated_rows, write_rows
 
@@ -42,13 +42,21 @@ def test_steps_count_where_the_value_says_worse(metric: str, values: tuple[float
     assert Curve(metric, "plain", "toy", "noise", 7, 7, values).worse_steps == steps
 
 
+@pytest.fixture
+def two_shares(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One change, all replies or none of them: the other shares are computed alike."""
+    monkeypatch.setattr("reproduce.distances.SPOILT", {"mismatch": SPOILT["mismatch"]})
+    monkeypatch.setattr("reproduce.distances.SHARES", (0.0, 1.0))
+
+
+@pytest.mark.usefixtures("two_shares")
 @pytest.mark.filterwarnings("ignore:fewer")
 def test_curves_begin_where_nothing_differs_and_are_the_metrics_values(tiny_encoder: Path) -> None:
     found = list(curves(str(tiny_encoder), "tiny", "toy", REPLIES))
-    assert len(found) == 2 * len(SPOILT)
+    assert len(found) == 2
     for one in found:
         assert one.values[0] == pytest.approx(1.0 if one.metric == "prd" else 0.0, abs=1e-5)
-        assert (one.n, one.spoilt, len(one.values)) == (7, 7, len(SHARES))
+        assert (one.n, one.spoilt, len(one.values)) == (7, 7, 2)
     metric = Fbd(str(tiny_encoder), resamples=0)
     worse = [one for one in spoil(REPLIES, "mismatch") if one is not None]
     wanted = metric.compare(metric.features.of(REPLIES), metric.features.of(worse)).value
