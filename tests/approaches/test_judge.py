@@ -383,23 +383,24 @@ def signs_of(metric: Judge, turns: list[str]) -> DialogueSigns:
 def test_signs_of_whole_conversations(metric: Judge) -> None:
     good = signs_of(metric, GOOD)
     assert (good.not_repetitive, good.not_complaining) == (1.0, 1.0)
-    assert good.positive == pytest.approx(2 / 3)
-    assert good.lively == pytest.approx(2 / 3)
+    # The opening turn is no reaction.
+    assert good.positive == pytest.approx(1)
+    assert good.lively == pytest.approx(1)
     # The first of three replies is new, the others stand word by word in it.
     repeating = signs_of(metric, REPEATING)
     assert repeating.not_repetitive == pytest.approx(1 / 3)
     assert repeating.repeated == REPEATING[1]
     complained = signs_of(metric, COMPLAINED)
-    assert complained.not_complaining == pytest.approx(1 / 3)
+    assert complained.not_complaining == pytest.approx(0)
     assert complained.complaint == "what?"
     # "hello there": its one content word; then all of "great went see dog" and "called max thanks".
     echoing = signs_of(metric, ECHOING)
     assert echoing.not_echoing == pytest.approx(0.0)
     assert echoing.echoed == ECHOING[1]
     assert good.not_echoing > 0.5
-    # Words a turn: 2, 8, 5 against 2, 1, 4.
-    assert good.engaged == pytest.approx((math.log(3) + math.log(8) + math.log(6)) / 3)
-    assert complained.engaged == pytest.approx((math.log(3) + math.log(2) + math.log(5)) / 3)
+    # Words a turn: 8, 5 against 1, 4.
+    assert good.engaged == pytest.approx((math.log(8) + math.log(6)) / 2)
+    assert complained.engaged == pytest.approx((math.log(2) + math.log(5)) / 2)
 
 
 @pytest.fixture
@@ -429,7 +430,7 @@ def test_worse_conversations_have_lower_values(ranked: Any) -> None:
     assert scores.interval.shape == (4, 2)
     assert 'repeats itself ("i like to eat fish today")' in scores.explain(1).lower()
     assert 'the other side complains ("what?")' in scores.explain(2).lower()
-    assert "the other side does not complain" in scores.explain(0).lower()
+    assert "warmer" in scores.explain(0).lower()
     assert 'echoes the turn before ("hello there")' in scores.explain(3).lower()
 
 

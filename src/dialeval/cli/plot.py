@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from dialeval.cli import reading
 from dialeval.cli.parsing import flowing, listed
 
 if TYPE_CHECKING:
@@ -154,6 +155,10 @@ def prd(
     clusters: Annotated[int, typer.Option(min=1, help="Clusters of the features.")] = 20,
     formats: Formats = "png",
     seed: Annotated[int, typer.Option(min=0, help="Of the clusters.")] = 0,
+    columns: reading.Columns = None,
+    context_separator: reading.ContextSeparator = reading.SEPARATOR,
+    judge_role: reading.JudgeRole = "assistant",
+    other_languages: reading.OtherLanguages = "mark",
 ) -> None:
     """Precision and recall of each system's replies against human ones, as PRD weighs them.
 
@@ -162,10 +167,10 @@ def prd(
       dialeval plot prd --input replies.jsonl --out plots/
     """
     from dialeval.plots.prd import precision_recall
-    from dialeval.readers import Source
     from dialeval.registry import load
 
-    rows = [exchange for _, exchange in Source(input).exchanges(needs=() if reference else ("references",))]
+    source = reading.source(input, columns, context_separator, judge_role=judge_role, other_languages=other_languages)
+    rows = [exchange for _, exchange in source.exchanges(needs=() if reference else ("references",))]
     metric = load("prd", checkpoint=encoder, reference=reference, clusters=clusters, seed=seed, resamples=0)
     scores = metric.score_exchanges(rows)
     name = "standard_input" if input == "-" else Path(input).name.split(".")[0]
