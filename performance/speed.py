@@ -153,7 +153,6 @@ def main() -> None:
 def run(metric: Density, rows: list[Exchange], *, deduplicate: bool = True) -> None:
     """Score with an engine that remembers nothing of earlier runs."""
     metric.encoder.forget()
-    metric.encoder.tokenizer.expect((), [])
     metric.encoder.deduplicate = deduplicate
     metric.score_exchanges(rows)
 

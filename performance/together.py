@@ -40,7 +40,6 @@ def forget(metrics: list[Metric]) -> None:
     for metric in metrics:
         held: Any = getattr(metric, "features", metric)
         held.encoder.forget()
-        held.encoder.tokenizer.expect((), [])
 
 
 def processor_time(action: Callable[[], Any]) -> float:

@@ -15,6 +15,7 @@ from dialeval.version import __version__
 
 if TYPE_CHECKING:
     from dialeval.agreement.score_comparison import compare
+    from dialeval.approaches.automodel import register_auto_model
     from dialeval.exchange import BadRow, Exchange
     from dialeval.registry import available, load, register
     from dialeval.scores import Scores, Signature
@@ -35,6 +36,7 @@ _HOMES = {
     "load": "dialeval.registry",
     "rank": "dialeval.systems",
     "register": "dialeval.registry",
+    "register_auto_model": "dialeval.approaches.automodel",
     "tune": "dialeval.tuning",
 }
 
@@ -53,6 +55,7 @@ __all__ = [
     "load",
     "rank",
     "register",
+    "register_auto_model",
     "tune",
 ]
 
@@ -67,12 +70,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
-
-
-def _teach_transformers() -> None:
-    from dialeval.approaches import automodel
-
-    automodel.install()
-
-
-_teach_transformers()

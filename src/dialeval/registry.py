@@ -19,7 +19,7 @@ from dialeval.functions import metric_class_of
 from dialeval.io import read_yaml
 from dialeval.metric import Metric, Scale
 from dialeval.specs import Declared, declared_in, split_options
-from dialeval.suite import Suite, share_encoders, share_tokenizers
+from dialeval.suite import Suite, share_encoders
 from dialeval.version import how_to_install
 from dialeval.weights.find import embedded_checkpoints
 
@@ -179,7 +179,7 @@ def load(name: Sequence[str], **options: Any) -> Suite: ...
 
 
 def load(name: str | Sequence[str], **options: Any) -> Metric | Suite:
-    """Load one metric by name, or several as a `Suite` that shares tokenisation and encoders.
+    """Load one metric by name, or several as a `Suite` that shares encoders.
 
     Learned metrics take `checkpoint=` (a folder, a Hub id, or None for the embedded one),
     `device=`, `dtype=` (`float32`, `bfloat16`, `int8` or `auto`) and `batch_tokens=`; what else a metric takes is in
@@ -219,7 +219,6 @@ def load_metrics(names: Sequence[str], options: Mapping[str, Any], checkpoints: 
         taken = {option: value for option, value in options.items() if _takes(metric_class(name)[0], option)}
         own = {"checkpoint": checkpoints[name]} if name in checkpoints else {}
         loaded[name] = load(name, **taken, **own)
-    share_tokenizers(loaded.values())
     share_encoders(loaded.values())
     return loaded
 

@@ -17,9 +17,8 @@ if TYPE_CHECKING:
 class Suite(Mapping[str, Metric]):
     """A set of loaded metrics that are scored together.
 
-    Metrics with the same layout share one tokenizer, which remembers its last rows; encoders share
-    the embedding table of their common base; metrics over the same frozen encoder (FBD and PRD)
-    share its features.
+    Encoders share the embedding table of their common base, metrics over the same checkpoint one encoder, and
+    metrics over the same frozen encoder (FBD and PRD) its features.
     """
 
     def __init__(self, metrics: Mapping[str, Metric]) -> None:
@@ -79,15 +78,6 @@ class SuiteScores(dict[str, Scores]):
         frame.attrs["signatures"] = {name: str(scores.signature) for name, scores in self.items()}
         frame.attrs["aggregates"] = {name: scores.aggregate for name, scores in self.items()}
         return frame
-
-
-def share_tokenizers(metrics: Iterable[Metric]) -> None:
-    """Let metrics that lay pairs out alike use one tokenizer, which remembers the rows it saw last."""
-    tokenizers: dict[Any, Any] = {}
-    for metric in metrics:
-        for attribute in getattr(metric, "pair_encoders", ()):
-            encoder = getattr(metric, attribute)
-            encoder.tokenizer = tokenizers.setdefault(encoder.tokenizer.identity, encoder.tokenizer)
 
 
 def share_encoders(metrics: Iterable[Metric]) -> None:

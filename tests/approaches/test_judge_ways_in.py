@@ -134,11 +134,11 @@ def test_the_evaluate_module(checkpoint: Path, judge: Any, expected: Scores, mon
 
 
 def test_transformers(checkpoint: Path) -> None:
-    from transformers import AutoModel, AutoTokenizer
+    from transformers import AutoModel
 
+    dialeval.register_auto_model()
     network = AutoModel.from_pretrained(checkpoint)
     assert type(network).__name__ == "JudgeNetwork"
-    assert AutoTokenizer.from_pretrained(checkpoint)("hello there")["input_ids"]
     own = dialeval.load("judge", checkpoint=checkpoint, device="cpu")
     assert np.array_equal(network.array("turn_weights"), own.array("turn_weights"))
 

@@ -331,6 +331,7 @@ def test_every_door_understands_the_folder(done: tuple[Tuned, Path], tmp_path: P
     assert found["judge"] == pytest.approx(float(scores.values[0]), abs=1e-6)
     from transformers import AutoModel
 
+    dialeval.register_auto_model()
     assert AutoModel.from_pretrained(folder).config.name == "mine"
 
 

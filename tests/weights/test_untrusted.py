@@ -345,11 +345,16 @@ def test_a_tokenizer_that_is_none(folder: Path, name: str, content: bytes) -> No
     refused(lambda: Density(folder))
 
 
-def test_a_token_that_the_encoder_does_not_know(folder: Path) -> None:
-    raw = json.loads((folder / "tokenizer.json").read_text())
+def test_a_token_that_the_encoder_does_not_know(folder: Path, tiny_encoder: Path) -> None:
+    raw = json.loads((tiny_encoder / "tokenizer.json").read_text())
     raw["model"]["vocab"]["hello"] = 900
     (folder / "tokenizer.json").write_text(json.dumps(raw))
     assert "token 900" in refused(lambda: Density(folder))
+
+
+def huge(path: Path) -> None:
+    path.touch()
+    os.truncate(path, 2**40)
 
 
 def link(place: str, target: str) -> Callable[[Path], None]:
@@ -358,7 +363,7 @@ def link(place: str, target: str) -> Callable[[Path], None]:
         if path.is_dir():
             shutil.rmtree(path)
         else:
-            path.unlink()
+            path.unlink(missing_ok=True)
         path.symlink_to(target)
 
     return make
@@ -374,7 +379,7 @@ def link(place: str, target: str) -> Callable[[Path], None]:
         (link("adapter", "/tmp"), "leaves the checkpoint's folder"),
         (link("adapter/adapter_config.json", "/etc/hostname"), "leaves the checkpoint's folder"),
         (lambda folder: os.mkfifo(folder / "vocab.txt"), "not a plain file"),
-        (lambda folder: os.truncate(folder / "tokenizer.json", 2**40), "more than any file of a checkpoint"),
+        (lambda folder: huge(folder / "tokenizer.json"), "more than any file of a checkpoint"),
     ],
 )
 def test_nothing_outside_the_folder_is_read(folder: Path, harm: Callable[[Path], None], message: str) -> None:

@@ -8,7 +8,6 @@ user's text to smuggle in a special token.
 from __future__ import annotations
 
 import hashlib
-import operator
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -114,25 +113,12 @@ class PairTokenizer:
         wanted = layout.response_budget if layout.response_budget is not None else layout.max_length * 3 // 4
         self._room = room
         self._facts_budget = min(layout.facts_budget or 0, layout.max_length // 2)
-        #: Equal identities lay out every exchange alike, so metrics that have them can share one tokenizer.
+        #: Equal identities lay out every exchange alike, so metrics over one network can share its results.
         self.identity = (hashlib.sha256(self._backend.to_str().encode()).hexdigest(), layout)
-        self._last: tuple[Sequence[Exchange], list[TokenPair]] = ((), [])
         self._response_budget = max(1, min(wanted, room))
 
     def pairs(self, exchanges: Sequence[Exchange]) -> list[TokenPair]:
-        """Token ids of every (facts, context, response); the same rows asked for again cost nothing."""
-        known, pairs = self._last
-        if len(known) == len(exchanges) and all(map(operator.is_, known, exchanges)):
-            return pairs
-        pairs = self._pairs(exchanges)
-        self._last = (tuple(exchanges), pairs)
-        return pairs
-
-    def expect(self, exchanges: Sequence[Exchange], pairs: list[TokenPair]) -> None:
-        """Take over what a tokenizer of the same identity made of these rows, in another process for instance."""
-        self._last = (tuple(exchanges), pairs)
-
-    def _pairs(self, exchanges: Sequence[Exchange]) -> list[TokenPair]:
+        """Token ids of every (facts, context, response)."""
         contexts = self._contexts(exchanges)
         facts = self._facts(exchanges)
         pieces = [*self._pieces(contexts), *(exchange.response for exchange in exchanges)]

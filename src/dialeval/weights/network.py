@@ -4,7 +4,7 @@ config.json         approach, base encoder (id, revision, sha256), layout, recip
 model.safetensors   heads and fitted statistics; the encoder too if it was fully tuned
 encoder.json        the encoder's configuration, if it was fully tuned: such a checkpoint needs no base encoder
 adapter/            LoRA weights in PEFT's format, if it was tuned that way
-tokenizer files     unless the encoder is as it was
+tokenizer files     if it was fully tuned; any other has the tokenizer of its base encoder
 README.md           the model card
 """
 
@@ -182,7 +182,7 @@ class Network(nn.Module):
             encoder: Any = getattr(self, self.encoders[0])
             replace_file(target / ENCODER_CONFIG, encoder.config.to_json_file)
         replace_file(target / "model.safetensors", lambda path: save_file(self._own_state(), path))
-        if self.config.encoder.tuning != "frozen":
+        if self.config.encoder.tuning == "full":
             self.tokenizer.save_pretrained(target)
             compact(target / "tokenizer.json")
         if card is not None:
@@ -240,10 +240,16 @@ def unit_matrix(rows: int, columns: int | None = None) -> torch.Tensor:
     return torch.zeros(rows, columns or rows).fill_diagonal_(1.0)
 
 
+#: Checkpoints with adapters that were published earlier carry these.
+TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.txt")
+
+
 def tokenizer_folder(folder: Path, config: CheckpointConfig) -> Path:
-    """Where the tokenizer of a checkpoint lies; one that left its encoder as it was has the encoder's own."""
+    """Where the tokenizer of a checkpoint lies: in its own folder if there are files of one, else with its encoder."""
     source = config.encoder
-    if source.tuning != "frozen":
+    if source.tuning == "full":
+        return folder
+    if source.tuning == "lora" and any((folder / name).is_file() for name in TOKENIZER_FILES):
         return folder
     return find_encoder(source.id, revision=source.revision, sha256=source.sha256).folder
 
