@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from dialeval.cli import reading
 from dialeval.cli.parsing import command_line, flowing, listed
 
 _HELP = """Attack true replies and see whether metrics prefer the true ones.
@@ -63,6 +64,10 @@ def robustness(
     ] = None,
     values: Annotated[Path | None, typer.Option(help="Where computed values are kept; by default OUT/values.")] = None,
     plots: Annotated[str, typer.Option(help="Formats of the plots: png, svg, png,svg or none.")] = "png",
+    columns: reading.Columns = None,
+    context_separator: reading.ContextSeparator = reading.SEPARATOR,
+    judge_role: reading.JudgeRole = "assistant",
+    other_languages: reading.OtherLanguages = "mark",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no table.")] = False,
 ) -> None:
     """Attack, judge, and write what was found."""
@@ -77,7 +82,8 @@ def robustness(
     formats = plot_formats(plots)
     rules = Rules(tolerance=tolerance, threshold=threshold)
     sources = find_sources(listed(metrics))
-    material = gather(input, listed(attacks) or ["all"], seed=seed, sample=sample, mirror=mirror)
+    rows = reading.source(input, columns, context_separator, judge_role=judge_role, other_languages=other_languages)
+    material = gather(input, listed(attacks) or ["all"], seed=seed, sample=sample, mirror=mirror, rows=rows)
     with telling(quiet=quiet) as reporter:
         found = run(sources, material, rules=rules, seed=seed, values=values or out / "values", reporter=reporter)
     found.command = command_line(sys.argv[1:])

@@ -15,6 +15,7 @@ from dialeval.robustness.pairs import Pair, attacked_pairs, benchmark_pairs, key
 
 if TYPE_CHECKING:
     from dialeval.benchmarks import Benchmark
+    from dialeval.readers import Source
 
 
 @dataclass(frozen=True)
@@ -43,14 +44,16 @@ def gather(
     seed: int = 0,
     sample: int | None = None,
     mirror: str | os.PathLike[str] | None = None,
+    rows: Source | None = None,
 ) -> Material:
     """Find true replies in a benchmark or a file of rows, and attack them.
 
     True replies are those of people: of rated benchmarks the human system or else the references, of
     labelled ones the replies labelled good; of a plain file every reply. A set that brings its own
-    attacks is taken as it is. `sample` keeps so many of the true replies, drawn by the seed.
+    attacks is taken as it is. `sample` keeps so many of the true replies, drawn by the seed. `rows` says how a plain
+    file is read.
     """
-    found = read_input(source, mirror)
+    found = read_input(source, mirror, rows)
     contaminates: Sequence[str] = ()
     if isinstance(found, list):
         name, exchanges = Path(source).name, found
@@ -108,18 +111,20 @@ def _own_attacks(benchmark: Benchmark, attacks: Collection[str], sample: int | N
     return Material(benchmark.info.name, pairs, trues, contaminates=benchmark.info.contaminates)
 
 
-def read_input(source: str | os.PathLike[str], mirror: str | os.PathLike[str] | None) -> Benchmark | list[Exchange]:
+def read_input(
+    source: str | os.PathLike[str], mirror: str | os.PathLike[str] | None, rows: Source | None = None
+) -> Benchmark | list[Exchange]:
     """A benchmark by name or from a file of judged rows, or the exchanges of a plain file."""
     from dialeval import benchmarks
     from dialeval.agreement.prepare import open_benchmark
-    from dialeval.readers import read_exchanges
+    from dialeval.readers import Source
 
     text = os.fspath(source)
     if text.partition("@")[0] in benchmarks.available():
         return open_benchmark(text, mirror)
     if text.endswith(benchmarks.SUFFIXES) and _is_judged(Path(text)):
         return benchmarks.load(Path(text))
-    return list(read_exchanges(text))
+    return [exchange for _, exchange in (rows or Source(text)).exchanges()]
 
 
 def _is_judged(path: Path) -> bool:
