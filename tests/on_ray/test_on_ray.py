@@ -22,7 +22,7 @@ ray = pytest.importorskip("ray")
 
 ROWS: list[dict[str, Any]] = [
     {"context": ["hello there", f"how are you {number}"], "response": "fine thanks " * (1 + number % 3),
-     "references": ["i am fine"], "system": "ab"[number % 2], "id": str(number)}
+     "references": ["i am fine"], "system": "ab"[number % 2], "id": f"r{number}"}
     for number in range(60)
 ]  # fmt: skip
 

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from dialeval.card import facts
+from dialeval.io import read_json_lines
 from dialeval.weights.config import CheckpointConfig
 from dialeval.weights.find import WEIGHTS, embedded_checkpoints
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL)
-PAGE = "needs the page on its own port; test_space_api.py runs these lines against a page that it starts"
 INSTALLS = "installs packages from a network"
 #: Lines of shell, by their text without the comment.
 NOT_RUN = {
@@ -28,13 +28,7 @@ NOT_RUN = {
     "pip install 'dialeval[offline,evaluate] @ git+https://github.com/dialeval/dialeval'": INSTALLS,
     "pip install -e '.[offline,training]'": INSTALLS,
     "make space": "does not end; test_space_browser.py visits the page",
-    "EVENT=$(curl -s http://127.0.0.1:7860/gradio_api/call/score -H 'Content-Type: application/json' "
-    """-d '{"data": [[{"context": ["How are you?"], "response": "Fine, thanks!"}], ["density"]]}' """
-    """| cut -d'"' -f4)""": PAGE,
-    "curl -sN http://127.0.0.1:7860/gradio_api/call/score/$EVENT": PAGE,
 }
-#: Blocks of Python, by their first line.
-NOT_RUN_PYTHON = {"from gradio_client import Client": PAGE}
 #: Beginnings of commands that read the benchmarks' files.
 READS_BENCHMARKS = ("dialeval agreement --metrics",)
 
@@ -47,7 +41,7 @@ def commands(block: str) -> list[str]:
 
 def runnable(language: str, block: str) -> list[str]:
     if language == "python":
-        return [] if block.partition("\n")[0] in NOT_RUN_PYTHON else [block]
+        return [block]
     return [command for command in commands(block) if command not in NOT_RUN]
 
 
@@ -90,7 +84,6 @@ def test_what_the_readme_says_runs(language: str, message: list[str], clone: Pat
 def test_what_is_not_run_stands_in_the_readme() -> None:
     shell = [one for language, block in BLOCKS if language == "bash" for one in commands(block)]
     assert set(NOT_RUN) <= set(shell)
-    assert set(NOT_RUN_PYTHON) <= {block.partition("\n")[0] for language, block in BLOCKS if language == "python"}
 
 
 def test_a_command_is_taken_for_what_it_is() -> None:
@@ -99,22 +92,23 @@ def test_a_command_is_taken_for_what_it_is() -> None:
     assert runnable("python", "import dialeval\n") == ["import dialeval\n"]
 
 
-def test_lines_for_the_page_are_those_that_are_tested_there() -> None:
-    pytest.importorskip("gradio")
-    sys.path.insert(0, str(ROOT / "spaces" / "side_by_side"))
-    from endpoints import DOCUMENTED
+def test_the_first_python_stands_within_the_first_lines() -> None:
+    lines = README.splitlines()
+    assert len(lines) <= 150
+    assert lines.index("```python") < 20
 
-    tested = " ".join(DOCUMENTED.replace("\\\n", " ").split())
-    for command, reason in NOT_RUN.items():
-        if reason is PAGE:
-            assert " ".join(command.split()) in tested
-    (block,) = [block for language, block in BLOCKS if block.partition("\n")[0] in NOT_RUN_PYTHON]
-    for line in block.splitlines():
-        assert line in DOCUMENTED
+
+def test_agreement_is_what_the_results_say() -> None:
+    rows = read_json_lines(ROOT / "results" / "overall.jsonl")
+    means = {row["metric"]: f"{row['mean']:.2f}".lstrip("0") for row in rows}
+    for title, metric in {"JUDGE": "judge", "CMN": "cmn", "DENSITY": "density", "DEB": "deb", "QuantiDCE": "quantidce",
+                          "BERTScore": "bertscore", "BLEU-2": "bleu2"}.items():  # fmt: skip
+        (line,) = [one for one in README.splitlines() if re.match(rf"\| \**{title}\**,? ?.*\|", one)]
+        assert line.split("|")[-2].strip(" *") == means[metric], line
 
 
 def test_non_commercial_corpora_of_the_weights_are_named() -> None:
-    box = "\n".join(line for line in README.splitlines() if line.startswith(">"))
+    box = README[README.index("## Limits and licence") :]
     used = {
         corpus
         for name in embedded_checkpoints()
@@ -129,6 +123,6 @@ def test_non_commercial_corpora_of_the_weights_are_named() -> None:
 
 
 def test_the_box_says_how_much_is_read() -> None:
-    assert "The last 160 tokens are read**" in README
+    assert "the last 160 tokens of a row are read" in README
     for name in embedded_checkpoints():
         assert CheckpointConfig.read(WEIGHTS / name).layout.max_length == 160, name
