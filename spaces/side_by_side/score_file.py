@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -15,11 +16,12 @@ from workers import Progress
 
 from dialeval.cautions import cautions
 from dialeval.exchange import Exchange
+from dialeval.io import replacing, write_atomically
 from dialeval.metric import Level
 from dialeval.readers import Source
 from dialeval.readers.rows import RawRow
 from dialeval.scores import Scores, explaining_columns
-from dialeval.scoring.outputs import ROW_KEYS, OutputFormat, replacing, table
+from dialeval.scoring.outputs import ROW_KEYS, OutputFormat, table
 from dialeval.scoring.summary import Summary
 from dialeval.scoring.task import Chunk, Task, chunked
 from dialeval.statistics.bootstrap import bootstrap, interval, number_groups
@@ -111,7 +113,7 @@ def score_rows(
         scored.summary.add_systems(name, scored.of_systems[name])
     scored.summary.cautions = list(cautions(scored.exchanges))
     scored.downloads = [*_write_tables(records, scored, task, folder), folder / "summary.json"]
-    scored.summary.save(folder / "summary.json")
+    write_atomically(folder / "summary.json", [json.dumps(scored.summary.to_dict(), ensure_ascii=False, indent=2)])
     return scored
 
 
@@ -158,7 +160,11 @@ def _write_tables(records: Sequence[dict[str, Any]], scored: Scored, task: Task,
         records = [{"system": systems, "values": {name: [own[s] for s in systems] for name, own in values.items()}}]
     for form in _FORMATS:
         path = folder / f"scores.{form}"
-        with replacing(path) as stream, table(stream, form, columns, keys=keys, texts=task.texts) as write:
+        with (
+            replacing(path) as hidden,
+            hidden.open("wb") as stream,
+            table(stream, form, columns, keys=keys, texts=task.texts) as write,
+        ):
             for record in records:
                 write(record)
         yield path
