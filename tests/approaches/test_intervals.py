@@ -71,9 +71,7 @@ def test_prd_tells_what_single_starts_of_the_clusters_give(tiny_encoder: Path) -
     ]
     assert (facts["seed_low"], facts["seed_high"]) == pytest.approx((min(values), max(values)))
     assert facts["seed_sd"] == pytest.approx(np.std(values, ddof=1))
-    assert facts["exact"] == pytest.approx(
-        exact_f1(counted(sides[0].rows, centroids), counted(sides[1].rows, centroids))
-    )
+    assert facts["exact"] == pytest.approx(exact_f1(*(counted(side.rows, centroids) for side in sides)))
     assert facts["n_reference"] == 30
     assert np.isnan(Prd(tiny_encoder, clusters=5, runs=1, resamples=0).compare(*sides).facts["seed_sd"])
 
