@@ -19,6 +19,8 @@ from dialeval.weights.find import WEIGHTS, embedded_checkpoints
 KINDS = ("models", "modules", "spaces", "all")
 #: What a checkpoint may consist of; anything else in its folder stays at home.
 _DATA = ("*.json", "*.safetensors", "*.txt", "README.md")
+#: What a Space with the tag `leaderboard` shows.
+_SHOWN_RESULTS = ("*.jsonl", "*.json", "leaderboard.*", "plots/*.png")
 _SCRAP = ("__pycache__", ".*")
 _CHECKOUT = WEIGHTS.parents[2]
 
@@ -79,7 +81,7 @@ def make_uploads(
             if merge:
                 yield _model(folder, org, workspace, results, merge=True)
         else:
-            yield _space(folder, org, workspace)
+            yield _space(folder, org, workspace, results)
 
 
 def send(upload: Upload, *, private: bool = False, tag: str | None = None, message: str | None = None) -> str:
@@ -131,13 +133,18 @@ def _model(folder: Path, org: str, workspace: Path, results: Path | None, *, mer
     return Upload(f"{org}/{config.name or copy.name}", "model", copy)
 
 
-def _space(folder: Path, org: str, workspace: Path) -> Upload:
+def _space(folder: Path, org: str, workspace: Path, results: Path | None) -> Upload:
     for name in ("README.md", "app.py", "requirements.txt"):
         if not (folder / name).is_file():
             raise PublishError(f"{folder} is neither a checkpoint (no config.json) nor a Space (no {name})")
     copy = workspace / f"space-{folder.name}"
     shutil.copytree(folder, copy, ignore=shutil.ignore_patterns(*_SCRAP))
     readme = (copy / "README.md").read_text(encoding="utf-8")
+    if results is not None and "- leaderboard" in readme:
+        for path in (path for pattern in _SHOWN_RESULTS for path in results.glob(pattern)):
+            target = copy / "results" / path.relative_to(results)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, target)
     # The card says where to load from, which is where it is published.
     (copy / "README.md").write_text(readme.replace(f'"dialeval/{folder.name}"', f'"{org}/{folder.name}"'), "utf-8")
     return Upload(f"{org}/{folder.name}", "space", copy)

@@ -32,13 +32,13 @@ import markup
 import models
 import score_file
 import trust
-from dialeval.publishing.uploads import space_upload
 from limits import BodyLimit, Refused
 
 from dialeval import load, registry
 from dialeval.evaluate_module import loaded
 from dialeval.exchange import Exchange
 from dialeval.metric import Level
+from dialeval.publish import make_uploads
 from dialeval.scores import Scores, Signature
 from dialeval.scoring.summary import Summary
 from dialeval.weights.find import embedded_checkpoints
@@ -337,19 +337,18 @@ def test_published_results_stand_beside_the_page(tmp_path: Path, monkeypatch: py
     (tmp_path / "plots").mkdir()
     for name in ("agreement.jsonl", "run.json", "plots/forest_toy.png", "plots/forest_toy.svg"):
         (tmp_path / name).write_text(json.dumps(row()))
-    files = space_upload(SPACE, "ann", tmp_path).files
-    assert {name for name in files if "/" in name} == {"results/agreement.jsonl", "results/plots/forest_toy.png"}
-    assert {"app.py", "README.md", "requirements.txt", "style.css"} <= set(files)
-    assert not [name for name in space_upload(SPACE, "ann").files if "/" in name]
-    assert not [name for name in space_upload(ROOT / "metrics/density", "ann", tmp_path).files if "/" in name]
-
-    monkeypatch.setattr(trust, "_HERE", tmp_path / "page")
+    (tmp_path / "work").mkdir()
+    page, module = make_uploads([SPACE, ROOT / "metrics" / "density"], "ann", tmp_path / "work", results=tmp_path)
+    files = {path.relative_to(page.folder).as_posix() for path in page.files}
+    assert {name for name in files if "/" in name} == {
+        "results/agreement.jsonl", "results/run.json", "results/plots/forest_toy.png"
+    }  # fmt: skip
+    assert {"app.py", "README.md", "requirements.txt", "style.css"} <= files
+    assert not (module.folder / "results").exists()
+    monkeypatch.setattr(trust, "_HERE", tmp_path / "nowhere")
     assert trust.results_folder() is None
-    for name, content in files.items():
-        target = tmp_path / "page" / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(content.source if isinstance(content.source, bytes) else content.source.read_bytes())
-    assert trust.results_folder() == tmp_path / "page" / "results"
+    monkeypatch.setattr(trust, "_HERE", page.folder)
+    assert trust.results_folder() == page.folder / "results"
 
 
 def test_a_body_without_a_length_ends_at_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
