@@ -20,7 +20,7 @@ KINDS = ("models", "modules", "spaces", "all")
 #: What a checkpoint may consist of; anything else in its folder stays at home.
 _DATA = ("*.json", "*.safetensors", "*.txt", "README.md")
 #: What a Space with the tag `leaderboard` shows.
-_SHOWN_RESULTS = ("*.jsonl", "*.json", "leaderboard.*", "plots/*.png")
+_SHOWN_RESULTS = ("agreement.jsonl", "overall.jsonl", "plots/*.png")
 _SCRAP = ("__pycache__", ".*")
 _CHECKOUT = WEIGHTS.parents[2]
 

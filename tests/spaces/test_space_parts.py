@@ -340,9 +340,7 @@ def test_published_results_stand_beside_the_page(tmp_path: Path, monkeypatch: py
     (tmp_path / "work").mkdir()
     page, module = make_uploads([SPACE, ROOT / "metrics" / "density"], "ann", tmp_path / "work", results=tmp_path)
     files = {path.relative_to(page.folder).as_posix() for path in page.files}
-    assert {name for name in files if "/" in name} == {
-        "results/agreement.jsonl", "results/run.json", "results/plots/forest_toy.png"
-    }  # fmt: skip
+    assert {name for name in files if "/" in name} == {"results/agreement.jsonl", "results/plots/forest_toy.png"}
     assert {"app.py", "README.md", "requirements.txt", "style.css"} <= files
     assert not (module.folder / "results").exists()
     monkeypatch.setattr(trust, "_HERE", tmp_path / "nowhere")
