@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 _STATISTICS = ("test_statistics.py", "test_statistics_resampling.py", "test_statistics_rules.py")
-_CORPORA = ("test_corpora.py", "test_deb_corpora.py")
-_GUARDS = "test_leakage_guards.py"
 _NETWORK = "test_approach_networks.py"
 _SETS = ("test_fbd_metric.py", "test_intervals.py")
 
@@ -29,11 +27,4 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "statistics/paired_tests.py": _STATISTICS,
     "statistics/corrections.py": _STATISTICS,
     "statistics/correlation.py": _STATISTICS,
-    "corpora/batches.py": _CORPORA,
-    "corpora/dialogues.py": (*_CORPORA, _GUARDS),
-    "corpora/grouped.py": (*_CORPORA, _GUARDS),
-    "corpora/mining.py": _CORPORA,
-    "corpora/negatives.py": _CORPORA,
-    "corpora/ratings.py": ("test_ratings.py",),
-    "corpora/reddit.py": _CORPORA,
 }
