@@ -144,7 +144,7 @@ def score(output: str, *options: str, metric: str = "faceted") -> str:
 
 def test_the_command_writes_a_column_for_every_aspect() -> None:
     write_rows()
-    printed = score("scores.jsonl", "--summary", "summary.json", metric="overlap,faceted")
+    printed = score("scores.jsonl", metric="overlap,faceted")
     assert json.loads(Path("scores.jsonl").read_text(encoding="utf-8").splitlines()[0]) == {
         "row": 0,
         "id": "0",
@@ -159,9 +159,6 @@ def test_the_command_writes_a_column_for_every_aspect() -> None:
         "  words 2.33333 (3 values)",
         "  reaction 4 (1 values)",
     ]
-    summary = json.loads(Path("summary.json").read_text())["metrics"]
-    assert summary["faceted"]["aspects"] == {"words": pytest.approx(7 / 3), "reaction": 4.0}
-    assert "aspects" not in summary["overlap"]
     score("scores.csv")
     assert Path("scores.csv").read_text().splitlines() == [
         "row,id,system,faceted,faceted.words,faceted.reaction",
@@ -182,64 +179,6 @@ def test_dialogues_of_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     score("scores.jsonl", "--level", "dialogue", metric="sided")
     found = [json.loads(line) for line in Path("scores.jsonl").read_text().splitlines()]
     assert [(row["sided"], row["sided.first"]) for row in found] == [(2.0, 2.0), (3.0, None)]
-
-
-def test_parts_of_a_run_add_up() -> None:
-    from dialeval.scoring.summary import Summary
-
-    infos = {"faceted": overlap_metric.Faceted.info}
-
-    def part(words: list[float | None]) -> Summary:
-        values = {"faceted": [0.5] * len(words), "faceted.words": words, "faceted.reaction": [None] * len(words)}
-        summary = Summary.begin("turn", infos)
-        found = {"n_truncated": {"faceted": 0}, "signature": {"faceted": "s"}, "n_empty": 0}
-        summary.add({"row": list(range(len(words))), "values": values, **found})
-        return summary
-
-    whole = part([1.0, None])
-    whole.merge(part([4.0]))
-    assert whole.tallies["faceted"].aspect_means == {"words": 2.5, "reaction": None}
-
-
-@pytest.mark.slow
-def test_processes_and_ray_write_the_same_columns(tmp_path: Path) -> None:
-    from shards import alone, finish, rows, workers, write
-
-    made = [{**row, "following": "yes please" if number % 3 else None} for number, row in enumerate(rows(700))]
-    write(tmp_path / "rows.jsonl", made)
-    given = ["-m", "faceted", "-i", "rows.jsonl", "--summary"]
-    alone(*given, "alone.json", "-o", "alone.jsonl")
-    finish(workers(2, *given, "workers.json", "-o", "workers.jsonl"))
-    assert Path("workers.jsonl").read_bytes() == Path("alone.jsonl").read_bytes()
-    assert json.loads(Path("workers.json").read_text()) == json.loads(Path("alone.json").read_text())
-    found = [json.loads(line)["faceted.reaction"] for line in Path("alone.jsonl").read_text().splitlines()]
-    assert found == [2.0 if number % 3 else None for number in range(700)]
-
-
-def test_ray_takes_aspects_and_what_follows(tmp_path: Path) -> None:
-    import pickle
-
-    pytest.importorskip("ray")
-    import pyarrow as pa
-    from dialeval.ray.parts import Folder, PieceScorer
-    from dialeval.ray.recipe import ScoringRecipe, packed
-    from dialeval.ray.tables import RowScorer
-    from dialeval.scoring.sets import SetPlan
-
-    recipe = ScoringRecipe.of(["faceted"])
-    given = [{**row, "speakers": ["A"] * len(row["context"])} for row in write_rows()]
-    packet = packed(recipe, given, first=0, where="rows")
-    packet.name, packet.table = "part-0", pa.Table.from_pylist(given)
-    packet = pickle.loads(pickle.dumps(packet))
-    assert packet.chunk.exchanges[0].speakers == ("A", "A")
-    folder = Folder.of(str(tmp_path))
-    totals = PieceScorer(recipe, SetPlan(()), folder).work(packet)
-    frame = pd.read_parquet(tmp_path / "part-0.parquet")
-    assert frame["faceted.words"].tolist() == [2.0, 1.0, 4.0]
-    assert frame["faceted.reaction"][0] == 4.0
-    assert folder.totals("part-0").tallies["faceted"].aspect_means == totals.tallies["faceted"].aspect_means
-    table = RowScorer(recipe)({"packet": [pickle.dumps(packet)]}).to_pydict()
-    assert table["faceted.reaction"] == [4.0, None, None]
 
 
 def test_evaluate(monkeypatch: pytest.MonkeyPatch) -> None:

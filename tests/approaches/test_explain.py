@@ -175,67 +175,11 @@ def test_a_run_goes_on_with_its_reasons(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_dialogues_say_which_side_is_judged() -> None:
     Path("rows.jsonl").write_text(json.dumps({"dialogue": ["who is it", "it is late", "late is it"]}) + "\n")
-    printed = run(
-        "scores.jsonl", "--level", "dialogue", "--explain", "--summary", "summary.json", metric="overlap,telling"
-    )
+    printed = run("scores.jsonl", "--level", "dialogue", "--explain", metric="overlap,telling")
     assert lines("scores.jsonl")[0]["telling.why"] == "Shares 3 words."
     assert [line for line in printed.splitlines() if "judges" in line] == [
         "  judges every turn of both sides, each by what was said before it",
         "  judges every reply",
     ]
-    summary = json.loads(Path("summary.json").read_text())["metrics"]
-    assert summary["telling"]["judges"] == "every reply"
-    assert summary["overlap"]["judges"].startswith("every turn of both sides")
     write_rows()
     assert "judges" not in run("turns.jsonl")
-
-
-def test_shards_write_the_reasons(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The parts of two processes, one after the other in this one."""
-    from dataclasses import replace
-
-    from dialeval.scoring.sets import SetPlan
-    from dialeval.scoring.sharding import ShardedRun
-    from dialeval.scoring.workers import WorkerGroup
-
-    from dialeval.readers import Source
-    from dialeval.scoring import sharding
-    from dialeval.scoring.task import Task
-
-    write_rows()
-    task = Task(Source("rows.jsonl"), {"telling": Telling.info}, metrics={"telling": Telling()}, explain=True)
-    monkeypatch.setattr(sharding, "SHARD_PAIRS", 1)
-    workers = WorkerGroup(rank=0, size=2, local_rank=0)
-    parts = [ShardedRun(task, Path("why.jsonl"), replace(workers, rank=rank), SetPlan(()), True) for rank in range(2)]
-    for part in parts:
-        part.score(None, lambda done: None)
-    parts[0].merge("jsonl", 0)
-    assert [row["telling.why"] for row in lines("why.jsonl")] == WHY
-
-
-def test_ray_writes_the_same_columns(tmp_path: Path) -> None:
-    """The actors' work in this process; the cluster itself is tested in test_scaling_ray."""
-    import pickle
-
-    pytest.importorskip("ray")
-    import pyarrow as pa
-    from dialeval.ray.parts import Folder, PieceScorer
-    from dialeval.ray.recipe import ScoringRecipe, packed
-    from dialeval.ray.tables import RowScorer
-    from dialeval.scoring.sets import SetPlan
-
-    recipe = ScoringRecipe.of(["telling"], explain=True)
-    given = [{"context": c, "response": r} for c, r in zip(CONTEXTS, RESPONSES, strict=True)]
-    packet = packed(recipe, given, first=0, where="rows")
-    packet.name, packet.table = "part-0", pa.Table.from_pylist(given)
-    folder = Folder.of(str(tmp_path))
-    totals = PieceScorer(recipe, SetPlan(()), folder).work(packet)
-    frame = pd.read_parquet(tmp_path / "part-0.parquet")
-    assert frame["telling.why"].tolist() == WHY
-    assert frame["telling.low"].tolist() == [0.3, -0.1, 0.9]
-    assert folder.totals("part-0") == totals
-    table = RowScorer(recipe)({"packet": [pickle.dumps(packet)]})
-    assert table.column("telling.why").to_pylist() == WHY
-    assert table.schema.field("telling.why").type == pa.string()
-    with pytest.raises(ValueError, match="overlap: no reasons are given"):
-        ScoringRecipe.of(["overlap"], explain=True)

@@ -602,11 +602,9 @@ def test_the_shell_scores_against_people_and_tells_intervals(tiny_encoder: Path,
     made("fbd", tiny_encoder).save_human(saved, rows())
     direct = made("fbd", tiny_encoder).score_exchanges(systems)
     for reference in (people, str(saved)):
-        out, summary = tmp_path / "values.jsonl", tmp_path / "summary.json"
+        out, summary = tmp_path / "values.jsonl", tmp_path / "values.jsonl.summary.json"
         command = ["score", "-m", "fbd", "--checkpoint", str(tiny_encoder), "-i", replies, "-o", str(out)]
-        asked = CliRunner().invoke(
-            build_app(), [*command, "--reference", reference, "--summary", str(summary), "--overwrite"]
-        )
+        asked = CliRunner().invoke(build_app(), [*command, "--reference", reference, "--overwrite"])
         assert asked.exit_code == 0, asked.stderr
         found = json.loads(summary.read_text())["metrics"]["fbd"]
         assert list(found["systems"].values()) == pytest.approx(list(direct.values), abs=1e-9)

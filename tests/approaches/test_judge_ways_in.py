@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 import re
 from pathlib import Path
 from typing import Any
@@ -166,24 +165,3 @@ def test_two_processes_of_torchrun(checkpoint: Path, judge: Any) -> None:
     summaries = [json.loads(Path(name).read_text())["metrics"]["judge"] for name in ("alone.json", "workers.json")]
     assert summaries[0]["aspects"] == pytest.approx(summaries[1]["aspects"], abs=1e-5)
     assert summaries[0]["signature"] == summaries[1]["signature"] == str(scores.signature)
-
-
-def test_a_worker_of_ray(checkpoint: Path, tmp_path: Path, expected: Scores) -> None:
-    """What an actor is sent, does and writes; the cluster around it is tested elsewhere."""
-    pytest.importorskip("ray")
-    import pandas as pd
-    import pyarrow as pa
-    from dialeval.ray.parts import Folder, PieceScorer
-    from dialeval.ray.recipe import ScoringRecipe, packed
-    from dialeval.scoring.sets import SetPlan
-
-    settings = {"options": {"device": "cpu"}, "checkpoints": {"judge": str(checkpoint)}, "empty": "score"}
-    recipe = ScoringRecipe.of(["judge"], explain=True, **settings)
-    packet = packed(recipe, ROWS, first=0, where="rows")
-    packet.name, packet.table = "part-0", pa.Table.from_pylist(ROWS)
-    totals = PieceScorer(pickle.loads(pickle.dumps(recipe)), SetPlan(()), Folder.of(str(tmp_path))).work(
-        pickle.loads(pickle.dumps(packet))
-    )
-    same(pd.read_parquet(tmp_path / "part-0.parquet").to_dict("records"), expected)
-    means = {name: np.nanmean(column) for name, column in expected.aspects.items()}
-    assert totals.tallies["judge"].aspect_means == pytest.approx(means, abs=1e-4)

@@ -21,7 +21,7 @@ from dialeval.llm.protocol import read_protocol
 
 PACKAGE = Path(dialeval.__file__).parent
 #: Where texts of one's own making are read back: a piece of work handed to an actor, an option that a pattern allows.
-OWN = {"specs.py", "readers/rejects.py", "card.py", "scoring/journal.py"}
+OWN = {"specs.py", "readers/rows.py", "card.py", "scoring/journal.py"}
 
 
 def unguarded(path: Path) -> Iterator[int]:
