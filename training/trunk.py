@@ -4,90 +4,45 @@
     python training/trunk.py --corpora CORPORA --encoder FOLDER --out runs/trunk --processes 2
     python training/trunk.py --corpora CORPORA --encoder FOLDER --out runs/trunk-150000 \
         --decay runs/trunk/contexts-150000.pt
+    python training/trunk.py --corpora CORPORA --encoder FOLDER --out runs/trunk --warm training/trunk.safetensors
 
 All layers are trained, the embeddings stay as they are. The same command goes on where it was stopped. `--decay` ends a
-snapshot with a falling rate, which whatever is published needs, and writes OUT/encoder. The contexts of a step follow
-from the seed and the step alone, so neither processes nor resumption change them. One process per core is faster than
-several threads. `--set batch_contexts=256` overrides a value of the recipe.
+snapshot with a falling rate, which whatever is published needs, and writes OUT/encoder. OUT/trunk.safetensors holds what
+is trained, in float16; where the state was lost, `--warm` goes on from it with a fresh optimizer. The contexts of a step
+follow from the seed and the step alone, so neither processes nor resumption change them. One process per core is faster
+than several threads. `--set batch_contexts=256` overrides a value of the recipe.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 import torch.distributed as dist
+import torch.multiprocessing as mp
 import yaml
+from safetensors import safe_open
+from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader
-from transformers import AutoModel, AutoTokenizer
+from transformers import AutoTokenizer
 
 from corpora.batches import CandidateSet
 from dialeval.engine.encoding import collate
 from dialeval.engine.formatting import PairFormat, PairTokenizer, TokenPair
-from trunk_steps import Steps, read_sets
-
-
-def in_batches(pairs: Sequence[TokenPair], batch_tokens: int) -> Iterator[list[int]]:
-    """Numbers of pairs, neighbours in length together, as many as stay within the budget when padded."""
-    batch: list[int] = []
-    for number in sorted(range(len(pairs)), key=lambda one: -len(pairs[one].ids)):
-        if batch and (len(batch) + 1) * len(pairs[batch[0]].ids) > batch_tokens:
-            yield batch
-            batch = []
-        batch.append(number)
-    yield batch
-
-
-class Trunk(nn.Module):
-    """The encoder, and on its first token one number: how well the reply follows."""
-
-    def __init__(self, encoder: Path) -> None:
-        super().__init__()
-        self.encoder = AutoModel.from_pretrained(
-            encoder, add_pooling_layer=False, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
-        )
-        self.encoder.embeddings.requires_grad_(False)
-        self.head = nn.Linear(self.encoder.config.hidden_size, 1)
-
-    def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> Tensor:
-        """`[batch]` logits in float32."""
-        hidden = self.encoder.embeddings(input_ids=input_ids, token_type_ids=token_type_ids)
-        unseen = torch.zeros_like(attention_mask, dtype=hidden.dtype).masked_fill(attention_mask == 0, -1e4)
-        *layers, last = self.encoder.encoder.layer
-        for layer in layers:
-            hidden = through_layer(layer, hidden, hidden, unseen[:, None, None])
-        # Of the last layer only the first token is looked at, so only that one is computed.
-        logits: Tensor = self.head(through_layer(last, hidden, hidden[:, :1], unseen[:, None, None])[:, 0])
-        return logits.float().squeeze(-1)
-
-
-def through_layer(layer: Any, hidden: Tensor, queries: Tensor, mask: Tensor) -> Tensor:
-    """One layer of BERT for the positions in `queries`; plain products, since torch's fused attention takes four times
-    as long on a CPU in bfloat16 (and is meant for longer texts than ours).
-    """
-    attention, heads = layer.attention, layer.attention.self.num_attention_heads
-    query, key, value = (
-        linear(states).unflatten(-1, (heads, -1)).transpose(1, 2)
-        for linear, states in (
-            (attention.self.query, queries), (attention.self.key, hidden), (attention.self.value, hidden)
-        )
-    )  # fmt: skip
-    weights = (query @ key.transpose(-1, -2) * query.shape[-1] ** -0.5 + mask).softmax(dim=-1)
-    mixed = attention.output.dense((weights @ value).transpose(1, 2).flatten(-2))
-    seen = attention.output.LayerNorm(mixed + queries)
-    result: Tensor = layer.output.LayerNorm(layer.output.dense(layer.intermediate(seen)) + seen)
-    return result
+from trunk_network import Trunk
+from trunk_steps import Steps, in_batches, read_sets
 
 
 class Trainer:
@@ -135,11 +90,11 @@ class Trainer:
         loss.backward()
         hits = (logits.argmax(dim=1) == 0).sum() / self.recipe["batch_contexts"]
         figures = torch.stack([loss.detach(), hits])
-        gradient = torch.cat([copy.grad.float().flatten() for copy in self.copies])
+        gradient = torch.cat([copy.grad.float().flatten() for copy in self.copies if copy.grad is not None])
         if dist.is_initialized():
             dist.all_reduce(gradient)
             dist.all_reduce(figures)
-        for weight, copy, whole in zip(self.weights, self.copies, gradient.split(self.sizes), strict=True):
+        for weight, copy, whole in zip(self.weights, self.copies, torch.split(gradient, self.sizes), strict=True):
             copy.grad = None
             weight.grad = whole.view_as(weight)
         nn.utils.clip_grad_norm_(self.weights, self.recipe["clip"])
@@ -167,6 +122,23 @@ class Trainer:
         """What resumption needs beside the step."""
         return {"model": self.master.state_dict(), "optimizer": self.optimizer.state_dict()}
 
+    def warm(self, path: Path | None) -> dict[str, Any]:
+        """Take over weights, if there are any, and say where their run stood."""
+        stood = {"step": 0, "seconds": 0.0, "validated": 0.0}
+        if path is None:
+            return stood
+        with safe_open(path, "pt") as stored:
+            weights = {name: stored.get_tensor(name).float() for name in stored.keys()}  # noqa: SIM118
+            stood |= json.loads(stored.metadata()["stood"])
+        self.master.load_state_dict(weights, strict=False)
+        self.copy_weights()
+        return stood
+
+    def save_weights(self, path: Path, **stood: float) -> None:
+        """What is trained, in float16, and where the run stands."""
+        weights = {name: weight.half() for name, weight in self.master.named_parameters() if weight.requires_grad}
+        save_file(weights, path, {"stood": json.dumps(stood)})
+
     def load(self, state: dict[str, Any]) -> None:
         """Take over a state."""
         self.master.load_state_dict(state["model"])
@@ -188,6 +160,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="state, snapshots and log.jsonl")
     parser.add_argument("--recipe", type=Path, default=Path(__file__).parent / "recipes" / "trunk.yaml")
     parser.add_argument("--decay", type=Path, metavar="SNAPSHOT", help="end this snapshot with a falling rate")
+    parser.add_argument("--warm", type=Path, metavar="WEIGHTS", help="begin with these instead of the bare encoder")
     parser.add_argument("--dtype", choices=("float32", "bfloat16"), default="bfloat16", help="in what to compute")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--processes", type=int, default=1, help="of one thread each, on a CPU")
@@ -203,7 +176,7 @@ def main() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}
-    torch.multiprocessing.spawn(run, (recipe, arguments), nprocs=arguments.processes)
+    mp.spawn(run, (recipe, arguments), nprocs=arguments.processes)  # type: ignore[attr-defined, no-untyped-call]
 
 
 def run(rank: int, recipe: dict[str, Any], arguments: argparse.Namespace) -> None:
@@ -218,15 +191,15 @@ def run(rank: int, recipe: dict[str, Any], arguments: argparse.Namespace) -> Non
     train, held_out = read_sets(recipe, arguments.corpora)
     kept = arguments.out / "state.pt"
     start = kept if kept.exists() else arguments.decay
-    state = torch.load(start, map_location=arguments.device) if start else {"step": 0, "seconds": 0.0, "validated": 0.0}
+    state = torch.load(start, map_location=arguments.device) if start else trainer.warm(arguments.warm)
     if start:
         trainer.load(state)
-    first, size = state["step"], recipe["batch_contexts"]
-    last = -(-sum(stage["contexts"] for stage in recipe["stages"]) // size)
+    first, size = int(state["step"]), int(recipe["batch_contexts"])
+    last = math.ceil(sum(stage["contexts"] for stage in recipe["stages"]) / size)
     decays = None
     if arguments.decay:
-        begun = torch.load(arguments.decay, map_location="cpu")["step"]
-        decays = range(begun, begun + round(begun * recipe["decay"]))
+        begun = int(torch.load(arguments.decay, map_location="cpu")["step"])
+        decays = range(begun, begun + round(begun * float(recipe["decay"])))
         last = decays.stop
     last = min(last, arguments.steps or last)
     spent, validated = state["seconds"] - _seconds(), state["validated"]
@@ -257,6 +230,9 @@ def run(rank: int, recipe: dict[str, Any], arguments: argparse.Namespace) -> Non
                 mark = time.monotonic()
             state = {**trainer.state(), "step": step, "seconds": spent + _seconds(), "validated": validated}
             _save(state, kept)
+            if rank == 0:
+                stood = {"step": step, "seconds": state["seconds"], "validated": validated}
+                trainer.save_weights(arguments.out / "trunk.safetensors", **stood)
             if reached:
                 _save(state, arguments.out / f"contexts-{step * size}.pt")
     if rank == 0 and (decays or last == first):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -69,3 +70,14 @@ def _shares(stage: dict[str, Any], sets: dict[str, CandidateSet]) -> tuple[list[
     names = stage["corpora"]
     weights = np.array([len(sets[name]) ** 0.5 * (2 if name in stage.get("doubled", ()) else 1) for name in names])
     return names, weights / weights.sum()
+
+
+def in_batches(pairs: Sequence[TokenPair], batch_tokens: int) -> Iterator[list[int]]:
+    """Numbers of pairs, neighbours in length together, as many as stay within the budget when padded."""
+    batch: list[int] = []
+    for number in sorted(range(len(pairs)), key=lambda one: -len(pairs[one].ids)):
+        if batch and (len(batch) + 1) * len(pairs[batch[0]].ids) > batch_tokens:
+            yield batch
+            batch = []
+        batch.append(number)
+    yield batch

@@ -1,0 +1,51 @@
+"""The encoder that every metric shares, and the head that it is trained with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import AutoModel
+
+
+class Trunk(nn.Module):
+    """The encoder, and on its first token one number: how well the reply follows."""
+
+    def __init__(self, encoder: Path) -> None:
+        super().__init__()
+        self.encoder = AutoModel.from_pretrained(
+            encoder, add_pooling_layer=False, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
+        )
+        self.encoder.embeddings.requires_grad_(False)
+        self.head = nn.Linear(self.encoder.config.hidden_size, 1)
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> Tensor:
+        """`[batch]` logits in float32."""
+        hidden = self.encoder.embeddings(input_ids=input_ids, token_type_ids=token_type_ids)
+        unseen = torch.zeros_like(attention_mask, dtype=hidden.dtype).masked_fill(attention_mask == 0, -1e4)
+        *layers, last = self.encoder.encoder.layer
+        for layer in layers:
+            hidden = through_layer(layer, hidden, hidden, unseen[:, None, None])
+        # Of the last layer only the first token is looked at, so only that one is computed.
+        logits: Tensor = self.head(through_layer(last, hidden, hidden[:, :1], unseen[:, None, None])[:, 0])
+        return logits.float().squeeze(-1)
+
+
+def through_layer(layer: Any, hidden: Tensor, queries: Tensor, mask: Tensor) -> Tensor:
+    """One layer of BERT for the positions in `queries`; plain products, since torch's fused attention takes four times
+    as long on a CPU in bfloat16 (and is meant for longer texts than ours).
+    """
+    attention, heads = layer.attention, layer.attention.self.num_attention_heads
+    query, key, value = (
+        linear(states).unflatten(-1, (heads, -1)).transpose(1, 2)
+        for linear, states in (
+            (attention.self.query, queries), (attention.self.key, hidden), (attention.self.value, hidden)
+        )
+    )  # fmt: skip
+    weights = (query @ key.transpose(-1, -2) * query.shape[-1] ** -0.5 + mask).softmax(dim=-1)
+    mixed = attention.output.dense((weights @ value).transpose(1, 2).flatten(-2))
+    seen = attention.output.LayerNorm(mixed + queries)
+    result: Tensor = layer.output.LayerNorm(layer.output.dense(layer.intermediate(seen)) + seen)
+    return result
