@@ -6,9 +6,9 @@
         --decay runs/trunk/contexts-150000.pt
     python training/trunk.py --corpora CORPORA --encoder FOLDER --out runs/trunk --warm training/trunk.safetensors
 
-All layers are trained, the embeddings stay as they are. The same command goes on where it was stopped. `--decay` ends a
-snapshot with a falling rate, which whatever is published needs, and writes OUT/encoder. OUT/trunk.safetensors holds what
-is trained, in float16; where the state was lost, `--warm` goes on from it with a fresh optimizer. The contexts of a step
+All layers are trained, the embeddings stay. The same command goes on where it was stopped. `--decay` ends a
+snapshot with a falling rate, as whatever is published needs, and writes OUT/encoder. OUT/trunk.safetensors holds what
+is trained, in float16; where the state was lost, `--warm` goes on from it with a new optimizer. The contexts of a step
 follow from the seed and the step alone, so neither processes nor resumption change them. One process per core is faster
 than several threads. `--set batch_contexts=256` overrides a value of the recipe.
 """
