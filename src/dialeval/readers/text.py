@@ -18,6 +18,8 @@ from dialeval.readers.transcripts import conversations
 
 #: A longer line is a broken file rather than a dialogue.
 MAX_LINE_BYTES = 16 * 2**20
+#: Where no line ends for so long, no row follows.
+ENDLESS_LINE_BYTES = 256 * 2**20
 #: A JSON array has no lines to stop at.
 MAX_ARRAY_BYTES = 64 * 2**20
 
@@ -56,8 +58,11 @@ def read_lines(stream: BinaryIO, name: str) -> Iterator[Line]:
             number += 1
             is_overlong = len(data) > MAX_LINE_BYTES and not data.endswith(b"\n")
             if is_overlong:
+                passed = len(data)
                 while (rest := plain.readline(MAX_LINE_BYTES)) and not rest.endswith(b"\n"):
-                    pass
+                    passed += len(rest)
+                    if passed > ENDLESS_LINE_BYTES:
+                        raise ValueError(f"line {number} of {name} never ends; is this a file of rows?")
                 data = data[:1000]
             if number == 1 and data.startswith(_UTF8_BOM):
                 data = data[len(_UTF8_BOM) :]
