@@ -125,11 +125,46 @@ def test_the_gate_opens_on_evidence_only() -> None:
     assert bool(better)
     assert not worse  # `if dialeval.gate(...)` asks whether it passed
     # Noise of 1 on ten contexts: a loss of 0.1 cannot be ruled out, one of 3 can.
-    unsure = gate(rows(noisy(3, 10, 1)), rows(noisy(3, 10, 2)), Number(), margin=0.1)
-    assert not unsure.passed
-    assert "does not rule out" in unsure.sentence
-    assert any("10 contexts are few" in one for one in unsure.warnings)
-    assert gate(rows(noisy(3, 10, 1)), rows(noisy(3, 10, 2)), Number(), margin=3).passed
+    new, baseline = rows(noisy(3, 10, 1)), rows(noisy(3, 10, 2))
+    unsure = gate(new, baseline, Number(), margin=0.1, min_contexts=10)
+    assert unsure.verdict == "failed"
+    assert unsure.warnings
+    assert gate(new, baseline, Number(), margin=3, min_contexts=10).passed
+
+
+@pytest.mark.parametrize("size", [10, 30, 80, 200])
+@pytest.mark.parametrize("coverage", [0.05, 0.5, 0.9, 1.0])
+@pytest.mark.parametrize("loss", [0.0, 1.0])
+def test_a_gate_decides_only_on_enough_rows(size: int, coverage: float, loss: float) -> None:
+    old = noisy(3, size)
+    shared = max(1, round(coverage * size))
+    new = rows([value - loss for value in old])
+    for row in new[shared:]:
+        row["id"] = f"other-{row['id']}"
+    found = gate(new, rows(old), Number(), margin=0.1, resamples=200)
+    enough = shared >= 30 and coverage >= 0.9
+    assert found.verdict == (("failed" if loss else "passed") if enough else "undecided")
+    assert bool(found) is (found.verdict == "passed")
+    assert (found.n_rows, found.n_total) == (shared, size)
+
+
+def test_an_undecided_gate_has_its_own_exit_code(tmp_path: Path) -> None:
+    files = [tmp_path / "new.jsonl", tmp_path / "old.jsonl"]
+    for file, prefix in zip(files, ("new", "old"), strict=True):
+        lines = [
+            {
+                "id": "shared" if at == 0 else f"{prefix}-{at}",
+                "context": [f"question {at}"],
+                "response": "A short reply.",
+                "reference": "A short reply.",
+            }
+            for at in range(80)
+        ]
+        file.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    new, old = map(str, files)
+    result = CliRunner().invoke(build_app(), ["gate", new, "-b", old, "-m", "bleu2", "--margin", "1"])
+    assert result.exit_code == 4, result.output
+    assert "1 of 80" in result.output
 
 
 def test_a_loss_that_may_be_chance_is_not_called_sure() -> None:
@@ -213,8 +248,8 @@ def test_assert_not_worse(pytester: pytest.Pytester) -> None:
             assert assert_not_worse(rows(40), rows(40), "bleu2", margin=0.1).metric == "bleu2"
 
         def test_warnings(assert_not_worse):
-            with pytest.warns(UserWarning, match="2 contexts are few"):
-                assert_not_worse(rows(2), rows(2), "bleu2", margin=0.1)
+            with pytest.warns(UserWarning, match="contexts"):
+                assert_not_worse(rows(2), rows(2), "bleu2", margin=0.1, min_contexts=2)
 
         def test_failure(assert_not_worse):
             bad = [{**row, "response": row["response"][-12:]} for row in rows(40)]

@@ -18,13 +18,17 @@ Both files hold rows of `dialeval score`. Rows belong together by their id; with
 contexts in the same order. The gate opens only on evidence: a lower bound of the gain, from resampled contexts, has to
 lie above the margin. While the rows cannot tell, it stays shut, and says so.
 
-[bold]Exit codes[/bold]: 0 not worse; 1 worse, or not ruled out; 2 an error.
+[bold]Exit codes[/bold]: 0 not worse; 1 worse, or not ruled out; 2 an error; 4 undecided, since too
+few rows or contexts could be compared.
 
 [bold]Examples[/bold]
 
 $ dialeval gate new.jsonl --baseline old.jsonl --metric judge --margin 0.02
 
 $ dialeval gate new.jsonl -b old.jsonl --margin 0.05 --junit gate.xml --markdown gate.md"""
+
+
+_EXIT_CODES = {"passed": 0, "failed": 1, "undecided": 4}
 
 
 def add_to(app: typer.Typer) -> None:
@@ -39,6 +43,7 @@ def gate(
     metric: Annotated[str, typer.Option("--metric", "-m", help="A metric of single replies.")] = "judge",
     checkpoint: Annotated[str | None, typer.Option(help="Of the metric: folder, name or Hub id.")] = None,
     confidence: Annotated[float, typer.Option(min=0.5, max=0.999, help="Of the one-sided bound.")] = 0.95,
+    min_contexts: Annotated[int, typer.Option(min=1, help="With fewer contexts the verdict is undecided.")] = 30,
     scale: Annotated[Literal["native", "human_percentile"], typer.Option(help="What the margin is counted in.")] = (
         "native"
     ),
@@ -71,6 +76,7 @@ def gate(
             loaded,
             margin=margin,
             confidence=confidence,
+            min_contexts=min_contexts,
             scale=scale,
             resamples=resamples,
             seed=seed,
@@ -87,7 +93,7 @@ def gate(
     for warning in found.warnings:
         typer.echo(f"warning: {warning}", err=True)
     typer.echo(found.sentence)
-    raise typer.Exit(0 if found.passed else 1)
+    raise typer.Exit(_EXIT_CODES[found.verdict])
 
 
 #: What stands in a report until there is a verdict, and stays there if nothing of this program runs any more.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
@@ -24,14 +24,19 @@ from dialeval.statistics.resampled import mean_of
 from dialeval.systems.pairing import Rows, pair, read_rows
 
 #: Fewer contexts than these say little about a system.
-FEW_CONTEXTS = 30
+MIN_CONTEXTS = 30
+#: Share of the rows of either side that has to be compared.
+MIN_COVERAGE = 0.9
+
+Verdict = Literal["passed", "failed", "undecided"]
 
 
 @dataclass(frozen=True)
 class Gate:
-    """What was found; `passed` is the answer."""
+    """What was found; `verdict` is the answer."""
 
-    passed: bool
+    #: `undecided` where too little could be compared, whatever those rows say.
+    verdict: Verdict
     metric: str
     higher_is_better: bool
     margin: float
@@ -48,12 +53,20 @@ class Gate:
     p: float
     n_rows: int
     n_contexts: int
+    #: Rows of the side that has more of them.
+    n_total: int
+    min_contexts: int
     paired_by: str
     n_alone: int
     #: What misleads about the new system's replies; see `dialeval.cautions`.
     cautions: tuple[str, ...]
     scale: str
     signature: str
+
+    @property
+    def passed(self) -> bool:
+        """Whether the new system was shown to be no worse."""
+        return self.verdict == "passed"
 
     def __bool__(self) -> bool:
         return self.passed
@@ -64,6 +77,11 @@ class Gate:
         means = f"{self.mean_new:.4g} against {self.mean_baseline:.4g}"
         where = f"on {self.n_rows} paired rows of {self.n_contexts} contexts"
         bound = f"at {self.confidence:.0%} confidence the gain is at least {self.at_least:+.4g}"
+        if self.verdict == "undecided":
+            return (
+                f"undecided: {self.n_rows} of {self.n_total} rows could be compared, in {self.n_contexts} contexts; "
+                f"the gate needs {MIN_COVERAGE:.0%} of the rows of both systems and {self.min_contexts} contexts."
+            )
         if self.passed:
             return f"passed: {self.metric} is {means} {where}; {bound}, above the margin of {-self.margin:+.4g}."
         if self.at_most < -self.margin:
@@ -83,9 +101,9 @@ class Gate:
     def warnings(self) -> list[str]:
         """What a reader should know beside the verdict."""
         found = []
-        if self.n_contexts < FEW_CONTEXTS:
+        if self.n_contexts < MIN_CONTEXTS:
             found.append(
-                f"{self.n_contexts} contexts are few; with {FEW_CONTEXTS} or more the gate sees smaller losses"
+                f"{self.n_contexts} contexts are few; with {MIN_CONTEXTS} or more the gate sees smaller losses"
             )
         if self.n_alone:
             found.append(f"{self.n_alone} rows have no partner of the same id and were left out")
@@ -93,7 +111,7 @@ class Gate:
 
     def to_dict(self) -> dict[str, Any]:
         """All figures and the sentence, for JSON."""
-        return {**asdict(self), "sentence": self.sentence, "warnings": self.warnings}
+        return {"passed": self.passed, **asdict(self), "sentence": self.sentence, "warnings": self.warnings}
 
     def to_markdown(self) -> str:
         """A comment for a pull request."""
@@ -158,6 +176,7 @@ def gate(
     *,
     margin: float,
     confidence: float = 0.95,
+    min_contexts: int = MIN_CONTEXTS,
     scale: Scale = "native",
     resamples: int = 10_000,
     seed: int = 0,
@@ -173,6 +192,7 @@ def gate(
         metric: a name or a loaded metric that judges single replies.
         margin: the loss that is still accepted, in units of the scale; zero or more.
         confidence: of the one-sided bound.
+        min_contexts: with fewer contexts the verdict is `undecided`.
         scale: `native`, or `human_percentile` where the metric has it.
         resamples: of the bootstrap over contexts.
         seed: of the bootstrap.
@@ -209,9 +229,12 @@ def gate(
     ]
     gain = float(gains.mean())
     at_least = float(np.quantile(drawn, 1 - confidence))
+    n_total = max(len(first), len(second))
+    enough = count >= min_contexts and len(gains) >= MIN_COVERAGE * n_total
+    # Equal replies pass even without a margin.
+    not_worse = at_least > -margin or (gain == 0 and not gains.any())
     return Gate(
-        # Equal replies pass even without a margin.
-        passed=at_least > -margin or (gain == 0 and not gains.any()),
+        verdict=("passed" if not_worse else "failed") if enough else "undecided",
         metric=loaded.info.name,
         higher_is_better=loaded.info.higher_is_better,
         margin=margin,
@@ -224,6 +247,8 @@ def gate(
         p=(int(np.sum(drawn <= -margin)) + 1) / (resamples + 1),
         n_rows=int(known.sum()),
         n_contexts=count,
+        n_total=n_total,
+        min_contexts=min_contexts,
         paired_by=pairs.by,
         n_alone=pairs.alone + int((~known).sum()),
         cautions=scored[0].warnings,
