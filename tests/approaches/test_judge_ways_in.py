@@ -15,7 +15,7 @@ import dialeval
 from dialeval.approaches.judge import ASPECTS, DIALOGUE_ASPECTS
 from dialeval.cli import build_app
 from dialeval.scores import Scores
-from judged_rows import CONTEXT, ROWS, SAID, many, same, scores_of
+from judged_rows import CONTEXT, ROWS, SAID, same
 from rated_rows import small_judge
 
 TALKS: list[dict[str, Any]] = [
@@ -147,21 +147,3 @@ def test_info_names_it() -> None:
     assert printed.exit_code == 0, printed.output
     assert "judge-minilm" in printed.output
     assert re.search(r"judge\s+(a )?turn", printed.output), printed.output
-
-
-@pytest.mark.slow
-def test_two_processes_of_torchrun(checkpoint: Path, judge: Any) -> None:
-    from shards import alone, finish, workers
-
-    made = many()
-    Path("many.jsonl").write_text("".join(json.dumps(row) + "\n" for row in made))
-    scores = scores_of(judge, made)
-    given = ["-m", "judge", f"--checkpoint=judge={checkpoint}", "-i", "many.jsonl", "--empty", "score", "--explain"]
-    given += ["--device", "cpu", "--summary"]
-    alone(*given, "alone.json", "-o", "alone.jsonl")
-    finish(workers(2, *given, "workers.json", "-o", "workers.jsonl"))
-    for name in ("alone.jsonl", "workers.jsonl"):
-        same(lines(name), scores)
-    summaries = [json.loads(Path(name).read_text())["metrics"]["judge"] for name in ("alone.json", "workers.json")]
-    assert summaries[0]["aspects"] == pytest.approx(summaries[1]["aspects"], abs=1e-5)
-    assert summaries[0]["signature"] == summaries[1]["signature"] == str(scores.signature)
