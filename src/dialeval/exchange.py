@@ -142,11 +142,9 @@ def check_exchange(
     )
     if empty == "error":
         if is_blank(exchange.response):
-            raise BadRow(row, 'response is empty; give it text, or pass empty="score" to score it as it stands')
+            raise BadRow(row, "response is empty; give it text (`score` accepts it with empty=score)")
         if all(map(is_blank, exchange.context)):
-            raise BadRow(
-                row, 'context is empty; give at least one turn, or pass empty="score" to score it as it stands'
-            )
+            raise BadRow(row, "context is empty; give at least one turn (`score` accepts it with empty=score)")
     return exchange
 
 

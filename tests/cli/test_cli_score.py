@@ -147,10 +147,10 @@ def test_values_that_are_not_numbers_are_null() -> None:
     Path("blank.jsonl").write_text(
         '{"context": [""], "response": ""}\n{"context": ["a"], "response": "a"}\n', encoding="utf-8"
     )
-    assert "or pass --empty score to score it as it stands" in score("-i", "blank.jsonl").stderr
-    # A command without that option does not advise it.
+    assert "empty=score" in score("-i", "blank.jsonl").stderr
     plotted = CliRunner().invoke(build_app(), ["plot", "prd", "-i", "blank.jsonl", "-o", "out", "--reference", "x"])
-    assert plotted.stderr.endswith("response is empty; give it text\n")
+    assert plotted.exit_code == 2
+    assert "row 0" in plotted.stderr
     result = score("-i", "blank.jsonl", "--empty", "score")
     assert [json.loads(line)["overlap"] for line in Path("scores.jsonl").read_text().splitlines()] == [None, 1.0]
     assert "overlap 1 (higher is better; 2 values, 1 without a value" in result.stderr

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import sys
 import traceback
 from typing import Any, NoReturn
@@ -62,32 +61,15 @@ class ErrorsInOneSentence(TyperGroup):
         except OSError as error:
             _leave(_of_system(error), _failed(ctx.invoked_subcommand) if error.errno in _MACHINE else BAD_INPUT)
         except MemoryError:
-            _leave("there is not enough memory; lower --batch-tokens", _failed(ctx.invoked_subcommand))
+            _leave("there is not enough memory", _failed(ctx.invoked_subcommand))
         except (ValueError, ModuleNotFoundError) as error:
-            _leave(_as_typed(str(error), ctx), BAD_INPUT)
+            _leave(str(error), BAD_INPUT)
         except RuntimeError as error:
             if _has_message(error):
                 _leave(str(error), BAD_INPUT)
             if "out of memory" in str(error):
-                _leave("the device has not enough memory; lower --batch-tokens", _failed(ctx.invoked_subcommand))
+                _leave("the device has not enough memory", _failed(ctx.invoked_subcommand))
             raise
-
-
-#: Advice of the library to those who call it.
-_ADVICE = re.compile(r',? or pass (?P<option>\w+)="(?P<value>\w+)"(?P<why> to [\w ]+)?')
-
-
-def _as_typed(message: str, ctx: Any) -> str:
-    """Advice in the words of the command; where the command has no such option, none."""
-    typed = ctx.command.get_command(ctx, ctx.invoked_subcommand or "")
-    options = {name for parameter in (typed.params if typed else ()) for name in parameter.opts}
-
-    def advice(found: re.Match[str]) -> str:
-        if f"--{found['option']}" not in options:
-            return ""
-        return f", or pass --{found['option']} {found['value']}{found['why'] or ''}"
-
-    return _ADVICE.sub(advice, message)
 
 
 def _has_message(error: RuntimeError) -> bool:

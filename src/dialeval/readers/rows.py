@@ -168,7 +168,7 @@ def to_dialogue(row: RawRow, columns: Columns, *, empty: EmptyPolicy) -> Dialogu
         raise row.bad("the dialogue has 1 turn; it needs at least two; for single replies leave out the level dialogue")
     blank = next((at for at, turn in enumerate(whole) if is_blank(turn)), None)
     if empty == "error" and blank is not None:
-        raise row.bad(f'turn {blank} of the dialogue is empty; give it text, or pass empty="score"')
+        raise row.bad(f"turn {blank} of the dialogue is empty; give it text (`score` accepts it with empty=score)")
     speakers = check_speakers(row.place, values["speakers"], len(whole), "dialogue")
     return Dialogue(whole, checked.facts, checked.system, checked.id, speakers)
 

@@ -1,0 +1,73 @@
+"""Files of src/dialeval in which a function runs in one warm call: `python tests/support/files_on_path.py`.
+
+The number says how many files somebody has to open to follow a row. The first call imports and loads; only the second
+counts.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from typer.testing import CliRunner
+
+import dialeval
+from dialeval.cli import build_app
+
+PACKAGE = Path(dialeval.__file__).parent
+ROWS = [{"context": ["Hi!", "Hello, how are you?"], "response": f"Fine, thanks, number {at}!"} for at in range(3)]
+
+
+def files_on_path(call: Callable[[], object]) -> list[str]:
+    """The files in which a function runs in the second of two calls, in any thread that it starts."""
+    call()
+    names: set[str] = set()
+
+    def note(frame: FrameType, event: str, argument: Any) -> None:
+        if event == "call" and frame.f_code.co_name != "<module>":
+            names.add(frame.f_code.co_filename)
+
+    before = sys.getprofile()
+    threading.setprofile(note)
+    sys.setprofile(note)
+    try:
+        call()
+    finally:
+        sys.setprofile(before)
+        threading.setprofile(None)  # type: ignore[arg-type]  # typeshed forgets that None ends it
+    ours = [Path(name) for name in names if Path(name).is_relative_to(PACKAGE)]
+    return sorted(path.relative_to(PACKAGE).as_posix() for path in ours)
+
+
+def of_score(folder: Path, metric: str = "deb") -> list[str]:
+    """The files of `dialeval score` with one file of JSON lines."""
+    rows = folder / "rows.jsonl"
+    rows.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    app = build_app(["score"])
+    arguments = ["score", "-m", metric, "-i", str(rows), "-o", str(folder / "scores.jsonl"), "--overwrite"]
+
+    def call() -> None:
+        done = CliRunner().invoke(app, arguments)
+        if done.exit_code:
+            raise RuntimeError(done.output)
+
+    return files_on_path(call)
+
+
+def of_library(name: str = "judge") -> list[str]:
+    """The files of `load(name).score`."""
+    metric = dialeval.load(name)
+    responses, contexts = [row["response"] for row in ROWS], [row["context"] for row in ROWS]
+    return files_on_path(lambda: metric.score(responses=responses, contexts=contexts))
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        for what, found in (("dialeval score", of_score(Path(folder))), ('load("judge").score', of_library())):
+            print(f"{what}: {len(found)} files", *found, sep="\n  ")
