@@ -11,6 +11,7 @@ from typing import Any
 
 from dialeval.readers.rows import RawRow
 from dialeval.readers.text import check_header
+from dialeval.version import how_to_install
 
 #: Rows in memory at once.
 _BATCH = 64
@@ -49,7 +50,7 @@ def excel_rows(path: Path, name: str) -> Iterator[RawRow]:
     try:
         import openpyxl  # type: ignore[import-untyped]
     except ImportError:
-        raise ValueError(f"{name} is an Excel file; pip install 'dialeval[agreement]' or save it as CSV") from None
+        raise ValueError(f"{name} is an Excel file; save it as CSV, or: {how_to_install('agreement')}") from None
     try:
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
     except Exception:  # a zip archive of anything else: openpyxl raises what comes
