@@ -36,14 +36,14 @@ Returns:
     numbers; n_truncated and n_empty: how many rows were cut or blank. Metrics that judge several aspects give
     them as aspects, a list of numbers (or None) each; those that explain their values give intervals, two ends per
     row, and reasons; metrics of systems, which judge all rows as one set, also give details, with an interval.
-Example:
-    >>> module = evaluate.load("dialeval/{name}")
-    >>> module.compute(predictions=["Fine, thanks!"], contexts=[["Hi!", "Hello, how are you?"]])
 """
 
 
-def module_info(name: str) -> dict[str, Any]:
-    """The arguments of `evaluate.MetricInfo`; every module takes the same three inputs."""
+def module_info(name: str, examples: str) -> dict[str, Any]:
+    """The arguments of `evaluate.MetricInfo`; every module takes the same three inputs.
+
+    `examples` are lines for doctest, with the output that they have.
+    """
     import datasets
 
     info = metric_class(name)[0].info
@@ -54,7 +54,7 @@ def module_info(name: str) -> dict[str, Any]:
     return {
         "description": f"{info.title}: {info.summary} Range {low:g} to {high:g}, {better} is better.",
         "citation": info.citation,
-        "inputs_description": _INPUTS.replace("{name}", name),
+        "inputs_description": _INPUTS.replace("{name}", name) + examples,
         "features": datasets.Features({"predictions": text, "contexts": several, "references": several}),
         "homepage": "https://github.com/dialeval/dialeval",
         "license": "Apache-2.0",
