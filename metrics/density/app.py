@@ -1,12 +1,8 @@
-"""The page of the DENSITY module; dialeval builds it, so that all modules' pages look alike."""
-
-from pathlib import Path
-
-import gradio as gr
+"""The module's page; dialeval builds it, so that all modules' pages look alike."""
 
 from dialeval.module_page import build_page
 
-page = build_page(gr, "density", Path(__file__).with_name("README.md"))
+page = build_page(__file__)
 
 if __name__ == "__main__":
     page.launch()

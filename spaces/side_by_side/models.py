@@ -108,7 +108,7 @@ def human_percentile(name: str, values: NDArray[np.float64]) -> NDArray[np.float
 
 def direction_of(name: str) -> str:
     """Which way is better and how far it goes, in plain text."""
-    return direction(info_of(name)).replace("*", "")
+    return direction(info_of(name))
 
 
 def best_of(values: Sequence[float], *, higher_is_better: bool) -> set[int]:
