@@ -15,8 +15,7 @@ from pathlib import Path
 
 from dialeval.benchmarks.base import Benchmark, BenchmarkInfo, Definition, FileSource, Scale, SourceFile, Subset
 from dialeval.benchmarks.catalogue import NAMES
-from dialeval.benchmarks.fetch import fetch_files
-from dialeval.benchmarks.origin import FetchError, Unreachable
+from dialeval.benchmarks.fetch import FetchError, Unreachable, fetch_files
 from dialeval.benchmarks.rowfile import SUFFIXES, BadFile, read_file
 from dialeval.benchmarks.rows import complete, to_dataset
 

@@ -1,31 +1,34 @@
-"""Benchmark files from GitHub at their pinned commit, or from a mirror, into a cache addressed by content.
+"""Benchmark files from GitHub at their pinned commit, or from a mirror, into a cache where each is named by its sha256.
 
-A file enters the cache under its sha256 only after its bytes were checked, by a rename; what an
-interruption leaves behind is a `.part` file from which the next attempt goes on. Downloaders that do most of this were
-tried: pooch 1.9 begins anew after a break (a file cut off at 28 of 30 MB took 58 MB), and the Hub's client resumes
-but knows the Hub's addresses only.
+`pooch` downloads and checks. A file gets its name only when its bytes were checked; an interrupted one starts again.
 """
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import partial
+import shutil
+import sys
+import urllib.parse
+import urllib.request
 from pathlib import Path
+from typing import Any
 
 from dialeval.benchmarks.base import BenchmarkInfo, SourceFile
-from dialeval.benchmarks.origin import FetchError, Origin, Stalled, origin_of, origin_of_companion
+from dialeval.version import how_to_install
 
-ATTEMPTS = 3
-PAUSE_SECONDS = 0.5
-CHUNK = 1 << 16
+HOST = "https://raw.githubusercontent.com"
+TIMEOUT_SECONDS = 30
+RETRIES = 2
+_REMEDY = "pass a folder or an address with the layout OWNER/REPO/COMMIT/PATH by --mirror or DIALEVAL_MIRROR"
 
-#: Told how many bytes of the current file have arrived.
-Tell = Callable[[int], None]
+
+class FetchError(OSError):
+    """A file could not be fetched; the message names it and says what to do."""
+
+
+class Unreachable(FetchError):
+    """There is no connection to the host, so other files of it will fail as well."""
 
 
 def cache_directory() -> Path:
@@ -42,151 +45,106 @@ def cached_path(file: SourceFile) -> Path:
     return cache_directory() / "benchmarks" / file.sha256[:2] / file.sha256
 
 
-def is_genuine(path: Path, file: SourceFile) -> bool:
-    """Whether the file is there with exactly the pinned bytes; read anew each time, because disks fail."""
-    return path.is_file() and path.stat().st_size == file.bytes and _sha256(path) == file.sha256
-
-
 def fetch_files(
     info: BenchmarkInfo, *, mirror: str | os.PathLike[str] | None = None, progress: bool = False
 ) -> dict[str, Path]:
     """Local copies of all files of a benchmark, by their path in the repository.
 
-    `mirror` (or the environment variable DIALEVAL_MIRROR) is a folder or an http(s) or file address
-    with the layout OWNER/REPO/COMMIT/PATH that takes GitHub's place. What is in the cache already
-    is asked for nowhere.
+    `mirror` (or the environment variable DIALEVAL_MIRROR) is a folder or an http(s) or file address with the layout
+    OWNER/REPO/COMMIT/PATH that takes GitHub's place. What is in the cache already is asked for nowhere.
     """
-    place = (os.environ.get("DIALEVAL_MIRROR") or None) if mirror is None else os.fspath(mirror)
-    found = {}
-    with _bar(info, progress) as tell_of:
-        for source, file in info.files:
-            found[file.path] = _local(file, partial(origin_of, source, file, place), tell_of(file))
-        if info.companion is not None:
-            origin = partial(origin_of_companion, info, info.companion, place)
-            found[info.companion.path] = _local(info.companion, origin, tell_of(info.companion))
-    return found
+    place = (os.environ.get("DIALEVAL_MIRROR") if mirror is None else os.fspath(mirror)) or HOST
+    for source, file in info.files:
+        if not _is_genuine(file):
+            _fetch(file, _address(place, source.repository, source.commit, file.path), progress)
+    pinned = [file for _, file in info.files]
+    if info.companion is not None:
+        # A converted file, which only mirrors have: it lies beside the mirror's own folder.
+        if not _is_genuine(info.companion):
+            if place == HOST:
+                raise FetchError(f"{info.name} is on no server; pass a mirror that has {info.companion.path} beside it")
+            above = place.rstrip("/").rpartition("/")[0] if _is_url(place) else str(_folder(place).parent)
+            _fetch(info.companion, _address(above, info.companion.path), progress)
+        pinned.append(info.companion)
+    return {file.path: cached_path(file) for file in pinned}
 
 
 def is_cached(info: BenchmarkInfo) -> bool:
     """Whether all files of a benchmark are in the cache, by name and size; reading them checks the rest."""
-    files = [file for _, file in info.files] + ([info.companion] if info.companion else [])
-    return all(_size(cached_path(file)) == file.bytes for file in files)
+    paths = [(cached_path(file), file.bytes) for file in (*(file for _, file in info.files), info.companion) if file]
+    return all(path.is_file() and path.stat().st_size == size for path, size in paths)
 
 
-def _local(file: SourceFile, origin: Callable[[], Origin], tell: Tell) -> Path:
-    final = cached_path(file)
-    with _cache_trouble(file):
-        if not is_genuine(final, file):
-            _fetch(origin(), final, tell)
-    tell(file.bytes)
-    return final
-
-
-def _fetch(origin: Origin, final: Path, tell: Tell) -> None:
-    from filelock import FileLock
-
-    final.parent.mkdir(parents=True, exist_ok=True)
-    # The kernel drops the lock with its holder; whoever waited finds the file, or its beginning.
-    with FileLock(final.with_name(f"{final.name}.lock")):
-        if not is_genuine(final, origin.file):
-            part = final.with_name(f"{final.name}.part")
-            _complete(origin, part, tell)
-            os.replace(part, final)
-
-
-def _complete(origin: Origin, part: Path, tell: Tell) -> None:
-    """Bring the part to its full, checked length, or say why that is impossible."""
-    file, trouble = origin.file, ""
-    for attempt in range(ATTEMPTS):
-        if attempt:
-            time.sleep(PAUSE_SECONDS)
-        started_at = _size(part)
-        if started_at < file.bytes or not part.exists():
-            try:
-                started_at = _append(origin, part, started_at, tell)
-            except Stalled as stalled:
-                trouble = f" ({stalled})"
-        if is_genuine(part, file):
-            return
-        if _size(part) < file.bytes:
-            continue
-        # Full length, wrong bytes. If they came in several pieces, one may have been foreign: start anew.
-        found = _sha256(part)
-        part.unlink()
-        if started_at == 0:
-            raise FetchError(
-                f"{origin.address} has sha256 {found[:12]}… instead of {file.sha256[:12]}…: its content was changed "
-                "or damaged, so it was not kept; use another mirror or none"
-            )
-    raise FetchError(
-        f"{origin.address} stopped at {_size(part)} of {file.bytes} bytes{trouble}; run this again to go on from there"
-    )
-
-
-def _append(origin: Origin, part: Path, offset: int, tell: Tell) -> int:
-    """Write what the origin gives from `offset` on; returns where it really began."""
-    with origin.open(offset) as stream:
-        # A server that knows no ranges sends the whole file again.
-        offset = held = stream.offset
-        with part.open("r+b" if part.exists() else "wb") as target:
-            target.seek(offset)
-            target.truncate()
-            # One byte too many is enough to know that the content is wrong.
-            while held <= origin.file.bytes and (block := stream.read(CHUNK)):
-                target.write(block)
-                held += len(block)
-                tell(min(held, origin.file.bytes))
-            target.flush()
-            os.fsync(target.fileno())
-    return offset
-
-
-def _size(path: Path) -> int:
-    return path.stat().st_size if path.exists() else 0
-
-
-def _sha256(path: Path) -> str:
+def _is_genuine(file: SourceFile) -> bool:
+    """Whether the cache holds exactly the pinned bytes; read anew each time, because disks fail."""
+    path = cached_path(file)
+    if not path.is_file() or path.stat().st_size != file.bytes:
+        return False
     with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+        return hashlib.file_digest(stream, "sha256").hexdigest() == file.sha256
 
 
-@contextmanager
-def _cache_trouble(file: SourceFile) -> Iterator[None]:
-    """Say what is wrong with the cache folder in place of a bare operating-system error."""
+def _fetch(file: SourceFile, address: str, progress: bool) -> None:
     try:
-        yield
-    except FetchError:
-        raise
+        import pooch
+        import requests
+    except ModuleNotFoundError as error:
+        message = f"fetching benchmarks needs {error.name}; install it with: {how_to_install('agreement')}"
+        raise ModuleNotFoundError(message, name=error.name) from None
+    pooch.get_logger().setLevel("WARNING")
+    shown = progress and sys.stderr is not None and sys.stderr.isatty()
+    downloader = pooch.HTTPDownloader(progressbar=shown, timeout=TIMEOUT_SECONDS) if _is_url(address) else _copy
+    name = f"{file.sha256[:2]}/{file.sha256}"
+    cache = pooch.create(
+        cache_directory() / "benchmarks",
+        base_url="",
+        registry={name: f"sha256:{file.sha256}"},
+        urls={name: address},
+        retry_if_failed=RETRIES if _is_url(address) else 0,
+    )
+    try:
+        cache.fetch(name, downloader=downloader)
+    except requests.HTTPError as error:
+        raise FetchError(f"{file.path}: {error}; {_REMEDY}") from None
+    except (requests.ConnectionError, requests.Timeout) as error:
+        host = urllib.parse.urlsplit(address).netloc
+        raise Unreachable(f"no connection to {host} for {file.path} ({error}); {_REMEDY}") from None
+    except requests.RequestException as error:
+        raise FetchError(f"{address}: {error}; run this again") from None
     except OSError as error:
-        cache = cache_directory()
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            final = cached_path(file)
-            final.with_name(f"{final.name}.part").unlink(missing_ok=True)
-            raise FetchError(
-                f"no space left in {cache} for {file.path} ({file.bytes} bytes); "
-                "free some, or set DIALEVAL_CACHE to a folder on another disk"
-            ) from None
-        raise FetchError(
-            f"{file.path} cannot be kept in {cache} ({error.strerror or error}); "
-            "set DIALEVAL_CACHE to a folder that can be written"
-        ) from None
+        if isinstance(error, FetchError):
+            raise
+        message = f"{file.path} cannot be kept in {cache_directory()} ({error.strerror or error})"
+        raise FetchError(f"{message}; set DIALEVAL_CACHE to a folder with space that can be written") from None
+    except ValueError:
+        raise FetchError(f"{address} is not the pinned file: sha256 is not {file.sha256[:12]}…; {_REMEDY}") from None
 
 
-@contextmanager
-def _bar(info: BenchmarkInfo, shown: bool) -> Iterator[Callable[[SourceFile], Tell]]:
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+def _copy(address: str, output: str, _pooch: Any) -> None:
+    """pooch's downloader for files of a folder."""
+    try:
+        source = Path(address).open("rb")  # noqa: SIM115 - closed below
+    except OSError as error:
+        raise FetchError(f"{address} cannot be read ({error.strerror}); {_REMEDY}") from None
+    with source, Path(output).open("wb") as target:
+        shutil.copyfileobj(source, target)
 
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, disable=not (shown and console.is_terminal)) as bar:
-        total = sum(file.bytes for _, file in info.files) + (info.companion.bytes if info.companion else 0)
-        task = bar.add_task(info.name, total=total)
-        done = 0
 
-        def tell_of(file: SourceFile) -> Tell:
-            nonlocal done
-            before, done = done, done + file.bytes
-            return lambda held: bar.update(task, completed=before + held)
+def _is_url(address: str) -> bool:
+    return address.startswith(("http://", "https://"))
 
-        yield tell_of
+
+def _folder(mirror: str) -> Path:
+    """A mirror that is a folder, or the file address of one."""
+    address = urllib.parse.urlsplit(mirror)
+    folder = Path(urllib.request.url2pathname(address.path) if address.scheme == "file" else mirror)
+    folder = folder.expanduser().absolute()
+    if not folder.is_dir():
+        raise FetchError(f"mirror {mirror} is neither a folder nor an http(s) address; {_REMEDY}")
+    return folder
+
+
+def _address(base: str, *parts: str) -> str:
+    if _is_url(base):
+        return "/".join([base.rstrip("/"), *map(urllib.parse.quote, parts)])
+    return str(_folder(base).joinpath(*parts))

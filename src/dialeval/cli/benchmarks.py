@@ -96,7 +96,7 @@ def fetch(
 ) -> None:
     """Fetch and verify the files of benchmarks, so that later runs need no network.
 
-    An interrupted fetch goes on where it stopped. Files are kept under DIALEVAL_CACHE
+    A file that was interrupted starts again. Files are kept under DIALEVAL_CACHE
     (default: dialeval in your cache folder) and are never fetched twice.
 
     [bold]Examples[/bold]
