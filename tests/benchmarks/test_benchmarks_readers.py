@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dialeval.benchmarks.base import BenchmarkInfo, Definition, Scale
-from dialeval.benchmarks.readers import dailydialogpp, dstc9, dstc10, fbd, fed, grade, usr
-from dialeval.benchmarks.readers.transcript import ratings_of, turns_of
+from dialeval.benchmarks.catalogue import dailydialogpp, dstc9, fbd, fed, grade, usr, zhao
+from dialeval.benchmarks.catalogue.transcript import ratings_of, turns_of
 from dialeval.benchmarks.rows import complete, labelled_replies
 
 
@@ -91,7 +91,7 @@ def test_dstc10_gives_the_overall_score_its_name(tmp_path: Path) -> None:
         "reference": ["Milk ?"],
         "annotations": {"content": [1, 2, 3, 4], "appropriateness": [5, 5, 5, 1]},
     }
-    assert list(dstc10.read(declare(), written(tmp_path, {"f": [item]}))) == [
+    assert list(zhao.read(declare(), written(tmp_path, {"f": [item]}))) == [
         {
             "context": ["Tea ?", "Yes ."],
             "response": "Here .",

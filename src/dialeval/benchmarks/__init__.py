@@ -14,7 +14,7 @@ import os
 from pathlib import Path
 
 from dialeval.benchmarks.base import Benchmark, BenchmarkInfo, Definition, FileSource, Scale, SourceFile, Subset
-from dialeval.benchmarks.catalogue import NAMES
+from dialeval.benchmarks.catalogue import RELEASES
 from dialeval.benchmarks.fetch import FetchError, Unreachable, fetch_files
 from dialeval.benchmarks.rowfile import SUFFIXES, BadFile, read_file
 from dialeval.benchmarks.rows import complete, to_dataset
@@ -43,7 +43,7 @@ Source = FileSource
 
 def available() -> list[str]:
     """The names that `load` knows."""
-    return list(NAMES)
+    return list(RELEASES)
 
 
 def protocols(name: str) -> tuple[str, ...]:
@@ -72,7 +72,7 @@ def load(
         progress: show a bar on a terminal while fetching.
     """
     text = os.fspath(name_or_file)
-    if text not in NAMES and (text.endswith(SUFFIXES) or not isinstance(name_or_file, str) or os.sep in text):
+    if text not in RELEASES and (text.endswith(SUFFIXES) or not isinstance(name_or_file, str) or os.sep in text):
         if protocol is not None:
             raise ValueError(f"{text} is a file and has no protocols; leave protocol out")
         declared, rows = read_file(Path(text).expanduser())
@@ -84,11 +84,12 @@ def load(
 
 
 def _definitions(name: str) -> tuple[Definition, ...]:
-    if name not in NAMES:
-        close = difflib.get_close_matches(str(name), NAMES, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(NAMES)}, or pass a .jsonl file"
+    if name not in RELEASES:
+        close = difflib.get_close_matches(str(name), RELEASES, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(RELEASES)}, or pass a .jsonl file"
         raise ValueError(f"there is no benchmark {name!r}{hint}")
-    found: tuple[Definition, ...] = importlib.import_module(f"{__name__}.catalogue.{name}").DEFINITIONS
+    release = importlib.import_module(f"{__name__}.catalogue.{RELEASES[name]}")
+    found: tuple[Definition, ...] = release.BENCHMARKS[name]
     return found
 
 

@@ -1,12 +1,21 @@
-"""True replies beside attacked ones: which does a metric prefer?"""
+"""True replies beside attacked ones: which does a metric prefer? A converted file in the format of any benchmark."""
 
 from __future__ import annotations
 
-from dialeval.benchmarks.base import BenchmarkInfo, Definition, FileSource, SourceFile
-from dialeval.benchmarks.catalogue.papers import ATTACKS
-from dialeval.benchmarks.readers.attacks import read
+from collections.abc import Iterable
 
-INFO = BenchmarkInfo(
+from dialeval.benchmarks.base import BenchmarkInfo, Definition, Files, FileSource, Row, SourceFile
+from dialeval.benchmarks.catalogue.papers import ATTACKS
+from dialeval.benchmarks.rowfile import read_file
+
+
+def read(info: BenchmarkInfo, files: Files) -> Iterable[Row]:
+    """The rows as they stand."""
+    (path,) = files.values()
+    return read_file(path)[1]
+
+
+KHALID = BenchmarkInfo(
     name="adversarial_khalid",
     title="Adversarial behaviour pairs",
     level="turn",
@@ -40,4 +49,4 @@ INFO = BenchmarkInfo(
     ),
 )
 
-DEFINITIONS = (Definition(INFO, read),)
+BENCHMARKS = {"adversarial_khalid": (Definition(KHALID, read),)}

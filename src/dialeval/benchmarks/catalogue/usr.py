@@ -1,12 +1,36 @@
-"""Replies of three generators and two humans to 60 PersonaChat contexts, judged by the authors of USR."""
+"""USR's judgements of three generators and two humans on 60 PersonaChat contexts: one item per context."""
 
 from __future__ import annotations
 
-from dialeval.benchmarks.base import BenchmarkInfo, Definition, FileSource, Scale, SourceFile, Subset
-from dialeval.benchmarks.catalogue.papers import USR
-from dialeval.benchmarks.readers.usr import read
+from collections.abc import Iterable
 
-INFO = BenchmarkInfo(
+from dialeval.benchmarks.base import BenchmarkInfo, Definition, Files, FileSource, Row, Scale, SourceFile, Subset
+from dialeval.benchmarks.catalogue.papers import USR
+from dialeval.io import parse_json
+
+ORIGINAL = "Original Ground Truth"
+_FACT_MARK = "your persona:"
+
+
+def read(info: BenchmarkInfo, files: Files) -> Iterable[Row]:
+    """One row per reply; the original human reply of the context is the reference of all its rows."""
+    (path,) = files.values()
+    for item in parse_json(path.read_text(encoding="utf-8")):
+        context = [turn.strip() for turn in item["context"].strip().split("\n")]
+        facts = [line.removeprefix(_FACT_MARK).strip() for line in item["fact"].strip().split("\n")]
+        (reference,) = [reply["response"].strip() for reply in item["responses"] if reply["model"] == ORIGINAL]
+        for reply in item["responses"]:
+            yield {
+                "context": context,
+                "response": reply["response"].strip(),
+                "references": [reference],
+                "facts": facts,
+                "system": reply["model"],
+                "ratings": {aspect: reply[aspect] for aspect in info.aspects},
+            }
+
+
+PERSONA = BenchmarkInfo(
     name="persona_usr",
     title="USR judgements on PersonaChat",
     level="turn",
@@ -59,4 +83,4 @@ INFO = BenchmarkInfo(
     ),
 )
 
-DEFINITIONS = (Definition(INFO, read),)
+BENCHMARKS = {"persona_usr": (Definition(PERSONA, read),)}
