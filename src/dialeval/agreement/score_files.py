@@ -8,7 +8,6 @@ as NaN, so that the harness can count it.
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
 import math
@@ -57,12 +56,7 @@ def read_scores(path: str | Path) -> ScoreTable:
     if kind == ".json" and (whole := _whole_scores(content)) is not None:
         metric, values, higher, signature = whole
         return ScoreTable(file, digest, {metric: _column(file, metric, values)}, higher, signature)
-    if kind in (".csv", ".tsv"):
-        rows = _csv_rows(file, "\t" if kind == ".tsv" else ",")
-    elif kind == ".parquet":
-        rows = _parquet_rows(file)
-    else:
-        rows = _json_rows(file)
+    rows = _rows(file, kind)
     seen: dict[str, str | None] = {}
     without_id: list[str] = []
     columns = _columns(file, rows, seen, without_id)
@@ -122,54 +116,45 @@ def _number(where: str, name: str, value: Any) -> float:
         raise BadScoreFile(f"{where}: {name} is a number of too many digits for a score") from None
 
 
-def _json_rows(file: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    from dialeval.readers.text import json_rows
+def _rows(file: Path, kind: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Every row and where it stands; the cells of CSV as numbers where the whole column has them."""
+    from dialeval.readers.tables import parquet_rows
+    from dialeval.readers.text import csv_rows, json_rows
 
-    with file.open("rb") as stream:
-        for row in json_rows(stream, str(file)):
-            if row.values is None:
-                raise BadScoreFile(f"{row.where}: {row.problem}")
-            yield row.where, row.values
-
-
-def _csv_rows(file: Path, delimiter: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    from dialeval.readers.text import read_lines
-
-    with file.open("rb") as stream:
-        lines = (line.data.decode("utf-8", errors="replace") for line in read_lines(stream, str(file)))
-        table = csv.DictReader(lines, delimiter=delimiter)
-        try:
-            names = list(table.fieldnames or [])
-            if not {"id", "row"} & set(names):
-                raise BadScoreFile(f"{file} has no column id; its first line names the columns, for example id,score")
-            rows = list(table)
-        except csv.Error as error:
-            raise BadScoreFile(
-                f"{file}, line {table.line_num + 1}: this is not CSV ({error}); write it again"
-            ) from None
-    numeric = {name for name in names if all(_cell(row.get(name)) is not None for row in rows)}
-    for number, row in enumerate(rows, start=2):
-        cells = {name: _cell(row[name]) for name in numeric if name not in _NOT_SCORES}
-        yield f"{file}, line {number}", {"id": row.get("id"), "row": row.get("row"), **cells}
+    try:
+        with file.open("rb") as stream:
+            if kind == ".parquet":
+                found = list(parquet_rows(file, str(file), lambda names: names))
+            elif kind in (".csv", ".tsv"):
+                found = list(csv_rows(stream, str(file), delimiter="\t" if kind == ".tsv" else ","))
+            else:
+                found = list(json_rows(stream, str(file)))
+    except ValueError as error:
+        raise BadScoreFile(str(error)) from None
+    rows = []
+    for row in found:
+        if row.values is None:
+            raise BadScoreFile(f"{row.where}: {row.problem}")
+        rows.append((row.where, row.values))
+    yield from _typed(file, rows) if kind in (".csv", ".tsv") else rows
 
 
-def _cell(text: str | None) -> float | None:
+def _typed(file: Path, rows: list[tuple[str, Mapping[str, Any]]]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    names = set(rows[0][1]) if rows else set()
+    if rows and not {"id", "row"} & names:
+        raise BadScoreFile(f"{file} has no column id; its first line names the columns, for example id,score")
+    numeric = {name for name in names - _NOT_SCORES if all(_cell(row[name]) is not None for _, row in rows)}
+    for where, row in rows:
+        cells = {name: _cell(row[name]) for name in row if name in numeric}
+        yield where, {"id": row.get("id"), "row": row.get("row"), **cells}
+
+
+def _cell(text: str) -> float | None:
     """A cell's number; an empty one has none (NaN), and None means that the column holds text."""
     try:
-        return float(text) if text and text.strip() else math.nan
+        return float(text) if text.strip() else math.nan
     except ValueError:
         return None
-
-
-def _parquet_rows(file: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    import pyarrow.parquet
-
-    try:
-        rows = pyarrow.parquet.read_table(file).to_pylist()
-    except Exception as error:  # what is no Parquet, and what Python has no value for: Arrow has errors of any kind
-        raise BadScoreFile(f"{file} is not a Parquet file that can be read ({error})") from None
-    for number, row in enumerate(rows):
-        yield f"{file}, row {number}", row
 
 
 #: What `Scores.to_json` writes, as far as it is read here.

@@ -8,20 +8,20 @@ system, speakers, following (the user's next turn), attack, domain, harmful.
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import io
-import json
-import zlib
-from collections.abc import Iterator
+from collections.abc import Mapping
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from dialeval.benchmarks.base import BenchmarkInfo, BenchmarkLevel, FileSource, Kind, Row, Scale, SourceFile
-from dialeval.benchmarks.item import BadItem, kind_of, level_of, rows_of
-from dialeval.benchmarks.rows import complete
-from dialeval.io import parse_json
+from dialeval.benchmarks.rows import REPLY_KINDS, complete, labelled_replies
+from dialeval.exchange import BadRow, check_exchange
+from dialeval.io import is_stream
+from dialeval.readers.rows import Columns, RawRow, to_dialogue, to_exchange
+from dialeval.readers.text import json_rows
 
 SUFFIXES = (".jsonl", ".jsonl.gz")
 #: Aspects that stand for the whole impression, best first; without one of them the first aspect does.
@@ -29,87 +29,181 @@ _MAIN = ("overall", "overall quality", "appropriateness", "coherence", "relevanc
 #: Names under which the known benchmarks list replies that no system wrote.
 _HUMAN = {"human", "ground-truth", "original ground truth", "new human generated"}
 _NEGATIVE = {"negative-sample"}
-
-
-#: Of a file, packed or not; it is read as a whole, and the largest benchmark that is known has 20 MB.
-MAX_BYTES = 2**28
+_COLUMNS = Columns({})
 
 
 class BadFile(ValueError):
-    """A benchmark file cannot be read; the message names the file and, where one is to blame, the line."""
+    """A benchmark file cannot be read; the message names the file and, where one is to blame, the row."""
 
 
 def read_file(path: Path) -> tuple[BenchmarkInfo, list[Row]]:
     """The rows of a file, and the declaration inferred from them."""
-    content = _content(path)
-    name = _stem(path)
-    level: BenchmarkLevel | None = None
-    kind: Kind | None = None
-    lines_of: dict[str, int] = {}
+    if path.is_dir() or is_stream(path):
+        raise BadFile(f"{path} is no file; name a .jsonl file")
+    try:
+        content = path.read_bytes()
+        return _read(path, content)
+    except OSError as error:
+        raise BadFile(f"{path} cannot be read ({error.strerror}); check the path") from None
+    except ValueError as error:
+        raise BadFile(str(error)) from None
+
+
+def _read(path: Path, content: bytes) -> tuple[BenchmarkInfo, list[Row]]:
+    name = path.name.removesuffix(".gz").removesuffix(".jsonl")
+    found: tuple[BenchmarkLevel, Kind] | None = None
+    row_of: dict[str, RawRow] = {}
     raw: list[Row] = []
-    for number, (line, item) in enumerate(_items(path, content)):
-        try:
-            level, kind = _same(level, level_of(item)), _same(kind, kind_of(item))
-            rows = rows_of(item, f"{name}-{number:05d}", level, kind)
-        except BadItem as problem:
-            raise BadFile(f"{path.name} line {line}: {problem}") from None
-        for row in rows:
-            if row["id"] in lines_of:
-                raise BadFile(f"{path.name} line {line}: id {row['id']!r} was used in line {lines_of[row['id']]}")
-            lines_of[row["id"]] = line
-        raw.extend(rows)
-    if level is None or kind is None:
+    for item in json_rows(io.BytesIO(content), path.name):
+        if item.values is None:
+            raise item.bad(item.problem)
+        # A field that is null is as good as absent.
+        item = replace(item, values={key: value for key, value in item.values.items() if value is not None})
+        level, kind = _level(item), _kind(item)
+        if found not in (None, (level, kind)):
+            raise item.bad(f"a {level} with {kind} after others; put them into files of their own")
+        found = level, kind
+        for row in _rows(item, f"{name}-{item.number:05d}", level, kind):
+            if row["id"] in row_of:
+                raise item.bad(f"id {row['id']!r} was used in row {row_of[row['id']].place}")
+            row_of[row["id"]] = item
+            raw.append(row)
+    if found is None:
         raise BadFile(f"{path.name} has no rows; write one JSON object per line")
+    level, kind = found
     if kind == "ratings" and (empty := _unrated(raw)):
-        row = next(row for row in raw if empty[0] in row["scores"] or empty[0] in row["ratings"])
-        raise BadFile(f"{path.name} line {lines_of[row['id']]}: no row rates {empty[0]!r}; leave that aspect out")
+        first = next(row for row in raw if empty[0] in row["scores"] or empty[0] in row["ratings"])
+        raise row_of[first["id"]].bad(f"no row rates {empty[0]!r}; leave that aspect out")
     info = _infer(name, raw, level, kind, SourceFile(path.name, hashlib.sha256(content).hexdigest(), len(content)))
     return info, complete(info, raw)
 
 
-def _content(path: Path) -> bytes:
-    if path.is_dir():
-        raise BadFile(f"{path} is a folder; name a .jsonl file")
+def _level(item: RawRow) -> BenchmarkLevel:
+    """Dialogue where the item says so, or has a dialogue, or has nothing that answers its context."""
+    values = item.values or {}
+    level = values.get("level")
+    if level not in (None, "turn", "dialogue"):
+        raise item.bad(f"level is {level!r}; write turn or dialogue")
+    if level is not None:
+        return "dialogue" if level == "dialogue" else "turn"
+    return "dialogue" if "dialogue" in values or not ("response" in values or values.get("responses")) else "turn"
+
+
+def _kind(item: RawRow) -> Kind:
+    """Which of the three kinds of judgement the item carries."""
+    values = item.values or {}
+    if "adversarial_response" in values:
+        return "pairs"
+    if values.get("responses") or "label" in values:
+        return "labels"
+    if values.get("scores") or values.get("ratings"):
+        return "ratings"
+    raise item.bad("nothing to compare with; give scores, ratings, a label, responses or an adversarial_response")
+
+
+def _rows(item: RawRow, default_id: str, level: BenchmarkLevel, kind: Kind) -> list[Row]:
+    """The rows of an item: one, or one per reply where it lists several."""
+    values = dict(item.values or {})
+    dataset = {"dataset": _text(item, "dataset", values["dataset"])} if "dataset" in values else {}
+    if level == "dialogue":
+        if kind != "ratings":
+            raise item.bad("a dialogue needs scores or ratings; labels and attacks are for single turns")
+        return [{**_dialogue(item, values, default_id), **dataset, **_judgements(item, values)}]
+    has_several = kind == "labels" and bool(values.get("responses"))
+    one = to_exchange(
+        replace(item, values={**values, "response": ""}) if has_several else item, _COLUMNS, empty="score"
+    )
+    row_id = one.id or default_id
+    common: Row = {"id": row_id, "facts": list(one.facts), "system": one.system, **dataset}
+    if has_several:
+        replies = _replies(item, values["responses"])
+        return [{**common, **reply} for reply in labelled_replies(row_id, one.context, replies)]
+    following = {} if one.following is None else {"following": one.following}
+    texts = {"context": list(one.context), "response": one.response, "references": list(one.references)}
+    judged = {"ratings": _judgements, "labels": _label, "pairs": _attack}[kind](item, values)
+    return [{**common, **texts, **following, **judged}]
+
+
+def _dialogue(item: RawRow, values: dict[str, Any], default_id: str) -> Row:
+    turns = values.pop("dialogue", values.pop("context", None))
+    if isinstance(turns, list) and "response" in values:
+        turns = [*turns, values["response"]]  # a last turn may stand apart; it belongs to the dialogue
+    values = {key: value for key, value in values.items() if key not in ("context", "response")}
+    whole = to_dialogue(replace(item, values={**values, "dialogue": turns}), _COLUMNS, empty="score")
+    named = {"id": whole.id or default_id, "facts": list(whole.facts), "system": whole.system}
+    return {**named, "dialogue": list(whole.turns), "speakers": list(whole.speakers)}
+
+
+def _text(item: RawRow, field: str, value: Any) -> str:
     try:
-        with path.open("rb") as stream:  # a pipe has no size, and a device no end
-            content = stream.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise BadFile(f"{path} cannot be read ({error.strerror}); pass a file that exists") from None
-    return _bounded(path, content)
+        return check_exchange("", response=value, context=(), empty="score").response
+    except BadRow as error:
+        raise item.bad(error.problem.replace("response", field, 1)) from None
 
 
-def _bounded(path: Path, content: bytes) -> bytes:
-    if len(content) > MAX_BYTES:
-        raise BadFile(f"{path.name} holds more than {MAX_BYTES // 2**20} MiB, more than any benchmark; split it")
-    return content
-
-
-def _items(path: Path, content: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
+def _texts(item: RawRow, field: str, value: Any) -> list[str]:
     try:
-        if path.name.endswith(".gz"):
-            with gzip.GzipFile(fileobj=io.BytesIO(content)) as packed:
-                content = _bounded(path, packed.read(MAX_BYTES + 1))
-        text = content.decode("utf-8-sig")
-    except (OSError, EOFError, zlib.error) as error:
-        raise BadFile(f"{path.name} is no complete gzip file ({error}); compress it again") from None
-    except UnicodeDecodeError as error:
-        raise BadFile(f"{path.name} is not UTF-8 (byte {error.start}); JSON lines in UTF-8 are read") from None
-    for number, line in enumerate(text.split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            item = parse_json(line)
-        except json.JSONDecodeError as error:
-            raise BadFile(f"{path.name} line {number}: not JSON ({error.msg} at column {error.colno})") from None
-        if not isinstance(item, dict):
-            raise BadFile(f"{path.name} line {number}: a {type(item).__name__}; write a JSON object")
-        yield number, item
+        return list(check_exchange("", response="", context=value, empty="score").context)
+    except BadRow as error:
+        raise item.bad(error.problem.replace("context", field, 1)) from None
 
 
-def _same(before: Any, now: Any) -> Any:
-    if before is not None and before != now:
-        raise BadItem(f"a {now} item after {before} items; put them into files of their own")
-    return now
+def _replies(item: RawRow, responses: Any) -> dict[str, list[str]]:
+    kinds = {**{word: kind for kind, word in REPLY_KINDS.items()}, **{kind: kind for kind in REPLY_KINDS}}
+    if not isinstance(responses, dict) or set(responses) - set(kinds):
+        raise item.bad(f"responses must be lists of replies under {', '.join(REPLY_KINDS)}")
+    replies = {kinds[word]: _texts(item, f"responses.{word}", texts) for word, texts in responses.items()}
+    if not replies.get("positive"):
+        raise item.bad("responses has no positive reply; give at least one")
+    return replies
+
+
+def _label(item: RawRow, values: Mapping[str, Any]) -> Row:
+    label = values["label"]
+    if label not in (0, 1):
+        raise item.bad(f"label is {label!r}; write 1 for a valid reply, 0 for another")
+    kind = values.get("kind_of_reply") or ("positive" if label else "negative")
+    return {"label": int(label), "kind_of_reply": _text(item, "kind_of_reply", kind)}
+
+
+def _attack(item: RawRow, values: Mapping[str, Any]) -> Row:
+    harmful = values.get("harmful", True)
+    if not isinstance(harmful, bool):
+        raise item.bad(f"harmful is {harmful!r}; write true or false, or leave it out for true")
+    context = values.get("adversarial_context") or values["context"]
+    return {
+        "adversarial_context": _texts(item, "adversarial_context", context),
+        "adversarial_response": _text(item, "adversarial_response", values["adversarial_response"]),
+        **{field: _text(item, field, values[field]) if field in values else None for field in ("attack", "domain")},
+        "harmful": harmful,
+    }
+
+
+def _judgements(item: RawRow, values: Mapping[str, Any]) -> Row:
+    ratings, scores = values.get("ratings") or {}, values.get("scores") or {}
+    if not isinstance(ratings, dict) or not isinstance(scores, dict):
+        raise item.bad("scores and ratings must be objects with one entry per aspect")
+    for aspect, given in ratings.items():
+        # Exported rows have every aspect, null where nobody rated it.
+        if not isinstance(given, list | None):
+            raise item.bad(f"ratings of {aspect} are a {type(given).__name__}; give a list of numbers")
+    return {
+        "ratings": {
+            aspect: [_number(item, f"a rating of {aspect}", value) for value in given or ()]
+            for aspect, given in ratings.items()
+        },
+        "scores": {
+            aspect: None if score is None else _number(item, f"the score of {aspect}", score)
+            for aspect, score in scores.items()
+        },
+    }
+
+
+def _number(item: RawRow, what: str, value: Any) -> float:
+    # JSON's integers have no end, so a comparison comes before any conversion.
+    if isinstance(value, bool) or not isinstance(value, int | float) or not -1e300 < value < 1e300:
+        raise item.bad(f"{what} is {value!r:.40}; give a number, or null for a score that is missing")
+    return float(value)
 
 
 def _infer(name: str, rows: list[Row], level: BenchmarkLevel, kind: Kind, file: SourceFile) -> BenchmarkInfo:
@@ -164,7 +258,3 @@ def _scale(rows: list[Row], aspect: str) -> Scale:
 
 def _rank(aspect: str) -> int:
     return _MAIN.index(aspect.lower()) if aspect.lower() in _MAIN else len(_MAIN)
-
-
-def _stem(path: Path) -> str:
-    return path.name.removesuffix(".gz").removesuffix(".jsonl")
