@@ -126,7 +126,7 @@ def test_publish(hubs: tuple[LoopbackHub, LoopbackHub], tiny_encoder: Path, tmp_
     raw = json.loads((checkpoint / "config.json").read_text())
     raw["encoder"]["id"] = "someone/tiny-encoder"
     (checkpoint / "config.json").write_text(json.dumps(raw))
-    command = ["-m", "dialeval", "publish", str(checkpoint), "density", "--public"]
+    command = ["-m", "dialeval", "publish", str(checkpoint), "density"]
     undisturbed, disturbed = (hub.environment(tmp_path / hub.url[-5:], "hf_token") for hub in hubs)
     seconds = to_the_end(command, **undisturbed)
     assert killed_at_random(command, seconds, **disturbed)

@@ -15,13 +15,14 @@ from typing import Any
 PREDICTIONS = ["i am fine thanks", "fish and chips"]
 CONTEXTS = [["hello there", "how are you"], ["what do you like to eat"]]
 REFERENCES = [["i am fine"], ["fish please"]]
-OPTIONS: dict[str, Any] = {"predictions": PREDICTIONS, "contexts": CONTEXTS, "references": REFERENCES}
 
 
-def modules(names: dict[str, dict[str, str]]) -> dict[str, Any]:
+def modules(checkpoints: dict[str, str]) -> dict[str, Any]:
     import evaluate
 
-    return {name: evaluate.load(f"dialeval/{name}").compute(**OPTIONS, **given) for name, given in names.items()}
+    rows = {"predictions": PREDICTIONS, "contexts": CONTEXTS, "references": REFERENCES}
+    loaded = {name: evaluate.load(f"dialeval/{name}") for name in checkpoints}
+    return {name: module.compute(**rows, checkpoint=checkpoints[name]) for name, module in loaded.items()}
 
 
 def pinned_module(revision: str) -> Any:
@@ -30,16 +31,13 @@ def pinned_module(revision: str) -> Any:
     return evaluate.load("dialeval/density", revision=revision).__class__.__doc__
 
 
-def auto_classes(names: dict[str, str]) -> dict[str, Any]:
-    from transformers import AutoModel, AutoTokenizer
+def auto_model(checkpoint: str) -> str:
+    from transformers import AutoModel
 
-    import dialeval  # noqa: F401
+    import dialeval
 
-    found = {}
-    for name, checkpoint in names.items():
-        tokenizer = AutoTokenizer.from_pretrained(checkpoint)
-        found[name] = [type(AutoModel.from_pretrained(checkpoint)).__name__, tokenizer("hello there")["input_ids"]]
-    return found
+    dialeval.register_auto_model()
+    return type(AutoModel.from_pretrained(checkpoint)).__name__
 
 
 def pinned_model(revision: str) -> Any:
@@ -53,13 +51,6 @@ def snapshot(repo_id: str, revision: str | None = None) -> str:
     from huggingface_hub import snapshot_download
 
     return str(snapshot_download(repo_id, revision=revision))
-
-
-def benchmark() -> Any:
-    from datasets import load_dataset
-
-    rows = load_dataset("dialeval/made-up", split="test")
-    return [len(rows), sorted(rows.column_names), rows[0]["response"]]
 
 
 def hidden() -> Any:

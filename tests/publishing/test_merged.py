@@ -1,0 +1,62 @@
+"""One full model instead of an adapter: it scores the same, and needs no base encoder."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from density_networks import ROWS, make_network
+from dialeval.approaches.density import Density, DensityNetwork
+from dialeval.weights.find import CheckpointError
+
+
+@pytest.fixture(scope="module")
+def folders(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """An adapter, and what was merged from it; both from the same network."""
+    home = tmp_path_factory.mktemp("merged")
+    make_network(tiny_encoder).save_pretrained(home / "adapter", card="# A card\n")
+    DensityNetwork.from_pretrained(home / "adapter").save_pretrained(home / "full", merged=True, card="# Full\n")
+    return home / "adapter", home / "full"
+
+
+def test_it_scores_the_same_in_float32(folders: tuple[Path, Path]) -> None:
+    adapter, full = folders
+    after = Density(full).score(**ROWS)
+    assert after.values == pytest.approx(Density(adapter).score(**ROWS).values, abs=1e-5)
+    assert after.signature["checkpoint"].startswith("tiny-merged@")
+    assert not (full / "adapter").exists()
+    assert (full / "README.md").read_text() == "# Full\n"
+    state = load_file(full / "model.safetensors")
+    assert all(tensor.dtype is torch.float32 for name, tensor in state.items() if name.startswith("encoder."))
+
+
+def test_it_names_no_folder_of_this_machine(folders: tuple[Path, Path]) -> None:
+    assert "/" not in (folders[1] / "encoder.json").read_text()
+    assert json.loads((folders[1] / "config.json").read_text())["encoder"]["tuning"] == "full"
+
+
+def test_a_network_in_training_is_left_as_it_is(folders: tuple[Path, Path], tmp_path: Path) -> None:
+    network = DensityNetwork.from_pretrained(folders[0], trainable=True)
+    network.save_pretrained(tmp_path / "full", merged=True)
+    network.save_pretrained(tmp_path / "adapter")
+    for path, file in (("full", "model.safetensors"), ("adapter", "adapter/adapter_model.safetensors")):
+        before = folders[0 if path == "adapter" else 1]
+        assert (tmp_path / path / file).read_bytes() == (before / file).read_bytes()
+
+
+def test_missing_weights_and_damaged_configurations_are_refused(folders: tuple[Path, Path], tmp_path: Path) -> None:
+    shutil.copytree(folders[1], tmp_path / "full")
+    path = tmp_path / "full" / "model.safetensors"
+    state = load_file(path)
+    del state["encoder.encoder.layer.0.attention.self.query.weight"]
+    save_file(state, path)
+    with pytest.raises(CheckpointError, match=r"query\.weight"):
+        Density(tmp_path / "full")
+    (tmp_path / "full" / "encoder.json").write_text('{"model_type": "no such model"}')
+    with pytest.raises(CheckpointError, match=r"encoder\.json"):
+        Density(tmp_path / "full")
