@@ -5,14 +5,13 @@ DIALEVAL_KILLS=20 kills each of them twenty times, and the training script as we
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -20,8 +19,6 @@ import pytest
 from safetensors.numpy import load_file
 
 import overlap_metric
-from density_networks import make_network
-from loopback_hub import LoopbackHub, User
 from toy_benchmark import rated_rows, write_rows
 from training_runs import command as training
 
@@ -88,12 +85,11 @@ def test_score(tmp_path: Path) -> None:
         {"context": [f"{number} and so on"], "response": f"{number}", "id": str(number)} for number in range(12_000)
     ]
     write_rows(tmp_path / "rows.jsonl", rows)
-    command = [overlap_metric.__file__, "score", "-m", "overlap", "-i", "rows.jsonl", "--summary"]
-    seconds = to_the_end([*command, "whole.json", "-o", "whole.jsonl"], OVERLAP_SECONDS="0.3")
-    options = [*command, "killed.json", "-o", "killed.jsonl"]
+    command = [overlap_metric.__file__, "score", "-m", "overlap", "-i", "rows.jsonl"]
+    seconds = to_the_end([*command, "-o", "whole.jsonl"], OVERLAP_SECONDS="0.3")
+    options = [*command, "-o", "killed.jsonl"]
     assert killed_at_random(options, seconds, OVERLAP_SECONDS="0.3")
     assert Path("killed.jsonl").read_bytes() == Path("whole.jsonl").read_bytes()
-    assert Path("killed.json").read_bytes() == Path("whole.json").read_bytes()
     assert not list(Path().glob(".*")) + list(Path().glob("*.partial*"))
 
 
@@ -108,31 +104,6 @@ def test_agreement(tmp_path: Path) -> None:
     for name in ("agreement.jsonl", "leaderboard.md", "tests.jsonl", "excluded.jsonl"):
         assert Path("killed", "results", name).read_bytes() == Path("whole", "results", name).read_bytes(), name
     assert folder_names("killed") == folder_names("whole")
-
-
-@pytest.fixture
-def hubs(tiny_encoder: Path) -> Iterator[tuple[LoopbackHub, LoopbackHub]]:
-    """Two Hubs that are alike."""
-    with LoopbackHub() as one, LoopbackHub() as other:
-        for hub in (one, other):
-            hub.users["hf_token"] = User("ann", {"dialeval": "write"})
-            hub.add("models", "someone/tiny-encoder", {path.name: path.read_bytes() for path in tiny_encoder.iterdir()})
-        yield one, other
-
-
-def test_publish(hubs: tuple[LoopbackHub, LoopbackHub], tiny_encoder: Path, tmp_path: Path) -> None:
-    checkpoint = tmp_path / "checkpoint"
-    make_network(tiny_encoder).save_pretrained(checkpoint)
-    raw = json.loads((checkpoint / "config.json").read_text())
-    raw["encoder"]["id"] = "someone/tiny-encoder"
-    (checkpoint / "config.json").write_text(json.dumps(raw))
-    command = ["-m", "dialeval", "publish", str(checkpoint), "density"]
-    undisturbed, disturbed = (hub.environment(tmp_path / hub.url[-5:], "hf_token") for hub in hubs)
-    seconds = to_the_end(command, **undisturbed)
-    assert killed_at_random(command, seconds, **disturbed)
-    whole, killed = ({key: (repo.private, repo.files) for key, repo in hub.repos.items()} for hub in hubs)
-    assert len(whole) == 3
-    assert killed == whole
 
 
 @pytest.mark.skipif("DIALEVAL_KILLS" not in os.environ, reason="training takes long; set DIALEVAL_KILLS")
