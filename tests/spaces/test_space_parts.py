@@ -192,7 +192,7 @@ def test_overlapping_intervals_are_not_an_order() -> None:
         ),
         ("rows.jsonl", '{"context": ["a"], "response": "b"}\n' * 2_001, "more than 2,000 rows"),
         ("rows.jsonl", "a" * 5_000_001, "larger than 5 MB"),
-        ("rows.csv", "context,zzz\na,b\n", "rows.csv: column .response. is missing"),
+        ("rows.csv", "context,zzz\na,b\n", "rows.csv: column 'response' is missing"),
         ("rows.csv", 'context,response\n"a\n', r"a quote left open|not CSV"),
     ],
 )
