@@ -59,7 +59,7 @@ def _read(path: Path, content: bytes) -> tuple[BenchmarkInfo, list[Row]]:
             raise item.bad(item.problem)
         # A field that is null is as good as absent.
         item = replace(item, values={key: value for key, value in item.values.items() if value is not None})
-        level, kind = _level(item), _kind(item)
+        level, kind = _level(item), kind_of(item)
         if found not in (None, (level, kind)):
             raise item.bad(f"a {level} with {kind} after others; put them into files of their own")
         found = level, kind
@@ -89,7 +89,7 @@ def _level(item: RawRow) -> BenchmarkLevel:
     return "dialogue" if "dialogue" in values or not ("response" in values or values.get("responses")) else "turn"
 
 
-def _kind(item: RawRow) -> Kind:
+def kind_of(item: RawRow) -> Kind:
     """Which of the three kinds of judgement the item carries."""
     values = item.values or {}
     if "adversarial_response" in values:

@@ -129,7 +129,8 @@ def read_input(
 
 def _is_judged(path: Path) -> bool:
     """Whether the rows carry what a benchmark has: ratings, labels, or attacked replies."""
-    from dialeval.benchmarks.item import BadItem, kind_of
+    from dialeval.benchmarks.rowfile import kind_of
+    from dialeval.exchange import BadRow
     from dialeval.readers.text import json_rows
 
     if not path.is_file():
@@ -137,6 +138,6 @@ def _is_judged(path: Path) -> bool:
     with path.open("rb") as stream:
         first = next(iter(json_rows(stream, path.name)), None)
     try:
-        return first is not None and first.values is not None and bool(kind_of(dict(first.values)))
-    except BadItem:
+        return first is not None and first.values is not None and bool(kind_of(first))
+    except BadRow:
         return False
