@@ -1,4 +1,4 @@
-"""`python -m dialeval` is the `dialeval` command (torchrun needs a module)."""
+"""`python -m dialeval` is the `dialeval` command where its script is not on the path."""
 
 from dialeval import interrupts
 

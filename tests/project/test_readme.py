@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from dialeval import benchmarks
 from dialeval.card import facts
 from dialeval.io import read_json_lines
 from dialeval.weights.config import CheckpointConfig
@@ -79,6 +80,9 @@ def test_what_the_readme_says_runs(language: str, message: list[str], clone: Pat
         command = [sys.executable, "-c", one] if language == "python" else ["bash", "-o", "pipefail", "-c", one]
         done = subprocess.run(command, cwd=clone, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, f"{one}\n{done.stdout}\n{done.stderr}"
+        shown = re.findall(r"^# (\d\.\d\d)  (.*?);? ?\.\.\.$", one, flags=re.MULTILINE)
+        for (value, beginning), line in zip(shown, done.stdout.splitlines(), strict=False):
+            assert line.startswith(f"{value}  {beginning}"), line
 
 
 def test_what_is_not_run_stands_in_the_readme() -> None:
@@ -105,6 +109,23 @@ def test_agreement_is_what_the_results_say() -> None:
                           "BERTScore": "bertscore", "BLEU-2": "bleu2"}.items():  # fmt: skip
         (line,) = [one for one in README.splitlines() if re.match(rf"\| \**{title}\**,? ?.*\|", one)]
         assert line.split("|")[-2].strip(" *") == means[metric], line
+
+
+def test_the_judge_beside_a_language_model_is_what_the_results_say() -> None:
+    seven = {"convai2_grade", "dailydialog_grade", "empathetic_grade", "dailydialog_zhao", "persona_usr", "fed_turn",
+             "fed_dialogue"}  # fmt: skip
+    mains = {name: benchmarks.info(name).main_aspect for name in seven}
+    values = {
+        row["benchmark"]: row["value"]
+        for row in read_json_lines(ROOT / "results" / "agreement.jsonl")
+        if row["metric"] == "judge"
+        and row["statistic"] == "spearman"
+        and row["protocol"] == "standard"
+        and row["level"] == ("dialogue" if row["benchmark"] == "fed_dialogue" else "turn")
+        and mains.get(row["benchmark"]) == row["aspect"]
+    }
+    assert set(values) == seven
+    assert f"where JUDGE reaches {sum(values.values()) / 7:.3f}".replace("0.", ".") in " ".join(README.split())
 
 
 def test_non_commercial_corpora_of_the_weights_are_named() -> None:

@@ -33,14 +33,18 @@ class Journal:
         """Lock and open the journal of `run` (what decides the values), or begin it; `fresh` drops what was there."""
         self.path = path
         self._stream = _open_locked(path)
+        self.n_finished, self._is_complete = 0, False
         try:
-            lines = [] if fresh and _is_start(self._stream.readline()) else self._lines()
-            self.n_finished = self._begin(run, overwrite) if not lines else self._go_on(run, lines)
+            header = None if fresh and _is_start(self._stream.readline()) else self._cut_to_whole_lines()
+            if header is None:
+                header = self._begin(run, overwrite)
+            else:
+                self._check(header, run)
         except BaseException:
             self._stream.close()
             raise
         #: Whether an output that stands there may be replaced, by the user's word or because this run wrote it.
-        self.may_replace = overwrite or bool(lines and (lines[0].get("overwrite") or lines[-1] == _COMPLETE))
+        self.may_replace = overwrite or bool(header["overwrite"]) or self._is_complete
         self._to_read = self.finished()
 
     def next_finished(self) -> dict[str, Any] | None:
@@ -92,31 +96,32 @@ class Journal:
         with suppress(OSError):
             self._stream.close()
 
-    def _lines(self) -> list[dict[str, Any]]:
-        """The whole lines; what follows the last of them is cut off."""
+    def _cut_to_whole_lines(self) -> dict[str, Any] | None:
+        """Count the finished chunks, drop what follows the last whole line, and give the first one, if there is any."""
         self._stream.seek(0)
-        found: list[dict[str, Any]] = []
-        end = 0
+        header, end = None, 0
         for line in self._stream:
             record = _record(line)
             if record is None:
-                if not found and not _is_start(line):
+                if header is None and not _is_start(line):
                     raise ValueError(f"{self.path} is no unfinished run; move it away or choose another output")
                 break
-            found.append(record)
+            self._is_complete = record == _COMPLETE
+            self.n_finished += header is not None and not self._is_complete
+            header = header or record
             end += len(line)
         self._stream.seek(end)
         self._stream.truncate()
-        return found
+        return header
 
-    def _begin(self, run: Mapping[str, Any], overwrite: bool) -> int:
+    def _begin(self, run: Mapping[str, Any], overwrite: bool) -> dict[str, Any]:
         self._stream.seek(0)
         self._stream.truncate()
-        self.append({_MARK: _FORMAT, "run": run, "overwrite": overwrite})
-        return 0
+        header = {_MARK: _FORMAT, "run": run, "overwrite": overwrite}
+        self.append(header)
+        return header
 
-    def _go_on(self, run: Mapping[str, Any], lines: list[dict[str, Any]]) -> int:
-        header, *rest = lines
+    def _check(self, header: Mapping[str, Any], run: Mapping[str, Any]) -> None:
         if header.get(_MARK) != _FORMAT:
             raise ValueError(f"{self.path} is no unfinished run of this version; move it away or choose another output")
         if difference := _difference(header["run"], json.loads(json.dumps(run))):
@@ -124,7 +129,6 @@ class Journal:
                 f"{self.path} is an unfinished run with other options ({difference}); "
                 "give the same ones to go on with it, or --no-resume to begin again"
             )
-        return sum(one != _COMPLETE for one in rest)
 
 
 def _open_locked(path: Path) -> BinaryIO:
