@@ -90,10 +90,13 @@ def reading(recipe: Recipe, root: Path, mirror: Path | None) -> Reading:
 
     # The first stage of the two-stage scripts may have no steps; QuantiDCE's reads groups.
     if recipe.get("pretraining", {}).get("steps", 1) != 0:
-        for corpus in recipe.get("corpora", ()):
+        corpora = recipe.get("corpora", ())
+        named = (
+            corpora.items() if isinstance(corpora, dict) else [(one["name"], one.get("splits", ())) for one in corpora]
+        )
+        for name, splits in named:
             # What is not at hand (the papers' corpora, a folder of threads) cannot be counted.
-            splits = corpus.get("splits", ())
-            dialogues(corpus["name"], [split for split in splits if _is_there(root, corpus["name"], split)])
+            dialogues(name, [split for split in splits if _is_there(root, name, split)])
     if "groups" in recipe and recipe.get("group_share", 1):
         main = recipe["groups"]
         found[f"{main['name']}/{main['split']}"] = list(_texts(*split_groups(recipe, root)))

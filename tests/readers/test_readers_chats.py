@@ -94,14 +94,14 @@ def test_rows_of_fields_pass_as_they_are() -> None:
 
 @pytest.mark.slow
 def test_the_command_scores_logs_and_sets_bad_ones_aside(tmp_path: Path) -> None:
-    log, out, rejects = tmp_path / "log.jsonl", tmp_path / "scores.jsonl", tmp_path / "bad.jsonl"
+    log, out = tmp_path / "log.jsonl", tmp_path / "scores.jsonl"
     rows = [{"messages": CHAT, "id": "a"}, {"messages": CHAT[:2], "id": "b"}, {"messages": CHAT, "id": "c"}]
     log.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-    words = ["score", "-m", "density", "-i", str(log), "-o", str(out), "--rejects", str(rejects)]
+    words = ["score", "-m", "density", "-i", str(log), "-o", str(out), "--skip-bad"]
     printed = CliRunner().invoke(build_app(), words)
     assert printed.exit_code == 3, printed.output
     assert [json.loads(line)["id"] for line in out.read_text().splitlines()] == ["a#1", "a#3", "c#1", "c#3"]
-    (bad,) = map(json.loads, rejects.read_text().splitlines())
+    (bad,) = map(json.loads, Path(f"{out}.rejects.jsonl").read_text().splitlines())
     assert (bad["raw"]["id"], "no answer of the role" in bad["problem"]) == ("b", True)
     users = tmp_path / "users.jsonl"
     words = ["score", "-m", "density", "-i", str(log), "-o", str(users), "--judge-role", "user", "--skip-bad"]
