@@ -86,8 +86,6 @@ def losses(output: Tensor, contexts: int, recipe: Recipe, accelerator: Accelerat
         everywhere,
         positive_everywhere,
         temperature=settings["temperature"],
-        reduction=settings["reduction"],
-        shared_negative_class=settings["shared_negative_class"],
     )
     total = selection + settings["contrastive_weight"] * contrast
     correct = (logits.argmax(dim=1) == 0).float().mean()

@@ -58,8 +58,6 @@ def test_rows_without_a_score_or_a_system(tmp_path):
     assert by_level["system"].n == 6
     nobody = [{key: value for key, value in row.items() if key != "system"} for row in rated_rows(contexts=6)]
     assert {one.level for one in measured(tmp_path, nobody).results} == {"turn"}
-    per_system = measured(tmp_path, nobody, settings=Settings(resamples=50, slow_resamples=50, pooling="per_system"))
-    assert all(math.isnan(one.value) for one in per_system.results)
     asked = measured(tmp_path, nobody, settings=Settings(levels="system", force_systems=True))
     assert not asked.results
     assert asked.skipped

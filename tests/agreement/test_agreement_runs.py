@@ -120,17 +120,6 @@ def test_metrics_of_systems_have_system_level_results_only(toy, tmp_path):
     assert "too few of them" in run([Repetition()], [few], settings=QUICK).skipped[0].reason
 
 
-def test_per_system_correlations_are_averaged(toy):
-    found = by_key(run([count_words], [toy], settings=Settings(resamples=200, slow_resamples=50, pooling="per_system")))
-    one = found["count_words", "turn", "overall", "pearson"]
-    x, y = words(toy).reshape(30, 6), people(toy).reshape(30, 6)
-    parts = [stats.pearsonr(x[:, k], y[:, k]).statistic for k in range(6)]
-    assert one.value == pytest.approx(np.mean(parts))
-    assert one.low < one.value < one.high
-    assert math.isnan(one.p)
-    assert "|pooling:per_system|" in one.signature
-
-
 def test_outlying_ratings_can_be_dropped(toy):
     found = by_key(run([count_words], [toy], settings=Settings(resamples=0, ratings="without_outliers")))
     human = [mean_rating(row["ratings"]["overall"], drop_outliers=True) for row in toy.dataset]
@@ -162,15 +151,6 @@ def test_rows_without_a_value(toy):
         ("picky", f"toy-{number}-{system}") for number in (3, 4) for system in range(6)
     }
     assert any("cannot count to three" in row.problem for row in report.excluded)
-    for_all = by_key(run([picky, count_words], [toy], settings=Settings(resamples=0, missing="drop_for_all")))
-    assert for_all["count_words", "turn", "overall", "pearson"].n == 168
-    assert for_all["count_words", "turn", "overall", "pearson"].value == pytest.approx(one.value)
-    zero = by_key(run([picky], [toy], settings=Settings(resamples=0, missing="zero")))[
-        "picky", "turn", "overall", "pearson"
-    ]
-    filled = np.where([row["context"][0].endswith((" 3?", " 4?")) for row in toy.dataset], 0, words(toy))
-    assert (zero.n, zero.n_excluded) == (180, 0)
-    assert zero.value == pytest.approx(stats.pearsonr(filled, people(toy)).statistic)
 
 
 def test_a_metric_that_fails_does_not_sink_the_others(toy):
@@ -283,18 +263,16 @@ def test_every_choice_is_in_the_signature(toy):
     plain = {"resamples": 60, "slow_resamples": 50, "statistics": ("kendall",), "levels": "own"}
     choices = [
         {},
-        {"missing": "zero"},
         {"ratings": "without_outliers"},
-        {"pooling": "per_system"},
         {"seed": 1},
         {"confidence": 0.9},
         {"slow_resamples": 9},
     ]
     seen = {run([count_words], [toy], settings=Settings(**plain | choice)).results[0].signature for choice in choices}
     assert len(seen) == len(choices)
-    (one,) = run([count_words], [toy], settings=Settings(resamples=0, statistics=("kendall_a",), levels="own")).results
+    (one,) = run([count_words], [toy], settings=Settings(resamples=0, statistics=("kendall",), levels="own")).results
     assert f"benchmark:toy@{toy.info.revision}|protocol:" in one.signature
-    assert "|ties:tau-a|" in one.signature
+    assert "|ties:tau-b|" in one.signature
     assert one.metric_signature in one.signature
 
 
@@ -311,7 +289,7 @@ def test_the_same_seed_gives_the_same_results(toy):
 @pytest.mark.parametrize(
     ("choice", "message"),
     [
-        ({"pooling": "mixed"}, "pooling is 'mixed'; it is one of pooled, per_system"),
+        ({"levels": "mixed"}, "levels is 'mixed'; it is one of auto, own, system"),
         ({"statistics": ("pearsn",)}, "statistic pearsn: choose from pearson"),
         ({"confidence": 95}, "between 0 and 1"),
         ({"resamples": -1}, "not negative"),

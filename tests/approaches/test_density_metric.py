@@ -50,10 +50,9 @@ def test_scores_are_those_of_the_rows_of_the_network(folder: Path) -> None:
     assert len(set(scores.values)) == 2
 
 
-def test_a_dialogue_averages_squares_or_roots(folder: Path) -> None:
+def test_a_dialogue_averages_squares(folder: Path) -> None:
     values = np.array([-3.0, -4.0])
     assert made(folder).aggregate_dialogue(values) == pytest.approx(-np.sqrt(12.5))
-    assert made(folder, dialogue_agg="mean_of_sqrt").aggregate_dialogue(values) == -3.5
     # A logit is no distance: it is averaged as it is.
     assert made(folder, scoring="classifier").aggregate_dialogue(np.array([-1.0, 3.0])) == 1.0
 
@@ -63,11 +62,9 @@ def test_options_are_told_and_their_quantiles_kept_apart(folder: Path) -> None:
         metric = made(folder, scoring=scoring)
         assert metric.quantile_key == scoring
         assert metric.signature()["scoring"] == scoring
-    assert made(folder).signature()["dialogue_agg"] == "sqrt_of_mean"
-    assert made(folder, dialogue_agg="mean_of_sqrt").signature()["dialogue_agg"] == "mean_of_sqrt"
 
 
-@pytest.mark.parametrize("option", [{"scoring": "cosine"}, {"dialogue_agg": "mean"}])
+@pytest.mark.parametrize("option", [{"scoring": "cosine"}])
 def test_unknown_options_are_named(folder: Path, option: dict[str, Any]) -> None:
     ((name, value),) = option.items()
     with pytest.raises(ValueError, match=f"{name} is '{value}'"):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dialeval.statistics import corrections, discrimination, raters, system_level
-from dialeval.statistics.correlation import CORRELATIONS, kendall, kendall_a, pearson, spearman
+from dialeval.statistics.correlation import CORRELATIONS, kendall, pearson, spearman
 
 X, Y = (1, 2, 2, 4, 5), (2, 1, 3, 5, 4)
 LABELS, SCORES = (1, 1, 1, 1, 0, 0, 0, 0), (0.91, 0.62, 0.55, 0.30, 0.58, 0.41, 0.20, 0.05)
@@ -29,11 +29,10 @@ def test_correlations_of_a_small_column_with_ties():
     assert pearson(X, Y).p == pytest.approx(0.127907, abs=1e-6)
     assert spearman(X, Y).value == pytest.approx(0.718184846, abs=1e-9)
     assert kendall(X, Y).value == pytest.approx(0.527046277, abs=1e-9)
-    assert kendall_a(X, Y).value == pytest.approx(0.5)
 
 
-def brute_kendall(x, y) -> tuple[float, float]:
-    """Tau-b and tau-a by visiting every pair."""
+def brute_kendall(x, y) -> float:
+    """Tau-b by visiting every pair."""
     agree = disagree = tied_x = tied_y = 0
     for (a, b), (c, d) in itertools.combinations(zip(x, y, strict=True), 2):
         tied_x += a == c
@@ -42,16 +41,14 @@ def brute_kendall(x, y) -> tuple[float, float]:
         disagree += (a - c) * (b - d) < 0
     pairs = math.comb(len(x), 2)
     spread = (pairs - tied_x) * (pairs - tied_y)
-    return ((agree - disagree) / math.sqrt(spread) if spread else math.nan), (agree - disagree) / pairs
+    return (agree - disagree) / math.sqrt(spread) if spread else math.nan
 
 
 @given(columns)
 @settings(max_examples=60, deadline=None)
 def test_correlations_match_their_definitions(pair):
     x, y = pair
-    tau_b, tau_a = brute_kendall(x, y)
-    assert kendall(x, y).value == pytest.approx(tau_b, nan_ok=True)
-    assert kendall_a(x, y).value == pytest.approx(tau_a)
+    assert kendall(x, y).value == pytest.approx(brute_kendall(x, y), nan_ok=True)
     by_ranks = pearson(stats.rankdata(x), stats.rankdata(y)).value
     assert spearman(x, y).value == pytest.approx(by_ranks, nan_ok=True)
     if len(set(x)) > 1 and len(set(y)) > 1:
@@ -79,8 +76,7 @@ def test_p_values_are_those_of_scipy():
 
 @pytest.mark.parametrize("correlate", CORRELATIONS.values())
 def test_columns_that_say_nothing_have_no_correlation(correlate):
-    if correlate is not kendall_a:
-        assert math.isnan(correlate([1, 1, 1], [1, 2, 3]).value)
+    assert math.isnan(correlate([1, 1, 1], [1, 2, 3]).value)
     assert math.isnan(correlate([], []).value)
     assert math.isnan(correlate([1.0], [2.0]).value)
     assert math.isnan(correlate([1, 2], [2, 1]).p)
@@ -107,8 +103,6 @@ def test_point_biserial_and_accuracy():
 def test_threshold_search_takes_the_smallest_of_equally_good_ones():
     found = discrimination.search_threshold(LABELS, SCORES)
     assert (found.value, found.errors, found.n, found.ties) == (0.20, 2, 8, 10 + 14 + 4)
-    assert discrimination.search_threshold(LABELS, SCORES, ties="largest").value == 0.61
-    assert discrimination.search_threshold(LABELS, SCORES, ties="middle").value == 0.44
 
 
 @given(
@@ -145,24 +139,19 @@ def test_labels_other_than_0_and_1_are_refused():
 
 def test_corrections():
     assert corrections.holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    # R: p.adjust(c(.01, .02, .03, .04, .05, .5), "BH") and "holm"
-    p = [0.01, 0.02, 0.03, 0.04, 0.05, 0.5]
-    assert corrections.benjamini_hochberg(p) == pytest.approx([0.06, 0.06, 0.06, 0.06, 0.06, 0.5])
-    assert corrections.holm(p) == pytest.approx([0.06, 0.10, 0.12, 0.12, 0.12, 0.5])
-    assert len(corrections.holm([])) == len(corrections.benjamini_hochberg([])) == 0
+    # R: p.adjust(c(.01, .02, .03, .04, .05, .5), "holm")
+    assert corrections.holm([0.01, 0.02, 0.03, 0.04, 0.05, 0.5]) == pytest.approx([0.06, 0.10, 0.12, 0.12, 0.12, 0.5])
+    assert len(corrections.holm([])) == 0
     with pytest.raises(ValueError, match="p-value 1 is nan"):
         corrections.holm([0.5, math.nan])
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
 def test_corrections_never_make_a_p_value_smaller_and_keep_the_order(p):
-    for correct in (corrections.holm, corrections.benjamini_hochberg):
-        adjusted = correct(p)
-        assert np.all(adjusted >= np.asarray(p) - 1e-12)
-        assert np.all(adjusted <= 1)
-        order = np.argsort(p, kind="stable")
-        assert np.all(np.diff(adjusted[order]) >= -1e-12)
-    assert np.all(corrections.holm(p) >= corrections.benjamini_hochberg(p) - 1e-12)
+    adjusted = corrections.holm(p)
+    assert np.all(adjusted >= np.asarray(p) - 1e-12)
+    assert np.all(adjusted <= 1)
+    assert np.all(np.diff(adjusted[np.argsort(p, kind="stable")]) >= -1e-12)
 
 
 @pytest.mark.parametrize(

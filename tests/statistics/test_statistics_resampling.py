@@ -126,13 +126,6 @@ def test_groups_are_numbered_in_order():
     assert bootstrap.number_groups(["b", "a", "b", "c"]).tolist() == [0, 1, 0, 2]
 
 
-def test_averaging_leaves_undefined_parts_out():
-    parts = [lambda c: np.array([1.0, np.nan]), lambda c: np.array([3.0, np.nan])]
-    found = resampled.averaged(parts)(np.ones((2, 1)))
-    assert found[0] == 2.0
-    assert math.isnan(found[1])
-
-
 @given(st.lists(st.tuples(*[st.integers(0, 4)] * 8), min_size=1, max_size=6))
 @settings(max_examples=30, deadline=None)
 def test_rowwise_correlations_match_scipy(table):

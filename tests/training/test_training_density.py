@@ -128,8 +128,7 @@ import torch
 from accelerate import Accelerator
 from density import losses
 accelerator = Accelerator(cpu=True)
-recipe = {{"losses": {{"contrastive_weight": 1.0, "temperature": 0.5, "reduction": "sum_anchors"}}}}
-recipe["losses"]["shared_negative_class"] = False
+recipe = {{"losses": {{"contrastive_weight": 1.0, "temperature": 0.5}}}}
 # Four contexts of two candidates.
 data = torch.randn(8, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 

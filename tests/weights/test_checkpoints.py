@@ -277,10 +277,8 @@ def test_a_percentile_without_equals_is_the_plain_line_between_quantiles() -> No
 
 def test_dialogues_are_aggregated_as_specified(folder: Path) -> None:
     by_code = Density(folder)
-    by_paper = Density(folder, dialogue_agg="mean_of_sqrt")
     distances = -np.sqrt(np.array([1.0, 4.0, 9.0]))
     assert by_code.aggregate_dialogue(distances) == pytest.approx(-2.160246899)
-    assert by_paper.aggregate_dialogue(distances) == pytest.approx(-2.0)
     dialogue = ["hello there", "how are you", "i am fine"]
     turns = by_code.score(dialogue[1:], [dialogue[:1], dialogue[:2]]).values
     whole = by_code.score_dialogues([dialogue]).values
@@ -290,8 +288,6 @@ def test_dialogues_are_aggregated_as_specified(folder: Path) -> None:
 def test_options_that_do_not_exist(folder: Path) -> None:
     with pytest.raises(ValueError, match="scoring"):
         Density(folder, scoring="cosine")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="dialogue_agg"):
-        Density(folder, dialogue_agg="max")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="did you mean 'density'"):
         dialeval.load("densty")
 

@@ -85,7 +85,7 @@ def _tells_something(view: View, rows: NDArray[np.intp]) -> bool:
 def _resampled(name: str, view: View, rows: NDArray[np.intp]) -> Resampled | None:
     """The statistic of some rows as a function of all groups' counts; tables only of the groups they are in."""
     present, numbers = np.unique(view.groups[rows], return_inverse=True)
-    if name in ("kendall", "kendall_a") and len(present) > MOST_GROUPS_FOR_KENDALL:
+    if name == "kendall" and len(present) > MOST_GROUPS_FOR_KENDALL:
         return None
     statistic = RESAMPLED[name](view.values[rows], view.human[rows], numbers, len(present))
     return lambda counts: statistic(counts[:, present])

@@ -13,8 +13,8 @@ from dialeval.agreement.cuts import Cut, View, view_of
 from dialeval.agreement.judgements import Judgements
 from dialeval.agreement.measure import Decision
 from dialeval.agreement.settings import Settings
-from dialeval.statistics import corrections
 from dialeval.statistics.bootstrap import Resampled, bootstrap, interval, number_groups
+from dialeval.statistics.corrections import holm
 from dialeval.statistics.correlation import CORRELATIONS, Floats
 from dialeval.statistics.discrimination import correct
 from dialeval.statistics.paired_tests import Swappable, TestResult, chi_square, mcnemar, permutation_test, williams
@@ -175,8 +175,7 @@ def against_best(
     best = max(ranked, key=lambda entrant: values[entrant.name])
     found = [compare(best, other, cut, judged, settings, statistic) for other in ranked if other is not best]
     tested = [one.second for one in found if math.isfinite(one.p)]
-    adjust = corrections.holm if settings.correction == "holm" else corrections.benjamini_hochberg
-    adjusted = dict(zip(tested, adjust([one.p for one in found if math.isfinite(one.p)]), strict=True))
+    adjusted = dict(zip(tested, holm([one.p for one in found if math.isfinite(one.p)]), strict=True))
     return [replace(one, p_adjusted=float(adjusted.get(one.second, math.nan))) for one in found]
 
 

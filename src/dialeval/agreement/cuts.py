@@ -81,26 +81,19 @@ class View:
     systems: NDArray[np.object_]
     n_excluded: int
 
-    def of_system(self, system: str) -> View:
-        """The rows of one system; the groups keep their numbers, so that resamples stay the same."""
-        own = self.systems == system
-        return View(self.values[own], self.human[own], self.groups[own], self.n_groups, self.systems[own], 0)
-
     @property
     def named_systems(self) -> list[str]:
         """The systems among the rows, in order of first occurrence."""
         return list(dict.fromkeys(system for system in self.systems if system is not None))
 
 
-def column_of(source: ValueSource, judged: Judgements, values: Values, settings: Settings) -> Floats:
+def column_of(source: ValueSource, judged: Judgements, values: Values) -> Floats:
     """A metric's values beside the rows, higher always better, NaN where there is none.
 
     What a metric says of a whole system stands in all rows of the system.
     """
     keys = [system or "" for system in judged.systems] if source.level is Level.SYSTEM else judged.ids
     raw = values.column(keys)
-    if settings.missing == "zero":
-        raw = np.where(np.isnan(raw), 0.0, raw)
     return raw if source.higher_is_better else -raw
 
 

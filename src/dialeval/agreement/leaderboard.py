@@ -13,7 +13,6 @@ TITLES = {
     "pearson": "Pearson",
     "spearman": "Spearman",
     "kendall": "Kendall τ-b",
-    "kendall_a": "Kendall τ-a",
     "point_biserial": "Point-biserial",
     "auc": "AUC",
     "accuracy": "Accuracy",

@@ -17,7 +17,7 @@ from dialeval.statistics import discrimination
 from dialeval.statistics.bootstrap import Interval, Resampled, bootstrap, interval, number_groups
 from dialeval.statistics.correlation import CORRELATIONS, Estimate, Floats
 from dialeval.statistics.discrimination import observed_grid, search_threshold
-from dialeval.statistics.resampled import MOST_GROUPS_FOR_KENDALL, RESAMPLED, averaged, mean_of, over_systems
+from dialeval.statistics.resampled import MOST_GROUPS_FOR_KENDALL, RESAMPLED, mean_of, over_systems
 from dialeval.statistics.system_level import TooFewSystems, correlate_systems, system_means
 
 _NO_INTERVAL = Interval(math.nan, math.nan, 0)
@@ -82,8 +82,6 @@ def _measure(
         found = _of_systems(name, source, view, settings)
     elif name == "accuracy" and decision is not None:
         found = _accuracy(view, decision)
-    elif settings.pooling == "per_system" and not cut.is_labelled:
-        found = _per_system(name, view)
     else:
         found = _pooled(name, view)
     estimate, statistic, p_method = found
@@ -92,7 +90,7 @@ def _measure(
     machines = by_system.without_people(name, view, people) if is_correlation else by_system.Part()
     absolute = settings.absolute and cut.level == "system"
     # Where machines wrote every row it is the same correlation, and costs nothing.
-    is_same = machines.n == len(view.values) and settings.pooling == "pooled"
+    is_same = machines.n == len(view.values)
     statistics = {"": statistic, "within": within.statistic, "machines": None if is_same else machines.statistic}
     spreads = _intervals(name, statistics, view, settings, absolute=absolute)
     spread = spreads[""]
@@ -143,22 +141,13 @@ def _intervals(
 
 
 def _pooled(name: str, view: View) -> tuple[Estimate, Resampled | None, str]:
-    too_many = name in ("kendall", "kendall_a") and view.n_groups > MOST_GROUPS_FOR_KENDALL
+    too_many = name == "kendall" and view.n_groups > MOST_GROUPS_FOR_KENDALL
     statistic = None if too_many else RESAMPLED[name](view.values, view.human, view.groups, view.n_groups)
     if name == "point_biserial":
         return discrimination.point_biserial(view.human, view.values), statistic, "t"
     if name == "auc":
         return discrimination.auc(view.human, view.values), statistic, "Mann-Whitney"
     return CORRELATIONS[name](view.values, view.human), statistic, "normal" if name == "kendall" else "t"
-
-
-def _per_system(name: str, view: View) -> tuple[Estimate, Resampled | None, str]:
-    parts = [_pooled(name, view.of_system(system)) for system in view.named_systems]
-    defined = [estimate.value for estimate, _, _ in parts if math.isfinite(estimate.value)]
-    value = float(np.mean(defined)) if defined else math.nan
-    resampled = [part for _, part, _ in parts if part is not None]
-    statistic = averaged(resampled) if parts and len(resampled) == len(parts) else None
-    return Estimate(value, math.nan, len(view.values)), statistic, ""
 
 
 def _accuracy(view: View, decision: Decision) -> tuple[Estimate, Resampled, str]:
@@ -213,9 +202,7 @@ def decide(source: ValueSource, cut: Cut, settings: Settings, validation: Valida
     values, labels = rows
     # Hundredths mean something between 0 and 1 only; elsewhere every observed value is tried.
     unit = source.in_unit_range and source.higher_is_better
-    found = search_threshold(labels, values, grid=None if unit else observed_grid(values), ties=settings.threshold_ties)
+    found = search_threshold(labels, values, grid=None if unit else observed_grid(values))
     grid = "0, 0.01 … 1" if unit else "observed values"
-    method = (
-        f"searched over {grid} on {found.n} rows, {settings.threshold_ties} of {found.ties} with {found.errors} errors"
-    )
+    method = f"searched over {grid} on {found.n} rows, smallest of {found.ties} with {found.errors} errors"
     return Decision(found.value, sign * found.value, method)

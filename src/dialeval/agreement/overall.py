@@ -16,8 +16,8 @@ from dialeval.agreement.comparisons import ComparedMetric, common_views
 from dialeval.agreement.cuts import Cut
 from dialeval.agreement.results import Overall, Panel
 from dialeval.agreement.settings import Settings
-from dialeval.statistics import corrections
 from dialeval.statistics.bootstrap import bootstrap, interval, number_groups
+from dialeval.statistics.corrections import holm
 from dialeval.statistics.correlation import spearman
 from dialeval.statistics.paired_tests import permutation_test_over_sets
 from dialeval.statistics.resampled import spearman_of
@@ -57,9 +57,8 @@ def overall(panels: Sequence[Panel], settings: Settings) -> list[Overall]:
         for name in sorted(names, key=lambda name: -means[name])
         if name != leader and len(counted[name]) >= AT_LEAST
     ]
-    adjust = corrections.holm if settings.correction == "holm" else corrections.benjamini_hochberg
     tested = [row.metric for row in rows if row.p is not None]
-    adjusted = dict(zip(tested, adjust([row.p for row in rows if row.p is not None]), strict=True)) if tested else {}
+    adjusted = dict(zip(tested, holm([row.p for row in rows if row.p is not None]), strict=True)) if tested else {}
     first = Overall(leader, leader, means[leader], None, None, None, None, None, 0, _names(counted[leader]))
     return [first, *(replace(row, p_adjusted=_known(adjusted.get(row.metric, math.nan))) for row in rows)]
 

@@ -69,7 +69,7 @@ def score_metric(
     # What a system is worth depends on its rows, so such a metric sees only those that count.
     dataset = stage.selected if over_systems else stage.benchmark.dataset
     values = values_of(source, stage.benchmark.info, dataset, folder, advance)
-    return ScoredMetric(source, values, column_of(source, stage.judged, values, settings))
+    return ScoredMetric(source, values, column_of(source, stage.judged, values))
 
 
 def excluded_rows(scored: ScoredMetric, stage: PreparedBenchmark) -> list[Excluded]:

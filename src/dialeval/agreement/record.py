@@ -70,15 +70,15 @@ def signature(measured: Measured, source: ValueSource, cut: Cut, judged: Judgeme
         "level": cut.level,
         "aspect": cut.aspect,
         "stat": measured.statistic,
-        "missing": settings.missing,
+        "missing": "drop",
     }
     if inputs := _inputs(judged, settings):
         parts["inputs"] = inputs
     if not cut.is_labelled:
         parts |= {"ratings": settings.ratings}
         parts |= {"sign": "absolute" if settings.absolute else "signed"} if cut.level == "system" else {}
-        parts |= {"pooling": settings.pooling} if cut.level != "system" else {}
-        ties = {"spearman": "average ranks", "kendall": "tau-b", "kendall_a": "tau-a"}.get(measured.statistic)
+        parts |= {"pooling": "pooled"} if cut.level != "system" else {}
+        ties = {"spearman": "average ranks", "kendall": "tau-b"}.get(measured.statistic)
         parts |= {"ties": ties} if ties else {}
     if measured.threshold_method:
         parts["threshold"] = f"score > {measured.threshold:g}, {measured.threshold_method}"

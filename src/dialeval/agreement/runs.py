@@ -9,8 +9,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-import numpy as np
-
 from dialeval.agreement.aspects import of_aspects
 from dialeval.agreement.comparisons import ComparedMetric, against_best, best_group, compared_statistic
 from dialeval.agreement.cuts import Cut, view_of
@@ -137,9 +135,6 @@ class _Run:
 
     def _one(self, stage: PreparedBenchmark) -> None:
         scored = [found for source in self.sources if (found := self._scored_metric(source, stage)) is not None]
-        if self.settings.missing == "drop_for_all" and scored:
-            shared = np.all([np.isfinite(one.column) for one in scored], axis=0)
-            scored = [dataclasses.replace(one, column=np.where(shared, one.column, np.nan)) for one in scored]
         columns = {one.source.name: one.column for one in scored}
         info = stage.benchmark.info
         contaminated = frozenset(
@@ -164,8 +159,7 @@ class _Run:
         self._found.add(source.name)
         if out := excluded_rows(found, stage):
             self.report.excluded.extend(out)
-            what = "count as 0" if self.settings.missing == "zero" else "left out"
-            self.reporter.say(f"{source.name} on {name}: {len(out)} rows {what}; {out[0].id}: {out[0].problem}")
+            self.reporter.say(f"{source.name} on {name}: {len(out)} rows left out; {out[0].id}: {out[0].problem}")
         return found
 
     def _answer(

@@ -8,13 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from dialeval.statistics.correlation import CORRELATIONS
-from dialeval.statistics.discrimination import TieRule
 
-Pooling = Literal["pooled", "per_system"]
-Missing = Literal["drop", "drop_for_all", "zero"]
 RatingRule = Literal["mean", "without_outliers"]
 Levels = Literal["auto", "own", "system"]
-Correction = Literal["holm", "benjamini_hochberg"]
 
 
 @dataclass(frozen=True)
@@ -29,8 +25,6 @@ class Settings:
         exclusion: a benchmark's named exclusion of systems; None takes the benchmark's default.
         subset: a paper's named subset; benchmarks without it are left out.
         ratings: mean of all ratings of a row, or without outliers (Zhao et al.'s rule).
-        pooling: one correlation over all rows, or one per system and their average.
-        missing: rows for which a metric has no value are dropped for it, dropped for all metrics, or count as 0.
         facts: give metrics the facts behind a conversation where a benchmark has them.
         following: give metrics what the user said next where a benchmark has it. Not the standard protocol: who
             judges a reply when it is given cannot know that.
@@ -38,12 +32,10 @@ class Settings:
         force_systems: allow system-level correlations of fewer than five systems.
         threshold: `auto` is 0.5 for metrics in [0, 1] unless they compare with references, and searched
             for all others; `search`; or a number.
-        threshold_ties: which of equally good thresholds a search takes.
         resamples: bootstrap resamples, and swaps of permutation tests.
         slow_resamples: the same for Kendall and AUC, which are heavier.
         confidence: level of the intervals.
         seed: of every random draw.
-        correction: of the p-values by which the best group of a leaderboard is found.
     """
 
     statistics: tuple[str, ...] = ("pearson", "spearman", "kendall")
@@ -52,28 +44,20 @@ class Settings:
     exclusion: str | None = None
     subset: str | None = None
     ratings: RatingRule = "mean"
-    pooling: Pooling = "pooled"
-    missing: Missing = "drop"
     facts: bool = True
     following: bool = False
     absolute: bool = False
     force_systems: bool = False
     threshold: float | Literal["auto", "search"] = "auto"
-    threshold_ties: TieRule = "smallest"
     resamples: int = 10_000
     slow_resamples: int = 2_000
     confidence: float = 0.95
     seed: int = 0
-    correction: Correction = "holm"
 
     def __post_init__(self) -> None:
         choices: Mapping[str, tuple[Any, ...]] = {
             "levels": get_args(Levels),
             "ratings": get_args(RatingRule),
-            "pooling": get_args(Pooling),
-            "missing": get_args(Missing),
-            "threshold_ties": get_args(TieRule),
-            "correction": get_args(Correction),
         }
         for name, allowed in choices.items():
             if getattr(self, name) not in allowed:
@@ -90,7 +74,7 @@ class Settings:
 
     def resamples_for(self, statistic: str) -> int:
         """How many resamples a statistic gets."""
-        slow = statistic in ("kendall", "kendall_a", "auc")
+        slow = statistic in ("kendall", "auc")
         return min(self.slow_resamples, self.resamples) if slow else self.resamples
 
     def as_dict(self) -> dict[str, Any]:

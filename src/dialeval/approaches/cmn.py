@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -25,11 +24,7 @@ from dialeval.engine.encoding import PairEncoder
 from dialeval.exchange import BadRow, Exchange, is_blank
 from dialeval.metric import Judged, Level, MetricInfo
 
-Scoring = Literal["full", "without_nsp", "without_mi", "alternative"]
-Bound = Literal["infonce", "dv", "paper_eq4", "released"]
-Estimator = Literal["mc", "closed_inner", "means"]
-Negatives = Literal["bank", "pool"]
-References = Literal["average", "max"]
+Scoring = Literal["full", "without_nsp", "without_mi"]
 Vector = NDArray[np.float64]
 
 #: Rows sampled together, and critic values held at once: what fits into a processor's cache is twice as fast.
@@ -40,70 +35,41 @@ _BLOCK = {"cpu": 2**18, "cuda": 2**26}
 # --- bounds on mutual information ------------------------------------------------------------------
 
 
-def mutual_information(positive: Tensor, negatives: Tensor, bound: Bound = "infonce") -> Tensor:
-    """A bound from the critic's value of the pair and of its negatives (last dimension).
-
-    `infonce` and `dv` (Donsker-Varadhan) are lower bounds: at most zero for independent variables.
-    Equation 4 as printed (`paper_eq4`) counts log K twice, and the authors' code (`released`) divides
-    the logarithm instead of the sum, with a constant for ten negatives; neither is a bound.
-    """
-    count = negatives.shape[-1]
+def mutual_information(positive: Tensor, negatives: Tensor) -> Tensor:
+    """InfoNCE from the critic's value of the pair and of its negatives (last dimension): a lower bound."""
     total = negatives.logsumexp(dim=-1)
-    if bound == "infonce":
-        return positive + math.log(count + 1) - torch.logaddexp(positive, total)
-    if bound == "dv":
-        return positive + math.log(count) - total
-    if bound == "paper_eq4":
-        return positive + 2 * math.log(count) - total
-    if bound == "released":
-        return positive - total / count + math.log(10)
-    raise ValueError(f"bound is {bound!r}; it is one of {', '.join(get_args(Bound))}")
+    return positive + math.log(negatives.shape[-1] + 1) - torch.logaddexp(positive, total)
 
 
 class NegativeLatents(NamedTuple):
-    """Negatives of the critic: K distributions, and draws of each `[K * draws, latent]` where it is sampled."""
+    """Negatives of the critic: `size` distributions, and draws of each `[size * draws, latent]`."""
 
-    gaussian: LatentGaussian
-    draws: Tensor | None = None
+    size: int
+    draws: Tensor
 
     def critic(self, points: Tensor) -> Tensor:
-        """log E exp(z . z_k) for each negative k, `[..., K]`: over the draws, or in closed form."""
-        mean, log_variance = self.gaussian
-        if self.draws is None:
-            return points @ mean.T + points**2 @ log_variance.exp().T / 2
+        """log E exp(z . z_k) for each negative k over its draws, `[..., size]`."""
         block = max(1, _BLOCK[points.device.type] // len(self.draws))
         parts = [self._log_mean_exp(part) for part in torch.split(points.flatten(0, -2), block)]
-        return torch.cat(parts).view(*points.shape[:-1], len(mean))
+        return torch.cat(parts).view(*points.shape[:-1], self.size)
 
     def _log_mean_exp(self, points: Tensor) -> Tensor:
-        assert self.draws is not None
-        values = (points @ self.draws.T).view(len(points), len(self.gaussian.mean), -1)
+        values = (points @ self.draws.T).view(len(points), self.size, -1)
         top = values.amax(dim=-1, keepdim=True)
         # In place: this is where scoring spends the time that it does not spend in the encoder.
         return values.sub_(top).exp_().mean(dim=-1).log_().add_(top[..., 0])
 
 
 def estimate_information(
-    x: LatentGaussian,
-    partner: LatentGaussian,
-    negatives: NegativeLatents,
-    noise: tuple[Tensor, Tensor] | None,
-    *,
-    bound: Bound = "infonce",
+    x: LatentGaussian, partner: LatentGaussian, negatives: NegativeLatents, noise: tuple[Tensor, Tensor]
 ) -> Tensor:
     """The expected bound between rows of latents, the critic being the dot product of two draws.
 
-    With `noise` (`[rows, samples, latent]` for either side) the expectation is an average over joint
-    draws; without, every variable stands at its mean.
+    An average over joint draws, made from `noise`: `[rows, samples, latent]` for either side.
     """
-    if noise is None:
-        return mutual_information((x.mean * partner.mean).sum(dim=-1), x.mean @ negatives.gaussian.mean.T, bound)
     points = x.take(np.s_[:, None]).sample(noise[0])
     positive = (points * partner.take(np.s_[:, None]).sample(noise[1])).sum(dim=-1)
-    if negatives.draws is None and bound != "infonce":
-        # These bounds are linear in the positive, whose expectation is known.
-        positive = (x.mean * partner.mean).sum(dim=-1, keepdim=True).expand_as(positive)
-    return mutual_information(positive, negatives.critic(points), bound).mean(dim=-1)
+    return mutual_information(positive, negatives.critic(points)).mean(dim=-1)
 
 
 # --- scoring rule ----------------------------------------------------------------------------------
@@ -117,8 +83,6 @@ def combine(nsp: Vector, mi_context: Vector, mi_reference: Vector, scoring: Scor
         return mi_context + mi_reference
     if scoring == "without_mi":
         return nsp
-    if scoring == "alternative":
-        return (1 - nsp) * mi_reference + nsp * mi_context
     raise ValueError(f"scoring is {scoring!r}; it is one of {', '.join(get_args(Scoring))}")
 
 
@@ -159,37 +123,19 @@ class Cmn(LearnedMetric):
         checkpoint: Any = None,
         *,
         scoring: Scoring = "full",
-        bound: Bound = "infonce",
-        estimator: Estimator = "mc",
         prior_encoder: PriorEncoder = "prior",
-        negatives: Negatives = "bank",
-        references: References = "average",
         samples: int = 100,
-        pool_negatives: int = 10,
         seed: int = 0,
         **options: Any,
     ) -> None:
-        """`negatives="pool"` draws them, as the paper does, from the references of the call.
-
-        Then a row's score depends on the other rows, and every row costs `pool_negatives` more encoder
-        passes. The default is the checkpoint's bank, with which a row's score depends on that row alone.
-        """
-        for name, value, choices in (
-            ("scoring", scoring, Scoring),
-            ("bound", bound, Bound),
-            ("estimator", estimator, Estimator),
-            ("prior_encoder", prior_encoder, PriorEncoder),
-            ("negatives", negatives, Negatives),
-            ("references", references, References),
-        ):
+        """Negatives are the checkpoint's bank, so that a row's score depends on that row alone."""
+        for name, value, choices in (("scoring", scoring, Scoring), ("prior_encoder", prior_encoder, PriorEncoder)):
             if value not in get_args(choices):
                 raise ValueError(f"{name} is {value!r}; it is one of {', '.join(get_args(choices))}")
-        if min(samples, pool_negatives) < 1 or seed < 0:
-            raise ValueError("samples and pool_negatives must be at least 1, and seed at least 0")
+        if samples < 1 or seed < 0:
+            raise ValueError("samples must be at least 1, and seed at least 0")
         super().__init__(checkpoint, **options)
-        self.scoring, self.bound, self.estimator, self.references = scoring, bound, estimator, references
-        self.negatives, self.pool_negatives = negatives, pool_negatives
-        self.prior_encoder, self.samples, self.seed = prior_encoder, samples, seed
+        self.scoring, self.prior_encoder, self.samples, self.seed = scoring, prior_encoder, samples, seed
         self.contexts = PairEncoder(
             PriorRows(self.network, prior_encoder),
             self.encoder.tokenizer,
@@ -223,15 +169,10 @@ class Cmn(LearnedMetric):
 
         per_row = [len(exchange.references) for exchange in exchanges]
         owner, edges = np.repeat(np.arange(count), per_row), np.cumsum([0, *per_row])
-        mi_context, per_reference = np.empty(count), np.empty(len(quoted))
-        for rows, of_contexts, of_replies in self._negatives(exchanges, progress):
-            mi_context[rows] = self._information(replies.take(rows), contexts.take(rows), of_contexts)
-            mine = slice(edges[rows.start], edges[rows.stop])
-            per_reference[mine] = self._information(replies.take(owner[mine]), references.take(mine), of_replies)
-        if self.references == "max":
-            mi_reference = np.maximum.reduceat(per_reference, edges[:-1])
-        else:
-            mi_reference = np.add.reduceat(per_reference, edges[:-1]) / per_row
+        mi_context = self._information(replies, contexts, self._bank(self.network.bank_prior))
+        of_replies = self._bank(self.network.bank_posterior)
+        per_reference = self._information(replies.take(owner), references, of_replies)
+        mi_reference = np.add.reduceat(per_reference, edges[:-1]) / per_row
         nsp = replies.nsp.softmax(dim=-1)[:, 1].cpu().numpy()
         cut = replies.cut | contexts.cut | np.logical_or.reduceat(references.cut, edges[:-1])
         return np.column_stack([nsp, mi_context, mi_reference]), cut
@@ -252,62 +193,21 @@ class Cmn(LearnedMetric):
             LatentGaussian.of(rows[:, :width]), rows[:, width:], _keys(pair.key for pair in laid), encoded.cut
         )
 
-    def _negatives(
-        self, exchanges: Sequence[Exchange], progress: bool
-    ) -> Iterator[tuple[slice, NegativeLatents, NegativeLatents]]:
-        """Neighbouring rows with the same negatives, those of I(c, x), and those of I(x, r)."""
-        if self.negatives == "bank":
-            bank = self._bank(self.network.bank_prior), self._bank(self.network.bank_posterior)
-            yield slice(0, len(exchanges)), *bank
-            return
-        pool = pool_of(exchanges)
-        drawn = [self._draw(row, exchange, pool) for row, exchange in enumerate(exchanges)]
-        wrong = [
-            _replying(exchange, line.response) for exchange, some in zip(exchanges, drawn, strict=True) for line in some
-        ]
-        replies = self._encode(self.encoder, wrong, progress)
-        contexts = self._encode(self.contexts, [line for some in drawn for line in some], progress)
-        end = 0
-        for row, some in enumerate(drawn):
-            start, end = end, end + len(some)
-            own = slice(start, end)
-            yield slice(row, row + 1), self._sampled(contexts.take(own)), self._sampled(replies.take(own))
-
-    def _draw(self, row: int, exchange: Exchange, pool: Sequence[Exchange]) -> list[Exchange]:
-        """Lines of the pool with another context and another reference; candidates of a context share them."""
-        identity = repr((exchange.facts, exchange.context, exchange.references)).encode()
-        guesses = self._random("pool", identity).integers(len(pool), size=10 * self.pool_negatives)
-        drawn: dict[int, Exchange] = {}
-        for number in chain(guesses.tolist(), range(len(pool))):
-            line = pool[number]
-            elsewhere = (line.facts, line.context) != (exchange.facts, exchange.context)
-            if elsewhere and line.response not in exchange.references:
-                drawn[number] = line
-            if len(drawn) == self.pool_negatives:
-                break
-        if not drawn:
-            raise BadRow(row, "no other row has another context and reference to be a negative; use negatives='bank'")
-        return list(drawn.values())
-
     def _bank(self, rows: Tensor) -> NegativeLatents:
         gaussian = LatentGaussian.of(rows.to(self.device, torch.float64))
         keys = _keys(number.to_bytes(4, "little") for number in range(len(rows)))
         return self._sampled(Latents(gaussian, rows[:, :0], keys, np.zeros(len(rows), dtype=bool)))
 
     def _sampled(self, latents: Latents) -> NegativeLatents:
-        if self.estimator != "mc":
-            return NegativeLatents(latents.gaussian)
         draws = latents.gaussian.take(np.s_[:, None]).sample(self._noise("negative", latents.keys))
-        return NegativeLatents(latents.gaussian, draws.flatten(0, 1))
+        return NegativeLatents(len(latents.keys), draws.flatten(0, 1))
 
     def _information(self, x: Latents, partner: Latents, negatives: NegativeLatents) -> Vector:
         parts = []
         for start in range(0, len(x.keys), _ROWS):
             here, there = x.take(slice(start, start + _ROWS)), partner.take(slice(start, start + _ROWS))
-            noise = None
-            if self.estimator != "means":
-                noise = self._noise("reply", here.keys), self._noise("partner", there.keys)
-            parts.append(estimate_information(here.gaussian, there.gaussian, negatives, noise, bound=self.bound))
+            noise = self._noise("reply", here.keys), self._noise("partner", there.keys)
+            parts.append(estimate_information(here.gaussian, there.gaussian, negatives, noise))
         values: Vector = torch.cat(parts).cpu().numpy()
         return values
 
@@ -323,31 +223,21 @@ class Cmn(LearnedMetric):
 
     def variant(self) -> Mapping[str, str]:
         """Options of the score."""
-        pool, bank = f"pool:{self.pool_negatives}", f"bank:{len(self.network.bank_prior)}"
-        sampling = {} if self.estimator == "means" else {"samples": str(self.samples), "seed": str(self.seed)}
         return {
             "scoring": self.scoring,
-            "bound": self.bound,
-            "estimator": self.estimator,
-            "negatives": pool if self.negatives == "pool" else bank,
+            "bound": "infonce",
+            "estimator": "mc",
+            "negatives": f"bank:{len(self.network.bank_prior)}",
             "prior_encoder": self.prior_encoder,
-            "references": self.references,
-            **sampling,
+            "references": "average",
+            "samples": str(self.samples),
+            "seed": str(self.seed),
         }
 
     @property
     def quantile_key(self) -> str:
         """Quantiles are kept of every combination of the components, each under the default options."""
-        options = (self.bound, self.estimator, self.negatives, self.prior_encoder)
-        return self.scoring if options == ("infonce", "mc", "bank", "prior") else f"{self.scoring} {options}"
-
-
-def pool_of(exchanges: Sequence[Exchange]) -> list[Exchange]:
-    """Every context with each of its references, once, in an order that does not depend on that of the rows."""
-    lines = {
-        (reference, exchange.context, exchange.facts) for exchange in exchanges for reference in exchange.references
-    }
-    return [Exchange(context=context, response=reference, facts=facts) for reference, context, facts in sorted(lines)]
+        return self.scoring if self.prior_encoder == "prior" else f"{self.scoring} {self.prior_encoder}"
 
 
 def _replying(exchange: Exchange, response: str) -> Exchange:

@@ -25,8 +25,6 @@ from dialeval.weights.find import CheckpointError
 from dialeval.weights.network import Network, unit_matrix
 
 Scoring = Literal["mahalanobis", "euclidean", "relative", "classifier"]
-Reduction = Literal["mean_all_pairs", "sum_anchors", "mean_anchors"]
-DialogueAggregation = Literal["sqrt_of_mean", "mean_of_sqrt"]
 Vector = NDArray[np.float64]
 #: The paper's rule, for checkpoints that name none.
 PAPERS_SCORING: Scoring = "mahalanobis"
@@ -90,41 +88,22 @@ def contrastive_loss(
     positive: Tensor,
     *,
     temperature: float = 0.1,
-    reduction: Reduction = "mean_all_pairs",
-    shared_negative_class: bool = False,
 ) -> Tensor:
     """Pull the positives of a batch together, away from the negatives.
 
-    `features` holds all pairs of the batch, `positive` marks the true ones. Only positives are
-    anchors, unless `shared_negative_class` makes the negatives a second class. The paper sums over
-    anchors (`sum_anchors`); its code averages over all pairs with two small constants, and the
-    published hyper-parameters belong to that form, so it is the default.
+    `features` holds all pairs of the batch, `positive` marks the true ones; only those are anchors. The paper sums
+    over anchors; its code averages over all pairs with two small constants, and the published hyper-parameters belong
+    to that form.
     """
-    if reduction not in get_args(Reduction):
-        raise ValueError(f"reduction is {reduction!r}; it is one of {', '.join(get_args(Reduction))}")
     units = F.normalize(features, dim=-1)
     similarity = units @ units.T / temperature
     itself = torch.eye(len(units), dtype=torch.bool, device=units.device)
     log_ratio = similarity - similarity.masked_fill(itself, float("-inf")).logsumexp(dim=1, keepdim=True)
 
     partners = positive[:, None] & positive[None, :] & ~itself
-    anchors = positive
-    if shared_negative_class:
-        partners = (positive[:, None] == positive[None, :]) & ~itself
-        anchors = torch.ones_like(positive)
     count = partners.sum(dim=1).to(features.dtype)
-    anchors = anchors & (count > 0)
-    if reduction == "mean_all_pairs":
-        terms = (log_ratio.exp() + 1e-5).log()
-        divisor = count + 1e-3
-    else:
-        terms = log_ratio
-        divisor = count.clamp(min=1)
-    per_anchor = -(terms.masked_fill(~partners, 0.0).sum(dim=1) / divisor)[anchors]
-    total = per_anchor.sum()
-    if reduction == "sum_anchors":
-        return total
-    return total / (len(features) if reduction == "mean_all_pairs" else max(1, int(anchors.sum())))
+    terms = (log_ratio.exp() + 1e-5).log().masked_fill(~partners, 0.0)
+    return -(terms.sum(dim=1) / (count + 1e-3))[positive].sum() / len(features)
 
 
 # --- fit and scoring rule --------------------------------------------------------------------------
@@ -213,17 +192,13 @@ class Density(LearnedMetric):
         checkpoint: Any = None,
         *,
         scoring: Scoring | None = None,
-        dialogue_agg: DialogueAggregation = "sqrt_of_mean",
         **options: Any,
     ) -> None:
         """`scoring` is one of the rules of `apply_rule`; None takes the one that was chosen for the checkpoint."""
         if scoring is not None and scoring not in self._scorings:
             raise ValueError(f"scoring is {scoring!r}; it is one of {', '.join(self._scorings)}")
-        if dialogue_agg not in get_args(DialogueAggregation):
-            raise ValueError(f"dialogue_agg is {dialogue_agg!r}; it is 'sqrt_of_mean' or 'mean_of_sqrt'")
         super().__init__(checkpoint, **options)
         self.scoring: Scoring = self._own_scoring() if scoring is None else scoring
-        self.dialogue_agg = dialogue_agg
         if self.scoring == "relative" and not self.network.has_background:
             raise ValueError(
                 f"scoring is 'relative', but the checkpoint {self._checkpoint_name} was fitted on human pairs only; "
@@ -253,13 +228,13 @@ class Density(LearnedMetric):
 
         Differences of squares and logits have no root, so their mean is taken.
         """
-        if self.scoring in ("classifier", "relative") or self.dialogue_agg == "mean_of_sqrt":
+        if self.scoring in ("classifier", "relative"):
             return float(values.mean())
         return -float(np.sqrt(np.mean(values**2)))
 
     def variant(self) -> Mapping[str, str]:
         """Scoring rule and dialogue aggregation."""
-        return {"scoring": self.scoring, "dialogue_agg": self.dialogue_agg}
+        return {"scoring": self.scoring, "dialogue_agg": "sqrt_of_mean"}
 
     @property
     def quantile_key(self) -> str:

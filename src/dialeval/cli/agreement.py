@@ -72,10 +72,6 @@ def agreement(
         Literal["mean", "without_outliers"],
         typer.Option(rich_help_panel=_ROWS, help="How single ratings become one human score."),
     ] = "mean",
-    missing: Annotated[
-        Literal["drop", "drop_for_all", "zero"],
-        typer.Option(rich_help_panel=_ROWS, help="Rows without a value: left out for the metric, for all, or 0."),
-    ] = "drop",
     facts: Annotated[
         bool, typer.Option(rich_help_panel=_ROWS, help="Give metrics the facts that a benchmark has, or withhold them.")
     ] = True,
@@ -88,12 +84,8 @@ def agreement(
         ),
     ] = False,
     statistics: Annotated[
-        str, typer.Option(rich_help_panel=_STATISTICS, help="Of pearson, spearman, kendall, kendall_a.")
+        str, typer.Option(rich_help_panel=_STATISTICS, help="Of pearson, spearman, kendall.")
     ] = "pearson,spearman,kendall",
-    pooling: Annotated[
-        Literal["pooled", "per_system"],
-        typer.Option(rich_help_panel=_STATISTICS, help="All rows at once, or per system and averaged."),
-    ] = "pooled",
     absolute: Annotated[
         bool, typer.Option("--absolute", rich_help_panel=_STATISTICS, help="System-level correlations without sign.")
     ] = False,
@@ -103,10 +95,6 @@ def agreement(
     threshold: Annotated[
         str, typer.Option(rich_help_panel=_STATISTICS, help="For accuracy: auto, search, or a number.")
     ] = "auto",
-    threshold_ties: Annotated[
-        Literal["smallest", "middle", "largest"],
-        typer.Option(rich_help_panel=_STATISTICS, help="Which of equally good thresholds a search takes."),
-    ] = "smallest",
     validation: Annotated[
         str, typer.Option(rich_help_panel=_STATISTICS, help="Benchmark on which thresholds are searched.")
     ] = "dailydialogpp_dev",
@@ -114,10 +102,6 @@ def agreement(
         int, typer.Option(min=0, rich_help_panel=_STATISTICS, help="Of the bootstrap and the permutation tests.")
     ] = 10_000,
     confidence: Annotated[float, typer.Option(rich_help_panel=_STATISTICS, help="Level of the intervals.")] = 0.95,
-    correction: Annotated[
-        Literal["holm", "benjamini_hochberg"],
-        typer.Option(rich_help_panel=_STATISTICS, help="Of the paired tests on a leaderboard."),
-    ] = "holm",
     seed: Annotated[int, typer.Option(min=0, rich_help_panel=_STATISTICS, help="Of every random draw.")] = 0,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no table.")] = False,
 ) -> None:
@@ -137,18 +121,14 @@ def agreement(
         exclusion=exclude,
         subset=subset,
         ratings=ratings,
-        pooling=pooling,
-        missing=missing,
         facts=facts,
         following=following,
         absolute=absolute,
         force_systems=force_systems,
         threshold=as_threshold(threshold),
-        threshold_ties=threshold_ties,
         resamples=resamples,
         confidence=confidence,
         seed=seed,
-        correction=correction,
     )
     sources = turned(find_sources(listed(metrics)), listed(lower_is_better))
     with telling(quiet=quiet) as reporter:

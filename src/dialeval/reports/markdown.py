@@ -25,7 +25,7 @@ from dialeval.reports.by_system_columns import further_columns, who_spoke
 HOW_TO_READ = (
     "Every value is the agreement of a metric with people, higher is better, with its {confidence:.0%} bootstrap "
     "interval (contexts are resampled, not rows). **Bold**: the best metric by the statistic that orders a table, "
-    "and those that a paired permutation test ({correction} correction) cannot tell from it, unless their own interval "
+    "and those that a paired permutation test (Holm correction) cannot tell from it, unless their own interval "
     "holds zero. A metric without an interval stands last and is not ranked. †: the metric was trained on this "
     "benchmark, so the number says little and is not ranked. “One person against the others” is what "
     "a single rater reaches; a metric is compared with the mean of all raters and may exceed it."
@@ -68,9 +68,7 @@ def render_markdown(report: Report) -> str:
 
 def how_to_read(report: Report) -> str:
     """What the marks mean, with the settings of this report."""
-    marks = HOW_TO_READ.format(
-        confidence=report.settings.confidence, correction=report.settings.correction.replace("_", "-").title()
-    )
+    marks = HOW_TO_READ.format(confidence=report.settings.confidence)
     return f"{marks} {by_system_columns.HOW_TO_READ}" if any(map(who_spoke, sections(report))) else marks
 
 

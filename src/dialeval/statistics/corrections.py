@@ -18,14 +18,6 @@ def holm(p_values: ArrayLike) -> Floats:
     return adjusted
 
 
-def benjamini_hochberg(p_values: ArrayLike) -> Floats:
-    """Benjamini and Hochberg's step-up adjustment: controls the expected share of false discoveries."""
-    from scipy import stats
-
-    p = _checked(p_values)
-    return np.asarray(stats.false_discovery_control(p, method="bh")) if len(p) else p
-
-
 def _checked(p_values: ArrayLike) -> Floats:
     p = np.atleast_1d(np.asarray(p_values, dtype=np.float64))
     wrong = np.flatnonzero(~((p >= 0) & (p <= 1)))

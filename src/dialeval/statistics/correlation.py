@@ -48,23 +48,6 @@ def kendall(x: ArrayLike, y: ArrayLike) -> Estimate:
     return _correlate(stats.kendalltau, x, y)
 
 
-def kendall_a(x: ArrayLike, y: ArrayLike) -> Estimate:
-    """Tau-a: tied pairs count in the denominator, so it cannot reach 1 when there are any. No p-value."""
-    first, second = paired_columns(x, y)
-    n = len(first)
-    if n < 2:
-        return Estimate(math.nan, math.nan, n)
-    pairs = n * (n - 1) / 2
-    untied = math.sqrt((pairs - _tied_pairs(first)) * (pairs - _tied_pairs(second)))
-    # Tau-b has the same numerator; where a column is constant, no pair agrees.
-    return Estimate(kendall(first, second).value * untied / pairs if untied else 0.0, math.nan, n)
-
-
-def _tied_pairs(x: Floats) -> float:
-    sizes = np.unique(x, return_counts=True)[1]
-    return float((sizes * (sizes - 1) / 2).sum())
-
-
 def paired_columns(x: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats]:
     """Check two columns: one-dimensional, of one length, finite."""
     first, second = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
@@ -104,5 +87,4 @@ CORRELATIONS: dict[str, Callable[[ArrayLike, ArrayLike], Estimate]] = {
     "pearson": pearson,
     "spearman": spearman,
     "kendall": kendall,
-    "kendall_a": kendall_a,
 }

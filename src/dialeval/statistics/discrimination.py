@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,7 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 from dialeval.statistics.correlation import Estimate, Floats, paired_columns, pearson
 
 #: Which of several thresholds with equally few errors is taken.
-TieRule = Literal["smallest", "middle", "largest"]
 
 #: The thresholds that are tried for scores in [0, 1].
 UNIT_GRID: Floats = np.arange(101) / 100
@@ -62,13 +60,10 @@ def accuracy(labels: ArrayLike, scores: ArrayLike, threshold: float) -> Estimate
     return Estimate(float(right.mean()) if len(right) else math.nan, math.nan, len(right))
 
 
-def search_threshold(
-    labels: ArrayLike, scores: ArrayLike, *, grid: ArrayLike | None = None, ties: TieRule = "smallest"
-) -> Threshold:
+def search_threshold(labels: ArrayLike, scores: ArrayLike, *, grid: ArrayLike | None = None) -> Threshold:
     """The threshold with the fewest errors on validation rows.
 
-    Candidates are 0, 0.01 … 1, or `grid`. Several often make equally few errors; `ties` says which
-    of them is taken (the middle one of an even number is the lower of the two).
+    Candidates are 0, 0.01 … 1, or `grid`; of several that make equally few errors the smallest is taken.
     """
     truth, values = labelled_columns(labels, scores)
     if not len(values):
@@ -79,8 +74,7 @@ def search_threshold(
     accepted_bad = len(bad) - np.searchsorted(bad, candidates, side="right")
     errors = refused_good + accepted_bad
     best = np.flatnonzero(errors == errors.min())
-    position = {"smallest": 0, "middle": (len(best) - 1) // 2, "largest": -1}[ties]
-    return Threshold(float(candidates[best[position]]), int(errors.min()), len(values), len(best))
+    return Threshold(float(candidates[best[0]]), int(errors.min()), len(values), len(best))
 
 
 def observed_grid(scores: ArrayLike) -> Floats:

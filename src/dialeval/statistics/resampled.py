@@ -11,7 +11,7 @@ every count 1 it is the statistic of the rows themselves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -104,20 +104,6 @@ def kendall_of(x: ArrayLike, y: ArrayLike, groups: NDArray[np.intp], n_groups: i
     return statistic
 
 
-def kendall_a_of(x: ArrayLike, y: ArrayLike, groups: NDArray[np.intp], n_groups: int) -> Resampled:
-    """Kendall's tau-a: agreeing minus disagreeing pairs, of all pairs."""
-    first, second = paired_columns(x, y)
-    agreement = _agreeing_pairs(first, second, groups, n_groups)
-    sizes = np.bincount(groups, minlength=n_groups).astype(np.float64)
-
-    def statistic(counts: Floats) -> Floats:
-        n = counts @ sizes
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(n > 1, agreement(counts) / (n * (n - 1)), np.nan)
-
-    return statistic
-
-
 def _agreeing_pairs(x: Floats, y: Floats, groups: NDArray[np.intp], n_groups: int) -> Resampled:
     """Agreeing minus disagreeing ordered pairs of the drawn rows, from their sum for every pair of groups."""
     order = np.argsort(groups, kind="stable")
@@ -194,18 +180,6 @@ def _standardised(x: Floats) -> Floats:
     return centred / spread if spread > 0 else centred
 
 
-def averaged(statistics: Sequence[Resampled]) -> Resampled:
-    """The plain average of several statistics, undefined ones left out (one correlation per system, averaged)."""
-
-    def statistic(counts: Floats) -> Floats:
-        values = np.stack([one(counts) for one in statistics])
-        defined = np.isfinite(values)
-        with np.errstate(invalid="ignore"):
-            return np.asarray(np.where(defined, values, 0).sum(axis=0) / defined.sum(axis=0))
-
-    return statistic
-
-
 def over_systems(
     name: str, x: ArrayLike, y: ArrayLike, systems: NDArray[np.intp], groups: NDArray[np.intp], n_groups: int
 ) -> Resampled:
@@ -235,7 +209,6 @@ RESAMPLED: dict[str, Callable[[ArrayLike, ArrayLike, NDArray[np.intp], int], Res
     "pearson": pearson_of,
     "spearman": spearman_of,
     "kendall": kendall_of,
-    "kendall_a": kendall_a_of,
     "point_biserial": pearson_of,
     "auc": lambda scores, labels, groups, n_groups: auc_of(labels, scores, groups, n_groups),
 }

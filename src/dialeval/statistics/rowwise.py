@@ -37,12 +37,6 @@ def kendall_rows(x: Floats, y: Floats) -> Floats:
         return np.asarray(_dot(a, b) / np.sqrt(_dot(a, a) * _dot(b, b)))
 
 
-def kendall_a_rows(x: Floats, y: Floats) -> Floats:
-    """Tau-a, row by row."""
-    a, b = _signs(x), _signs(y)
-    return np.asarray(_dot(a, b) / a.shape[-1])
-
-
 def group_sums(x: Floats, y: Floats, groups: NDArray[np.intp], n_groups: int) -> Floats:
     """What Pearson's correlation needs to know of each group of rows: (n, Σx, Σy, Σxx, Σyy, Σxy)."""
     columns = [np.ones_like(x), x, y, x * x, y * y, x * y]
@@ -79,5 +73,4 @@ ROWWISE: dict[str, Callable[[Floats, Floats], Floats]] = {
     "pearson": pearson_rows,
     "spearman": spearman_rows,
     "kendall": kendall_rows,
-    "kendall_a": kendall_a_rows,
 }
