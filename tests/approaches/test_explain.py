@@ -124,26 +124,26 @@ def test_the_command_adds_columns_when_asked() -> None:
     write_rows()
     run("plain.jsonl")
     assert lines("plain.jsonl")[0] == {key: TOLD[key] for key in ("row", "id", "system", "telling")}
-    run("why.jsonl", "--explain", metric="overlap,telling")
+    run("why.jsonl", "--explain", "short", metric="overlap,telling")
     assert lines("why.jsonl")[0] == {**TOLD, "overlap": 0.4, "telling.why": WHY[0]}
-    run("why.csv", "--explain")
+    run("why.csv", "--explain", "short")
     assert Path("why.csv").read_text().splitlines() == [
         "row,id,system,telling,telling.low,telling.high,telling.why",
         "0,,,0.4,0.3,0.6,Shares 2 words.",
         "1,,,0.0,-0.1,0.2,'=shares nothing.",  # no formula for a spreadsheet
         "2,,,1.0,0.9,1.2,Shares 4 words.",
     ]
-    run("why.parquet", "--explain")
+    run("why.parquet", "--explain", "short")
     frame = pd.read_parquet("why.parquet")
     assert frame["telling.why"].tolist() == WHY
     assert frame["telling.low"].dtype == np.float64
-    run("percent.jsonl", "--explain", "--scale", "human_percentile")
+    run("percent.jsonl", "--explain", "short", "--scale", "human_percentile")
     first = lines("percent.jsonl")[0]
     assert (first["telling.low"], first["telling.why"]) == (None, WHY[0])
 
 
 def test_nothing_to_explain_is_refused_before_anything_is_read() -> None:
-    printed = run("why.jsonl", "--explain", metric="overlap", code=2)
+    printed = run("why.jsonl", "--explain", "short", metric="overlap", code=2)
     refusal = "overlap: no reasons are given for these values; leave --explain out, or add judge"
     assert refusal in " ".join(printed.split())
 
@@ -153,7 +153,7 @@ def test_a_run_goes_on_with_its_reasons(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(task.chunked, "__defaults__", (1,))
     write_rows()
-    run("whole.jsonl", "--explain")
+    run("whole.jsonl", "--explain", "short")
     judged = Telling.judge
     seen: list[int] = []
 
@@ -164,18 +164,18 @@ def test_a_run_goes_on_with_its_reasons(monkeypatch: pytest.MonkeyPatch) -> None
         return judged(self, exchanges)
 
     monkeypatch.setattr(Telling, "judge", fails_at_the_third)
-    run("why.jsonl", "--explain", code=130)
+    run("why.jsonl", "--explain", "short", code=130)
     assert Path("why.jsonl.partial").is_file()
     printed = run("why.jsonl", code=2)  # rows without reasons cannot be added to rows with them
     assert "partial" in printed
-    printed = run("why.jsonl", "--explain")
+    printed = run("why.jsonl", "--explain", "short")
     assert "2 taken over from the interrupted run" in printed
     assert Path("why.jsonl").read_bytes() == Path("whole.jsonl").read_bytes()
 
 
 def test_dialogues_say_which_side_is_judged() -> None:
     Path("rows.jsonl").write_text(json.dumps({"dialogue": ["who is it", "it is late", "late is it"]}) + "\n")
-    printed = run("scores.jsonl", "--level", "dialogue", "--explain", metric="overlap,telling")
+    printed = run("scores.jsonl", "--level", "dialogue", "--explain", "short", metric="overlap,telling")
     assert lines("scores.jsonl")[0]["telling.why"] == "Shares 3 words."
     assert [line for line in printed.splitlines() if "judges" in line] == [
         "  judges every turn of both sides, each by what was said before it",

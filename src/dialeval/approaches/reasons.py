@@ -17,22 +17,39 @@ def aspect_moves(moved: Mapping[str, float], aspects: Mapping[str, Sequence[str]
 
 #: An aspect that moved the value by less is not worth a word.
 SHOWN_FROM = 0.01
-#: How many aspects a reason names at most.
-SHOWN_AT_MOST = 3
+#: How many aspects a short reason names.
+SHOWN_AT_MOST = 2
+#: Where so many human replies are better (or worse), an aspect is bad (or good) and not only less (or more).
+CLEARLY = 0.75
+MIDDLE = 0.5
 #: Shares of human replies below and above, where the checkpoint knows neither.
 _UNKNOWN = (float("nan"), float("nan"))
 
-#: What is said of an aspect that raised the value, and of one that lowered it. Both compare with the middle of the
-#: replies that the judge learned from, because that is all that a contribution tells.
-_WORDS: Mapping[str, tuple[str, str]] = {
-    "relevant": ("more relevant than most", "less relevant than most"),
-    "specific": ("more specific than most", "less specific than most"),
+#: Of an aspect that raised the value, and of one that lowered it: what is said where it does so clearly, and how it
+#: compares with human replies; then what is said of one in their middle.
+_WORDS: Mapping[str, tuple[tuple[str, str], tuple[str, str], str]] = {
+    "relevant": (
+        ("fits what was said", "fits this context better than most"),
+        ("does not fit what was said", "fits this context worse than most"),
+        "fits this context like most",
+    ),
+    "specific": (("is specific", "more specific than most"), ("", "less specific than most"), "as specific as most"),
+    "fluent": (
+        ("reads well", "more fluent than most"),
+        ("hard to read", "less fluent than most"),
+        "reads like most",
+    ),
+    "coherent": (
+        ("its replies fit", "they fit better than most"),
+        ("its replies do not fit", "they fit worse than most"),
+        "its replies fit like most",
+    ),
+}
+#: The same where words of the row tell more than a comparison.
+_SAID: Mapping[str, tuple[str, str]] = {
     "uses_facts": ("uses what is known", "uses little of what is known"),
-    "fluent": ("more fluent than most", "less fluent than most"),
-    "not_repetitive": ("repeats nothing", "repeats itself or earlier turns"),
     "consistent": ("contradicts nothing that it said", "contradicts itself"),
-    "reaction": ("the other side takes it well", "the other side takes it less well than most"),
-    "coherent": ("its replies fit better than most", "its replies fit less well than most"),
+    "reaction": ("the other side takes it well", "the other side does not take it well"),
     "engaged": ("the other side says more than most", "the other side says less than most"),
     "positive": ("the other side is warmer than most", "the other side is less warm than most"),
     "lively": ("the other side is livelier than most", "the other side is less lively than most"),
@@ -45,10 +62,13 @@ def reason(
     aspects: Mapping[str, Sequence[str]],
     read: TurnSigns | DialogueSigns,
     shares: Mapping[str, tuple[float, float]],
+    *,
+    full: bool = False,
 ) -> str:
     """One sentence that names the aspects that moved the value, the largest first, with the words behind them.
 
     `moved` says how far each feature moved it, `shares` which parts of human replies lie below and above, by aspect.
+    A `full` reason names every aspect, and by how much it moved the value.
     """
     moves = aspect_moves(moved, aspects)
     if isinstance(read, TurnSigns) and read.wordless is not None:
@@ -58,8 +78,8 @@ def reason(
     if not strongest:
         return "Nothing stands out."
     parts = [
-        f"{_said_of(aspect, amount, moved, read, shares.get(aspect, _UNKNOWN))} [{amount:+.2f}]"
-        for aspect, amount in strongest[:SHOWN_AT_MOST]
+        _said_of(aspect, amount, moved, read, shares.get(aspect, _UNKNOWN)) + (f" [{amount:+.2f}]" if full else "")
+        for aspect, amount in (strongest if full else strongest[:SHOWN_AT_MOST])
     ]
     sentence = "; ".join(parts)
     return f"{sentence[0].upper()}{sentence[1:]}."
@@ -79,19 +99,22 @@ def _said_of(
     if found:
         return found
     lowered = amount < 0
-    plain = _compared(_WORDS[aspect][lowered], shares[lowered])
+    raised_words, lowered_words, middle = _WORDS[aspect]
+    clearly, compared = lowered_words if lowered else raised_words
+    share = shares[lowered]
+    if aspect == "relevant" and isinstance(read, TurnSigns) and read.asked:
+        clearly = "does not answer the question" if lowered else "answers the question"
+    if share < MIDDLE:
+        compared = f"{middle} human replies"
+    elif np.isfinite(share):
+        # Never all of them, and never none: there are always replies that were not asked.
+        beaten = min(99, max(1, int(100 * share + 1e-9)))
+        compared = f"{compared.removesuffix('most')}{beaten} % of human replies"
+    if share >= CLEARLY and clearly:
+        compared = f"{clearly}: {compared}"
     if aspect == "specific" and isinstance(read, TurnSigns) and read.rarest and min(amount, moved["specific"]) > 0:
-        return f"{plain} ({', '.join(read.rarest)})"
-    return plain
-
-
-def _compared(plain: str, share: float) -> str:
-    """With human replies rather than with most, where their share is known."""
-    if not np.isfinite(share):
-        return plain
-    # Never all of them, and never none: there are always replies that were not asked.
-    beaten = min(99, max(1, int(100 * share + 1e-9)))
-    return f"{plain.removesuffix('most')}{beaten}% of human replies"
+        return f"{compared} ({', '.join(read.rarest)})"
+    return compared
 
 
 def _of_turn(aspect: str, amount: float, read: TurnSigns) -> str:
@@ -102,15 +125,15 @@ def _of_turn(aspect: str, amount: float, read: TurnSigns) -> str:
         return _repetition_sentence(read.repetition, lowered=lowered)
     if aspect == "consistent":
         if read.contradiction is None:
-            return _WORDS[aspect][lowered]
+            return _SAID[aspect][lowered]
         return f'"{_short(read.contradiction.said)}" contradicts "{_short(read.contradiction.before)}"'
     if aspect == "uses_facts" and read.facts is not None:
         if read.facts.words:
-            return f"{_WORDS[aspect][lowered]} ({', '.join(read.facts.words[:5])})"
+            return f"{_SAID[aspect][lowered]} ({', '.join(read.facts.words[:5])})"
         return "does not use the one fact" if read.n_facts == 1 else f"uses none of the {read.n_facts} facts"
     if aspect == "reaction":
         complains = lowered and signs.complains(read.following)
-        return _quoting(_WORDS["not_complaining" if complains else aspect][lowered], read.following)
+        return _quoting(_SAID["not_complaining" if complains else aspect][lowered], read.following)
     return ""
 
 
@@ -127,7 +150,7 @@ def _of_dialogue(aspect: str, amount: float, moved: Mapping[str, float], read: D
     if aspect == "coherent":
         if abs(moved["specific"]) > abs(moved["coherent"]):
             return "its replies say less than most" if lowered else "its replies say more than most"
-        return _WORDS[aspect][lowered]
+        return ""
     if aspect == "not_repetitive":
         if not lowered and moved["not_echoing"] > moved["not_repetitive"]:
             return "does not echo the turn before"
@@ -140,12 +163,12 @@ def _of_dialogue(aspect: str, amount: float, moved: Mapping[str, float], read: D
         return ""
     # What moved most in the direction of the whole; but a complaint that counted says it best.
     if lowered and read.complaint and moved["not_complaining"] <= -SHOWN_FROM:
-        return _quoting(_WORDS["not_complaining"][True], read.complaint)
+        return _quoting(_SAID["not_complaining"][True], read.complaint)
     part = (min if lowered else max)(("engaged", "positive", "lively", "not_complaining"), key=lambda name: moved[name])
     if part == "not_complaining" and not read.complaint:
         return "the other side does not complain"
     quoted = {} if lowered else {"positive": read.warm, "lively": read.exclaimed}
-    return _quoting(_WORDS[part][lowered], quoted.get(part, ""))
+    return _quoting(_SAID[part][lowered], quoted.get(part, ""))
 
 
 def _quoting(sentence: str, text: str) -> str:

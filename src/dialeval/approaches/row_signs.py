@@ -30,6 +30,8 @@ class TurnSigns:
     rarest: tuple[str, ...] = ()
     #: What the other side said next.
     following: str = ""
+    #: Whether the turn before asks something.
+    asked: bool = False
     #: The reply itself, if it holds no word: there is nothing in it that could be judged.
     wordless: str | None = None
 
@@ -54,6 +56,7 @@ def read_signs(row: Exchange, table: Vector) -> TurnSigns:
         n_facts=len(row.facts),
         rarest=tuple(signs.rarest(row.response, table)),
         following=row.following or "",
+        asked=bool(row.context) and row.context[-1].rstrip().endswith("?"),
         wordless=None if signs.words(row.response) else row.response.strip(),
     )
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from dialeval.exchange import EmptyPolicy
     from dialeval.metric import Scale
     from dialeval.readers import Source
+    from dialeval.scoring.task import Explain
 
 _HELP = """Score the replies in a file, a pipe or a data set.
 
@@ -39,7 +40,7 @@ $ dialeval score -m density -i replies.csv -o scores.csv --columns response=repl
 
 $ dialeval score -m judge -i dialogues.jsonl -o scores.parquet --level dialogue --dtype bfloat16
 
-$ dialeval score -m judge -i rows.jsonl -o scores.csv --explain
+$ dialeval score -m judge -i rows.jsonl -o scores.csv --explain short
 
 $ dialeval score -m 'python:my_module:my_function?name=mine' -i rows.jsonl -o scores.jsonl
 
@@ -90,8 +91,9 @@ def score(
         typer.Option(rich_help_panel=_JUDGING, help="The metric's own, or the share of human replies that score less."),
     ] = "native",
     explain: Annotated[
-        bool, typer.Option("--explain", rich_help_panel=_JUDGING, help="Add a 90 % interval and reasons, from judge.")
-    ] = False,
+        Literal["no", "short", "full"],
+        typer.Option(rich_help_panel=_JUDGING, help="Add the judge's 90 % interval and reason; full: with numbers."),
+    ] = "no",
     checkpoint: Annotated[
         list[str] | None,
         typer.Option(
@@ -124,6 +126,7 @@ def score(
         input, columns, context_separator, split, subset, judge_role, system_as_facts, other_languages
     )
     given = {"dtype": dtype, "device": device, "max_length": max_length, "reference": reference}
+    given["reasons"] = "full" if explain == "full" else None
     options = {option: value for option, value in given.items() if value is not None}
     run(
         listed(metric), checkpoint, options, source, output,
@@ -133,7 +136,7 @@ def score(
 
 def run(
     metrics: list[str], checkpoint: list[str] | None, options: dict[str, Any], source: Source, output: str, *,
-    level: str, scale: Scale, empty: EmptyPolicy, explain: bool, skip_bad: bool, overwrite: bool, resume: bool,
+    level: str, scale: Scale, empty: EmptyPolicy, explain: Explain, skip_bad: bool, overwrite: bool, resume: bool,
 ) -> None:  # fmt: skip
     """Score with what the options say, and print what it adds up to."""
     from dialeval.metric import Level

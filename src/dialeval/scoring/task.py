@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from dialeval.exchange import BadRow, Dialogue, EmptyPolicy, Exchange, is_blank
 from dialeval.io import plain
@@ -66,6 +66,10 @@ def chunked(rows: Iterable[tuple[RawRow, Exchange | Dialogue]], pairs: int = CHU
         yield chunk
 
 
+#: Whether intervals and reasons are wanted from those metrics that give them, and how many words.
+Explain = Literal["no", "short", "full"]
+
+
 @dataclass(frozen=True)
 class Task:
     """What is to be judged, on which level and scale, by which metrics."""
@@ -77,8 +81,7 @@ class Task:
     empty: EmptyPolicy = "error"
     #: Loaded metrics by name; a task without them can look its rows through but not score them.
     metrics: Mapping[str, Metric] = field(default_factory=dict)
-    #: Whether intervals and reasons are wanted, from those metrics that give them.
-    explain: bool = False
+    explain: Explain = "no"
     #: Another system's replies, by id or context, that take the place of the rows' references.
     rivals: Mapping[Any, str] | None = None
 
@@ -86,7 +89,7 @@ class Task:
         for name, info in self.infos.items():
             if self.level is Level.DIALOGUE and info.level is not Level.TURN:
                 raise ValueError(f"{name} judges a {info.level}, so it has no dialogue-level value")
-        if self.explain:
+        if self.explain != "no":
             check_explained(self.infos)
 
     @property
@@ -102,12 +105,12 @@ class Task:
     @property
     def columns(self) -> list[str]:
         """What the table has for every row: each metric's value, and what belongs to it behind it."""
-        return columns_of({name: self.infos[name] for name in self.of_rows}, self.level, explain=self.explain)
+        return columns_of({name: self.infos[name] for name in self.of_rows}, self.level, explain=self.explain != "no")
 
     @property
     def texts(self) -> frozenset[str]:
         """Those columns that hold words."""
-        explaining = [name for name in self.of_rows if self.explain and self.infos[name].explains]
+        explaining = [name for name in self.of_rows if self.explain != "no" and self.infos[name].explains]
         return frozenset(explaining_columns(name)[-1] for name in explaining) | {
             aspect_column(name, text) for name in self.of_rows for text in self.infos[name].texts
         }
@@ -151,7 +154,7 @@ class Task:
     def identity(self) -> dict[str, Any]:
         """What decides the values besides the rows: two runs that agree in it may share a journal."""
         signatures = {name: dict(self.metrics[name].signature()) for name in self.of_rows}
-        explained = {"explain": True} if self.explain else {}
+        explained = {"explain": self.explain} if self.explain != "no" else {}
         return {"level": str(self.level), "scale": self.scale, "metrics": signatures, **explained}
 
     def score(self, chunk: Chunk) -> dict[str, Any]:
