@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dialeval.scores import Scores, Signature
     from dialeval.systems import Gate, Ranking, gate, rank
     from dialeval.tuning import Tuned, tune
+    from dialeval.verdicts import compare_replies, judge_conversation
 
 _HOMES = {
     "BadRow": "dialeval.exchange",
@@ -32,7 +33,9 @@ _HOMES = {
     "Tuned": "dialeval.tuning",
     "available": "dialeval.registry",
     "compare": "dialeval.agreement.score_comparison",
+    "compare_replies": "dialeval.verdicts",
     "gate": "dialeval.systems",
+    "judge_conversation": "dialeval.verdicts",
     "load": "dialeval.registry",
     "rank": "dialeval.systems",
     "register": "dialeval.registry",
@@ -51,7 +54,9 @@ __all__ = [
     "__version__",
     "available",
     "compare",
+    "compare_replies",
     "gate",
+    "judge_conversation",
     "load",
     "rank",
     "register",

@@ -40,8 +40,8 @@ _WORDS: Mapping[str, tuple[tuple[str, str], tuple[str, str], str]] = {
         "reads like most",
     ),
     "coherent": (
-        ("its replies fit", "they fit better than most"),
-        ("its replies do not fit", "they fit worse than most"),
+        ("", "its replies fit better than most"),
+        ("", "its replies fit worse than most"),
         "its replies fit like most",
     ),
 }

@@ -21,6 +21,7 @@ from dialeval.cli.errors import ErrorsInOneSentence, last_words
 #: Modules of this package, in the order in which `--help` shows their commands.
 COMMANDS: tuple[str, ...] = (
     "score",
+    "judge",
     "llm_score",
     "score_ray",
     "tune",

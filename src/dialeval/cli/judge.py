@@ -1,0 +1,52 @@
+"""`dialeval judge`: one context, one reply or several, one answer."""
+
+from __future__ import annotations
+
+from math import isnan
+from typing import Annotated
+
+import typer
+
+from dialeval.cli.parsing import flowing
+
+_HELP = """Judge a reply, or compare several, and say why.
+
+[bold]Examples[/bold]
+
+$ dialeval judge "How was your trip?" "Great, but I lost my suitcase." --reply "Oh no! Did you find it?"
+
+$ dialeval judge "Do you have a pet?" --reply "Yes, a dog." --reply "It will rain." --fact "I have a dog."
+
+$ dialeval score --help judges files."""
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command to the app."""
+    app.command("judge", help=flowing(_HELP), no_args_is_help=True)(judge)
+
+
+def judge(
+    context: Annotated[list[str], typer.Argument(metavar="TURN...", help="The turns before the reply, oldest first.")],
+    reply: Annotated[list[str], typer.Option("--reply", "-r", help="A reply; repeat it to compare several.")],
+    fact: Annotated[list[str] | None, typer.Option("--fact", help="A fact the reply should know; repeatable.")] = None,
+    following: Annotated[str | None, typer.Option(help="What the other side said next, if you know it.")] = None,
+    checkpoint: Annotated[str | None, typer.Option(help="Folder, name or Hub id; default: the embedded judge.")] = None,
+) -> None:
+    """Load the judge, ask it, print the answer and a table."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from dialeval.registry import load
+    from dialeval.verdicts import compare_replies
+
+    found = compare_replies(load("judge", checkpoint=checkpoint), context, reply, facts=fact or (), following=following)
+    typer.echo(found.sentence)
+    scores = found.scores
+    table = Table("", *(found.names[at] for at in found.order), box=None, pad_edge=False)
+    for name, column in {"value": scores.values, **scores.aspects}.items():
+        if not all(map(isnan, column)):
+            cells = ("" if isnan(column[at]) else f"{column[at]:.2f}" for at in found.order)
+            table.add_row(name.replace("_", " "), *cells)
+    Console().print(table)
+    for at in found.order if len(found.order) > 1 else ():
+        typer.echo(f"{found.names[at]}: {scores.explain(at)}")

@@ -1,0 +1,145 @@
+"""What people ask of a judge, in words: which reply is better and why, which turn of a conversation is weak."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+from dialeval.approaches.row_signs import judged_side
+from dialeval.exchange import Dialogue, Exchange
+from dialeval.metric import Metric
+from dialeval.scores import Scores
+
+#: Values nearer than this are called equal; ratings of the same reply differ by more.
+EQUAL = 0.02
+#: The probability that people agree, from which on a reply is clearly or probably better.
+CLEARLY, PROBABLY = 0.9, 0.7
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Replies to one context, judged."""
+
+    names: tuple[str, ...]
+    scores: Scores
+    #: Positions of the replies, best first.
+    order: tuple[int, ...]
+    #: Which reply is best, how sure that is, and why.
+    sentence: str
+
+
+@dataclass(frozen=True)
+class ConversationVerdict:
+    """A conversation, judged as a whole and turn by turn."""
+
+    dialogue: Dialogue
+    #: One value, with aspects, interval and reason.
+    whole: Scores
+    #: Positions of the judged turns that answer something, and their scores.
+    positions: tuple[int, ...]
+    turns: Scores
+    sentence: str
+
+    @property
+    def weakest(self) -> int:
+        """The position of the judged turn with the lowest value."""
+        return self.positions[weakest(self.turns, 1)[0]]
+
+
+def compare_replies(
+    judge: Metric,
+    context: Sequence[str],
+    replies: Sequence[str],
+    *,
+    facts: Sequence[str] = (),
+    following: str | None = None,
+    names: Sequence[str] | None = None,
+) -> Comparison:
+    """Judge several replies to the same context; replies are called A, B, C unless they have `names`.
+
+    >>> import dialeval
+    >>> judge = dialeval.load("judge")
+    >>> compare_replies(judge, ["Do you have a pet?"], ["Yes, a small dog.", "It will rain."]).sentence
+    'Reply A is clearly better: it answers the question; reply B does not answer the question.'
+    """
+    called = tuple(names or [chr(ord("A") + at) for at in range(len(replies))])
+    rows = len(replies)
+    scores = judge.score(
+        list(replies),
+        [list(context)] * rows,
+        facts=[list(facts)] * rows if facts else None,
+        following=[following] * rows if following else None,
+    )
+    order = tuple(sorted(range(rows), key=lambda at: -scores.values[at]))
+    return Comparison(called, scores, order, _comparing(called, scores, order))
+
+
+def judge_conversation(judge: Metric, dialogue: Dialogue) -> ConversationVerdict:
+    """Judge a conversation: one value for the judged side, and one for each of its turns that answers something."""
+    turns, last = dialogue.turns, len(dialogue.turns) - 1
+    side = judged_side(0, dialogue)
+    positions = tuple(at for at in side if at)
+    if not positions:
+        raise ValueError("the judged side answers nothing; a conversation needs a turn before one of its replies")
+    rows = [
+        Exchange(
+            context=turns[:at],
+            response=turns[at],
+            facts=dialogue.facts,
+            following=turns[at + 1] if at < last and at + 1 not in side else None,
+            speakers=dialogue.speakers[:at] if dialogue.speakers else (),
+        )
+        for at in positions
+    ]
+    each = judge.score_exchanges(rows)
+    whole = judge.score_dialogues(
+        [list(turns)],
+        speakers=[list(dialogue.speakers)] if dialogue.speakers else None,
+        facts=[list(dialogue.facts)] if dialogue.facts else None,
+    )
+    low = weakest(each, 1)[0]
+    sentence = f"{whole.explain(0).rstrip('.')}. Weakest is turn {positions[low] + 1}: it {_clause(each.explain(low))}."
+    return ConversationVerdict(dialogue, whole, positions, each, sentence)
+
+
+def weakest(scores: Scores, count: int) -> list[int]:
+    """Places of the lowest values (the highest, where less is better), the worst first; rows without one are left out."""
+    turned = scores.values if scores.higher_is_better else -scores.values
+    known = np.flatnonzero(np.isfinite(turned))
+    return [int(at) for at in known[np.argsort(turned[known], kind="stable")][:count]]
+
+
+def _comparing(names: Sequence[str], scores: Scores, order: Sequence[int]) -> str:
+    best, second, worst = order[0], order[1] if len(order) > 1 else order[0], order[-1]
+    if len(order) == 1:
+        return scores.explain(0)
+    if scores.values[best] - scores.values[worst] < EQUAL:
+        return f"Replies {', '.join(names[:-1])} and {names[-1]} cannot be told apart."
+    word = "better" if len(order) == 2 else "best"
+    sure = _sure(scores, best, second)
+    head = f"Reply {names[best]} {sure} {word}"
+    if scores.values[best] - scores.values[second] < EQUAL:
+        head = f"Replies {names[best]} and {names[second]} are best and cannot be told apart"
+    said = f"{head}: {'it' if 'Replies' not in head else names[best]} {_clause(scores.explain(best))}"
+    return f"{said}; reply {names[worst]} {_clause(scores.explain(worst))}."
+
+
+def _sure(scores: Scores, best: int, second: int) -> str:
+    """How sure it is that people would rate the first above the second.
+
+    Their ratings are taken to spread around either value as its 90 % interval does.
+    """
+    if scores.interval is None:
+        return "is"
+    spread = np.diff(scores.interval[[best, second]], axis=1)[:, 0] / (2 * NormalDist().inv_cdf(0.95))
+    agree = NormalDist().cdf((scores.values[best] - scores.values[second]) / max(float(np.hypot(*spread)), 1e-9))
+    return "is clearly" if agree >= CLEARLY else "is probably" if agree >= PROBABLY else "may be"
+
+
+def _clause(reason: str) -> str:
+    """The first thing that a reason says, to go on a sentence with."""
+    first = reason.rstrip(".").split("; ")[0].split(": ")[0]
+    return first[0].lower() + first[1:]

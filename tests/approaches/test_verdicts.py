@@ -1,0 +1,75 @@
+"""Answers in words: which reply is better, and which turn of a conversation is weak."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import dialeval
+from dialeval.cli import build_app
+from dialeval.exchange import Dialogue
+from dialeval.scores import Scores, Signature
+from dialeval.verdicts import compare_replies, judge_conversation, weakest
+
+pytestmark = pytest.mark.encoder
+CONTEXT = ["How was your trip?", "Great, but I lost my suitcase on the way back."]
+GOOD, BAD = "Oh no! Did the airline find it?", "The library closes at six on Fridays."
+
+
+@pytest.fixture(scope="module")
+def judge() -> Any:
+    return dialeval.load("judge", device="cpu")
+
+
+def test_the_better_reply_is_named_first_wherever_it_stands(judge: Any) -> None:
+    for replies in ([GOOD, BAD], [BAD, GOOD]):
+        found = compare_replies(judge, CONTEXT, replies)
+        best = replies.index(GOOD)
+        assert found.order[0] == best
+        assert found.sentence.startswith(f"Reply {'AB'[best]} ")
+        assert found.scores.values == pytest.approx(judge.score(replies, [CONTEXT] * 2).values)
+
+
+def test_equal_replies_are_not_told_apart_and_one_alone_has_its_reason(judge: Any) -> None:
+    assert "cannot be told apart" in compare_replies(judge, CONTEXT, [GOOD] * 3).sentence
+    (alone,) = judge.score([GOOD], [CONTEXT]).reasons
+    assert compare_replies(judge, CONTEXT, [GOOD]).sentence == alone
+
+
+def test_the_weakest_turn_of_a_conversation(judge: Any) -> None:
+    turns = (
+        "Hi, did you have a good weekend?",
+        "Yes, I went hiking.",
+        "Where did you go?",
+        BAD,
+        "What?",
+        "To the lake.",
+    )
+    found = judge_conversation(judge, Dialogue(turns, speakers=("user", "assistant") * 3))
+    assert (found.positions, found.weakest) == ((1, 3, 5), 3)
+    assert "turn 4" in found.sentence
+    assert found.whole.values == pytest.approx(
+        judge.score_dialogues([turns], speakers=[("user", "assistant") * 3]).values
+    )
+    # What the user says next counts as a reaction to the turn before it.
+    assert np.isfinite(found.turns.aspects["reaction"]).tolist() == [True, True, False]
+    with pytest.raises(ValueError, match="turn"):
+        judge_conversation(judge, Dialogue(("Hi", "Hello"), speakers=("assistant", "user")))
+
+
+def test_weakest_knows_which_way_is_better_and_skips_what_has_no_value() -> None:
+    values = np.array([0.5, np.nan, 0.1, 0.9])
+    for higher, wanted in ((True, [2, 0]), (False, [3, 0])):
+        assert weakest(Scores("m", values, 0.5, Signature(), higher), 2) == wanted
+
+
+def test_the_command(judge: Any) -> None:
+    printed = CliRunner().invoke(build_app(["judge"]), ["judge", *CONTEXT, "--reply", BAD, "--reply", GOOD])
+    assert printed.exit_code == 0, printed.output
+    first, *rest = printed.output.splitlines()
+    assert first == compare_replies(judge, CONTEXT, [BAD, GOOD]).sentence
+    assert [line.split() for line in rest[:2]] == [["B", "A"], ["value", "0.82", "0.23"]]
+    assert CliRunner().invoke(build_app(["judge"]), ["judge", *CONTEXT, "--reply", " "]).exit_code != 0
