@@ -12,6 +12,7 @@ from dialeval.approaches.row_signs import judged_side
 from dialeval.exchange import Dialogue, Exchange
 from dialeval.metric import Metric
 from dialeval.scores import Scores
+from dialeval.systems.worst import weakest
 
 #: Values nearer than this are called equal; ratings of the same reply differ by more.
 EQUAL = 0.02
@@ -103,13 +104,6 @@ def judge_conversation(judge: Metric, dialogue: Dialogue) -> ConversationVerdict
     low = weakest(each, 1)[0]
     sentence = f"{whole.explain(0).rstrip('.')}. Weakest is turn {positions[low] + 1}: it {_clause(each.explain(low))}."
     return ConversationVerdict(dialogue, whole, positions, each, sentence)
-
-
-def weakest(scores: Scores, count: int) -> list[int]:
-    """Places of the lowest values (the highest, where less is better), the worst first; rows without one are left out."""
-    turned = scores.values if scores.higher_is_better else -scores.values
-    known = np.flatnonzero(np.isfinite(turned))
-    return [int(at) for at in known[np.argsort(turned[known], kind="stable")][:count]]
 
 
 def _comparing(names: Sequence[str], scores: Scores, order: Sequence[int]) -> str:

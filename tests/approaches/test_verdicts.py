@@ -12,7 +12,8 @@ import dialeval
 from dialeval.cli import build_app
 from dialeval.exchange import Dialogue
 from dialeval.scores import Scores, Signature
-from dialeval.verdicts import compare_replies, judge_conversation, weakest
+from dialeval.systems.worst import weakest
+from dialeval.verdicts import compare_replies, judge_conversation
 
 pytestmark = pytest.mark.encoder
 CONTEXT = ["How was your trip?", "Great, but I lost my suitcase on the way back."]

@@ -21,10 +21,10 @@ from dialeval.agreement.score_comparison import compare
 from dialeval.cli import build_app
 from dialeval.exchange import Exchange
 from dialeval.metric import Judged, Level, Metric, MetricInfo
+from dialeval.pairing import pair, pair_by_context, read_rows
 from dialeval.pytest_plugin import assert_not_worse
 from dialeval.scores import Signature
 from dialeval.systems import gate, rank
-from dialeval.systems.pairing import pair, pair_by_context, read_rows
 from dialeval.systems.picture import draw
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -90,11 +90,11 @@ def test_without_ids_length_and_contexts_must_be_equal() -> None:
 def test_ids_that_cannot_be_trusted_are_refused() -> None:
     first = read_rows(rows([1, 2]))
     other = [Exchange(context=("something else",), response="1", id="row-0"), first[1]]
-    with pytest.raises(ValueError, match="id 'row-0' of a and b have different contexts"):
+    with pytest.raises(ValueError, match="row-0"):
         pair(first, other, ("a", "b"))
     with pytest.raises(ValueError, match="rows 0 and 1 of a have the same id 'row-0'"):
         pair([first[0], first[0]], first, ("a", "b"))
-    with pytest.raises(ValueError, match="share no id"):
+    with pytest.raises(ValueError, match="row id"):
         pair(first, [Exchange(row.context, row.response, id=f"x{row.id}") for row in first], ("a", "b"))
 
 
@@ -367,6 +367,48 @@ def test_what_cannot_be_ranked_is_refused() -> None:
         rank(rows([1, 2], system="only"), [Number()])
     with pytest.raises(ValueError, match="share no context"):
         rank([*rows([1], system="a"), {**rows([2], system="b")[0], "context": ["other"]}], [Number()])
+
+
+@pytest.mark.parametrize("shared", [60, 55, 53, 30])
+def test_rows_that_are_left_out_are_counted_and_many_are_refused(tmp_path: Path, shared: int) -> None:
+    base = noisy(3)
+    sides = []
+    for name in ("a", "b"):
+        own = rows(base, per_context=4)
+        for row in own[shared:]:
+            row["id"] = f"{name}-{row['id']}"
+        sides.append(own)
+    old, new = (Number().score(own) for own in sides)
+    asked: list[Any] = [
+        lambda **more: dialeval.compare(old, new, resamples=100, **more)[0],
+        lambda **more: rank(dict(zip("ab", sides, strict=True)), Number(), resamples=100, **more).pair_tests[0],
+    ]
+    for ask in asked:
+        if shared < 54:
+            with pytest.raises(ValueError, match=f"{60 - shared} of 60"):
+                ask()
+        found = ask(allow_missing=True)
+        assert (found.n_rows, found.n_contexts) == (shared, -(-shared // 4))
+    ranking = rank(dict(zip("ab", sides, strict=True)), Number(), resamples=100, allow_missing=True)
+    told = (dialeval.compare(old, new, resamples=100, allow_missing=True)[0].left_out, "".join(ranking.warnings))
+    assert all((f" {60 - shared} of 60" in one) is (shared < 60) for one in told)
+
+
+def test_compare_prints_what_it_left_out_first(tmp_path: Path) -> None:
+    files = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
+    for file, count in zip(files, (40, 38), strict=True):
+        written(file, [{"id": f"{at}", "context": [f"q {at // 4}"], "number": at % 3} for at in range(count)])
+    done = CliRunner().invoke(build_app(), ["compare", *map(str, files)])
+    assert done.exit_code == 0, done.output
+    assert "2 of 40" in done.output.splitlines()[0]
+    written(files[1], [{"id": f"{at}", "number": at % 3} for at in range(20)])
+    for more, code in (([], 2), (["--allow-missing"], 0)):
+        assert CliRunner().invoke(build_app(), ["compare", *map(str, files), *more]).exit_code == code
+
+
+def test_replies_of_chat_logs_meet_without_their_suffixes() -> None:
+    sides = [[{**row, "id": f"{row['id']}#{turn}"} for row in rows(noisy(3))] for turn in (1, 2)]
+    assert gate(*sides, Number(), margin=0.1).n_rows == 60
 
 
 # --- commands --------------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ context, so the contexts have to be shown: by a column `context` in the files, o
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ import numpy as np
 
 from dialeval.agreement.settings import Settings
 from dialeval.agreement.sources import ValueSource, score_pairs
+from dialeval.pairing import Side, pair_sides
 from dialeval.readers import Rejects
 from dialeval.readers import Source as Rows
 from dialeval.registry import REGISTRY, metric_class
@@ -44,6 +44,8 @@ class Verdict:
     n_rows: int
     n_contexts: int
     level: float
+    #: Which rows have no partner and were left out.
+    left_out: str = ""
 
     @property
     def direction(self) -> str:
@@ -68,6 +70,7 @@ def compare(
     *,
     rows: Sequence[str | Path] = (),
     lower_is_better: Sequence[str] = (),
+    allow_missing: bool = False,
     confidence: float = 0.95,
     resamples: int = 10_000,
     seed: int = 0,
@@ -81,6 +84,7 @@ def compare(
         second: another one of the same kind.
         rows: where score files have no ids, the file that was scored, or the one for each.
         lower_is_better: names of columns of which less is better; metrics of dialeval are known.
+        allow_missing: go on where more than a tenth of the rows of one side have no partner.
         confidence: of the intervals; two sets are told apart where p lies below 1 - confidence.
         resamples: of the bootstrap and of the permutation test.
         seed: of both.
@@ -91,7 +95,9 @@ def compare(
         raise ValueError(f"confidence is {confidence}; it lies between 0.5 and 1")
     settings = Settings(resamples=resamples, seed=seed, confidence=confidence)
     here, there = (one if isinstance(one, Scores) else str(one) for one in (first, second))
-    return compare_scores(here, there, settings, rows=[str(one) for one in rows], lower_is_better=lower_is_better)
+    return compare_scores(
+        here, there, settings, rows=[*map(str, rows)], lower_is_better=lower_is_better, allow_missing=allow_missing
+    )
 
 
 def compare_scores(
@@ -101,6 +107,7 @@ def compare_scores(
     *,
     rows: Sequence[str] = (),
     lower_is_better: Sequence[str] = (),
+    allow_missing: bool = False,
 ) -> list[Verdict]:
     """A verdict for each column that the two files have in common.
 
@@ -110,6 +117,7 @@ def compare_scores(
         settings: of resampling; `confidence` decides what counts as told apart.
         rows: the file or the two files of rows that were scored, which tell the contexts.
         lower_is_better: names of columns of which less is better.
+        allow_missing: go on where more than a tenth of the rows of one side have no partner.
     """
     if len(rows) > 2:
         raise ValueError(f"rows name {len(rows)} files; name the one that both were scored from, or one for each")
@@ -120,7 +128,7 @@ def compare_scores(
     contexts = [_contexts_in(path) for path in rows]
     known = (contexts[0], contexts[-1]) if contexts else (pairs[0][0].contexts, pairs[0][1].contexts)
     files = _file_names(first, second)
-    return [_verdict(a, b, files, known, settings, lower_is_better) for a, b in pairs]
+    return [_verdict(a, b, files, known, settings, lower_is_better, allow_missing) for a, b in pairs]
 
 
 def _file_names(first: str | Scores, second: str | Scores) -> tuple[str, str]:
@@ -139,20 +147,18 @@ def _verdict(
     contexts: tuple[Mapping[str, str], Mapping[str, str]],
     settings: Settings,
     lower_is_better: Sequence[str],
+    allow_missing: bool,
 ) -> Verdict:
-    _check_pairs(a, b, files, contexts)
-    shared = [
-        key for key, value in a.table.items() if math.isfinite(value) and math.isfinite(b.table.get(key, math.nan))
-    ]
-    if not shared:
-        raise ValueError(
-            f"{files[0]} and {files[1]} share no row id with two values; give both the ids of the same rows"
-        )
-    x, y = (np.array([one.table[key] for key in shared]) for one in (a, b))
-    # What chance draws are contexts; without them every row counts as one of its own.
-    numbers: dict[str, int] = {}
-    groups = np.array([numbers.setdefault(contexts[0].get(key, f"row {key}"), len(numbers)) for key in shared])
-    count = len(numbers)
+    pairs = pair_sides(_side(a, files[0], contexts[0]), _side(b, files[1], contexts[1])).check(allow_missing)
+    columns = (np.array(list(one.table.values()), dtype=np.float64) for one in (a, b))
+    x, y = (column[places] for column, places in zip(columns, (pairs.first, pairs.second), strict=True))
+    known = np.isfinite(x) & np.isfinite(y)
+    if not known.any():
+        raise ValueError(f"{files[0]} and {files[1]} share no row id with two values; score the same rows")
+    x, y = x[known], y[known]
+    # What chance draws are contexts; a row of unknown context counts as one of its own.
+    groups = np.unique(pairs.groups[known], return_inverse=True)[1].astype(np.intp)
+    count = int(groups.max()) + 1
     test = paired_mean_test(x, y, groups, resamples=max(settings.resamples, 1), seed=settings.seed)
     drawn = bootstrap(
         {"gap": mean_of(x - y, groups, count)}, count, resamples=settings.resamples, seed=settings.seed, rows=len(x)
@@ -168,39 +174,16 @@ def _verdict(
         spread.low,
         spread.high,
         test.p,
-        len(shared),
+        len(x),
         count,
         1 - settings.confidence,
+        pairs.note,
     )
 
 
-def _check_pairs(
-    a: ValueSource, b: ValueSource, files: tuple[str, str], contexts: tuple[Mapping[str, str], Mapping[str, str]]
-) -> None:
-    """Refuse rows of which it is not sure that they answer the same context."""
-    here, there = contexts
-    if a.has_ids and b.has_ids:
-        if not a.table.keys() & b.table.keys():
-            raise ValueError(f"{files[0]} and {files[1]} share no row id; give both files the ids of the same rows")
-    elif a.table.keys() != b.table.keys():
-        raise ValueError(
-            f"{files[0]} has {len(a.table)} rows and {files[1]} has {len(b.table)}, and not all of them have an id; "
-            "give rows that answer the same context the same id, and score them again"
-            if len(a.table) != len(b.table)
-            else f"{files[0]} and {files[1]} have different rows, and not all of them have an id; give rows that "
-            "answer the same context the same id, and score them again"
-        )
-    elif not (a.table.keys() <= here.keys() and b.table.keys() <= there.keys()):
-        raise ValueError(
-            f"{files[0]} and {files[1]} have no ids, and scores do not tell whether two rows answer the same context; "
-            "name the files that were scored (rows; in the command --rows OLD_ROWS --rows NEW_ROWS), or give ids"
-        )
-    for key in a.table:
-        if key in b.table and here.get(key) != there.get(key) and key in here and key in there:
-            raise ValueError(
-                f"row {key} of {files[0]} and of {files[1]} have different contexts; give rows that answer the same "
-                "context the same id"
-            )
+def _side(source: ValueSource, name: str, contexts: Mapping[str, str]) -> Side:
+    keys = list(source.table)
+    return Side(name, keys if source.has_ids else None, [contexts.get(key) for key in keys])
 
 
 def _contexts_in(path: str) -> dict[str, str]:

@@ -51,6 +51,9 @@ def compare(
         list[str] | None,
         typer.Option(help="What was scored, where score files have no ids: one file, or one for A and one for B."),
     ] = None,
+    allow_missing: Annotated[
+        bool, typer.Option("--allow-missing", help="Go on where over 10 % of the rows of one file have no partner.")
+    ] = False,
     mirror: Annotated[
         str | None, typer.Option(envvar="DIALEVAL_MIRROR", help="Folder or address in GitHub's place.")
     ] = None,
@@ -75,7 +78,10 @@ def compare(
         seed=seed,
     )
     if not benchmarks:
-        show_verdicts(compare_scores(first, second, settings, rows=rows or (), lower_is_better=listed(lower_is_better)))
+        worse = listed(lower_is_better)
+        show_verdicts(
+            compare_scores(first, second, settings, rows=rows or (), lower_is_better=worse, allow_missing=allow_missing)
+        )
         return
     if rows:
         raise ValueError("--rows is for two files of scores; leave it out, or --benchmarks")

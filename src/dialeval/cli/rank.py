@@ -36,6 +36,9 @@ def rank(
     columns: Annotated[
         list[str] | None, typer.Option(help="FIELD=COLUMN where names differ; several separated by commas.")
     ] = None,
+    allow_missing: Annotated[
+        bool, typer.Option("--allow-missing", help="Go on where over 10 % of a system's rows have no partner.")
+    ] = False,
     confidence: Annotated[float, typer.Option(min=0.5, max=0.999, help="Of the intervals and the clusters.")] = 0.95,
     markdown: Annotated[Path | None, typer.Option(help="Also write the tables as Markdown.")] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Also write all figures as JSON.")] = None,
@@ -53,11 +56,11 @@ def rank(
     from rich.table import Table
 
     from dialeval.io import plain, write_atomically
+    from dialeval.pairing import files_by_name
     from dialeval.readers import Source
     from dialeval.reports.console import wide_console
     from dialeval.systems import rank as compare
     from dialeval.systems.outcome import LEGEND
-    from dialeval.systems.pairing import files_by_name
 
     mapping = pairs(columns)
     named = {name: Source(file, columns=mapping) for name, file in files_by_name(files).items()}
@@ -65,7 +68,15 @@ def rank(
     check_reports(reports, (str(source.input) for source in named.values()))
     wanted = listed(metrics) or ["judge"]
     systems = named if len(files) > 1 else next(iter(named.values()))
-    found = compare(systems, wanted, confidence=confidence, resamples=resamples, seed=seed, progress=True)
+    found = compare(
+        systems,
+        wanted,
+        allow_missing=allow_missing,
+        confidence=confidence,
+        resamples=resamples,
+        seed=seed,
+        progress=True,
+    )
     for warning in found.warnings:
         typer.echo(f"warning: {warning}", err=True)
     console = wide_console()

@@ -115,6 +115,8 @@ def show_lines(first: str, second: str, lines: Sequence[PairTestRow], level: flo
 
 def show_verdicts(found: Sequence[Verdict]) -> None:
     """Two files of scores: in every row which files, which metric, which way is better, and what follows."""
+    for note in dict.fromkeys(one.left_out for one in found if one.left_out):
+        wide_console().print(escape(note))
     table = Table("metric", "A", "mean of A", "B", "mean of B", "A − B", "p", "rows", "contexts", "verdict")
     for one in found:
         interval = f" [{number(one.low)}, {number(one.high)}]" if math.isfinite(one.low) else ""

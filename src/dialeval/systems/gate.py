@@ -18,15 +18,13 @@ from dialeval.exchange import one_line
 from dialeval.io import markdown_table
 from dialeval.metric import Level, Metric, Scale
 from dialeval.notebook import html_table
+from dialeval.pairing import MIN_COVERAGE, Rows, pair, read_rows
 from dialeval.registry import load
 from dialeval.statistics.bootstrap import bootstrap
 from dialeval.statistics.resampled import mean_of
-from dialeval.systems.pairing import Rows, pair, read_rows
 
 #: Fewer contexts than these say little about a system.
 MIN_CONTEXTS = 30
-#: Share of the rows of either side that has to be compared.
-MIN_COVERAGE = 0.9
 
 Verdict = Literal["passed", "failed", "undecided"]
 

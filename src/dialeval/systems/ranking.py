@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from dialeval.cautions import cautions, cut_note
 from dialeval.exchange import Exchange
 from dialeval.metric import Level, Metric
+from dialeval.pairing import Pairs, Rows, context_numbers, files_by_name, pair, pair_by_context, read_rows
 from dialeval.registry import load
 from dialeval.statistics.bootstrap import bootstrap, interval
 from dialeval.statistics.corrections import holm
 from dialeval.statistics.paired_tests import paired_mean_test
 from dialeval.statistics.resampled import mean_of
 from dialeval.systems.outcome import PairTest, Ranking, Standing
-from dialeval.systems.pairing import Pairs, Rows, context_numbers, files_by_name, pair, pair_by_context, read_rows
 
 Vector = NDArray[np.float64]
 
@@ -29,6 +29,7 @@ def rank(
     metrics: str | Metric | Sequence[str | Metric] = ("judge",),
     *,
     columns: Mapping[str, str] | None = None,
+    allow_missing: bool = False,
     confidence: float = 0.95,
     resamples: int = 10_000,
     seed: int = 0,
@@ -41,6 +42,7 @@ def rank(
             list of files that give the systems their names.
         metrics: names or loaded metrics that judge single replies.
         columns: FIELD: COLUMN where names differ.
+        allow_missing: go on where more than a tenth of the rows of a system have no partner.
         confidence: of the intervals; a pair is told apart below 1 - confidence.
         resamples: of the bootstrap and of the permutation tests.
         seed: of both.
@@ -62,6 +64,7 @@ def rank(
         raise ValueError("no metric was named; name at least one")
     names = list(rows)
     pairs = paired(rows, by_context=not isinstance(systems, Mapping))
+    left_out = [both.check(allow_missing).note for both in pairs.values() if both.alone]
     standings: list[Standing] = []
     pair_tests: list[PairTest] = []
     signatures: dict[str, str] = {}
@@ -83,7 +86,7 @@ def rank(
         standings += places
         pair_tests += tests
     warnings = cautions([replace(row, system=name) for name in names for row in rows[name]])
-    return Ranking(tuple(standings), tuple(pair_tests), confidence, signatures, (*warnings, *cut))
+    return Ranking(tuple(standings), tuple(pair_tests), confidence, signatures, (*left_out, *warnings, *cut))
 
 
 def paired(rows: Mapping[str, Sequence[Exchange]], *, by_context: bool) -> dict[tuple[str, str], Pairs]:
