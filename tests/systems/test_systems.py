@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -409,6 +410,59 @@ def test_compare_prints_what_it_left_out_first(tmp_path: Path) -> None:
 def test_replies_of_chat_logs_meet_without_their_suffixes() -> None:
     sides = [[{**row, "id": f"{row['id']}#{turn}"} for row in rows(noisy(3))] for turn in (1, 2)]
     assert gate(*sides, Number(), margin=0.1).n_rows == 60
+
+
+class Aspects(Number):
+    """The number, with aspects and reasons of its own."""
+
+    info = replace(Number.info, aspects=("steady", "on_topic"), explains=True)
+
+    def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
+        values = super().judge(exchanges).values
+        aspects = {"steady": np.ones(len(values)), "on_topic": values / 2}
+        reasons = tuple(f"it is {value:.1f}" for value in values)
+        return Judged(values, aspects=aspects, reasons=reasons, interval=np.stack([values, values], axis=1))
+
+
+def test_the_gate_names_the_aspect_that_fell_and_the_rows_that_pulled_it_down() -> None:
+    old = noisy(3)
+    new = [value - (at in (7, 20)) * (at + 1) for at, value in enumerate(old)]
+    found = gate(rows(new), rows(old), Aspects(), margin=0.1)
+    assert next(iter(found.aspects)) == "on_topic"
+    assert "on topic" in found.fell
+    assert [one.id for one in found.worst] == ["row-20", "row-7"]
+    assert found.worst[0].aspects["on_topic"] == pytest.approx(new[20] / 2, abs=1e-5)
+    assert found.worst[0].reason == f"it is {new[20]:.1f}"
+    for report in (found.to_markdown(), found.to_junit()):
+        assert report.index("row-20") < report.index("row-7")
+        assert found.worst[1].reason in report
+    assert [row["id"] for row in json.loads(json.dumps(found.to_dict()))["worst"]] == ["row-20", "row-7"]
+    assert not gate(rows(old), rows(old), Aspects(), margin=0.1).worst
+
+
+def test_rank_and_gate_read_what_score_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    new = [{"frage": f"tell me {at}", "antwort": f"the cat sat {at}", "soll": f"the cat sat {at}"} for at in range(40)]
+    old = [{"q": row["frage"], "a": "a dog", "r": row["soll"]} for row in new]
+    files = [str(written(tmp_path / name, own)) for name, own in (("new.jsonl", new), ("old.jsonl", old))]
+    named = ["--columns", "context=frage,response=antwort,references=soll"]
+    asked = ["gate", files[0], "-b", files[1], "-m", "bleu2", "--margin", "0.1", *named]
+    assert CliRunner().invoke(build_app(), asked).exit_code == 2
+    asked += ["--columns-b", "context=q,response=a,references=r"]
+    assert CliRunner().invoke(build_app(), asked).exit_code == 0
+    logs = []
+    for name in ("a", "b"):
+        turns = [("user", "hello there"), ("guide", f"hi from {name}")]
+        log = [
+            {"id": str(at), "messages": [{"role": role, "content": text} for role, text in turns]} for at in range(5)
+        ]
+        logs.append(str(written(tmp_path / f"{name}.jsonl", log)))
+    (tmp_path / "own_length.py").write_text("def length(rows):\n    return [len(row.response) for row in rows]\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    for command in (["rank", *logs], ["gate", logs[0], "-b", logs[1], "--margin", "1", "--min-contexts", "1"]):
+        asked = [*command, "-m", "python:own_length:length"]
+        assert CliRunner().invoke(build_app(), asked).exit_code == 2
+        done = CliRunner().invoke(build_app(), [*asked, "--judge-role", "guide"])
+        assert done.exit_code == 0, done.output
 
 
 # --- commands --------------------------------------------------------------------------------------

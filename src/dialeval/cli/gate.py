@@ -9,7 +9,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from dialeval.cli.parsing import flowing, pairs
+from dialeval.cli import reading
+from dialeval.cli.parsing import flowing
 from dialeval.cli.paths import check_reports
 
 _HELP = """Test whether a new system is worse than a baseline by more than a margin, on replies to the same contexts.
@@ -47,9 +48,14 @@ def gate(
     scale: Annotated[Literal["native", "human_percentile"], typer.Option(help="What the margin is counted in.")] = (
         "native"
     ),
-    columns: Annotated[
-        list[str] | None, typer.Option(help="FIELD=COLUMN where names differ; several separated by commas.")
-    ] = None,
+    columns: reading.Columns = None,
+    columns_b: reading.ColumnsB = None,
+    context_separator: reading.ContextSeparator = reading.SEPARATOR,
+    split: reading.Split = None,
+    subset: reading.Subset = None,
+    judge_role: reading.JudgeRole = "assistant",
+    system_as_facts: reading.SystemAsFacts = False,
+    other_languages: reading.OtherLanguages = "mark",
     junit: Annotated[Path | None, typer.Option(help="Also write a JUnit report.")] = None,
     markdown: Annotated[
         Path | None, typer.Option(help="Also write the verdict as Markdown, for a pull request.")
@@ -62,17 +68,16 @@ def gate(
     import json
 
     from dialeval.io import write_atomically
-    from dialeval.readers import Source
     from dialeval.registry import load
     from dialeval.systems import gate as test
 
     check_reports({"--junit": junit, "--markdown": markdown, "--json": json_file}, (new, baseline))
     with _errors_in_reports(junit, markdown, json_file):
         loaded = load(metric, checkpoint=checkpoint) if checkpoint else load(metric)
-        mapping = pairs(columns)
+        read = context_separator, split, subset, judge_role, system_as_facts, other_languages
         found = test(
-            Source(new, columns=mapping),
-            Source(baseline, columns=mapping),
+            reading.source(new, columns, *read),
+            reading.source(baseline, columns_b or columns, *read),
             loaded,
             margin=margin,
             confidence=confidence,
@@ -93,6 +98,8 @@ def gate(
     for warning in found.warnings:
         typer.echo(f"warning: {warning}", err=True)
     typer.echo(found.sentence)
+    if found.fell and not found.passed:
+        typer.echo(found.fell)
     raise typer.Exit(_EXIT_CODES[found.verdict])
 
 

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from dialeval.cli.parsing import flowing, listed, pairs
+from dialeval.cli import reading
+from dialeval.cli.parsing import flowing, listed
 from dialeval.cli.paths import check_reports
 
 _HELP = """Compare several systems on replies to the same contexts, under one metric or several.
@@ -33,9 +34,13 @@ def add_to(app: typer.Typer) -> None:
 def rank(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="FILE, or NAME=FILE for each system.")],
     metrics: Annotated[list[str] | None, typer.Option("--metric", "-m", help="Names, separated by commas.")] = None,
-    columns: Annotated[
-        list[str] | None, typer.Option(help="FIELD=COLUMN where names differ; several separated by commas.")
-    ] = None,
+    columns: reading.Columns = None,
+    context_separator: reading.ContextSeparator = reading.SEPARATOR,
+    split: reading.Split = None,
+    subset: reading.Subset = None,
+    judge_role: reading.JudgeRole = "assistant",
+    system_as_facts: reading.SystemAsFacts = False,
+    other_languages: reading.OtherLanguages = "mark",
     allow_missing: Annotated[
         bool, typer.Option("--allow-missing", help="Go on where over 10 % of a system's rows have no partner.")
     ] = False,
@@ -57,13 +62,12 @@ def rank(
 
     from dialeval.io import plain, write_atomically
     from dialeval.pairing import files_by_name
-    from dialeval.readers import Source
     from dialeval.reports.console import wide_console
     from dialeval.systems import rank as compare
     from dialeval.systems.outcome import LEGEND
 
-    mapping = pairs(columns)
-    named = {name: Source(file, columns=mapping) for name, file in files_by_name(files).items()}
+    read = columns, context_separator, split, subset, judge_role, system_as_facts, other_languages
+    named = {name: reading.source(file, *read) for name, file in files_by_name(files).items()}
     reports = {"--markdown": markdown, "--json": json_file, "--html": html_file, "--plot": plot}
     check_reports(reports, (str(source.input) for source in named.values()))
     wanted = listed(metrics) or ["judge"]

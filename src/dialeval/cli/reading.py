@@ -19,6 +19,9 @@ Columns = Annotated[
     list[str] | None,
     typer.Option(rich_help_panel=PANEL, help="FIELD=COLUMN where names differ; several separated by commas."),
 ]
+ColumnsB = Annotated[
+    list[str] | None, typer.Option("--columns-b", rich_help_panel=PANEL, help="The same for the second file alone.")
+]
 ContextSeparator = Annotated[
     str, typer.Option(rich_help_panel=PANEL, help="Between the turns of a CSV cell; \\n and \\t are understood.")
 ]

@@ -7,26 +7,47 @@ shut while the data cannot tell, so that a build with too few rows does not pass
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dialeval.exchange import one_line
+from dialeval.exchange import Exchange, one_line
 from dialeval.io import markdown_table
 from dialeval.metric import Level, Metric, Scale
 from dialeval.notebook import html_table
 from dialeval.pairing import MIN_COVERAGE, Rows, pair, read_rows
 from dialeval.registry import load
+from dialeval.scores import Scores
 from dialeval.statistics.bootstrap import bootstrap
 from dialeval.statistics.resampled import mean_of
+from dialeval.systems.worst import weakest
 
 #: Fewer contexts than these say little about a system.
 MIN_CONTEXTS = 30
 
+#: Rows that a report lists.
+N_WORST = 10
+
 Verdict = Literal["passed", "failed", "undecided"]
+
+
+@dataclass(frozen=True)
+class WorseRow:
+    """A row on which the new system lost."""
+
+    id: str | None
+    #: The last turn before the reply.
+    asked: str
+    response: str
+    value: float
+    baseline: float
+    #: Of the new reply, where the metric has them.
+    aspects: Mapping[str, float]
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -60,6 +81,10 @@ class Gate:
     cautions: tuple[str, ...]
     scale: str
     signature: str
+    #: Mean gain of each aspect, over the rows where both replies have it; the largest loss first.
+    aspects: Mapping[str, float] = field(default_factory=dict)
+    #: The rows that lost most against the baseline, the worst first.
+    worst: tuple[WorseRow, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -96,6 +121,12 @@ class Gate:
         )
 
     @property
+    def fell(self) -> str:
+        """The aspect that fell most, in a sentence; empty where none fell or the metric has none."""
+        aspect, gain = next(iter(self.aspects.items()), ("", 0.0))
+        return f"the aspect that fell most is {aspect.replace('_', ' ')}: {gain:+.4g}." if gain < 0 else ""
+
+    @property
     def warnings(self) -> list[str]:
         """What a reader should know beside the verdict."""
         found = []
@@ -122,6 +153,9 @@ class Gate:
             "",
             *markdown_table(header, [row]),
             "",
+            *([self.fell[0].upper() + self.fell[1:], ""] if self.fell else []),
+            *(markdown_table(*self._worst_table(), left=(0, 1, 2, 5, 6)) if self.worst else []),
+            "",
             *(f"- {one}" for one in self.warnings),
             f"<sub>{self.signature}</sub>",
         ]
@@ -139,12 +173,24 @@ class Gate:
         gains = [f"{self.gain:+.4g}", f"{self.at_least:+.4g}", f"{-self.margin:+.4g}"]
         return header, [self.metric, *means, *gains, str(self.n_rows), str(self.n_contexts)]
 
+    def _worst_table(self) -> tuple[list[str], list[list[str]]]:
+        header = ["row", "asked", "reply", "new", "baseline", "weakest aspects", "reason"]
+        rows = []
+        for one in self.worst:
+            lowest = sorted(one.aspects.items(), key=lambda pair: pair[1])[:2]
+            aspects = ", ".join(f"{name.replace('_', ' ')} {value:.2f}" for name, value in lowest)
+            texts = [one.id or "", *(one_line(text)[:100] for text in (one.asked, one.response))]
+            rows.append([*texts, f"{one.value:.4g}", f"{one.baseline:.4g}", aspects, one.reason])
+        return header, rows
+
     def to_junit(self) -> str:
         """A JUnit report with one test, which CI services show beside others."""
         failure = (
             "" if self.passed else f"<failure message={quoteattr(self.sentence)}>{escape(self.sentence)}</failure>"
         )
-        inner = f"{failure}<system-out>{escape(self.sentence)}</system-out>"
+        worst = (" | ".join(row) for row in self._worst_table()[1])
+        told = "\n".join(filter(None, (self.sentence, self.fell, *worst)))
+        inner = f"{failure}<system-out>{escape(told)}</system-out>"
         return _junit(f"{self.metric} is not worse by more than {self.margin:g}", inner, failures=int(not self.passed))
 
 
@@ -252,6 +298,33 @@ def gate(
         cautions=scored[0].warnings,
         scale=scale,
         signature=str(scored[0].signature),
+        aspects=_aspect_gains(scored[0], scored[1], turned),
+        worst=_worst([first[at] for at in pairs.first], scored[0], scored[1], turned * (x - y)),
+    )
+
+
+def _aspect_gains(new: Scores, old: Scores, turned: float) -> dict[str, float]:
+    found = {}
+    for name in new.aspects.keys() & old.aspects.keys():
+        gains = turned * (new.aspects[name] - old.aspects[name])
+        if np.isfinite(gains).any():
+            found[name] = float(np.nanmean(gains))
+    return dict(sorted(found.items(), key=lambda pair: (pair[1], pair[0])))
+
+
+def _worst(rows: Sequence[Exchange], new: Scores, old: Scores, gains: NDArray[np.float64]) -> tuple[WorseRow, ...]:
+    return tuple(
+        WorseRow(
+            rows[at].id,
+            rows[at].context[-1] if rows[at].context else "",
+            rows[at].response,
+            float(new.values[at]),
+            float(old.values[at]),
+            {name: float(column[at]) for name, column in new.aspects.items() if np.isfinite(column[at])},
+            new.reasons[at] if new.reasons else "",
+        )
+        for at in weakest(new, N_WORST, gains)
+        if gains[at] < 0
     )
 
 
