@@ -15,14 +15,20 @@ if TYPE_CHECKING:
 def assert_not_worse(new: Any, baseline: Any, metric: Any = "judge", *, margin: float, **options: Any) -> Gate:
     """Fail with one sentence if `new` is, or may be, worse than `baseline` by more than `margin`.
 
-    The arguments are those of `dialeval.gate`. What misleads about the rows is warned of, or told beside a failure.
+    Rows that cannot be read fail in one sentence, too. The arguments are those of `dialeval.gate`. What misleads
+    about the rows is warned of, or told beside a failure.
     """
     __tracebackhide__ = True
     import warnings
 
     from dialeval.systems import gate
 
-    found = gate(new, baseline, metric, margin=margin, **options)
+    try:
+        found = gate(new, baseline, metric, margin=margin, **options)
+    except (OSError, ValueError) as error:
+        import pytest
+
+        raise pytest.fail.Exception(str(error), pytrace=False) from None
     if not found.passed:
         raise AssertionError("\n".join((found.sentence, *(f"warning: {one}" for one in found.warnings))))
     for one in found.warnings:

@@ -231,6 +231,17 @@ def test_reports_say_the_same() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:60 of 60 of the replies")
+def test_a_missing_file_is_one_sentence_in_pytest(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        'def test_it(assert_not_worse):\n    assert_not_worse("none.jsonl", "old.jsonl", "bleu2", margin=0.1)'
+    )
+    done = pytester.runpytest()
+    done.assert_outcomes(failed=1)
+    text = done.stdout.str()
+    assert text.count("there is no file none.jsonl") == 1
+    assert "def test_it" not in text
+
+
 def test_assert_not_worse(pytester: pytest.Pytester) -> None:
     old = noisy(3)
     assert assert_not_worse(rows(old), rows(old), Number(), margin=0.1).passed
