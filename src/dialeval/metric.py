@@ -133,6 +133,10 @@ class Metric(ABC):
             return values
         raise ValueError(f"{self.info.name} has no scale {scale!r}; it has {', '.join(self.scales)}")
 
+    def scale_signature(self, scale: Scale) -> str:
+        """What a signature says of a scale: all that moves its values."""
+        return scale
+
     def rescale_aspect(self, aspect: str, values: NDArray[np.float64], scale: Scale) -> NDArray[np.float64]:
         """Map an aspect to another scale, as `rescale` does the value."""
         if scale == "native":
@@ -197,7 +201,7 @@ class Metric(ABC):
         values = self.rescale(np.asarray(judged.values, dtype=np.float64), scale)
         signature = Signature({**self.signature(), **judged.seen})
         if scale != "native":
-            signature["scale"] = scale
+            signature["scale"] = self.scale_signature(scale)
         ids = judged.ids
         if ids is None and any(exchange.id is not None for exchange in exchanges):
             ids = tuple(exchange.id for exchange in exchanges)
@@ -253,7 +257,9 @@ class Metric(ABC):
             metric=self.info.name,
             values=values,
             aggregate=_mean(values),
-            signature=Signature({**self.signature(), **judged.seen, "level": "dialogue", "scale": scale}),
+            signature=Signature(
+                {**self.signature(), **judged.seen, "level": "dialogue", "scale": self.scale_signature(scale)}
+            ),
             higher_is_better=self.info.higher_is_better,
             n_truncated=judged.n_truncated,
             n_empty=sum(turn.is_empty for dialogue in whole for turn in dialogue.exchanges()),

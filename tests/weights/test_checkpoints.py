@@ -207,10 +207,16 @@ def test_human_percentile(folder: Path) -> None:
     native = metric.score(**ROWS)
     shares = metric.score(**ROWS, scale="human_percentile")
     assert ((shares.values >= 0) & (shares.values <= 1)).all()
-    assert shares.signature["scale"] == "human_percentile"
+    assert shares.signature["scale"].startswith("human_percentile@")
     assert (np.argsort(native.values) == np.argsort(shares.values)).all() or len(set(shares.values)) < 2
     with pytest.raises(ValueError, match="no human quantiles"):
         Density(folder, scoring="classifier").score(**ROWS, scale="human_percentile")
+    config = json.loads((folder / "config.json").read_text())
+    config["quantiles"][metric.quantile_key]["human"][0] -= 1
+    (folder / "config.json").write_text(json.dumps(config))
+    other = Density(folder)
+    assert other.score(**ROWS, scale="human_percentile").signature != shares.signature
+    assert other.score(**ROWS).signature == native.signature
 
 
 def test_a_scale_without_quantiles_is_refused_before_anything_is_encoded(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -150,6 +152,13 @@ class LearnedMetric(Metric):
         if not curves:
             raise ValueError(f"the checkpoint of {self.info.name} holds no human quantiles for this variant")
         return percentile(values, np.asarray(curves["human"], dtype=np.float64))
+
+    def scale_signature(self, scale: Scale) -> str:
+        """A percentile depends on the table of human quantiles, which no file of weights holds."""
+        if scale != "human_percentile":
+            return super().scale_signature(scale)
+        table = json.dumps(self.network.config.quantiles, sort_keys=True).encode()
+        return f"{scale}@{hashlib.sha256(table).hexdigest()[:12]}"
 
     def score_exchanges(
         self, exchanges: Sequence[Exchange], *, scale: Scale = "native", progress: bool = False

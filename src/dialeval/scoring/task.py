@@ -153,7 +153,10 @@ class Task:
 
     def identity(self) -> dict[str, Any]:
         """What decides the values besides the rows: two runs that agree in it may share a journal."""
-        signatures = {name: dict(self.metrics[name].signature()) for name in self.of_rows}
+        signatures = {
+            name: {**metric.signature(), "scale": metric.scale_signature(self._scale_of(metric))}
+            for name, metric in ((name, self.metrics[name]) for name in self.of_rows)
+        }
         explained = {"explain": self.explain} if self.explain != "no" else {}
         return {"level": str(self.level), "scale": self.scale, "metrics": signatures, **explained}
 
