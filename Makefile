@@ -16,7 +16,7 @@ export HF_UPDATE_DOWNLOAD_COUNTS := 0
 export TOKENIZERS_PARALLELISM := true
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser demo space test test-fast test-versions lint docs screenshots states bench mutants clean
+.PHONY: help setup browser demo space test test-fast test-versions lint docs screenshots bench mutants clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -89,9 +89,6 @@ docs: setup ## Build the documentation's site into build/site
 	@echo "== dialeval: building the site"
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
 	@echo "== dialeval: open build/site/index.html"
-
-states: setup browser ## Take a picture of every state of the page into build/states, to be looked at
-	@HF_HUB_OFFLINE=1 $(BIN)/python tests/support/space_screenshots.py build/states
 
 bench: setup ## Measure speed and memory against named alternatives
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e ".[bench]" \

@@ -1,196 +1,193 @@
-"""Several replies to one conversation, judged side by side."""
+"""The first tab: which of two to five replies is better, and why."""
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from itertools import pairwise
+from math import isfinite
 from typing import Any
 
-import charts
-import numpy as np
-from limits import MAX_CALL_REPLIES, MAX_CALL_TURNS, Refused, taken, taken_all
-from markup import bar, listed, number, share, table, text
-from models import best_of, direction_of, human_percentile, info_of, judge, ready, titled
+import gradio as gr
+from gradio.events import api as endpoint
+from limits import REPLIES, TURNS, Problem, checked
+from parts import FOCUS, grade, html, judge, note, one_at_a_time, others, share
 
-from dialeval.cautions import cautions
-from dialeval.exchange import Exchange, check_exchange
-from dialeval.metric import Level
-from dialeval.scores import Scores
+from dialeval.verdicts import Comparison, compare_replies
 
-#: Columns of replies that stand beside each other on a desk; of more, each metric has a card.
-_MOST_COLUMNS = 3
-
-
-@dataclass
-class Comparison:
-    """What every metric said about every reply, which are best, and what else a reader must know."""
-
-    replies: list[str]
-    scores: dict[str, Scores]
-    percentiles: dict[str, list[float] | None]
-    notes: list[str] = field(default_factory=list)
-
-    def best(self, name: str) -> set[int]:
-        """The positions of a metric's best replies."""
-        return best_of(list(self.scores[name].values), higher_is_better=info_of(name).higher_is_better)
-
-    @property
-    def signatures(self) -> str:
-        """What somebody needs to get the same numbers, a line per metric."""
-        return "\n".join(str(scores.signature) for scores in self.scores.values())
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for the endpoint."""
-        metrics = {
-            name: {
-                "values": scores.to_dict()["values"],
-                "human_percentile": self.percentiles[name],
-                "best": sorted(self.best(name)),
-                "higher_is_better": scores.higher_is_better,
-                "n_truncated": scores.n_truncated,
-                "signature": str(scores.signature),
-                **{key: value for key, value in scores.to_dict().items() if key in ("aspects", "intervals", "reasons")},
-            }
-            for name, scores in self.scores.items()
-        }
-        return {"metrics": metrics, "notes": self.notes}
+LETTERS = "ABCDE"[:REPLIES]
+CONTEXT = ["How was your trip?", "Great, but I lost my suitcase on the way back."]
+EXAMPLE = ["Oh no! Did the airline find it?", "Great, but I lost my suitcase, too.", "The library closes at six."]
+#: What each of the other metrics asks, in a line.
+ASKS = {
+    "density": "Does it lie where human replies lie?",
+    "deb": "Is it a possible next turn?",
+    "quantidce": "How well does it follow, by levels of quality?",
+}
 
 
-def compared(turns: Any, replies: Any, reference: Any, metrics: Any) -> Comparison:
-    """Check what came in, then ask every metric."""
-    names = _chosen(metrics)
-    context, removed = taken_all("turn", "turns", turns, MAX_CALL_TURNS)
-    candidates, more = taken_all("reply", "replies", replies, MAX_CALL_REPLIES)
-    known, even_more = taken("the reference", reference or "")
-    if not candidates:
-        raise Refused("there is no reply to judge; write at least one")
-    if not any(turn.strip() for turn in context):
-        raise Refused("the conversation is empty; write at least one turn")
-    if blank := next((place for place, reply in enumerate(candidates, start=1) if not reply.strip()), 0):
-        raise Refused(f"reply {blank} is empty; write it, or remove it")
-    exchanges = [_exchange(number, context, reply, known) for number, reply in enumerate(candidates, start=1)]
-    notes = []
-    if count := removed + more + even_more:
-        notes.append(f"{count} control character{'s were' if count > 1 else ' was'} taken out of the text.")
-    notes += [f"Mind: {one}." for one in cautions(exchanges)]
-    scores = {}
-    for name in names:
-        info = info_of(name)
-        if "references" in info.needs and not known.strip():
-            notes.append(f"{info.title} compares with a reference, and there is none; write one to see its value.")
-            continue
-        scores[name] = judge(name, exchanges)
-        if cut := scores[name].n_truncated:
-            what = "1 reply was" if cut == 1 else f"{cut} replies were"
-            notes.append(f"{info.title}: {what} judged on cut text, because the model does not read that much.")
-    percentiles = {name: _plain(human_percentile(name, found.values)) for name, found in scores.items()}
-    return Comparison(candidates, scores, percentiles, notes)
-
-
-def rendered(found: Comparison) -> str:
-    """The table, what each metric says in a sentence, and the notes."""
-    notes = listed((text(one, 400) for one in found.notes), "notes")
-    if not found.scores:
-        return notes
-    header = ["metric", *(f"Reply {place}<small>{text(reply, 60)}</small>" for place, reply in _numbered(found))]
-    rows = []
-    for name, scores in found.scores.items():
-        best = found.best(name)
-        cells = [_cell(value, found.percentiles[name], at, at in best) for at, value in enumerate(scores.values)]
-        rows.append([f"{titled(name)}<small>{_arrow_of(name)}</small>", *cells])
-    sentences = listed((_sentence(found, name) for name in found.scores), "meaning")
-    beside = "".join(_explained(found, name) for name in found.scores)
-    first = table("Scores of each reply", header, rows, cards=len(found.replies) > _MOST_COLUMNS)
-    return _preferred(found) + first + beside + notes + f"<h3>What the numbers mean</h3>{sentences}"
-
-
-def _preferred(found: Comparison) -> str:
-    """The answer in a sentence: how many metrics prefer which reply."""
-    if len(found.replies) < 2:
-        shares = [one[0] for one in found.percentiles.values() if one]
-        if not shares:
-            return ""
-        low, high = share(min(shares)), share(max(shares))
-        ends = low if low == high else f"{low} to {high}"
-        return f'<p class="answer">By the metrics here, {ends} of human replies score lower than this one.</p>'
-    votes = [at for name in found.scores for at in found.best(name)]
-    counts = sorted({at: votes.count(at) for at in votes}.items(), key=lambda one: -one[1])
-    if not counts:
-        return ""
-    most = counts[0][1]
-    best = [f"Reply {at + 1}" for at, times in counts if times == most]
-    judges = (
-        f"{most} of {len(found.scores)} metrics" if len(found.scores) > 1 else info_of(next(iter(found.scores))).title
+def compare(context: Sequence[str], replies: Sequence[str], facts: Sequence[str], following: str) -> Comparison:
+    """Check what was typed, and ask the judge."""
+    context = checked(context[-TURNS:], "context", "Turn")
+    if not context:
+        raise Problem("next-turn", "There is no context yet; write the turn that the replies answer.")
+    letters = [letter for letter, reply in zip(LETTERS, replies, strict=False) if reply.strip()]
+    if len(letters) < 2:
+        raise Problem(f"reply-{'A' if not letters else 'B'}", "Write two replies, so that one can be better.")
+    replies = checked([reply for reply in replies if reply.strip()], "reply-A", "Reply")
+    known, then = checked(facts, "facts", "Fact"), following.strip() or None
+    return one_at_a_time(
+        "texts", lambda: compare_replies(judge("texts"), context, replies, facts=known, following=then, names=letters)
     )
-    verb = "prefers" if len(found.scores) == 1 else "prefer"
-    return f'<p class="answer">{" and ".join(best)}: {judges} {verb} {"it" if len(best) == 1 else "each of them"}.</p>'
 
 
-def chart(found: Comparison) -> str:
-    """Bars of the metrics that know where human replies lie."""
-    columns = {info_of(name).title: shares for name, shares in found.percentiles.items() if shares is not None}
-    return charts.percentiles(columns, [f"Reply {place}" for place, _ in _numbered(found)]) if columns else ""
+def shown(found: Comparison, replies: Sequence[str]) -> str:
+    """The answer: a sentence, then a card for each reply, best first."""
+    scores = found.scores
+    cards = []
+    for at in found.order:
+        aspects = {
+            name.replace("_", " "): (f"{column[at]:.2f}", share(column[at]))
+            for name, column in scores.aspects.items()
+            if isfinite(column[at])
+        }
+        low, high = scores.interval[at] if scores.interval is not None else (0.0, 1.0)
+        cards.append({
+            "name": found.names[at], "text": replies[at], "value": f"{scores.values[at]:.2f}",
+            "width": share(scores.values[at]), "grade": grade(scores.values[at]), "reason": scores.explain(at),
+            "interval": f"{low:.2f} and {high:.2f}", "aspects": aspects,
+        })  # fmt: skip
+    return html("compare", sentence=found.sentence, cards=cards)
 
 
-def _chosen(metrics: Any) -> list[str]:
-    offered = ready(Level.TURN)
-    if isinstance(metrics, str) or not isinstance(metrics, Sequence) or not metrics:
-        raise Refused(f"no metric is chosen; choose from {', '.join(offered)}")
-    for name in metrics:
-        if name not in offered:
-            raise Refused(f"there is no metric {str(name)[:40]!r} for replies here; there are {', '.join(offered)}")
-    return list(dict.fromkeys(metrics))
+def code(context: Sequence[str], replies: Sequence[str]) -> tuple[str, str]:
+    """The command and the Python lines that give the same answer."""
+    words = ["dialeval", "judge", *context]
+    for reply in replies:
+        words += ["--reply", reply]
+    lines = [
+        "import dialeval",
+        'judge = dialeval.load("judge")',
+        f"found = dialeval.compare_replies(judge, {json.dumps(list(context), ensure_ascii=False)},",
+        f"    {json.dumps(list(replies), ensure_ascii=False)})",
+        "print(found.sentence)",
+    ]
+    return shlex.join(words), "\n".join(lines)
 
 
-def _exchange(place: int, context: list[str], reply: str, reference: str) -> Exchange:
+def texts_of(messages: Sequence[Any]) -> list[str]:
+    """The turns of a chat as plain texts, in which gradio keeps a message as a text or as parts."""
+    turns = []
+    for message in messages or ():
+        content = message["content"]
+        parts = content if isinstance(content, list) else [content]
+        turns.append(" ".join(part if isinstance(part, str) else str(part.get("text", "")) for part in parts))
+    return turns
+
+
+def as_messages(turns: Sequence[str]) -> list[Any]:
+    """Turns as a chat, in which the bot is to speak next."""
+    first = len(turns) % 2
+    return [{"role": "user" if at % 2 != first else "assistant", "content": turn} for at, turn in enumerate(turns)]
+
+
+def _answer(messages: Any, facts: str, following: str, *replies: str) -> tuple[str, str, str]:
+    context, given = texts_of(messages), [reply.strip() for reply in replies if reply.strip()]
     try:
-        return check_exchange(
-            place, response=reply, context=context, references=[reference] if reference.strip() else []
-        )
-    except ValueError as error:
-        raise Refused(str(error).replace("row", "reply", 1)) from None
+        found = compare(context, replies, [line for line in facts.splitlines() if line.strip()], following)
+    except Problem as problem:
+        return note(problem), "", ""
+    return shown(found, given), *code(context, given)
 
 
-def _plain(values: Any) -> list[float] | None:
-    return None if values is None else [float(value) for value in values]
+def api(context: list[str], replies: list[str]) -> dict[str, Any]:
+    """Compare replies to a context: the sentence, and of each reply value, interval, aspects and reason."""
+    try:
+        found = compare(context, [str(reply) for reply in replies[:REPLIES]], (), "")
+    except Problem as problem:
+        raise gr.Error(str(problem), print_exception=False) from None
+    return {"sentence": found.sentence, "order": [found.names[at] for at in found.order], **found.scores.to_dict()}
 
 
-def _numbered(found: Comparison) -> list[tuple[int, str]]:
-    return list(enumerate(found.replies, start=1))
+def _percentiles(messages: Any, *replies: str) -> str:
+    """All other metrics: of each reply the share of human replies that score lower."""
+    context, given = (
+        texts_of(messages),
+        {letter: reply for letter, reply in zip(LETTERS, replies, strict=False) if reply.strip()},
+    )
+    try:
+        texts = checked(list(given.values()), "reply-A", "Reply")
+        contexts = [checked(context, "context", "Turn")] * len(texts)
+    except Problem as problem:
+        return note(problem)
+    if not texts or not context:
+        return ""
+
+    def percentiles() -> list[dict[str, Any]]:
+        found = []
+        for name, metric in others().items():
+            values = metric.score(texts, contexts, scale="human_percentile").values
+            cells = {letter: (f"{value:.0%}", share(value)) for letter, value in zip(given, values, strict=True)}
+            found.append({"title": metric.info.title, "asks": ASKS.get(name, metric.info.summary), "cells": cells})
+        return found
+
+    return html("metrics", metrics=one_at_a_time("texts", percentiles))
 
 
-def _arrow_of(name: str) -> str:
-    return "higher is better" if info_of(name).higher_is_better else "lower is better"
+def build() -> None:
+    """Lay the tab out."""
+    found = compare(CONTEXT, EXAMPLE, (), "")
+    with gr.Row(equal_height=False):
+        with gr.Column(min_width=300):
+            chat = gr.Chatbot(
+                as_messages(CONTEXT), label="Context", editable="all", elem_id="context", height="auto",
+                max_height=360, buttons=[], feedback_options=None, render_markdown=False,
+            )  # fmt: skip
+            turn = gr.Textbox(label="Add a turn", placeholder="Type the next turn, then Enter", elem_id="next-turn")
+            with gr.Row():
+                undo = gr.Button("Remove last turn", size="sm", elem_id="undo")
+                clear = gr.Button("Clear", size="sm", elem_id="clear")
+            boxes = [
+                gr.Textbox(
+                    EXAMPLE[at] if at < len(EXAMPLE) else "", label=f"Reply {letter}", lines=1, max_lines=6,
+                    elem_id=f"reply-{letter}", visible=at < len(EXAMPLE),
+                )
+                for at, letter in enumerate(LETTERS)
+            ]  # fmt: skip
+            more = gr.Button("Add a reply", size="sm", elem_id="add-reply")
+            with gr.Accordion("More: facts, next turn", open=False):
+                facts = gr.Textbox(label="Facts the reply should know, one a line", lines=2, elem_id="facts")
+                following = gr.Textbox(label="What the other side said next", elem_id="following")
+            go = gr.Button("Compare", variant="primary", elem_id="compare")
+        with gr.Column(min_width=300):
+            answer = gr.HTML(shown(found, EXAMPLE), elem_id="answer")
+            with gr.Accordion("All other metrics", open=False, elem_id="others") as beside:
+                percentiles = gr.HTML("", elem_id="percentiles")
+            with gr.Accordion("The same on the command line and in Python", open=False):
+                command, lines = code(CONTEXT, EXAMPLE)
+                shell = gr.Textbox(command, label="Command", buttons=["copy"], interactive=False, lines=2)
+                python = gr.Textbox(lines, label="Python", buttons=["copy"], interactive=False, lines=5)
+    work: dict[str, Any] = {"concurrency_id": "texts", "concurrency_limit": 1}
+    hidden: dict[str, Any] = {"api_visibility": "private", "queue": False, "show_progress": "hidden"}
+    turn.submit(
+        lambda messages, text: (as_messages([*texts_of(messages), text.strip()]) if text.strip() else messages, ""),
+        [chat, turn], [chat, turn], **hidden,
+    )  # fmt: skip
+    undo.click(lambda messages: as_messages(texts_of(messages)[:-1]), chat, chat, **hidden)
+    clear.click(lambda: ([], *[""] * (2 + REPLIES)), None, [chat, facts, following, *boxes], **hidden)
+    visible = gr.State(len(EXAMPLE))
+    more.click(
+        lambda count: (min(count + 1, REPLIES), *(gr.update(visible=at <= count) for at in range(REPLIES))),
+        visible, [visible, *boxes], **hidden,
+    )  # fmt: skip
+    for event in (go.click, *(box.submit for box in boxes)):
+        event(
+            _answer, [chat, facts, following, *boxes], [answer, shell, python], api_visibility="private", **work
+        ).then(None, js=FOCUS, **hidden).then(_percentiles_if_open, None, percentiles, **hidden)
+    beside.expand(_percentiles, [chat, *boxes], percentiles, api_visibility="private", **work)
+    endpoint(api, api_name="compare", **work)
 
 
-def _cell(value: float, shares: list[float] | None, at: int, is_best: bool) -> str:
-    mark = ' <span class="mark">best</span>' if is_best else ""
-    beside = f"<small>{share(shares[at])} of human replies are lower</small>" if shares else ""
-    return f'<span class="{"best" if is_best else "value"}">{number(value)}</span>{mark}{beside}'
-
-
-def _explained(found: Comparison, name: str) -> str:
-    """A metric's aspects in a table of their own, and why each reply has its value."""
-    scores, title = found.scores[name], info_of(name).title
-    known = {aspect: column for aspect, column in scores.aspects.items() if any(np.isfinite(column))}
-    header = ["aspect", *(f"Reply {place}" for place, _ in _numbered(found))]
-    rows = [[text(aspect.replace("_", " "), 40), *(bar(value) for value in column)] for aspect, column in known.items()]
-    reasons = [f"<b>Reply {place}</b>: {text(why, 400)}" for place, why in enumerate(scores.reasons, start=1)]
-    return (table(f"What {title} sees in each reply", header, rows) if rows else "") + listed(reasons, "reasons notes")
-
-
-def _sentence(found: Comparison, name: str) -> str:
-    info, values = info_of(name), found.scores[name].values
-    parts = []
-    order = sorted(range(len(values)), key=lambda at: -values[at] if info.higher_is_better else values[at])
-    if len(order) > 1:
-        steps = [f"Reply {order[0] + 1}"]
-        for before, at in pairwise(order):
-            steps.append(f"{'=' if values[at] == values[before] else '›'} Reply {at + 1}")
-        parts.append(f'<span class="order" data-metric="{name}">Best first: {" ".join(steps)}.</span>')
-    if shares := found.percentiles[name]:
-        top = order[0]
-        parts.append(f"{share(shares[top])} of human replies score lower than Reply {top + 1}.")
-    parts += [direction_of(name), info.summary]
-    return f"<b>{info.title}</b>: {' '.join(parts)}"
+def _percentiles_if_open() -> str:
+    """Other metrics' values of former replies must not stand beside new ones."""
+    return ""

@@ -1,170 +1,118 @@
-"""The editor of a conversation and of candidate replies: a fixed set of boxes, of which some are shown."""
+"""The second tab: a whole conversation, its value, and the turns that pull it down."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import json
 from typing import Any
 
 import gradio as gr
-from limits import MAX_REPLIES, MAX_TURNS
-from markup import note
+from gradio.events import api as endpoint
+from limits import TEXT, TURNS, Problem, checked, in_page_words
+from parts import FOCUS, grade, html, judge, note, one_at_a_time
 
-from examples import EXAMPLES
+from dialeval.exchange import BadRow, Dialogue
+from dialeval.readers import read_transcript
+from dialeval.verdicts import ConversationVerdict, judge_conversation
 
-_FIRST = next(iter(EXAMPLES))
-
-
-@dataclass(frozen=True)
-class Boxes:
-    """Text boxes that grow and shrink: the boxes, what is around each, how many are shown, the button for more."""
-
-    texts: list[Any]
-    rows: list[Any]
-    count: Any
-    more: Any
-
-    @property
-    def outputs(self) -> list[Any]:
-        """Everything that changes when the boxes do."""
-        return [self.count, self.more, *self.rows, *self.texts]
-
-    def shown(self, values: list[str], label: Callable[[int], str]) -> list[Any]:
-        """Updates of the outputs, so that just these values are shown."""
-        places = range(len(self.texts))
-        return [
-            len(values),
-            gr.update(interactive=len(values) < len(self.texts)),
-            *(gr.update(visible=place < len(values)) for place in places),
-            *(gr.update(value=values[place] if place < len(values) else "", label=label(place)) for place in places),
-        ]
+EXAMPLE = """User: Hi, did you have a good weekend?
+Bot: Yes, I went hiking in the hills with my sister.
+User: Oh, I love hiking! Where did you go?
+Bot: Pizza is round.
+User: What do you mean?
+Bot: Sorry! We went up to the old tower above the lake.
+User: That sounds great, I have to try it soon."""
+SIDES = {"The bot, or who speaks second": False, "The other side": True}
 
 
-@dataclass(frozen=True)
-class Editor:
-    """What the tab needs of the editor: the conversation, the replies, the reference."""
-
-    turns: Boxes
-    replies: Boxes
-    reference: Any
-    order: Any
-
-    @property
-    def outputs(self) -> list[Any]:
-        """Everything that changes when all texts do."""
-        return [self.order, *self.turns.outputs, *self.replies.outputs, self.reference]
-
-    def filled(self, turns: list[str], replies: list[str], reference: str) -> list[Any]:
-        """Updates of the outputs, so that just these texts stand in the boxes."""
-        shown = self.turns.shown(turns, lambda place: _speaker(place, 0))
-        return [0, *shown, *self.replies.shown(replies, _numbered), reference]
-
-    @property
-    def inputs(self) -> list[Any]:
-        """In the order in which `typed` takes them."""
-        return [self.turns.count, self.replies.count, self.reference, *self.turns.texts, *self.replies.texts]
+def judged(text: str, other_side: bool) -> ConversationVerdict:
+    """Read what was pasted and judge one side of it."""
+    if not text.strip():
+        raise Problem("transcript", "Paste a conversation first: a turn a line, with or without names.")
+    if len(text) > TEXT * TURNS:
+        raise Problem("transcript", "The text is too long for one conversation; the tab A file takes many.")
+    try:
+        dialogue = read_transcript(text)
+    except ValueError as error:
+        raise Problem("transcript", in_page_words(error, {})) from None
+    if len(dialogue.turns) > TURNS:
+        raise Problem("transcript", f"The conversation has {len(dialogue.turns)} turns; at most {TURNS} are judged.")
+    turns = tuple(checked(dialogue.turns, "transcript", "Turn"))
+    speakers = dialogue.speakers
+    if other_side:
+        swapped = {"assistant": "user", "user": "assistant"}
+        speakers = tuple(swapped.get(name, name) for name in speakers)
+    try:
+        return one_at_a_time("texts", lambda: judge_conversation(judge("texts"), Dialogue(turns, speakers=speakers)))
+    except (BadRow, ValueError) as error:
+        raise Problem("transcript", in_page_words(error, {})) from None
 
 
-def typed(turns: int, replies: int, reference: str, *texts: str) -> tuple[list[str], list[str], str]:
-    """What stands in the boxes that are shown; a turn left blank was not said."""
-    said = [text for text in texts[:MAX_TURNS][:turns] if text.strip()]
-    return said, list(texts[MAX_TURNS:][:replies]), reference
+def shown(found: ConversationVerdict, speakers: tuple[str, ...]) -> str:
+    """The sentence, then the chat: judged turns coloured, weak ones with the reason beside them."""
+    place = {position: at for at, position in enumerate(found.positions)}
+    bubbles = []
+    for position, text in enumerate(found.dialogue.turns):
+        bubble: dict[str, Any] = {"who": speakers[position], "text": text, "grade": "", "value": "", "reason": ""}
+        if (at := place.get(position)) is not None:
+            value = float(found.turns.values[at])
+            bubble |= {"grade": grade(value), "value": f"{value:.2f}"}
+            bubble["reason"] = found.turns.explain(at) if grade(value) == "weak" or position == found.weakest else ""
+        bubbles.append(bubble)
+    value = float(found.whole.values[0])
+    return html("conversation", sentence=found.sentence, value=f"{value:.2f}", grade=grade(value), bubbles=bubbles)
 
 
-def build() -> Editor:
-    """Put the editor into the page."""
-    first = EXAMPLES[_FIRST]
-    order = gr.State(0)
-    private: dict[str, Any] = {"api_visibility": "private", "queue": False, "show_progress": "hidden"}
-    example = gr.Dropdown(list(EXAMPLES), value=_FIRST, label="Load an example", elem_id="example")
-    lesson = gr.HTML(note(first.lesson), elem_id="lesson")
-    gr.Markdown("### Conversation\nThe oldest turn first.")
-    turns, drop_turn = _boxes("turn", MAX_TURNS, list(first.turns), lambda place: _speaker(place, 0))
-    with gr.Row(elem_classes="actions"):
-        turns.more.render()
-        swap = gr.Button("Swap speakers", size="sm", elem_id="swap")
-    gr.Markdown("### Candidate replies")
-    replies, drop_reply = _boxes("reply", MAX_REPLIES, list(first.replies), _numbered)
-    with gr.Row(elem_classes="actions"):
-        replies.more.render()
-    reference = gr.Textbox(
-        first.reference, label="Reference: what a person said (optional)", elem_id="reference", max_lines=6
+def code(found: ConversationVerdict, text: str) -> str:
+    """The Python lines that give the same answer."""
+    return "\n".join([
+        "import dialeval",
+        "from dialeval.readers import read_transcript",
+        f"dialogue = read_transcript({json.dumps(text, ensure_ascii=False)})",
+        'found = dialeval.judge_conversation(dialeval.load("judge"), dialogue)',
+        "print(found.sentence, found.whole.values[0], found.turns.values)",
+    ])  # fmt: skip
+
+
+def _answer(text: str, side: str) -> tuple[str, str]:
+    try:
+        found = judged(text, SIDES[side])
+    except Problem as problem:
+        return note(problem), ""
+    return shown(found, read_transcript(text).speakers), code(found, text)
+
+
+def api(transcript: str, other_side: bool = False) -> dict[str, Any]:
+    """Judge a conversation: value, aspects and reason, and the same for each judged turn."""
+    try:
+        found = judged(transcript, other_side)
+    except Problem as problem:
+        raise gr.Error(str(problem), print_exception=False) from None
+    return {
+        "sentence": found.sentence,
+        "positions": list(found.positions),
+        "whole": found.whole.to_dict(),
+        "turns": found.turns.to_dict(),
+    }
+
+
+def build() -> None:
+    """Lay the tab out."""
+    first = judged(EXAMPLE, False)
+    with gr.Row(equal_height=False):
+        with gr.Column(min_width=300):
+            text = gr.Textbox(
+                EXAMPLE, label="Conversation", lines=9, max_lines=20, elem_id="transcript",
+                info="User: … / Bot: …, other names, one turn a line, or the JSON of a chat log",
+            )  # fmt: skip
+            side = gr.Radio(list(SIDES), value=next(iter(SIDES)), label="Who is judged", elem_id="side")
+            go = gr.Button("Judge the conversation", variant="primary", elem_id="judge-conversation")
+        with gr.Column(min_width=300):
+            speakers = read_transcript(EXAMPLE).speakers
+            answer = gr.HTML(shown(first, speakers), elem_id="conversation-answer")
+            with gr.Accordion("The same in Python", open=False):
+                python = gr.Textbox(code(first, EXAMPLE), label="Python", buttons=["copy"], interactive=False, lines=5)
+    work: dict[str, Any] = {"concurrency_id": "texts", "concurrency_limit": 1}
+    go.click(_answer, [text, side], [answer, python], api_visibility="private", **work).then(
+        None, js=FOCUS, api_visibility="private", queue=False
     )
-
-    def label(order: int) -> Callable[[int], str]:
-        return lambda place: _speaker(place, order)
-
-    turns.more.click(
-        lambda count, order, *texts: turns.shown([*texts[:count], ""], label(order)),
-        [turns.count, order, *turns.texts],
-        turns.outputs,
-        **private,
-    )
-    replies.more.click(
-        lambda count, *texts: replies.shown([*texts[:count], ""], _numbered),
-        [replies.count, *replies.texts],
-        replies.outputs,
-        **private,
-    )
-    for place, button in enumerate(drop_turn):
-        button.click(
-            lambda count, order, *texts, place=place: turns.shown(_without(place, count, texts), label(order)),
-            [turns.count, order, *turns.texts],
-            turns.outputs,
-            **private,
-        )
-    for place, button in enumerate(drop_reply):
-        button.click(
-            lambda count, *texts, place=place: replies.shown(_without(place, count, texts), _numbered),
-            [replies.count, *replies.texts],
-            replies.outputs,
-            **private,
-        )
-    swap.click(
-        lambda order: [1 - order, *(gr.update(label=_speaker(place, 1 - order)) for place in range(MAX_TURNS))],
-        order,
-        [order, *turns.texts],
-        **private,
-    )
-    editor = Editor(turns, replies, reference, order)
-
-    def chosen(name: str) -> list[Any]:
-        one = EXAMPLES[name]
-        return [note(one.lesson), *editor.filled(list(one.turns), list(one.replies), one.reference)]
-
-    example.input(chosen, example, [lesson, *editor.outputs], **private)
-    return editor
-
-
-def _boxes(kind: str, most: int, values: list[str], label: Callable[[int], str]) -> tuple[Boxes, list[Any]]:
-    texts, rows, buttons = [], [], []
-    for place in range(most):
-        with gr.Row(visible=place < len(values), elem_classes="line", equal_height=True) as row:
-            value = values[place] if place < len(values) else ""
-            texts.append(
-                gr.Textbox(
-                    value,
-                    label=label(place),
-                    max_lines=6,
-                    scale=8,
-                    min_width=120,
-                    elem_id=f"{kind}-{place + 1}",
-                    placeholder="Type here",
-                )
-            )
-            buttons.append(gr.Button("Remove", size="sm", scale=0, min_width=76, elem_id=f"remove-{kind}-{place + 1}"))
-        rows.append(row)
-    more = gr.Button(f"Add a {kind}", size="sm", elem_id=f"add-{kind}", render=False)
-    return Boxes(texts, rows, gr.State(len(values)), more), buttons
-
-
-def _speaker(place: int, order: int) -> str:
-    return f"{place + 1}. {'AB'[(place + order) % 2]} says"
-
-
-def _numbered(place: int) -> str:
-    return f"Reply {place + 1}"
-
-
-def _without(place: int, count: int, texts: tuple[str, ...]) -> list[str]:
-    return [text for at, text in enumerate(texts[:count]) if at != place]
+    endpoint(api, api_name="conversation", **work)

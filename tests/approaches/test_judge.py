@@ -249,7 +249,8 @@ def test_the_words_behind_repetition() -> None:
     assert reasons_for(turn(repetition=again), not_repetitive=-0.2) == 'Says "i like to eat" 3 times [-0.20].'
     copied = signs.repetition("do you like to eat fish", ["do you like to eat fish"])
     assert (
-        reasons_for(turn(repetition=copied), not_repetitive=-0.2) == "100% of its words repeat an earlier turn [-0.20]."
+        reasons_for(turn(repetition=copied), not_repetitive=-0.2)
+        == "100 % of its words repeat an earlier turn [-0.20]."
     )
     assert reasons_for(turn(), not_repetitive=0.02) == "Repeats nothing [+0.02]."
     assert reasons_for(turn(repetition=again), not_repetitive=0.02) == "Repeats little [+0.02]."

@@ -23,18 +23,9 @@ if str(SPACE) not in sys.path:  # its modules lie side by side, as on the Hub
     sys.path.insert(0, str(SPACE))
 
 
+@cache
 def address() -> str:
     """Where the page answers; started once for all tests, stopped at the end."""
-    return _started()[0]
-
-
-def process_id() -> int:
-    """The page's process, whose children are its workers."""
-    return _started()[1]
-
-
-@cache
-def _started() -> tuple[str, int]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -47,8 +38,6 @@ def _started() -> tuple[str, int]:
         "GRADIO_TEMP_DIR": str(Path(home) / "gradio"),
         "TMPDIR": home,
         "HF_HUB_OFFLINE": "1",
-        # All tests are one visitor.
-        "DIALEVAL_PAGE_RATE": "0",
     }
     with log.open("w") as stream:
         process = subprocess.Popen(
@@ -69,5 +58,5 @@ def _started() -> tuple[str, int]:
         except urllib.error.URLError:
             time.sleep(0.1)
         else:
-            return url, process.pid
+            return url
     raise RuntimeError(f"the page did not start:\n{log.read_text()}")

@@ -142,7 +142,7 @@ def _repetition_sentence(found: signs.Repetition, *, lowered: bool) -> str:
         return "repeats little" if found.share else "repeats nothing"
     if found.within >= found.copied and found.phrase:
         return f'says "{found.phrase}" {found.times} times'
-    return f"{found.copied:.0%} of its words repeat an earlier turn"
+    return f"{100 * found.copied:.0f} % of its words repeat an earlier turn"
 
 
 def _of_dialogue(aspect: str, amount: float, moved: Mapping[str, float], read: DialogueSigns) -> str:

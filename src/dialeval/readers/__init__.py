@@ -20,7 +20,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeVar
 
@@ -131,6 +131,11 @@ class Source:
         found = _checked(rows, lambda row: to_dialogue(row, columns, empty=empty), skip_bad)
         yield from found if self.other_languages == "mark" else self._english(found, skip_bad)
 
+    def preview(self, rows: int = 3) -> list[Mapping[str, Any]]:
+        """The first rows as they are in the source, all columns; conversations unfolded into their replies."""
+        found = self.chats.unfold(self._open("preview", FIELDS), level="turn")
+        return [dict(row.values) for row in islice(found, rows) if row.values is not None]
+
     def rated(self, *, by_people: bool = True) -> tuple[Columns, Iterator[RawRow]]:
         """Rows beside which stand ratings, as they are found, and which columns hold them.
 
@@ -237,7 +242,7 @@ class Source:
 
         def choose(names: Sequence[str]) -> Sequence[str]:
             """The columns that are read, of those in a file that can leave the others alone."""
-            if set(FORMS) & set(names) and "response" not in names:
+            if level == "preview" or (set(FORMS) & set(names) and "response" not in names):
                 return names
             columns = self._columns(names, (), level, fields)
             if absent := columns.missing(names, required_fields(columns, names, level)):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 from xml.sax.saxutils import escape, quoteattr
 
@@ -19,7 +19,7 @@ from dialeval.exchange import Exchange, one_line
 from dialeval.io import markdown_table
 from dialeval.metric import Level, Metric, Scale
 from dialeval.notebook import html_table
-from dialeval.pairing import MIN_COVERAGE, Rows, pair, read_rows
+from dialeval.pairing import MIN_COVERAGE, Pairs, Rows, pair, read_rows
 from dialeval.registry import load
 from dialeval.scores import Scores
 from dialeval.statistics.bootstrap import bootstrap
@@ -32,6 +32,7 @@ MIN_CONTEXTS = 30
 #: Rows that a report lists.
 N_WORST = 10
 
+Vector = NDArray[np.float64]
 Verdict = Literal["passed", "failed", "undecided"]
 
 
@@ -260,27 +261,52 @@ def gate(
         loaded.score_exchanges([rows[at] for at in places], scale=scale, progress=progress)
         for rows, places in ((first, pairs.first), (second, pairs.second))
     ]
-    x, y = (np.asarray(one.values, dtype=np.float64) for one in scored)
+    found = gate_values(
+        loaded, pairs, (scored[0].values, scored[1].values), max(len(first), len(second)), margin=margin,
+        confidence=confidence, min_contexts=min_contexts, resamples=resamples, seed=seed, scale=scale,
+        cautions=scored[0].warnings, signature=str(scored[0].signature),
+    )  # fmt: skip
+    turned = 1.0 if found.higher_is_better else -1.0
+    return replace(
+        found,
+        aspects=_aspect_gains(scored[0], scored[1], turned),
+        worst=_worst([first[at] for at in pairs.first], *scored, turned * (scored[0].values - scored[1].values)),
+    )
+
+
+def gate_values(
+    metric: Metric,
+    pairs: Pairs,
+    values: tuple[Vector, Vector],
+    n_total: int,
+    *,
+    margin: float,
+    confidence: float = 0.95,
+    min_contexts: int = MIN_CONTEXTS,
+    resamples: int = 10_000,
+    seed: int = 0,
+    scale: Scale = "native",
+    cautions: tuple[str, ...] = (),
+    signature: str = "",
+) -> Gate:
+    """The same from values of the paired rows, new and baseline, that are there already."""
+    x, y = (np.asarray(one, dtype=np.float64) for one in values)
     known = np.isfinite(x) & np.isfinite(y)
     if not known.any():
-        raise ValueError(f"{loaded.info.name} gave no pair of rows a value; nothing can be compared")
-    turned = 1.0 if loaded.info.higher_is_better else -1.0
-    gains = turned * (x - y)[known]
+        raise ValueError(f"{metric.info.name} gave no pair of rows a value; nothing can be compared")
+    gains = (1.0 if metric.info.higher_is_better else -1.0) * (x - y)[known]
     groups = np.unique(pairs.groups[known], return_inverse=True)[1].astype(np.intp)
-    count = int(groups.max()) + 1
-    drawn = bootstrap({"gain": mean_of(gains, groups, count)}, count, resamples=resamples, seed=seed, rows=len(gains))[
-        "gain"
-    ]
+    count, n_rows = int(groups.max()) + 1, len(gains)
+    drawn = bootstrap({"": mean_of(gains, groups, count)}, count, resamples=resamples, seed=seed, rows=n_rows)[""]
     gain = float(gains.mean())
     at_least = float(np.quantile(drawn, 1 - confidence))
-    n_total = max(len(first), len(second))
-    enough = count >= min_contexts and len(gains) >= MIN_COVERAGE * n_total
+    enough = count >= min_contexts and n_rows >= MIN_COVERAGE * n_total
     # Equal replies pass even without a margin.
     not_worse = at_least > -margin or (gain == 0 and not gains.any())
     return Gate(
         verdict=("passed" if not_worse else "failed") if enough else "undecided",
-        metric=loaded.info.name,
-        higher_is_better=loaded.info.higher_is_better,
+        metric=metric.info.name,
+        higher_is_better=metric.info.higher_is_better,
         margin=margin,
         mean_new=float(x[known].mean()),
         mean_baseline=float(y[known].mean()),
@@ -289,17 +315,15 @@ def gate(
         at_most=float(np.quantile(drawn, confidence)),
         confidence=confidence,
         p=(int(np.sum(drawn <= -margin)) + 1) / (resamples + 1),
-        n_rows=int(known.sum()),
+        n_rows=n_rows,
         n_contexts=count,
         n_total=n_total,
         min_contexts=min_contexts,
         paired_by=pairs.by,
         n_alone=pairs.alone + int((~known).sum()),
-        cautions=scored[0].warnings,
+        cautions=cautions,
         scale=scale,
-        signature=str(scored[0].signature),
-        aspects=_aspect_gains(scored[0], scored[1], turned),
-        worst=_worst([first[at] for at in pairs.first], scored[0], scored[1], turned * (x - y)),
+        signature=signature,
     )
 
 

@@ -1,0 +1,288 @@
+"""The third tab: a file of replies in; systems side by side, the weakest replies and a download out."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+import numpy as np
+from gradio.events import api as endpoint
+from limits import BYTES, KEPT, ROWS, Problem, in_page_words
+from parts import FOCUS, grade, html, judge, note, one_at_a_time, share
+
+from dialeval.exchange import Exchange
+from dialeval.pairing import pair, pair_by_context
+from dialeval.readers import Source, guess_columns
+from dialeval.scores import Scores
+from dialeval.systems.gate import gate_values
+from dialeval.systems.outcome import Ranking
+from dialeval.systems.ranking import paired, rank_values
+from dialeval.systems.worst import weakest
+
+#: Fields that can be chosen, and what a visitor calls them.
+FIELDS = {
+    "response": "Reply",
+    "context": "Context or history",
+    "message": "Last message",
+    "system": "System",
+    "facts": "Facts",
+}
+NONE = "(none)"
+_CHUNK, _MARGIN, _WORST, _BINS = 128, 0.05, 10, 10
+_HIDDEN = (gr.update(value=None, visible=False), gr.update(value="", visible=False))
+_PLACE = Path(tempfile.gettempdir()) / "dialeval-page"
+
+
+def names_of(paths: Sequence[str]) -> dict[str, str]:
+    """Uploads by path, as their owner calls them."""
+    return {path: Path(path).name for path in paths}
+
+
+def preview(paths: Sequence[str]) -> tuple[list[Mapping[str, Any]], dict[str, str]]:
+    """The first three rows, and which of their columns hold what."""
+    if not paths:
+        raise Problem("upload", "Choose a file first.")
+    if sum(Path(path).stat().st_size for path in paths) > BYTES:
+        raise Problem("upload", f"That is more than {BYTES // 2**20} MB; take a sample of the rows.")
+    try:
+        rows = Source(paths[0]).preview()
+    except (ValueError, OSError) as error:
+        raise Problem("upload", in_page_words(error, names_of(paths))) from None
+    if not rows:
+        raise Problem("upload", f"{Path(paths[0]).name} holds no rows.")
+    columns = list(rows[0])
+    found = {field: field for field in FIELDS if field in columns}
+    return rows, found if {"response", "context"} <= found.keys() else guess_columns(columns, rows)
+
+
+def read(paths: Sequence[str], columns: Mapping[str, str]) -> dict[str, list[Exchange]]:
+    """The rows by system: of one file by its column, else a file for each."""
+    if "response" not in columns or not {"context", "message"} & columns.keys():
+        raise Problem("column-response", "Choose which column holds the reply and which the context.")
+    found: dict[str, list[Exchange]] = {}
+    count = 0
+    for path, name in names_of(paths).items():
+        try:
+            for _, row in Source(path, columns=columns).exchanges(empty="score"):
+                system = name.rsplit(".", 1)[0] if len(paths) > 1 else row.system or ""
+                found.setdefault(system, []).append(row)
+                if (count := count + 1) > ROWS:
+                    raise Problem("upload", f"There are more than {ROWS:,} rows; take a sample of them.")
+        except Problem:
+            raise
+        except (ValueError, OSError) as error:
+            raise Problem("upload", in_page_words(error, names_of(paths))) from None
+    return found
+
+
+def score(rows: Sequence[Exchange]) -> Iterator[Scores]:
+    """Scores in parts, so that a visitor sees how far they are and can stop."""
+    for start in range(0, len(rows), _CHUNK):
+        chunk = rows[start : start + _CHUNK]
+        yield one_at_a_time("files", partial(judge("files").score_exchanges, chunk))
+
+
+def joined(parts: Sequence[Scores], rows: Sequence[Exchange]) -> Scores:
+    """The parts as one."""
+    first = parts[0]
+    return Scores(
+        first.metric,
+        np.concatenate([one.values for one in parts]),
+        float(np.nanmean(np.concatenate([one.values for one in parts]))),
+        first.signature,
+        first.higher_is_better,
+        ids=tuple(row.id for row in rows),
+        aspects={name: np.concatenate([one.aspects[name] for one in parts]) for name in first.aspects},
+        reasons=tuple(reason for one in parts for reason in one.reasons),
+        interval=np.concatenate([one.interval for one in parts if one.interval is not None]),
+        exchanges=tuple(rows),
+    )
+
+
+def ranking(rows: Mapping[str, list[Exchange]], values: Mapping[str, Any], files: int) -> Ranking:
+    """Which system is best, as the clustered test supports it; the same test as `dialeval rank`."""
+    pairs = paired(rows, by_context=files < 2)
+    standings, tests = rank_values(judge("files"), rows, values, pairs)
+    return Ranking(tuple(standings), tuple(tests), 0.95, {})
+
+
+def verdict(rows: Mapping[str, list[Exchange]], values: Mapping[str, Any], baseline: str, files: int) -> list[str]:
+    """Of every other system, whether it is worse than the baseline."""
+    together = pair if files > 1 else pair_by_context
+    sentences = []
+    for name in rows:
+        if name != baseline:
+            pairs = together(rows[name], rows[baseline], (name, baseline))
+            most = max(len(rows[name]), len(rows[baseline]))
+            both = values[name][pairs.first], values[baseline][pairs.second]
+            found = gate_values(judge("files"), pairs, both, most, margin=_MARGIN)
+            sentences.append(f"{name} against {baseline}: {found.sentence}")
+    return sentences
+
+
+def report(rows: Mapping[str, list[Exchange]], scores: Scores, baseline: str, files: int) -> str:
+    """All that the page says of a file."""
+    ends = np.cumsum([len(own) for own in rows.values()])[:-1]
+    values = dict(zip(rows, np.split(scores.values, ends), strict=True))
+    aspects = {name: dict(zip(rows, np.split(column, ends), strict=True)) for name, column in scores.aspects.items()}
+    sentence, order, spread, gates = f"{len(scores):,} replies, {scores.aggregate:.2f} on average.", list(rows), {}, []
+    if len(rows) > 1:
+        try:
+            found = ranking(rows, values, files)
+            sentence = found.sentence("judge").partition(": ")[2]
+            order = [one.system for one in found.standings]
+            spread = {one.system: f"{one.low:.2f} to {one.high:.2f}" for one in found.standings}
+            gates = verdict(rows, values, baseline, files) if baseline in rows else []
+        except ValueError as error:
+            sentence = f"These systems cannot be compared. {in_page_words(error, {})}"
+    systems = [
+        {
+            "name": name or "All replies", "rows": f"{len(values[name]):,}", "mean": f"{np.nanmean(values[name]):.2f}",
+            "width": share(float(np.nanmean(values[name]))), "interval": spread.get(name, ""),
+            "grade": grade(float(np.nanmean(values[name]))), "bins": _bins(values[name]),
+            "aspects": {
+                aspect.replace("_", " "): f"{np.nanmean(column[name]):.2f}"
+                for aspect, column in aspects.items()
+                if np.isfinite(column[name]).any()
+            },
+        }
+        for name in order
+    ]  # fmt: skip
+    worst = [
+        {
+            "value": f"{scores.values[at]:.2f}", "reason": scores.explain(at), "system": scores.exchanges[at].system,
+            "context": scores.exchanges[at].context[-1] if scores.exchanges[at].context else "",
+            "response": scores.exchanges[at].response,
+        }
+        for at in weakest(scores, _WORST)
+    ]  # fmt: skip
+    return html(
+        "file", sentence=sentence, gates=gates, systems=systems, worst=worst, warnings=scores.warnings, margin=_MARGIN
+    )
+
+
+def _bins(values: Any) -> list[tuple[str, int]]:
+    counts = np.histogram(values[np.isfinite(values)], bins=_BINS, range=(0, 1))[0]
+    return [
+        (f"{at / _BINS:.1f}: {count}", round(100 * count / max(1, counts.max()))) for at, count in enumerate(counts)
+    ]
+
+
+def downloads(scores: Scores) -> list[str]:
+    """All columns as CSV and Parquet; what lies there from an hour ago goes."""
+    _PLACE.mkdir(exist_ok=True)
+    for old in _PLACE.iterdir():
+        if time.time() - old.stat().st_mtime > KEPT:
+            shutil.rmtree(old, ignore_errors=True)
+    folder = Path(tempfile.mkdtemp(dir=_PLACE))
+    frame = scores.to_pandas()
+    frame.to_parquet(folder / "scores.parquet", index=False)
+    texts = frame.select_dtypes(include=["object", "string"]).columns
+    # A spreadsheet would run a text that begins like a formula.
+    safe = frame.assign(
+        **{name: [f"'{one}" if str(one)[:1] in "=+-@" else one for one in frame[name]] for name in texts}
+    )
+    safe.to_csv(folder / "scores.csv", index=False)
+    return [str(folder / "scores.csv"), str(folder / "scores.parquet")]
+
+
+def _uploaded(paths: list[str] | None) -> tuple[Any, ...]:
+    empty = [gr.update(choices=[NONE], value=NONE) for _ in FIELDS]
+    hidden = gr.update(visible=False)
+    if not paths:
+        return ("", *empty, hidden, hidden)
+    try:
+        rows, guessed = preview(paths)
+    except Problem as problem:
+        return (note(problem), *empty, hidden, hidden)
+    columns = [str(name) for name in rows[0]]
+    shown = html("preview", columns=columns, rows=[[str(row.get(name, ""))[:200] for name in columns] for row in rows])
+    boxes = [gr.update(choices=[NONE, *columns], value=guessed.get(field, NONE)) for field in FIELDS]
+    return (shown, *boxes, gr.update(visible=True), gr.update(visible=True))
+
+
+def _answer(paths: list[str] | None, baseline: str, *chosen: str) -> Iterator[tuple[Any, ...]]:
+    columns = {field: name for field, name in zip(FIELDS, chosen, strict=True) if name and name != NONE}
+    paths = paths or []
+    try:
+        preview(paths)
+        by_system = read(paths, columns)
+    except Problem as problem:
+        yield note(problem), "", *_HIDDEN
+        return
+    rows, begun = [row for own in by_system.values() for row in own], time.monotonic()
+    parts: list[Scores] = []
+    for part in score(rows):
+        parts.append(part)
+        done = sum(map(len, parts))
+        left = round((time.monotonic() - begun) / done * (len(rows) - done))
+        shown = html("progress", done=f"{done:,}", total=f"{len(rows):,}", left=left, width=100 * done // len(rows))
+        yield shown, "", *_HIDDEN
+    scores = joined(parts, rows)
+    mapped = ",".join(f"{field}={column}" for field, column in columns.items() if field != column)
+    words = ["dialeval", "score", "-m", "judge", "-i", Path(paths[0]).name, "-o", "scores.csv", "--explain", "short"]
+    yield (
+        "",
+        report(by_system, scores, baseline.strip(), len(paths)),
+        gr.update(value=downloads(scores), visible=True),
+        gr.update(value=shlex.join([*words, *(["--columns", mapped] if mapped else [])]), visible=True),
+    )  # fmt: skip
+
+
+def api(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Judge rows with context and response, at most a hundred; values, intervals, aspects and reasons."""
+    if not rows or len(rows) > 100:
+        raise gr.Error("pass between 1 and 100 rows", print_exception=False)
+    try:
+        found = [row for _, row in Source(rows).exchanges(empty="score")]
+    except ValueError as error:
+        raise gr.Error(in_page_words(error, {}), print_exception=False) from None
+    return one_at_a_time("texts", lambda: judge("texts").score_exchanges(found)).to_dict()
+
+
+def build() -> None:
+    """Lay the tab out."""
+    with gr.Row(equal_height=False):
+        with gr.Column(min_width=300):
+            upload = gr.File(
+                label="CSV, JSON lines, Parquet, Excel or text; a file for each system, or all in one",
+                file_count="multiple", elem_id="upload", height=190,
+            )  # fmt: skip
+            head = gr.HTML("", elem_id="preview")
+            with gr.Row(visible=False) as mapping:
+                boxes = [
+                    gr.Dropdown([NONE], value=NONE, label=label, elem_id=f"column-{field}", min_width=130)
+                    for field, label in FIELDS.items()
+                ]
+            baseline = gr.Textbox(
+                label="Baseline (optional)", info="A system's name: are the others worse than it?",
+                elem_id="baseline", visible=False,
+            )  # fmt: skip
+            with gr.Row():
+                go = gr.Button("Judge the file", variant="primary", elem_id="judge-file")
+                stop = gr.Button("Stop", variant="stop", elem_id="stop")
+        with gr.Column(min_width=300, scale=2):
+            status = gr.HTML("", elem_id="file-status")
+            answer = gr.HTML(html("file_empty"), elem_id="file-answer")
+            files = gr.File(
+                label="All rows", interactive=False, file_count="multiple", elem_id="downloads", visible=False
+            )
+            command = gr.Textbox(
+                label="The same on the command line", buttons=["copy"], interactive=False, visible=False
+            )
+    quick: dict[str, Any] = {"api_visibility": "private", "queue": False, "show_progress": "hidden"}
+    upload.change(_uploaded, upload, [head, *boxes, mapping, baseline], **quick)
+    running = go.click(
+        _answer, [upload, baseline, *boxes], [status, answer, files, command],
+        concurrency_id="files", concurrency_limit=1, api_visibility="private",
+    )  # fmt: skip
+    running.then(None, js=FOCUS, api_visibility="private", queue=False)
+    stop.click(lambda: html("stopped"), None, status, cancels=[running], api_visibility="private", queue=False)
+    endpoint(api, api_name="file", concurrency_id="texts", concurrency_limit=1)

@@ -1,0 +1,68 @@
+"""What the tabs share: the metrics, one set for each kind of work, and the templates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from threading import Lock
+from typing import Any, TypeVar
+
+from limits import Problem
+
+import dialeval
+from dialeval.metric import Level, Metric
+from dialeval.pages import render
+from dialeval.registry import metric_class, ready_approaches
+
+HERE = Path(__file__).parent
+Answer = TypeVar("Answer")
+#: Texts never wait for a file: each kind of work has its own judge, and its own place in the queue.
+_LOCKS = {"texts": Lock(), "files": Lock()}
+
+
+@cache
+def judge(kind: str) -> Metric:
+    """The judge of a kind of work."""
+    return dialeval.load("judge", dtype="float32")
+
+
+@cache
+def others() -> Mapping[str, Metric]:
+    """Every other metric that judges single replies without references and without a download."""
+    classes = {name: metric_class(name)[0].info for name in ready_approaches()}
+    names = [name for name, info in classes.items() if info.level is Level.TURN and not info.needs - {"contexts"}]
+    return dialeval.load([name for name in names if name != "judge"], dtype="float32")
+
+
+def one_at_a_time(kind: str, work: Callable[[], Answer]) -> Answer:
+    """Encoders keep their last batch, so that two threads must not share one."""
+    with _LOCKS[kind]:
+        return work()
+
+
+def html(template: str, **values: Any) -> str:
+    """A part of the page; every text in it is escaped."""
+    part = render(HERE / "templates" / f"{template}.html", **values)
+    return f'<div class="part">{part}</div>'
+
+
+def note(problem: Problem) -> str:
+    """What is wrong, read out by screen readers; `FOCUS` moves to the field."""
+    return html("note", text=str(problem), field=problem.field)
+
+
+#: Moves to the field that a note names.
+FOCUS = """() => { const one = document.querySelector('.note[data-field]:not(:empty)');
+  const field = one && document.getElementById(one.dataset.field);
+  if (field && field.offsetParent) (field.querySelector('textarea, input, button') || field).focus(); }"""
+
+
+def share(value: float) -> int:
+    """A value between 0 and 1 as a width in per cent."""
+    return round(100 * min(1.0, max(0.0, value)))
+
+
+def grade(value: float) -> str:
+    """Weak, fair or good: the thirds of what the judge learned from."""
+    return "weak" if value < 1 / 3 else "fair" if value < 2 / 3 else "good"

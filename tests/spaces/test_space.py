@@ -1,0 +1,150 @@
+"""The page without a browser: programs that call it, many at once, its proxy, and what stands in its files."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import socket
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("gradio")
+
+from gradio_client import Client
+
+import dialeval
+from dialeval.exchange import Dialogue
+from dialeval.verdicts import compare_replies, judge_conversation
+from space_server import SPACE, address
+
+pytestmark = [pytest.mark.slow, pytest.mark.encoder]
+CONTEXT = ["How was your trip?", "Great, but I lost my suitcase on the way back."]
+REPLIES = ["Oh no! Did the airline find it?", "The library closes at six."]
+
+
+@pytest.fixture(scope="module")
+def judge() -> Any:
+    return dialeval.load("judge", device="cpu", dtype="float32")
+
+
+@pytest.fixture(scope="module")
+def client() -> Client:
+    return Client(address(), verbose=False)
+
+
+def test_programs_get_what_the_library_says(client: Client, judge: Any) -> None:
+    found = client.predict(CONTEXT, REPLIES, api_name="/compare")
+    wanted = compare_replies(judge, CONTEXT, REPLIES)
+    assert found["sentence"] == wanted.sentence
+    assert found["values"] == pytest.approx(wanted.scores.values, abs=1e-4)
+    turns = ["Hi, did you have fun?", "Yes, I went hiking.", "Where?", "Pizza is round."]
+    text = "\n".join(f"{'User' if at % 2 == 0 else 'Bot'}: {turn}" for at, turn in enumerate(turns))
+    talk = client.predict(text, False, api_name="/conversation")
+    whole = judge_conversation(judge, Dialogue(tuple(turns), speakers=("user", "assistant") * 2))
+    assert (talk["positions"], talk["sentence"]) == ([1, 3], whole.sentence)
+    rows = [{"context": CONTEXT, "response": reply} for reply in REPLIES]
+    assert client.predict(rows, api_name="/file")["values"] == pytest.approx(wanted.scores.values, abs=1e-4)
+    names = set(client.view_api(return_format="dict", print_info=False)["named_endpoints"])
+    assert names == {"/compare", "/conversation", "/file"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        (([], REPLIES), "/compare"),
+        ((CONTEXT, REPLIES[:1]), "/compare"),
+        ((CONTEXT, [REPLIES[0], "x" * 5000]), "/compare"),
+        (("alone", False), "/conversation"),
+        (("a: b\n" * 500, False), "/conversation"),
+        (([],), "/file"),
+        (([{"context": ["Hi"]}],), "/file"),
+        (([{"context": ["Hi"], "response": "Hm"}] * 101,), "/file"),
+    ],
+)
+def test_what_cannot_be_judged_is_refused_in_a_sentence(client: Client, arguments: Any, name: str) -> None:
+    with pytest.raises(Exception, match=r"^\S.{8,}") as error:
+        client.predict(*arguments, api_name=name)
+    assert "Traceback" not in str(error.value)
+    assert "--" not in str(error.value)
+
+
+def test_many_at_once_each_get_their_own_answer(judge: Any) -> None:
+    contexts = [[f"Do you know the number {at}?"] for at in range(24)]
+    replies = [[f"Yes, {at} is my favourite number.", "It will rain."] for at in range(24)]
+    wanted = [compare_replies(judge, one, own).scores.values for one, own in zip(contexts, replies, strict=True)]
+
+    def ask(at: int) -> list[float]:
+        client = Client(address(), verbose=False)
+        found: list[float] = client.predict(contexts[at], replies[at], api_name="/compare")["values"]
+        return found
+
+    with ThreadPoolExecutor(8) as pool:
+        assert np.allclose(list(pool.map(ask, range(24))), wanted, atol=1e-4)
+
+
+def test_what_is_not_for_programs_cannot_be_called(client: Client) -> None:
+    with pytest.raises(ValueError, match="api_name"):
+        client.predict(api_name="/_answer")
+
+
+def test_its_code_asks_gradio_for_nothing_private() -> None:
+    files = sorted(SPACE.glob("*.py"))
+    assert len(files) <= 8
+    assert sum(len(path.read_text().splitlines()) for path in files) <= 900
+    for path in files:
+        text = path.read_text()
+        assert not re.search(r"\bgr\.(?:\w+\.)*_[a-z]|uvicorn|starlette|fastapi", text), path.name
+        assert not re.search(r"from dialeval\S* import _|dialeval\.\w+\._", text), path.name
+
+
+@pytest.fixture
+def proxy(tmp_path: Path) -> Iterator[str]:
+    """Debian's own nginx with the configuration of the compose file, before the page that runs here."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    text = (SPACE / "proxy" / "page.conf").read_text()
+    text = text.replace("http://page:7860", address()).replace("listen 80;", f"listen 127.0.0.1:{port};")
+    kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    folders = "".join(f"{kind}_temp_path {tmp_path}/{kind};" for kind in kinds)
+    own = tmp_path / "nginx.conf"
+    own.write_text(
+        f"pid {tmp_path}/pid; error_log {tmp_path}/error.log; daemon off; events {{}}\n"
+        f"http {{ access_log off; {folders}\n{text}\n}}\n"
+    )
+    process = subprocess.Popen(["nginx", "-c", str(own)])
+    for _ in range(200):
+        with socket.socket() as there:
+            if there.connect_ex(("127.0.0.1", port)) == 0:
+                break
+    yield f"http://127.0.0.1:{port}"
+    process.terminate()
+    process.wait()
+
+
+@pytest.mark.skipif(shutil.which("nginx") is None, reason="no nginx here")
+def test_the_proxy_passes_the_page_on_and_bounds_what_one_visitor_asks(proxy: str, judge: Any) -> None:
+    found = Client(proxy, verbose=False).predict(CONTEXT, REPLIES, api_name="/compare")
+    assert found["sentence"] == compare_replies(judge, CONTEXT, REPLIES).sentence
+
+    def status(path: str, data: bytes | None = None) -> int:
+        try:
+            with urllib.request.urlopen(urllib.request.Request(f"{proxy}{path}", data=data)) as answer:
+                code: int = answer.status
+                return code
+        except urllib.error.HTTPError as error:
+            return error.code
+        except urllib.error.URLError:  # it closed the connection before all of a body was sent
+            return 413
+
+    assert status("/gradio_api/upload", bytes(30 * 2**20)) == 413
+    with ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(lambda _: status("/config"), range(300))) == {200, 429}
