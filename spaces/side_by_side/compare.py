@@ -91,7 +91,9 @@ def as_messages(turns: Sequence[str]) -> list[Any]:
     return [{"role": "user" if at % 2 != first else "assistant", "content": turn} for at, turn in enumerate(turns)]
 
 
-def _answer(messages: Any, facts: str, following: str, *replies: str) -> tuple[str, str, str]:
+def _answer(messages: Any, *typed: str | None) -> tuple[str, str, str]:
+    # A box that was never opened sends nothing.
+    facts, following, *replies = (text or "" for text in typed)
     context, given = texts_of(messages), [reply.strip() for reply in replies if reply.strip()]
     try:
         found = compare(context, replies, [line for line in facts.splitlines() if line.strip()], following)

@@ -267,7 +267,7 @@ def build() -> None:
             )  # fmt: skip
             with gr.Row():
                 go = gr.Button("Judge the file", variant="primary", elem_id="judge-file")
-                stop = gr.Button("Stop", variant="stop", elem_id="stop")
+                stop = gr.Button("Stop", elem_id="stop")
         with gr.Column(min_width=300, scale=2):
             status = gr.HTML("", elem_id="file-status")
             answer = gr.HTML(html("file_empty"), elem_id="file-answer")

@@ -6,6 +6,7 @@ import re
 import shutil
 import socket
 import subprocess
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -125,6 +126,7 @@ def proxy(tmp_path: Path) -> Iterator[str]:
         with socket.socket() as there:
             if there.connect_ex(("127.0.0.1", port)) == 0:
                 break
+        time.sleep(0.05)
     yield f"http://127.0.0.1:{port}"
     process.terminate()
     process.wait()

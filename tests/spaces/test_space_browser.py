@@ -18,11 +18,14 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect, sync_playwright
 
 import dialeval
-from resources import CHROMIUM, PATIENCE
+from resources import CHROMIUM
 from space_server import address
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.encoder]
-expect.set_options(timeout=1000 * PATIENCE)
+
+#: Milliseconds for one step, on a busy machine; a step that hangs should not hold up all tests.
+STEP = 120_000
+expect.set_options(timeout=STEP)
 
 TABS = ["Compare replies", "A conversation", "A file", "Can I trust it?"]
 CONTEXT = ["How was your trip?", "Great, but I lost my suitcase on the way back."]
@@ -46,7 +49,7 @@ def visit(browser: Any) -> Iterator[Any]:
         context = browser.new_context(viewport={"width": width, "height": 900})
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(1000 * PATIENCE)
+        page.set_default_timeout(STEP)
         page.on("request", lambda request: requests.append(request.url))
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.goto(f"{address()}/?__theme={theme}")
@@ -95,9 +98,9 @@ def test_the_page_opens_with_an_answer_and_compares_what_is_typed(visit: Any) ->
     page = visit()
     judge = dialeval.load("judge", device="cpu", dtype="float32")
     assert page.locator("#answer .sentence").inner_text().startswith("Reply A is clearly best")
-    page.locator("#reply-A textarea").fill(BAD)
-    page.locator("#reply-B textarea").fill(GOOD)
-    page.locator("#reply-C textarea").fill("")
+    page.get_by_role("textbox", name="Reply A").fill(BAD)
+    page.get_by_role("textbox", name="Reply B").fill(GOOD)
+    page.get_by_role("textbox", name="Reply C").fill("")
     page.click("#compare")
     expect(page.locator("#answer .sentence")).to_contain_text("Reply B")
     cards = page.locator("#answer .card")
@@ -106,7 +109,7 @@ def test_the_page_opens_with_an_answer_and_compares_what_is_typed(visit: Any) ->
     assert cards.first.locator(".value").inner_text() == f"{value[0]:.2f}"
     assert cards.first.locator(".reason").inner_text() == value.explain(0)
     # A turn more, and the same replies answer something else.
-    page.locator("#next-turn textarea, #next-turn input").fill("Where do you borrow books?")
+    page.get_by_role("textbox", name="Add a turn").fill("Where do you borrow books?")
     page.keyboard.press("Enter")
     expect(page.locator("#context")).to_contain_text("borrow books")
     page.click("#compare")
@@ -116,19 +119,19 @@ def test_the_page_opens_with_an_answer_and_compares_what_is_typed(visit: Any) ->
 def test_a_wrong_field_is_named_and_gets_the_focus_and_what_was_typed_stays(visit: Any) -> None:
     page = visit()
     for letter in "BC":
-        page.locator(f"#reply-{letter} textarea").fill("")
+        page.get_by_role("textbox", name=f"Reply {letter}").fill("")
     page.click("#compare")
     expect(page.locator("#answer .note")).to_be_visible()
-    expect(page.locator("#reply-B textarea")).to_be_focused()
-    assert page.locator("#reply-A textarea").input_value() == GOOD
-    page.locator("#reply-B textarea").fill("x" * 5000)
+    expect(page.get_by_role("textbox", name="Reply B")).to_be_focused()
+    assert page.get_by_role("textbox", name="Reply A").input_value() == GOOD
+    page.get_by_role("textbox", name="Reply B").fill("x" * 5000)
     page.click("#compare")
     expect(page.locator("#answer .note")).to_contain_text("5,000")
 
 
 def test_all_by_keyboard(visit: Any) -> None:
     page = visit()
-    page.locator("#reply-A textarea").focus()
+    page.get_by_role("textbox", name="Reply A").focus()
     page.keyboard.press("Control+A")
     page.keyboard.type("It will rain.")
     for _ in range(30):
@@ -136,7 +139,7 @@ def test_all_by_keyboard(visit: Any) -> None:
         if page.evaluate("document.activeElement.id") == "compare":
             break
     page.keyboard.press("Enter")
-    expect(page.locator("#answer .card").last).to_contain_text("It will rain.")
+    expect(page.locator("#answer")).to_contain_text("It will rain.")
 
 
 def test_other_metrics_are_one_click_further(visit: Any) -> None:
@@ -169,7 +172,7 @@ def test_a_file_of_two_systems(visit: Any, tmp_path: Path) -> None:
     upload(page, rows(tmp_path / "two.jsonl", {"new": good, "old": [BAD] * 40}))
     expect(page.locator("#preview .record")).to_have_count(3)
     expect(page.locator("#column-response input")).to_have_value("bot_reply")
-    page.locator("#baseline textarea, #baseline input").fill("old")
+    page.get_by_role("textbox", name="Baseline").fill("old")
     page.click("#judge-file")
     expect(page.locator("#file-answer .sentence")).to_have_text("new is best.")
     expect(page.locator("#file-answer .reason").first).to_contain_text("passed")

@@ -270,7 +270,9 @@ def gate(
     return replace(
         found,
         aspects=_aspect_gains(scored[0], scored[1], turned),
-        worst=_worst([first[at] for at in pairs.first], *scored, turned * (scored[0].values - scored[1].values)),
+        worst=_worst(
+            [first[at] for at in pairs.first], scored[0], scored[1], turned * (scored[0].values - scored[1].values)
+        ),
     )
 
 
