@@ -193,6 +193,10 @@ def downloads(scores: Scores) -> list[str]:
     return [str(folder / "scores.csv"), str(folder / "scores.parquet")]
 
 
+def _cell(value: Any) -> str:
+    return (" / ".join(map(str, value)) if isinstance(value, list | tuple) else str(value))[:200]
+
+
 def _uploaded(paths: list[str] | None) -> tuple[Any, ...]:
     empty = [gr.update(choices=[NONE], value=NONE) for _ in FIELDS]
     hidden = gr.update(visible=False)
@@ -203,7 +207,7 @@ def _uploaded(paths: list[str] | None) -> tuple[Any, ...]:
     except Problem as problem:
         return (note(problem), *empty, hidden, hidden)
     columns = [str(name) for name in rows[0]]
-    shown = html("preview", columns=columns, rows=[[str(row.get(name, ""))[:200] for name in columns] for row in rows])
+    shown = html("preview", columns=columns, rows=[[_cell(row.get(name, "")) for name in columns] for row in rows])
     boxes = [gr.update(choices=[NONE, *columns], value=guessed.get(field, NONE)) for field in FIELDS]
     return (shown, *boxes, gr.update(visible=True), gr.update(visible=True))
 

@@ -41,6 +41,8 @@ def main() -> None:
         page.wait_for_selector("#preview .record")
         page.click("#judge-file")
         page.wait_for_selector("#file-answer .sentence")
+        page.evaluate("scrollTo(0, 0)")
+        page.wait_for_timeout(500)
         page.screenshot(path=IMAGES / "file.png")
         browser.close()
 
