@@ -9,6 +9,7 @@ import re
 import secrets
 import socket
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -283,6 +284,7 @@ class ProgressLines:
     def __init__(self, label: str, total: int | None) -> None:
         self.label, self.total = label, total
         self.done = self.printed = 0
+        self.begun = time.monotonic()
 
     def advance(self, more: int) -> None:
         """So many more are done."""
@@ -291,13 +293,17 @@ class ProgressLines:
     def reach(self, done: int) -> None:
         """So many are done; the end itself is told by whoever shows the outcome."""
         self.done = done
+        if not done:
+            self.begun = time.monotonic()
         if self.total is None:
             if done // self.STEP > self.printed:
                 self.printed = done // self.STEP
                 print(f"{self.label}: {done:,} done", file=sys.stderr, flush=True)
         elif self.FEW <= self.total > done and (tenths := 10 * done // self.total) > self.printed:
             self.printed = tenths
-            print(f"{self.label}: {done:,} of {self.total:,} ({tenths}0 %)", file=sys.stderr, flush=True)
+            left = (time.monotonic() - self.begun) / done * (self.total - done)
+            line = f"{self.label}: {done:,} of {self.total:,} ({tenths}0 %), {left:,.0f} s to go"
+            print(line, file=sys.stderr, flush=True)
 
 
 def replace_file(path: Path, write: Any) -> None:

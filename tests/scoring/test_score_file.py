@@ -18,11 +18,11 @@ from dialeval.io import WriteError, read_json_lines
 from dialeval.readers import Source
 from dialeval.scoring import Summary, Task, score_file
 from dialeval.scoring import run as scoring_run
-from dialeval.scoring.task import CHUNK_PAIRS
+from dialeval.scoring.task import FIRST_PAIRS
 from overlap_metric import Overlap, Variety
 from resources import PATIENCE
 
-N_ROWS = 3 * CHUNK_PAIRS + 100
+N_ROWS = 7 * FIRST_PAIRS + 100
 
 
 def row(number: int) -> dict[str, Any]:
@@ -72,7 +72,7 @@ def test_a_broken_run_goes_on(output: str) -> None:
     with Path(f"{output}.partial").open("ab") as stream:
         stream.write(b'{"fingerprint": "cut off while it was wri')
     again = run(output)
-    assert (again.n, again.n_resumed) == (N_ROWS, CHUNK_PAIRS)
+    assert (again.n, again.n_resumed) == (N_ROWS, FIRST_PAIRS)
     assert again.tallies["overlap"].aggregate == whole.tallies["overlap"].aggregate
     assert Path(output).read_bytes() == Path(f"whole-{output}").read_bytes()
     assert {path.name for path in Path().iterdir()} == {"rows.jsonl", output, f"whole-{output}"}
@@ -91,7 +91,7 @@ def test_other_options_or_another_input_are_told() -> None:
     with pytest.raises(ValueError, match="rows 0 and"):
         run()
     write_rows(N_ROWS)
-    assert run().n_resumed == CHUNK_PAIRS
+    assert run().n_resumed == FIRST_PAIRS
 
 
 def test_what_stands_there_is_kept() -> None:
@@ -100,7 +100,7 @@ def test_what_stands_there_is_kept() -> None:
         run()
     interrupt(overwrite=True)
     assert Path("scores.jsonl").read_text() == "precious"
-    assert run().n_resumed == CHUNK_PAIRS  # --overwrite was said when the run began
+    assert run().n_resumed == FIRST_PAIRS  # --overwrite was said when the run began
     Path("kept.jsonl.partial").write_text("somebody's notes\n")
     with pytest.raises(ValueError, match=r"kept\.jsonl\.partial"):
         run("kept.jsonl", overwrite=True)
@@ -180,3 +180,9 @@ def test_a_second_process_is_refused_and_a_killed_one_continued() -> None:
     assert done.returncode == 0, done.stderr
     assert len(Path("judged.log").read_text().splitlines()) == 4 - kept
     assert len(Path("out.csv").read_text().splitlines()) == N_ROWS + 1
+
+
+def test_the_first_chunks_are_small() -> None:
+    done: list[int] = []
+    run(progress=lambda count, total: done.append(count))
+    assert done == [0, FIRST_PAIRS, 3 * FIRST_PAIRS, 7 * FIRST_PAIRS, N_ROWS]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -30,7 +31,16 @@ def bar() -> Iterator[Progress]:
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
-    shown = (TextColumn("scoring"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    with Bar(*shown, console=console, transient=True) as bar:
-        work = bar.add_task("", total=None)
-        yield lambda done, total: bar.update(work, completed=done, total=total)
+    rate = TextColumn("{task.fields[rate]}")
+    shown = (BarColumn(), MofNCompleteColumn(), rate, TimeElapsedColumn(), TimeRemainingColumn())
+    with Bar(TextColumn("{task.description}"), *shown, console=console, transient=True) as bar:
+        work, begun = bar.add_task("reading and loading", total=None, rate=""), [0.0]
+
+        def show(done: int, total: int | None) -> None:
+            if not done:
+                begun[0] = time.monotonic()
+            speed = done / max(time.monotonic() - begun[0], 1e-3)
+            told = f"{speed:,.0f} rows/s" if done else ""
+            bar.update(work, description="scoring", completed=done, total=total, rate=told)
+
+        yield show

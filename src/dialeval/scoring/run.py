@@ -68,6 +68,7 @@ def score_file(
         raise FileExistsError(taken)
     total = task.look_through(skip_bad=skip_bad) if task.source.can_be_read_twice else None
     task = replace(task, metrics=load())
+    progress(0, total)
     # Before anything is written: a second process must not touch the files of the first.
     with closing(Journal(journal_path(path), task.identity(), fresh=not resume, overwrite=overwrite)) as journal:
         if path.exists() and not journal.may_replace:
@@ -116,6 +117,7 @@ def _score_stream(task: Task, output: str, load: Load, progress: Progress) -> Su
         raise ValueError("standard output is closed; name a file, or open it")
     total = task.look_through(skip_bad=False) if task.source.can_be_read_twice else None
     task = replace(task, metrics=load())
+    progress(0, total)
     with ExitStack() as stack:
         stream: BinaryIO = sys.stdout.buffer if output == "-" else stack.enter_context(Path(output).open("wb"))
         if not task.of_rows:

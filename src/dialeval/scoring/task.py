@@ -17,8 +17,10 @@ from dialeval.readers import Rejects, Source
 from dialeval.readers.rows import RawRow
 from dialeval.scores import Scores, aspect_column, explaining_columns
 
-#: Pairs of context and response in a chunk, and a bound on its text, which is what fills memory.
-CHUNK_PAIRS = 2048
+#: Pairs of context and response in the first chunk, and in a chunk when they have doubled so far: a run soon tells how
+#: fast it is, and whoever stops it loses a few seconds. How long a chunk took does not count, so that a run that went
+#: on gives the same file. And a bound on a chunk's text, which is what fills memory.
+FIRST_PAIRS, CHUNK_PAIRS = 32, 512
 CHUNK_CHARACTERS = 2**25
 
 
@@ -44,8 +46,9 @@ class Chunk:
         return digest.hexdigest()
 
 
-def chunked(rows: Iterable[tuple[RawRow, Exchange | Dialogue]], pairs: int = CHUNK_PAIRS) -> Iterator[Chunk]:
+def chunked(rows: Iterable[tuple[RawRow, Exchange | Dialogue]]) -> Iterator[Chunk]:
     """Cut a stream into chunks; where the cuts fall depends on the rows alone."""
+    pairs = FIRST_PAIRS
     chunk, n_pairs, n_characters = Chunk(), 0, 0
     for row, item in rows:
         chunk.rows.append(row.number)
@@ -61,6 +64,7 @@ def chunked(rows: Iterable[tuple[RawRow, Exchange | Dialogue]], pairs: int = CHU
             n_characters += sum(map(len, item.context)) + len(item.response) + sum(map(len, item.references))
         if n_pairs >= pairs or n_characters >= CHUNK_CHARACTERS:
             yield chunk
+            pairs = min(CHUNK_PAIRS, 2 * pairs)
             chunk, n_pairs, n_characters = Chunk(), 0, 0
     if chunk.rows:
         yield chunk
