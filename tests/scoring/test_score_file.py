@@ -186,3 +186,22 @@ def test_the_first_chunks_are_small() -> None:
     done: list[int] = []
     run(progress=lambda count, total: done.append(count))
     assert done == [0, FIRST_PAIRS, 3 * FIRST_PAIRS, 7 * FIRST_PAIRS, N_ROWS]
+
+
+@pytest.mark.parametrize("breaks", [False, True])
+def test_the_worst_rows_are_named_even_of_a_run_that_went_on(breaks: bool) -> None:
+    if breaks:
+        interrupt()
+    rows = read_json_lines(Path("rows.jsonl"))
+    lines = run(worst=3).worst
+    told = [int(line.split()[1]) for line in lines if line.startswith("  row ")]
+    scored = read_json_lines(Path("scores.jsonl"))
+    lowest = sorted(range(len(rows)), key=lambda at: (scored[at]["overlap"], at))[:3]
+    assert told == lowest
+    assert repr(rows[told[0]]["response"]) in lines[1]
+
+
+def test_no_worst_rows_where_only_systems_are_judged() -> None:
+    task = Task(Source("rows.jsonl"), {"variety": Variety.info})
+    with pytest.raises(ValueError, match="variety"):
+        score_file(task, "scores.jsonl", lambda: {"variety": Variety()}, worst=1)

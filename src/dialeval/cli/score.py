@@ -40,7 +40,7 @@ $ dialeval score -m density -i replies.csv -o scores.csv --columns response=repl
 
 $ dialeval score -m judge -i dialogues.jsonl -o scores.parquet --level dialogue --dtype bfloat16
 
-$ dialeval score -m judge -i rows.jsonl -o scores.csv --explain short
+$ dialeval score -m judge -i rows.jsonl -o scores.csv --explain short --worst 10
 
 $ dialeval score -m 'python:my_module:my_function?name=mine' -i rows.jsonl -o scores.jsonl
 
@@ -94,6 +94,12 @@ def score(
         Literal["no", "short", "full"],
         typer.Option(rich_help_panel=_JUDGING, help="Add the judge's 90 % interval and reason; full: with numbers."),
     ] = "no",
+    worst: Annotated[
+        int,
+        typer.Option(
+            min=0, rich_help_panel=_JUDGING, help="Print so many of the worst rows, with aspects and reasons."
+        ),
+    ] = 0,
     checkpoint: Annotated[
         list[str] | None,
         typer.Option(
@@ -130,13 +136,15 @@ def score(
     options = {option: value for option, value in given.items() if value is not None}
     run(
         listed(metric), checkpoint, options, source, output,
-        level=level, scale=scale, empty=empty, explain=explain, skip_bad=skip_bad, overwrite=overwrite, resume=resume,
+        level=level, scale=scale, empty=empty, explain=explain, worst=worst,
+        skip_bad=skip_bad, overwrite=overwrite, resume=resume,
     )  # fmt: skip
 
 
 def run(
     metrics: list[str], checkpoint: list[str] | None, options: dict[str, Any], source: Source, output: str, *,
-    level: str, scale: Scale, empty: EmptyPolicy, explain: Explain, skip_bad: bool, overwrite: bool, resume: bool,
+    level: str, scale: Scale, empty: EmptyPolicy, explain: Explain, worst: int,
+    skip_bad: bool, overwrite: bool, resume: bool,
 ) -> None:  # fmt: skip
     """Score with what the options say, and print what it adds up to."""
     from dialeval.metric import Level
@@ -158,7 +166,7 @@ def run(
     with bar() as progress:
         summary = score_file(
             task, output, lambda: load_metrics(names, options, weights),
-            skip_bad=skip_bad, overwrite=overwrite, resume=resume, progress=progress,
+            skip_bad=skip_bad, overwrite=overwrite, resume=resume, progress=progress, worst=worst,
             reads=tuple(filter(None, (options.get("reference"), *weights.values()))),
         )  # fmt: skip
     for line in summary.lines():

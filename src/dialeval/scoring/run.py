@@ -20,6 +20,7 @@ from dialeval.scoring.journal import Journal
 from dialeval.scoring.outputs import OutputFormat, Record, output_format, table
 from dialeval.scoring.summary import Summary
 from dialeval.scoring.task import Chunk, Task, chunked, unscored
+from dialeval.scoring.worst import Worst
 
 #: Called with the number of rows done so far, and of all rows where it is known.
 Progress = Callable[[int, int | None], None]
@@ -37,6 +38,7 @@ def score_file(
     resume: bool = True,
     progress: Progress = lambda done, total: None,
     reads: tuple[str | Path, ...] = (),
+    worst: int = 0,
 ) -> Summary:
     """Score into OUTPUT (`-` for standard output), and return what it adds up to.
 
@@ -52,13 +54,14 @@ def score_file(
         resume: go on with an interrupted run, or begin again.
         progress: is told how many rows are done.
         reads: other files of the run, which the output must not replace.
+        worst: so many of the worst rows are named in the summary, with aspects and reasons.
     """
     if not output:
         raise ValueError("the output has no name; pass a file, or - for standard output")
     if output == "-" or is_stream(Path(output)):
         if skip_bad:
             raise ValueError("skipped rows need a file beside the output; score into a file, not into a pipe")
-        return _score_stream(task, output, load, progress)
+        return _score_stream(task, output, load, progress, worst)
     # A link keeps pointing where it did; what it points to is replaced.
     path = Path(os.path.realpath(output))
     file_format = output_format(output)
@@ -75,7 +78,7 @@ def score_file(
             raise FileExistsError(taken)
         with _in_place(rejects_path(path)) if skip_bad else nullcontext() as stream:
             rejects = Rejects(stream) if stream else None
-            summary = _score_with(journal, task, path, file_format, rejects, lambda done: progress(done, total))
+            summary = _score_with(journal, task, path, file_format, rejects, lambda done: progress(done, total), worst)
         journal.drop()
     return summary
 
@@ -97,8 +100,9 @@ def _score_with(
     file_format: OutputFormat,
     rejects: Rejects | None,
     progress: Callable[[int], None],
+    worst: int,
 ) -> Summary:
-    summary = _score_chunks(task, rejects, progress, lambda chunk: _once(task, chunk, journal))
+    summary = _score_chunks(task, rejects, progress, lambda chunk: _once(task, chunk, journal), worst)
     if task.of_rows and journal.next_finished() is not None:
         raise ValueError(_changed(journal, "ends earlier than it did"))
     if task.of_systems:
@@ -111,7 +115,7 @@ def _score_with(
     return summary
 
 
-def _score_stream(task: Task, output: str, load: Load, progress: Progress) -> Summary:
+def _score_stream(task: Task, output: str, load: Load, progress: Progress, worst: int) -> Summary:
     """Score into a pipe, each chunk as soon as it is done."""
     if output == "-" and sys.stdout is None:  # the shell's >&-
         raise ValueError("standard output is closed; name a file, or open it")
@@ -122,7 +126,7 @@ def _score_stream(task: Task, output: str, load: Load, progress: Progress) -> Su
         stream: BinaryIO = sys.stdout.buffer if output == "-" else stack.enter_context(Path(output).open("wb"))
         if not task.of_rows:
             summary = _score_chunks(
-                task, None, lambda done: progress(done, total), lambda chunk: (unscored(chunk), False)
+                task, None, lambda done: progress(done, total), lambda chunk: (unscored(chunk), False), worst
             )
             _write(task, summary, stream, "jsonl", ())
             return summary
@@ -134,19 +138,24 @@ def _score_stream(task: Task, output: str, load: Load, progress: Progress) -> Su
             stream.flush()
             return record, False
 
-        return _score_chunks(task, None, lambda done: progress(done, total), finish)
+        return _score_chunks(task, None, lambda done: progress(done, total), finish, worst)
 
 
 def _score_chunks(
-    task: Task, rejects: Rejects | None, progress: Callable[[int], None], finish: Callable[[Chunk], tuple[Record, bool]]
+    task: Task,
+    rejects: Rejects | None,
+    progress: Callable[[int], None],
+    finish: Callable[[Chunk], tuple[Record, bool]],
+    worst: int,
 ) -> Summary:
     """Take every chunk to its record (and whether that record was there before), and add them up."""
     summary = Summary.begin(str(task.level), task.infos)
     collected: list[Exchange] = []
-    seen = Watch()
+    seen, lowest = Watch(), Worst(task, worst)
     for chunk in chunked(task.rows(rejects)):
         record, was_there = finish(chunk)
         summary.add(record)
+        lowest.see(chunk, record)
         seen.see(chunk.items)
         summary.n_resumed += len(chunk.rows) if was_there else 0
         if task.of_systems:
@@ -157,7 +166,7 @@ def _score_chunks(
         raise ValueError(f"none of the {summary.n_rejected} rows can be scored")
     for name in task.of_systems:
         summary.add_systems(name, task.score_systems(name, collected))
-    summary.cautions = seen.messages()
+    summary.cautions, summary.worst = seen.messages(), lowest.lines()
     return summary
 
 

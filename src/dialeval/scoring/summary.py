@@ -92,6 +92,8 @@ class Summary:
     #: Where the numbers mislead; see `dialeval.cautions`. What was cut is added from the tallies.
     cautions: list[str] = field(default_factory=list)
     files: dict[str, str] = field(default_factory=dict)
+    #: The worst rows in words, where they were asked for.
+    worst: list[str] = field(default_factory=list)
 
     @classmethod
     def begin(cls, level: str, infos: Mapping[str, MetricInfo]) -> Summary:
@@ -200,7 +202,7 @@ class Summary:
         counts = f"{self.n} {'row' if self.n == 1 else 'rows'} scored, {self.n_empty} of them empty"
         if self.n_resumed:
             counts += f", {self.n_resumed} taken over from the interrupted run"
-        lines.append(counts)
+        lines += [counts, *self.worst]
         lines += [f"warning: {one}" for one in self.warnings]
         lines += [f"{what}: {where}" for what, where in self.files.items()]
         return lines

@@ -166,7 +166,7 @@ class Task:
 
     def score(self, chunk: Chunk) -> dict[str, Any]:
         """The finished record of one chunk."""
-        scored = {name: self._judge(self.metrics[name], chunk) for name in self.of_rows}
+        scored = {name: self.judge(self.metrics[name], chunk) for name in self.of_rows}
         for name, scores in scored.items():
             if len(scores) != len(chunk.rows):
                 raise ValueError(
@@ -186,7 +186,8 @@ class Task:
             **_beside(scored, chunk),
         }
 
-    def _judge(self, metric: Metric, chunk: Chunk) -> Scores:
+    def judge(self, metric: Metric, chunk: Chunk) -> Scores:
+        """What one metric says of a chunk."""
         scale = self._scale_of(metric)
         try:
             if self.level is Level.DIALOGUE:

@@ -1,0 +1,74 @@
+"""The rows that pull a run down: kept while it passes, judged once more at its end for aspects and reasons."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, field
+from typing import Any
+
+from dialeval.exchange import Dialogue, Exchange, one_line
+from dialeval.scores import Scores
+from dialeval.scoring.outputs import Record
+from dialeval.scoring.task import Chunk, Task
+
+#: Characters of a reply, and of the turn before it, that are shown.
+_SHOWN = 100
+
+
+@dataclass
+class Worst:
+    """The `count` rows that the first metric of rows judges worst."""
+
+    task: Task
+    count: int
+    #: By how bad a value is, then by place; the least bad first.
+    kept: list[tuple[float, int, int, Exchange | Dialogue]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if self.count < 0:
+            raise ValueError(f"{self.count} worst rows cannot be shown; pass a number from 0 on")
+        if self.count and not self.task.of_rows:
+            raise ValueError(f"{', '.join(self.task.infos)} judges systems, so there are no worst rows; leave them out")
+
+    def see(self, chunk: Chunk, record: Record) -> None:
+        """Look at one finished chunk."""
+        if not self.count:
+            return
+        name = self.task.of_rows[0]
+        turned = -1 if self.task.infos[name].higher_is_better else 1
+        for place, (row, value) in enumerate(zip(chunk.rows, record["values"][name], strict=True)):
+            if value is not None:
+                heapq.heappush(self.kept, (turned * value, -row, place, chunk.items[place]))
+                if len(self.kept) > self.count:
+                    heapq.heappop(self.kept)
+
+    def lines(self) -> list[str]:
+        """The worst first: value, reply, the turn before it, and what the metric says of it."""
+        if not self.kept:
+            return []
+        name, found = self.task.of_rows[0], sorted(self.kept, key=lambda one: one[:3], reverse=True)
+        chunk = Chunk(rows=[-row for _, row, _, _ in found])
+        chunk.places = [f"row {row}" for row in chunk.rows]
+        chunk.exchanges = [item for _, _, _, item in found if isinstance(item, Exchange)]
+        chunk.dialogues = [item for _, _, _, item in found if isinstance(item, Dialogue)]
+        scores = self.task.judge(self.task.metrics[name], chunk)
+        lines = [f"the worst {len(found)} by {name}:"]
+        for at, (*_, item) in enumerate(found):
+            before, said = _ends(item)
+            system = f" {item.system}" if item.system else ""
+            lines.append(f"  row {chunk.rows[at]}{system} {scores.values[at]:.4g}: {said!r} after {before!r}")
+            lines.append(f"    {_said_of(scores, at)}")
+        return [line for line in lines if line.strip()]
+
+
+def _ends(item: Any) -> tuple[str, str]:
+    turns = item.turns if isinstance(item, Dialogue) else (*item.context, item.response)
+    before, said = turns[-2] if len(turns) > 1 else "", turns[-1]
+    return one_line(before)[:_SHOWN], one_line(said)[:_SHOWN]
+
+
+def _said_of(scores: Scores, at: int) -> str:
+    aspects = {name: column[at] for name, column in scores.aspects.items() if column[at] == column[at]}
+    low = sorted(aspects.items(), key=lambda pair: pair[1])[:2]
+    shown = ", ".join(f"{name.replace('_', ' ')} {value:.2f}" for name, value in low)
+    return " ".join(filter(None, (scores.explain(at) if scores.reasons else "", f"({shown})" if shown else "")))
