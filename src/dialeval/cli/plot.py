@@ -36,7 +36,9 @@ $ dialeval plot scatter -m density,bleu2 -b convai2_grade --values results/value
 
 $ dialeval plot violin -m deb -b dailydialogpp_test --out plots/
 
-$ dialeval plot prd --input replies.jsonl --out plots/"""
+$ dialeval plot prd --input replies.jsonl --out plots/
+
+$ dialeval plot scores scores.jsonl --input rows.jsonl --out plots/"""
 
 app = typer.Typer(help=flowing(_HELP), no_args_is_help=True, rich_markup_mode="rich")
 
@@ -175,6 +177,30 @@ def prd(
     scores = metric.score_exchanges(rows)
     name = "standard_input" if input == "-" else Path(input).name.split(".")[0]
     _save(precision_recall(scores, title=name), f"prd_{name}", out, formats)
+
+
+@app.command()
+def scores(
+    file: Annotated[Path, typer.Argument(help="What `dialeval score` wrote.")],
+    out: Out,
+    metric: Annotated[str | None, typer.Option("--metric", "-m", help="Default: the first metric.")] = None,
+    input: Annotated[str | None, typer.Option("--input", "-i", help="The rows, for their lengths and turns.")] = None,
+    columns: reading.Columns = None,
+    context_separator: reading.ContextSeparator = reading.SEPARATOR,
+    judge_role: reading.JudgeRole = "assistant",
+    formats: Formats = "png",
+) -> None:
+    """Your own scores: a histogram by system, the aspects, and value against length and turn number."""
+    from dialeval.plots.scores import metric_of, read_table
+    from dialeval.plots.scores import scores as draw
+
+    table = read_table(file)
+    chosen, rows = metric_of(table, metric), []
+    if input is not None:
+        source = reading.source(input, columns, context_separator, judge_role=judge_role)
+        rows = [exchange for _, exchange in source.exchanges(empty="score")]
+    name = file.name.split(".")[0]
+    _save(draw(table, chosen, rows, title=name), f"scores_{name}", out, formats)
 
 
 @app.command()

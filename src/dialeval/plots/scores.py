@@ -1,0 +1,109 @@
+"""One's own scores in a picture: how they spread by system, the aspects, and value against length and turn number."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dialeval.exchange import Exchange
+from dialeval.plots.figures import COLOURS, new_grid
+from dialeval.statistics.correlation import spearman
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
+
+_BINS = 20
+#: Columns of numbers that are no scores.
+_OTHERS = frozenset({"row", "id", "system", "language"})
+
+
+def read_table(path: Path) -> DataFrame:
+    """A file that `dialeval score` wrote."""
+    import pandas as pd
+
+    kinds: Mapping[str, Any] = {
+        ".jsonl": lambda file: pd.read_json(file, lines=True),
+        ".csv": pd.read_csv,
+        ".parquet": pd.read_parquet,
+    }
+    if path.suffix not in kinds:
+        raise ValueError(f"{path} is no table of scores; name a {', '.join(kinds)} file that dialeval score wrote")
+    table = kinds[path.suffix](path)
+    if "row" not in table or not len(table):
+        raise ValueError(f"{path} has no column row; name a file that dialeval score wrote")
+    return table
+
+
+def metric_of(table: DataFrame, wanted: str | None) -> str:
+    """The column to draw: the one that is named, else the first metric's."""
+    found = [str(name) for name in table.select_dtypes("number") if name not in _OTHERS]
+    if wanted is not None and wanted not in found:
+        raise ValueError(f"there is no column {wanted!r} of numbers; there are {', '.join(found) or 'none'}")
+    if not found:
+        raise ValueError("the file has no column of numbers beside row")
+    return wanted or found[0]
+
+
+def scores(table: DataFrame, metric: str, rows: Sequence[Exchange] = (), *, title: str = "") -> Figure:
+    """A histogram by system, the aspects by system, and with the rows value against length and turn number."""
+    named = table["system"].notna().any() if "system" in table else False
+    systems = table["system"].fillna("").astype(str) if named else table["row"].map(lambda _: "all")
+    aspects = [
+        name
+        for name in table
+        if str(name).startswith(f"{metric}.") and table[name].dtype.kind == "f" and table[name].notna().any()
+    ]
+    if len(rows) and int(table["row"].max()) >= len(rows):
+        raise ValueError(f"the scores go up to row {int(table['row'].max())}, but there are {len(rows)} rows")
+    parts = {name: own for name, own in table.groupby(systems, sort=False) if own[metric].notna().any()}
+    if not parts:
+        raise ValueError(f"no row has a value in {metric}")
+    figure, panels = new_grid(1 + bool(aspects) + 2 * bool(len(rows)), 3.6, 3.0)
+    _histogram(panels[0], parts, metric)
+    if aspects:
+        _aspects(panels[1], parts, aspects)
+    if len(rows):
+        own = [rows[int(row)] for row in table["row"]]
+        against = {
+            "words of the reply": [len(one.response.split()) for one in own],
+            "turn": [1 + len(one.context) for one in own],
+        }
+        for axes, (name, values) in zip(panels[-2:], against.items(), strict=True):
+            _against(axes, name, np.asarray(values, dtype=float), table[metric].to_numpy(dtype=float), metric)
+    figure.suptitle(title, fontsize="medium")
+    return figure
+
+
+def _histogram(axes: Axes, parts: Mapping[Any, DataFrame], metric: str) -> None:
+    values = {name: own[metric].dropna().to_numpy() for name, own in parts.items()}
+    edges = np.histogram_bin_edges(np.concatenate(list(values.values())), bins=_BINS)
+    for at, (name, own) in enumerate(values.items()):
+        label = f"{name}: {own.mean():.3g} (n {len(own)})"
+        axes.hist(own, edges.tolist(), histtype="step", color=COLOURS[at % len(COLOURS)], label=label)
+    axes.set_xlabel(metric)
+    axes.legend(frameon=False, fontsize="x-small")
+
+
+def _aspects(axes: Axes, parts: Mapping[Any, DataFrame], aspects: Sequence[str]) -> None:
+    height = 0.8 / len(parts)
+    for at, own in enumerate(parts.values()):
+        places = np.arange(len(aspects)) + at * height
+        axes.barh(places, own[list(aspects)].mean().to_numpy(), height, color=COLOURS[at % len(COLOURS)])
+    labels = [name.partition(".")[2].replace("_", " ") for name in aspects]
+    axes.set_yticks(np.arange(len(aspects)) + 0.4 - height / 2, labels=labels, fontsize="x-small")
+    axes.invert_yaxis()
+    axes.set_xlabel("mean of each aspect")
+
+
+def _against(axes: Axes, name: str, places: Any, values: Any, metric: str) -> None:
+    known = np.isfinite(values)
+    axes.plot(places[known], values[known], ".", markersize=3, alpha=0.5, color=COLOURS[0])
+    if len(set(places[known])) > 1 and len(set(values[known])) > 1:
+        axes.set_title(f"Spearman {spearman(places[known], values[known]).value:.2f}", fontsize="small")
+    axes.set_xlabel(name)
+    axes.set_ylabel(metric)
