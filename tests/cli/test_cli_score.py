@@ -46,9 +46,9 @@ def test_json_lines() -> None:
     result = score()
     assert result.exit_code == 0
     assert [json.loads(line) for line in Path("scores.jsonl").read_text(encoding="utf-8").splitlines()] == [
-        {"row": 0, "id": "a", "system": "S", "overlap": 0.4},
-        {"row": 1, "id": "=1+1", "system": "-T", "overlap": 0.0},
-        {"row": 2, "id": "-7", "system": None, "overlap": 1.0},
+        {"row": 0, "id": "a", "system": "S", "language": "", "overlap": 0.4},
+        {"row": 1, "id": "=1+1", "system": "-T", "language": "", "overlap": 0.0},
+        {"row": 2, "id": "-7", "system": None, "language": "en", "overlap": 1.0},
     ]
     assert pd.read_json("scores.jsonl", lines=True)["overlap"].tolist() == VALUES
     assert result.stdout == ""
@@ -66,11 +66,11 @@ def test_json_lines() -> None:
 def test_csv_is_harmless_in_a_spreadsheet() -> None:
     assert score(output="scores.csv").exit_code == 0
     assert Path("scores.csv").read_text(encoding="utf-8").splitlines() == [
-        "row,id,system,overlap",
-        "0,a,S,0.4",
-        "1,'=1+1,'-T,0.0",
+        "row,id,system,language,overlap",
+        "0,a,S,,0.4",
+        "1,'=1+1,'-T,,0.0",
         # A plain number is no formula.
-        "2,-7,,1.0",
+        "2,-7,,en,1.0",
     ]
     assert pd.read_csv("scores.csv")["overlap"].tolist() == VALUES
 
@@ -80,7 +80,8 @@ def test_what_cannot_be_seen_hides_no_formula(hidden: str) -> None:
     stream = io.BytesIO()
     with table(stream, "csv", ["overlap"]) as write:
         ids = [f"{hidden}=1+1", f"{hidden}a=1"]
-        write({"row": [0, 1], "id": ids, "system": [None, None], "values": {"overlap": [1.0, 1.0]}})
+        others = {"system": [None, None], "language": ["", ""]}
+        write({"row": [0, 1], "id": ids, **others, "values": {"overlap": [1.0, 1.0]}})
     first, second = list(csv.reader(io.StringIO(stream.getvalue().decode(), newline="")))[1:]
     assert first[1] == f"'{hidden}=1+1"
     assert second[1] == f"{hidden}a=1"
@@ -89,7 +90,7 @@ def test_what_cannot_be_seen_hides_no_formula(hidden: str) -> None:
 def test_parquet() -> None:
     assert score(output="scores.parquet").exit_code == 0
     frame = pd.read_parquet("scores.parquet")
-    assert frame.columns.tolist() == ["row", "id", "system", "overlap"]
+    assert frame.columns.tolist() == ["row", "id", "system", "language", "overlap"]
     assert frame["overlap"].tolist() == VALUES
     assert frame["id"].tolist() == ["a", "=1+1", "-7"]
 
@@ -105,7 +106,7 @@ def test_several_metrics_make_one_table() -> None:
     Path("more.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     assert score("-i", "more.jsonl", "-m", "quoting", metric="overlap,variety").exit_code == 0
     frame = pd.read_json("scores.jsonl", lines=True)
-    assert frame.columns.tolist() == ["row", "id", "system", "overlap", "quoting"]
+    assert frame.columns.tolist() == ["row", "id", "system", "language", "overlap", "quoting"]
     assert frame["quoting"].tolist() == [1.0, 0.0, 0.0]
     summary = json.loads(Path("scores.jsonl.summary.json").read_text(encoding="utf-8"))
     assert summary["n"] == 3
@@ -303,3 +304,12 @@ def test_options_reach_those_metrics_only_that_name_them() -> None:
     refused = score("--reference", "rows.jsonl", metric="density")
     assert refused.exit_code == 2
     assert "there is no option 'reference'" in refused.stderr
+
+
+def test_each_row_tells_its_language() -> None:
+    replies = ["That is a good question.", "Das ist eine gute Frage.", "Это хороший вопрос."]
+    Path("many.jsonl").write_text(
+        "".join(json.dumps({"context": ["Hi"], "response": reply}) + "\n" for reply in replies), encoding="utf-8"
+    )
+    assert score("-i", "many.jsonl").exit_code == 0
+    assert pd.read_json("scores.jsonl", lines=True)["language"].tolist() == ["en", "de", "ru"]

@@ -19,7 +19,7 @@ from typing import Any
 from dialeval.io import is_stream, parse_json
 
 #: Columns that are numbers but no scores.
-_NOT_SCORES = frozenset({"id", "dataset", "label", "row", "system", "index", ""})
+_NOT_SCORES = frozenset({"id", "dataset", "label", "row", "system", "language", "index", ""})
 
 
 class BadScoreFile(ValueError):

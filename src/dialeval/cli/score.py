@@ -27,8 +27,8 @@ references, facts, following (the next turn), speakers, system, id:
 In CSV the turns of a context stand between __eou__ (or --context-separator). Parquet files, folders written by the
 datasets library and ids of data sets on the Hub are read as well.
 
-[bold]Scores[/bold] come one to a row: row (its number in the input, from 0), id, system, and a column per metric
-and aspect, as JSON lines, CSV or Parquet.
+[bold]Scores[/bold] come one to a row: row (its number in the input, from 0), id, system, language (of the reply,
+where it can be told), and a column per metric and aspect, as JSON lines, CSV or Parquet.
 
 [bold]Examples[/bold]
 

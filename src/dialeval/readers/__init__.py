@@ -54,6 +54,7 @@ __all__ = [
     "read_dialogues",
     "read_exchanges",
     "read_transcript",
+    "reply_text",
 ]
 
 Format = Literal["jsonl", "csv", "tsv", "xlsx", "parquet", "text", "dataset"]
@@ -219,7 +220,7 @@ class Source:
         """Rows whose reply is English, or too short to tell; others are left out and counted, or refused."""
         skipped: list[int] = []
         for row, item in found:
-            language = language_of(item.response if isinstance(item, Exchange) else " ".join(item.turns))
+            language = language_of(reply_text(item))
             if language in ("", ENGLISH):
                 yield row, item
                 continue
@@ -309,6 +310,11 @@ class Source:
             raise FileNotFoundError(f"there is no file {path}") from None
         except OSError as error:
             raise type(error)(f"{path} cannot be read: {error.strerror}") from None
+
+
+def reply_text(item: Exchange | Dialogue) -> str:
+    """What tells the language of a row: its reply, or all turns of a dialogue."""
+    return item.response if isinstance(item, Exchange) else " ".join(item.turns)
 
 
 def is_file_of_rows(path: Path) -> bool:

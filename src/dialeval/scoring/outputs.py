@@ -18,7 +18,7 @@ OutputFormat = Literal["jsonl", "csv", "parquet"]
 OUTPUT_FORMATS: tuple[OutputFormat, ...] = ("jsonl", "csv", "parquet")
 
 #: What tells the rows of a table apart; the metrics' columns follow.
-ROW_KEYS = ("row", "id", "system")
+ROW_KEYS = ("row", "id", "system", "language")
 
 #: A part of a table: lists of equal length under its keys, and under each metric's name in "values".
 Record = Mapping[str, Any]
@@ -94,7 +94,7 @@ def column_kinds(metrics: Iterable[str], keys: Iterable[str], texts: AbstractSet
     """The Arrow type of every column, in order."""
     import pyarrow as pa
 
-    of_keys = {"row": pa.int64(), "id": pa.string(), "system": pa.string()}
+    of_keys = {"row": pa.int64(), "id": pa.string(), "system": pa.string(), "language": pa.string()}
     of_metrics = {name: pa.string() if name in texts else pa.float64() for name in metrics}
     return {key: of_keys[key] for key in keys} | of_metrics
 

@@ -151,11 +151,12 @@ def _score_chunks(
     """Take every chunk to its record (and whether that record was there before), and add them up."""
     summary = Summary.begin(str(task.level), task.infos)
     collected: list[Exchange] = []
-    seen, lowest = Watch(), Worst(task, worst)
+    seen, lowest = Watch(), Worst(task, worst) if worst else None
     for chunk in chunked(task.rows(rejects)):
         record, was_there = finish(chunk)
         summary.add(record)
-        lowest.see(chunk, record)
+        if lowest:
+            lowest.see(chunk, record)
         seen.see(chunk.items)
         summary.n_resumed += len(chunk.rows) if was_there else 0
         if task.of_systems:
@@ -166,7 +167,7 @@ def _score_chunks(
         raise ValueError(f"none of the {summary.n_rejected} rows can be scored")
     for name in task.of_systems:
         summary.add_systems(name, task.score_systems(name, collected))
-    summary.cautions, summary.worst = seen.messages(), lowest.lines()
+    summary.cautions, summary.worst = seen.messages(), lowest.lines() if lowest else []
     return summary
 
 
@@ -181,7 +182,7 @@ def _once(task: Task, chunk: Chunk, journal: Journal) -> tuple[Record, bool]:
         return record, False
     if before.get("fingerprint") != chunk.fingerprint():
         raise ValueError(_changed(journal, f"differs between rows {chunk.rows[0]} and {chunk.rows[-1]}"))
-    if list(before.get("values", ())) != task.columns or before.get("row") != chunk.rows:
+    if list(before.get("values", ())) != task.columns or before.get("row") != chunk.rows or "language" not in before:
         raise ValueError(f"{journal.path} is damaged; begin again with --no-resume")
     return before, True
 

@@ -12,8 +12,9 @@ from typing import Any, Literal
 
 from dialeval.exchange import BadRow, Dialogue, EmptyPolicy, Exchange, is_blank
 from dialeval.io import plain
+from dialeval.languages import language_of
 from dialeval.metric import Level, Metric, MetricInfo, Scale
-from dialeval.readers import Rejects, Source
+from dialeval.readers import Rejects, Source, reply_text
 from dialeval.readers.rows import RawRow
 from dialeval.scores import Scores, aspect_column, explaining_columns
 
@@ -179,6 +180,7 @@ class Task:
             "row": chunk.rows,
             "id": [item.id for item in chunk.items],
             "system": [item.system for item in chunk.items],
+            "language": [language_of(reply_text(item)) for item in chunk.items],
             "values": values,
             "n_truncated": {name: scores.n_truncated for name, scores in scored.items()},
             "n_empty": count_empty(chunk),

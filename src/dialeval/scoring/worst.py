@@ -27,13 +27,11 @@ class Worst:
     def __post_init__(self) -> None:
         if self.count < 0:
             raise ValueError(f"{self.count} worst rows cannot be shown; pass a number from 0 on")
-        if self.count and not self.task.of_rows:
+        if not self.task.of_rows:
             raise ValueError(f"{', '.join(self.task.infos)} judges systems, so there are no worst rows; leave them out")
 
     def see(self, chunk: Chunk, record: Record) -> None:
         """Look at one finished chunk."""
-        if not self.count:
-            return
         name = self.task.of_rows[0]
         turned = -1 if self.task.infos[name].higher_is_better else 1
         for place, (row, value) in enumerate(zip(chunk.rows, record["values"][name], strict=True)):
