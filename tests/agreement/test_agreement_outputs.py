@@ -25,6 +25,7 @@ from dialeval.plots.agreement import agreement_table, forest, heat_map, scatter
 from dialeval.plots.distributions import distributions
 from dialeval.plots.features import feature_map
 from dialeval.plots.figures import save
+from dialeval.readers import Source
 from dialeval.reports.markdown import render_markdown
 from dialeval.reports.outputs import plot_formats, write_outputs
 from dialeval.reports.page import render_page
@@ -351,7 +352,7 @@ def test_files_without_ids_are_paired_only_where_their_contexts_are_the_same(tmp
     refused = invoke("compare", *files)
     assert refused.exit_code == 2
     assert "have no ids" in refused.output
-    (found,) = compare_scores(*map(str, files), Settings(), rows=list(map(str, rows)))
+    (found,) = compare_scores(*map(str, files), Settings(), rows=[Source(row) for row in rows])
     # Four rows to a context: contexts are what chance draws.
     assert (found.n_rows, found.n_contexts, found.difference) == (40, 10, -0.5)
     lines = rows[1].read_text().splitlines()

@@ -125,7 +125,7 @@ def log_of(out: Path, kind: str) -> list[dict[str, Any]]:
 def test_a_run_leaves_a_checkpoint_that_scores(finished: Path) -> None:
     metric = Cmn(finished / "checkpoint", device="cpu")
     assert np.isfinite(metric.score(*ROWS).values).all()
-    for scoring in ("full", "without_nsp", "without_mi", "alternative"):
+    for scoring in ("full", "without_nsp", "without_mi"):
         metric.scoring = scoring  # type: ignore[assignment]
         shares = metric.score(*ROWS, scale="human_percentile").values
         assert ((shares >= 0) & (shares <= 1)).all()
@@ -162,7 +162,7 @@ def test_the_config_tells_how_it_was_made(finished: Path) -> None:
     assert config["training"]["corpora"] == ["chat", "graded"]
     assert config["training"]["command"].startswith("training/cmn.py --recipe training/recipes/cmn-minilm.yaml")
     assert config["contaminated_by"] == ["dailydialogpp_dev", "dailydialogpp_positives"]
-    assert set(config["quantiles"]) == {"full", "without_nsp", "without_mi", "alternative"}
+    assert set(config["quantiles"]) == {"full", "without_nsp", "without_mi"}
 
 
 def test_a_run_writes_the_card_of_its_checkpoint(finished: Path) -> None:

@@ -96,7 +96,7 @@ def compare(
     settings = Settings(resamples=resamples, seed=seed, confidence=confidence)
     here, there = (one if isinstance(one, Scores) else str(one) for one in (first, second))
     return compare_scores(
-        here, there, settings, rows=[*map(str, rows)], lower_is_better=lower_is_better, allow_missing=allow_missing
+        here, there, settings, rows=[*map(Rows, rows)], lower_is_better=lower_is_better, allow_missing=allow_missing
     )
 
 
@@ -105,7 +105,7 @@ def compare_scores(
     second: str | Scores,
     settings: Settings,
     *,
-    rows: Sequence[str] = (),
+    rows: Sequence[Rows] = (),
     lower_is_better: Sequence[str] = (),
     allow_missing: bool = False,
 ) -> list[Verdict]:
@@ -125,7 +125,7 @@ def compare_scores(
     names = [one.name for pair in pairs for one in pair]
     if unknown := next((name for name in lower_is_better if name not in names), None):
         raise ValueError(f"lower-is-better names {unknown!r}, but the columns are {', '.join(dict.fromkeys(names))}")
-    contexts = [_contexts_in(path) for path in rows]
+    contexts = [_contexts_in(one) for one in rows]
     known = (contexts[0], contexts[-1]) if contexts else (pairs[0][0].contexts, pairs[0][1].contexts)
     files = _file_names(first, second)
     return [_verdict(a, b, files, known, settings, lower_is_better, allow_missing) for a, b in pairs]
@@ -186,10 +186,10 @@ def _side(source: ValueSource, name: str, contexts: Mapping[str, str]) -> Side:
     return Side(name, keys if source.has_ids else None, [contexts.get(key) for key in keys])
 
 
-def _contexts_in(path: str) -> dict[str, str]:
+def _contexts_in(rows: Rows) -> dict[str, str]:
     """The contexts of rows by their ids and numbers, as the score file may name them."""
     found: dict[str, str] = {}
-    for row, exchange in Rows(path).exchanges(empty="score", skip_bad=Rejects()):
+    for row, exchange in rows.exchanges(empty="score", skip_bad=Rejects()):
         context = json.dumps([list(exchange.context), list(exchange.facts)])
         found[str(row.number) if exchange.id is None else exchange.id] = context
     return found

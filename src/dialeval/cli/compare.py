@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from dialeval.cli import reading
 from dialeval.cli.parsing import flowing, listed
 
 _HELP = """Compare two metrics on benchmarks, or two files of scores with each other, by paired tests.
@@ -60,6 +61,13 @@ def compare(
     values: Annotated[Path | None, typer.Option(help="Folder where computed values are kept and looked for.")] = None,
     resamples: Annotated[int, typer.Option(min=0, help="Of the bootstrap and the permutation test.")] = 10_000,
     seed: Annotated[int, typer.Option(min=0, help="Of every random draw.")] = 0,
+    columns: reading.Columns = None,
+    context_separator: reading.ContextSeparator = reading.SEPARATOR,
+    split: reading.Split = None,
+    subset: reading.Subset = None,
+    judge_role: reading.JudgeRole = "assistant",
+    system_as_facts: reading.SystemAsFacts = False,
+    other_languages: reading.OtherLanguages = "mark",
 ) -> None:
     """Print the paired tests."""
     from dialeval.agreement.pair_tests import pair_tests
@@ -79,8 +87,14 @@ def compare(
     )
     if not benchmarks:
         worse = listed(lower_is_better)
+        scored = [
+            reading.source(
+                file, columns, context_separator, split, subset, judge_role, system_as_facts, other_languages
+            )
+            for file in rows or ()
+        ]
         show_verdicts(
-            compare_scores(first, second, settings, rows=rows or (), lower_is_better=worse, allow_missing=allow_missing)
+            compare_scores(first, second, settings, rows=scored, lower_is_better=worse, allow_missing=allow_missing)
         )
         return
     if rows:

@@ -159,7 +159,10 @@ def prd(
     seed: Annotated[int, typer.Option(min=0, help="Of the clusters.")] = 0,
     columns: reading.Columns = None,
     context_separator: reading.ContextSeparator = reading.SEPARATOR,
+    split: reading.Split = None,
+    subset: reading.Subset = None,
     judge_role: reading.JudgeRole = "assistant",
+    system_as_facts: reading.SystemAsFacts = False,
     other_languages: reading.OtherLanguages = "mark",
 ) -> None:
     """Precision and recall of each system's replies against human ones, as PRD weighs them.
@@ -171,7 +174,9 @@ def prd(
     from dialeval.plots.prd import precision_recall
     from dialeval.registry import load
 
-    source = reading.source(input, columns, context_separator, judge_role=judge_role, other_languages=other_languages)
+    source = reading.source(
+        input, columns, context_separator, split, subset, judge_role, system_as_facts, other_languages
+    )
     rows = [exchange for _, exchange in source.exchanges(needs=() if reference else ("references",))]
     metric = load("prd", checkpoint=encoder, reference=reference, clusters=clusters, seed=seed, resamples=0)
     scores = metric.score_exchanges(rows)
@@ -187,7 +192,11 @@ def scores(
     input: Annotated[str | None, typer.Option("--input", "-i", help="The rows, for their lengths and turns.")] = None,
     columns: reading.Columns = None,
     context_separator: reading.ContextSeparator = reading.SEPARATOR,
+    split: reading.Split = None,
+    subset: reading.Subset = None,
     judge_role: reading.JudgeRole = "assistant",
+    system_as_facts: reading.SystemAsFacts = False,
+    other_languages: reading.OtherLanguages = "mark",
     formats: Formats = "png",
 ) -> None:
     """Your own scores: a histogram by system, the aspects, and value against length and turn number."""
@@ -197,7 +206,9 @@ def scores(
     table = read_table(file)
     chosen, rows = metric_of(table, metric), []
     if input is not None:
-        source = reading.source(input, columns, context_separator, judge_role=judge_role)
+        source = reading.source(
+            input, columns, context_separator, split, subset, judge_role, system_as_facts, other_languages
+        )
         rows = [exchange for _, exchange in source.exchanges(empty="score")]
     name = file.name.split(".")[0]
     _save(draw(table, chosen, rows, title=name), f"scores_{name}", out, formats)

@@ -66,7 +66,10 @@ def robustness(
     plots: Annotated[str, typer.Option(help="Formats of the plots: png, svg, png,svg or none.")] = "png",
     columns: reading.Columns = None,
     context_separator: reading.ContextSeparator = reading.SEPARATOR,
+    split: reading.Split = None,
+    subset: reading.Subset = None,
     judge_role: reading.JudgeRole = "assistant",
+    system_as_facts: reading.SystemAsFacts = False,
     other_languages: reading.OtherLanguages = "mark",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no table.")] = False,
 ) -> None:
@@ -82,7 +85,9 @@ def robustness(
     formats = plot_formats(plots)
     rules = Rules(tolerance=tolerance, threshold=threshold)
     sources = find_sources(listed(metrics))
-    rows = reading.source(input, columns, context_separator, judge_role=judge_role, other_languages=other_languages)
+    rows = reading.source(
+        input, columns, context_separator, split, subset, judge_role, system_as_facts, other_languages
+    )
     material = gather(input, listed(attacks) or ["all"], seed=seed, sample=sample, mirror=mirror, rows=rows)
     with telling(quiet=quiet) as reporter:
         found = run(sources, material, rules=rules, seed=seed, values=values or out / "values", reporter=reporter)

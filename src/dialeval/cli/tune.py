@@ -64,6 +64,9 @@ def tune(
     context_separator: reading.ContextSeparator = reading.SEPARATOR,
     split: reading.Split = None,
     subset: reading.Subset = None,
+    judge_role: reading.JudgeRole = "assistant",
+    system_as_facts: reading.SystemAsFacts = False,
+    other_languages: reading.OtherLanguages = "mark",
     empty: Annotated[
         Literal["error", "score"],
         typer.Option(rich_help_panel=reading.PANEL, help="Refuse blank responses and contexts, or take them."),
@@ -76,10 +79,14 @@ def tune(
     from dialeval.tuning import tune as tune_judge
 
     found = tune_judge(
-        reading.source(rows, columns, context_separator, split, subset),
+        reading.source(rows, columns, context_separator, split, subset, judge_role, system_as_facts, other_languages),
         out=out,
         checkpoint=checkpoint,
-        human=None if human is None else reading.source(human, context_separator=context_separator),
+        human=None
+        if human is None
+        else reading.source(
+            human, context_separator=context_separator, judge_role=judge_role, system_as_facts=system_as_facts
+        ),
         empty=empty,
         contaminated_by=listed(contaminated_by),
         seed=seed,

@@ -78,7 +78,7 @@ _PASSED_OVER = frozenset({"row", "model", "conversation_id"})
 
 _log = logging.getLogger("dialeval")
 
-Item = TypeVar("Item", Exchange, Dialogue)
+Item = TypeVar("Item", Exchange, Dialogue, str)
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,11 @@ class Source:
 
         Where somebody else rates, the ratings may be missing.
         """
-        return self._table("rated" if by_people else "turn", (*FIELDS, *RATED_FIELDS))
+        columns, rows = self._table("rated" if by_people else "turn", (*FIELDS, *RATED_FIELDS))
+        if self.other_languages == "mark":
+            return columns, rows
+        replies = ((row, str(columns.value(row, "response") or "")) for row in rows)
+        return columns, (row for row, _ in self._english(replies, None))
 
     def _table(self, level: str, fields: tuple[str, ...] = FIELDS) -> tuple[Columns, Iterator[RawRow]]:
         """The raw rows, and which columns of theirs hold what: told by the first row that could be read."""
@@ -312,8 +316,10 @@ class Source:
             raise type(error)(f"{path} cannot be read: {error.strerror}") from None
 
 
-def reply_text(item: Exchange | Dialogue) -> str:
+def reply_text(item: Exchange | Dialogue | str) -> str:
     """What tells the language of a row: its reply, or all turns of a dialogue."""
+    if isinstance(item, str):
+        return item
     return item.response if isinstance(item, Exchange) else " ".join(item.turns)
 
 
