@@ -149,6 +149,7 @@ def test_the_command_writes_a_column_for_every_aspect() -> None:
         "row": 0,
         "id": "0",
         "system": None,
+        "language": "",
         "overlap": 0.4,
         "faceted": 0.4,
         "faceted.words": 2.0,
@@ -161,10 +162,10 @@ def test_the_command_writes_a_column_for_every_aspect() -> None:
     ]
     score("scores.csv")
     assert Path("scores.csv").read_text().splitlines() == [
-        "row,id,system,faceted,faceted.words,faceted.reaction",
-        "0,0,,0.4,2.0,4.0",
-        "1,1,,0.0,1.0,",
-        "2,2,,1.0,4.0,",
+        "row,id,system,language,faceted,faceted.words,faceted.reaction",
+        "0,0,,,0.4,2.0,4.0",
+        "1,1,,,0.0,1.0,",
+        "2,2,,,1.0,4.0,",
     ]
     score("scores.parquet")
     frame = pd.read_parquet("scores.parquet")

@@ -23,7 +23,15 @@ from dialeval.metric import Judged, Level, MetricInfo
 RESPONSES = ["the bus", "=nobody", "long ago it is"]
 CONTEXTS = [["the bus is late", "again"], ["who"], ["it is long ago"]]
 WHY = ["Shares 2 words.", "=shares nothing.", "Shares 4 words."]
-TOLD = {"row": 0, "id": None, "system": None, "telling": 0.4, "telling.low": 0.3, "telling.high": 0.6}
+TOLD = {
+    "row": 0,
+    "id": None,
+    "system": None,
+    "language": "",
+    "telling": 0.4,
+    "telling.low": 0.3,
+    "telling.high": 0.6,
+}
 
 
 class Telling(overlap_metric.Overlap):
@@ -123,15 +131,15 @@ def lines(path: str) -> list[dict[str, Any]]:
 def test_the_command_adds_columns_when_asked() -> None:
     write_rows()
     run("plain.jsonl")
-    assert lines("plain.jsonl")[0] == {key: TOLD[key] for key in ("row", "id", "system", "telling")}
+    assert lines("plain.jsonl")[0] == {key: TOLD[key] for key in ("row", "id", "system", "language", "telling")}
     run("why.jsonl", "--explain", "short", metric="overlap,telling")
     assert lines("why.jsonl")[0] == {**TOLD, "overlap": 0.4, "telling.why": WHY[0]}
     run("why.csv", "--explain", "short")
     assert Path("why.csv").read_text().splitlines() == [
-        "row,id,system,telling,telling.low,telling.high,telling.why",
-        "0,,,0.4,0.3,0.6,Shares 2 words.",
-        "1,,,0.0,-0.1,0.2,'=shares nothing.",  # no formula for a spreadsheet
-        "2,,,1.0,0.9,1.2,Shares 4 words.",
+        "row,id,system,language,telling,telling.low,telling.high,telling.why",
+        "0,,,,0.4,0.3,0.6,Shares 2 words.",
+        "1,,,,0.0,-0.1,0.2,'=shares nothing.",  # no formula for a spreadsheet
+        "2,,,,1.0,0.9,1.2,Shares 4 words.",
     ]
     run("why.parquet", "--explain", "short")
     frame = pd.read_parquet("why.parquet")
@@ -151,7 +159,8 @@ def test_nothing_to_explain_is_refused_before_anything_is_read() -> None:
 def test_a_run_goes_on_with_its_reasons(monkeypatch: pytest.MonkeyPatch) -> None:
     from dialeval.scoring import task
 
-    monkeypatch.setattr(task.chunked, "__defaults__", (1,))
+    monkeypatch.setattr(task, "FIRST_PAIRS", 1)
+    monkeypatch.setattr(task, "CHUNK_PAIRS", 1)
     write_rows()
     run("whole.jsonl", "--explain", "short")
     judged = Telling.judge
