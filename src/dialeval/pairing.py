@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.exchange import EmptyPolicy, Exchange, exchanges_from_columns
+from dialeval.exchange import Dialogue, EmptyPolicy, Exchange, exchanges_from_columns
 from dialeval.frames import arguments_of, is_table
 from dialeval.readers import Source, matching_ids
 
@@ -94,6 +94,30 @@ def read_rows(rows: Rows, *, columns: Mapping[str, str] | None = None, empty: Em
     if held and all(isinstance(row, Exchange) for row in held):
         return held
     return read_rows(Source(held, columns=columns or {}), empty=empty)
+
+
+def read_conversations(rows: Rows, *, columns: Mapping[str, str] | None = None) -> list[Dialogue]:
+    """Checked conversations from the same places; blank turns are scored."""
+    if isinstance(rows, Source):
+        return [dialogue for _, dialogue in rows.dialogues(empty="score")]
+    if isinstance(rows, str | Path):
+        return read_conversations(Source(rows, columns=columns or {}))
+    held: list[Any] = rows.to_dict("records") if is_table(rows) and hasattr(rows, "to_dict") else list(rows)
+    if held and all(isinstance(row, Dialogue) for row in held):
+        return held
+    return read_conversations(Source(held, columns=columns or {}))
+
+
+def pair_conversations(first: Sequence[Dialogue], second: Sequence[Dialogue], names: tuple[str, str]) -> Pairs | None:
+    """Pair conversations where nearly all share their ids; else none belong together, and each stands for itself."""
+    ids = [[row.id for row in rows if row.id is not None] for rows in (first, second)]
+    if any(len(own) < len(rows) or len(set(own)) < len(own) for own, rows in zip(ids, (first, second), strict=True)):
+        return None
+    matched = matching_ids(*ids)
+    shared = len(set(matched[0]) & set(matched[1]))
+    if shared < MIN_COVERAGE * max(len(first), len(second)):
+        return None
+    return pair_sides(*(Side(name, own, [None] * len(own)) for name, own in zip(names, ids, strict=True)))
 
 
 def files_by_name(texts: Iterable[str | Path]) -> dict[str, str]:
@@ -192,7 +216,10 @@ def _places(ids: Sequence[str], name: str) -> dict[str, int]:
     return found
 
 
-def context_numbers(rows: Sequence[Exchange]) -> NDArray[np.intp]:
-    """A number per row; equal numbers, equal contexts and facts."""
-    numbers: dict[tuple[tuple[str, ...], tuple[str, ...]], int] = {}
-    return np.array([numbers.setdefault((row.context, row.facts), len(numbers)) for row in rows], dtype=np.intp)
+def context_numbers(rows: Sequence[Exchange | Dialogue]) -> NDArray[np.intp]:
+    """A number per row; equal numbers, equal contexts and facts. Every conversation is one of its own."""
+    numbers: dict[Hashable, int] = {}
+    keys: list[Hashable] = []
+    for at, row in enumerate(rows):
+        keys.append(at if isinstance(row, Dialogue) else (row.context, row.facts))
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.intp)

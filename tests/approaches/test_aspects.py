@@ -165,7 +165,7 @@ def test_the_command_writes_a_column_for_every_aspect() -> None:
         "row,id,system,language,faceted,faceted.words,faceted.reaction",
         "0,0,,,0.4,2.0,4.0",
         "1,1,,,0.0,1.0,",
-        "2,2,,,1.0,4.0,",
+        "2,2,,en,1.0,4.0,",
     ]
     score("scores.parquet")
     frame = pd.read_parquet("scores.parquet")

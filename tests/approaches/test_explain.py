@@ -139,7 +139,7 @@ def test_the_command_adds_columns_when_asked() -> None:
         "row,id,system,language,telling,telling.low,telling.high,telling.why",
         "0,,,,0.4,0.3,0.6,Shares 2 words.",
         "1,,,,0.0,-0.1,0.2,'=shares nothing.",  # no formula for a spreadsheet
-        "2,,,,1.0,0.9,1.2,Shares 4 words.",
+        "2,,,en,1.0,0.9,1.2,Shares 4 words.",
     ]
     run("why.parquet", "--explain", "short")
     frame = pd.read_parquet("why.parquet")

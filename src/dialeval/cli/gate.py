@@ -17,7 +17,8 @@ _HELP = """Test whether a new system is worse than a baseline by more than a mar
 
 Both files hold rows of `dialeval score`. Rows belong together by their id; without ids both files must have the same
 contexts in the same order. The gate opens only on evidence: a lower bound of the gain, from resampled contexts, has to
-lie above the margin. While the rows cannot tell, it stays shut, and says so.
+lie above the margin. While the rows cannot tell, it stays shut, and says so. With --level dialogue whole conversations
+are compared: in pairs where they share their ids, else as groups.
 
 [bold]Exit codes[/bold]: 0 not worse; 1 worse, or not ruled out; 2 an error; 4 undecided, since too
 few rows or contexts could be compared.
@@ -25,6 +26,8 @@ few rows or contexts could be compared.
 [bold]Examples[/bold]
 
 $ dialeval gate new.jsonl --baseline old.jsonl --metric judge --margin 0.02
+
+$ dialeval gate new_chats.jsonl -b old_chats.jsonl --margin 0.02 --level dialogue
 
 $ dialeval gate new.jsonl -b old.jsonl --margin 0.05 --junit gate.xml --markdown gate.md"""
 
@@ -56,6 +59,9 @@ def gate(
     judge_role: reading.JudgeRole = "assistant",
     system_as_facts: reading.SystemAsFacts = False,
     other_languages: reading.OtherLanguages = "mark",
+    level: Annotated[
+        Literal["turn", "dialogue"], typer.Option(help="Compare replies, or whole conversations.")
+    ] = "turn",
     junit: Annotated[Path | None, typer.Option(help="Also write a JUnit report.")] = None,
     markdown: Annotated[
         Path | None, typer.Option(help="Also write the verdict as Markdown, for a pull request.")
@@ -83,6 +89,7 @@ def gate(
             confidence=confidence,
             min_contexts=min_contexts,
             scale=scale,
+            level=level,
             resamples=resamples,
             seed=seed,
             names=(new, baseline),

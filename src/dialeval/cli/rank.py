@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -15,13 +15,16 @@ _HELP = """Compare several systems on replies to the same contexts, under one me
 
 Give one file with a column `system`, whose replies to one context are compared, or one file per system, with equal ids
 or the same contexts in the same order. For each metric: mean, interval, share of human replies below, share of pairs
-won, and clusters of systems that a paired test cannot tell apart.
+won, and clusters of systems that a test cannot tell apart. With --level dialogue whole conversations are compared: in
+pairs where the systems' conversations share their ids, else as groups.
 
 [bold]Examples[/bold]
 
 $ dialeval rank replies.jsonl
 
 $ dialeval rank small=small.jsonl large=large.jsonl --metric judge,deb --markdown ranking.md
+
+$ dialeval rank old.jsonl new.jsonl --level dialogue
 
 $ dialeval rank a.jsonl b.jsonl c.jsonl --json ranking.json --html ranking.html --plot ranking.png"""
 
@@ -41,6 +44,9 @@ def rank(
     judge_role: reading.JudgeRole = "assistant",
     system_as_facts: reading.SystemAsFacts = False,
     other_languages: reading.OtherLanguages = "mark",
+    level: Annotated[
+        Literal["turn", "dialogue"], typer.Option(help="Compare replies, or whole conversations.")
+    ] = "turn",
     allow_missing: Annotated[
         bool, typer.Option("--allow-missing", help="Go on where over 10 % of a system's rows have no partner.")
     ] = False,
@@ -75,6 +81,7 @@ def rank(
     found = compare(
         systems,
         wanted,
+        level=level,
         allow_missing=allow_missing,
         confidence=confidence,
         resamples=resamples,

@@ -1,4 +1,4 @@
-"""Is one metric better than another, on the same rows? Paired tests.
+"""Is one metric, or one system, better than another? Paired tests, and one for values that are not paired.
 
 The permutation test makes the fewest assumptions and is the default: if two metrics were equally
 good, it would not matter which of them gave which values, so their (standardised) values are
@@ -114,6 +114,21 @@ def paired_mean_test(
     n_groups = int(groups.max()) + 1
     gaps = np.bincount(groups, x - y, n_groups) / len(x)
     return _swap_test(lambda swapped: (1 - 2 * swapped) @ gaps, n_groups, resamples, seed)
+
+
+def unpaired_mean_test(first: ArrayLike, second: ArrayLike, *, resamples: int = 10_000, seed: int = 0) -> TestResult:
+    """Whether two columns of different rows differ in their mean, by dealing the rows out anew."""
+    from scipy import stats
+
+    found = stats.permutation_test(
+        (np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)),
+        lambda x, y, axis: x.mean(axis=axis) - y.mean(axis=axis),
+        n_resamples=resamples,
+        batch=max(1, 2_000_000 // (np.size(first) + np.size(second))),
+        vectorized=True,
+        rng=np.random.default_rng(seed),
+    )
+    return TestResult(float(found.statistic), float(found.pvalue), "permutation, unpaired")
 
 
 def williams(r12: float, r13: float, r23: float, n: int) -> TestResult:

@@ -15,15 +15,16 @@ from xml.sax.saxutils import escape, quoteattr
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.exchange import Exchange, one_line
+from dialeval.exchange import Dialogue, Exchange, one_line
 from dialeval.io import markdown_table
-from dialeval.metric import Level, Metric, Scale
+from dialeval.metric import Metric, Scale
 from dialeval.notebook import html_table
-from dialeval.pairing import MIN_COVERAGE, Pairs, Rows, pair, read_rows
+from dialeval.pairing import MIN_COVERAGE, Pairs, Rows, pair, pair_conversations
 from dialeval.registry import load
 from dialeval.scores import Scores
 from dialeval.statistics.bootstrap import bootstrap
 from dialeval.statistics.resampled import mean_of
+from dialeval.systems.items import ItemLevel, read_items, score_items
 from dialeval.systems.worst import weakest
 
 #: Fewer contexts than these say little about a system.
@@ -45,6 +46,7 @@ class WorseRow:
     asked: str
     response: str
     value: float
+    #: NaN where no row of the baseline belongs to it.
     baseline: float
     #: Of the new reply, where the metric has them.
     aspects: Mapping[str, float]
@@ -71,11 +73,13 @@ class Gate:
     confidence: float
     #: Share of resampled contexts on which the new system is worse by the margin or more.
     p: float
+    #: Of the new system.
     n_rows: int
     n_contexts: int
     #: Rows of the side that has more of them.
     n_total: int
     min_contexts: int
+    #: `id` or `position`; `nothing` where conversations of their own are compared.
     paired_by: str
     n_alone: int
     #: What misleads about the new system's replies; see `dialeval.cautions`.
@@ -100,7 +104,11 @@ class Gate:
         """The verdict in one sentence."""
         means = f"{self.mean_new:.4g} against {self.mean_baseline:.4g}"
         where = f"on {self.n_rows} paired rows of {self.n_contexts} contexts"
+        if self.paired_by == "nothing":
+            where = f"on unpaired conversations, {self.n_contexts} or more of either system"
         bound = f"at {self.confidence:.0%} confidence the gain is at least {self.at_least:+.4g}"
+        if self.verdict == "undecided" and self.paired_by == "nothing":
+            return f"undecided: {self.n_contexts} conversations are too few; the gate needs {self.min_contexts}."
         if self.verdict == "undecided":
             return (
                 f"undecided: {self.n_rows} of {self.n_total} rows could be compared, in {self.n_contexts} contexts; "
@@ -181,7 +189,8 @@ class Gate:
             lowest = sorted(one.aspects.items(), key=lambda pair: pair[1])[:2]
             aspects = ", ".join(f"{name.replace('_', ' ')} {value:.2f}" for name, value in lowest)
             texts = [one.id or "", *(one_line(text)[:100] for text in (one.asked, one.response))]
-            rows.append([*texts, f"{one.value:.4g}", f"{one.baseline:.4g}", aspects, one.reason])
+            baseline = "" if math.isnan(one.baseline) else f"{one.baseline:.4g}"
+            rows.append([*texts, f"{one.value:.4g}", baseline, aspects, one.reason])
         return header, rows
 
     def to_junit(self) -> str:
@@ -223,6 +232,7 @@ def gate(
     confidence: float = 0.95,
     min_contexts: int = MIN_CONTEXTS,
     scale: Scale = "native",
+    level: ItemLevel = "turn",
     resamples: int = 10_000,
     seed: int = 0,
     names: tuple[str, str] | None = None,
@@ -239,6 +249,7 @@ def gate(
         confidence: of the one-sided bound.
         min_contexts: with fewer contexts the verdict is `undecided`.
         scale: `native`, or `human_percentile` where the metric has it.
+        level: `dialogue` judges whole conversations, which are paired if they share their ids.
         resamples: of the bootstrap over contexts.
         seed: of the bootstrap.
         names: how messages call both sides.
@@ -253,32 +264,30 @@ def gate(
         raise ValueError(f"{resamples} resamples are too few for a bound; use 1000 or more")
     called = names or (_named(new, "the new rows"), _named(baseline, "the baseline"))
     loaded = load(metric) if isinstance(metric, str) else metric
-    if loaded.info.level is not Level.TURN:
-        raise ValueError(f"{loaded.info.name} judges a {loaded.info.level}; the gate needs a metric of single replies")
-    first, second = read_rows(new, columns=columns), read_rows(baseline, columns=columns)
-    pairs = pair(first, second, called)
-    scored = [
-        loaded.score_exchanges([rows[at] for at in places], scale=scale, progress=progress)
-        for rows, places in ((first, pairs.first), (second, pairs.second))
-    ]
+    first, second = read_items(new, level, columns), read_items(baseline, level, columns)
+    together: Any = pair_conversations if level == "dialogue" else pair
+    pairs: Pairs | None = together(first, second, called)
+    if pairs is not None:
+        first, second = [first[at] for at in pairs.first], [second[at] for at in pairs.second]
+    scored = [score_items(loaded, rows, scale=scale, progress=progress) for rows in (first, second)]
     found = gate_values(
-        loaded, pairs, (scored[0].values, scored[1].values), max(len(first), len(second)), margin=margin,
+        loaded, pairs, (scored[0].values, scored[1].values), max(pairs.n_rows) if pairs else 0, margin=margin,
         confidence=confidence, min_contexts=min_contexts, resamples=resamples, seed=seed, scale=scale,
         cautions=scored[0].warnings, signature=str(scored[0].signature),
     )  # fmt: skip
     turned = 1.0 if found.higher_is_better else -1.0
+    beside = scored[1].values if pairs else np.full(len(first), np.nan)
+    gains = turned * (scored[0].values - (beside if pairs else found.mean_baseline))
     return replace(
         found,
-        aspects=_aspect_gains(scored[0], scored[1], turned),
-        worst=_worst(
-            [first[at] for at in pairs.first], scored[0], scored[1], turned * (scored[0].values - scored[1].values)
-        ),
+        aspects=_aspect_gains(scored[0], scored[1], turned, pairs is not None),
+        worst=_worst(first, scored[0], beside, gains),
     )
 
 
 def gate_values(
     metric: Metric,
-    pairs: Pairs,
+    pairs: Pairs | None,
     values: tuple[Vector, Vector],
     n_total: int,
     *,
@@ -291,27 +300,38 @@ def gate_values(
     cautions: tuple[str, ...] = (),
     signature: str = "",
 ) -> Gate:
-    """The same from values of the paired rows, new and baseline, that are there already."""
+    """The same from values that are there already, new and baseline: of paired rows, or each side's own."""
     x, y = (np.asarray(one, dtype=np.float64) for one in values)
-    known = np.isfinite(x) & np.isfinite(y)
-    if not known.any():
+    known = (np.isfinite(x), np.isfinite(y))
+    if pairs is not None:
+        known = (known[0] & known[1],) * 2
+    n_alone = (pairs.alone if pairs else 0) + int((~known[0]).sum())
+    x, y = x[known[0]], y[known[1]]
+    n_rows = count = min(len(x), len(y))
+    if not n_rows:
         raise ValueError(f"{metric.info.name} gave no pair of rows a value; nothing can be compared")
-    gains = (1.0 if metric.info.higher_is_better else -1.0) * (x - y)[known]
-    groups = np.unique(pairs.groups[known], return_inverse=True)[1].astype(np.intp)
-    count, n_rows = int(groups.max()) + 1, len(gains)
-    drawn = bootstrap({"": mean_of(gains, groups, count)}, count, resamples=resamples, seed=seed, rows=n_rows)[""]
-    gain = float(gains.mean())
+    turned = 1.0 if metric.info.higher_is_better else -1.0
+    if pairs is None:
+        gain = turned * float(x.mean() - y.mean())
+        drawn = turned * (_means(x, None, resamples, seed) - _means(y, None, resamples, seed + 1))
+        unchanged = False
+    else:
+        groups = np.unique(pairs.groups[known[0]], return_inverse=True)[1].astype(np.intp)
+        count = int(groups.max()) + 1
+        gain = turned * float((x - y).mean())
+        drawn = _means(turned * (x - y), groups, resamples, seed)
+        unchanged = not (x - y).any()
     at_least = float(np.quantile(drawn, 1 - confidence))
     enough = count >= min_contexts and n_rows >= MIN_COVERAGE * n_total
     # Equal replies pass even without a margin.
-    not_worse = at_least > -margin or (gain == 0 and not gains.any())
+    not_worse = at_least > -margin or unchanged
     return Gate(
         verdict=("passed" if not_worse else "failed") if enough else "undecided",
         metric=metric.info.name,
         higher_is_better=metric.info.higher_is_better,
         margin=margin,
-        mean_new=float(x[known].mean()),
-        mean_baseline=float(y[known].mean()),
+        mean_new=float(x.mean()),
+        mean_baseline=float(y.mean()),
         gain=gain,
         at_least=at_least,
         at_most=float(np.quantile(drawn, confidence)),
@@ -319,39 +339,54 @@ def gate_values(
         p=(int(np.sum(drawn <= -margin)) + 1) / (resamples + 1),
         n_rows=n_rows,
         n_contexts=count,
-        n_total=n_total,
+        n_total=n_total or n_rows,
         min_contexts=min_contexts,
-        paired_by=pairs.by,
-        n_alone=pairs.alone + int((~known).sum()),
+        paired_by=pairs.by if pairs else "nothing",
+        n_alone=n_alone,
         cautions=cautions,
         scale=scale,
         signature=signature,
     )
 
 
-def _aspect_gains(new: Scores, old: Scores, turned: float) -> dict[str, float]:
+def _means(values: Vector, groups: NDArray[np.intp] | None, resamples: int, seed: int) -> Vector:
+    """Means of resampled contexts."""
+    own = np.arange(len(values)) if groups is None else groups
+    count = int(own.max()) + 1
+    found = bootstrap({"": mean_of(values, own, count)}, count, resamples=resamples, seed=seed, rows=len(values))
+    return found[""]
+
+
+def _aspect_gains(new: Scores, old: Scores, turned: float, paired: bool) -> dict[str, float]:
     found = {}
     for name in new.aspects.keys() & old.aspects.keys():
-        gains = turned * (new.aspects[name] - old.aspects[name])
-        if np.isfinite(gains).any():
-            found[name] = float(np.nanmean(gains))
+        x, y = new.aspects[name], old.aspects[name]
+        known = np.isfinite(x), np.isfinite(y)
+        if paired:  # rows where both have it
+            known = (known[0] & known[1],) * 2
+        if known[0].any() and known[1].any():
+            found[name] = turned * float(x[known[0]].mean() - y[known[1]].mean())
     return dict(sorted(found.items(), key=lambda pair: (pair[1], pair[0])))
 
 
-def _worst(rows: Sequence[Exchange], new: Scores, old: Scores, gains: NDArray[np.float64]) -> tuple[WorseRow, ...]:
+def _worst(rows: Sequence[Exchange | Dialogue], new: Scores, old: Vector, gains: Vector) -> tuple[WorseRow, ...]:
     return tuple(
         WorseRow(
             rows[at].id,
-            rows[at].context[-1] if rows[at].context else "",
-            rows[at].response,
+            *_last_turns(rows[at]),
             float(new.values[at]),
-            float(old.values[at]),
+            float(old[at]),
             {name: float(column[at]) for name, column in new.aspects.items() if np.isfinite(column[at])},
             new.reasons[at] if new.reasons else "",
         )
         for at in weakest(new, N_WORST, gains)
         if gains[at] < 0
     )
+
+
+def _last_turns(row: Exchange | Dialogue) -> tuple[str, str]:
+    turns = row.turns if isinstance(row, Dialogue) else (*row.context, row.response)
+    return turns[-2] if len(turns) > 1 else "", turns[-1]
 
 
 def _named(rows: Rows, otherwise: str) -> str:

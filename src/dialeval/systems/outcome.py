@@ -14,8 +14,8 @@ from dialeval.pages import render
 
 #: What the columns mean, wherever tables stand.
 LEGEND = (
-    "The first column numbers clusters: systems of one cluster cannot be told from its best by a paired permutation "
-    "test over contexts (Holm over all pairs). Intervals resample contexts."
+    "The first column numbers clusters: systems of one cluster cannot be told from its best by a permutation "
+    "test over contexts, or conversations (Holm over all pairs). Intervals resample the same."
 )
 
 
@@ -32,7 +32,8 @@ class Standing:
     high: float
     #: Mean share of human replies that lie below; None where the metric does not know it.
     human_percentile: float | None
-    #: Share of pairs with other systems' replies to the same context that it wins, ties half.
+    #: Share of pairs with other systems' replies to the same context that it wins, ties half; of conversations that
+    #: do not belong together, of all pairs.
     win_rate: float
     n_rows: int
     n_contexts: int
@@ -40,7 +41,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class PairTest:
-    """A paired test of two systems under one metric; `first` is the better one."""
+    """A test of two systems under one metric, paired where their rows are; `first` is the better one."""
 
     metric: str
     first: str

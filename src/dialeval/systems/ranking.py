@@ -6,19 +6,29 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dialeval.cautions import cautions, cut_note
 from dialeval.exchange import Exchange
-from dialeval.metric import Level, Metric
-from dialeval.pairing import Pairs, Rows, context_numbers, files_by_name, pair, pair_by_context, read_rows
+from dialeval.metric import Metric
+from dialeval.pairing import (
+    Pairs,
+    Rows,
+    context_numbers,
+    files_by_name,
+    pair,
+    pair_by_context,
+    pair_conversations,
+)
 from dialeval.registry import load
 from dialeval.statistics.bootstrap import bootstrap, interval
 from dialeval.statistics.corrections import holm
-from dialeval.statistics.paired_tests import paired_mean_test
+from dialeval.statistics.paired_tests import paired_mean_test, unpaired_mean_test
 from dialeval.statistics.resampled import mean_of
+from dialeval.systems.items import ItemLevel, Items, are_conversations, read_items, score_items
 from dialeval.systems.outcome import PairTest, Ranking, Standing
 
 Vector = NDArray[np.float64]
@@ -29,19 +39,21 @@ def rank(
     metrics: str | Metric | Sequence[str | Metric] = ("judge",),
     *,
     columns: Mapping[str, str] | None = None,
+    level: ItemLevel = "turn",
     allow_missing: bool = False,
     confidence: float = 0.95,
     resamples: int = 10_000,
     seed: int = 0,
     progress: bool = False,
 ) -> Ranking:
-    """Compare systems on replies to the same contexts.
+    """Compare systems on replies to the same contexts, or on whole conversations.
 
     Args:
         systems: rows with a `system` each (a file, a data frame, mappings, exchanges), one set of rows per name, or a
             list of files that give the systems their names.
         metrics: names or loaded metrics that judge single replies.
         columns: FIELD: COLUMN where names differ.
+        level: `dialogue` compares whole conversations, which are paired if they share their ids.
         allow_missing: go on where more than a tenth of the rows of a system have no partner.
         confidence: of the intervals; a pair is told apart below 1 - confidence.
         resamples: of the bootstrap and of the permutation tests.
@@ -51,9 +63,9 @@ def rank(
     if isinstance(systems, list | tuple) and systems and all(isinstance(one, str | Path) for one in systems):
         systems = files_by_name(systems)
     if isinstance(systems, Mapping):
-        rows = {name: read_rows(one, columns=columns) for name, one in systems.items()}
+        rows = {name: read_items(one, level, columns) for name, one in systems.items()}
     else:
-        rows = by_system(systems, columns)
+        rows = by_system(systems, columns, level)
     if isinstance(metrics, str | Metric):
         metrics = [metrics]
     if len(rows) < 2:
@@ -62,47 +74,46 @@ def rank(
         )
     if not metrics:
         raise ValueError("no metric was named; name at least one")
-    names = list(rows)
     pairs = paired(rows, by_context=not isinstance(systems, Mapping))
-    left_out = [both.check(allow_missing).note for both in pairs.values() if both.alone]
+    left_out = [both.check(allow_missing).note for both in pairs.values() if both and both.alone]
     standings: list[Standing] = []
     pair_tests: list[PairTest] = []
     signatures: dict[str, str] = {}
     cut: list[str] = []
     for wanted in metrics:
         metric = load(wanted) if isinstance(wanted, str) else wanted
-        if metric.info.level is not Level.TURN:
-            raise ValueError(
-                f"{metric.info.name} judges a {metric.info.level}; `dialeval score` gives its value per system"
-            )
         # All systems in one call: what they share is read once.
-        scored = metric.score_exchanges([row for name in names for row in rows[name]], progress=progress)
-        ends = np.cumsum([len(rows[name]) for name in names])[:-1]
-        values = dict(zip(names, np.split(np.asarray(scored.values, dtype=np.float64), ends), strict=True))
+        scored = score_items(metric, [row for own in rows.values() for row in own], progress=progress)
+        ends = np.cumsum([len(own) for own in rows.values()])[:-1]
+        values = dict(zip(rows, np.split(np.asarray(scored.values, dtype=np.float64), ends), strict=True))
         signatures[metric.info.name] = str(scored.signature)
         if sentence := cut_note(len(scored), scored.n_truncated):
             cut.append(f"{metric.info.name}: {sentence}")
         places, tests = rank_values(metric, rows, values, pairs, confidence=confidence, resamples=resamples, seed=seed)
         standings += places
         pair_tests += tests
-    warnings = cautions([replace(row, system=name) for name in names for row in rows[name]])
+    replies = [replace(row, system=name) for name, own in rows.items() for row in own if isinstance(row, Exchange)]
+    warnings = cautions(replies)
     return Ranking(tuple(standings), tuple(pair_tests), confidence, signatures, (*left_out, *warnings, *cut))
 
 
-def paired(rows: Mapping[str, Sequence[Exchange]], *, by_context: bool) -> dict[tuple[str, str], Pairs]:
-    """Which rows of each two systems answer the same context.
+def paired(rows: Mapping[str, Items], *, by_context: bool) -> dict[tuple[str, str], Pairs | None]:
+    """Which rows of each two systems answer the same context; None where they are different conversations.
 
     In one file the context tells which replies belong together; files of their own may need ids.
     """
-    together = pair_by_context if by_context else pair
+    if any(map(are_conversations, rows.values())):
+        together: Any = pair_conversations
+    else:
+        together = pair_by_context if by_context else pair
     return {(a, b): together(rows[a], rows[b], (a, b)) for a, b in combinations(rows, 2)}
 
 
 def rank_values(
     metric: Metric,
-    rows: Mapping[str, Sequence[Exchange]],
+    rows: Mapping[str, Items],
     values: Mapping[str, Vector],
-    pairs: Mapping[tuple[str, str], Pairs],
+    pairs: Mapping[tuple[str, str], Pairs | None],
     *,
     confidence: float = 0.95,
     resamples: int = 10_000,
@@ -113,10 +124,10 @@ def rank_values(
     return _standings(metric, rows, values, pairs, tests, confidence, resamples, seed), tests
 
 
-def by_system(rows: Rows, columns: Mapping[str, str] | None = None) -> dict[str, list[Exchange]]:
+def by_system(rows: Rows, columns: Mapping[str, str] | None = None, level: ItemLevel = "turn") -> dict[str, list[Any]]:
     """Rows of one file by their system."""
-    found: dict[str, list[Exchange]] = {}
-    for at, row in enumerate(read_rows(rows, columns=columns)):
+    found: dict[str, list[Any]] = {}
+    for at, row in enumerate(read_items(rows, level, columns)):
         if row.system is None:
             raise ValueError(f"row {at} has no system; name its column (columns, system=...), or give a file each")
         found.setdefault(row.system, []).append(row)
@@ -124,22 +135,34 @@ def by_system(rows: Rows, columns: Mapping[str, str] | None = None) -> dict[str,
 
 
 def _pair_tests(
-    metric: Metric, values: Mapping[str, Vector], pairs: Mapping[tuple[str, str], Pairs], resamples: int, seed: int
+    metric: Metric,
+    values: Mapping[str, Vector],
+    pairs: Mapping[tuple[str, str], Pairs | None],
+    resamples: int,
+    seed: int,
 ) -> list[PairTest]:
     turned = 1.0 if metric.info.higher_is_better else -1.0
     found = []
     for (a, b), paired in pairs.items():
-        x, y = values[a][paired.first], values[b][paired.second]
-        known = np.isfinite(x) & np.isfinite(y)
-        if not known.any():
+        if paired is None:
+            x, y = (values[name][np.isfinite(values[name])] for name in (a, b))
+            n_rows = n_groups = min(len(x), len(y))
+        else:
+            x, y = values[a][paired.first], values[b][paired.second]
+            known = np.isfinite(x) & np.isfinite(y)
+            x, y, n_rows = x[known], y[known], int(known.sum())
+            groups = np.unique(paired.groups[known], return_inverse=True)[1].astype(np.intp)
+            n_groups = int(groups.max(initial=-1)) + 1
+        if not n_rows:
             raise ValueError(f"{metric.info.name} gave no pair of rows of {a} and {b} a value")
-        groups = np.unique(paired.groups[known], return_inverse=True)[1].astype(np.intp)
-        gap = turned * float((x - y)[known].mean())
-        test = paired_mean_test(x[known], y[known], groups, resamples=resamples, seed=seed)
+        if paired is None:
+            test = unpaired_mean_test(x, y, resamples=resamples, seed=seed)
+        else:
+            test = paired_mean_test(x, y, groups, resamples=resamples, seed=seed)
+        gap = turned * float(x.mean() - y.mean() if paired is None else (x - y).mean())
         first, second = (a, b) if gap >= 0 else (b, a)
         p = test.p if np.isfinite(test.p) else 1.0
-        count = int(groups.max()) + 1
-        found.append(PairTest(metric.info.name, first, second, abs(gap), p, p, int(known.sum()), count))
+        found.append(PairTest(metric.info.name, first, second, abs(gap), p, p, n_rows, n_groups))
     adjusted = holm([one.p for one in found])
     return [
         PairTest(one.metric, one.first, one.second, one.difference, one.p, float(p), one.n_rows, one.n_contexts)
@@ -149,9 +172,9 @@ def _pair_tests(
 
 def _standings(
     metric: Metric,
-    rows: Mapping[str, Sequence[Exchange]],
+    rows: Mapping[str, Items],
     values: Mapping[str, Vector],
-    pairs: Mapping[tuple[str, str], Pairs],
+    pairs: Mapping[tuple[str, str], Pairs | None],
     pair_tests: Sequence[PairTest],
     confidence: float,
     resamples: int,
@@ -162,12 +185,14 @@ def _standings(
     order = sorted(means, key=lambda name: -turned * means[name])
     p_of = {frozenset((one.first, one.second)): one.p_adjusted for one in pair_tests}
     clusters = _clusters(order, p_of, 1 - confidence)
-    shares = _human_shares(metric, values)
+    whole = any(map(are_conversations, rows.values()))
+    shares = {} if whole else _human_shares(metric, values)
     found = []
     for name in order:
         column = values[name]
         known = np.isfinite(column)
-        groups = context_numbers([row for row, there in zip(rows[name], known, strict=True) if there])
+        groups = context_numbers(rows[name])[known]
+        groups = np.unique(groups, return_inverse=True)[1].astype(np.intp)
         count = int(groups.max()) + 1
         drawn = bootstrap({"mean": mean_of(column[known], groups, count)}, count, resamples=resamples, seed=seed,
                           rows=int(known.sum()))["mean"]  # fmt: skip
@@ -209,11 +234,16 @@ def _human_shares(metric: Metric, values: Mapping[str, Vector]) -> dict[str, flo
         return {}
 
 
-def _win_rate(name: str, values: Mapping[str, Vector], pairs: Mapping[tuple[str, str], Pairs], turned: float) -> float:
+def _win_rate(
+    name: str, values: Mapping[str, Vector], pairs: Mapping[tuple[str, str], Pairs | None], turned: float
+) -> float:
     won, fought = 0.0, 0
     for (a, b), paired in pairs.items():
         if name in (a, b):
-            gap = turned * (values[a][paired.first] - values[b][paired.second])
+            if paired is None:  # each conversation against each
+                gap = turned * np.subtract.outer(values[a], values[b])
+            else:
+                gap = turned * (values[a][paired.first] - values[b][paired.second])
             gap = gap[np.isfinite(gap)] * (1 if name == a else -1)
             won += float((gap > 0).sum() + 0.5 * (gap == 0).sum())
             fought += len(gap)

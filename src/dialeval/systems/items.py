@@ -1,0 +1,40 @@
+"""What systems are compared on: replies, or whole conversations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeGuard
+
+from dialeval.exchange import Dialogue, Exchange
+from dialeval.metric import Level, Metric
+from dialeval.pairing import Rows, read_conversations, read_rows
+from dialeval.scores import Scores
+
+Items = Sequence[Exchange] | Sequence[Dialogue]
+#: `turn` compares replies, `dialogue` whole conversations.
+ItemLevel = Literal["turn", "dialogue"]
+
+
+def read_items(rows: Rows, level: ItemLevel, columns: Mapping[str, str] | None) -> list[Any]:
+    """Checked replies or conversations."""
+    return read_conversations(rows, columns=columns) if level == "dialogue" else read_rows(rows, columns=columns)
+
+
+def are_conversations(items: Items) -> TypeGuard[Sequence[Dialogue]]:
+    """Whether whole conversations are compared."""
+    return any(isinstance(one, Dialogue) for one in items)
+
+
+def score_items(metric: Metric, items: Items, **options: Any) -> Scores:
+    """Scores of replies or of whole conversations; metrics that compare sets are refused."""
+    if metric.info.level is not Level.TURN:
+        raise ValueError(
+            f"{metric.info.name} judges a {metric.info.level}; here a metric of single replies is needed "
+            "(`dialeval score` gives the value of each system)"
+        )
+    if not are_conversations(items):
+        return metric.score_exchanges(list(items), **options)  # type: ignore[arg-type]
+    return metric.score_dialogues(
+        [one.turns for one in items], facts=[one.facts for one in items], speakers=[one.speakers for one in items],
+        **options,
+    )  # fmt: skip
