@@ -81,9 +81,9 @@ class Judged:
 
     `aspects` holds a column as long as `values` for each declared aspect that was judged, NaN where a row
     lacks what the aspect looks at. `reasons` and `interval` (`[rows, 2]`, on the native scale) come from
-    metrics that explain their values. `texts` holds the columns of text that the metric declares. `problems` says
-    why a row has no value, by its place; those in `passing` may have one another time. `seen` is what only judging
-    could tell and the signature should.
+    metrics that explain their values. `texts` holds the columns of text that the metric declares, `turns` of each
+    dialogue a value for every turn (NaN where it is not judged). `problems` says why a row has no value, by its place;
+    those in `passing` may have one another time. `seen` is what only judging could tell and the signature should.
     """
 
     values: NDArray[np.float64]
@@ -95,6 +95,7 @@ class Judged:
     reasons: tuple[str, ...] = ()
     interval: NDArray[np.float64] | None = None
     texts: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    turns: Sequence[NDArray[np.float64]] = ()
     problems: Mapping[int, str] = field(default_factory=dict)
     passing: frozenset[int] = frozenset()
     seen: Mapping[str, str] = field(default_factory=dict)
@@ -268,6 +269,7 @@ class Metric(ABC):
             aspects=self._aspects(judged, self.info.aspects_at(Level.DIALOGUE), scale),
             **self._explained(judged, scale),
             texts={name: judged.texts.get(name) or ("",) * len(values) for name in self.info.texts},
+            turns=tuple(self.rescale(own, scale) for own in judged.turns),
             problems=judged.problems,
             passing=judged.passing,
         )
@@ -296,6 +298,7 @@ class Metric(ABC):
             # Other details are about turns; what judging took is about all of them.
             details={name: found for name, found in judged.details.items() if name == "usage"},
             aspects={aspect: of_dialogues(judged.aspects[aspect]) for aspect in shared},
+            turns=[np.concatenate([[np.nan], own]) for own in np.split(np.asarray(judged.values), ends[:-1])],
             problems=silent,
             passing=frozenset(int(dialogue_of[turn]) for turn in judged.passing) & silent.keys(),
             seen=judged.seen,

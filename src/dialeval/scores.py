@@ -71,6 +71,8 @@ class Scores:
     interval: NDArray[np.float64] | None = None
     #: Further columns of text by name, such as what a language model answered.
     texts: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    #: Of dialogues, a value for each of their turns, NaN for those that are not judged.
+    turns: tuple[NDArray[np.float64], ...] = ()
     problems: Mapping[int, str] = field(default_factory=dict)
     passing: frozenset[int] = frozenset()
     #: What was scored, where every value belongs to one reply.
@@ -137,6 +139,7 @@ class Scores:
             **({"intervals": plain(self.interval)} if self.interval is not None else {}),
             **({"reasons": list(self.reasons)} if self.reasons else {}),
             **({"texts": {name: list(own) for name, own in self.texts.items()}} if self.texts else {}),
+            **({"turns": [plain(own) for own in self.turns]} if self.turns else {}),
             "signature": str(self.signature),
             "higher_is_better": self.higher_is_better,
             "n_truncated": self.n_truncated,
@@ -160,6 +163,8 @@ class Scores:
             ends = np.full((len(self), 2), np.nan) if self.interval is None else self.interval
             reasons = np.array(self.reasons, dtype=object)
             found |= dict(zip(explaining_columns(name), (ends[:, 0], ends[:, 1], reasons), strict=True))
+        if self.turns:
+            found[turns_column(name)] = np.fromiter(map(plain, self.turns), dtype=object, count=len(self))
         return found
 
     def to_pandas(self) -> pd.DataFrame:
@@ -193,6 +198,11 @@ class Scores:
 def aspect_column(metric: str, aspect: str) -> str:
     """What the column of an aspect is called wherever scores stand in a table."""
     return f"{metric}.{aspect}"
+
+
+def turns_column(metric: str) -> str:
+    """The values of a dialogue's turns."""
+    return f"{metric}.turns"
 
 
 def explaining_columns(metric: str) -> tuple[str, str, str]:

@@ -8,8 +8,9 @@ from statistics import NormalDist
 
 import numpy as np
 
-from dialeval.approaches.row_signs import judged_side
-from dialeval.exchange import Dialogue, Exchange
+from dialeval.approaches.reasons import clause
+from dialeval.approaches.row_signs import judged_replies, judged_side
+from dialeval.exchange import Dialogue
 from dialeval.metric import Metric
 from dialeval.scores import Scores
 from dialeval.systems.worst import weakest
@@ -80,30 +81,17 @@ def compare_replies(
 
 def judge_conversation(judge: Metric, dialogue: Dialogue) -> ConversationVerdict:
     """Judge a conversation: one value for the judged side, and one for each of its turns that answers something."""
-    turns, last = dialogue.turns, len(dialogue.turns) - 1
-    side = judged_side(0, dialogue)
-    positions = tuple(at for at in side if at)
+    turns = dialogue.turns
+    positions = tuple(at for at in judged_side(0, dialogue) if at)
     if not positions:
         raise ValueError("the judged side answers nothing; a conversation needs a turn before one of its replies")
-    rows = [
-        Exchange(
-            context=turns[:at],
-            response=turns[at],
-            facts=dialogue.facts,
-            following=turns[at + 1] if at < last and at + 1 not in side else None,
-            speakers=dialogue.speakers[:at] if dialogue.speakers else (),
-        )
-        for at in positions
-    ]
-    each = judge.score_exchanges(rows)
+    each = judge.score_exchanges(judged_replies(0, dialogue))
     whole = judge.score_dialogues(
         [list(turns)],
         speakers=[list(dialogue.speakers)] if dialogue.speakers else None,
         facts=[list(dialogue.facts)] if dialogue.facts else None,
     )
-    low = weakest(each, 1)[0]
-    sentence = f"{whole.explain(0).rstrip('.')}. Weakest is turn {positions[low] + 1}: it {_clause(each.explain(low))}."
-    return ConversationVerdict(dialogue, whole, positions, each, sentence)
+    return ConversationVerdict(dialogue, whole, positions, each, whole.explain(0))
 
 
 def _comparing(names: Sequence[str], scores: Scores, order: Sequence[int]) -> str:
@@ -117,8 +105,8 @@ def _comparing(names: Sequence[str], scores: Scores, order: Sequence[int]) -> st
     head = f"Reply {names[best]} {sure} {word}"
     if scores.values[best] - scores.values[second] < EQUAL:
         head = f"Replies {names[best]} and {names[second]} are best and cannot be told apart"
-    said = f"{head}: {'it' if 'Replies' not in head else names[best]} {_clause(scores.explain(best))}"
-    return f"{said}; reply {names[worst]} {_clause(scores.explain(worst))}."
+    said = f"{head}: {'it' if 'Replies' not in head else names[best]} {clause(scores.explain(best))}"
+    return f"{said}; reply {names[worst]} {clause(scores.explain(worst))}."
 
 
 def _sure(scores: Scores, best: int, second: int) -> str:
@@ -131,9 +119,3 @@ def _sure(scores: Scores, best: int, second: int) -> str:
     spread = np.diff(scores.interval[[best, second]], axis=1)[:, 0] / (2 * NormalDist().inv_cdf(0.95))
     agree = NormalDist().cdf((scores.values[best] - scores.values[second]) / max(float(np.hypot(*spread)), 1e-9))
     return "is clearly" if agree >= CLEARLY else "is probably" if agree >= PROBABLY else "may be"
-
-
-def _clause(reason: str) -> str:
-    """The first thing that a reason says, to go on a sentence with."""
-    first = reason.rstrip(".").split("; ")[0].split(": ")[0]
-    return first[0].lower() + first[1:]

@@ -87,7 +87,9 @@ def test_the_command(checkpoint: Path, judge: Any, expected: Scores) -> None:
     ended = CliRunner().invoke(build_app(), [*given, "-i", "rows.jsonl", "-o", "scores.jsonl"])
     assert ended.exit_code == 0, ended.output
     same(lines("scores.jsonl"), expected)
-    ended = CliRunner().invoke(build_app(), [*given, "-i", "talks.jsonl", "-o", "whole.jsonl", "--level", "dialogue"])
+    ended = CliRunner().invoke(
+        build_app(), [*given, "-i", "talks.jsonl", "-o", "whole.jsonl", "--level", "dialogue", "--per-turn"]
+    )
     assert ended.exit_code == 0, ended.output
     assert "judges one side of each dialogue" in ended.stderr
     found = lines("whole.jsonl")

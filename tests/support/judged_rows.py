@@ -40,6 +40,9 @@ def same(found: list[dict[str, Any]], scores: Scores) -> None:
         messages = [row[name] for row in found]
         if name.endswith(".why"):
             assert messages == list(column)
+        elif name.endswith(".turns"):
+            for one, other in zip(messages, column, strict=True):
+                assert np.array(one, float) == pytest.approx(np.array(other, float), abs=1e-4, nan_ok=True), name
         else:
             numbers = np.array(messages, dtype=np.float64)
             assert numbers == pytest.approx(np.asarray(column, dtype=np.float64), abs=1e-4, nan_ok=True), name

@@ -9,6 +9,7 @@ makes one value of them. The stack knows no benchmark: it was fitted on ratings 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -20,8 +21,15 @@ from torch.nn import functional as F
 from dialeval.approaches import signs, stack
 from dialeval.approaches.density import squared_mahalanobis
 from dialeval.approaches.learned import LearnedMetric, percentile
-from dialeval.approaches.reasons import reason
-from dialeval.approaches.row_signs import DialogueSigns, TurnSigns, judged_side, read_dialogue, read_signs
+from dialeval.approaches.reasons import reason, with_weakest
+from dialeval.approaches.row_signs import (
+    DialogueSigns,
+    TurnSigns,
+    judged_replies,
+    judged_side,
+    read_dialogue,
+    read_signs,
+)
 from dialeval.exchange import Dialogue, Exchange
 from dialeval.metric import Judged, Level, MetricInfo, Scale
 from dialeval.scores import Scores
@@ -250,32 +258,38 @@ class Judge(LearnedMetric):
 
     def judge_dialogues(self, dialogues: Sequence[Dialogue], *, progress: bool = False) -> Judged:
         """Read both sides of whole conversations; the judged side's replies are judged one by one, too."""
-        features, read, cut = self.dialogue_features_of(dialogues, progress=progress)
-        return self._judged(stack.rank_all(features, self.array("dialogue_tables")), read, "dialogue", cut=cut)
+        features, read, replies = self.dialogue_features_of(dialogues, progress=progress)
+        ranks = stack.rank_all(features, self.array("dialogue_tables"))
+        whole = self._judged(ranks, read, "dialogue", cut=replies.n_truncated)
+        turns, reasons, start = [], [], 0
+        for number, (dialogue, why) in enumerate(zip(dialogues, whole.reasons, strict=True)):
+            places = [at for at in judged_side(number, dialogue) if at]
+            values = replies.values[start : start + len(places)]
+            turns.append(np.full(len(dialogue.turns), np.nan))
+            turns[-1][places] = values
+            if len(places) > 1:
+                low = int(values.argmin())
+                why = with_weakest(why, places[low], replies.reasons[start + low])
+            reasons.append(why)
+            start += len(places)
+        return replace(whole, reasons=tuple(reasons), turns=turns)
 
     def dialogue_features_of(
         self, dialogues: Sequence[Dialogue], *, progress: bool = False
-    ) -> tuple[Matrix, list[DialogueSigns], int]:
-        """The features of whole conversations."""
+    ) -> tuple[Matrix, list[DialogueSigns], Judged]:
+        """The features of whole conversations, the signs behind some of them, and what is said of each reply."""
         sides = [judged_side(number, dialogue) for number, dialogue in enumerate(dialogues)]
-        replies = [
-            Exchange(context=one.turns[:at], response=one.turns[at], facts=one.facts)
-            for one, side in zip(dialogues, sides, strict=True)
-            for at in side
-            if at
-        ]
-        coherent, cut = np.zeros(0), 0
-        if replies:
-            features, turn_signs, cut = self.features_of(replies, progress=progress)
-            ranks = turn_ranks(features, turn_signs, self.array("turn_tables"))
-            coherent = aspect_values(ranks, self.array("turn_weights"), FEATURES, ASPECTS)["relevant"]
+        answered = [judged_replies(number, dialogue) for number, dialogue in enumerate(dialogues)]
+        rows = [row for own in answered for row in own]
+        nothing = Judged(np.zeros(0), aspects={"relevant": np.zeros(0)})
+        replies = self.judge(rows, progress=progress) if rows else nothing
+        ends = np.cumsum([len(own) for own in answered])[:-1]
         table = self.array("rarity")
-        read, start = [], 0
-        for one, side in zip(dialogues, sides, strict=True):
-            count = sum(at > 0 for at in side)
-            read.append(read_dialogue(one.turns, side, coherent[start : start + count], table))
-            start += count
-        return np.array([[getattr(one, name) for name in DIALOGUE_FEATURES] for one in read]), read, cut
+        read = [
+            read_dialogue(one.turns, side, coherent, table)
+            for one, side, coherent in zip(dialogues, sides, np.split(replies.aspects["relevant"], ends), strict=True)
+        ]
+        return np.array([[getattr(one, name) for name in DIALOGUE_FEATURES] for one in read]), read, replies
 
     def array(self, name: str) -> Vector:
         """A buffer of the checkpoint."""

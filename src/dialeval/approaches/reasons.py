@@ -57,6 +57,17 @@ _SAID: Mapping[str, tuple[str, str]] = {
 }
 
 
+def clause(reason: str) -> str:
+    """The first thing that a reason says, to go on a sentence with."""
+    first = reason.rstrip(".").split("; ")[0].split(": ")[0]
+    return first[:1].lower() + first[1:]
+
+
+def with_weakest(whole: str, position: int, of_turn: str) -> str:
+    """The reason of a conversation, and which of its turns is weakest and why."""
+    return f"{whole.rstrip('.')}. Weakest is turn {position + 1}: it {clause(of_turn)}."
+
+
 def reason(
     moved: Mapping[str, float],
     aspects: Mapping[str, Sequence[str]],

@@ -97,6 +97,22 @@ def judged_side(number: int, dialogue: Dialogue) -> tuple[int, ...]:
     return tuple(at for at, name in enumerate(speakers) if name == chosen)
 
 
+def judged_replies(number: int, dialogue: Dialogue) -> list[Exchange]:
+    """The judged turns that answer something, each with what the other side said next."""
+    side, turns = judged_side(number, dialogue), dialogue.turns
+    return [
+        Exchange(
+            context=turns[:at],
+            response=turns[at],
+            facts=dialogue.facts,
+            following=turns[at + 1] if at + 1 < len(turns) and at + 1 not in side else None,
+            speakers=dialogue.speakers[:at] if dialogue.speakers else (),
+        )
+        for at in side
+        if at
+    ]
+
+
 def read_dialogue(turns: Sequence[str], side: Sequence[int], coherent: Vector, table: Vector) -> DialogueSigns:
     """Signs of both sides. What the other side says before the first judged turn is no reaction to it."""
     own = set(side)

@@ -38,7 +38,7 @@ $ zcat rows.jsonl.gz | dialeval score --metric deb --input - --output - | jq .de
 
 $ dialeval score -m density -i replies.csv -o scores.csv --columns response=reply,context=history
 
-$ dialeval score -m judge -i dialogues.jsonl -o scores.parquet --level dialogue --dtype bfloat16
+$ dialeval score -m judge -i dialogues.jsonl -o scores.parquet --level dialogue --per-turn
 
 $ dialeval score -m judge -i rows.jsonl -o scores.csv --explain short --worst 10
 
@@ -86,6 +86,9 @@ def score(
         Literal["turn", "dialogue"],
         typer.Option(rich_help_panel=_JUDGING, help="Judge responses, or whole dialogues (rows with 'dialogue')."),
     ] = "turn",
+    per_turn: Annotated[
+        bool, typer.Option("--per-turn", rich_help_panel=_JUDGING, help="Of dialogues, also every turn's value.")
+    ] = False,
     scale: Annotated[
         Literal["native", "human_percentile"],
         typer.Option(rich_help_panel=_JUDGING, help="The metric's own, or the share of human replies that score less."),
@@ -136,14 +139,14 @@ def score(
     options = {option: value for option, value in given.items() if value is not None}
     run(
         listed(metric), checkpoint, options, source, output,
-        level=level, scale=scale, empty=empty, explain=explain, worst=worst,
+        level=level, per_turn=per_turn, scale=scale, empty=empty, explain=explain, worst=worst,
         skip_bad=skip_bad, overwrite=overwrite, resume=resume,
     )  # fmt: skip
 
 
 def run(
     metrics: list[str], checkpoint: list[str] | None, options: dict[str, Any], source: Source, output: str, *,
-    level: str, scale: Scale, empty: EmptyPolicy, explain: Explain, worst: int,
+    level: str, per_turn: bool, scale: Scale, empty: EmptyPolicy, explain: Explain, worst: int,
     skip_bad: bool, overwrite: bool, resume: bool,
 ) -> None:  # fmt: skip
     """Score with what the options say, and print what it adds up to."""
@@ -162,7 +165,7 @@ def run(
     infos = {name: metric_class(name)[0].info_with(**options) for name in names}
     if "reference" in options:
         infos = {name: without_references(info) for name, info in infos.items()}
-    task = Task(source, infos, Level(level), scale, empty, explain=explain)
+    task = Task(source, infos, Level(level), scale, empty, explain=explain, per_turn=per_turn)
     with bar() as progress:
         summary = score_file(
             task, output, lambda: load_metrics(names, options, weights),

@@ -7,7 +7,6 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
@@ -19,6 +18,9 @@ OUTPUT_FORMATS: tuple[OutputFormat, ...] = ("jsonl", "csv", "parquet")
 
 #: What tells the rows of a table apart; the metrics' columns follow.
 ROW_KEYS = ("row", "id", "system", "language")
+
+#: What a metric's column holds where that is no number: words, or a list of numbers.
+Kind = Literal["text", "list"]
 
 #: A part of a table: lists of equal length under its keys, and under each metric's name in "values".
 Record = Mapping[str, Any]
@@ -42,11 +44,11 @@ def table(
     metrics: Sequence[str],
     keys: Sequence[str] = ROW_KEYS,
     *,
-    texts: AbstractSet[str] = frozenset(),
+    kinds: Mapping[str, Kind] | None = None,
 ) -> Iterator[Callable[[Record], None]]:
-    """A function that writes one part of the table to the stream; `texts` are the columns that hold words."""
+    """A function that writes one part of the table to the stream; `kinds` names the columns that hold no numbers."""
     if file_format == "parquet":
-        with _parquet(stream, metrics, keys, texts) as write:
+        with _parquet(stream, metrics, keys, kinds or {}) as write:
             yield write
     elif file_format == "csv":
         yield _csv(stream, metrics, keys)
@@ -80,6 +82,8 @@ def _csv(stream: BinaryIO, metrics: Sequence[str], keys: Sequence[str]) -> Calla
 
 def _harmless(cell: Any) -> Any:
     """The user's text with a quote before what a spreadsheet would take for a formula."""
+    if isinstance(cell, list):
+        return json.dumps(cell)
     if isinstance(cell, str) and not _NUMBER.fullmatch(cell) and _is_formula(cell):
         return f"'{cell}"
     return cell
@@ -90,23 +94,24 @@ def _is_formula(cell: str) -> bool:
     return any(_FORMULA.match(text) for text in (cell, from_first_visible(cell)))
 
 
-def column_kinds(metrics: Iterable[str], keys: Iterable[str], texts: AbstractSet[str]) -> dict[str, Any]:
+def column_kinds(metrics: Iterable[str], keys: Iterable[str], kinds: Mapping[str, Kind]) -> dict[str, Any]:
     """The Arrow type of every column, in order."""
     import pyarrow as pa
 
     of_keys = {"row": pa.int64(), "id": pa.string(), "system": pa.string(), "language": pa.string()}
-    of_metrics = {name: pa.string() if name in texts else pa.float64() for name in metrics}
+    types = {"text": pa.string(), "list": pa.list_(pa.float64())}
+    of_metrics = {name: types[kinds[name]] if name in kinds else pa.float64() for name in metrics}
     return {key: of_keys[key] for key in keys} | of_metrics
 
 
 @contextmanager
 def _parquet(
-    stream: BinaryIO, metrics: Sequence[str], keys: Sequence[str], texts: AbstractSet[str]
+    stream: BinaryIO, metrics: Sequence[str], keys: Sequence[str], kinds: Mapping[str, Kind]
 ) -> Iterator[Callable[[Record], None]]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    schema = pa.schema(column_kinds(metrics, keys, texts).items())
+    schema = pa.schema(column_kinds(metrics, keys, kinds).items())
     with pq.ParquetWriter(stream, schema) as writer:
 
         def write(record: Record) -> None:

@@ -130,7 +130,7 @@ def _score_stream(task: Task, output: str, load: Load, progress: Progress, worst
             )
             _write(task, summary, stream, "jsonl", ())
             return summary
-        write = stack.enter_context(table(stream, "jsonl", task.columns, texts=task.texts))
+        write = stack.enter_context(table(stream, "jsonl", task.columns, kinds=task.kinds))
 
         def finish(chunk: Chunk) -> tuple[Record, bool]:
             record = task.score(chunk)
@@ -198,7 +198,7 @@ def _write(
     task: Task, summary: Summary, stream: BinaryIO, file_format: OutputFormat, records: Iterable[Record]
 ) -> None:
     if task.of_rows:
-        with table(stream, file_format, task.columns, texts=task.texts) as write:
+        with table(stream, file_format, task.columns, kinds=task.kinds) as write:
             for record in records:
                 write(record)
         return

@@ -16,7 +16,8 @@ from dialeval.languages import language_of
 from dialeval.metric import Level, Metric, MetricInfo, Scale
 from dialeval.readers import Rejects, Source, reply_text
 from dialeval.readers.rows import RawRow
-from dialeval.scores import Scores, aspect_column, explaining_columns
+from dialeval.scores import Scores, aspect_column, explaining_columns, turns_column
+from dialeval.scoring.outputs import Kind
 
 #: Pairs of context and response in the first chunk, and in a chunk when they have doubled so far: a run soon tells how
 #: fast it is, and whoever stops it loses a few seconds. How long a chunk took does not count, so that a run that went
@@ -89,6 +90,8 @@ class Task:
     explain: Explain = "no"
     #: Another system's replies, by id or context, that take the place of the rows' references.
     rivals: Mapping[Any, str] | None = None
+    #: Of dialogues, also a list of values, one for each turn.
+    per_turn: bool = False
 
     def __post_init__(self) -> None:
         for name, info in self.infos.items():
@@ -96,6 +99,8 @@ class Task:
                 raise ValueError(f"{name} judges a {info.level}, so it has no dialogue-level value")
         if self.explain != "no":
             check_explained(self.infos)
+        if self.per_turn and self.level is not Level.DIALOGUE:
+            raise ValueError("values per turn belong to whole conversations; add the level dialogue (--level dialogue)")
 
     @property
     def of_systems(self) -> list[str]:
@@ -110,15 +115,18 @@ class Task:
     @property
     def columns(self) -> list[str]:
         """What the table has for every row: each metric's value, and what belongs to it behind it."""
-        return columns_of({name: self.infos[name] for name in self.of_rows}, self.level, explain=self.explain != "no")
+        columns = columns_of(
+            {name: self.infos[name] for name in self.of_rows}, self.level, explain=self.explain != "no"
+        )
+        return columns + [turns_column(name) for name in self.of_rows if self.per_turn]
 
     @property
-    def texts(self) -> frozenset[str]:
-        """Those columns that hold words."""
+    def kinds(self) -> dict[str, Kind]:
+        """Those columns that hold words or lists."""
         explaining = [name for name in self.of_rows if self.explain != "no" and self.infos[name].explains]
-        return frozenset(explaining_columns(name)[-1] for name in explaining) | {
-            aspect_column(name, text) for name in self.of_rows for text in self.infos[name].texts
-        }
+        texts = [aspect_column(name, text) for name in self.of_rows for text in self.infos[name].texts]
+        found: dict[str, Kind] = dict.fromkeys([*(explaining_columns(name)[-1] for name in explaining), *texts], "text")
+        return found | dict.fromkeys((turns_column(name) for name in self.of_rows), "list")
 
     def rows(self, rejects: Rejects | None) -> Iterator[tuple[RawRow, Exchange | Dialogue]]:
         """The checked rows, in order."""
@@ -162,7 +170,8 @@ class Task:
             name: {**metric.signature(), "scale": metric.scale_signature(self._scale_of(metric))}
             for name, metric in ((name, self.metrics[name]) for name in self.of_rows)
         }
-        explained = {"explain": self.explain} if self.explain != "no" else {}
+        explained: dict[str, Any] = {"explain": self.explain} if self.explain != "no" else {}
+        explained |= {"per_turn": True} if self.per_turn else {}
         return {"level": str(self.level), "scale": self.scale, "metrics": signatures, **explained}
 
     def score(self, chunk: Chunk) -> dict[str, Any]:

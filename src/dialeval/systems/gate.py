@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialeval.exchange import Dialogue, Exchange, one_line
-from dialeval.io import markdown_table
+from dialeval.io import markdown_table, plain
 from dialeval.metric import Metric, Scale
 from dialeval.notebook import html_table
 from dialeval.pairing import MIN_COVERAGE, Pairs, Rows, pair, pair_conversations
@@ -149,7 +149,8 @@ class Gate:
 
     def to_dict(self) -> dict[str, Any]:
         """All figures and the sentence, for JSON."""
-        return {"passed": self.passed, **asdict(self), "sentence": self.sentence, "warnings": self.warnings}
+        found = {"passed": self.passed, **asdict(self), "sentence": self.sentence, "warnings": self.warnings}
+        return {name: plain(value) for name, value in found.items()}
 
     def to_markdown(self) -> str:
         """A comment for a pull request."""

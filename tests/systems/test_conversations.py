@@ -1,0 +1,115 @@
+"""Gate, ranking and scores of whole conversations."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from test_systems import Distance, Number
+from typer.testing import CliRunner
+
+from dialeval.cli import build_app
+from dialeval.statistics.paired_tests import unpaired_mean_test
+from dialeval.systems import gate, rank
+
+
+def talks(
+    mean: float, count: int = 60, *, spread: float = 1.0, ids: bool = False, **beside: Any
+) -> list[dict[str, Any]]:
+    """Conversations of four turns; a metric that reads numbers gives each turn after the first what it says."""
+    found = []
+    random = np.random.default_rng([count, len(beside)])
+    for at, value in enumerate(mean + spread * random.standard_normal(count)):
+        row = {"dialogue": ["0", *(f"{value + shift:.6f}" for shift in (-0.5, 0.0, 0.5))], **beside}
+        found.append({**row, "id": f"talk {at}"} if ids else row)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("new", "baseline", "verdict"), [(1.0, 0.0, "passed"), (-2.0, 0.0, "failed"), (0.0, 0.1, "failed")]
+)
+def test_other_conversations_are_compared_as_groups(new: float, baseline: float, verdict: str) -> None:
+    found = gate(talks(new), talks(baseline, 80), Number(), margin=0.1, level="dialogue")
+    assert (found.verdict, found.paired_by, found.n_contexts) == (verdict, "nothing", 60)
+    assert found.at_least < found.gain < found.at_most
+    assert found.gain == pytest.approx(new - baseline, abs=0.6)
+    assert "conversations" in found.sentence
+    json.dumps(found.to_dict(), allow_nan=False)
+    assert found.worst
+    assert all(np.isnan(one.baseline) for one in found.worst)
+
+
+def test_conversations_that_share_their_ids_are_paired() -> None:
+    old = talks(0.0, 40, spread=5.0, ids=True)
+    new = [{**row, "dialogue": ["0", *(f"{float(turn) + 0.2:.6f}" for turn in row["dialogue"][1:])]} for row in old]
+    paired = gate(new, list(reversed(old)), Number(), margin=0.0, level="dialogue")
+    assert (paired.verdict, paired.paired_by, paired.n_rows) == ("passed", "id", 40)
+    assert paired.gain == pytest.approx(0.2)
+    # The same without ids: the spread between conversations hides the gain.
+    without = [[{**row, "id": None} for row in side] for side in (new, old)]
+    assert gate(*without, Number(), margin=0.0, level="dialogue").verdict == "failed"
+    assert gate(new, old, Distance(), margin=0.0, level="dialogue").verdict == "failed"
+
+
+def test_few_conversations_are_undecided() -> None:
+    found = gate(talks(9.0, 12), talks(0.0), Number(), margin=0.1, level="dialogue")
+    assert found.verdict == "undecided"
+    assert "12" in found.sentence
+
+
+def test_systems_are_ranked_by_their_conversations(tmp_path: Path) -> None:
+    both = [*talks(0.0, system="old"), *talks(0.05, system="same"), *talks(3.0, 30, system="new")]
+    found = rank(both, Number(), level="dialogue")
+    assert [(one.system, one.cluster) for one in found.standings] == [("new", 1), ("same", 2), ("old", 2)] or [
+        (one.system, one.cluster) for one in found.standings
+    ] == [("new", 1), ("old", 2), ("same", 2)]
+    assert found.standings[0].win_rate > 0.9
+    assert (found.standings[0].n_rows, found.standings[0].n_contexts) == (30, 30)
+    frame = pd.DataFrame(both)
+    assert rank(frame, Number(), level="dialogue").to_dict() == found.to_dict()
+
+
+def test_the_unpaired_test_keeps_its_level() -> None:
+    draws = np.random.default_rng(1).standard_normal((300, 50))
+    p = [unpaired_mean_test(one[:20], one[20:], resamples=200).p for one in draws]
+    assert 0.02 < np.mean(np.array(p) < 0.05) < 0.09
+    assert unpaired_mean_test(draws[0] + 3, draws[1], resamples=200).p < 0.02
+
+
+@pytest.mark.encoder
+def test_the_commands_read_conversations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    ask, good, bad = "Do you have a pet?", "Yes, I have a small dog.", "The library closes at six on Fridays."
+    for name, reply in (("good", good), ("bad", bad)):
+        chats = [
+            {"messages": [{"role": role, "content": text} for role, text in
+                          (("user", f"{ask} {at}"), ("assistant", reply), ("user", "Where do you live?"),
+                           ("assistant", "In a village by the sea." if name == "good" else bad))]}
+            for at in range(30)
+        ]  # fmt: skip
+        Path(f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in chats))
+    run = CliRunner().invoke
+    args = ["--level", "dialogue", "--resamples", "200"]
+    ended = run(build_app(), ["rank", "good.jsonl", "bad.jsonl", *args, "--json", "ranking.json"])
+    assert ended.exit_code == 0, ended.output
+    assert json.loads(Path("ranking.json").read_text())["standings"][0]["system"] == "good"
+    for new, old, code in (("good", "bad", 0), ("bad", "good", 1)):
+        ended = run(build_app(), ["gate", f"{new}.jsonl", "-b", f"{old}.jsonl", "--margin", "0.01", *args])
+        assert ended.exit_code == code, ended.output
+    score = ["score", "-m", "judge,deb", "-i", "bad.jsonl", "--per-turn"]
+    assert run(build_app(), [*score, "-o", "turns.jsonl"]).exit_code == 2
+    for kind in ("jsonl", "csv", "parquet"):
+        ended = run(build_app(), [*score, "-o", f"turns.{kind}", *args[:2], "--explain", "short"])
+        assert ended.exit_code == 0, ended.output
+    first = json.loads(Path("turns.jsonl").read_text().splitlines()[0])
+    assert [value is not None for value in first["judge.turns"]] == [False, True, False, True]
+    assert [value is not None for value in first["deb.turns"]] == [False, True, True, True]
+    low = int(np.nanargmin(np.array(first["judge.turns"], dtype=float)))
+    assert f"turn {low + 1}" in first["judge.why"]
+    assert json.loads(pd.read_csv("turns.csv")["judge.turns"][0]) == first["judge.turns"]
+    table = pd.read_parquet("turns.parquet")["judge.turns"][0]
+    assert table[1] == pytest.approx(first["judge.turns"][1])
