@@ -40,7 +40,7 @@ $ dialeval score -m density -i replies.csv -o scores.csv --columns response=repl
 
 $ dialeval score -m judge -i dialogues.jsonl -o scores.parquet --level dialogue --per-turn
 
-$ dialeval score -m judge -i rows.jsonl -o scores.csv --explain short --worst 10
+$ dialeval score -m judge -i rows.jsonl -o scores.csv --explain short --worst 10 --flag 'relevant<0.2'
 
 $ dialeval score -m 'python:my_module:my_function?name=mine' -i rows.jsonl -o scores.jsonl
 
@@ -97,6 +97,10 @@ def score(
         Literal["no", "short", "full"],
         typer.Option(rich_help_panel=_JUDGING, help="Add the judge's 90 % interval and reason; full: with numbers."),
     ] = "no",
+    flag: Annotated[
+        list[str] | None,
+        typer.Option(rich_help_panel=_JUDGING, help="Mark rows in a column flags: relevant<0.2; repeatable."),
+    ] = None,
     worst: Annotated[
         int,
         typer.Option(
@@ -139,14 +143,14 @@ def score(
     options = {option: value for option, value in given.items() if value is not None}
     run(
         listed(metric), checkpoint, options, source, output,
-        level=level, per_turn=per_turn, scale=scale, empty=empty, explain=explain, worst=worst,
+        level=level, per_turn=per_turn, scale=scale, empty=empty, explain=explain, flag=flag or [], worst=worst,
         skip_bad=skip_bad, overwrite=overwrite, resume=resume,
     )  # fmt: skip
 
 
 def run(
     metrics: list[str], checkpoint: list[str] | None, options: dict[str, Any], source: Source, output: str, *,
-    level: str, per_turn: bool, scale: Scale, empty: EmptyPolicy, explain: Explain, worst: int,
+    level: str, per_turn: bool, scale: Scale, empty: EmptyPolicy, explain: Explain, flag: list[str], worst: int,
     skip_bad: bool, overwrite: bool, resume: bool,
 ) -> None:  # fmt: skip
     """Score with what the options say, and print what it adds up to."""
@@ -165,7 +169,7 @@ def run(
     infos = {name: metric_class(name)[0].info_with(**options) for name in names}
     if "reference" in options:
         infos = {name: without_references(info) for name, info in infos.items()}
-    task = Task(source, infos, Level(level), scale, empty, explain=explain, per_turn=per_turn)
+    task = Task(source, infos, Level(level), scale, empty, explain=explain, per_turn=per_turn, flag=flag)
     with bar() as progress:
         summary = score_file(
             task, output, lambda: load_metrics(names, options, weights),

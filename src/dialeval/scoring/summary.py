@@ -10,6 +10,7 @@ from typing import Any
 from dialeval.cautions import cut_note
 from dialeval.metric import Level, MetricInfo
 from dialeval.scores import Scores, aspect_column
+from dialeval.scoring.flags import FLAGS
 from dialeval.scoring.outputs import Record
 
 #: So many rows without a value are told on the screen; the summary file has all of them.
@@ -92,6 +93,8 @@ class Summary:
     #: Where the numbers mislead; see `dialeval.cautions`. What was cut is added from the tallies.
     cautions: list[str] = field(default_factory=list)
     files: dict[str, str] = field(default_factory=dict)
+    #: How many rows each flag marks.
+    flags: dict[str, int] = field(default_factory=dict)
     #: The worst rows in words, where they were asked for.
     worst: list[str] = field(default_factory=list)
 
@@ -113,6 +116,9 @@ class Summary:
         """Count one finished chunk."""
         self.n += len(record["row"])
         self.n_empty += record["n_empty"]
+        for said in record["values"].get(FLAGS, ()):
+            for flag in said.split():
+                self.flags[flag] = self.flags.get(flag, 0) + 1
         for name, signature in record.get("signature", {}).items():
             tally, values = self.tallies[name], record["values"][name]
             finite = [value for value in values if value is not None]
@@ -160,6 +166,7 @@ class Summary:
             "n": self.n,
             "n_empty": self.n_empty,
             "n_rejected": self.n_rejected,
+            **({"flags": self.flags} if self.flags else {}),
             **({"warnings": self.warnings} if self.warnings else {}),
             "metrics": {name: _plain(tally) for name, tally in self.tallies.items()},
         }
@@ -202,7 +209,7 @@ class Summary:
         counts = f"{self.n} {'row' if self.n == 1 else 'rows'} scored, {self.n_empty} of them empty"
         if self.n_resumed:
             counts += f", {self.n_resumed} taken over from the interrupted run"
-        lines += [counts, *self.worst]
+        lines += [counts, *(f"{count} of them flagged {flag}" for flag, count in self.flags.items()), *self.worst]
         lines += [f"warning: {one}" for one in self.warnings]
         lines += [f"{what}: {where}" for what, where in self.files.items()]
         return lines

@@ -8,7 +8,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
+
+import numpy as np
 
 from dialeval.exchange import BadRow, Dialogue, EmptyPolicy, Exchange, is_blank
 from dialeval.io import plain
@@ -17,6 +20,7 @@ from dialeval.metric import Level, Metric, MetricInfo, Scale
 from dialeval.readers import Rejects, Source, reply_text
 from dialeval.readers.rows import RawRow
 from dialeval.scores import Scores, aspect_column, explaining_columns, turns_column
+from dialeval.scoring.flags import FLAGS, Flag, flagged
 from dialeval.scoring.outputs import Kind
 
 #: Pairs of context and response in the first chunk, and in a chunk when they have doubled so far: a run soon tells how
@@ -92,6 +96,8 @@ class Task:
     rivals: Mapping[Any, str] | None = None
     #: Of dialogues, also a list of values, one for each turn.
     per_turn: bool = False
+    #: Conditions such as `respectful<0.2`; rows that meet one are marked.
+    flag: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         for name, info in self.infos.items():
@@ -101,6 +107,7 @@ class Task:
             check_explained(self.infos)
         if self.per_turn and self.level is not Level.DIALOGUE:
             raise ValueError("values per turn belong to whole conversations; add the level dialogue (--level dialogue)")
+        len(self.flags)  # refuses what is no condition
 
     @property
     def of_systems(self) -> list[str]:
@@ -118,7 +125,14 @@ class Task:
         columns = columns_of(
             {name: self.infos[name] for name in self.of_rows}, self.level, explain=self.explain != "no"
         )
-        return columns + [turns_column(name) for name in self.of_rows if self.per_turn]
+        turns = [turns_column(name) for name in self.of_rows if self.per_turn]
+        return [*columns, *turns, *([FLAGS] if self.flag else [])]
+
+    @cached_property
+    def flags(self) -> tuple[Flag, ...]:
+        """The conditions, checked."""
+        values = columns_of({name: replace(self.infos[name], texts=()) for name in self.of_rows}, self.level)
+        return tuple(Flag.read(text, values) for text in self.flag)
 
     @property
     def kinds(self) -> dict[str, Kind]:
@@ -126,6 +140,7 @@ class Task:
         explaining = [name for name in self.of_rows if self.explain != "no" and self.infos[name].explains]
         texts = [aspect_column(name, text) for name in self.of_rows for text in self.infos[name].texts]
         found: dict[str, Kind] = dict.fromkeys([*(explaining_columns(name)[-1] for name in explaining), *texts], "text")
+        found |= {FLAGS: "text"} if self.flag else {}
         return found | dict.fromkeys((turns_column(name) for name in self.of_rows), "list")
 
     def rows(self, rejects: Rejects | None) -> Iterator[tuple[RawRow, Exchange | Dialogue]]:
@@ -172,6 +187,7 @@ class Task:
         }
         explained: dict[str, Any] = {"explain": self.explain} if self.explain != "no" else {}
         explained |= {"per_turn": True} if self.per_turn else {}
+        explained |= {"flag": [flag.text for flag in self.flags]} if self.flag else {}
         return {"level": str(self.level), "scale": self.scale, "metrics": signatures, **explained}
 
     def score(self, chunk: Chunk) -> dict[str, Any]:
@@ -183,6 +199,8 @@ class Task:
                     f"{name} gave {len(scores)} values for {len(chunk.rows)} rows; return one number for each row"
                 )
         columns = {column: own for name, scores in scored.items() for column, own in scores.columns(name).items()}
+        if self.flag:
+            columns[FLAGS] = np.array(flagged(self.flags, columns, len(chunk.rows)), dtype=object)
         values = {column: plain(columns[column]) for column in self.columns}
         return {
             "fingerprint": chunk.fingerprint(),

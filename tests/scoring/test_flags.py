@@ -1,0 +1,62 @@
+"""Rows are marked by conditions on their values."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from dialeval.cli import build_app
+from dialeval.scoring.flags import Flag, flagged
+
+COLUMNS = ["judge", "judge.relevant", "deb", "judge.fluent", "other.fluent"]
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "below", "bound"),
+    [
+        ("relevant<0.2", "judge.relevant", True, 0.2),
+        (" judge > 1e-3 ", "judge", False, 0.001),
+        ("other.fluent<-1", "other.fluent", True, -1),
+    ],
+)
+def test_conditions_are_read(text: str, column: str, below: bool, bound: float) -> None:
+    flag = Flag.read(text, COLUMNS)
+    assert (flag.column, flag.below, flag.bound) == (column, below, bound)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "relevant", "relevant<", "relevant<=0.2", "relevant<0.2.3", "kind<0.2", "fluent<1"]
+)
+def test_what_is_no_condition_is_refused_by_its_text(text: str) -> None:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011
+        Flag.read(text, COLUMNS)
+    assert repr(text) in str(caught.value)
+
+
+def test_a_row_without_a_value_is_not_flagged() -> None:
+    flags = [Flag.read("judge<0.2", COLUMNS), Flag.read("deb>0.5", COLUMNS)]
+    values = {"judge": [0.1, None, float("nan"), 0.2], "deb": [0.6, 0.6, None, 0.5]}
+    assert flagged(flags, values, 4) == ["judge<0.2 deb>0.5", "deb>0.5", "", ""]
+
+
+def test_the_command_writes_and_counts_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    replies = ["I like it", "no no no", "what is it that you like"]
+    rows = [{"context": ["What do you like?"], "response": reply} for reply in replies]
+    Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    given = ["score", "-m", "python:len_of:of_reply", "-i", "rows.jsonl", "--flag", "of_reply<9"]
+    Path("len_of.py").write_text("def of_reply(rows):\n    return [len(row.response) for row in rows]\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    for output in ("scores.jsonl", "scores.csv", "scores.parquet"):
+        ended = CliRunner().invoke(build_app(), [*given, "-o", output])
+        assert ended.exit_code == 0, ended.output
+        assert "1 of them flagged" in ended.stderr
+    found = [json.loads(line)["flags"] for line in Path("scores.jsonl").read_text().splitlines()]
+    assert found == pd.read_parquet("scores.parquet")["flags"].tolist()
+    assert [bool(one) for one in found] == [False, True, False]
+    assert CliRunner().invoke(build_app(), [*given[:-1], "kind<2", "-o", "more.jsonl"]).exit_code == 2
+    assert not Path("more.jsonl").exists()
