@@ -125,7 +125,7 @@ def test_a_rival_file_and_a_config(files):
         assert done.returncode == 0, done.stderr
         assert {request["seed"] for request in server.requests} == {7}
     assert [row["llm"] for row in table(files)] == [0.0] * 5
-    assert list(table(files)[0])[3:] == ["llm", "llm.as_first", "llm.as_second", "llm.answer"]
+    assert list(table(files)[0])[3:] == ["language", "llm", "llm.as_first", "llm.as_second", "llm.answer"]
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,10 @@ def recipe(tmp_path: Path) -> Path:
 
 def train(monkeypatch: pytest.MonkeyPatch, *words: Any) -> None:
     monkeypatch.setattr(sys, "argv", ["trunk.py", *map(str, words)])
-    trunk.main()
+    try:
+        trunk.main()
+    finally:  # a setting of the whole thread, which would follow the other tests
+        torch.set_flush_denormal(False)
 
 
 def events(folder: Path, kind: str) -> list[dict[str, Any]]:
