@@ -147,14 +147,14 @@ def page(outcome: dict[str, Any]) -> str:
     lines = []
     for run in outcome["runs"]:
         tuned, unseen = run["tuned"], run.get("unseen")
-        kept = "weights" if tuned["changed"] else "nothing"
+        gained = "yes" if tuned["changed"] else "no"
         lines.append((
             f"{run['source']}{' (A/B)' if unseen is None else ''}", f"{run['rows']}",
-            f"{run['seconds']:.0f}", shown(tuned["before"]), shown(tuned["after"]), kept,
+            f"{run['seconds']:.0f}", shown(tuned["before"]), shown(tuned["after"]), gained,
             *((shown(unseen["before"]), shown(unseen["after"]), f"{unseen['coverage']['before']:.0%} → "
                f"{unseen['coverage']['after']:.0%}") if unseen else ("–",) * 3),
         ))  # fmt: skip
-    header = ("ratings of", "rows", "s", "before", "after", "changed", "unseen: before", "after", "in their interval")
+    header = ("ratings of", "rows", "s", "before", "after", "gain", "unseen: before", "after", "in their interval")
     threads, processor = outcome["machine"]["threads"], outcome["machine"]["processor"]
     return f"`{outcome['command']}` with {threads} thread(s) of {processor}:\n\n{table(header, lines)}"
 

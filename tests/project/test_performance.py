@@ -213,6 +213,6 @@ def test_the_table_of_tuning() -> None:
     machine = {"threads": 1, "processor": "x"}
     shown = tuning.page({"command": "c", "machine": machine, "runs": [{**run, "unseen": unseen}, run]})
     lines = shown.splitlines()
-    assert lines[-2].split(" | ")[1:6] == ["100", "5", "0.10 [0.00, 0.20]", "0.30 [0.20, 0.40]", "weights"]
+    assert lines[-2].split(" | ")[1:6] == ["100", "5", "0.10 [0.00, 0.20]", "0.30 [0.20, 0.40]", "yes"]
     assert lines[-2].endswith("| 80% → 90% |")
     assert lines[-1].startswith("| uss (A/B) |")

@@ -9,7 +9,7 @@ makes one value of them. The stack knows no benchmark: it was fitted on ratings 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -18,13 +18,14 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from dialeval.approaches import signs, stack
+from dialeval.approaches import row_signs, signs, stack
 from dialeval.approaches.density import squared_mahalanobis
 from dialeval.approaches.learned import LearnedMetric, percentile
 from dialeval.approaches.reasons import reason, with_weakest
 from dialeval.approaches.row_signs import (
     DialogueSigns,
     TurnSigns,
+    counts,
     judged_replies,
     judged_side,
     read_dialogue,
@@ -105,6 +106,10 @@ DIALOGUE_ASPECTS: Mapping[str, tuple[str, ...]] = {
 # --- architecture ----------------------------------------------------------------------------------
 
 
+#: How many numbers of a reply a correction reads beside the encoder's: heads and ranks, counts.
+READ_BESIDE = (len(HEADS) + len(FEATURES), len(row_signs.COUNTS))
+
+
 class JudgeNetwork(Network):
     """Encoder and a linear head per task. A row is the first token's features, then one logit per head."""
 
@@ -117,6 +122,8 @@ class JudgeNetwork(Network):
             self.register_buffer(f"{name}_mean", torch.zeros(width))
             self.register_buffer(f"{name}_precision", unit_matrix(width))
         self.register_buffer("rarity", torch.zeros(signs.IDF_BUCKETS))
+        if self.config.architecture.get("corrected"):
+            self.register_buffer("correction", torch.zeros(2, width + sum(READ_BESIDE) + 2))
         for level, features in (("turn", FEATURES), ("dialogue", DIALOGUE_FEATURES)):
             grid = np.tile(np.linspace(0, 1, stack.TABLE_SIZE, dtype=np.float32), (len(features), 1))
             self.register_buffer(f"{level}_tables", torch.from_numpy(grid))
@@ -129,6 +136,11 @@ class JudgeNetwork(Network):
         output = encoder(input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids)
         first = output.last_hidden_state[:, 0].float()
         return torch.cat([first, self.heads(first)], dim=-1)
+
+    def correct(self, correction: Matrix) -> None:
+        """Keep what a user's ratings add: see `dialeval.tuning.correction`."""
+        self.config = replace(self.config, architecture={**self.config.architecture, "corrected": True})
+        self.register_buffer("correction", torch.as_tensor(correction, dtype=torch.float32))
 
     def array(self, name: str) -> Vector:
         """A buffer as numpy keeps it."""
@@ -196,6 +208,29 @@ def turn_ranks(features: Matrix, read: Sequence[TurnSigns], tables: Matrix) -> M
     return ranks
 
 
+@dataclass(frozen=True)
+class ReadReplies:
+    """All that is computed of some replies."""
+
+    #: The encoder's numbers, then those of `READ_BESIDE`.
+    inputs: Matrix
+    ranks: Matrix
+    signs: list[TurnSigns]
+    values: Vector
+    n_truncated: int
+
+    def corrected(self, correction: Matrix) -> Vector:
+        """Values as a user's own ratings change them: its rows are what to subtract from `[inputs, value, 1]`, and
+        weights. A missing input is taken as its mean.
+
+        A reply without a word keeps its value: no rating of others tells that it is better than nothing.
+        """
+        means, weights = correction
+        own = np.column_stack([self.inputs, self.values, np.ones(len(self.values))])
+        said = [one.wordless is None for one in self.signs]
+        return np.where(said, np.clip(np.nan_to_num(own - means) @ weights, 0, 1), self.values)
+
+
 def aspect_values(
     ranks: Matrix, weights: Vector, names: Sequence[str], aspects: Mapping[str, Sequence[str]]
 ) -> dict[str, Vector]:
@@ -244,23 +279,43 @@ class Judge(LearnedMetric):
 
     def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
         """Encode, read the signs, combine."""
-        features, read, cut = self.features_of(exchanges, progress=progress)
-        return self._judged(turn_ranks(features, read, self.array("turn_tables")), read, "turn", cut=cut)
+        read = self.read(exchanges, progress=progress)
+        return self._judged(read.ranks, read.signs, "turn", values=read.values, cut=read.n_truncated)
+
+    def read(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> ReadReplies:
+        """Everything but the words about it."""
+        rows, signs_read, cut = self._encoded(exchanges, progress)
+        ranks = turn_ranks(turn_features(self.network, rows, signs_read), signs_read, self.array("turn_tables"))
+        inputs = np.hstack([rows, ranks, [counts(row) for row in exchanges]])
+        read = ReadReplies(inputs, ranks, signs_read, stack.combine(ranks, self.array("turn_weights")), cut)
+        if not self.network.config.architecture.get("corrected"):
+            return read
+        return replace(read, values=read.corrected(self.array("correction")))
+
+    def aspects_of(self, read: ReadReplies) -> dict[str, Vector]:
+        """The aspects of replies, as `Scores.aspects` has them."""
+        return aspect_values(read.ranks, self.array("turn_weights"), FEATURES, ASPECTS)
 
     def features_of(
         self, exchanges: Sequence[Exchange], *, progress: bool = False
     ) -> tuple[Matrix, list[TurnSigns], int]:
         """The stack's features, the signs behind some of them, and how many rows were cut."""
+        rows, read, cut = self._encoded(exchanges, progress)
+        return turn_features(self.network, rows, read), read, cut
+
+    def _encoded(
+        self, exchanges: Sequence[Exchange], progress: bool
+    ) -> tuple[NDArray[np.float32], list[TurnSigns], int]:
         encoded = self.encoder.encode(exchanges, progress=progress)
         table = self.network.array("rarity")
-        read = [read_signs(row, table) for row in exchanges]
-        return turn_features(self.network, encoded.rows, read), read, int(encoded.cut.sum())
+        return encoded.rows, [read_signs(row, table) for row in exchanges], int(encoded.cut.sum())
 
     def judge_dialogues(self, dialogues: Sequence[Dialogue], *, progress: bool = False) -> Judged:
         """Read both sides of whole conversations; the judged side's replies are judged one by one, too."""
         features, read, replies = self.dialogue_features_of(dialogues, progress=progress)
         ranks = stack.rank_all(features, self.array("dialogue_tables"))
-        whole = self._judged(ranks, read, "dialogue", cut=replies.n_truncated)
+        values = stack.combine(ranks, self.array("dialogue_weights"))
+        whole = self._judged(ranks, read, "dialogue", values=values, cut=replies.n_truncated)
         turns, reasons, start = [], [], 0
         for number, (dialogue, why) in enumerate(zip(dialogues, whole.reasons, strict=True)):
             places = [at for at in judged_side(number, dialogue) if at]
@@ -295,10 +350,11 @@ class Judge(LearnedMetric):
         """A buffer of the checkpoint."""
         return self.network.array(name)
 
-    def _judged(self, ranks: Matrix, read: Sequence[TurnSigns | DialogueSigns], level: str, *, cut: int) -> Judged:
+    def _judged(
+        self, ranks: Matrix, read: Sequence[TurnSigns | DialogueSigns], level: str, *, values: Vector, cut: int
+    ) -> Judged:
         names, aspects = (FEATURES, ASPECTS) if level == "turn" else (DIALOGUE_FEATURES, DIALOGUE_ASPECTS)
         weights = self.array(f"{level}_weights")
-        values = stack.combine(ranks, weights)
         low, high = self.interval(level).around(values)
         found = aspect_values(ranks, weights, names, aspects)
         shares = {name: self._human_shares(f"{level}.{name}", column) for name, column in found.items()}
@@ -313,6 +369,11 @@ class Judge(LearnedMetric):
             )
             for row, one in enumerate(read)
         )
+        if self.reasons == "full" and level == "turn" and "corrected" in self.network.config.architecture:
+            added = values - (0.5 + moved.sum(axis=1))
+            reasons = tuple(
+                f"{why.rstrip('.')}; your ratings [{more:+.2f}]." for why, more in zip(reasons, added, strict=True)
+            )
         return Judged(values, n_truncated=cut, aspects=found, reasons=reasons, interval=np.stack([low, high], axis=1))
 
     def interval(self, level: str) -> stack.RankInterval:

@@ -61,6 +61,17 @@ def read_signs(row: Exchange, table: Vector) -> TurnSigns:
     )
 
 
+#: Counts of a reply and what surrounds it, which a correction may go by.
+COUNTS = ("words", "turns before", "words of the last turn", "question marks", "words that follow")
+
+
+def counts(row: Exchange) -> list[float]:
+    """The logarithms of `COUNTS`."""
+    last, following = (row.context[-1] if row.context else ""), row.following or ""
+    found = (len(row.response.split()), len(row.context), len(last.split()), row.response.count("?"))
+    return [float(np.log1p(one)) for one in (*found, len(following.split()))]
+
+
 @dataclass(frozen=True)
 class DialogueSigns:
     """The features of one conversation; NaN where a side says nothing."""

@@ -5,8 +5,8 @@
     >>> print(tuned)                                         # doctest: +SKIP
     >>> dialeval.load("judge", checkpoint="mine")            # doctest: +SKIP
 
-The weights of the stack begin as the checkpoint's own and move as far as cross-validation by context justifies; they
-stay where they are if it finds no gain. Nothing of the rows but counts and figures goes into the folder.
+The checkpoint's own values are corrected by all that it computes of a reply, as far as cross-validation by context
+justifies; they stay as they are if it finds no gain. Nothing of the rows but counts and figures goes into the folder.
 """
 
 from __future__ import annotations
@@ -20,22 +20,14 @@ from typing import Any
 import numpy as np
 
 from dialeval.approaches import stack
-from dialeval.approaches.judge import (
-    ASPECTS,
-    DIALOGUE_FEATURES,
-    FEATURES,
-    Judge,
-    JudgeNetwork,
-    aspect_values,
-    turn_ranks,
-)
+from dialeval.approaches.judge import Judge, JudgeNetwork, ReadReplies
 from dialeval.approaches.learned import QUANTILE_GRID
-from dialeval.approaches.stack import Matrix, Vector
+from dialeval.approaches.stack import Vector
 from dialeval.exchange import EmptyPolicy, Exchange
 from dialeval.readers import Input, Source, read_exchanges
 from dialeval.statistics.raters import human_ceiling
-from dialeval.tuning import crossing
-from dialeval.tuning.folder import check_place, stale_quantiles, write_folder
+from dialeval.tuning import correction, crossing
+from dialeval.tuning.folder import OVERALL, check_place, write_folder
 from dialeval.tuning.opinions import ADVISED, Opinions, Ratings, as_rows, enough, read_opinions
 from dialeval.tuning.outcome import Tuned
 
@@ -66,7 +58,7 @@ def tune(
         out: The folder to make.
         checkpoint: The judge to begin with; default: the embedded one.
         human: Rows whose replies people wrote, to compute the human percentile of the new values. Without them a
-            judge whose weights have changed has none.
+            judge whose values have changed has none.
         columns: Field to column, where names differ.
         empty: Whether blank replies and contexts are refused or taken as they are.
         contaminated_by: Benchmarks that the rows come from; results on these will be marked.
@@ -90,8 +82,8 @@ def tune(
     people = _human_rows(human)
     judge = Judge(checkpoint, device=device)
     network = JudgeNetwork.from_pretrained(checkpoint, device=device, trainable=True)
-    features, read, n_truncated = judge.features_of(opinions.exchanges, progress=progress)
-    fitted = _fit(opinions, turn_ranks(features, read, judge.array("turn_tables")), network, resamples, seed)
+    read = judge.read(opinions.exchanges, progress=progress)
+    fitted = _fit(opinions, read, resamples, seed)
     outcome = Tuned(
         folder=Path(out),
         opinions=opinions,
@@ -99,32 +91,32 @@ def tune(
         ceiling=_ceiling(opinions),
         coverage=_fit_interval(network, opinions, fitted.values, seed),
         has_percentile=bool(people) or not fitted.changed,
-        n_truncated=n_truncated,
+        aspects={
+            name: crossing.agreement_where_known(opinions, column) for name, column in judge.aspects_of(read).items()
+        },
+        n_truncated=read.n_truncated,
         seed=seed,
     )
-    stale = stale_quantiles() if fitted.changed else frozenset()
-    if people and fitted.changed:
-        _fit_quantiles(network, judge, people)
-        stale = frozenset()
-    write_folder(network, target, record={**outcome.record(), "contaminated_by": list(contaminated_by)}, stale=stale)
+    if fitted.correction is not None:
+        former = network.array("correction") if "corrected" in network.config.architecture else None
+        network.correct(correction.joined(former, fitted.correction))
+        curves = {name: curve for name, curve in network.config.quantiles.items() if name != OVERALL}
+        if people:
+            values = judge.read(people).corrected(fitted.correction)
+            curves[OVERALL] = {"human": [float(one) for one in np.quantile(values, QUANTILE_GRID)]}
+        network.config = replace(network.config, quantiles=curves)
+    write_folder(network, target, record={**outcome.record(), "contaminated_by": list(contaminated_by)})
     return outcome
 
 
-def _fit(opinions: Opinions, ranks: Matrix, network: JudgeNetwork, resamples: int, seed: int) -> crossing.Fitted:
-    """New weights in the network, where they agree better on contexts that they were not fitted on."""
-    old = network.array("turn_weights")
-    # A checkpoint without any weight says nothing yet; equal weights are then where to begin.
-    begin = old if old.sum() > 0 else np.ones_like(old)
-    before, after = opinions.values(ranks, old), crossing.out_of_fold(opinions, ranks, begin, seed)
+def _fit(opinions: Opinions, read: ReadReplies, resamples: int, seed: int) -> crossing.Fitted:
+    """A correction, where the judge agrees better with it on contexts that it was not fitted on."""
+    before, after = opinions.of_opinions(read.values), crossing.out_of_fold(opinions, read, seed)
     comparison = crossing.compare(opinions, before, after, resamples=resamples, seed=seed)
     if not comparison.gains:
-        return crossing.Fitted(comparison, before, old, old, None)
-    everything = np.arange(len(opinions))
-    strength = crossing.strength_for(opinions, ranks, everything, begin, seed)
-    weights = crossing.fit(opinions, ranks, everything, begin, strength)
-    network.set_array("turn_weights", weights)
-    _carry_dialogues(network, ranks, old, weights)
-    return crossing.Fitted(comparison, after, old, weights, strength)
+        return crossing.Fitted(comparison, before, None)
+    strength, found = crossing.best(opinions, read, np.arange(len(opinions)), seed)
+    return crossing.Fitted(comparison, after, strength, found)
 
 
 def _human_rows(human: Input | Source | None) -> list[Exchange]:
@@ -154,33 +146,3 @@ def _fit_interval(network: JudgeNetwork, opinions: Opinions, values: Vector, see
     ends = [np.append(end, end[-1]) for end in (fitted.low, fitted.high)]
     network.set_array("turn_interval", np.stack([fitted.edges, *ends]))
     return crossing.crossed_coverage(values, opinions.targets, opinions.groups, seed)
-
-
-def _carry_dialogues(network: JudgeNetwork, ranks: Matrix, old: Vector, weights: Vector) -> None:
-    """Whole conversations read how relevant their replies are: the table of that moves with it.
-
-    Where a quantile of these rows lay before, there lies the same quantile now; beyond them the scale goes on.
-    """
-    first, last = (aspect_values(ranks, one, FEATURES, ASPECTS)["relevant"] for one in (old, weights))
-    tables, at = network.array("dialogue_tables"), DIALOGUE_FEATURES.index("coherent")
-    table, grid = tables[at], np.linspace(0, 1, 101)
-    before, after = np.quantile(first, grid), np.quantile(last, grid)
-    if before[0] == before[-1]:
-        return  # these rows do not show how the values have moved
-    scale = (after[-1] - after[0]) / max(before[-1] - before[0], 1e-9)
-    beyond = np.minimum(table - before[0], 0) + np.maximum(table - before[-1], 0)
-    tables[at] = np.interp(table, before, after) + scale * beyond
-    network.set_array("dialogue_tables", tables)
-
-
-def _fit_quantiles(network: JudgeNetwork, judge: Judge, people: Sequence[Exchange]) -> None:
-    """Quantiles of human replies, overall and by aspect."""
-    features, _, _ = judge.features_of(tuple(people))
-    ranks, weights = stack.rank_all(features, network.array("turn_tables")), network.array("turn_weights")
-    found = {"overall": stack.combine(ranks, weights), **aspect_values(ranks, weights, FEATURES, ASPECTS)}
-    curves = {
-        f"turn.{name}": {"human": [float(one) for one in np.nanquantile(values, QUANTILE_GRID)]}
-        for name, values in found.items()
-        if np.isfinite(values).any()
-    }
-    network.config = replace(network.config, quantiles={**network.config.quantiles, **curves})

@@ -1,4 +1,4 @@
-"""Weights from opinions, and what to expect of them on contexts that they were not fitted on."""
+"""What to expect of a correction on contexts that it was not fitted on."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialeval.approaches import stack
+from dialeval.approaches.judge import ReadReplies
 from dialeval.approaches.stack import Matrix, Vector
 from dialeval.statistics.bootstrap import bootstrap, interval
-from dialeval.tuning.opinions import Opinions
+from dialeval.tuning import correction
+from dialeval.tuning.correction import Chosen
+from dialeval.tuning.opinions import FEWEST, Opinions
 
-#: How many opinions the old weights count as; cross-validation chooses one.
-STRENGTHS = (30.0, 100.0, 300.0, 1000.0, 3000.0, 10_000.0, 100_000.0)
 FOLDS = 5
 #: The share of resamples that must be for a change before it is made.
 SURE = 0.9
-
-Chosen = NDArray[np.intp]
 
 
 def divide(groups: NDArray[np.intp], folds: int, seed: int) -> NDArray[np.intp]:
@@ -35,42 +34,28 @@ def divide(groups: NDArray[np.intp], folds: int, seed: int) -> NDArray[np.intp]:
     return np.array([fold_of[int(group)] for group in groups], dtype=np.intp)
 
 
-def fit(opinions: Opinions, ranks: Matrix, chosen: Chosen, old: Vector, strength: float) -> Vector:
-    """Weights that are never negative, drawn towards the old ones; their sum stays."""
-    inputs, outputs = opinions.inputs(ranks)[chosen], opinions.outputs[chosen]
-    # Only the proportions of weights matter. On the scale that fits best the old ones pull towards theirs alone.
-    prior = old / old.sum()
-    along = np.where(np.isfinite(inputs), inputs - 0.5, 0.0) @ prior
-    slope = float(along @ (outputs - 0.5) / max(float(along @ along), 1e-9))
-    fitted = stack.fit_weights(
-        inputs, outputs, ["rated"] * len(chosen), prior=max(slope, 0.1) * prior, strength=strength
-    )
-    total = fitted.sum()
-    return fitted * (old.sum() / total) if total > 0 else old
+def best(opinions: Opinions, read: ReadReplies, chosen: Chosen, seed: int) -> tuple[float, Matrix]:
+    """A correction fitted to some of the opinions, of the strength that agrees best on contexts held out of these.
 
-
-def strength_for(opinions: Opinions, ranks: Matrix, chosen: Chosen, old: Vector, seed: int) -> float:
-    """The strength that agrees best on held-out contexts of some opinions; of equal ones the stronger."""
+    Of equal strengths the strongest.
+    """
     folds = divide(opinions.groups[chosen], FOLDS, seed)
-
-    def reached(strength: float) -> float:
-        values = np.zeros(len(opinions))
-        for fold in range(FOLDS):
-            held, others = chosen[folds == fold], chosen[folds != fold]
-            values[held] = opinions.values(ranks, fit(opinions, ranks, others, old, strength))[held]
-        return point(opinions, values, chosen)
-
-    return max(reversed(STRENGTHS), key=reached)
+    values = {strength: np.zeros(len(opinions)) for strength in correction.STRENGTHS}
+    for fold in range(FOLDS):
+        held, others = chosen[folds == fold], chosen[folds != fold]
+        for strength, found in correction.fit(opinions, read, others).items():
+            values[strength][held] = opinions.of_opinions(read.corrected(found))[held]
+    strength = max(reversed(correction.STRENGTHS), key=lambda one: point(opinions, values[one], chosen))
+    return strength, correction.fit(opinions, read, chosen)[strength]
 
 
-def out_of_fold(opinions: Opinions, ranks: Matrix, old: Vector, seed: int) -> Vector:
-    """Every opinion's value by weights, and a strength of the old ones, that were chosen without its context."""
+def out_of_fold(opinions: Opinions, read: ReadReplies, seed: int) -> Vector:
+    """Every opinion's value by a correction, and a strength of it, that were chosen without its context."""
     folds = divide(opinions.groups, FOLDS, seed)
     values = np.zeros(len(opinions))
     for fold in range(FOLDS):
         held, others = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
-        strength = strength_for(opinions, ranks, others, old, seed)
-        values[held] = opinions.values(ranks, fit(opinions, ranks, others, old, strength))[held]
+        values[held] = opinions.of_opinions(read.corrected(best(opinions, read, others, seed)[1]))[held]
     return values
 
 
@@ -79,6 +64,13 @@ def point(opinions: Opinions, values: Vector, chosen: Chosen | None = None) -> f
     rows = np.arange(len(opinions)) if chosen is None else chosen
     value = float(opinions.agreement(values, rows)(np.ones((1, opinions.contexts)))[0])
     return value if np.isfinite(value) else 0.0
+
+
+def agreement_where_known(opinions: Opinions, column: Vector) -> float | None:
+    """The agreement of something else that is known of replies, over the opinions of which it is."""
+    values = opinions.of_opinions(column)
+    known = np.flatnonzero(np.isfinite(values))
+    return point(opinions, np.nan_to_num(values), known) if len(known) >= FEWEST else None
 
 
 @dataclass(frozen=True)
@@ -113,27 +105,26 @@ class BeforeAfter:
     def gains(self) -> bool:
         """Whether the change is worth making.
 
-        Ratings without sense may be at odds with the old weights by chance; nothing is gained by no longer being so.
+        Ratings without sense may be at odds with the old values by chance; nothing is gained by no longer being so.
         """
         return self.difference.value > 0 and self.sure >= SURE and self.after.low > self.chance
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """Weights of the stack before and after, and how both agree on contexts held out."""
+    """A correction, or none, and how the judge agrees with and without it on contexts held out."""
 
     comparison: BeforeAfter
-    #: The values of the weights that are kept, on contexts held out.
+    #: The values that are kept, on contexts held out.
     values: Vector
-    old: Vector
-    weights: Vector
-    #: How many opinions the old weights counted as; None where they were kept.
+    #: The penalty that was chosen; None where nothing was gained.
     strength: float | None
+    correction: Matrix | None = None
 
     @property
     def changed(self) -> bool:
         """Whether anything was gained."""
-        return self.strength is not None
+        return self.correction is not None
 
 
 def compare(opinions: Opinions, before: Vector, after: Vector, *, resamples: int, seed: int) -> BeforeAfter:

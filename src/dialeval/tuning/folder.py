@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dialeval.approaches.judge import ASPECTS, Judge, JudgeNetwork
+from dialeval.approaches.judge import Judge, JudgeNetwork
 from dialeval.card import render_card
 from dialeval.io import parse_json
 from dialeval.weights.config import current_versions
@@ -28,8 +28,12 @@ def check_place(out: Path, *, overwrite: bool) -> None:
         raise FileExistsError(f"{out} holds no checkpoint but something else, which stays; choose another name")
 
 
-def write_folder(network: JudgeNetwork, out: Path, *, record: Mapping[str, Any], stale: frozenset[str]) -> None:
-    """Save beside `out` and rename. `stale` names quantiles that the new weights have made wrong."""
+#: The quantiles of human replies that a correction makes wrong.
+OVERALL = "turn.overall"
+
+
+def write_folder(network: JudgeNetwork, out: Path, *, record: Mapping[str, Any]) -> None:
+    """Save beside `out` and rename."""
     earlier = network.config.training
     tuned = dict(record)
     if "tuned" in earlier:
@@ -37,7 +41,6 @@ def write_folder(network: JudgeNetwork, out: Path, *, record: Mapping[str, Any],
     network.config = replace(
         network.config,
         name=out.name,
-        quantiles={key: curves for key, curves in network.config.quantiles.items() if key not in stale},
         contaminated_by=tuple(dict.fromkeys([*network.config.contaminated_by, *record["contaminated_by"]])),
         training={**earlier, "tuned": tuned},
         versions=current_versions(),
@@ -69,12 +72,6 @@ def _put_back(former: Path, out: Path, error: BaseException) -> None:
         told = OSError(f"{out} cannot be written ({error}); the checkpoint that was there is in {former}: move it back")
         told.errno = getattr(error, "errno", None)
         raise told from error
-
-
-def stale_quantiles() -> frozenset[str]:
-    """Quantiles of human replies that other weights move; an aspect of a single feature does not depend on weights."""
-    kept = {name for name, features in ASPECTS.items() if len(features) == 1}
-    return frozenset(f"turn.{name}" for name in {"overall", *ASPECTS} - kept)
 
 
 def _is_checkpoint(folder: Path) -> bool:

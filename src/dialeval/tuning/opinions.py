@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialeval.approaches import stack
-from dialeval.approaches.stack import Matrix, Vector
+from dialeval.approaches.stack import Vector
 from dialeval.exchange import EmptyPolicy, Exchange
 from dialeval.io import parse_json
 from dialeval.readers import Source
@@ -59,17 +59,13 @@ class Opinions(ABC):
         """Positions of the replies behind some of the opinions."""
 
     @abstractmethod
-    def inputs(self, ranks: Matrix) -> Matrix:
-        """What `stack.fit_weights` takes, a row per opinion."""
+    def of_opinions(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What is known of each reply, as something known of each opinion."""
 
     @property
     @abstractmethod
     def outputs(self) -> Vector:
-        """What `stack.fit_weights` fits to, around one half."""
-
-    @abstractmethod
-    def values(self, ranks: Matrix, weights: Vector) -> Vector:
-        """The judge's own word on each opinion."""
+        """What a correction fits to, around zero."""
 
     @abstractmethod
     def agreement(self, values: Vector, chosen: NDArray[np.intp]) -> Resampled:
@@ -91,18 +87,14 @@ class Ratings(Opinions):
         """One reply each."""
         return chosen
 
-    def inputs(self, ranks: Matrix) -> Matrix:
-        """The ranks themselves."""
-        return ranks
+    def of_opinions(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The same: an opinion is about one reply."""
+        return values
 
     @property
     def outputs(self) -> Vector:
         """The ratings' ranks."""
-        return self.targets
-
-    def values(self, ranks: Matrix, weights: Vector) -> Vector:
-        """The overall value."""
-        return stack.combine(ranks, weights)
+        return self.targets - 0.5
 
     def agreement(self, values: Vector, chosen: NDArray[np.intp]) -> Resampled:
         """Rank correlation."""
@@ -121,20 +113,15 @@ class Preferences(Opinions):
         """Both replies of each pair."""
         return np.concatenate([chosen, chosen + len(self)])
 
-    def inputs(self, ranks: Matrix) -> Matrix:
-        """By how much the first reply leads; missing where either lacks what a feature looks at."""
-        return 0.5 + ranks[: len(self)] - ranks[len(self) :]
+    def of_opinions(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """By how much the first reply leads."""
+        lead: NDArray[np.float64] = values[: len(self)] - values[len(self) :]
+        return lead
 
     @property
     def outputs(self) -> Vector:
         """Two replies drawn by chance lie a third apart in rank."""
-        return 0.5 + self.targets / 3
-
-    def values(self, ranks: Matrix, weights: Vector) -> Vector:
-        """By how much the first reply leads."""
-        whole = stack.combine(ranks, weights)
-        lead: Vector = whole[: len(self)] - whole[len(self) :]
-        return lead
+        return self.targets / 3
 
     def agreement(self, values: Vector, chosen: NDArray[np.intp]) -> Resampled:
         """Share of the pairs that people could decide; a tie of the judge is half right."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dialeval.approaches.judge import FEATURES
 from dialeval.tuning.crossing import SURE, BeforeAfter, Fitted
 from dialeval.tuning.opinions import Opinions, Ratings
 
@@ -25,24 +25,20 @@ class Tuned:
     #: Share of held-out ratings inside their 90 % interval; None for preferences, which leave the old interval.
     coverage: float | None
     has_percentile: bool
+    #: By aspect of the judge its agreement with people, None where too few replies have it.
+    aspects: Mapping[str, float | None]
     n_truncated: int
     seed: int
 
     @property
     def changed(self) -> bool:
-        """Whether anything was gained on held-out contexts; if not, the old weights were kept."""
+        """Whether anything was gained on held-out contexts; if not, the judge is as it was."""
         return self.fitted.changed
 
     @property
     def comparison(self) -> BeforeAfter:
         """The checkpoint as it was, and what tuning makes of it on contexts held out."""
         return self.fitted.comparison
-
-    @property
-    def weights(self) -> dict[str, tuple[float, float]]:
-        """Of each feature the weight before and after."""
-        pairs = zip(FEATURES, self.fitted.old, self.fitted.weights, strict=True)
-        return {name: (float(first), float(last)) for name, first, last in pairs}
 
     @property
     def raters(self) -> float:
@@ -70,20 +66,19 @@ class Tuned:
         ]
         if self.ceiling is not None:
             lines.append(f"one person with the others: {self.ceiling:.3f}")
-        if self.changed:
-            lines.append(f"weights, of which the old ones counted as {self.fitted.strength:g} {self.opinions.unit}:")
-            lines += [f"  {name:<15} {first:.3f} -> {last:.3f}" for name, (first, last) in self.weights.items()]
-        else:
+        lines.append("how far the judge's single aspects agree with your people")
+        lines += [f"  {name:<15} {value:.3f}" for name, value in self.aspects.items() if value is not None]
+        if not self.changed:
             lines.append(
                 f"no gain: less than {SURE:.0%} of the resamples favour a change, or it agrees no better than chance; "
-                "the old weights were kept"
+                "the judge stays as it was"
             )
         if self.coverage is None:
             lines.append("preferences do not say where single replies lie: the interval is the checkpoint's")
         else:
             lines.append(f"90 % intervals, fitted anew: they hold {self.coverage:.1%} of the ratings held out")
         if not self.has_percentile:
-            lines.append("the human percentile belongs to the old weights and is gone; --human brings a new one")
+            lines.append("the human percentile belongs to the old values and is gone; --human brings a new one")
         return lines
 
     def record(self) -> dict[str, Any]:
@@ -100,7 +95,7 @@ class Tuned:
             "after": found.after.record(),
             "difference": found.difference.record(),
             "ceiling": None if self.ceiling is None else round(self.ceiling, 4),
-            "weights": {name: [round(one, 4) for one in pair] for name, pair in self.weights.items()},
+            "aspects": {name: None if one is None else round(one, 4) for name, one in self.aspects.items()},
             "strength": self.fitted.strength,
             "coverage": None if self.coverage is None else round(self.coverage, 4),
             "cut_rows": self.n_truncated,

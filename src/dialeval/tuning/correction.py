@@ -1,0 +1,60 @@
+"""What one's own ratings add to the judge: a ridge regression on all that it computes of a reply.
+
+It begins from the judge's own value, so that few ratings change little: its slope is fitted first, and the ridge
+explains what is left. One row of numbers says it all, so the checkpoint keeps it as a buffer.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialeval.approaches.judge import READ_BESIDE, ReadReplies
+from dialeval.approaches.stack import Matrix
+from dialeval.tuning.opinions import Opinions
+
+#: Penalties on squared weights, of which cross-validation chooses one. Every block of inputs weighs alike, whatever
+#: its width; the judge's own value is not shrunk.
+STRENGTHS = (100.0, 300.0, 1000.0, 3000.0, 10_000.0)
+#: What a block of inputs amounts to; together with the penalties, which are in its units.
+BLOCK = 100.0
+
+Chosen = NDArray[np.intp]
+
+
+def fit(opinions: Opinions, read: ReadReplies, chosen: Chosen) -> dict[float, Matrix]:
+    """For every strength the correction that some of the opinions ask for, as `ReadReplies.corrected` takes it."""
+    rows, inputs, values = opinions.rows_of(chosen), read.inputs, read.values
+    widths = (inputs.shape[1] - sum(READ_BESIDE), *READ_BESIDE)
+    known = np.isfinite(inputs[rows]).sum(axis=0)
+    means = np.nansum(inputs[rows], axis=0) / np.maximum(known, 1)
+    scales = np.sqrt(np.nansum((inputs[rows] - means) ** 2, axis=0) / np.maximum(known, 1))
+    scales[scales < 1e-6] = np.inf  # what is the same everywhere tells nothing
+    scales /= np.sqrt(BLOCK / np.repeat(np.asarray(widths, dtype=np.float64), widths))
+    middle = float(values[rows].mean())
+    columns = opinions.of_opinions(np.nan_to_num((inputs - means) / scales))[chosen]
+    own = opinions.of_opinions((values - middle)[:, None])[chosen, 0]
+    wanted = opinions.outputs[chosen]
+    slope = max(float(own @ wanted) / max(float(own @ own), 1e-9), 0.0)
+    spread, axes = np.linalg.eigh(columns.T @ columns)
+    along = axes.T @ (columns.T @ (wanted - slope * own))
+    found = {}
+    for strength in STRENGTHS:
+        weights = axes @ (along / (np.maximum(spread, 0) + strength)) / scales
+        found[strength] = np.stack([np.append(means, [middle, 0.0]), np.append(weights, [slope, 0.5])])
+    return found
+
+
+def joined(first: Matrix | None, then: Matrix) -> Matrix:
+    """One correction for two: `then` was fitted to values that `first` had corrected."""
+    if first is None:
+        return then
+    slope = then[1, -2]
+    weights = then[1] + slope * first[1]
+    weights[-2] = slope * first[1, -2]
+    # What each subtracts becomes one; the value of the first takes the place of the value itself.
+    means = first[0].copy()
+    weights[-1] = (
+        then[1, -1] + slope * (first[1, -1] - then[0, -2]) + float((first[0, :-2] - then[0, :-2]) @ then[1, :-2])
+    )
+    return np.stack([means, weights])
