@@ -8,6 +8,7 @@ READY := $(VENV)/.ready
 # The Pythons of `make test-versions`, and where it keeps its environments.
 PYTHONS ?= 3.11 3.12 3.13
 VERSIONS ?= .venv-versions
+EXAMPLES ?= .venv-examples
 INSTALL_CHROMIUM := echo "== dialeval: installing Chromium for the browser tests"; \
 	(apt-get -o Acquire::http::Timeout=20 update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends chromium) >/dev/null 2>&1 \
 	|| echo "== dialeval: apt-get could not install Chromium; browser tests are skipped"
@@ -16,7 +17,7 @@ export HF_UPDATE_DOWNLOAD_COUNTS := 0
 export TOKENIZERS_PARALLELISM := true
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser demo space test test-fast test-versions lint docs screenshots bench mutants clean
+.PHONY: help setup browser demo space test test-fast test-versions test-examples lint docs screenshots bench mutants clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -73,6 +74,17 @@ test-versions: browser ## Run the tests on the lowest and the newest versions th
 	done; \
 	if [ -n "$$failed" ]; then echo "== dialeval: the tests failed in$$failed"; exit 1; fi
 
+# Their pins differ from ours, so they have an environment of their own.
+test-examples: ## Run the examples for deepeval and MLflow, in an environment of their own
+	@echo "== dialeval: installing deepeval and MLflow into $(EXAMPLES)"
+	@$(PYTHON) -m venv $(EXAMPLES)
+	@$(EXAMPLES)/bin/python -m pip install --quiet --disable-pip-version-check "$$(grep '^torch==' $(CONSTRAINTS))"
+	@$(EXAMPLES)/bin/python -m pip install --quiet --disable-pip-version-check -e ".[offline]" -r examples/requirements.txt
+	@$(EXAMPLES)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps "deepeval==4.3.1"
+	@echo "== dialeval: running the examples"
+	@cd $(EXAMPLES) && DEEPEVAL_TELEMETRY_OPT_OUT=1 bin/python -m pytest -q $(CURDIR)/examples/deepeval_metric.py -c /dev/null
+	@cd $(EXAMPLES) && MLFLOW_DISABLE_TELEMETRY=true bin/python $(CURDIR)/examples/mlflow_metric.py
+
 lint: setup ## Check style and types
 	@echo "== dialeval: ruff and mypy"
 	@$(BIN)/ruff check .
@@ -104,4 +116,4 @@ mutants: setup ## Change FILE a little at a time and see whether its tests notic
 	@$(BIN)/python tests/mutation/mutants.py $(or $(FILE),--all) --table docs/reliability.md
 
 clean: ## Remove the environment and caches
-	rm -rf $(VENV) $(VERSIONS) .mutants .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) $(VERSIONS) $(EXAMPLES) .mutants .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
