@@ -20,7 +20,8 @@ BESIDE = {"judge": "this judge", "bertscore": "BERTScore", "bleu2": "BLEU"}
 def folder() -> Path | None:
     """Beside the page, where publishing puts results, or in the checkout around it."""
     places = (HERE / "results", HERE.parents[1] / "results")
-    return next((place for place in places if (place / "agreement.jsonl").is_file()), None)
+    needed = ("agreement.jsonl", "overall.jsonl", "published.json")
+    return next((place for place in places if all((place / name).is_file() for name in needed)), None)
 
 
 def benchmarks() -> list[dict[str, Any]]:

@@ -20,7 +20,8 @@ KINDS = ("models", "modules", "spaces", "all")
 #: What a checkpoint may consist of; anything else in its folder stays at home.
 _DATA = ("*.json", "*.safetensors", "*.txt", "README.md")
 #: What a Space with the tag `leaderboard` shows.
-_SHOWN_RESULTS = ("agreement.jsonl", "overall.jsonl", "plots/*.png")
+#: What the page shows of them.
+_SHOWN_RESULTS = ("agreement.jsonl", "overall.jsonl", "published.json")
 _SCRAP = ("__pycache__", ".*")
 _CHECKOUT = WEIGHTS.parents[2]
 
@@ -141,10 +142,10 @@ def _space(folder: Path, org: str, workspace: Path, results: Path | None) -> Upl
     shutil.copytree(folder, copy, ignore=shutil.ignore_patterns(*_SCRAP))
     readme = (copy / "README.md").read_text(encoding="utf-8")
     if results is not None and "- leaderboard" in readme:
-        for path in (path for pattern in _SHOWN_RESULTS for path in results.glob(pattern)):
-            target = copy / "results" / path.relative_to(results)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, target)
+        (copy / "results").mkdir()
+        for path in (results / name for name in _SHOWN_RESULTS):
+            if path.is_file():
+                shutil.copyfile(path, copy / "results" / path.name)
     # The card says where to load from, which is where it is published.
     (copy / "README.md").write_text(readme.replace(f'"dialeval/{folder.name}"', f'"{org}/{folder.name}"'), "utf-8")
     return Upload(f"{org}/{folder.name}", "space", copy)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import socket
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -23,6 +25,7 @@ from gradio_client import Client
 
 import dialeval
 from dialeval.exchange import Dialogue
+from dialeval.publish import default_results, make_uploads
 from dialeval.verdicts import compare_replies, judge_conversation
 from space_server import SPACE, address
 
@@ -94,6 +97,17 @@ def test_many_at_once_each_get_their_own_answer(judge: Any) -> None:
 def test_what_is_not_for_programs_cannot_be_called(client: Client) -> None:
     with pytest.raises(ValueError, match="api_name"):
         client.predict(api_name="/_answer")
+
+
+def test_a_published_page_shows_what_the_checkouts_does(tmp_path: Path) -> None:
+    (upload,) = make_uploads([SPACE], "lab", tmp_path, results=default_results())
+    script = "import json, trust; print(json.dumps([len(trust.benchmarks()), str(trust.folder())]))"
+    shown = [
+        json.loads(subprocess.run([sys.executable, "-c", script], cwd=place, capture_output=True, check=True).stdout)
+        for place in (SPACE, upload.folder)
+    ]
+    assert shown[0][0] == shown[1][0] >= 7
+    assert shown[1][1] == str(upload.folder / "results")
 
 
 def test_its_code_asks_gradio_for_nothing_private() -> None:
