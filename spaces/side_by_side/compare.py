@@ -11,7 +11,7 @@ from typing import Any
 import gradio as gr
 from gradio.events import api as endpoint
 from limits import REPLIES, TURNS, Problem, checked
-from parts import FOCUS, grade, html, judge, note, one_at_a_time, others, share
+from parts import FOCUS, grade, html, judge, note, one_at_a_time, others, ready_to_copy, share
 
 from dialeval.verdicts import Comparison, compare_replies
 
@@ -23,6 +23,7 @@ ASKS = {
     "density": "Does it lie where human replies lie?",
     "deb": "Is it a possible next turn?",
     "quantidce": "How well does it follow, by levels of quality?",
+    "cmn": "How much does it share with the context, beside what the references share?",
 }
 
 
@@ -60,19 +61,27 @@ def shown(found: Comparison, replies: Sequence[str]) -> str:
     return html("compare", sentence=found.sentence, cards=cards)
 
 
-def code(context: Sequence[str], replies: Sequence[str]) -> tuple[str, str]:
+def code(
+    context: Sequence[str], replies: Sequence[str], facts: Sequence[str] = (), following: str = ""
+) -> tuple[str, str]:
     """The command and the Python lines that give the same answer."""
-    words = ["dialeval", "judge", *context]
-    for reply in replies:
-        words += ["--reply", reply]
-    lines = [
-        "import dialeval",
-        'judge = dialeval.load("judge")',
-        f"found = dialeval.compare_replies(judge, {json.dumps(list(context), ensure_ascii=False)},",
-        f"    {json.dumps(list(replies), ensure_ascii=False)})",
-        "print(found.sentence)",
-    ]
-    return shlex.join(words), "\n".join(lines)
+    words = ["dialeval", "judge", *context[-TURNS:]]
+    words += [word for reply in replies for word in ("--reply", reply)]
+    words += [word for fact in facts for word in ("--fact", fact)]
+    given: dict[str, Any] = {"context": list(context[-TURNS:]), "replies": list(replies)}
+    if facts:
+        given["facts"] = list(facts)
+    if following:
+        words += ["--following", following]
+        given["following"] = following
+    lines = ["import dialeval", 'judge = dialeval.load("judge")', "found = dialeval.compare_replies("]
+    lines += ["    judge,", *(f"    {name}={json.dumps(text, ensure_ascii=False)}," for name, text in given.items())]
+    return shlex.join(words), "\n".join([*lines, ")", "print(found.sentence)"])
+
+
+def lines_of(text: str | None) -> list[str]:
+    """What stands in a box, a line each. A box that was never opened sends nothing."""
+    return [line.strip() for line in (text or "").splitlines() if line.strip()]
 
 
 def texts_of(messages: Sequence[Any]) -> list[str]:
@@ -92,14 +101,14 @@ def as_messages(turns: Sequence[str]) -> list[Any]:
 
 
 def _answer(messages: Any, *typed: str | None) -> tuple[str, str, str]:
-    # A box that was never opened sends nothing.
-    facts, following, *replies = (text or "" for text in typed)
-    context, given = texts_of(messages), [reply.strip() for reply in replies if reply.strip()]
+    facts, following = lines_of(typed[0]), (typed[1] or "").strip()
+    context, replies = texts_of(messages), [reply or "" for reply in typed[2:]]
+    given = [reply.strip() for reply in replies if reply.strip()]
     try:
-        found = compare(context, replies, [line for line in facts.splitlines() if line.strip()], following)
+        found = compare(context, replies, facts, following)
     except Problem as problem:
         return note(problem), "", ""
-    return shown(found, given), *code(context, given)
+    return shown(found, given), *code(context, given, facts, following)
 
 
 def api(context: list[str], replies: list[str]) -> dict[str, Any]:
@@ -111,15 +120,14 @@ def api(context: list[str], replies: list[str]) -> dict[str, Any]:
     return {"sentence": found.sentence, "order": [found.names[at] for at in found.order], **found.scores.to_dict()}
 
 
-def _percentiles(messages: Any, *replies: str) -> str:
+def _percentiles(messages: Any, reference: str | None, *replies: str) -> str:
     """All other metrics: of each reply the share of human replies that score lower."""
-    context, given = (
-        texts_of(messages),
-        {letter: reply for letter, reply in zip(LETTERS, replies, strict=False) if reply.strip()},
-    )
+    given = {letter: reply for letter, reply in zip(LETTERS, replies, strict=False) if reply.strip()}
+    context = texts_of(messages)[-TURNS:]
     try:
         texts = checked(list(given.values()), "reply-A", "Reply")
         contexts = [checked(context, "context", "Turn")] * len(texts)
+        references = [checked(lines_of(reference), "references", "Reference")] * len(texts)
     except Problem as problem:
         return note(problem)
     if not texts or not context:
@@ -128,7 +136,10 @@ def _percentiles(messages: Any, *replies: str) -> str:
     def percentiles() -> list[dict[str, Any]]:
         found = []
         for name, metric in others().items():
-            values = metric.score(texts, contexts, scale="human_percentile").values
+            if "references" in metric.info.needs and not references[0]:
+                continue
+            wanted = references if "references" in metric.info.needs else None
+            values = metric.score(texts, contexts, wanted, scale="human_percentile").values
             cells = {letter: (f"{value:.0%}", share(value)) for letter, value in zip(given, values, strict=True)}
             found.append({"title": metric.info.title, "asks": ASKS.get(name, metric.info.summary), "cells": cells})
         return found
@@ -157,18 +168,20 @@ def build() -> None:
                 for at, letter in enumerate(LETTERS)
             ]  # fmt: skip
             more = gr.Button("Add a reply", size="sm", elem_id="add-reply")
-            with gr.Accordion("More: facts, next turn", open=False):
+            with gr.Accordion("More: facts, next turn, references", open=False):
                 facts = gr.Textbox(label="Facts the reply should know, one a line", lines=2, elem_id="facts")
                 following = gr.Textbox(label="What the other side said next", elem_id="following")
+                references = gr.Textbox(
+                    label="Good replies that people wrote, one a line", lines=2, elem_id="references",
+                    info="Not for the judge, which needs none: for CMN, among all other metrics.",
+                )  # fmt: skip
             go = gr.Button("Compare", variant="primary", elem_id="compare")
         with gr.Column(min_width=300):
             answer = gr.HTML(shown(found, EXAMPLE), elem_id="answer")
             with gr.Accordion("All other metrics", open=False, elem_id="others") as beside:
                 percentiles = gr.HTML("", elem_id="percentiles")
             with gr.Accordion("The same on the command line and in Python", open=False):
-                command, lines = code(CONTEXT, EXAMPLE)
-                shell = gr.Textbox(command, label="Command", buttons=["copy"], interactive=False, lines=2)
-                python = gr.Textbox(lines, label="Python", buttons=["copy"], interactive=False, lines=5)
+                shell, python = ready_to_copy(*code(CONTEXT, EXAMPLE))
     work: dict[str, Any] = {"concurrency_id": "texts", "concurrency_limit": 1}
     hidden: dict[str, Any] = {"api_visibility": "private", "queue": False, "show_progress": "hidden"}
     turn.submit(
@@ -176,7 +189,7 @@ def build() -> None:
         [chat, turn], [chat, turn], **hidden,
     )  # fmt: skip
     undo.click(lambda messages: as_messages(texts_of(messages)[:-1]), chat, chat, **hidden)
-    clear.click(lambda: ([], *[""] * (2 + REPLIES)), None, [chat, facts, following, *boxes], **hidden)
+    clear.click(lambda: ([], *[""] * (3 + REPLIES)), None, [chat, facts, following, references, *boxes], **hidden)
     visible = gr.State(len(EXAMPLE))
     more.click(
         lambda count: (min(count + 1, REPLIES), *(gr.update(visible=at <= count) for at in range(REPLIES))),
@@ -186,7 +199,7 @@ def build() -> None:
         event(
             _answer, [chat, facts, following, *boxes], [answer, shell, python], api_visibility="private", **work
         ).then(None, js=FOCUS, **hidden).then(_percentiles_if_open, None, percentiles, **hidden)
-    beside.expand(_percentiles, [chat, *boxes], percentiles, api_visibility="private", **work)
+    beside.expand(_percentiles, [chat, references, *boxes], percentiles, api_visibility="private", **work)
     endpoint(api, api_name="compare", **work)
 
 

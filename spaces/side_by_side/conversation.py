@@ -8,7 +8,7 @@ from typing import Any
 import gradio as gr
 from gradio.events import api as endpoint
 from limits import TEXT, TURNS, Problem, checked, in_page_words
-from parts import FOCUS, grade, html, judge, note, one_at_a_time
+from parts import FOCUS, grade, html, judge, note, one_at_a_time, ready_to_copy
 
 from dialeval.exchange import BadRow, Dialogue
 from dialeval.readers import read_transcript
@@ -62,23 +62,34 @@ def shown(found: ConversationVerdict, speakers: tuple[str, ...]) -> str:
     return html("conversation", sentence=found.sentence, value=f"{value:.2f}", grade=grade(value), bubbles=bubbles)
 
 
-def code(found: ConversationVerdict, text: str) -> str:
-    """The Python lines that give the same answer."""
-    return "\n".join([
+def code(text: str, other_side: bool) -> tuple[str, str]:
+    """The command, for the text in a file, and the Python lines that give the same answer."""
+    command = "dialeval score -m judge -i conversation.txt -o - --level dialogue --per-turn --explain short"
+    lines = [
         "import dialeval",
         "from dialeval.readers import read_transcript",
         f"dialogue = read_transcript({json.dumps(text, ensure_ascii=False)})",
+    ]
+    if other_side:
+        command += " --judge-role user"
+        lines += [
+            "from dataclasses import replace",
+            'other = {"user": "assistant", "assistant": "user"}',
+            "dialogue = replace(dialogue, speakers=[other[who] for who in dialogue.speakers])",
+        ]
+    lines += [
         'found = dialeval.judge_conversation(dialeval.load("judge"), dialogue)',
         "print(found.sentence, found.whole.values[0], found.turns.values)",
-    ])  # fmt: skip
+    ]
+    return command, "\n".join(lines)
 
 
-def _answer(text: str, side: str) -> tuple[str, str]:
+def _answer(text: str, side: str) -> tuple[str, str, str]:
     try:
         found = judged(text, SIDES[side])
     except Problem as problem:
-        return note(problem), ""
-    return shown(found, read_transcript(text).speakers), code(found, text)
+        return note(problem), "", ""
+    return shown(found, read_transcript(text).speakers), *code(text, SIDES[side])
 
 
 def api(transcript: str, other_side: bool = False) -> dict[str, Any]:
@@ -109,10 +120,11 @@ def build() -> None:
         with gr.Column(min_width=300):
             speakers = read_transcript(EXAMPLE).speakers
             answer = gr.HTML(shown(first, speakers), elem_id="conversation-answer")
-            with gr.Accordion("The same in Python", open=False):
-                python = gr.Textbox(code(first, EXAMPLE), label="Python", buttons=["copy"], interactive=False, lines=5)
+            with gr.Accordion("The same on the command line and in Python", open=False):
+                gr.Markdown("The command reads the conversation from a file, here `conversation.txt`.")
+                shell, python = ready_to_copy(*code(EXAMPLE, False))
     work: dict[str, Any] = {"concurrency_id": "texts", "concurrency_limit": 1}
-    go.click(_answer, [text, side], [answer, python], api_visibility="private", **work).then(
+    go.click(_answer, [text, side], [answer, shell, python], api_visibility="private", **work).then(
         None, js=FOCUS, api_visibility="private", queue=False
     )
     endpoint(api, api_name="conversation", **work)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import shutil
 import tempfile
@@ -15,7 +16,7 @@ import gradio as gr
 import numpy as np
 from gradio.events import api as endpoint
 from limits import BYTES, KEPT, ROWS, Problem, in_page_words
-from parts import FOCUS, grade, html, judge, note, one_at_a_time, share
+from parts import FOCUS, grade, html, judge, note, one_at_a_time, ready_to_copy, share
 
 from dialeval.exchange import Exchange
 from dialeval.pairing import pair, pair_by_context
@@ -36,7 +37,7 @@ FIELDS = {
 }
 NONE = "(none)"
 _CHUNK, _MARGIN, _WORST, _BINS = 128, 0.05, 10, 10
-_HIDDEN = (gr.update(value=None, visible=False), gr.update(value="", visible=False))
+_HIDDEN = (gr.update(value=None, visible=False), *[gr.update(value="", visible=False)] * 2)
 _PLACE = Path(tempfile.gettempdir()) / "dialeval-page"
 
 
@@ -193,6 +194,26 @@ def downloads(scores: Scores) -> list[str]:
     return [str(folder / "scores.csv"), str(folder / "scores.parquet")]
 
 
+def code(names: Sequence[str], columns: Mapping[str, str], systems: int) -> tuple[str, str]:
+    """The command and the Python lines that score the same rows and, of several systems, rank them."""
+    renamed = {field: column for field, column in columns.items() if field != column}
+    mapped = ["--columns", ",".join(f"{field}={column}" for field, column in renamed.items())] if renamed else []
+    commands = [
+        ["dialeval", "score", "-m", "judge", "-i", name, "-o", f"{name.rsplit('.', 1)[0]}-scores.csv",
+         "--explain", "short", *mapped]
+        for name in names
+    ]  # fmt: skip
+    lines = ["import dialeval", "from dialeval.readers import Source", 'judge = dialeval.load("judge")']
+    lines += [f"for name in {json.dumps(list(names), ensure_ascii=False)}:"]
+    lines += [f"    rows = Source(name, columns={json.dumps(renamed, ensure_ascii=False)}).exchanges()"]
+    lines += ['    print(judge.score_exchanges([row for _, row in rows]).to_pandas()[["judge", "judge.why"]])']
+    if systems > 1:
+        commands.append(["dialeval", "rank", *names, *mapped])
+        given = json.dumps(names[0] if len(names) == 1 else list(names), ensure_ascii=False)
+        lines.append(f"print(dialeval.rank({given}, columns={json.dumps(renamed, ensure_ascii=False)}).to_pandas())")
+    return "\n".join(map(shlex.join, commands)), "\n".join(lines)
+
+
 def _cell(value: Any) -> str:
     return (" / ".join(map(str, value)) if isinstance(value, list | tuple) else str(value))[:200]
 
@@ -230,13 +251,14 @@ def _answer(paths: list[str] | None, baseline: str, *chosen: str) -> Iterator[tu
         shown = html("progress", done=f"{done:,}", total=f"{len(rows):,}", left=left, width=100 * done // len(rows))
         yield shown, "", *_HIDDEN
     scores = joined(parts, rows)
-    mapped = ",".join(f"{field}={column}" for field, column in columns.items() if field != column)
-    words = ["dialeval", "score", "-m", "judge", "-i", Path(paths[0]).name, "-o", "scores.csv", "--explain", "short"]
     yield (
         "",
         report(by_system, scores, baseline.strip(), len(paths)),
         gr.update(value=downloads(scores), visible=True),
-        gr.update(value=shlex.join([*words, *(["--columns", mapped] if mapped else [])]), visible=True),
+        *(
+            gr.update(value=text, visible=True)
+            for text in code([Path(path).name for path in paths], columns, len(by_system))
+        ),
     )  # fmt: skip
 
 
@@ -278,13 +300,11 @@ def build() -> None:
             files = gr.File(
                 label="All rows", interactive=False, file_count="multiple", elem_id="downloads", visible=False
             )
-            command = gr.Textbox(
-                label="The same on the command line", buttons=["copy"], interactive=False, visible=False
-            )
+            shell, python = ready_to_copy(visible=False)
     quick: dict[str, Any] = {"api_visibility": "private", "queue": False, "show_progress": "hidden"}
     upload.change(_uploaded, upload, [head, *boxes, mapping, baseline], **quick)
     running = go.click(
-        _answer, [upload, baseline, *boxes], [status, answer, files, command],
+        _answer, [upload, baseline, *boxes], [status, answer, files, shell, python],
         concurrency_id="files", concurrency_limit=1, api_visibility="private",
     )  # fmt: skip
     running.then(None, js=FOCUS, api_visibility="private", queue=False)

@@ -8,6 +8,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, TypeVar
 
+import gradio as gr
 from limits import Problem
 
 import dialeval
@@ -29,9 +30,9 @@ def judge(kind: str) -> Metric:
 
 @cache
 def others() -> Mapping[str, Metric]:
-    """Every other metric that judges single replies without references and without a download."""
+    """Every other metric that judges single replies without a download; some want references."""
     classes = {name: metric_class(name)[0].info for name in ready_approaches()}
-    names = [name for name, info in classes.items() if info.level is Level.TURN and not info.needs - {"contexts"}]
+    names = [name for name, info in classes.items() if info.level is Level.TURN]
     return dialeval.load([name for name in names if name != "judge"], dtype="float32")
 
 
@@ -50,6 +51,12 @@ def html(template: str, **values: Any) -> str:
 def note(problem: Problem) -> str:
     """What is wrong, read out by screen readers; `FOCUS` moves to the field."""
     return html("note", text=str(problem), field=problem.field)
+
+
+def ready_to_copy(command: str = "", lines: str = "", *, visible: bool = True) -> tuple[gr.Textbox, gr.Textbox]:
+    """Two boxes for what gives the same result without the page."""
+    shell = gr.Textbox(command, label="Command", buttons=["copy"], interactive=False, lines=2, visible=visible)
+    return shell, gr.Textbox(lines, label="Python", buttons=["copy"], interactive=False, lines=5, visible=visible)
 
 
 #: Moves to the field that a note names.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
+import shlex
 import shutil
 import socket
 import subprocess
@@ -26,6 +28,7 @@ from gradio_client import Client
 import dialeval
 from dialeval.exchange import Dialogue
 from dialeval.publish import default_results, make_uploads
+from dialeval.readers import Source
 from dialeval.verdicts import compare_replies, judge_conversation
 from space_server import SPACE, address
 
@@ -108,6 +111,43 @@ def test_a_published_page_shows_what_the_checkouts_does(tmp_path: Path) -> None:
     ]
     assert shown[0][0] == shown[1][0] >= 7
     assert shown[1][1] == str(upload.folder / "results")
+
+
+def test_what_is_ready_to_copy_gives_the_pages_values(judge: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    talk = "User: Hi, did you have fun?\nBot: Yes, I went hiking.\nUser: Pizza is round.\nBot: Is it?"
+    rows = [{"bot": name, "before": one, "said": reply} for name in "AB" for one in CONTEXT for reply in REPLIES]
+    (tmp_path / "conversation.txt").write_text(talk)
+    (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    columns = {"response": "said", "context": "before", "system": "bot"}
+    script = (
+        "import json, compare, conversation, file; print(json.dumps(["
+        f"compare.code({CONTEXT}, {REPLIES}, ['It rains.'], 'No, it is lost.'), "
+        f"conversation.code({talk!r}, True), file.code(['rows.jsonl'], {columns}, 2)]))"
+    )
+    printed = subprocess.run([sys.executable, "-c", script], cwd=SPACE, capture_output=True, check=True).stdout
+    commands, lines = zip(*json.loads(printed), strict=True)
+    monkeypatch.chdir(tmp_path)
+
+    def said(command: list[str]) -> str:
+        return subprocess.run([sys.executable, *command], capture_output=True, check=True, text=True).stdout
+
+    asked = [said(["-m", *shlex.split(line)]) for one in commands for line in one.splitlines()]
+    replied = [said(["-c", one]) for one in lines]
+    compared = compare_replies(judge, CONTEXT, REPLIES, facts=["It rains."], following="No, it is lost.")
+    assert compared.sentence in asked[0]
+    assert compared.sentence in replied[0]
+    turns = [line.partition(": ")[2] for line in talk.splitlines()]
+    found = judge_conversation(judge, Dialogue(tuple(turns), speakers=("assistant", "user") * 2))
+    assert found.sentence in replied[1]
+    for value in (found.whole.values[0], found.turns.values[0]):
+        assert f"{value:.3f}"[:-1] in asked[1]
+        assert f"{value:.3f}"[:-1] in replied[1]
+    plain = [{"context": [row["before"]], "response": row["said"]} for row in rows]
+    values = judge.score_exchanges([row for _, row in Source(plain).exchanges()]).values
+    with (tmp_path / "rows-scores.csv").open(newline="") as file:
+        assert [float(row["judge"]) for row in csv.DictReader(file)] == pytest.approx(values, abs=1e-4)
+    assert f"{values[0]:.3f}"[:-1] in replied[2]
+    assert "cannot be told apart" in asked[3]
 
 
 def test_its_code_asks_gradio_for_nothing_private() -> None:

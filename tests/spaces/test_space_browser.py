@@ -147,6 +147,15 @@ def test_other_metrics_are_one_click_further(visit: Any) -> None:
     page.get_by_role("button", name="All other metrics").click()
     expect(page.locator("#percentiles .card")).to_have_count(3)
     assert "%" in page.locator("#percentiles dd").first.inner_text()
+    # CMN asks for references, and stands there when there are some.
+    page.get_by_role("button", name="More: facts, next turn, references").click()
+    page.get_by_role("textbox", name="Good replies that people wrote").fill("I hope that they find it.\nWhat a pity!")
+    page.click("#compare")
+    expect(page.locator("#percentiles .card")).to_have_count(0)
+    page.get_by_role("button", name="All other metrics").click()
+    page.get_by_role("button", name="All other metrics").click()
+    expect(page.locator("#percentiles .card")).to_have_count(4)
+    expect(page.locator("#percentiles")).to_contain_text("CMN")
 
 
 def test_a_conversation(visit: Any) -> None:
