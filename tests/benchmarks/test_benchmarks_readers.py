@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dialeval.benchmarks import readers
 from dialeval.benchmarks.base import BenchmarkInfo, Definition, Scale
-from dialeval.benchmarks.catalogue import dailydialogpp, dstc9, fbd, fed, grade, usr, zhao
-from dialeval.benchmarks.catalogue.transcript import ratings_of, turns_of
+from dialeval.benchmarks.catalogue import cleaned
+from dialeval.benchmarks.readers import ratings_of, turns_of
 from dialeval.benchmarks.rows import complete, labelled_replies
 
 
@@ -47,17 +48,17 @@ def test_grade_takes_contexts_and_references_per_system(tmp_path: Path) -> None:
         }
 
     files = {
-        grade.JUDGEMENTS: [
+        "evaluation/human_score/human_judgement.json": [
             judged("b", "Tea ?|||Yes !", "Green or black ?", "[5, 4]"),
             judged("a", "Cold today .|||Very .", "i ' m a cat .", "[1, 2, 3]"),
             judged("a", "elsewhere|||x", "y", "[1]", corpus="coffee"),
             judged("a", "Hello .|||Hi .", "Bye .", "[2, 2]"),
         ],
-        grade.references_path("tea", "a"): "Take a coat .\nHow are you ?\n",
-        grade.references_path("tea", "b"): "With milk ?\n",
+        "evaluation/eval_data/tea/a/human_ref.txt": "Take a coat .\nHow are you ?\n",
+        "evaluation/eval_data/tea/b/human_ref.txt": "With milk ?\n",
     }
     info = declare(systems=("a", "b"), aspects={"coherence": Scale(1, 5)})
-    rows = list(grade.reader("tea", judged_as="tea_EVAL")(info, written(tmp_path, files)))
+    rows = list(readers.grade(info, written(tmp_path, files), corpus="tea", judged_as="tea_EVAL"))
     assert rows == [
         {
             "context": ["Cold today .", "Very ."],
@@ -91,7 +92,7 @@ def test_dstc10_gives_the_overall_score_its_name(tmp_path: Path) -> None:
         "reference": ["Milk ?"],
         "annotations": {"content": [1, 2, 3, 4], "appropriateness": [5, 5, 5, 1]},
     }
-    assert list(zhao.read(declare(), written(tmp_path, {"f": [item]}))) == [
+    assert list(readers.zhao(declare(), written(tmp_path, {"f": [item]}))) == [
         {
             "context": ["Tea ?", "Yes ."],
             "response": "Here .",
@@ -112,7 +113,7 @@ def test_usr_refers_to_the_original_reply(tmp_path: Path) -> None:
             {"response": " tea \n", "model": "KV-MemNN", "Overall": [1, 1, 2]},
         ],
     }
-    first, second = usr.read(declare(aspects={"Overall": Scale(1, 5)}), written(tmp_path, {"f": [item]}))
+    first, second = readers.usr(declare(aspects={"Overall": Scale(1, 5)}), written(tmp_path, {"f": [item]}))
     assert first["response"] == "ahoy"
     assert second == {
         "context": ["hi", "hello there"],
@@ -144,7 +145,7 @@ FED = [
 
 
 def test_fed_turns_are_grouped_by_dialogue_and_by_shared_context(tmp_path: Path) -> None:
-    rows = list(fed.read_turns(declare(), written(tmp_path, {"f": FED})))
+    rows = list(readers.fed_turns(declare(), written(tmp_path, {"f": FED})))
     assert [row["context"] for row in rows] == [["Hi!"], ["Hi!", "Hello.", "Tea?"], ["Cold."], ["Hi!"]]
     assert [row["response"] for row in rows] == ["Hello.", "Yes: black", "So?", "Ho!"]
     assert [row["ratings"]["Overall"] for row in rows] == [[4.0], [], [1.0], [0.0]]
@@ -152,7 +153,7 @@ def test_fed_turns_are_grouped_by_dialogue_and_by_shared_context(tmp_path: Path)
 
 
 def test_fed_dialogues_keep_both_speakers(tmp_path: Path) -> None:
-    first, second, _ = fed.read_dialogues(declare(level="dialogue"), written(tmp_path, {"f": FED}))
+    first, second, _ = readers.fed_dialogues(declare(level="dialogue"), written(tmp_path, {"f": FED}))
     assert first == {
         "dialogue": ["Hi!", "Hello.", "Tea?"],
         "speakers": ["User", "System", "User"],
@@ -168,13 +169,13 @@ def test_dstc9_joins_the_annotators_of_neighbouring_items(tmp_path: Path) -> Non
 
     tea, cold = "User: Tea?\nSystem: \nUser:\nSystem: two\nlines\n", "User: Cold.\nSystem: So?\n"
     files = {
-        dstc9.chatbot_path("bot1"): [judged(tea, 5, 3), judged(tea, 2, "N/A"), judged(cold, 1, 1), judged(tea, 4, 1)],
-        dstc9.chatbot_path("bot2"): [judged(cold, 3, 2)],
+        "FlowScore/data/bot1.json": [judged(tea, 5, 3), judged(tea, 2, "N/A"), judged(cold, 1, 1), judged(tea, 4, 1)],
+        "FlowScore/data/bot2.json": [judged(cold, 3, 2)],
     }
     info = declare(
         level="dialogue", systems=("bot1", "bot2"), aspects={"overall": Scale(1, 5), "topic depth": Scale(1, 3)}
     )
-    rows = list(dstc9.read(info, written(tmp_path, files)))
+    rows = list(readers.dstc9(info, written(tmp_path, files)))
     assert [(row["system"], row["ratings"]) for row in rows] == [
         ("bot1", {"overall": [5.0, 2.0], "topic depth": [3.0]}),
         ("bot1", {"overall": [1.0], "topic depth": [1.0]}),
@@ -243,7 +244,7 @@ def test_dailydialogpp_reads_contexts_with_and_without_negatives(tmp_path: Path)
         "random_negative_responses": ["Nine o'clock."],
     }
     bare = {"dialog_id": 7, "context": ["Hi."], "positive_responses": ["Hello."]}
-    rows = list(dailydialogpp.reader()(declare(), written(tmp_path, {"f": lines(full, bare)})))
+    rows = list(readers.dailydialogpp(declare(), written(tmp_path, {"f": lines(full, bare)})))
     assert [row["id"] for row in rows] == [
         "toy-00000#positive#0",
         "toy-00000#positive#1",
@@ -258,7 +259,7 @@ def test_dailydialogpp_reads_contexts_with_and_without_negatives(tmp_path: Path)
 def test_fbd_as_released_keeps_every_position_and_character(tmp_path: Path) -> None:
     item = {"src": " tea ? yes . ", "refs": ["milk ?"], "hyps": [" a", "b"], "human_scores": [[1.5, 4.0], [2.5, 3.0]]}
     info = declare(systems=("toy/0", "toy/1"), aspects={"Natural": Scale(1, 3), "Overall": Scale(1, 5)})
-    assert list(fbd.read_released(info, written(tmp_path, {"f": lines(item)}))) == [
+    assert list(readers.released(info, written(tmp_path, {"f": lines(item)}))) == [
         {
             "context": [" tea ? yes . "],
             "response": response,
@@ -286,10 +287,10 @@ def test_fbd_clean_drops_what_is_no_system_and_keeps_ids() -> None:
         human_systems=("truth",),
         negative_systems=("noise",),
     )
-    cleaned = fbd.cleaned(replace(base, name="fbd_toy"), Definition(base, lambda *_: raw), rows=2, oddities=("so",))
-    rows = complete(cleaned.info, cleaned.read(cleaned.info, {}))
-    assert cleaned.info.systems == ("S2S", "GPT")
-    assert cleaned.info.protocol == "clean"
+    clean = cleaned(replace(base, name="fbd_toy"), Definition(base, lambda *_: raw), rows=2, oddities=("so",))
+    rows = complete(clean.info, clean.read(clean.info, {}))
+    assert clean.info.systems == ("S2S", "GPT")
+    assert clean.info.protocol == "clean"
     assert [(row["id"], row["dataset"], row["system"], row["scores"], row["group"]) for row in rows] == [
         ("base-00001", "fbd_toy", "S2S", {"overall": 2.0}, "base-context-00000"),
         ("base-00003", "fbd_toy", "GPT", {"overall": 3.0}, "base-context-00000"),

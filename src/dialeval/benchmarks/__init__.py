@@ -9,12 +9,11 @@
 from __future__ import annotations
 
 import difflib
-import importlib
 import os
 from pathlib import Path
 
 from dialeval.benchmarks.base import Benchmark, BenchmarkInfo, Definition, FileSource, Scale, SourceFile, Subset
-from dialeval.benchmarks.catalogue import RELEASES
+from dialeval.benchmarks.catalogue import definitions
 from dialeval.benchmarks.fetch import FetchError, Unreachable, fetch_files
 from dialeval.benchmarks.rowfile import SUFFIXES, BadFile, read_file
 from dialeval.benchmarks.rows import complete, to_dataset
@@ -37,13 +36,10 @@ __all__ = [
     "protocols",
 ]
 
-#: What `FileSource` was called before.
-Source = FileSource
-
 
 def available() -> list[str]:
     """The names that `load` knows."""
-    return list(RELEASES)
+    return list(definitions())
 
 
 def protocols(name: str) -> tuple[str, ...]:
@@ -72,7 +68,7 @@ def load(
         progress: show a bar on a terminal while fetching.
     """
     text = os.fspath(name_or_file)
-    if text not in RELEASES and (text.endswith(SUFFIXES) or not isinstance(name_or_file, str) or os.sep in text):
+    if text not in definitions() and (text.endswith(SUFFIXES) or not isinstance(name_or_file, str) or os.sep in text):
         if protocol is not None:
             raise ValueError(f"{text} is a file and has no protocols; leave protocol out")
         declared, rows = read_file(Path(text).expanduser())
@@ -84,13 +80,12 @@ def load(
 
 
 def _definitions(name: str) -> tuple[Definition, ...]:
-    if name not in RELEASES:
-        close = difflib.get_close_matches(str(name), RELEASES, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(RELEASES)}, or pass a .jsonl file"
+    known = definitions()
+    if name not in known:
+        close = difflib.get_close_matches(str(name), known, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(known)}, or pass a .jsonl file"
         raise ValueError(f"there is no benchmark {name!r}{hint}")
-    release = importlib.import_module(f"{__name__}.catalogue.{RELEASES[name]}")
-    found: tuple[Definition, ...] = release.BENCHMARKS[name]
-    return found
+    return known[name]
 
 
 def _definition(name: str, protocol: str | None) -> Definition:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from dialeval.benchmarks import BenchmarkInfo
 
 
 class Format(StrEnum):
@@ -82,11 +86,42 @@ def info(
       dialeval benchmarks info my_ratings.jsonl
     """
     from dialeval import benchmarks
-    from dialeval.benchmarks.describe import describe
 
     known = name in benchmarks.available() or not name.endswith(benchmarks.SUFFIXES)
     declared = benchmarks.info(name, protocol) if known else benchmarks.load(name, protocol=protocol).info
-    typer.echo(describe(declared, benchmarks.protocols(name) if known else ()))
+    typer.echo("\n".join(_description(declared, benchmarks.protocols(name) if known else ())))
+
+
+def _description(info: BenchmarkInfo, protocols: tuple[str, ...]) -> Iterator[str]:
+    """Everything that the declaration says, one heading per line."""
+    yield f"{info.name}: {info.title}"
+    yield f"  {info.rows} rows, kind {info.kind}, level {info.level}, revision {info.revision}"
+    yield f"  protocol {info.protocol}" + (f" of {', '.join(protocols)}" if len(protocols) > 1 else "")
+    yield f"  licence: {info.licence}"
+    yield f"  cite: {info.citation}"
+    for source in info.sources:
+        yield f"  source: {source.repository}" + (f" at {source.commit}" if source.commit else "")
+        for file in source.files:
+            yield f"    {file.path} ({file.bytes} bytes, sha256 {file.sha256[:12]}…)"
+    for aspect, scale in info.aspects.items():
+        main = " (main)" if aspect == info.main_aspect else ""
+        yield f"  aspect: {aspect} {scale.low:g} to {scale.high:g}{main}"
+    for system in info.systems:
+        mark = " (human)" if system in info.human_systems else " (planted)" if system in info.negative_systems else ""
+        yield f"  system: {system}{mark}"
+    for name, systems in info.exclusions.items():
+        default = " (default)" if name == info.default_exclusion else ""
+        yield f"  exclusion {name}{default}: {', '.join(systems) or 'nothing'}"
+    for name, subset in info.subsets.items():
+        yield f"  subset {name}: {subset.why}"
+    if not info.tells_apart:
+        yield "  every row has the same label; not part of `all`"
+    if info.repeats:
+        yield f"  repeats rows of: {info.repeats}; not part of `all`, so name it where it is wanted"
+    if info.contaminates:
+        yield f"  contaminated for checkpoints of: {', '.join(info.contaminates)}"
+    for oddity in info.oddities:
+        yield f"  note: {oddity}"
 
 
 @app.command()
