@@ -18,15 +18,11 @@ from pathlib import Path
 import pytest
 
 from resources import RESOURCES, hide, why_absent
+from tiny_words import WORDS
 
 hide()
 
 pytest_plugins = ("pytester",)
-
-WORDS = (
-    "hello there how are you i am fine thanks what do like to eat fish and chips the weather is nice today "
-    "shall we go for a walk yes please no thank sorry can not come tomorrow maybe next week see then bye dog cat"
-).split()
 
 
 @pytest.fixture(autouse=True)
@@ -34,9 +30,9 @@ def accelerate_begins_anew() -> Iterator[None]:
     """Accelerate keeps the precision of a process's first run; every training script here has a process to itself."""
     yield
     if "accelerate" in sys.modules:
-        from accelerate.state import AcceleratorState
+        from accelerate.test_utils.testing import AccelerateTestCase
 
-        AcceleratorState._reset_state(reset_partial_state=True)
+        AccelerateTestCase().tearDown()
 
 
 @pytest.fixture(scope="session")

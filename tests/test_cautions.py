@@ -6,7 +6,7 @@ import pytest
 
 import dialeval
 from dialeval.cautions import Watch, cautions
-from dialeval.exchange import Dialogue, Exchange
+from dialeval.exchange import Exchange
 
 ENGLISH = [
     "I would love to go there some day, what about you?", "No, I have never been to the sea.",
@@ -50,17 +50,6 @@ def test_one_system_among_others_may_speak_another_language() -> None:
     (one,) = cautions([*rows(ENGLISH * 4, "a"), *rows(GERMAN * 2, "b"), *rows(ENGLISH * 4, "c")])
     assert "12 of 116" in one
     assert "de 12" in one
-
-
-def test_one_reply_in_another_language_is_told() -> None:
-    (one,) = cautions(rows([*ENGLISH, GERMAN[0]]))
-    assert "de 1" in one
-
-
-def test_a_context_without_turns_is_looked_at_too() -> None:
-    watch = Watch()
-    watch.see([Exchange((), reply) for reply in ENGLISH])
-    assert watch.messages() == []
 
 
 def test_a_few_words_have_no_language() -> None:
@@ -112,10 +101,3 @@ def test_a_watch_keeps_the_last_turn_only_and_says_the_same() -> None:
         watch.see([row])
     assert watch.messages() == list(cautions(rows(GERMAN)))
     assert all(len(row.context) == 1 for row in watch.kept)
-
-
-def test_a_watch_over_dialogues_sees_every_turn() -> None:
-    watch = Watch()
-    watch.see([Dialogue(tuple(GERMAN + GERMAN))])
-    assert "not English" in watch.messages()[0]
-    assert len(watch.kept) == 2 * len(GERMAN) - 1

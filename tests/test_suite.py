@@ -10,6 +10,7 @@ import pytest
 import dialeval
 from density_networks import make_network
 from dialeval.suite import Suite
+from refusals import refused
 
 RESPONSES = ["i am fine thanks", "fish and chips", "i am fine thanks"]
 CONTEXTS = [["hello there", "how are you"], ["hello"], ["hello there", "how are you"]]
@@ -61,7 +62,5 @@ def test_two_rules_of_one_checkpoint_cost_one_pass(suite: Suite, monkeypatch: py
 
 
 def test_nothing_to_load() -> None:
-    with pytest.raises(ValueError, match="no metrics"):
-        dialeval.load([])
-    with pytest.raises(ValueError, match="there is no metric"):
-        dialeval.load(["density", "quality"])
+    refused(ValueError, "metrics", dialeval.load, [])
+    refused(ValueError, "quality", dialeval.load, ["density", "quality"])

@@ -177,16 +177,6 @@ def test_leaderboards_made_anew_keep_them(toy: Path, tmp_path: Path) -> None:
     assert all(before)
 
 
-def test_metrics_without_aspects_leave_no_table(toy: Path, tmp_path: Path) -> None:
-    write_outputs(measured(toy, Noting()), tmp_path / "out", ())
-    assert (tmp_path / "out" / "aspects.jsonl").exists()
-    report = measured(toy, overlap_metric.Overlap())
-    assert report.aspects == []
-    assert "Aspect by aspect" not in render_markdown(report)
-    write_outputs(report, tmp_path / "out", ())
-    assert not (tmp_path / "out" / "aspects.jsonl").exists()
-
-
 def test_the_command(toy: Path, tmp_path: Path) -> None:
     overlap_metric.register()
     given = ["agreement", "-m", "faceted", "-b", str(toy), "-o", str(tmp_path / "out"), "--plots", "none"]

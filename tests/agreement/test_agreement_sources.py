@@ -6,27 +6,14 @@ import gzip
 import json
 import math
 
-import numpy as np
 import pytest
 
 from dialeval.agreement.score_files import BadScoreFile, read_scores
 from dialeval.agreement.sources import find_sources, score_pairs, turned
 from dialeval.exchange import Exchange
-from dialeval.metric import Judged, Level, Metric, MetricInfo
-from dialeval.scores import Signature
 from dialeval.specs import split_options
-from toy_benchmark import count_words
-
-
-class Length(Metric):
-    info = MetricInfo("length", "Length", Level.TURN, True, (0, math.inf), "words")
-    contaminated_by = frozenset({"toy"})
-
-    def judge(self, exchanges, *, progress=False):
-        return Judged(np.array(count_words(list(exchanges))))
-
-    def signature(self):
-        return Signature({"metric": "length"})
+from refusals import refused
+from toy_benchmark import Length, count_words
 
 
 def lines(path, *rows):
@@ -83,46 +70,37 @@ def test_parquet_scores(tmp_path):
     assert column["a"] == 1.5
     assert math.isnan(column["b"])
     path.write_bytes(b"PAR1 not really")
-    with pytest.raises(BadScoreFile, match="not a Parquet file"):
-        read_scores(path)
+    refused(BadScoreFile, "mine.parquet", read_scores, path)
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "named"),
     [
-        ('{"scores": {"x": 1}}', "line 1 has no id"),
-        ('{"id": "a", "scores": {"x": 1}}\n{"id": "a", "scores": {"x": 2}}', "line 2 repeats the id 'a'"),
-        ('{"id": "a", "scores": {"x": "high"}}', "line 1: x is a str"),
-        ('{"id": "a", "scores": {"x": true}}', "line 1: x is a bool"),
-        ('{"id": "a"', "line 1: this is not JSON"),
-        ('{"id": "a"}', "holds no scores"),
-        ("", "holds no scores"),
+        ('{"scores": {"x": 1}}', "line 1"),
+        ('{"id": "a", "scores": {"x": 1}}\n{"id": "a", "scores": {"x": 2}}', "line 2"),
+        ('{"id": "a", "scores": {"x": "high"}}', "line 1: x"),
+        ('{"id": "a", "scores": {"x": true}}', "line 1: x"),
+        ('{"id": "a"', "line 1"),
+        ('{"id": "a"}', "scores.jsonl"),
+        ("", "scores.jsonl"),
     ],
 )
-def test_bad_score_files_are_named(tmp_path, text, message):
+def test_bad_score_files_are_named(tmp_path, text, named):
     path = tmp_path / "scores.jsonl"
     path.write_text(text)
-    with pytest.raises(BadScoreFile, match=message) as caught:
-        read_scores(path)
-    assert "scores.jsonl" in str(caught.value)
+    assert "scores.jsonl" in refused(BadScoreFile, named, read_scores, path)
 
 
 def test_missing_score_files_and_columns(tmp_path):
-    with pytest.raises(BadScoreFile, match="No such file"):
-        find_sources([f"scores:{tmp_path / 'nothing.jsonl'}"])
+    refused(BadScoreFile, "nothing.jsonl", find_sources, [f"scores:{tmp_path / 'nothing.jsonl'}"])
     path = lines(tmp_path / "s.jsonl", {"id": "a", "scores": {"quantidce": 1}})
-    with pytest.raises(ValueError, match="did you mean 'quantidce'"):
-        find_sources([f"scores:{path}#quantdce"])
-    with pytest.raises(ValueError, match="a file takes only"):
-        find_sources([f"scores:{path}?dtype=bfloat16"])
-    with pytest.raises(ValueError, match="low:high"):
-        find_sources([f"scores:{path}?range=1"])
-    with pytest.raises(ValueError, match="true or false"):
-        find_sources([f"scores:{path}?lower_is_better=perhaps"])
+    refused(ValueError, "quantidce", find_sources, [f"scores:{path}#quantdce"])
+    refused(ValueError, "dtype", find_sources, [f"scores:{path}?dtype=bfloat16"])
+    refused(ValueError, "low:high", find_sources, [f"scores:{path}?range=1"])
+    refused(ValueError, "lower_is_better", find_sources, [f"scores:{path}?lower_is_better=perhaps"])
     csv = tmp_path / "s.csv"
     csv.write_text("name,score\na,1\n")
-    with pytest.raises(BadScoreFile, match="no column id"):
-        read_scores(csv)
+    refused(BadScoreFile, "id", read_scores, csv)
 
 
 def test_functions(tmp_path):
@@ -154,31 +132,23 @@ def test_a_changed_function_has_another_signature(tmp_path, monkeypatch):
 
 
 def test_metrics_and_their_contamination():
-    (by_class,) = find_sources(["python:test_agreement_sources:Length"])
+    (by_class,) = find_sources(["python:toy_benchmark:Length"])
     (source,) = find_sources([Length()])
     assert source.name == by_class.name == "length"
     assert source.is_contaminated_by("toy", ())
     assert source.is_contaminated_by("other", ("length",))
     assert not source.is_contaminated_by("other", ("density",))
-    with pytest.raises(ValueError, match="declares its own direction"):
-        turned([source], ["length"])
-    with pytest.raises(ValueError, match="the metrics are length"):
-        turned([source], ["lenght"])
+    refused(ValueError, "length", turned, [source], ["length"])
+    refused(ValueError, "lenght", turned, [source], ["lenght"])
 
 
 def test_names_that_cannot_be_found():
-    with pytest.raises(ValueError, match="two metrics are called 'length'"):
-        find_sources([Length(), Length()])
-    with pytest.raises(ValueError, match="no module nowhere_at_all"):
-        find_sources(["python:nowhere_at_all:f"])
-    with pytest.raises(ValueError, match="has no nothing"):
-        find_sources(["python:toy_benchmark:nothing"])
-    with pytest.raises(ValueError, match=r"package\.module:function"):
-        find_sources(["python:toy_benchmark"])
-    with pytest.raises(ValueError, match="there is no metric 'densty'; did you mean 'density'"):
-        find_sources(["densty"])
-    with pytest.raises(ValueError, match="name at least one"):
-        find_sources([])
+    refused(ValueError, "length", lambda: find_sources([Length(), Length()]))
+    refused(ValueError, "nowhere_at_all", find_sources, ["python:nowhere_at_all:f"])
+    refused(ValueError, "nothing", find_sources, ["python:toy_benchmark:nothing"])
+    refused(ValueError, "toy_benchmark", find_sources, ["python:toy_benchmark"])
+    refused(ValueError, "densty", find_sources, ["densty"])
+    refused(ValueError, "one", find_sources, [])
 
 
 def test_options_after_a_question_mark():
@@ -187,8 +157,7 @@ def test_options_after_a_question_mark():
         {"aggregation": "avg", "n": 2, "x": 0.5, "on": True, "path": "a b"},
     )
     assert split_options("x?revision=007") == ("x", {"revision": "007"})
-    with pytest.raises(ValueError, match="option 'avg' has no value"):
-        split_options("bleu2?avg")
+    refused(ValueError, "avg", split_options, "bleu2?avg")
 
 
 def test_columns_of_two_files_side_by_side(tmp_path):
@@ -196,5 +165,8 @@ def test_columns_of_two_files_side_by_side(tmp_path):
     b = lines(tmp_path / "b.jsonl", {"id": "1", "y": 3.0, "z": 2.0})
     assert [(one.name, two.name) for one, two in score_pairs(str(a), f"scores:{b}")] == [("y", "y")]
     assert [(one.name, two.name) for one, two in score_pairs(f"{a}#x", f"{b}#z")] == [("x", "z")]
-    with pytest.raises(ValueError, match="no column of the same name"):
-        score_pairs(str(a), str(lines(tmp_path / "c.jsonl", {"id": "1", "p": 1, "q": 2})))
+    refused(
+        ValueError,
+        "c.jsonl",
+        lambda: score_pairs(str(a), str(lines(tmp_path / "c.jsonl", {"id": "1", "p": 1, "q": 2}))),
+    )

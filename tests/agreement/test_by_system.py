@@ -151,20 +151,6 @@ def test_where_nobody_is_named_there_is_nothing_to_say(tmp_path: Path) -> None:
     assert "within systems" not in render_markdown(report)
 
 
-def test_results_of_older_runs_are_read(toy: Path, tmp_path: Path) -> None:
-    report_on(toy).write(tmp_path / "out")
-    path = tmp_path / "out" / "agreement.jsonl"
-    new = ("within", "without", "n_without", "system_means")
-    rows = [json.loads(line) for line in path.read_text().splitlines()]
-    old = [{key: value for key, value in row.items() if not key.startswith(new)} for row in rows]
-    path.write_text("".join(json.dumps(row) + "\n" for row in old))
-    (found, *_) = read_results(tmp_path / "out")
-    assert found.value == rows[0]["value"]
-    assert math.isnan(found.within_systems)
-    assert math.isnan(found.system_means)
-    assert found.n_without_humans is None
-
-
 @pytest.mark.data
 @pytest.mark.parametrize("name", benchmarks.available())
 def test_who_is_a_person_is_declared_as_the_data_have_it(name: str) -> None:
@@ -185,12 +171,3 @@ def test_who_is_a_person_is_declared_as_the_data_have_it(name: str) -> None:
             if np.mean(quoted) > 0.05:
                 assert system in found.info.human_systems, (name, system)
                 assert all(quoted)
-
-
-@pytest.mark.data
-@pytest.mark.parametrize(
-    ("name", "reached"), [("persona_usr", 0.66), ("fed_dialogue", 0.72), ("dailydialog_zhao", 0.46)]
-)
-def test_knowing_who_spoke_is_worth_more_than_most_metrics(name: str, reached: float) -> None:
-    found = run([count_words], [name], settings=Settings(statistics=("spearman",), levels="own", resamples=0))
-    assert found.results[0].system_means == pytest.approx(reached, abs=0.005)

@@ -57,26 +57,6 @@ def test_a_dialogue_averages_squares(folder: Path) -> None:
     assert made(folder, scoring="classifier").aggregate_dialogue(np.array([-1.0, 3.0])) == 1.0
 
 
-def test_options_are_told_and_their_quantiles_kept_apart(folder: Path) -> None:
-    for scoring in ("mahalanobis", "euclidean", "classifier"):
-        metric = made(folder, scoring=scoring)
-        assert metric.quantile_key == scoring
-        assert metric.signature()["scoring"] == scoring
-
-
-@pytest.mark.parametrize("option", [{"scoring": "cosine"}])
-def test_unknown_options_are_named(folder: Path, option: dict[str, Any]) -> None:
-    ((name, value),) = option.items()
-    with pytest.raises(ValueError, match=f"{name} is '{value}'"):
-        made(folder, **option)
-
-
-def test_a_fit_is_stored_as_it_was_made(folder: Path) -> None:
-    network = DensityNetwork.from_pretrained(folder)
-    assert network.mean.numpy() == pytest.approx(np.linspace(-1, 1, WIDTH))
-    assert np.diag(network.precision.numpy()) == pytest.approx(np.linspace(0.5, 4, WIDTH))
-
-
 def test_shrinkage_moves_the_covariance_towards_a_sphere_of_the_same_trace() -> None:
     from dialeval.approaches.density import fit_gaussian
 

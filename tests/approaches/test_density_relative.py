@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,9 +15,8 @@ import dialeval
 from dialeval.approaches.density import Density, DensityNetwork, fit_gaussian, relative_density, squared_mahalanobis
 from dialeval.approaches.learned import quantile_curves
 from dialeval.engine.moments import Moments
-from dialeval.weights import find
-from dialeval.weights.config import CheckpointConfig
 from dialeval.weights.find import CheckpointError
+from refusals import refused
 from small_checkpoints import small_checkpoint
 
 RESPONSES = ["i am fine thanks", "fish and chips", "see you next week"]
@@ -32,11 +30,6 @@ def test_by_hand_in_two_dimensions() -> None:
     points = np.array([[3.0, 0.0], [5.0, 5.0], [1.0, 1.5]])
     # 9/4 - 6.5, 25/4 + 25 - 16.9, and 1/4 + 9/4 - 0 in the human centre.
     assert relative_density(points, HUMAN, background) == pytest.approx([-4.25, 14.35, 2.5])
-
-
-def test_one_gaussian_for_both_tells_nothing() -> None:
-    points = np.random.default_rng(0).normal(size=(200, 2)) * 100
-    assert (relative_density(points, HUMAN, HUMAN) == 0).all()
 
 
 @settings(max_examples=50, deadline=None)
@@ -70,14 +63,6 @@ def test_turning_stretching_and_moving_the_space_changes_nothing(seed: int, widt
         return relative_density(sets[2], gaussians[0], gaussians[1])
 
     assert values(change=True) == pytest.approx(values(change=False), rel=1e-6, abs=1e-6)
-
-
-def test_the_roles_swapped_turn_the_sign() -> None:
-    background = (np.array([2.0, -1.0]), np.array([[0.5, 0.1], [0.1, 0.9]]))
-    points = np.random.default_rng(2).normal(size=(30, 2))
-    there, back = relative_density(points, HUMAN, background), relative_density(points, background, HUMAN)
-    assert (there == -back).all()
-    assert len(set(np.sign(there))) == 2
 
 
 @pytest.fixture(scope="module")
@@ -138,16 +123,14 @@ def test_a_dialogue_is_the_mean_of_its_turns_differences(folders: tuple[Path, Pa
 
 def test_a_checkpoint_of_the_papers_form_loads_and_says_what_it_lacks(folders: tuple[Path, Path]) -> None:
     assert Density(folders[0]).scoring == "mahalanobis"
-    with pytest.raises(ValueError, match=r"checkpoint density-tiny was fitted on human pairs only; .*training/density"):
-        Density(folders[0], scoring="relative")
+    refused(ValueError, "density-tiny", Density, folders[0], scoring="relative")
 
 
 def test_a_default_that_is_no_rule(folders: tuple[Path, Path], tmp_path: Path) -> None:
     network = DensityNetwork.from_pretrained(folders[0], trainable=True)
     network.config = replace(network.config, architecture={"default_scoring": "cosine"})
     network.save_pretrained(tmp_path / "odd")
-    with pytest.raises(CheckpointError, match="asks for default_scoring 'cosine'; it is one of mahalanobis"):
-        Density(tmp_path / "odd")
+    refused(CheckpointError, "default_scoring", Density, tmp_path / "odd")
     assert Density(tmp_path / "odd", scoring="euclidean").scoring == "euclidean"
 
 
@@ -158,29 +141,4 @@ def test_a_background_that_is_announced_and_missing(folders: tuple[Path, Path], 
     raw = json.loads((tmp_path / "half" / "config.json").read_text())
     raw["architecture"] = {**raw["architecture"], "background": True}
     (tmp_path / "half" / "config.json").write_text(json.dumps(raw))
-    with pytest.raises(CheckpointError, match="background_mean, background_precision differ in shape"):
-        Density(tmp_path / "half")
-
-
-def test_a_second_fit_takes_the_place_of_the_first(folders: tuple[Path, Path]) -> None:
-    network = DensityNetwork.from_pretrained(folders[1], trainable=True)
-    width = len(network.mean)
-    network.set_background(np.ones(width), 3 * np.eye(width))
-    assert network.has_background
-    assert torch.equal(network.background_precision, 3 * torch.eye(width))
-    assert {key for key in network.state_dict() if "background" in key} == {"background_mean", "background_precision"}
-
-
-def test_several_embedded_checkpoints_of_one_approach(
-    folders: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "density-minilm").symlink_to(folders[0])
-    (tmp_path / "density-minilm-convai2").symlink_to(folders[1])
-    monkeypatch.setattr(find, "WEIGHTS", tmp_path)
-    assert find.embedded_checkpoints() == ["density-minilm", "density-minilm-convai2"]
-    assert dialeval.load("density").scoring == "mahalanobis"
-    other = dialeval.load("density", checkpoint="density-minilm-convai2")
-    assert other.scoring == "relative"
-    assert CheckpointConfig.read(other.network.located.folder).architecture["background"] is True
-    with pytest.raises(CheckpointError, match="one of: density-minilm, density-minilm-convai2"):
-        dialeval.load("density", checkpoint="density-minilm-reddit")
+    refused(CheckpointError, "background_mean", Density, tmp_path / "half")

@@ -16,14 +16,13 @@ import dialeval
 from dialeval.approaches import network_class
 from dialeval.approaches.distribution import Contexts, EncodedRows
 from dialeval.approaches.fbd import Fbd, FbdState
-from dialeval.approaches.feature_set import read_side, write_side
 from dialeval.approaches.frozen_features import FrozenFeatures
 from dialeval.approaches.prd import Prd
 from dialeval.engine.encoding import collate
 from dialeval.engine.formatting import PairTokenizer
-from dialeval.engine.moments import Moments
 from dialeval.exchange import BadRow, Exchange
 from dialeval.weights.find import CheckpointError
+from refusals import refused
 from small_checkpoints import small_checkpoint
 
 pytestmark = pytest.mark.filterwarnings("ignore:fewer")
@@ -101,8 +100,7 @@ def test_an_encoder_without_segments(tmp_path: Path) -> None:
         wanted = model(torch.tensor([[0, 4, 5, 6, 2, 2, 7, 2]])).last_hidden_state[0, 0]
     assert found.rows[0] == pytest.approx(wanted.numpy(), abs=1e-5)
     assert found.cut.tolist() == [False, True]
-    with pytest.raises(ValueError, match="at most 32"):
-        FrozenFeatures(tmp_path, max_length=33)
+    refused(ValueError, "32", FrozenFeatures, tmp_path, max_length=33)
 
 
 def test_metrics_of_one_encoder_share_it_and_encode_a_pair_once(
@@ -114,13 +112,6 @@ def test_metrics_of_one_encoder_share_it_and_encode_a_pair_once(
     fbd.score_exchanges(rows())
     monkeypatch.setattr(fbd.features.encoder, "network", None)  # nothing can be encoded any more
     prd.score_exchanges(rows())
-
-
-def test_persona_facts_are_no_part_of_the_query(kind: str, tiny_encoder: Path) -> None:
-    metric = made(kind, tiny_encoder)
-    bare = metric.score(SYSTEM, CONTEXTS, HUMAN)
-    with_facts = metric.score(SYSTEM, CONTEXTS, HUMAN, facts=[["i like fish"]] * len(SYSTEM))
-    assert with_facts.values.tolist() == bare.values.tolist()
 
 
 # --- values ----------------------------------------------------------------------------------------
@@ -202,14 +193,6 @@ def test_systems_with_different_contexts_share_the_human_side(kind: str, tiny_en
     assert saved.values.tolist() == pytest.approx(scores.values.tolist(), rel=1e-6)
 
 
-def test_a_query_counts_as_often_as_one_system_answers_it(tiny_encoder: Path) -> None:
-    one, two = Exchange(("a",), "b", ("c",), system="x"), Exchange(("a",), "d", ("c",), system="y")
-    metric = made("fbd", tiny_encoder)
-    assert metric.encode([one, two, two, one, two]).rows_of_queries().tolist() == [0, 2, 4]
-    other_reference = Exchange(("a",), "b", ("d",), system="x")
-    assert metric.encode([one, other_reference, two]).rows_of_queries().tolist() == [0, 1]
-
-
 @pytest.mark.parametrize("kind", ["fbd", "prd"])
 def test_parts_that_were_encoded_apart_give_the_value_of_the_whole(kind: str, tiny_encoder: Path) -> None:
     metric, exchanges = made(kind, tiny_encoder), [*rows(system="early"), *rows(system="late")]
@@ -241,12 +224,6 @@ def test_cut_rows_are_counted_once(kind: str, tiny_encoder: Path) -> None:
     contexts = [["hello there"] * 20, *CONTEXTS[1:3]]
     replies, humans = [SYSTEM[0], SYSTEM[1], "walk"], ["fish", "see then bye " * 9, "walk"]
     assert metric.score(replies, [*contexts[:2], ["hello"]], humans).n_truncated == 2
-
-
-def test_blank_replies_are_scored_when_asked(kind: str, tiny_encoder: Path) -> None:
-    scores = made(kind, tiny_encoder).score(["", *SYSTEM[1:]], CONTEXTS, HUMAN, empty="score")
-    assert np.isfinite(scores.aggregate)
-    assert scores.n_empty == 1
 
 
 # --- the human side and shards ---------------------------------------------------------------------
@@ -286,21 +263,14 @@ def test_states_of_shards_add_up(tiny_encoder: Path, tmp_path: Path) -> None:
 def test_states_that_cannot_be_compared(tiny_encoder: Path, tmp_path: Path) -> None:
     metric, other = made("fbd", tiny_encoder), made("fbd", tiny_encoder, pooling="mean")
     state = metric.state(rows())
-    with pytest.raises(ValueError, match="pooling"):
-        state.merge(other.state(rows()))
-    with pytest.raises(ValueError, match="pooling"):
-        other.compute(state, other.human_state(rows()))
-    with pytest.raises(ValueError, match="no human side"):
-        metric.compute(state)
-    with pytest.raises(ValueError, match="2 replies"):
-        metric.compute(metric.state(rows()[:1]), metric.human_state(rows()))
-    with pytest.raises(ValueError, match="2 references"):
-        metric.compute(state, metric.human_state([]))
+    refused(ValueError, "pooling", lambda: state.merge(other.state(rows())))
+    refused(ValueError, "pooling", lambda: other.compute(state, other.human_state(rows())))
+    refused(ValueError, "human side", metric.compute, state)
+    refused(ValueError, "2 replies", lambda: metric.compute(metric.state(rows()[:1]), metric.human_state(rows())))
+    refused(ValueError, "2 references", lambda: metric.compute(state, metric.human_state([])))
     metric.human_state(rows()).save(tmp_path / "state")
-    with pytest.raises(ValueError, match="pooling=cls"):
-        made("fbd", tiny_encoder, pooling="mean", reference=tmp_path / "state")
-    with pytest.raises(ValueError, match="save_human"):
-        made("prd", tiny_encoder, reference=tmp_path / "state")
+    refused(ValueError, "pooling=cls", made, "fbd", tiny_encoder, pooling="mean", reference=tmp_path / "state")
+    refused(ValueError, "save_human", made, "prd", tiny_encoder, reference=tmp_path / "state")
 
 
 def test_files_that_are_no_human_side(kind: str, tiny_encoder: Path, tmp_path: Path) -> None:
@@ -317,29 +287,7 @@ def test_files_that_are_no_human_side(kind: str, tiny_encoder: Path, tmp_path: P
         with pytest.raises(CheckpointError):
             made(kind, tiny_encoder, reference=tmp_path / name)
     (tmp_path / "config.json").write_text("{}")
-    with pytest.raises(CheckpointError, match="brings no human side"):
-        made(kind, tiny_encoder, reference=tmp_path)
-
-
-def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import os
-
-    def full(*paths: object) -> None:
-        raise OSError("no space left on device")
-
-    monkeypatch.setattr(os, "replace", full)
-    with pytest.raises(OSError, match="no space"):
-        write_side(tmp_path / "human", Moments.of(np.eye(2)), {})
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_moments_survive_a_file(tmp_path: Path) -> None:
-    moments = Moments.of(np.random.default_rng(0).normal(size=(5, 3)))
-    write_side(tmp_path / "side", moments, {"weights": "w"})
-    read, made_with = read_side(tmp_path / "side")
-    assert isinstance(read, Moments)
-    assert (read.count, made_with) == (5, {"weights": "w"})
-    assert np.array_equal(read.scatter, moments.scatter)
+    refused(CheckpointError, "human side", made, kind, tiny_encoder, reference=tmp_path)
 
 
 # --- intervals -------------------------------------------------------------------------------------
@@ -400,28 +348,16 @@ def test_contexts_are_drawn_together_and_each_kind_among_itself() -> None:
 
 def test_too_few_rows(kind: str, tiny_encoder: Path) -> None:
     metric = made(kind, tiny_encoder)
-    with pytest.raises(ValueError, match=f"{kind} compares sets and needs at least 2 replies; the rows gave 1"):
-        metric.score_exchanges(rows()[:1])
-    with pytest.raises(ValueError, match="system 'b' gave 1"):
-        metric.score_exchanges([*rows(system="a"), *rows(system="b")[:1]])
-    with pytest.raises(ValueError, match="no rows"):
-        metric.score_exchanges([])
+    assert kind in refused(ValueError, "2 replies", metric.score_exchanges, rows()[:1])
+    refused(ValueError, "'b'", lambda: metric.score_exchanges([*rows(system="a"), *rows(system="b")[:1]]))
+    refused(ValueError, "rows", metric.score_exchanges, [])
 
 
 def test_bad_rows(kind: str, tiny_encoder: Path) -> None:
     metric = made(kind, tiny_encoder)
-    with pytest.raises(BadRow, match=r"row 1: .* has none"):
-        metric.score(SYSTEM[:2], CONTEXTS[:2], ["fine", []])
-    with pytest.raises(BadRow, match=r"row 1: .* has none"):
-        metric.score(SYSTEM[:2], CONTEXTS[:2], ["fine", " "])
-    with pytest.raises(BadRow, match="row 7: names no system"):
-        metric.score_exchanges([*rows(system="a"), *rows()])
-
-
-def test_systems_keep_their_order(tiny_encoder: Path) -> None:
-    exchanges = [Exchange(("a",), "b", ("c",), system=name) for name in ("y", "x", "y")]
-    found = made("fbd", tiny_encoder).encode(exchanges).rows_of_systems()
-    assert {name: own.tolist() for name, own in found.items()} == {"y": [0, 2], "x": [1]}
+    refused(BadRow, "row 1", metric.score, SYSTEM[:2], CONTEXTS[:2], ["fine", []])
+    refused(BadRow, "row 1", metric.score, SYSTEM[:2], CONTEXTS[:2], ["fine", " "])
+    refused(BadRow, "row 7", lambda: metric.score_exchanges([*rows(system="a"), *rows()]))
 
 
 @pytest.mark.parametrize(
@@ -436,8 +372,7 @@ def test_systems_keep_their_order(tiny_encoder: Path) -> None:
     ],
 )
 def test_bad_options(kind: str, options: dict[str, Any], tiny_encoder: Path) -> None:
-    with pytest.raises(ValueError, match=next(iter(options))):
-        KINDS[kind](tiny_encoder, **options)
+    refused(ValueError, next(iter(options)), KINDS[kind], tiny_encoder, **options)
 
 
 @pytest.mark.parametrize("approach", ["deb", "cmn"])
@@ -463,22 +398,10 @@ def test_a_trained_checkpoint_lends_its_encoder(approach: str, kind: str, tiny_e
     assert metric.features.of([pair]).rows != pytest.approx(made(kind, tiny_encoder).features.of([pair]).rows, abs=1e-3)
 
 
-def test_an_embedded_checkpoint_lends_its_encoder_by_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("dialeval.approaches.frozen_features.find_checkpoint", lambda name, default: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        FrozenFeatures("deb-minilm")
-
-
-def test_a_damaged_checkpoint_is_told(kind: str, tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text('{"model_type": "dialeval"}')
-    with pytest.raises(CheckpointError):
-        KINDS[kind](tmp_path)
-
-
 def test_small_sets_are_warned_about(tiny_encoder: Path) -> None:
-    with pytest.warns(UserWarning, match="fewer rows than the 32 dimensions"):
+    with pytest.warns(UserWarning, match="32 dimensions"):
         made("fbd", tiny_encoder).score_exchanges(rows())
-    with pytest.warns(UserWarning, match="fewer than two rows a side for each of 4 clusters"):
+    with pytest.warns(UserWarning, match="4 clusters"):
         made("prd", tiny_encoder).score_exchanges(rows())
 
 
@@ -490,11 +413,6 @@ def test_signature_holds_what_may_change_a_value(kind: str, tiny_encoder: Path) 
     assert len({str(plain), *(str(made(kind, tiny_encoder, **change).signature()) for change in changes)}) == 1 + len(
         changes
     )
-
-
-def test_level_and_direction() -> None:
-    assert (Fbd.info.level, Fbd.info.higher_is_better, Fbd.info.range) == ("system", False, (0.0, float("inf")))
-    assert (Prd.info.level, Prd.info.higher_is_better, Prd.info.range) == ("system", True, (0.0, 1.0))
 
 
 # --- the evaluate modules and the plot -------------------------------------------------------------
@@ -517,10 +435,17 @@ def test_evaluate_modules(kind: str, tiny_encoder: Path, tmp_path: Path) -> None
     assert found["scores"] == [found[kind]] == scores.values.tolist()
     assert found["details"]["low"] == scores.details["low"]
     assert found["details"]["n_reference"] == [14]
-    with pytest.raises(BadRow, match=r"row 0: .* has none"):
-        module.compute(predictions=SYSTEM, contexts=CONTEXTS, **options)
-    with pytest.raises(ValueError, match="no dialogue-level value"):
-        module.compute(predictions=SYSTEM, contexts=CONTEXTS, references=HUMAN, level="dialogue", **options)
+    refused(BadRow, "row 0", module.compute, predictions=SYSTEM, contexts=CONTEXTS, **options)
+    refused(
+        ValueError,
+        "dialogue",
+        module.compute,
+        predictions=SYSTEM,
+        contexts=CONTEXTS,
+        references=HUMAN,
+        level="dialogue",
+        **options,
+    )
 
 
 def test_precision_recall_plot(tiny_encoder: Path) -> None:
@@ -538,8 +463,7 @@ def test_precision_recall_plot(tiny_encoder: Path) -> None:
         precision_recall(made("prd", tiny_encoder).score_exchanges(rows())).axes[0].lines[0].get_label()[:8]
         == "all rows"
     )
-    with pytest.raises(ValueError, match="hold no curves"):
-        precision_recall(made("fbd", tiny_encoder).score_exchanges(rows()))
+    refused(ValueError, "curves", lambda: precision_recall(made("fbd", tiny_encoder).score_exchanges(rows())))
 
 
 # --- the real encoder ------------------------------------------------------------------------------
@@ -585,10 +509,8 @@ def test_a_file_of_human_rows_is_a_human_side(kind: str, tiny_encoder: Path, tmp
     assert found.values == pytest.approx(made(kind, tiny_encoder).score_exchanges(rows()).values, abs=1e-9)
     assert found.signature["reference"].startswith("people.jsonl@")
     (tmp_path / "bad.jsonl").write_text('{"context": ["hello"], "response": null}\n')
-    with pytest.raises(ValueError, match=r"reference .*bad.jsonl, row 0.*response is"):
-        made(kind, tiny_encoder, reference=tmp_path / "bad.jsonl")
-    with pytest.raises(FileNotFoundError, match="there is no file"):
-        made(kind, tiny_encoder, reference=tmp_path / "none.jsonl")
+    refused(ValueError, "bad.jsonl, row 0", made, kind, tiny_encoder, reference=tmp_path / "bad.jsonl")
+    refused(FileNotFoundError, "none.jsonl", made, kind, tiny_encoder, reference=tmp_path / "none.jsonl")
 
 
 def test_the_shell_scores_against_people_and_tells_intervals(tiny_encoder: Path, tmp_path: Path) -> None:
@@ -616,15 +538,3 @@ def test_the_shell_scores_against_people_and_tells_intervals(tiny_encoder: Path,
     refused = CliRunner().invoke(build_app(), [*command[:-1], str(tmp_path / "other.jsonl")])
     assert refused.exit_code == 2
     assert "there is no reference" in refused.stderr
-
-
-def test_the_shell_draws_the_curve(tiny_encoder: Path, tmp_path: Path) -> None:
-    from typer.testing import CliRunner
-
-    from dialeval.cli import build_app
-
-    replies, people = write(tmp_path / "replies.jsonl", rows()), write(tmp_path / "people.jsonl", rows(), people=True)
-    command = ["plot", "prd", "-i", replies, "--reference", people, "--encoder", str(tiny_encoder), "--clusters", "4"]
-    drawn = CliRunner().invoke(build_app(), [*command, "--out", str(tmp_path / "plots")])
-    assert drawn.exit_code == 0, drawn.stderr
-    assert (tmp_path / "plots" / "prd_replies.png").read_bytes().startswith(b"\x89PNG")

@@ -12,6 +12,7 @@ from dialeval.approaches.distribution import CONFIDENCE, Contexts, interval
 from dialeval.approaches.feature_set import FeatureSet
 from dialeval.approaches.prd import Prd, assign, curves, exact_f1, fit_centroids
 from dialeval.engine.moments import Moments
+from refusals import refused
 
 
 def counted(rows: Any, centroids: Any) -> Any:
@@ -76,25 +77,14 @@ def test_prd_tells_what_single_starts_of_the_clusters_give(tiny_encoder: Path) -
     assert np.isnan(Prd(tiny_encoder, clusters=5, runs=1, resamples=0).compare(*sides).facts["seed_sd"])
 
 
-def test_prd_signs_its_options(tiny_encoder: Path) -> None:
-    assert Prd(tiny_encoder, clusters=3, runs=2).variant() == {
-        "clusters": "3", "runs": "2", "grid": "released", "f1_epsilon": "1e-06",
-    }  # fmt: skip
-    assert Prd(tiny_encoder, grid="paper", m=7).variant() == {
-        "clusters": "20", "runs": "10", "grid": "paper7", "f1_epsilon": "0",
-    }  # fmt: skip
-
-
 def test_moments_need_more_rows_than_they_take_off() -> None:
     one = Moments.of(np.array([[1, 2]]))  # integers are counted in float64
     assert one.covariance().tolist() == [[0, 0], [0, 0]]
-    with pytest.raises(ValueError, match=r"^a covariance with ddof=1 needs more than 1 rows$"):
-        one.covariance(ddof=1)
+    refused(ValueError, "ddof=1", one.covariance, ddof=1)
     two = one.update(np.array([[3, 2]]))
     assert two.covariance(ddof=1).tolist() == [[2, 0], [0, 0]]
     assert two.covariance().tolist() == [[1, 0], [0, 0]]
     rounded = Moments.of(np.array([[0.1], [0.2], [0.4]], dtype=np.float32))
     assert rounded.mean.dtype == np.float64
     assert rounded.scatter.dtype == np.float64
-    with pytest.raises(ValueError, match=r"^features hold NaN or infinite values$"):
-        Moments.of(np.array([[1.0], [np.inf]]))
+    refused(ValueError, "NaN", lambda: Moments.of(np.array([[1.0], [np.inf]])))

@@ -28,6 +28,7 @@ from dialeval.approaches.judge import (
 from dialeval.approaches.reasons import aspect_moves, reason
 from dialeval.approaches.row_signs import DialogueSigns, TurnSigns, judged_side
 from dialeval.exchange import BadRow, Dialogue
+from refusals import refused
 from small_checkpoints import small_checkpoint
 
 NAN = float("nan")
@@ -201,20 +202,6 @@ def test_full_reasons_name_all_but_small_ones() -> None:
     assert reasons_for(turn(), valid=0.1, follows=-0.1) == "Nothing stands out."
 
 
-def test_human_replies_are_the_yardstick() -> None:
-    shares = {"relevant": (0.12, 0.88), "fluent": (0.7, 0.3), "specific": (NAN, NAN)}
-    assert reasons_for(turn(), shares, fits=-0.1, fluent=0.05, specific=0.02) == (
-        "Does not fit what was said: fits this context worse than 88 % of human replies [-0.10]; "
-        "more fluent than 70 % of human replies [+0.05]; "
-        "more specific than most [+0.02]."
-    )
-
-
-def test_replies_that_are_as_good_count_on_neither_side() -> None:
-    # Nine in ten people's replies are as bad as this one: a tenth is better, not all of them.
-    assert reasons_for(turn(), {"fluent": (0.0, 0.1)}, fluent=-0.1) == "Reads like most human replies [-0.10]."
-
-
 def test_no_reply_is_better_or_worse_than_all() -> None:
     for share, said in ((1.0, "99 %"), (0.9999, "99 %"), (0.5, "50 %"), (0.0, "most")):
         better = reasons_for(turn(), {"fluent": (share, 0.0)}, fluent=0.1)
@@ -267,17 +254,6 @@ def test_the_words_behind_facts() -> None:
         reasons_for(turn(facts=signs.FactUse(0, ()), n_facts=1), uses_facts=-0.1)
         == "Does not use the one fact [-0.10]."
     )
-
-
-def test_the_words_behind_a_reaction() -> None:
-    assert reasons_for(turn(following="what do you mean?"), reaction=-0.1) == (
-        'The other side complains ("what do you mean?") [-0.10].'
-    )
-    assert reasons_for(turn(following="ok."), reaction=-0.1) == (
-        'The other side does not take it well ("ok.") [-0.10].'
-    )
-    assert reasons_for(turn(following="great!"), reaction=0.1) == 'The other side takes it well ("great!") [+0.10].'
-    assert reasons_for(turn(following="what? " * 30), reaction=-0.1).count("what?") < 12  # long turns are cut
 
 
 def test_a_reply_without_a_word_is_the_worst_and_says_so(metric: Judge) -> None:
@@ -333,28 +309,6 @@ def test_a_reply_that_contradicts_its_speaker_says_so(metric: Judge) -> None:
     assert "contradict" not in judged.reasons[1]
 
 
-def test_explanations_of_hand_made_replies(metric: Judge) -> None:
-    """Tables in which only the sign in question can move the value."""
-    rows = made_rows()
-    kept = {name: metric.array(name) for name in ("turn_weights", "turn_tables")}
-
-    def only(feature: str) -> list[str]:
-        metric.network.set_array("turn_weights", [float(name == feature) for name in FEATURES])
-        return list(metric.judge(rows).reasons)
-
-    try:
-        assert 'says "do you like fish" 2 times' in only("not_repetitive")[1].lower()
-        assert 'says "cat cat" 3 times' in only("not_repetitive")[3].lower()
-        assert only("uses_facts")[0] == "Nothing stands out."  # no facts, so nothing is said about them
-        assert "(fish)" in only("uses_facts")[1]
-        assert "none of the 2 facts" in only("uses_facts")[3]
-        assert 'complains ("i already said that")' in only("reaction")[3]
-        assert only("reaction")[2] == "Nothing stands out."
-    finally:
-        for name, values in kept.items():
-            metric.network.set_array(name, values)
-
-
 # --- whole conversations ---------------------------------------------------------------------------
 
 
@@ -364,8 +318,7 @@ def test_which_side_is_judged() -> None:
     assert judged_side(0, Dialogue(turns, speakers=("Bot", "user", "Bot", "user"))) == (0, 2)
     assert judged_side(0, Dialogue(turns, speakers=("1", "2", "2", "1"))) == (1, 2)
     assert judged_side(0, Dialogue(turns, speakers=("me",) * 4)) == (0, 1, 2, 3)
-    with pytest.raises(BadRow, match="row 7: speakers bot and system could both be the one to judge; name only one so"):
-        judged_side(7, Dialogue(turns, speakers=("bot", "system", "bot", "system")))
+    refused(BadRow, "row 7", lambda: judged_side(7, Dialogue(turns, speakers=("bot", "system", "bot", "system"))))
 
 
 SPEAKERS = ["user", "bot"] * 3
@@ -456,23 +409,11 @@ def test_a_reaction_is_told_by_the_part_that_moved_most() -> None:
     assert reasons_for(read, engaged=-0.1, not_complaining=-0.009) == "The other side says less than most [-0.11]."
 
 
-def test_only_the_judged_side_is_judged(metric: Judge, ranked: Any) -> None:
-    turned = metric.score_dialogues([REPEATING], speakers=[["bot", "user"] * 3])
-    assert turned.aspects["not_repetitive"][0] > ranked(REPEATING).aspects["not_repetitive"][0]
-    unnamed = metric.score_dialogues([REPEATING])  # then the second speaker is the one
-    assert unnamed.values == pytest.approx(ranked(REPEATING).values)
-
-
 def test_a_conversation_without_an_answer_has_no_reaction(metric: Judge, ranked: Any) -> None:
     alone = metric.score_dialogues([["hello there", "how are you"]], speakers=[["bot", "bot"]])
     assert np.isnan(alone.aspects["reaction"][0])
     assert np.isfinite(alone.values[0])
     assert "other side" not in alone.explain(0)
-
-
-def test_dialogues_have_no_human_percentile(ranked: Any) -> None:
-    with pytest.raises(ValueError, match="the judge compares replies with human ones, not dialogues"):
-        ranked(GOOD, scale="human_percentile")
 
 
 # --- losses ----------------------------------------------------------------------------------------

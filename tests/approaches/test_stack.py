@@ -37,11 +37,6 @@ def test_ranks_never_fall_as_values_rise() -> None:
     assert ranks.max() <= 1
 
 
-def test_a_table_leaves_missing_values_out() -> None:
-    assert stack.reference_table(np.array([np.nan, 1.0, 3.0]))[[0, 200, 400]] == pytest.approx([1.0, 2.0, 3.0])
-    assert stack.reference_table(np.array([np.nan, 7.0])) == pytest.approx(GRID)  # nothing to go by
-
-
 def test_contributions_add_up_to_the_outcome() -> None:
     ranks = np.array([[1.0, 0.0, 0.75], [1.0, np.nan, 0.25], [np.nan, np.nan, np.nan]])
     weights = np.array([2.0, 1.0, 1.0])
@@ -145,17 +140,3 @@ def test_a_stack_is_judged_on_families_left_out() -> None:
     assert (found.weights >= 0).all()
     assert found.strength in stack.STRENGTHS
     assert found.tables.shape == (3, stack.TABLE_SIZE)
-
-
-def test_one_family_is_all_there_is() -> None:
-    ranks, targets = ratings_of(200)
-    found = stack.fit_stack(stack.RatedFeatures(ranks, targets, ("a",) * 200, ("a",) * 200), reference=ranks)
-    assert found.left_out["a"]["spearman"] > 0.8
-    assert found.weights.argmax() == 0
-
-
-def test_rows_can_be_taken() -> None:
-    rated = stack.RatedFeatures(np.arange(6.0).reshape(3, 2), np.arange(3.0), ("a", "b", "c"), ("x", "y", "z"))
-    part = rated.take(np.array([True, False, True]))
-    assert part.features.tolist() == [[0.0, 1.0], [4.0, 5.0]]
-    assert (part.ratings.tolist(), part.sources, part.families) == ([0.0, 2.0], ("a", "c"), ("x", "z"))

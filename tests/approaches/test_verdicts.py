@@ -14,6 +14,7 @@ from dialeval.exchange import Dialogue
 from dialeval.scores import Scores, Signature
 from dialeval.systems.worst import weakest
 from dialeval.verdicts import compare_replies, judge_conversation
+from refusals import refused
 
 pytestmark = pytest.mark.encoder
 CONTEXT = ["How was your trip?", "Great, but I lost my suitcase on the way back."]
@@ -57,8 +58,9 @@ def test_the_weakest_turn_of_a_conversation(judge: Any) -> None:
     )
     # What the user says next counts as a reaction to the turn before it.
     assert np.isfinite(found.turns.aspects["reaction"]).tolist() == [True, True, False]
-    with pytest.raises(ValueError, match="turn"):
-        judge_conversation(judge, Dialogue(("Hi", "Hello"), speakers=("assistant", "user")))
+    refused(
+        ValueError, "turn", lambda: judge_conversation(judge, Dialogue(("Hi", "Hello"), speakers=("assistant", "user")))
+    )
 
 
 def test_weakest_knows_which_way_is_better_and_skips_what_has_no_value() -> None:

@@ -69,12 +69,6 @@ def test_info_tells_what_one_must_know(run: Run) -> None:
     assert "protocol as_released of clean, as_released" in released
 
 
-def test_info_reads_a_file_of_ones_own(run: Run, mine: Path) -> None:
-    printed = run("info", mine).output
-    assert "2 rows, kind ratings, level turn" in printed
-    assert "aspect: wit 1 to 2" in printed
-
-
 def test_an_unknown_name_gets_a_suggestion_before_anything_is_fetched(run: Run) -> None:
     failed = run("fetch", "convai2_grade", "persona_user")
     assert isinstance(failed.exception, ValueError)
@@ -101,13 +95,6 @@ def test_an_export_is_read_by_datasets_with_the_same_rows(run: Run, mine: Path, 
     assert sorted(path.name for path in folder.iterdir()) == ["README.md", f"mine.{form}"]
     read = load_dataset(str(folder), split="test", cache_dir=str(tmp_path / "cache"))
     assert read.to_list() == benchmarks.load(mine).dataset.to_list()
-
-
-def test_an_export_in_lines_is_a_benchmark_again(mine: Path, tmp_path: Path) -> None:
-    first = benchmarks.load(mine)
-    again = benchmarks.load(export(first, tmp_path / "out", form="jsonl"))
-    assert again.dataset.to_list() == first.dataset.to_list()
-    assert again.info.aspects == first.info.aspects
 
 
 def test_an_export_overwrites_nothing(run: Run, mine: Path, tmp_path: Path) -> None:

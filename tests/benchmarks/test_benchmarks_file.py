@@ -11,8 +11,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from anything import JSON
 from dialeval import benchmarks
 from dialeval.benchmarks import BadFile, Scale
+from refusals import refused
 
 
 def write(folder: Path, *items: Any, name: str = "mine.jsonl") -> Path:
@@ -130,12 +132,6 @@ def test_attacked_pairs(tmp_path: Path) -> None:
     assert found.dataset["attack"][:] == [None, "echo"]
 
 
-def test_the_revision_follows_the_content(tmp_path: Path) -> None:
-    first = benchmarks.load(write(tmp_path, TURN)).info.revision
-    assert benchmarks.load(write(tmp_path, TURN)).info.revision == first
-    assert benchmarks.load(write(tmp_path, {**TURN, "response": "No."})).info.revision != first
-
-
 #: A second line that cannot be read, and what the error names beside the line.
 REFUSED: list[tuple[Any, str]] = [
     ("{", "JSON"),
@@ -143,9 +139,9 @@ REFUSED: list[tuple[Any, str]] = [
     ({**TURN, "response": 3}, "response"),
     ({**TURN, "response": None, "level": "turn"}, "response"),
     ({**TURN, "context": None}, "context"),
-    ({**TURN, "context": ["a", 1]}, r"context\[1\]"),
+    ({**TURN, "context": ["a", 1]}, "context[1]"),
     ({**TURN, "response": "\ud800"}, "response"),
-    ({**TURN, "references": ["a", None]}, r"references\[1\]"),
+    ({**TURN, "references": ["a", None]}, "references[1]"),
     ({**TURN, "facts": {"a": 1}}, "facts"),
     ({**TURN, "system": ["a"]}, "system"),
     ({**TURN, "dataset": 5}, "dataset"),
@@ -160,14 +156,13 @@ REFUSED: list[tuple[Any, str]] = [
     ({"context": ["a"], "response": "b"}, "scores"),
     ({**TURN, "level": "dialogue", "context": []}, "dialogue"),
     ({"context": ["a"], "response": "b", "label": 1}, "labels"),
-    ({**TURN, "id": "mine-00000"}, "mine-00000.*line 1"),
+    ({**TURN, "id": "mine-00000"}, "line 1"),
 ]
 
 
 @pytest.mark.parametrize(("bad", "named"), REFUSED)
 def test_bad_lines_are_named(tmp_path: Path, bad: Any, named: str) -> None:
-    with pytest.raises(BadFile, match=rf"mine\.jsonl, line 2.*{named}"):
-        benchmarks.load(write(tmp_path, TURN, bad))
+    assert named in refused(BadFile, "mine.jsonl, line 2", lambda: benchmarks.load(write(tmp_path, TURN, bad)))
 
 
 #: An only line, and what the error names.
@@ -178,7 +173,7 @@ ALONE: list[tuple[Any, str]] = [
     ({"context": ["a"], "response": "b", "label": 2}, "label"),
     ({"context": ["a"], "responses": {"random": ["x"]}}, "positive"),
     ({"context": ["a"], "responses": ["x"]}, "responses"),
-    ({"context": ["a"], "responses": {"positive": [1]}}, r"responses\.positive\[0\]"),
+    ({"context": ["a"], "responses": {"positive": [1]}}, "responses.positive[0]"),
     ({"context": ["a"], "response": "b", "adversarial_response": 1}, "adversarial_response"),
     ({"context": ["a"], "response": "b", "adversarial_response": "c", "harmful": "no"}, "harmful"),
 ]
@@ -186,8 +181,7 @@ ALONE: list[tuple[Any, str]] = [
 
 @pytest.mark.parametrize(("bad", "named"), ALONE)
 def test_bad_items_of_other_kinds_are_named(tmp_path: Path, bad: Any, named: str) -> None:
-    with pytest.raises(BadFile, match=rf"mine\.jsonl, line 1.*{named}"):
-        benchmarks.load(write(tmp_path, bad))
+    assert named in refused(BadFile, "mine.jsonl, line 1", lambda: benchmarks.load(write(tmp_path, bad)))
 
 
 @pytest.mark.parametrize("content", ["", "\n\n", '{"context": ["é"]}', "cut"])
@@ -195,31 +189,16 @@ def test_files_that_cannot_be_read_are_named(content: str, tmp_path: Path) -> No
     path = tmp_path / "mine.jsonl.gz"
     packed = gzip.compress(json.dumps(TURN).encode())
     path.write_bytes(packed[:-9] if content == "cut" else content.encode("latin-1"))
-    with pytest.raises(BadFile, match=r"mine\.jsonl\.gz"):
-        benchmarks.load(path)
+    refused(BadFile, "mine.jsonl.gz", benchmarks.load, path)
 
 
 def test_what_is_no_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(BadFile, match=r"none\.jsonl"):
-        benchmarks.load(tmp_path / "none.jsonl")
+    refused(BadFile, "none.jsonl", benchmarks.load, tmp_path / "none.jsonl")
     (tmp_path / "folder.jsonl").mkdir()
-    with pytest.raises(BadFile, match=r"folder\.jsonl"):
-        benchmarks.load(tmp_path / "folder.jsonl")
-    with pytest.raises(ValueError, match="protocol"):
-        benchmarks.load(write(tmp_path, TURN), protocol="clean")
+    refused(BadFile, "folder.jsonl", benchmarks.load, tmp_path / "folder.jsonl")
+    refused(ValueError, "protocol", lambda: benchmarks.load(write(tmp_path, TURN), protocol="clean"))
 
 
-def test_an_aspect_that_nobody_rated_is_named_with_its_line(tmp_path: Path) -> None:
-    file = write(tmp_path, TURN, {**TURN, "scores": {"overall": 4, "engaging": None}})
-    with pytest.raises(BadFile, match=r"mine\.jsonl, line 2.*engaging"):
-        benchmarks.load(file)
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
-    max_leaves=6,
-)
 FIELDS = ("level", "context", "dialogue", "response", "responses", "reference", "scores", "ratings", "label", "id",
           "adversarial_response", "harmful", "speakers", "facts", "dataset", "system")  # fmt: skip
 

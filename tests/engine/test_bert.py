@@ -47,22 +47,6 @@ def test_features_are_those_of_transformers_to_the_last_bit(tiny_encoder: Path, 
         assert torch.equal(ours(**given).last_hidden_state, theirs(**given).last_hidden_state)
 
 
-def test_weights_fit_either_encoder(tiny_encoder: Path) -> None:
-    ours, theirs = load_encoder(tiny_encoder, 0), load_encoder(tiny_encoder, 0, trainable=True)
-    theirs.load_state_dict(ours.state_dict())
-    ours.load_state_dict(theirs.state_dict())
-
-
-def test_new_tokens_begin_alike_in_either(tiny_encoder: Path) -> None:
-    known = load_encoder(tiny_encoder, 0).get_input_embeddings().num_embeddings  # type: ignore[operator]
-    tables = [
-        load_encoder(tiny_encoder, known + 3, trainable=trainable).get_input_embeddings().weight  # type: ignore[operator]
-        for trainable in (False, True)
-    ]
-    assert tables[0].shape[0] == known + 3
-    assert torch.equal(*tables)
-
-
 def test_a_release_with_heads_has_the_encoders_name_before_its_tensors(tiny_encoder: Path, tmp_path: Path) -> None:
     folder = copied(tiny_encoder, tmp_path / "released")
     tensors = {f"bert.{name}": tensor.half() for name, tensor in load_file(folder / "model.safetensors").items()}
@@ -72,13 +56,6 @@ def test_a_release_with_heads_has_the_encoders_name_before_its_tensors(tiny_enco
     assert loaded.embeddings.word_embeddings.weight.dtype == torch.float32
     assert torch.equal(loaded.state_dict()["encoder.layer.0.output.dense.weight"],
                        tensors["bert.encoder.layer.0.output.dense.weight"].float())  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    "changes", [{"hidden_act": "relu"}, {"hidden_act": "gelu_new"}, {"chunk_size_feed_forward": 2}], ids=str
-)
-def test_what_is_unusual_is_left_to_transformers(tiny_encoder: Path, tmp_path: Path, changes: dict[str, Any]) -> None:
-    assert not isinstance(load_encoder(copied(tiny_encoder, tmp_path / "one", **changes), 0), BertEncoder)
 
 
 @pytest.mark.parametrize(

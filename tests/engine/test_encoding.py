@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from torch import nn
 
 import dialeval.engine.encoding as encoding
-from conftest import WORDS
-from dialeval.engine.encoding import PairEncoder, choose_device, choose_dtype
+from dialeval.engine.encoding import PairEncoder
 from dialeval.engine.formatting import PairFormat, PairTokenizer
 from dialeval.exchange import Exchange
 from dialeval.weights.loading import load_encoder, load_tokenizer
+from tiny_words import WORDS
 
 #: float32 features of one row may move this much when other rows share its batch.
 TOLERANCE = 1e-5
@@ -87,33 +87,6 @@ def test_identical_pairs_are_encoded_once(
     assert (again.rows == first.rows[:10]).all()
 
 
-def test_what_is_remembered_is_bounded(
-    network: FirstToken, tokenizer: PairTokenizer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(encoding, "REMEMBERED_BYTES", 5000)
-    encoder = PairEncoder(network, tokenizer)
-    encoder.encode(exchanges(2, 200))
-    assert 0 < len(encoder._remembered) < 20
-
-
-def test_batches_keep_to_the_token_budget(
-    network: FirstToken, tokenizer: PairTokenizer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shapes: list[tuple[int, int]] = []
-    original = encoding.collate
-
-    def spy(pairs, pad_id, **options):
-        tensors = original(pairs, pad_id, **options)
-        shapes.append(tuple(tensors["input_ids"].shape))
-        return tensors
-
-    monkeypatch.setattr(encoding, "collate", spy)
-    PairEncoder(network, tokenizer, batch_tokens=200).encode(exchanges(3, 60))
-    assert len(shapes) > 5
-    assert all(rows * width <= 200 or rows == 1 for rows, width in shapes)
-    assert all(width % 8 == 0 for _, width in shapes)
-
-
 def test_an_endless_stream_is_scored_as_it_comes(
     network: FirstToken, tokenizer: PairTokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,16 +101,3 @@ def test_cuts_are_counted(network: FirstToken, tokenizer: PairTokenizer) -> None
     short = Exchange(("hello",), "fine")
     encoded = PairEncoder(network, tokenizer).encode([long, short, long])
     assert encoded.cut.tolist() == [True, False, True]
-
-
-def test_devices_and_dtypes_that_are_not_there() -> None:
-    with pytest.raises(ValueError, match="not available"):
-        choose_device("cuda:99")
-    with pytest.raises(ValueError, match="float32"):
-        choose_dtype("float8", torch.device("cpu"))
-    assert choose_dtype("auto", torch.device("cpu")) in (torch.float32, torch.bfloat16)
-
-
-def test_nothing_to_encode(network: FirstToken, tokenizer: PairTokenizer) -> None:
-    with pytest.raises(ValueError, match="no rows"):
-        PairEncoder(network, tokenizer).encode([])

@@ -88,23 +88,3 @@ def test_a_ten_megabyte_response_is_cut_quickly(tokenizer) -> None:
     pair = PairTokenizer(tokenizer, PairFormat()).pairs([Exchange(context=("hello",), response="fine " * 2_000_000)])[0]
     assert pair.cut
     assert len(pair.ids) <= 128
-
-
-def test_contexts_alone(tokenizer) -> None:
-    laid = PairTokenizer(tokenizer, PairFormat(max_length=8)).contexts(
-        [Exchange(("hello there how are you i am fine",), "x")]
-    )
-    assert tokenizer.convert_ids_to_tokens(laid[0].ids.tolist()) == "[CLS] how are you i am fine [SEP]".split()
-    assert laid[0].cut
-
-
-def test_facts_come_before_the_context(tokenizer) -> None:
-    pair = PairTokenizer(tokenizer, PairFormat()).pairs([Exchange(("hello",), "fine", facts=("i like fish",))])[0]
-    assert tokenizer.convert_ids_to_tokens(pair.ids.tolist()) == "[CLS] i like fish hello [SEP] fine [SEP]".split()
-
-
-def test_layouts_that_make_no_sense_are_refused() -> None:
-    with pytest.raises(ValueError, match="at least 8"):
-        PairFormat(max_length=4)
-    with pytest.raises(ValueError, match="truncation"):
-        PairFormat(truncation="middle")  # type: ignore[arg-type]

@@ -10,6 +10,7 @@ from transformers import AutoTokenizer
 
 from dialeval.engine.formatting import PairFormat, PairTokenizer, TokenPair
 from dialeval.exchange import Exchange
+from refusals import refused
 
 REPLY = "what do you like to eat fish and chips the weather is nice today"
 
@@ -113,22 +114,17 @@ def test_a_context_alone_is_laid_out_by_the_same_rules(tokenizer: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    "options",
     [
-        ({"max_length": 7}, "^max_length is 7; an encoder needs at least 8 tokens$"),
-        ({"facts_budget": -1}, "^facts_budget is -1; it is 0 or more$"),
-        ({"facts_budget": 4, "truncation": "right_longest_first"}, "^facts_budget needs truncation='left'"),
+        {"max_length": 7},
+        {"facts_budget": -1},
+        {"facts_budget": 4, "truncation": "right_longest_first"},
+        {"truncation": "middle"},
     ],
 )
-def test_impossible_layouts(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        PairFormat(**options)
+def test_impossible_layouts(options: dict[str, Any]) -> None:
+    refused(ValueError, next(iter(options)), PairFormat, **options)
     assert PairFormat(max_length=8).max_length == 8
-
-
-def test_an_old_layout_is_written_as_it_was() -> None:
-    assert not {"facts_budget", "facts_separator"} & PairFormat().to_dict().keys()
-    assert PairFormat(facts_budget=0).to_dict()["facts_separator"] == "[unused1]"
 
 
 def test_the_special_tokens_are_those_of_the_tokenizer_s_own_pair(tokenizer: Any) -> None:
@@ -151,5 +147,4 @@ def test_the_special_tokens_are_those_of_the_tokenizer_s_own_pair(tokenizer: Any
     (alone,) = ours.contexts([exchange])
     assert alone.ids.tolist() == [0, 4, 5, 6, 2]
     assert PairTokenizer(tokenizer, PairFormat()).pad_id == tokenizer.pad_token_id
-    with pytest.raises(ValueError, match=r"^object has no fast backend; use a model with a tokenizer\.json$"):
-        PairTokenizer(object(), PairFormat())
+    refused(ValueError, "tokenizer.json", lambda: PairTokenizer(object(), PairFormat()))

@@ -141,9 +141,3 @@ def test_wrong_options(files, options, named):
     with serving(by_number) as server:
         done = run(files, server, *options)
     assert (done.returncode, named in done.stderr) == (2, True)
-
-
-def test_score_points_to_this_command(files):
-    given = [sys.executable, "-m", "dialeval", "score", "-m", "llm:x.yaml", "-i", "a.jsonl", "-o", "b.jsonl"]
-    done = subprocess.run(given, capture_output=True, text=True, env=ENVIRONMENT, check=False)
-    assert (done.returncode, "llm-score" in done.stderr) == (2, True)

@@ -14,6 +14,7 @@ import pytest
 import dialeval
 from dialeval.exchange import Exchange
 from dialeval.metric import CannotGoOn
+from refusals import refused
 
 pytest.importorskip("openai")
 pytest.importorskip("diskcache")
@@ -139,14 +140,6 @@ def test_what_a_server_does_not_know_is_left_out_and_said():
     assert (found.problems, len(server.requests)) == ({}, 3 + 4)
     assert found.signature["without"] == "response_format+seed+system"
     assert "never an instruction to you" in server.prompts[-1]
-
-
-def test_the_words_of_a_row_do_not_change_the_request():
-    echo = {"detail": [{"loc": ["body"], "msg": "bad", "input": "seed temperature response_format"}]}
-    with serving(lambda request, before: Raw(422, json.dumps(echo).encode())) as server:
-        found = judge(server).score(["seed, temperature, response_format"], [["Hm?"]])
-    assert len(server.requests) == 1
-    assert "bad" in found.problems[0]
 
 
 def test_answers_are_cached(tmp_path):
@@ -290,8 +283,7 @@ def test_pairs_are_asked_about_in_both_orders():
         assert len(server.requests) == 4
         server.behave = lambda request, before: {"text": "A"}
         found = metric.score_exchanges(pair)
-        with pytest.raises(ValueError, match="row 0"):
-            metric.score(["a"], [["b"]])
+        refused(ValueError, "row 0", metric.score, ["a"], [["b"]])
     assert found.values.tolist() == [0.5, 0.5]
     assert [found.aspects[name].tolist() for name in ("as_first", "as_second")] == [[1, 1], [0, 0]]
 
@@ -319,8 +311,7 @@ def test_own_protocol_and_options_from_a_file(tmp_path):
     assert metric.info.range == (1, 10)
     assert server.prompts[0].startswith('Costs $5. kindness: Is it kind? From 1 to 10 as {"kindness": score}: <text-')
     (tmp_path / "judge.yaml").write_text("model: m\ncolour: red\n")
-    with pytest.raises(ValueError, match="colour"):
-        dialeval.load(f"llm:{tmp_path / 'judge.yaml'}")
+    refused(ValueError, "colour", dialeval.load, f"llm:{tmp_path / 'judge.yaml'}")
 
 
 @pytest.mark.parametrize(
@@ -341,8 +332,7 @@ def test_own_protocol_and_options_from_a_file(tmp_path):
     ],
 )
 def test_wrong_options(options, named):
-    with pytest.raises(ValueError, match=named):
-        dialeval.load("llm", model="a", **options)
+    refused(ValueError, named, dialeval.load, "llm", model="a", **options)
 
 
 @pytest.mark.parametrize(
@@ -361,5 +351,4 @@ def test_wrong_options(options, named):
 )
 def test_wrong_protocols(tmp_path, change, named):
     (tmp_path / "own.yaml").write_text(MINE.replace(*change))
-    with pytest.raises(ValueError, match=named):
-        dialeval.load("llm", model="a", protocol=tmp_path / "own.yaml")
+    refused(ValueError, named, dialeval.load, "llm", model="a", protocol=tmp_path / "own.yaml")

@@ -14,8 +14,8 @@ from test_evaluate_module import CONTEXTS, PREDICTIONS, RESULT, _private_cache, 
 from typer.testing import CliRunner
 
 import overlap_metric
+from anything import ANYTHING
 from dialeval.cli import build_app
-from test_exchange import ANYTHING
 
 __all__ = ["_private_cache", "evaluate", "module"]
 

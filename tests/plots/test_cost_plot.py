@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 from pathlib import Path
 
 import pytest
 
-from dialeval.agreement.results import Result
+from card_rows import spearman as result
 from dialeval.plots.cost import cost, mean_agreement, rows_per_second
-
-_BLANK = {"str": "", "float": math.nan, "int": 0, "int | None": None, "bool": False, "bool | None": None}
-
-
-def result(metric: str, benchmark: str, value: float, **changes) -> Result:
-    plain = {one.name: _BLANK[str(one.type)] for one in dataclasses.fields(Result)}
-    found = {"metric": metric, "benchmark": benchmark, "value": value, "statistic": "spearman", "level": "turn"}
-    return Result(**(plain | found | changes))
+from refusals import refused
 
 
 def test_the_mean_leaves_out_what_a_metric_was_trained_on_and_other_levels():
@@ -51,10 +43,8 @@ def test_rates_are_those_of_the_largest_size_and_of_ours_only(tmp_path):
 
 @pytest.mark.parametrize("measured", [None, [], {"a": {}}, {"a": {"ours": True, "points": [{"rows": 1}]}}])
 def test_a_foreign_file_is_refused_in_a_sentence(tmp_path, measured):
-    with pytest.raises(ValueError, match=r"is no output of performance/suite\.py"):
-        rows_per_second(speeds(tmp_path, measured))
-    with pytest.raises(ValueError, match="cannot be read"):
-        rows_per_second(tmp_path / "none.json")
+    refused(ValueError, "performance/suite.py", lambda: rows_per_second(speeds(tmp_path, measured)))
+    refused(ValueError, "none.json", rows_per_second, tmp_path / "none.json")
 
 
 def test_points_stand_where_the_numbers_say():
@@ -66,5 +56,4 @@ def test_points_stand_where_the_numbers_say():
 
 
 def test_nothing_in_common_is_told():
-    with pytest.raises(ValueError, match="no metric has both"):
-        cost({"a": (0.4, 6)}, {"b": 50.0})
+    refused(ValueError, "metric", cost, {"a": (0.4, 6)}, {"b": 50.0})

@@ -15,6 +15,7 @@ from typer.testing import CliRunner, Result
 import dialeval
 from dialeval import registry
 from dialeval.cli import build_app
+from refusals import refused
 
 pytestmark = pytest.mark.slow
 
@@ -106,7 +107,7 @@ def test_what_is_no_function_of_rows_is_refused(metric: str, message: str) -> No
 def test_a_fault_in_a_function_is_told_once_and_keeps_its_cause_in_python() -> None:
     done = score("python:own_metrics:deep")
     assert "Traceback" not in done.output
-    with pytest.raises(ValueError, match="division by zero") as caught:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 - its cause says what it was
         dialeval.load("python:own_metrics:deep").score(ROWS)
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
@@ -164,10 +165,8 @@ def test_a_plug_in_that_does_not_fit_is_named(monkeypatch: pytest.MonkeyPatch, t
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(registry, "REGISTRY", dict(registry.REGISTRY))
     registry.find_plugins.cache_clear()
-    with pytest.warns(UserWarning, match="bad-plugin brings a metric 'density', but dialeval has one of that name"):
+    with pytest.warns(UserWarning, match="bad-plugin.*density"):
         assert {"bad", "gone"} <= set(dialeval.available())
-    with pytest.raises(ValueError, match="of bad-plugin: json:dumps is no sub-class of Metric"):
-        dialeval.load("bad")
-    with pytest.raises(ModuleNotFoundError, match="of the package bad-plugin needs no_such_module"):
-        dialeval.load("gone")
+    refused(ValueError, "json:dumps", dialeval.load, "bad")
+    refused(ModuleNotFoundError, "no_such_module", dialeval.load, "gone")
     registry.find_plugins.cache_clear()

@@ -85,17 +85,6 @@ def test_what_the_readme_says_runs(language: str, message: list[str], clone: Pat
             assert line.startswith(f"{value}  {beginning}"), line
 
 
-def test_what_is_not_run_stands_in_the_readme() -> None:
-    shell = [one for language, block in BLOCKS if language == "bash" for one in commands(block)]
-    assert set(NOT_RUN) <= set(shell)
-
-
-def test_a_command_is_taken_for_what_it_is() -> None:
-    assert commands("make demo      # sets up\n\na --b 'x' \\\n  --c\n# alone\n") == ["make demo", "a --b 'x' --c"]
-    assert runnable("bash", "make demo\ndialeval info   # versions\n") == ["dialeval info"]
-    assert runnable("python", "import dialeval\n") == ["import dialeval\n"]
-
-
 def test_the_first_python_stands_within_the_first_lines() -> None:
     lines = README.splitlines()
     assert len(lines) <= 150

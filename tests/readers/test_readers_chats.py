@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from dialeval.cli import build_app
 from dialeval.exchange import BadRow
 from dialeval.readers import Chats, Source, read_exchanges
+from refusals import refused
 
 CHAT = [
     {"role": "system", "content": "You sell boats."},
@@ -68,22 +69,20 @@ def test_a_conversation_is_one_dialogue() -> None:
 
 
 @pytest.mark.parametrize(
-    ("messages", "message"),
+    ("messages", "named"),
     [
-        ([], "messages is no list of messages"),
-        ("hello", "column 'context' is missing"),
-        ([{"role": "user"}, "hi"], "message 1 has no 'role'"),
-        ([{"content": "hi"}], "message 0 has no 'role'"),
-        ([{"role": "user", "content": 5}], "the content of message 0 is a int"),
-        ([{"role": "user", "content": ["hi"]}], "the content of message 0 is a list"),
-        ([{"role": "user", "content": "hi"}], "no answer of the role 'assistant'; its roles are: user"),
-        ([{"role": "assistant", "content": "hi"}], "no answer of the role 'assistant'; its roles are: assistant"),
+        ([], "messages"),
+        ("hello", "'context'"),
+        ([{"role": "user"}, "hi"], "message 1"),
+        ([{"content": "hi"}], "message 0"),
+        ([{"role": "user", "content": 5}], "message 0"),
+        ([{"role": "user", "content": ["hi"]}], "message 0"),
+        ([{"role": "user", "content": "hi"}], "'assistant'"),
+        ([{"role": "assistant", "content": "hi"}], "'assistant'"),
     ],
 )
-def test_what_is_no_conversation_is_named(messages: Any, message: str) -> None:
-    with pytest.raises(BadRow, match=r"row 0 \(list\)") as error:
-        list(read_exchanges([{"messages": messages}]))
-    assert message in str(error.value)
+def test_what_is_no_conversation_is_named(messages: Any, named: str) -> None:
+    assert "row 0" in refused(BadRow, named, lambda: list(read_exchanges([{"messages": messages}])))
 
 
 def test_rows_of_fields_pass_as_they_are() -> None:

@@ -53,10 +53,6 @@ def test_every_row_of_the_papers_tables_is_named(paper: str, table: Table) -> No
             assert "(not in the paper)" in row.label or paper.split()[0] in papers or papers == "all", row.label
 
 
-def test_variants_are_tables_of_a_paper() -> None:
-    assert {table.title for paper in THE_FIVE for table in paper.tables} >= VARIANTS
-
-
 @pytest.mark.parametrize("metric", METRICS)
 def test_a_state_is_one_of_four_and_what_runs_here_is_registered(metric: str) -> None:
     _, papers, state, name, remark = METRICS[metric]
@@ -66,26 +62,3 @@ def test_a_state_is_one_of_four_and_what_runs_here_is_registered(metric: str) ->
     if name:
         assert name.strip("`").partition("?")[0] in available()
     assert name or state != "runs here"
-
-
-def test_rows_of_ours_carry_the_name_of_the_page() -> None:
-    """Whoever follows the page gets the metric that the papers' tables measure."""
-    for paper in THE_FIVE:
-        for table in paper.tables:
-            for row in table.rows:
-                if row.ours is None or table.title in VARIANTS or "runs/ablations" in row.ours:
-                    continue
-                own = row.ours.partition("?")[0]
-                named = METRICS[metric_of(row.label)][3].strip("`").partition("?")[0]
-                assert own == named or (own[:4], named[:4]) == ("bleu", "bleu"), row.label
-
-
-def test_what_needs_weights_or_data_says_so_in_its_cells_too() -> None:
-    """An empty cell and this page give the same reason."""
-    for paper in THE_FIVE:
-        for table in paper.tables:
-            for row in table.rows:
-                if row.ours is None and metric_of(row.label) in METRICS and "released scores" not in row.label:
-                    state = METRICS[metric_of(row.label)][2]
-                    assert state == "by score file" or row.lacks, row.label
-                    assert not state.startswith("needs") or state == f"needs {row.lacks}", row.label

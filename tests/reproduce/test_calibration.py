@@ -13,9 +13,9 @@ from typer.testing import CliRunner, Result
 
 from dialeval.benchmarks import Benchmark
 from dialeval.robustness.inputs import read_input
+from refusals import refused
 from reproduce.__main__ import build_app
 from reproduce.calibration import benchmark_sample, dialogue_sample, percentiles, probabilities
-from reproduce.calibration_report import curves
 from small_checkpoints import small_checkpoint
 from toy_benchmark import labelled_rows, rated_rows, write_rows
 
@@ -42,8 +42,7 @@ def test_the_gap_is_kolmogorovs_distance_from_an_even_spread() -> None:
     even = percentiles(rng.uniform(size=400), np.ones(400, dtype=bool), np.arange(400), resamples=10)
     assert even.gap < even.by_chance
     assert math.isnan(even.mean_of_wrong)
-    with pytest.raises(ValueError, match="no right reply"):
-        percentiles(shares, np.zeros(500, dtype=bool), np.arange(500))
+    refused(ValueError, "right", lambda: percentiles(shares, np.zeros(500, dtype=bool), np.arange(500)))
 
 
 def test_rows_of_one_dialogue_widen_the_interval() -> None:
@@ -84,8 +83,11 @@ def test_labelled_benchmarks_and_no_others(tmp_path: Path) -> None:
     assert isinstance(labelled, Benchmark)
     sample = benchmark_sample(labelled)
     assert sample.valid.sum() == sum(label == 1 for label in labelled.dataset["label"])
-    with pytest.raises(ValueError, match="does not label"):
-        benchmark_sample(read_input(str(write_rows(tmp_path / "rated.jsonl", rated_rows(contexts=3))), None))
+    refused(
+        ValueError,
+        "label",
+        lambda: benchmark_sample(read_input(str(write_rows(tmp_path / "rated.jsonl", rated_rows(contexts=3))), None)),
+    )
 
 
 def test_from_the_shell(tiny_encoder: Path, tiny_corpora: Path, tmp_path: Path) -> None:
@@ -117,8 +119,3 @@ def test_what_cannot_be_checked(options: list[str], message: str, tiny_corpora: 
     assert done.exit_code == 2
     assert message in " ".join(done.stderr.split())
     assert not (tmp_path / "out").exists()
-
-
-def test_the_picture_has_a_panel_for_each_promise() -> None:
-    with pytest.raises(ValueError, match="nothing to plot"):
-        curves([])

@@ -6,14 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from dialeval.approaches.fbd import Fbd
 from dialeval.exchange import Exchange
 from dialeval.statistics.features import normality
-from reproduce.__main__ import build_app
 from reproduce.distances import SPOILT, Curve, curves, replies_of_people, spoil
-from reproduce.distances_report import PRINTED
 from toy_benchmark import rated_rows, write_rows
 
 NOUNS = "fish chips weather walk week dog cat".split()
@@ -64,14 +61,6 @@ def test_curves_begin_where_nothing_differs_and_are_the_metrics_values(tiny_enco
     assert shown.values[-1] == pytest.approx(wanted, rel=1e-4)
 
 
-def test_from_the_shell(tiny_encoder: Path, tmp_path: Path) -> None:
-    file = write_rows(tmp_path / "toy.jsonl", rated_rows(contexts=5, systems=2))
-    options = ["distances", "-b", str(file), "--curves", str(file), "-o", str(tmp_path / "out")]
-    wrong = CliRunner().invoke(build_app(), [*options, "--encoder", "tiny"])
-    assert wrong.exit_code == 2
-    assert "--encoder 'tiny' is not NAME=ENCODER" in wrong.output
-
-
 def test_the_page_has_the_papers_row_and_ours(tiny_encoder: Path, tmp_path: Path) -> None:
     from reproduce.distances import normal_features
     from reproduce.distances_report import write_distances
@@ -89,7 +78,3 @@ def test_the_page_has_the_papers_row_and_ours(tiny_encoder: Path, tmp_path: Path
     record = json.loads((tmp_path / "distances.json").read_text())
     assert len(record["curves"]) == len(found)
     assert (tmp_path / "distances.png").stat().st_size > 0
-
-
-def test_the_papers_table_is_whole() -> None:
-    assert {len(one) for one in PRINTED.values()} == {6}

@@ -17,6 +17,7 @@ from dialeval.robustness.attacks import ATTACKS, GENERIC_REPLIES, Pool, choose_a
 from dialeval.robustness.pairs import Pair, attacked_pairs, key_of, without_itself
 from dialeval.robustness.perturbations import PERTURBATIONS, degradation, perturb
 from dialeval.robustness.verdicts import AttackOutcome, Rules, share_of, verdicts
+from refusals import refused
 from small_resources import write_wordnet
 
 TEA = Exchange(("Hi!", "What do you like?"), "I really don't like the well-known tea, but coffee is fine.", id="tea")
@@ -76,10 +77,6 @@ def test_equal_words_cannot_be_put_in_another_order(reply: str) -> None:
     assert attacked("reverse", exchange) is None
 
 
-def test_echo_needs_a_context() -> None:
-    assert attacked("speaker_echo", Exchange((), "Yes")) is None
-
-
 def test_random_reply_comes_from_another_context_and_is_no_reference() -> None:
     for seed in range(10):
         assert attacked("random_reply", CAR, seed) in {TEA.response, YES.response}
@@ -135,14 +132,7 @@ def test_attacks_that_lack_their_data_say_which(tmp_path: Path, monkeypatch: pyt
     assert "averaged_perceptron_tagger_eng" in lacking["nouns_only"]
     assert "nltk.downloader wordnet" in lacking["synonyms"]
     assert {attack.name for attack in chosen} == ATTACKS.keys() - lacking.keys()
-    with pytest.raises(ValueError, match="averaged_perceptron_tagger_eng"):
-        attacked("nouns_only")
-
-
-def test_an_unknown_attack_gets_a_suggestion() -> None:
-    assert [attack.name for attack in choose_attacks(["jumble", "noise"])[0]] == ["jumble", "noise"]
-    with pytest.raises(ValueError, match="did you mean 'jumble'"):
-        choose_attacks(["jumbel"])
+    refused(ValueError, "averaged_perceptron_tagger_eng", attacked, "nouns_only")
 
 
 @given(st.permutations(ROWS), st.integers(0, 5))
@@ -218,38 +208,6 @@ def test_direction_and_tolerance() -> None:
     assert judged(true, attacked, tolerance=0).kept.value == 0.25
 
 
-def test_threshold_shares() -> None:
-    found = judged([0.9, 0.5, 0.2], [0.6, 0.4, 0.1], threshold=0.5)
-    assert found.passed_true == pytest.approx(2 / 3)
-    assert found.passed_attacked == pytest.approx(1 / 3)
-    low = judged([1, 9], [6, 4], higher=False, threshold=5)
-    assert (low.passed_true, low.passed_attacked) == (0.5, 0.5)
-    assert math.isnan(judged([1.0], [0.0]).passed_true)
-
-
-def test_without_any_value_there_is_no_share() -> None:
-    found = judged([math.nan], [1.0])
-    assert found.n == 0
-    assert math.isnan(found.preferred.value)
-    assert math.isnan(found.mean_true)
-
-
-def test_domains_are_counted_together_and_alone() -> None:
-    pairs = [
-        Pair("a", False, Exchange((str(row),), "true"), Exchange((str(row),), "not"), domain)
-        for row, domain in enumerate(["x", "y", "x"])
-    ]
-    values = {key_of(pair.true): 1.0 for pair in pairs} | {key_of(pair.attacked): row for row, pair in enumerate(pairs)}
-    found = verdicts(pairs, values, metric="m", source="s", signature="", higher_is_better=True)
-    assert [(one.domain, one.n, one.preferred.value) for one in found] == [
-        ("all", 3, 0.5),
-        ("x", 2, 0.5),
-        ("y", 1, 0.5),
-    ]
-    assert not found[0].harmful
-    assert found[0].share == found[0].kept
-
-
 def test_independent_rows_have_wilson_s_interval() -> None:
     from scipy.stats import binomtest
 
@@ -277,21 +235,9 @@ def test_shares_lie_within_their_interval(rows: list[tuple[float, int]]) -> None
     assert share.high - share.low > 0.01
 
 
-def test_coverage_of_the_interval_on_clustered_data() -> None:
-    random = np.random.default_rng(3)
-    covered = 0
-    for _ in range(300):
-        chances = random.beta(2, 1, size=40)  # of mean 2/3
-        hits = (random.random((40, 4)) < chances[:, None]).astype(float).ravel()
-        share = share_of(hits, np.repeat(np.arange(40), 4))
-        covered += share.low <= 2 / 3 <= share.high
-    assert 0.91 <= covered / 300 <= 0.985
-
-
 @pytest.mark.parametrize("rules", [{"tolerance": -1}, {"tolerance": math.nan}, {"threshold": math.inf}])
 def test_rules_that_make_no_sense(rules: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match=r"tolerance is|threshold is"):
-        Rules(**rules)
+    refused(ValueError, next(iter(rules)), Rules, **rules)
 
 
 MANY = [Exchange((f"Question {number}?",), f"This is answer number {number} to it.") for number in range(60)]
@@ -309,11 +255,6 @@ def test_perturbed_rows_grow_with_the_ratio(kind: str) -> None:
     assert some < more < every
     assert every == set(range(60))
     assert 8 <= len(some) <= 28
-
-
-def test_mismatch_passes_the_replies_on() -> None:
-    found = perturb(MANY, "mismatch", 0.5)
-    assert Counter(row.response for row in found) == Counter(row.response for row in MANY)
 
 
 @given(st.permutations(range(12)), st.floats(0, 1))
@@ -336,7 +277,5 @@ def test_degradation_of_a_simple_judge() -> None:
 
 
 def test_perturbations_that_do_not_exist() -> None:
-    with pytest.raises(ValueError, match="'shuffle'"):
-        perturb(MANY, "shuffle", 0.5)
-    with pytest.raises(ValueError, match="between 0 and 1"):
-        perturb(MANY, "noise", 1.5)
+    refused(ValueError, "shuffle", perturb, MANY, "shuffle", 0.5)
+    refused(ValueError, "1.5", perturb, MANY, "noise", 1.5)

@@ -20,6 +20,7 @@ from dialeval.scoring import Summary, Task, score_file
 from dialeval.scoring import run as scoring_run
 from dialeval.scoring.task import FIRST_PAIRS
 from overlap_metric import Overlap, Variety
+from refusals import refused
 from resources import PATIENCE
 
 N_ROWS = 7 * FIRST_PAIRS + 100
@@ -85,11 +86,9 @@ def test_no_resume_begins_again() -> None:
 
 def test_other_options_or_another_input_are_told() -> None:
     interrupt()
-    with pytest.raises(ValueError, match="weight"):
-        run(weight=2.0)
+    refused(ValueError, "weight", run, weight=2.0)
     write_rows(N_ROWS, response="another")
-    with pytest.raises(ValueError, match="rows 0 and"):
-        run()
+    refused(ValueError, "rows 0 and", run)
     write_rows(N_ROWS)
     assert run().n_resumed == FIRST_PAIRS
 
@@ -102,8 +101,7 @@ def test_what_stands_there_is_kept() -> None:
     assert Path("scores.jsonl").read_text() == "precious"
     assert run().n_resumed == FIRST_PAIRS  # --overwrite was said when the run began
     Path("kept.jsonl.partial").write_text("somebody's notes\n")
-    with pytest.raises(ValueError, match=r"kept\.jsonl\.partial"):
-        run("kept.jsonl", overwrite=True)
+    refused(ValueError, "kept.jsonl.partial", run, "kept.jsonl", overwrite=True)
     assert Path("kept.jsonl.partial").read_text() == "somebody's notes\n"
 
 
@@ -203,5 +201,4 @@ def test_the_worst_rows_are_named_even_of_a_run_that_went_on(breaks: bool) -> No
 
 def test_no_worst_rows_where_only_systems_are_judged() -> None:
     task = Task(Source("rows.jsonl"), {"variety": Variety.info})
-    with pytest.raises(ValueError, match="variety"):
-        score_file(task, "scores.jsonl", lambda: {"variety": Variety()}, worst=1)
+    refused(ValueError, "variety", lambda: score_file(task, "scores.jsonl", lambda: {"variety": Variety()}, worst=1))

@@ -15,6 +15,7 @@ from dialeval.statistics import bootstrap, paired_tests, resampled
 from dialeval.statistics.correlation import kendall, pearson, spearman
 from dialeval.statistics.discrimination import auc
 from dialeval.statistics.rowwise import ROWWISE
+from refusals import refused
 
 rows = st.lists(
     st.tuples(st.integers(0, 6), st.integers(0, 6), st.integers(0, 1), st.integers(0, 4)), min_size=3, max_size=25
@@ -163,8 +164,7 @@ def test_chi_square_of_two_accuracies():
     assert plain.statistic == pytest.approx(139.394494, abs=1e-6)
     assert paired_tests.chi_square(8827, 10_000, 8236, 10_000).statistic == pytest.approx(138.923169, abs=1e-6)
     assert paired_tests.chi_square(5, 5, 7, 7).p == 1.0
-    with pytest.raises(ValueError, match="not counts"):
-        paired_tests.chi_square(6, 5, 1, 5)
+    refused(ValueError, "counts", paired_tests.chi_square, 6, 5, 1, 5)
 
 
 def test_mcnemar():
@@ -178,8 +178,7 @@ def test_mcnemar():
     many = paired_tests.mcnemar(np.repeat(first, 10), np.repeat(second, 10))
     assert many.p == pytest.approx(stats.chi2.sf(59**2 / 100, 1))
     assert paired_tests.mcnemar([True, False], [True, False]).p == 1.0
-    with pytest.raises(ValueError, match="same rows"):
-        paired_tests.mcnemar([True], [True, False])
+    refused(ValueError, "rows", paired_tests.mcnemar, [True], [True, False])
 
 
 @pytest.mark.parametrize("name", ["pearson", "spearman"])

@@ -12,6 +12,7 @@ from scipy import stats
 from dialeval.agreement.settings import Settings
 from dialeval.statistics import bootstrap, corrections, paired_tests, raters, system_level
 from dialeval.statistics.correlation import CORRELATIONS, paired_columns
+from refusals import refused
 
 
 def test_intervals_hold_ninety_five_percent_unless_told_otherwise() -> None:
@@ -99,8 +100,7 @@ def test_the_mean_over_sets_is_tested_as_it_stands() -> None:
 
 @pytest.mark.parametrize("p", [-0.1, 1.1, math.inf])
 def test_a_p_value_out_of_range_is_named(p: float) -> None:
-    with pytest.raises(ValueError, match="p-value 1"):
-        corrections.holm([0.5, p, 2.0])
+    refused(ValueError, "p-value 1", corrections.holm, [0.5, p, 2.0])
     assert corrections.holm([0, 1]).tolist() == [0.0, 1.0]
 
 
@@ -113,14 +113,10 @@ def test_two_points_have_a_value_and_no_p(statistic) -> None:
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 def test_the_row_and_the_column_of_a_bad_value_are_named(bad: float) -> None:
-    with pytest.raises(ValueError, match=rf"^row 2 of the first column is {bad}; leave such rows out"):
-        paired_columns([1, 2, bad, bad], [1, 2, 3, 4])
-    with pytest.raises(ValueError, match=rf"^row 0 of the second column is {bad}; "):
-        paired_columns([1, 2], [bad, 3])
-    with pytest.raises(ValueError, match=r"^columns differ in length: 3 and 2; "):
-        paired_columns([1, 2, 3], [1, 2])
-    with pytest.raises(ValueError, match=r"^columns must have one dimension, not 1 and 2; "):
-        paired_columns([1, 2], [[1, 2]])
+    assert str(bad) in refused(ValueError, "row 2 of the first", paired_columns, [1, 2, bad, bad], [1, 2, 3, 4])
+    assert str(bad) in refused(ValueError, "row 0 of the second", paired_columns, [1, 2], [bad, 3])
+    refused(ValueError, "3 and 2", paired_columns, [1, 2, 3], [1, 2])
+    refused(ValueError, "1 and 2", paired_columns, [1, 2], [[1, 2]])
 
 
 def test_tests_say_how_their_p_was_found() -> None:
@@ -158,14 +154,10 @@ def test_mcnemar_is_exact_below_twenty_five_rows_in_dispute() -> None:
 
 
 def test_impossible_counts_are_told_as_they_were_given() -> None:
-    with pytest.raises(ValueError, match=r"^6 of 5 and 1 of 5 are not counts of hits"):
-        paired_tests.chi_square(6, 5, 1, 5)
-    with pytest.raises(ValueError, match=r"^1 of 5 and -1 of 5 are"):
-        paired_tests.chi_square(1, 5, -1, 5)
-    with pytest.raises(ValueError, match=r"^0 of 0 and 1 of 5 are"):
-        paired_tests.chi_square(0, 0, 1, 5)
-    with pytest.raises(ValueError, match=r"^the two metrics judge 1 and 2 rows"):
-        paired_tests.mcnemar([True], [True, False])
+    refused(ValueError, "6 of 5", paired_tests.chi_square, 6, 5, 1, 5)
+    refused(ValueError, "-1 of 5", paired_tests.chi_square, 1, 5, -1, 5)
+    refused(ValueError, "0 of 0", paired_tests.chi_square, 0, 0, 1, 5)
+    refused(ValueError, "1 and 2 rows", paired_tests.mcnemar, [True], [True, False])
 
 
 def test_resamples_do_not_depend_on_the_blocks_they_are_drawn_in(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,3 +44,8 @@ def result(**changes: Any) -> Result:
         "revision": "abc",
     }
     return Result(**row | changes)
+
+
+def spearman(metric: str, benchmark: str, value: float, **changes: Any) -> Result:
+    """One value of the agreement table."""
+    return result(**{"metric": metric, "benchmark": benchmark, "value": value, "statistic": "spearman"} | changes)

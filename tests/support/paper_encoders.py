@@ -16,7 +16,7 @@ from transformers import (
     RobertaForMaskedLM,
 )
 
-from conftest import WORDS
+from tiny_words import WORDS
 
 _SHAPE = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
 

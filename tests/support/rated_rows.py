@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from conftest import WORDS
 from dialeval.approaches import signs, stack
 from dialeval.approaches.judge import ASPECTS, FEATURES, Judge, JudgeNetwork
 from dialeval.approaches.learned import quantile_curves
 from dialeval.exchange import Exchange
 from small_checkpoints import small_checkpoint
+from tiny_words import WORDS
 
 #: Words that nothing but these rows holds.
 FACT_WORDS = [f"zq{first}{second}v" for first in "bcdfghj" for second in "aeiou"]

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import random
+import signal
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from dialeval.exchange import Exchange
+from dialeval.metric import Judged, Level, Metric, MetricInfo
+from dialeval.scores import Signature
 
 REPLIES = (
     "Yes, with milk and a spoon of honey.",
@@ -92,3 +99,58 @@ def picky(exchanges: list[Exchange]) -> list[float]:
 def noise(exchanges: list[Exchange]) -> list[float]:
     """Numbers that have nothing to do with the reply."""
     return [float(zlib.crc32((exchange.id or "").encode()) % 97) for exchange in exchanges]
+
+
+#: The rows that `watched` was asked for, and before which of them it kills its process.
+SEEN: list[str | None] = []
+KILL_AT = [-1]
+
+
+def watched(exchanges: list[Exchange]) -> list[float]:
+    """Counts words, remembers what it was asked, and may kill its process in the middle."""
+    for exchange in exchanges:
+        if len(SEEN) == KILL_AT[0]:
+            os.kill(os.getpid(), signal.SIGKILL)
+        SEEN.append(exchange.id)
+    return count_words(exchanges)
+
+
+class Named(Metric):
+    """A metric whose signature is its name alone."""
+
+    def signature(self) -> Signature:
+        return Signature({"metric": self.info.name})
+
+
+class Length(Named):
+    """Words, by a metric that was trained on the toy benchmark."""
+
+    info = MetricInfo("length", "Length", Level.TURN, True, (0, math.inf), "words")
+    contaminated_by = frozenset({"toy"})
+
+    def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
+        return Judged(np.array(count_words(list(exchanges))))
+
+
+class AgainstReferences(Named):
+    """Characters of the first reference."""
+
+    info = MetricInfo("against", "Against", Level.TURN, True, (0, 1), "", needs=frozenset({"contexts", "references"}))
+
+    def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
+        return Judged(np.array([len(exchange.references[0]) for exchange in exchanges], dtype=float), n_truncated=1)
+
+
+class Repetition(Named):
+    """A system-level metric: the share of a system's replies that any system of the call has given before."""
+
+    info = MetricInfo("repetition", "Repetition", Level.SYSTEM, False, (0, 1), "")
+
+    def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
+        replies: dict[str | None, list[str]] = {}
+        for exchange in exchanges:
+            replies.setdefault(exchange.system, []).append(exchange.response)
+        shares = [1 - len(set(given)) / len(given) for given in replies.values()]
+        if "" in replies.get("bot2", []):
+            raise RuntimeError("nothing was said")
+        return Judged(np.array(shares), ids=tuple(replies))

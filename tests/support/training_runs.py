@@ -1,16 +1,29 @@
-"""Training scripts run in this process with a small recipe."""
+"""Training scripts run in this process with small recipes, and what a run leaves behind."""
 
 from __future__ import annotations
 
+import importlib
+import json
 import os
+import subprocess
+import sys
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
 
 ROOT = Path(__file__).resolve().parents[2]
-
-SCRIPT = ROOT / "training" / "density.py"
+TRAINING = ROOT / "training"
+RECIPES = TRAINING / "recipes"
+SCRIPT = TRAINING / "density.py"
+STEPS = {"warmup": 2, "learning_rate": 0.01, "log_every": 1, "evaluate_every": 4, "save_every": 4, "max_length": 48}
 
 
 def overrides(encoder: Path, steps: int) -> list[str]:
+    """The settings of a short training of DENSITY."""
     values = {
         "encoder": str(encoder),
         "start_from": "null",
@@ -21,22 +34,23 @@ def overrides(encoder: Path, steps: int) -> list[str]:
         "negatives": "{random: 2, same_dialogue: 1, shared_word: 0, corrupted: 1}",
         "validation": "{corpus: chat, split: validation, contexts: 10, candidates: 4}",
         "average_of": "null",
-        "training.max_length": 48,
         "training.batch_contexts": 4,
         "training.steps": steps,
-        "training.warmup": 2,
-        "training.learning_rate": 0.01,
-        "training.log_every": 1,
-        "training.evaluate_every": 4,
-        "training.save_every": 4,
+        **{f"training.{key}": value for key, value in STEPS.items()},
         "fit.corpora": "[{name: chat, splits: [train], pairs: null}]",
         "fit.shrinkage": "{human: 0.05, background: 0.2}",
         "fit.held_out_pairs": 30,
     }
-    return [word for key, value in values.items() for word in ("--set", f"{key}={value}")]
+    return settings(f"{key}={value}" for key, value in values.items())
+
+
+def settings(chosen: Iterable[str]) -> list[str]:
+    """As the scripts take them."""
+    return [word for one in chosen for word in ("--set", one)]
 
 
 def command(encoder: Path, corpora: Path, out: Path, steps: int, *more: str) -> list[str]:
+    """A training of DENSITY."""
     return [
         *[str(SCRIPT), "--cpu", "--corpora", str(corpora), "--out", str(out)],
         *overrides(encoder, steps),
@@ -45,4 +59,72 @@ def command(encoder: Path, corpora: Path, out: Path, steps: int, *more: str) -> 
 
 
 def environment() -> dict[str, str]:
-    return {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
+    """Of a script in a process of its own."""
+    return {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0", "HF_HUB_OFFLINE": "1"}
+
+
+def run_here(words: list[str]) -> None:
+    """Run a script in this process; its first word is its path."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", words)
+        importlib.import_module(Path(words[0]).stem).main()
+
+
+def run_in_two_processes(words: list[str]) -> None:
+    """Run a script as torchrun does."""
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
+    done = subprocess.run([*launch, *words], env=environment(), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def write_lines(path: Path, rows: Iterable[Any]) -> Path:
+    """JSON lines."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """JSON lines."""
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def log_of(out: Path, kind: str = "") -> list[dict[str, Any]]:
+    """What a run logged, all or of one kind."""
+    return [row for row in read_lines(out / "log.jsonl") if kind in ("", row["kind"])]
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    """All tensors of a folder, by the names of their file's folder and their own."""
+    return {
+        f"{path.parent.name}/{key}": tensor
+        for path in sorted(folder.rglob("*.safetensors"))
+        for key, tensor in load_file(path).items()
+    }
+
+
+def same(first: Path, second: Path) -> bool:
+    """Whether two folders hold the same tensors to the last bit."""
+    one, two = weights(first), weights(second)
+    return one.keys() == two.keys() and all(torch.equal(one[key], two[key]) for key in one)
+
+
+class Killed(BaseException):
+    """Stands for a signal: nothing of ours catches it."""
+
+
+def killed_after_saves(words: list[str], count: int) -> None:
+    """Run a script in this process and kill it after it has saved so often."""
+    run = importlib.import_module("common").Run
+    original, done = run.save, [0]
+
+    def save(self: Any) -> None:
+        original(self)
+        done[0] += 1
+        if done[0] == count:
+            raise Killed
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run, "save", save)
+        with pytest.raises(Killed):
+            run_here(words)

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from test_systems import Distance, Number
 from typer.testing import CliRunner
 
 from dialeval.cli import build_app
 from dialeval.statistics.paired_tests import unpaired_mean_test
 from dialeval.systems import gate, rank
+from number_metrics import Distance, Number
 
 
 def talks(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,21 +10,21 @@ from typing import Any
 import pytest
 import yaml
 
+import ablations
+from common import read_recipe
 from reproduce.papers.catalogue import PAPERS
 from reproduce.papers.tables import Picture
-from training_runs import overrides
+from training_runs import RECIPES, TRAINING, environment, overrides
 
 pytestmark = pytest.mark.slow
 
-TRAINING = Path(__file__).resolve().parents[2] / "training"
-VARIANTS: dict[str, dict[str, Any]] = yaml.safe_load((TRAINING / "recipes" / "ablations.yaml").read_text("utf-8"))
+VARIANTS: dict[str, dict[str, Any]] = yaml.safe_load((RECIPES / "ablations.yaml").read_text("utf-8"))
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-def test_a_variant_changes_what_its_recipe_has(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(TRAINING))
+def test_a_variant_changes_what_its_recipe_has(name: str) -> None:
     variant = VARIANTS[name]
-    recipe = importlib.import_module("common").read_recipe(TRAINING / "recipes" / f"{variant['recipe']}.yaml")
+    recipe = read_recipe(RECIPES / f"{variant['recipe']}.yaml")
     for key in variant["set"]:
         node = recipe
         for part in key.split("."):
@@ -46,21 +44,19 @@ def test_the_tables_and_figures_name_every_variant_and_no_other() -> None:
     assert named == {name for name in VARIANTS if not name.startswith("density-convai2")}
 
 
-def test_seeds_differ_in_nothing_else_and_their_mean_stands_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_seeds_differ_in_nothing_else_and_their_mean_stands_first() -> None:
     again = {name: variant for name, variant in VARIANTS.items() if "-seed" in name}
     assert again
     for name, variant in again.items():
         first = VARIANTS[name.partition("-seed")[0]]
         assert variant["set"]["seed"] != first["set"]["seed"]
         assert {**variant, "set": {**variant["set"], "seed": first["set"]["seed"]}} == first
-    monkeypatch.syspath_prepend(str(TRAINING))
-    over_seeds = importlib.import_module("ablations").over_seeds
     rows = [["one", "0.200", "0.5"], ["two", "0.1", ""], ["one-seed2", "0.300", ""], ["one-seed3", "0.400", "0.5"]]
-    assert over_seeds(rows) == [["one, 3 seeds", "0.300 ± 0.100", ""]]
+    assert ablations.over_seeds(rows) == [["one, 3 seeds", "0.300 ± 0.100", ""]]
 
 
 def test_the_runner_trains_resumes_and_tells(tiny_encoder: Path, tiny_corpora: Path, tmp_path: Path) -> None:
-    words = overrides(tiny_encoder, 4)[1::2]
+    words = overrides(tiny_encoder, 2)[1::2]
     settings = {key: yaml.safe_load(value) for key, _, value in (word.partition("=") for word in words)}
     variants = {
         "first": {"script": "density.py", "recipe": "trunk-minilm", "set": settings},
@@ -69,10 +65,9 @@ def test_the_runner_trains_resumes_and_tells(tiny_encoder: Path, tiny_corpora: P
     (tmp_path / "variants.yaml").write_text(yaml.safe_dump(variants))
     command = [sys.executable, str(TRAINING / "ablations.py"), "--corpora", str(tiny_corpora)]
     command += ["--out", str(tmp_path / "runs"), "--variants", str(tmp_path / "variants.yaml")]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
 
     def run(*more: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([*command, *more], env=environment, capture_output=True, text=True, check=False)
+        return subprocess.run([*command, *more], env=environment(), capture_output=True, text=True, check=False)
 
     unknown = run("--only", "third")
     assert unknown.returncode == 2

@@ -6,7 +6,6 @@ dialogue of a test context; and the held-out part shares no dialogue with the tr
 
 from __future__ import annotations
 
-import importlib
 import json
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,17 +13,16 @@ from typing import Any
 
 import pytest
 
-from corpora.grouped import Group
+import common
+import deb
+import stages
+from corpora.grouped import Group, hold_out
+from refusals import refused
+from training_runs import write_lines
 
-TRAINING = Path(__file__).resolve().parents[2] / "training"
 #: Of the grouped contexts d0…d9 two share text with a benchmark, and two come from dialogues of test contexts.
 BENCHMARK, FROM_TEST = {"d0", "d1"}, {"d2", "d3"}
 ALLOWED = {f"d{number}" for number in range(4, 10)}
-
-
-def write(path: Path, rows: Iterable[dict[str, Any]]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
 def group(name: str) -> dict[str, Any]:
@@ -40,9 +38,9 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
             {"id": f"{split}-{one}", "utterances": [f"{split} {one} turn {turn}" for turn in range(4)]}
             for one in range(8)
         ]
-        write(root / "chat" / f"{split}.jsonl", rows)
-    write(root / "pp" / "dev.jsonl", [group(f"d{number}") for number in range(10)])
-    write(root / "pp" / "more.jsonl", [group(f"m{number}") for number in range(20)])
+        write_lines(root / "chat" / f"{split}.jsonl", rows)
+    write_lines(root / "pp" / "dev.jsonl", [group(f"d{number}") for number in range(10)])
+    write_lines(root / "pp" / "more.jsonl", [group(f"m{number}") for number in range(20)])
     overlaps = {
         "chat": {"train vs validation": ["train-0"], "shares text with a benchmark": {"some": {"chat": ["train-1"]}}},
         "pp": {"shares text with a benchmark": {"some": {"pp": ["d0"]}, "other": {"pp": ["d1", "m0"]}}},
@@ -69,52 +67,44 @@ def recipe() -> dict[str, Any]:
     }
 
 
-@pytest.fixture
-def training(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(str(TRAINING))
-    return importlib.import_module
-
-
 def dialogues_of(texts: Iterable[str]) -> set[str]:
     """Which dialogues of the corpus some of its turns belong to."""
     return {f"train-{text.split()[1]}" for text in texts}
 
 
 def test_candidate_sets_read_no_listed_dialogue_neither_as_context_nor_as_a_wrong_reply(
-    training: Any, corpora: Path, recipe: dict[str, Any]
+    corpora: Path, recipe: dict[str, Any]
 ) -> None:
-    sets, shares = training("common").read_candidate_sets(recipe, corpora)
+    sets, shares = common.read_candidate_sets(recipe, corpora)
     assert shares == [1.0]
     seen = [sets[0].get(index) for index in range(len(sets[0]))]
     texts = [text for one in seen for text in (*one.exchange.context, *one.responses)]
     assert dialogues_of(texts) == {f"train-{number}" for number in range(2, 8)}
-    everything, _ = training("common").read_candidate_sets({**recipe, "leave_out": None}, corpora)
+    everything, _ = common.read_candidate_sets({**recipe, "leave_out": None}, corpora)
     assert len(everything[0]) == 8 * 3
 
 
-def test_debs_ordinary_chat_holds_no_listed_dialogue(training: Any, corpora: Path, recipe: dict[str, Any]) -> None:
-    sets, _ = training("deb").chat_corpora(recipe, corpora)
+def test_debs_ordinary_chat_holds_no_listed_dialogue(corpora: Path, recipe: dict[str, Any]) -> None:
+    sets, _ = deb.chat_corpora(recipe, corpora)
     assert {dialogue.id for dialogue in sets[0].dialogues} == {f"train-{number}" for number in range(2, 8)}
 
 
-def test_grouped_contexts_share_neither_text_nor_dialogue_with_a_test(
-    training: Any, corpora: Path, recipe: dict[str, Any]
-) -> None:
-    train, held = training("stages").split_groups(recipe, corpora)
+def test_grouped_contexts_share_neither_text_nor_dialogue_with_a_test(corpora: Path, recipe: dict[str, Any]) -> None:
+    train, held = stages.split_groups(recipe, corpora)
     names = {one.id for one in train}, {one.id for one in held}
     assert not (names[0] | names[1]) & BENCHMARK
     assert not (names[0] | names[1]) & FROM_TEST
     assert (names[0] | names[1], names[0] & names[1]) == (ALLOWED, set())
-    assert training("stages").unwanted_groups(recipe, corpora) >= BENCHMARK | FROM_TEST
+    assert stages.unwanted_groups(recipe, corpora) >= BENCHMARK | FROM_TEST
 
 
 def test_further_contexts_share_no_dialogue_with_a_test_or_with_the_main_part(
-    training: Any, corpora: Path, recipe: dict[str, Any]
+    corpora: Path, recipe: dict[str, Any]
 ) -> None:
     more = {"name": "pp", "split": "more", "share": 0.3, "contexts": 100, "random": 1}
     chat = {"name": "chat", "splits": ["train"], "share": 0.2, "contexts": 100, "negatives": {"random": 1}}
     augmentation = [{**more, "mined_by_words": 0, "mined_by_embedding": 0}, chat]
-    sources, shares, held = training("stages").read_grouped({**recipe, "augmentation": augmentation}, corpora)
+    sources, shares, held = stages.read_grouped({**recipe, "augmentation": augmentation}, corpora)
     assert shares == pytest.approx([0.5, 0.3, 0.2])
     # m0 shares text with a benchmark, m1 a dialogue with a test context, m2 one with a context of the main part.
     assert {one.id for one in sources["pp/more"]} == {f"m{number}" for number in range(3, 20)}
@@ -126,8 +116,6 @@ def test_further_contexts_share_no_dialogue_with_a_test_or_with_the_main_part(
 
 
 def test_a_context_that_shares_a_long_turn_with_a_held_out_one_is_in_neither_part() -> None:
-    from corpora.grouped import hold_out
-
     long, short = "these are six words of a turn", "five words in this turn"
     pool = [Group(f"g{number}", (f"turn {number}", long if number < 5 else short), ("yes",)) for number in range(10)]
     for seed in range(20):
@@ -139,14 +127,10 @@ def test_a_context_that_shares_a_long_turn_with_a_held_out_one_is_in_neither_par
 
 
 def test_every_context_beside_a_held_out_one_leaves_nothing() -> None:
-    from corpora.grouped import hold_out
-
     pool = [Group(f"g{number}", ("these are six words of one turn",), ("yes",)) for number in range(4)]
-    with pytest.raises(ValueError, match=r"^every context shares a turn with a held-out one"):
-        hold_out(pool, 0.5, 0)
+    refused(ValueError, "context", hold_out, pool, 0.5, 0)
 
 
-def test_without_the_list_nothing_is_trained(training: Any, corpora: Path, recipe: dict[str, Any]) -> None:
-    for read in (training("common").read_candidate_sets, training("stages").split_groups):
-        with pytest.raises(FileNotFoundError, match="lists the dialogues to keep out of training"):
-            read({**recipe, "leave_out": "none.json.gz"}, corpora)
+def test_without_the_list_nothing_is_trained(corpora: Path, recipe: dict[str, Any]) -> None:
+    for read in (common.read_candidate_sets, stages.split_groups):
+        refused(FileNotFoundError, "none.json.gz", read, {**recipe, "leave_out": "none.json.gz"}, corpora)

@@ -1,12 +1,10 @@
-"""The recipes with the papers' own settings run as they stand: thirty steps on small random encoders of their kind."""
+"""The recipes with the papers' own settings run as they stand: ten steps on small random encoders of their kind."""
 
 from __future__ import annotations
 
 import gzip
-import importlib
 import json
 import random
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +13,13 @@ import pytest
 
 import dialeval
 import paper_encoders
-from conftest import WORDS
+from common import read_recipe
+from tiny_words import WORDS
+from training_runs import RECIPES, TRAINING, log_of, run_here, settings
 
 pytestmark = pytest.mark.slow
 
-TRAINING = Path(__file__).parents[2] / "training"
-RECIPES = sorted(
-    path.stem for kind in ("bert", "roberta") for path in (TRAINING / "recipes").glob(f"*-{kind}-base*.yaml")
-)
+NAMES = sorted(path.stem for kind in ("bert", "roberta") for path in RECIPES.glob(f"*-{kind}-base*.yaml"))
 ROWS: dict[str, Any] = {
     "responses": ["i am fine thanks", "fish and chips", "no thank you"],
     "contexts": [["hello there", "how are you"], ["what do you like to eat"], ["shall we go for a walk"]],
@@ -76,8 +73,8 @@ def settings_of(recipe: dict[str, Any], encoders: dict[str, Path], corpora: Path
     changed: dict[str, Any] = {"encoder": str(encoders[recipe["encoder"]])}
     stages = ["training"] if approach in ("density", "cmn") else ["pretraining", "fine_tuning"]
     for stage in stages:
-        changed |= {f"{stage}.{key}": 30 for key in ("steps", "evaluate_every", "save_every")}
-        changed |= {f"{stage}.log_every": 10}
+        changed |= {f"{stage}.{key}": 10 for key in ("steps", "evaluate_every", "save_every")}
+        changed |= {f"{stage}.log_every": 5}
     if approach in ("density", "cmn"):
         changed |= {"validation.contexts": 8}
     if approach == "cmn":
@@ -92,22 +89,17 @@ def settings_of(recipe: dict[str, Any], encoders: dict[str, Path], corpora: Path
     return changed
 
 
-@pytest.mark.parametrize("name", RECIPES)
-def test_thirty_steps_of_a_recipe(
-    name: str, encoders: dict[str, Path], corpora: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.syspath_prepend(str(TRAINING))
-    path = TRAINING / "recipes" / f"{name}.yaml"
-    recipe = importlib.import_module("common").read_recipe(path)
+@pytest.mark.parametrize("name", NAMES)
+def test_ten_steps_of_a_recipe(name: str, encoders: dict[str, Path], corpora: Path, tmp_path: Path) -> None:
+    path = RECIPES / f"{name}.yaml"
+    recipe = read_recipe(path)
     assert recipe["name"] == name
     assert recipe["tuning"] == "full"
-    settings = settings_of(recipe, encoders, corpora)
-    words = [word for key, value in settings.items() for word in ("--set", f"{key}={json.dumps(value)}")]
+    chosen = settings(f"{key}={json.dumps(value)}" for key, value in settings_of(recipe, encoders, corpora).items())
     folders = ["--corpora", str(corpora), "--out", str(tmp_path / "out")]
-    monkeypatch.setattr(sys, "argv", [f"{recipe['approach']}.py", "--cpu", "--recipe", str(path), *folders, *words])
-    importlib.import_module(recipe["approach"]).main()
-    log = [json.loads(line) for line in (tmp_path / "out" / "log.jsonl").read_text().splitlines()]
-    assert max(line["step"] for line in log) == 30
+    run_here([str(TRAINING / f"{recipe['approach']}.py"), "--cpu", "--recipe", str(path), *folders, *chosen])
+    log = log_of(tmp_path / "out")
+    assert max(line["step"] for line in log) == 10
     assert [line for line in log if line["kind"] == "train" and not np.isfinite(line["loss"])] == []
     scores = dialeval.load(recipe["approach"], checkpoint=tmp_path / "out" / "checkpoint", device="cpu").score(**ROWS)
     assert np.isfinite(scores.values).all()
@@ -115,4 +107,4 @@ def test_thirty_steps_of_a_recipe(
 
 def test_every_paper_with_a_network_has_both() -> None:
     for approach in ("density", "deb", "quantidce", "cmn"):
-        assert {f"{approach}-bert-base", f"{approach}-roberta-base"} <= set(RECIPES)
+        assert {f"{approach}-bert-base", f"{approach}-roberta-base"} <= set(NAMES)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import importlib
 import json
 import os
@@ -11,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from corpora.dialogues import overlapping_ids
 from corpora.overlap import Index, signs_of, words
 from corpora.recount import Recount, corpora_folder, merged
 from dialeval import benchmarks
@@ -120,21 +118,6 @@ def test_rows_are_found_by_context_and_reference_but_not_by_what_a_system_said(t
     assert list(leaks.values()) == [{"context": {"a"}, "reference": {"b"}}]
     again = merged(leaks, recount.leaks([("d", [(words_from(50, 21),)])]))
     assert list(again.values()) == [{"context": {"a"}, "reference": {"b", "d"}}]
-
-
-def test_left_out_are_benchmarks_text_and_what_comes_from_validation_and_test_dialogues(tmp_path: Path) -> None:
-    sections = {
-        "dailydialog_pp": {
-            "dailydialog_pp train_positives_only in dailydialog train": {"p1": ["d-train-1"]},
-            "dailydialog_pp train_positives_only in dailydialog validation": {"p2": ["d-validation-2"]},
-            "dailydialog_pp train_positives_only in dailydialog test": {"p3": ["d-test-3"]},
-            "dailydialog_pp validation in dailydialog train": {"v4": ["d-train-4"]},
-        },
-        "shares text with a benchmark": {"zhao": {"dailydialog/train": ["d-train-5"]}, "held_back": {"x/y": ["x-6"]}},
-    }
-    path = tmp_path / "overlaps.json.gz"
-    path.write_bytes(gzip.compress(json.dumps(sections).encode()))
-    assert overlapping_ids(path) == {"p2", "p3", "d-train-4", "d-train-5", "x-6"}
 
 
 @pytest.mark.slow

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 import json
-import os
 import random
 import shutil
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +13,22 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+import cmn_start
+from cmn import Collator
 from cmn_networks import make_network
-from conftest import WORDS
+from corpora.batches import Candidates, CandidateSet
+from corpora.dialogues import read_corpus
+from corpora.negatives import NegativeCounts
 from dialeval.approaches.cmn import Cmn
 from dialeval.approaches.cmn_network import CmnNetwork, PriorRows
-from dialeval.card import render_card
-from dialeval.weights.config import CheckpointConfig
-from resources import PATIENCE
+from dialeval.engine.encoding import PairEncoder
+from dialeval.engine.formatting import PairTokenizer
+from dialeval.exchange import Exchange
+from tiny_words import WORDS
+from training_runs import STEPS, TRAINING, killed_after_saves, log_of, run_here, same, settings, weights, write_lines
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).resolve().parents[2]
-TRAINING = ROOT / "training"
-SCRIPT = TRAINING / "cmn.py"
 ROWS = (["i am fine thanks", "fish and chips"], [["how are you"], ["how are you"]], ["fine thanks", "i am fine"])
 
 
@@ -54,12 +52,11 @@ def corpora(tiny_corpora: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
         }
         for number in range(24)
     ]
-    (root / "graded").mkdir()
-    (root / "graded" / "validation.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_lines(root / "graded" / "validation.jsonl", rows)
     return root
 
 
-def overrides(encoder: Path, steps: int) -> list[str]:
+def command(encoder: Path, corpora: Path, out: Path, steps: int, *more: str) -> list[str]:
     values = {
         "encoder": str(encoder),
         "start_from": "null",
@@ -78,48 +75,20 @@ def overrides(encoder: Path, steps: int) -> list[str]:
         "validation.candidates": 4,
         "validation.graded": "{corpus: graded, split: validation, contexts: 6, final_contexts: 8, "
         "quantile_contexts: 12}",
-        "training.max_length": 48,
         "training.batch_contexts": 8,
         "training.steps": steps,
-        "training.warmup": 2,
-        "training.learning_rate": 0.01,
-        "training.log_every": 1,
-        "training.evaluate_every": 4,
-        "training.save_every": 4,
+        **{f"training.{key}": value for key, value in STEPS.items()},
     }
-    return [word for key, value in values.items() for word in ("--set", f"{key}={value}")]
-
-
-def command(encoder: Path, corpora: Path, out: Path, steps: int, *more: str) -> list[str]:
     folders = ["--corpora", str(corpora), "--out", str(out)]
-    return [str(SCRIPT), "--cpu", *folders, *overrides(encoder, steps), *more]
-
-
-def environment() -> dict[str, str]:
-    return {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
-
-
-def weights(out: Path) -> dict[str, np.ndarray]:
-    folder = out / "checkpoint"
-    files = [folder / "model.safetensors", *sorted(folder.glob("adapter/*/adapter_model.safetensors"))]
-    assert len(files) == 3
-    return {
-        f"{file}:{key}".split("/checkpoint/")[1]: value.float().numpy()
-        for file in files
-        for key, value in load_file(file).items()
-    }
+    chosen = settings(f"{key}={value}" for key, value in values.items())
+    return [str(TRAINING / "cmn.py"), "--cpu", *folders, *chosen, *more]
 
 
 @pytest.fixture(scope="module")
 def finished(tiny_encoder: Path, corpora: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("run") / "whole"
-    subprocess.run([sys.executable, *command(tiny_encoder, corpora, out, 12)], check=True, env=environment())
+    run_here(command(tiny_encoder, corpora, out, 12))
     return out
-
-
-def log_of(out: Path, kind: str) -> list[dict[str, Any]]:
-    rows = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
-    return [row for row in rows if row["kind"] == kind]
 
 
 def test_a_run_leaves_a_checkpoint_that_scores(finished: Path) -> None:
@@ -130,12 +99,9 @@ def test_a_run_leaves_a_checkpoint_that_scores(finished: Path) -> None:
         shares = metric.score(*ROWS, scale="human_percentile").values
         assert ((shares >= 0) & (shares <= 1)).all()
     bank = metric.network.bank_posterior
-    assert bank.shape == (6, 8)
-    assert len(torch.unique(bank, dim=0)) == 6
-
-
-def test_the_decoder_is_not_shipped(finished: Path) -> None:
-    assert not [name for name in weights(finished) if "decoder" in name or "language_model" in name]
+    assert (bank.shape, len(torch.unique(bank, dim=0))) == ((6, 8), 6)
+    # The decoder is not shipped.
+    assert not [name for name in weights(finished / "checkpoint") if "decoder" in name or "language_model" in name]
     assert not list((finished / "checkpoint").rglob("*.bin"))
 
 
@@ -165,76 +131,38 @@ def test_the_config_tells_how_it_was_made(finished: Path) -> None:
     assert set(config["quantiles"]) == {"full", "without_nsp", "without_mi"}
 
 
-def test_a_run_writes_the_card_of_its_checkpoint(finished: Path) -> None:
-    card = (finished / "checkpoint" / "README.md").read_text("utf-8")
-    assert card == render_card(CheckpointConfig.read(finished / "checkpoint"))
-
-
 def test_a_killed_run_resumes_to_the_same_weights(
     finished: Path, tiny_encoder: Path, corpora: Path, tmp_path: Path
 ) -> None:
-    out = tmp_path / "killed"
-    whole = command(tiny_encoder, corpora, out, 12)
-    process = subprocess.Popen([sys.executable, *whole], env=environment(), stderr=subprocess.DEVNULL)
-    waited = time.monotonic()
-    while not (out / "progress.json").exists() and process.poll() is None and time.monotonic() - waited < PATIENCE:
-        time.sleep(0.02)
-    process.kill()
-    process.wait()
-    assert (out / "progress.json").exists()
-    subprocess.run([sys.executable, *whole, "--resume"], check=True, env=environment())
-    expected, resumed = weights(finished), weights(out)
-    assert expected.keys() == resumed.keys()
-    for name, value in expected.items():
-        assert np.allclose(value, resumed[name], rtol=1e-4, atol=1e-5), name
-
-
-def test_two_processes_train_one_model(tiny_encoder: Path, corpora: Path, tmp_path: Path) -> None:
-    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
-    out = tmp_path / "two"
-    subprocess.run([*launch, *command(tiny_encoder, corpora, out, 4)], check=True, env=environment())
-    config = json.loads((out / "checkpoint" / "config.json").read_text())
-    assert config["training"]["hardware"].startswith("2 process(es)")
-    assert np.isfinite(Cmn(out / "checkpoint", device="cpu").score(*ROWS).values).all()
+    whole = command(tiny_encoder, corpora, tmp_path / "killed", 12)
+    killed_after_saves(whole, 1)
+    run_here([*whole, "--resume"])
+    assert same(finished / "checkpoint", tmp_path / "killed" / "checkpoint")
 
 
 # --- how a network begins --------------------------------------------------------------------------
 
 
-@pytest.fixture
-def start(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(str(TRAINING))
-    import cmn_start
-
-    return cmn_start
-
-
-def test_an_adapter_cut_to_a_lower_rank_is_the_closest_one(start: Any, tiny_encoder: Path) -> None:
+def test_an_adapter_cut_to_a_lower_rank_is_the_closest_one(tiny_encoder: Path) -> None:
     def change(encoder: Any) -> torch.Tensor:
         layer = encoder.base_model.model.encoder.layer[0].attention.self.query
         return layer.get_delta_weight("default").detach()
 
     encoder = make_network(tiny_encoder).posterior
     before = change(encoder)
-    reduced = start.with_rank(encoder, 2)
+    reduced = cmn_start.with_rank(encoder, 2)
     assert reduced.peft_config["default"].r == 2
     left, sizes, right = torch.linalg.svd(before)
     assert torch.allclose(change(reduced), left[:, :2] * sizes[:2] @ right[:2], atol=1e-5)
     assert all(parameter.requires_grad == ("lora_" in name) for name, parameter in reduced.named_parameters())
 
 
-def test_whitened_latents_are_spread_and_agree(start: Any, tiny_encoder: Path, corpora: Path) -> None:
-    from corpora.batches import CandidateSet
-    from corpora.dialogues import read_corpus
-    from corpora.negatives import NegativeCounts
-    from dialeval.engine.encoding import PairEncoder
-    from dialeval.engine.formatting import PairTokenizer
-
+def test_whitened_latents_are_spread_and_agree(tiny_encoder: Path, corpora: Path) -> None:
     network = make_network(tiny_encoder)
-    pairs = start.random_pairs(
+    pairs = cmn_start.random_pairs(
         CandidateSet(read_corpus(corpora, "chat", "train"), NegativeCounts(random=1), seed=0), 80, 0
     )
-    start.whiten(network, pairs, scale=1.0, log_variance=-3.0)
+    cmn_start.whiten(network, pairs, scale=1.0, log_variance=-3.0)
     tokenizer = PairTokenizer(network.tokenizer, network.config.layout)
     of_pairs = PairEncoder(network, tokenizer).encode(pairs).rows
     of_contexts = PairEncoder(PriorRows(network, "prior"), tokenizer, segment="context").encode(pairs).rows
@@ -245,20 +173,15 @@ def test_whitened_latents_are_spread_and_agree(start: Any, tiny_encoder: Path, c
     assert of_pairs[:, 4:8] == pytest.approx(np.full((len(pairs), 4), -3 * np.tanh(2)), abs=1e-5)
 
 
-def test_the_released_pooler_is_taken_over(start: Any, tiny_encoder: Path) -> None:
+def test_the_released_pooler_is_taken_over(tiny_encoder: Path) -> None:
     network = CmnNetwork.create(make_network(tiny_encoder).config)
-    start.load_pooler(network, tiny_encoder)
+    cmn_start.load_pooler(network, tiny_encoder)
     stored = load_file(tiny_encoder / "model.safetensors")["pooler.dense.weight"]
     assert torch.equal(network.posterior_pooler.dense.weight, stored)
     assert torch.equal(network.prior_pooler.dense.weight, stored)
 
 
-def test_references_are_encoded_once(tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(TRAINING))
-    from cmn import Collator
-    from corpora.batches import Candidates
-    from dialeval.exchange import Exchange
-
+def test_references_are_encoded_once(tiny_encoder: Path) -> None:
     def candidates(reply: str, *references: str) -> Candidates:
         return Candidates(Exchange(context=("how are you",), response=reply, references=references), (reply, "chips"))
 
@@ -274,19 +197,3 @@ def test_references_are_encoded_once(tiny_encoder: Path, monkeypatch: pytest.Mon
         [Exchange(context=("how are you",), response=reply) for reply in ("fine", "i am fine")]
     )
     assert [row[row > 0].tolist() for row in found["pair"]["input_ids"]] == [list(pair.ids) for pair in wanted]
-
-
-@pytest.mark.parametrize("recipe", sorted((TRAINING / "recipes").glob("cmn-*.yaml")), ids=lambda path: path.stem)
-def test_recipes_have_the_same_keys(recipe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(TRAINING))
-    read_recipe = importlib.import_module("common").read_recipe
-
-    def keys(node: Any) -> Any:
-        return {key: keys(value) for key, value in node.items()} if isinstance(node, dict) else None
-
-    one, compact = (read_recipe(path) for path in (recipe, TRAINING / "recipes" / "cmn-minilm.yaml"))
-    assert one["name"] == recipe.stem
-    # Only the compact one begins from a network that saw some of the contexts that choose the checkpoint.
-    assert one.pop("groups") is None or recipe.stem == "cmn-minilm"
-    assert compact.pop("groups")["name"] == compact["validation"]["graded"]["corpus"]
-    assert keys(one) == keys(compact)

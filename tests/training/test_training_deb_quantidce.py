@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import json
-import os
 import random
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,15 +13,31 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+import common
+import quantidce
+import ratings
+import stages
 from dialeval.approaches.deb import Deb
 from dialeval.approaches.quantidce import QuantiDce
 from dialeval.weights.config import CheckpointConfig
+from refusals import refused
 from resources import MIRROR
+from tiny_words import WORDS
+from training_runs import (
+    TRAINING,
+    killed_after_saves,
+    log_of,
+    read_lines,
+    run_here,
+    run_in_two_processes,
+    same,
+    settings,
+    weights,
+    write_lines,
+)
 
 pytestmark = pytest.mark.slow
 
-TRAINING = Path(__file__).parents[2] / "training"
-WORDS = "hello there how are you i am fine thanks what do like to eat fish and chips the weather is nice today".split()
 CHAT = "[{name: chat, splits: [train], share: 1.0}]"
 STAGE = ["batch_size=6", "warmup=1", "log_every=1", "evaluate_every=2", "save_every=2", "learning_rate=0.01"]
 
@@ -39,13 +51,9 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
     def text(*kept: str) -> str:
         return " ".join([*kept, *rng.choices(WORDS, k=rng.randint(3, 6))])
 
-    def write(path: Path, rows: list[dict[str, Any]]) -> None:
-        path.parent.mkdir(exist_ok=True)
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-
     for split, count in (("train", 30), ("validation", 12)):
         chat = [{"id": f"{split}-{number}", "utterances": [text() for _ in range(3)]} for number in range(count)]
-        write(root / "chat" / f"{split}.jsonl", chat)
+        write_lines(root / "chat" / f"{split}.jsonl", chat)
 
     def group(number: int, kinds: int) -> dict[str, Any]:
         word = rng.choice(WORDS)
@@ -53,9 +61,9 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
         names = ["positive_responses", "adversarial_negative_responses", "random_negative_responses"]
         return {"id": f"g{number}", "context": [text(word)], **dict(zip(names[:kinds], replies, strict=False))}
 
-    write(root / "pp" / "dev.jsonl", [group(number, 3) for number in range(24)])
-    write(root / "pp" / "more.jsonl", [group(number, 1) for number in range(100, 130)])
-    write(root / "threads" / "a.jsonl", [{"response": text(), "context": text()} for _ in range(20)])
+    write_lines(root / "pp" / "dev.jsonl", [group(number, 3) for number in range(24)])
+    write_lines(root / "pp" / "more.jsonl", [group(number, 1) for number in range(100, 130)])
+    write_lines(root / "threads" / "a.jsonl", [{"response": text(), "context": text()} for _ in range(20)])
     ratings = [
         {
             "id": f"r{number}",
@@ -65,28 +73,34 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
         }
         for number in range(20)
     ]
-    write(root / "ratings" / "rated.jsonl", ratings)
+    write_lines(root / "ratings" / "rated.jsonl", ratings)
     (root / "overlaps.json").write_text(json.dumps({"chat": {"train vs validation": ["train-0"]}}))
     return root
 
 
 @pytest.fixture
-def train(
-    monkeypatch: pytest.MonkeyPatch, corpora: Path, tiny_encoder: Path, tmp_path: Path
-) -> Callable[..., list[dict[str, Any]]]:
-    """Runs a script with the tiny encoder and returns its log."""
-    monkeypatch.syspath_prepend(str(TRAINING))
+def words(corpora: Path, tiny_encoder: Path, tmp_path: Path) -> Callable[..., list[str]]:
+    """What starts a script with the tiny encoder."""
 
-    def run(script: str, out: str, *settings: str, resume: bool = False) -> list[dict[str, Any]]:
-        monkeypatch.setattr(sys, "argv", arguments(script, corpora, tiny_encoder, tmp_path / out, settings, resume))
-        importlib.import_module(script).main()
-        return read_log(tmp_path / out)
+    def of(script: str, out: str, *chosen: str, resume: bool = False) -> list[str]:
+        return arguments(script, corpora, tiny_encoder, tmp_path / out, chosen, resume)
+
+    return of
+
+
+@pytest.fixture
+def train(words: Any, tmp_path: Path) -> Callable[..., list[dict[str, Any]]]:
+    """Runs a script and returns its log."""
+
+    def run(script: str, out: str, *chosen: str, resume: bool = False) -> list[dict[str, Any]]:
+        run_here(words(script, out, *chosen, resume=resume))
+        return log_of(tmp_path / out)
 
     return run
 
 
 def arguments(
-    script: str, corpora: Path, encoder: Path, out: Path, settings: tuple[str, ...], resume: bool = False
+    script: str, corpora: Path, encoder: Path, out: Path, chosen: tuple[str, ...], resume: bool = False
 ) -> list[str]:
     common = [f"encoder={encoder}", "start_from=null", "lora.rank=2", "lora.alpha=4", "leave_out=overlaps.json"]
     common += ["groups={name: pp, split: dev, held_out: 0.25, seed: 0}", "augmentation=[]", "training.max_length=32"]
@@ -100,49 +114,8 @@ def arguments(
         common += [f"ratings={{benchmark: {corpora / 'ratings' / 'rated.jsonl'}, held_out: 6}}"]
         for stage in ("pretraining", "fine_tuning"):
             common += [f"{stage}.{setting}" for setting in STAGE[2:]] + [f"{stage}.warmup_epochs=0.1"]
-    chosen = [word for setting in (*common, *settings) for word in ("--set", setting)]
-    words = [str(TRAINING / f"{script}.py"), "--cpu", "--corpora", str(corpora), "--out", str(out), *chosen]
-    return [*words, "--resume"] if resume else words
-
-
-def json_lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
-
-
-def read_log(out: Path) -> list[dict[str, Any]]:
-    return json_lines(out / "log.jsonl")
-
-
-def weights(folder: Path) -> dict[str, torch.Tensor]:
-    return {
-        f"{path.parent.name}/{key}": tensor
-        for path in sorted(folder.rglob("*.safetensors"))
-        for key, tensor in load_file(path).items()
-    }
-
-
-def same(first: Path, second: Path) -> bool:
-    one, two = weights(first), weights(second)
-    return one.keys() == two.keys() and all(torch.equal(one[key], two[key]) for key in one)
-
-
-class Killed(BaseException):
-    """Stands for a signal: nothing of ours catches it."""
-
-
-def kill_after_saves(monkeypatch: pytest.MonkeyPatch, count: int) -> pytest.MonkeyPatch:
-    module = importlib.import_module("common")
-    original, done = module.Run.save, [0]
-
-    def save(run: Any) -> None:
-        original(run)
-        done[0] += 1
-        if done[0] == count:
-            raise Killed
-
-    context = pytest.MonkeyPatch()
-    context.setattr(module.Run, "save", save)
-    return context
+    words = [str(TRAINING / f"{script}.py"), "--cpu", "--corpora", str(corpora), "--out", str(out)]
+    return [*words, *settings((*common, *chosen)), *(["--resume"] if resume else [])]
 
 
 DEB_STEPS = ("pretraining.steps=4", "fine_tuning.steps=6")
@@ -153,17 +126,13 @@ QUANTIDCE_STEPS = ("pretraining.steps=4", "fine_tuning.steps=6")
     ("script", "steps", "metric"), [("deb", DEB_STEPS, Deb), ("quantidce", QUANTIDCE_STEPS, QuantiDce)]
 )
 def test_a_killed_run_resumes_to_the_same_weights(
-    train: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, steps: tuple[str, ...], metric: Any
+    train: Any, words: Any, tmp_path: Path, script: str, steps: tuple[str, ...], metric: Any
 ) -> None:
     dropout = ("encoder_dropout=0.1",)  # random masks must continue where they stopped, too
     log = train(script, "whole", *steps, *dropout)
     for save in (1, 3):  # in stage one, and in stage two
-        killed = kill_after_saves(monkeypatch, save)
-        with pytest.raises(Killed):
-            train(script, f"killed-{save}", *steps, *dropout)
-        killed.undo()
-        with pytest.raises(SystemExit, match="holds a run already"):
-            train(script, f"killed-{save}", *steps, *dropout)
+        killed_after_saves(words(script, f"killed-{save}", *steps, *dropout), save)
+        refused(SystemExit, "--resume", train, script, f"killed-{save}", *steps, *dropout)
         train(script, f"killed-{save}", *steps, *dropout, resume=True)
         assert same(tmp_path / "whole" / "checkpoint", tmp_path / f"killed-{save}" / "checkpoint")
 
@@ -241,18 +210,16 @@ def test_deb_variants_run(train: Any, tmp_path: Path) -> None:
     assert set(config.training["rows"]["pp/more"]) == {"positive", "mined"}
     assert config.training["available"]["pp/more"]["contexts"] == 25
     assert config.training["pretraining"]["pairs"]["threads"] == 15
-    first = read_log(tmp_path / "out" / "pretraining")
+    first = log_of(tmp_path / "out" / "pretraining")
     assert {"perplexity", "word_accuracy", "accuracy"} <= set(first[-1])
 
 
-def test_ordinary_dialogues_as_groups(monkeypatch: pytest.MonkeyPatch, corpora: Path) -> None:
-    monkeypatch.syspath_prepend(str(TRAINING))
-    dialogue_groups = importlib.import_module("stages").dialogue_groups
+def test_ordinary_dialogues_as_groups(corpora: Path) -> None:
     source = {"name": "chat", "splits": ["train"], "contexts": 12, "negatives": {"random": 2, "same_dialogue": 1}}
-    found = dialogue_groups(source, corpora, leave_out=frozenset({"train-0"}), seed=3)
-    assert found == dialogue_groups(source, corpora, leave_out=frozenset({"train-0"}), seed=3)
+    found = stages.dialogue_groups(source, corpora, leave_out=frozenset({"train-0"}), seed=3)
+    assert found == stages.dialogue_groups(source, corpora, leave_out=frozenset({"train-0"}), seed=3)
     assert len(found) == 12
-    turns = {row["id"]: row["utterances"] for row in json_lines(corpora / "chat" / "train.jsonl")}
+    turns = {row["id"]: row["utterances"] for row in read_lines(corpora / "chat" / "train.jsonl")}
     for group in found:
         dialogue, turn = group.id.split("#")
         assert dialogue != "train-0"
@@ -273,8 +240,7 @@ def test_deb_begins_from_another_checkpoint_and_without_steps_keeps_it(train: An
     adapters = [key for key in begun if "lora_" in key]
     assert adapters
     assert all(torch.equal(begun[key], kept[key]) for key in adapters)
-    with pytest.raises(SystemExit, match="start_from"):
-        train("deb", "third", "tuning=full", f"start_from={start}")
+    refused(SystemExit, "start_from", train, "deb", "third", "tuning=full", f"start_from={start}")
 
 
 def test_deb_as_the_mean_of_two_runs(train: Any, tmp_path: Path) -> None:
@@ -301,12 +267,10 @@ def test_deb_as_the_mean_of_two_runs(train: Any, tmp_path: Path) -> None:
         train("deb", "other", f"average_of=[{runs[0]}, {tmp_path / 'none'}]")
 
 
-def test_recipes_fill_in_what_they_leave_unsaid(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.syspath_prepend(str(TRAINING))
-    read_recipe = importlib.import_module("common").read_recipe
+def test_recipes_fill_in_what_they_leave_unsaid(tmp_path: Path) -> None:
     (tmp_path / "base.yaml").write_text("name: base\nseed: 1\nloss: {weight: 1, margin: 2}\ncorpora: [a, b]\n")
     (tmp_path / "own.yaml").write_text("based_on: base.yaml\nname: own\nloss: {margin: 3}\ncorpora: [c]\n")
-    assert read_recipe(tmp_path / "own.yaml") == {
+    assert common.read_recipe(tmp_path / "own.yaml") == {
         "name": "own",
         "seed": 1,
         "loss": {"weight": 1, "margin": 3},
@@ -315,8 +279,7 @@ def test_recipes_fill_in_what_they_leave_unsaid(monkeypatch: pytest.MonkeyPatch,
 
 
 def test_diverged_training_says_so(train: Any) -> None:
-    with pytest.raises(SystemExit, match="lower the learning rate"):
-        train("quantidce", "out", "pretraining.steps=2", "pretraining.clip=.nan")
+    refused(SystemExit, "learning rate", train, "quantidce", "out", "pretraining.steps=2", "pretraining.clip=.nan")
 
 
 @pytest.mark.parametrize(
@@ -350,7 +313,7 @@ def test_quantidce_orders_the_levels(train: Any, tmp_path: Path) -> None:
         "pretraining.save_every=80",
         "fine_tuning.percent=0",
     )
-    log = read_log(tmp_path / "out" / "pretraining")
+    log = log_of(tmp_path / "out" / "pretraining")
     judged = [row for row in log if row["kind"] == "validation"]
     assert judged[-1]["loss"] < 1.2  # what equal scores cost
     assert judged[-1]["positive_above_random"] > 0.8
@@ -368,28 +331,20 @@ def test_quantidce_orders_the_levels(train: Any, tmp_path: Path) -> None:
         (308.6, 15430, {100: 0.324044, 309: 0.999974, 1000: 0.954277}),
     ],
 )
-def test_learning_rates_of_the_specification(
-    monkeypatch: pytest.MonkeyPatch, warmup: float, total: int, expected: dict[int, float]
-) -> None:
-    monkeypatch.syspath_prepend(str(TRAINING))
-    common = importlib.import_module("common")
+def test_learning_rates_of_the_specification(warmup: float, total: int, expected: dict[int, float]) -> None:
     schedule = common.linear_schedule(torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0), warmup, total)
     for step, factor in expected.items():
         assert schedule.lr_lambdas[0](step) == pytest.approx(factor, abs=1e-6)
 
 
 def test_warm_up_is_counted_in_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(TRAINING))
     monkeypatch.delenv("WORLD_SIZE", raising=False)
-    script = importlib.import_module("quantidce")
     settings = {"batch_size": 3, "accumulation": 1, "epochs": 5, "steps": None, "warmup_epochs": 0.1}
-    counted = script.resolved(settings, 9259)
+    counted = quantidce.resolved(settings, 9259)
     assert (counted["steps"], counted["warmup"]) == (15431, pytest.approx(308.63, abs=0.01))
 
 
-def test_heads_may_learn_faster_than_their_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(TRAINING))
-    stages = importlib.import_module("stages")
+def test_heads_may_learn_faster_than_their_encoder() -> None:
     model = torch.nn.Module()
     model.encoder, model.heads = torch.nn.Linear(2, 2), torch.nn.Linear(2, 1)
     settings = {"learning_rate": 0.1, "weight_decay": 0.01, "bias_correction": True}
@@ -403,9 +358,7 @@ def test_heads_may_learn_faster_than_their_encoder(monkeypatch: pytest.MonkeyPat
         assert groups[0]["lr"] == 0.1  # the log tells the encoder's
 
 
-def test_bert_adam_takes_its_first_step_uncorrected(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(TRAINING))
-    stages = importlib.import_module("stages")
+def test_bert_adam_takes_its_first_step_uncorrected() -> None:
     parameter = torch.nn.Parameter(torch.tensor([[1.0]]))
     model = torch.nn.Module()
     model.weight = parameter
@@ -421,35 +374,13 @@ def test_bert_adam_takes_its_first_step_uncorrected(monkeypatch: pytest.MonkeyPa
     assert parameter.item() == pytest.approx(first - 0.1 * (0.38 / (0.007996**0.5 + 1e-6) + 0.01 * first), abs=1e-6)
 
 
-def test_recipes_have_the_same_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(TRAINING))
-    read_recipe = importlib.import_module("common").read_recipe
-
-    def keys(node: Any, path: str = "") -> set[str]:
-        # How a layout spends its tokens on facts is said only where there are facts.
-        if not isinstance(node, dict) or path in ("lora", "layout"):
-            return {path}
-        return {key for name, child in node.items() for key in keys(child, f"{path}.{name}".strip("."))}
-
-    for approach in ("deb", "quantidce"):
-        paths = sorted((TRAINING / "recipes").glob(f"{approach}-*.yaml"))
-        recipes = {path.stem: read_recipe(path) for path in paths}
-        assert {f"{approach}-minilm", f"{approach}-bert-base"} <= recipes.keys()
-        assert all(recipe["name"] == name for name, recipe in recipes.items())
-        assert all(keys(recipe) == keys(recipes[f"{approach}-minilm"]) for recipe in recipes.values())
-
-
-def test_two_processes_train_one_network(corpora: Path, tiny_encoder: Path, tmp_path: Path) -> None:
+def test_two_processes_train_one_network(words: Any, tmp_path: Path) -> None:
     # Losses of features alone leave the scorer without a gradient, which data parallelism refuses if nobody cares.
-    settings = ("pretraining.steps=2", "fine_tuning.steps=2", "losses.mlr=0", "losses.contrastive=1")
-    words = arguments("quantidce", corpora, tiny_encoder, tmp_path / "out", settings)
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
-    done = subprocess.run([*launcher, *words], env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
+    chosen = ("pretraining.steps=2", "fine_tuning.steps=2", "losses.mlr=0", "losses.contrastive=1")
+    run_in_two_processes(words("quantidce", "out", *chosen))
     record = CheckpointConfig.read(tmp_path / "out" / "checkpoint").training
     assert record["hardware"].startswith("2 process")
-    assert [row["kind"] for row in read_log(tmp_path / "out")].count("train") == 2
+    assert [row["kind"] for row in log_of(tmp_path / "out")].count("train") == 2
     QuantiDce(tmp_path / "out" / "checkpoint", device="cpu")
 
 
@@ -458,11 +389,9 @@ def test_two_processes_train_one_network(corpora: Path, tiny_encoder: Path, tmp_
 
 @pytest.mark.data
 def test_shipped_split_of_the_ratings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.syspath_prepend(str(TRAINING))
     if not (MIRROR / "James-Yip").is_dir():
         pytest.skip("the shipped split is not in the folder that DIALEVAL_MIRROR names")
     monkeypatch.setenv("DIALEVAL_CACHE", str(tmp_path))
-    ratings = importlib.import_module("ratings")
     train, held = ratings.read_ratings("dailydialog_grade", "shipped", mirror=MIRROR, percent=100, seed=0)
     assert (len(train), len(held)) == (270, 30)
     assert train[0].exchange.context[0].strip() == train[0].exchange.context[0]
@@ -470,5 +399,13 @@ def test_shipped_split_of_the_ratings(monkeypatch: pytest.MonkeyPatch, tmp_path:
     tenth, _ = ratings.read_ratings("dailydialog_grade", "shipped", mirror=MIRROR, percent=10, seed=0)
     assert len(tenth) == 27
     assert {row.exchange.id for row in tenth} <= {row.exchange.id for row in train}
-    with pytest.raises(SystemExit, match="belongs to dailydialog_grade"):
-        ratings.read_ratings("empathetic_grade", "shipped", mirror=MIRROR, percent=100, seed=0)
+    refused(
+        SystemExit,
+        "dailydialog_grade",
+        ratings.read_ratings,
+        "empathetic_grade",
+        "shipped",
+        mirror=MIRROR,
+        percent=100,
+        seed=0,
+    )

@@ -104,26 +104,6 @@ def test_the_config_holds_the_choice_and_percentiles_of_every_rule(fitted, tiny_
     assert Density(tmp_path / "fitted").scoring == chosen
 
 
-def test_held_out_replies_of_every_kind(tiny_corpora: Path) -> None:
-    held_out = read_validation(RECIPE, tiny_corpora)
-    found = held_out_pairs(held_out, RECIPE)
-    assert found == held_out_pairs(held_out, RECIPE)
-    turns = {one.turns for one in held_out.dialogues}
-    by_context = {pair.context: pair for pair in found["human"]}
-    for pair in found["same_dialogue"]:
-        true = by_context[pair.context]
-        (dialogue,) = [one for one in turns if one[: len(pair.context) + 1] == (*pair.context, true.response)]
-        assert pair.response in dialogue
-        assert pair.response != true.response
-    for pair in found["shared_word"]:
-        words = {word for turn in pair.context[-2:] for word in turn.split()}
-        assert any(word in words and len(word) >= 4 for word in pair.response.split())
-    for kind in ("random", "shared_word"):
-        assert all(pair.response not in pair.context for pair in found[kind])
-    assert len(found["random"]) == len(found["same_dialogue"]) == len(found["human"]) == 40
-    assert 20 < len(found["shared_word"]) <= 40
-
-
 def test_validation_dialogues_that_share_text_with_a_benchmark_choose_nothing(tiny_corpora: Path) -> None:
     on_train = {**RECIPE, "validation": {"corpus": "chat", "split": "train", "candidates": 3, "facts": 0.0}}
     assert {one.id for one in read_validation(on_train, tiny_corpora).dialogues} & {"train-0", "train-1"} == set()

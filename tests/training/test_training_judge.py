@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import json
-import os
 import random
-import subprocess
-import sys
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
@@ -15,17 +11,24 @@ from typing import Any
 import numpy as np
 import pytest
 
+import judge
+from corpora.ratings import Rated
 from dialeval.approaches.judge import ASPECTS, FEATURES, Judge
+from dialeval.exchange import Exchange
 from dialeval.weights.config import CheckpointConfig
+from tiny_words import WORDS
+from training_runs import (
+    TRAINING,
+    killed_after_saves,
+    log_of,
+    run_here,
+    run_in_two_processes,
+    same,
+    settings,
+    write_lines,
+)
 
-TRAINING = Path(__file__).parents[2] / "training"
-WORDS = "hello there how are you i am fine thanks what do like to eat fish and chips the weather is nice today".split()
 STEPS = ["steps=4", "batch_size=6", "warmup=1", "log_every=1", "evaluate_every=2", "save_every=2"]
-
-
-def write(path: Path, rows: list[dict[str, Any]]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
 @pytest.fixture(scope="module")
@@ -41,10 +44,10 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
         {"id": f"g{at}", "context": [text()], **{kind: [text() for _ in range(3)] for kind in kinds}}
         for at in range(24)
     ]
-    write(root / "pp" / "dev.jsonl", groups)
+    write_lines(root / "pp" / "dev.jsonl", groups)
     for split in ("train", "validation"):
         chat = [{"id": f"{split}{at}", "utterances": [text() for _ in range(4)]} for at in range(20)]
-        write(root / "chat" / f"{split}.jsonl", chat)
+        write_lines(root / "chat" / f"{split}.jsonl", chat)
 
     def rated(source: str, family: str, at: int, scores: dict[str, float], **more: Any) -> dict[str, Any]:
         split = "dev" if at % 2 else "train"
@@ -52,16 +55,16 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
         return {**row, "context": [text(), text()], "response": text(), "scores": scores, **more}
 
     shares = [rng.random() for _ in range(40)]
-    write(root / "ratings" / "dbdc3.jsonl", [
+    write_lines(root / "ratings" / "dbdc3.jsonl", [
         rated("dbdc3", "dbdc", at, {"no_breakdown": share}, ratings={"no_breakdown": {"o": 3, "x": 2}})
         for at, share in enumerate(shares)
     ])  # fmt: skip
-    write(root / "ratings" / "dstc7.jsonl", [
+    write_lines(root / "ratings" / "dstc7.jsonl", [
         rated("dstc7", "dstc7", at, {"relevance": rng.randint(1, 5), "informativeness": rng.randint(1, 5),
                                      "overall": rng.randint(1, 5)}, facts=[text()])
         for at in range(40)
     ])  # fmt: skip
-    write(root / "ratings" / "chats.jsonl", [
+    write_lines(root / "ratings" / "chats.jsonl", [
         rated("chats", "chats", at, {"overall": rng.randint(1, 5)}, level="dialogue", response=None,
               context=[text() for _ in range(4)], speakers=["user", "system"] * 2)
         for at in range(30)
@@ -71,11 +74,11 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def command(data: Path, tiny_encoder: Path) -> Any:
     """The words that start the script."""
     pairs = "[{name: chat, splits: [%s], pairs: 30}]"
-    settings = [
+    chosen = [
         f"encoder={tiny_encoder}", "start_from=null", "lora.rank=2", "lora.alpha=4", "leave_out=overlaps.json",
         "groups={name: pp, split: dev, held_out: 0.25, seed: 0}", "augmentation=[]", "training.max_length=32",
         "layout={max_length: 48, response_budget: 24, facts_budget: 12}", f"density={pairs % 'train'}",
@@ -86,34 +89,27 @@ def command(data: Path, tiny_encoder: Path) -> Any:
 
     def words(out: Path, *more: str) -> list[str]:
         given = [str(TRAINING / "judge.py"), "--cpu", "--corpora", str(data), "--ratings", str(data / "ratings")]
-        return [*given, "--out", str(out), *(word for one in (*settings, *more) for word in ("--set", one))]
+        return [*given, "--out", str(out), *settings((*chosen, *more))]
 
     return words
 
 
-@pytest.fixture
-def train(monkeypatch: pytest.MonkeyPatch, command: Any, tmp_path: Path) -> Any:
-    """Runs the script and returns its log."""
-    monkeypatch.syspath_prepend(str(TRAINING))
-
-    def run(out: str, *more: str, resume: bool = False) -> list[dict[str, Any]]:
-        words = command(tmp_path / out, *more)
-        monkeypatch.setattr(sys, "argv", [*words, "--resume"] if resume else words)
-        importlib.import_module("judge").main()
-        return [json.loads(line) for line in (tmp_path / out / "log.jsonl").read_text().splitlines()]
-
-    return run
+@pytest.fixture(scope="module")
+def finished(command: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out: Path = tmp_path_factory.mktemp("judge") / "whole"
+    run_here(command(out))
+    return out
 
 
 @pytest.mark.slow
-def test_a_judge_is_trained_from_ratings(train: Any, tmp_path: Path) -> None:
-    log = train("out")
+def test_a_judge_is_trained_from_ratings(finished: Path) -> None:
+    log = log_of(finished)
     rows = [row for row in log if row["kind"] == "train"]
     assert len(rows) == 4
     assert all(np.isfinite(row["loss"]) for row in rows)
     validated = [row for row in log if row["kind"] == "validation"]
     assert all({"dbdc3_follows", "dbdc3_valid", "dstc7_fits"} <= row.keys() for row in validated)
-    folder = tmp_path / "out" / "checkpoint"
+    folder = finished / "checkpoint"
     record = CheckpointConfig.read(folder).training
     # Of twenty rated rows to train on two share text with an evaluation set.
     assert record["rated_rows"] == {"dbdc3": 18, "dstc7": 20}
@@ -121,57 +117,42 @@ def test_a_judge_is_trained_from_ratings(train: Any, tmp_path: Path) -> None:
     assert set(record["stack"]["turns"]["weights"]) == set(FEATURES)
     assert all(weight >= 0 for weight in record["stack"]["turns"]["weights"].values())
     assert set(record["stack"]["turns"]["families_left_out"]) == {"dbdc", "dstc7"}
-    judge = Judge(folder, device="cpu")
-    scores = judge.score(["fish and chips"], [["what do you like to eat"]], facts=[["i like fish"]])
+    scorer = Judge(folder, device="cpu")
+    scores = scorer.score(["fish and chips"], [["what do you like to eat"]], facts=[["i like fish"]])
     assert 0 < scores.values[0] < 1
     assert set(scores.aspects) == set(ASPECTS)
     assert scores.explain(0).endswith(".")
     assert scores.interval is not None
     assert scores.interval[0, 0] <= scores.interval[0, 1]
-    assert 0 <= judge.score(["fish"], [["hello"]], scale="human_percentile").values[0] <= 1
-    assert np.isfinite(judge.score_dialogues([["hello", "how are you", "fine thanks", "nice"]]).values).all()
-    assert "What a value is made of" in (folder / "README.md").read_text("utf-8")
+    assert 0 <= scorer.score(["fish"], [["hello"]], scale="human_percentile").values[0] <= 1
+    assert np.isfinite(scorer.score_dialogues([["hello", "how are you", "fine thanks", "nice"]]).values).all()
 
 
 @pytest.mark.slow
-def test_a_killed_run_ends_as_if_it_had_not_been(train: Any, tmp_path: Path) -> None:
-    from test_training_deb_quantidce import Killed, kill_after_saves, same
-
-    train("whole")
-    killed = kill_after_saves(pytest.MonkeyPatch(), 1)
-    with pytest.raises(Killed):
-        train("killed")
-    killed.undo()
-    train("killed", resume=True)
-    assert same(tmp_path / "whole" / "checkpoint", tmp_path / "killed" / "checkpoint")
+def test_a_killed_run_ends_as_if_it_had_not_been(finished: Path, command: Any, tmp_path: Path) -> None:
+    killed_after_saves(command(tmp_path / "killed"), 1)
+    run_here([*command(tmp_path / "killed"), "--resume"])
+    assert same(finished / "checkpoint", tmp_path / "killed" / "checkpoint")
 
 
 @pytest.mark.slow
 def test_two_processes_train_one_judge(command: Any, tmp_path: Path) -> None:
-    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
-    out = tmp_path / "two"
-    done = subprocess.run([*launch, *command(out)], env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    record = CheckpointConfig.read(out / "checkpoint").training
+    run_in_two_processes(command(tmp_path / "two"))
+    record = CheckpointConfig.read(tmp_path / "two" / "checkpoint").training
     assert record["hardware"].startswith("2 process(es)")
     assert set(record["stack"]["turns"]["families_left_out"]) == {"dbdc", "dstc7"}
-    log = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
-    assert [row["kind"] for row in log].count("train") == 4
-    scores = Judge(out / "checkpoint", device="cpu").score(["fish and chips"], [["what do you like to eat"]])
+    assert len(log_of(tmp_path / "two", "train")) == 4
+    scores = Judge(tmp_path / "two" / "checkpoint", device="cpu").score(["fish"], [["what do you like to eat"]])
     assert 0 < scores.values[0] < 1
-    assert scores.explain(0).endswith(".")
 
 
-def test_wrong_replies_are_damaged_too(monkeypatch: pytest.MonkeyPatch, data: Path) -> None:
+def test_wrong_replies_are_damaged_too(data: Path) -> None:
     """Else the head for fluency would learn that whatever fits its context may be damaged, and random replies not."""
-    monkeypatch.syspath_prepend(str(TRAINING))
-    script = importlib.import_module("judge")
     groups = {"name": "pp", "split": "dev", "held_out": 0.25, "seed": 0}
     ratings = {"leave_out": "overlaps.json", "train": ["dbdc3"], "replay_share": 0.5, "fluency_share": 0.1}
     recipe = {"seed": 0, "encoder": None, "leave_out": "overlaps.json", "groups": groups, "augmentation": []}
     recipe["ratings"] = {**ratings, "damaged": 60, "fact_dropout": 0.5}
-    sources, _, message = script.read_examples(recipe, Namespace(corpora=data, ratings=data / "ratings"))
+    sources, _, message = judge.read_examples(recipe, Namespace(corpora=data, ratings=data / "ratings"))
     replay, fluency = ([row for rows in sources for row in rows if row.task == task] for task in ("replay", "fluency"))
     kinds = {row.exchange: row.targets[0] for row in replay}
     whole = [kinds[row.exchange] for row in fluency if row.targets == (1.0,)]
@@ -179,15 +160,10 @@ def test_wrong_replies_are_damaged_too(monkeypatch: pytest.MonkeyPatch, data: Pa
     assert [row.targets[0] for row in fluency].count(0.0) == len(whole) == message["damaged_rows"] // 2
 
 
-def test_what_ratings_ask_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(TRAINING))
-    script = importlib.import_module("judge")
-    from corpora.ratings import Rated
-    from dialeval.exchange import Exchange
-
+def test_what_ratings_ask_for() -> None:
     def row(source: str, **scores: float) -> Rated:
         return Rated(Exchange(("hi",), "hello"), source, source, "dev", scores)
 
-    assert script.target_of(row("abc_eval", irrelevant=0.25, redundant=0.75)) == 0.25
-    assert script.target_of(row("dbdc3", no_breakdown=0.6)) == 0.6
-    assert script.target_of(row("other", politeness=1.0)) is None
+    assert judge.target_of(row("abc_eval", irrelevant=0.25, redundant=0.75)) == 0.25
+    assert judge.target_of(row("dbdc3", no_breakdown=0.6)) == 0.6
+    assert judge.target_of(row("other", politeness=1.0)) is None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,8 +13,8 @@ import pytest
 import dialeval
 from dialeval.weights.config import CheckpointConfig
 from dialeval.weights.find import WEIGHTS
+from training_runs import RECIPES, ROOT, TRAINING, run_here, settings
 
-ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.slow
 #: A few steps each, and few held-out contexts.
 SHORT = {
@@ -39,22 +38,19 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def train(approach: str, corpora: Path, out: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(ROOT / "training" / f"{approach}.py"), "--cpu"]
-    command += ["--recipe", str(ROOT / "training" / "recipes" / f"own-{approach}.yaml")]
-    command += ["--corpora", str(corpora), "--out", str(out)]
-    command += [word for option in options for word in ("--set", option)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.run(command, env=environment, capture_output=True, text=True)
+def words(approach: str, corpora: Path, out: Path, *options: str) -> list[str]:
+    recipe = ["--recipe", str(RECIPES / f"own-{approach}.yaml")]
+    given = ["--cpu", *recipe, "--corpora", str(corpora), "--out", str(out)]
+    return [str(TRAINING / f"{approach}.py"), *given, *settings(options)]
 
 
 @pytest.mark.encoder
-@pytest.mark.parametrize("start", [None, "null"])
-@pytest.mark.parametrize("approach", list(SHORT))
+@pytest.mark.parametrize(
+    ("approach", "start"), [*((approach, None) for approach in SHORT), ("density", "null")], ids=str
+)
 def test_a_recipe_of_ones_own(approach: str, start: str | None, corpora: Path, tmp_path: Path) -> None:
     beginning = [] if start is None else [f"start_from={start}"]
-    done = train(approach, corpora, tmp_path / "run", *SHORT[approach], *beginning)
-    assert done.returncode == 0, done.stderr
+    run_here(words(approach, corpora, tmp_path / "run", *SHORT[approach], *beginning))
     checkpoint = tmp_path / "run" / "checkpoint"
     config = json.loads((checkpoint / "config.json").read_text())
     assert config["name"] == f"my-{approach}"
@@ -68,24 +64,25 @@ def test_a_recipe_of_ones_own(approach: str, start: str | None, corpora: Path, t
     assert np.isfinite(scores.values).all()
 
 
-@pytest.mark.parametrize("approach", list(SHORT))
-def test_what_is_wrong_with_a_corpus_is_one_sentence(approach: str, corpora: Path, tmp_path: Path) -> None:
-    missing = train(approach, corpora, tmp_path / "run", "leave_out=overlaps.json.gz", "start_from=null")
-    assert missing.returncode == 1
-    assert "overlaps.json.gz is not there" in missing.stderr
-    assert "--set leave_out=null" in missing.stderr
-    assert "Traceback" not in missing.stderr
-    if approach == "density":
-        empty = train(approach, tmp_path, tmp_path / "run", "start_from=null")
-        assert empty.returncode == 1
-        assert "corpus mine has no split train" in empty.stderr
-        assert "Traceback" not in empty.stderr
+def ends(given: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    """What a script says when it refuses to begin."""
+    with pytest.raises((SystemExit, FileNotFoundError)) as ended:
+        run_here(given)
+    return f"{ended.value} {capsys.readouterr().err}"
 
 
-def test_a_start_for_a_recipe_that_averages_runs_is_refused_with_the_way_out(corpora: Path, tmp_path: Path) -> None:
-    command = [sys.executable, str(ROOT / "training" / "density.py"), "--corpora", str(corpora)]
-    command += ["--out", str(tmp_path / "run"), "--set", "start_from=density-minilm"]
-    command += ["--set", "average_of=[density-minilm]"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 2
-    assert "own-density.yaml" in done.stderr
+def test_what_is_wrong_with_a_corpus_is_named(
+    corpora: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    listed = ("leave_out=overlaps.json.gz", "start_from=null")
+    for approach in SHORT:
+        assert "overlaps.json.gz" in ends(words(approach, corpora, tmp_path / "run", *listed), capsys)
+    assert "mine" in ends(words("density", tmp_path, tmp_path / "run", "start_from=null"), capsys)
+
+
+def test_a_start_for_a_recipe_that_averages_runs_is_refused_with_the_way_out(
+    corpora: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = [str(TRAINING / "density.py"), "--corpora", str(corpora), "--out", str(tmp_path / "run")]
+    both = settings(["start_from=density-minilm", "average_of=[density-minilm]"])
+    assert "own-density.yaml" in ends([*given, *both], capsys)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
 import shlex
-import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "training"))
 from common import read_recipe
+from training_runs import TRAINING, run_here
 
-TRAINING = Path(__file__).parents[2] / "training"
 PAGE = (TRAINING / "README.md").read_text("utf-8")
 COMMANDS = [
     words[1:]
@@ -27,14 +26,13 @@ COMMANDS = [
 @cache
 def help_of(script: str) -> str:
     """What a script says of itself; the page has many commands of the same one."""
-    done = subprocess.run(
-        [sys.executable, TRAINING.parent / script, "--help"], capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    with contextlib.redirect_stdout(io.StringIO()) as said, pytest.raises(SystemExit):
+        run_here([script, "--help"])
+    return said.getvalue()
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@pytest.mark.slow
 def test_the_script_the_options_and_the_recipe_exist(command: list[str]) -> None:
     script, *arguments = command
     for option in (word for word in arguments if word.startswith("--")):

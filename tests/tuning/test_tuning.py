@@ -28,6 +28,7 @@ from dialeval.tuning.crossing import BeforeAfter, WithInterval, divide, out_of_f
 from dialeval.tuning.opinions import Preferences, Ratings, read_opinions
 from dialeval.weights.config import CheckpointConfig
 from rated_rows import FACT_WORDS, compared, permuted, rated, small_judge
+from refusals import refused
 
 
 @pytest.fixture(scope="module")
@@ -176,29 +177,6 @@ def test_a_strong_penalty_leaves_the_judges_own_value() -> None:
     assert reached == sorted(reached, reverse=True)
 
 
-def test_a_block_weighs_alike_whatever_its_width() -> None:
-    """Numbers of the encoder that say nothing new, as often as one likes, take nothing from the few that do."""
-    narrow = some_read(300, width=4)
-    more = np.random.default_rng(5).normal(size=(300, 400))
-    wide = replace(narrow, inputs=np.hstack([more, narrow.inputs]))
-    opinions = Ratings((), rankdata(narrow.inputs[:, -1]) / 300, np.arange(300))
-    for read in (narrow, wide):
-        values = read.corrected(correction.fit(opinions, read, np.arange(300))[1000.0])
-        assert spearmanr(values, opinions.targets).statistic > 0.7
-
-
-def test_missing_inputs_are_taken_as_their_mean() -> None:
-    read = some_read(100)
-    opinions = Ratings((), rankdata(read.inputs[:, 3]) / 100, np.arange(100))
-    found = correction.fit(opinions, read, np.arange(100))[300.0]
-    gaps, means = read.inputs.copy(), read.inputs.copy()
-    gaps[:5, 3], means[:5, 3] = np.nan, found[0, 3]
-    values = [replace(read, inputs=inputs).corrected(found) for inputs in (gaps, means)]
-    assert values[0] == pytest.approx(values[1])
-    gaps[:, 3] = np.nan
-    assert np.isfinite(correction.fit(opinions, replace(read, inputs=gaps), np.arange(100))[300.0]).all()
-
-
 def test_two_corrections_are_one() -> None:
     read = some_read(150)
     first = correction.fit(Ratings((), rankdata(read.inputs[:, 3]) / 150, np.arange(150)), read, np.arange(150))
@@ -264,30 +242,18 @@ def test_the_interval_covers_new_ratings(judge: Path, tmp_path: Path) -> None:
     assert float((high - low).mean()) < 0.8, "an interval of everything covers, too"
 
 
-def test_few_ratings_share_their_ends() -> None:
-    rng = np.random.default_rng(5)
-    few = stack.fit_interval(rng.random(39), rng.random(39))
-    assert len(set(few.low)) == 1
-    assert 0 < few.low[0] < few.high[0] < 1
-    assert len(set(stack.fit_interval(rng.random(400), rng.random(400)).low)) == stack.INTERVAL_BINS
-
-
 # --- how many, and what people say -----------------------------------------------------------------
 
 
 def test_few_rows_are_warned_of_and_very_few_refused(judge: Path, tmp_path: Path) -> None:
-    with pytest.warns(UserWarning, match="there are only 60 rated replies; with fewer than 100"):
+    with pytest.warns(UserWarning, match="60 .*100"):
         tuned(rated(60), judge, tmp_path / "few")
-    with pytest.raises(ValueError, match="there are 29 rated replies to 10 contexts; tuning needs at least 30"):
-        tuned(rated(29), judge, tmp_path / "none")
-    with pytest.raises(ValueError, match="60 rated replies to 9 contexts"):
-        tuned(rated(63, replies=7)[:60], judge, tmp_path / "none")
+    refused(ValueError, "29 ", lambda: tuned(rated(29), judge, tmp_path / "none"))
+    refused(ValueError, "9 contexts", lambda: tuned(rated(63, replies=7)[:60], judge, tmp_path / "none"))
     same = [{**row, "rating": 3} for row in rated(60)]
-    with pytest.raises(ValueError, match="all ratings are the same"):
-        tuned(same, judge, tmp_path / "none")
+    refused(ValueError, "ratings", tuned, same, judge, tmp_path / "none")
     ties = [{**pair, "preferred": "tie"} for pair in compared(rated(180))]
-    with pytest.raises(ValueError, match="every pair is a tie"):
-        tuned(ties, judge, tmp_path / "none")
+    refused(ValueError, "tie", tuned, ties, judge, tmp_path / "none")
     assert not (tmp_path / "none").exists()
 
 
@@ -311,65 +277,34 @@ def test_several_raters_have_a_ceiling(judge: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "message"),
+    ("changed", "named"),
     [
-        ({"rating": None}, "row 31 .*: rating is missing"),
-        ({"rating": "good"}, "row 31 .*: rating is 'good'; pass a number"),
-        ({"rating": float("inf")}, "row 31 .*: rating is inf"),
-        ({"ratings": [1, "x"]}, r"row 31 .*: ratings\[1\] is 'x'"),
-        ({"response": "  "}, "row 31 .*: response is empty"),
-        ({"context": None}, "row 31 .*: context is None"),
-        ({"preferred": "a"}, "row 31 .*: the row has preferred, unlike the first one"),
+        ({"rating": None}, "rating"),
+        ({"rating": "good"}, "rating"),
+        ({"rating": float("inf")}, "rating"),
+        ({"ratings": [1, "x"]}, "ratings[1]"),
+        ({"response": "  "}, "response"),
+        ({"context": None}, "context"),
+        ({"preferred": "a"}, "preferred"),
     ],
 )
-def test_a_bad_row_is_named(changed: dict[str, Any], message: str, judge: Path, tmp_path: Path) -> None:
+def test_a_bad_row_is_named(changed: dict[str, Any], named: str, judge: Path, tmp_path: Path) -> None:
     rows = rated(60)
     rows[31] = {**rows[31], **changed}
-    with pytest.raises(ValueError, match=message):
-        tuned(rows, judge, tmp_path / "mine")
+    assert "row 31" in refused(ValueError, named, tuned, rows, judge, tmp_path / "mine")
     assert not (tmp_path / "mine").exists()
 
 
 def test_a_bad_pair_is_named() -> None:
     pairs = compared(rated(60))
-    with pytest.raises(dialeval.BadRow, match=r"row 3 .*preferred is 'both'; write a, b or tie"):
-        read_opinions(Source([*pairs[:3], {**pairs[3], "preferred": "both"}]))
-    with pytest.raises(dialeval.BadRow, match=r"row 0 .*column 'response_b' is missing"):
-        read_opinions(Source([{"context": ["x"], "response_a": "y", "preferred": "a"}]))
-
-
-def test_every_format_says_the_same(tmp_path: Path) -> None:
-    import pandas as pd
-
-    rows = [{**row, "ratings": [row["rating"], row["rating"] + 1]} for row in rated(45)]
-    expected = read_opinions(Source(rows))
-    assert isinstance(expected, Ratings)
-    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    pd.DataFrame(rows).to_parquet(tmp_path / "rows.parquet")
-    cells = [
-        {"context": row["context"][0], "facts": row["facts"][0], "reply": row["response"], "stars": row["rating"],
-         "ratings": ";".join(map(str, row["ratings"]))}
-        for row in rows
-    ]  # fmt: skip
-    pd.DataFrame(cells).to_csv(tmp_path / "rows.csv", index=False)
-    sources = [Source(tmp_path / "rows.jsonl"), Source(tmp_path / "rows.parquet")]
-    sources.append(Source(tmp_path / "rows.csv", columns={"response": "reply", "rating": "stars"}))
-    for source in sources:
-        found = read_opinions(source)
-        assert isinstance(found, Ratings)
-        assert found.exchanges == expected.exchanges, source.name
-        assert found.targets.tolist() == expected.targets.tolist()
-        assert found.raters == expected.raters
-
-
-def test_columns_of_python(judge: Path, tmp_path: Path, done: tuple[Tuned, Path]) -> None:
-    rows = rated(300)
-    columns = {name: [row[name] for row in rows] for name in rows[0]}
-    again = dialeval.tune(columns, out=tmp_path / "mine", checkpoint=judge, resamples=300, device="cpu")
-    assert again.aspects == done[0].aspects
-    assert again.comparison == done[0].comparison
-    with pytest.raises(ValueError, match="columns differ in length: 300 in context, 299 in response"):
-        tuned({"context": columns["context"], "response": columns["response"][:-1]}, judge, tmp_path / "none")
+    refused(
+        dialeval.BadRow, "preferred", lambda: read_opinions(Source([*pairs[:3], {**pairs[3], "preferred": "both"}]))
+    )
+    refused(
+        dialeval.BadRow,
+        "response_b",
+        lambda: read_opinions(Source([{"context": ["x"], "response_a": "y", "preferred": "a"}])),
+    )
 
 
 # --- what is written -------------------------------------------------------------------------------
@@ -410,8 +345,11 @@ def test_percentiles_that_no_longer_hold_are_gone_or_new(judge: Path, done: tupl
     outcome, folder = done
     row = rated(3, seed=4)[0]
     given = ([row["response"]], [row["context"]])
-    with pytest.raises(ValueError, match="no human quantiles"):
-        dialeval.load("judge", checkpoint=folder, device="cpu").score(*given, scale="human_percentile")
+    refused(
+        ValueError,
+        "quantiles",
+        lambda: dialeval.load("judge", checkpoint=folder, device="cpu").score(*given, scale="human_percentile"),
+    )
     assert not outcome.has_percentile
     assert 'scale="human_percentile"' not in (folder / "README.md").read_text()
     former = set(CheckpointConfig.read(judge).quantiles)

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-import dialeval
 from density_networks import ROWS, make_network
 from dialeval.approaches.density import Density, DensityNetwork
 from dialeval.approaches.learned import percentile
-from dialeval.weights import loading
 from dialeval.weights.config import CheckpointConfig
 from dialeval.weights.find import BASE_ENCODER, WEIGHTS, CheckpointError, file_sha256, find_checkpoint, find_encoder
+from refusals import refused
 
 
 @pytest.fixture
@@ -41,14 +37,6 @@ def test_saving_and_loading_changes_no_score(tiny_encoder: Path, tmp_path: Path,
         assert torch.allclose(loaded(**inputs), before, atol=1e-5)
     first, second = Density(tmp_path / "one"), Density(tmp_path / "one")
     assert (first.score(**ROWS).values == second.score(**ROWS).values).all()
-
-
-def test_adapters_are_merged_as_peft_merges_them(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    own = DensityNetwork.from_pretrained(folder).state_dict()
-    monkeypatch.setattr(loading, "_plain_linears", lambda encoder, names: None)
-    theirs = DensityNetwork.from_pretrained(folder).state_dict()
-    assert own.keys() == theirs.keys()
-    assert all(torch.equal(own[key], theirs[key]) for key in own)
 
 
 def test_the_folder_holds_data_only(folder: Path) -> None:
@@ -90,97 +78,6 @@ def test_automodel_loads_it_once_registered(folder: Path) -> None:
     assert done.stdout.split() == ["DensityNetwork"]
 
 
-def damage_json(folder: Path) -> None:
-    (folder / "config.json").write_text("{not json")
-
-
-def foreign(folder: Path) -> None:
-    (folder / "config.json").write_text('{"model_type": "bert"}')
-
-
-def newer(folder: Path) -> None:
-    raw = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(raw | {"format_version": 99}))
-
-
-def other_approach(folder: Path) -> None:
-    raw = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(raw | {"approach": "deb"}))
-
-
-def cut_weights(folder: Path) -> None:
-    path = folder / "model.safetensors"
-    path.write_bytes(path.read_bytes()[:200])
-
-
-def no_weights(folder: Path) -> None:
-    (folder / "model.safetensors").unlink()
-
-
-def cut_adapter(folder: Path) -> None:
-    path = folder / "adapter" / "adapter_model.safetensors"
-    path.write_bytes(path.read_bytes()[:1000])
-
-
-def no_adapter(folder: Path) -> None:
-    shutil.rmtree(folder / "adapter")
-
-
-def wrong_shapes(folder: Path) -> None:
-    from safetensors.torch import load_file, save_file
-
-    state = load_file(folder / "model.safetensors")
-    state["mean"] = torch.zeros(7)
-    save_file(state, folder / "model.safetensors")
-
-
-def wrong_digest(folder: Path) -> None:
-    raw = json.loads((folder / "config.json").read_text())
-    raw["encoder"]["sha256"] = "0" * 64
-    (folder / "config.json").write_text(json.dumps(raw))
-
-
-def unknown_layout(folder: Path) -> None:
-    raw = json.loads((folder / "config.json").read_text())
-    raw["layout"]["max_length"] = 1
-    (folder / "config.json").write_text(json.dumps(raw))
-
-
-@pytest.mark.parametrize(
-    ("harm", "message"),
-    [
-        (damage_json, "damaged"),
-        (foreign, "not a dialeval checkpoint"),
-        (newer, "upgrade dialeval"),
-        (other_approach, "of deb, not of density"),
-        (cut_weights, "damaged"),
-        (no_weights, "missing"),
-        (cut_adapter, "adapter"),
-        (no_adapter, "incomplete"),
-        (wrong_shapes, "differ in shape"),
-        (wrong_digest, "another model"),
-        (unknown_layout, "max_length"),
-    ],
-)
-def test_what_is_not_a_sound_checkpoint_is_refused(folder: Path, harm: Callable[[Path], None], message: str) -> None:
-    harm(folder)
-    with pytest.raises(CheckpointError, match=message) as caught:
-        Density(folder)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("name", ["nowhere", "./nowhere", "/no/such/folder", "a/b/c"])
-def test_checkpoints_that_are_not_there(name: str) -> None:
-    with pytest.raises(CheckpointError, match="there is no checkpoint"):
-        find_checkpoint(name, default="density-minilm")
-
-
-def test_a_file_is_not_a_folder(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("x")
-    with pytest.raises(CheckpointError, match="is a file"):
-        find_checkpoint(tmp_path / "file", default="density-minilm")
-
-
 def test_without_a_network_the_hub_s_client_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would try again for most of a minute. Port 9 of the loopback interface: nothing answers there."""
     import huggingface_hub
@@ -190,16 +87,14 @@ def test_without_a_network_the_hub_s_client_is_not_asked(monkeypatch: pytest.Mon
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", "http://127.0.0.1:9")
     monkeypatch.setattr(huggingface_hub, "snapshot_download", lambda *_, **__: pytest.fail("asked"))
-    with pytest.raises(CheckpointError, match="cannot be reached"):
-        find_checkpoint("nobody/nothing", default="x")
+    refused(CheckpointError, "nobody/nothing", find_checkpoint, "nobody/nothing", default="x")
 
 
 @pytest.mark.encoder
 def test_the_base_encoder_is_the_one_file() -> None:
     found = find_encoder(BASE_ENCODER)
     assert (found.folder / "model.safetensors").stat().st_size > 90_000_000
-    with pytest.raises(CheckpointError, match="another model"):
-        find_encoder(BASE_ENCODER, sha256="0" * 64)
+    refused(CheckpointError, "model", find_encoder, BASE_ENCODER, sha256="0" * 64)
 
 
 def test_human_percentile(folder: Path) -> None:
@@ -209,8 +104,9 @@ def test_human_percentile(folder: Path) -> None:
     assert ((shares.values >= 0) & (shares.values <= 1)).all()
     assert shares.signature["scale"].startswith("human_percentile@")
     assert (np.argsort(native.values) == np.argsort(shares.values)).all() or len(set(shares.values)) < 2
-    with pytest.raises(ValueError, match="no human quantiles"):
-        Density(folder, scoring="classifier").score(**ROWS, scale="human_percentile")
+    refused(
+        ValueError, "quantiles", lambda: Density(folder, scoring="classifier").score(**ROWS, scale="human_percentile")
+    )
     config = json.loads((folder / "config.json").read_text())
     config["quantiles"][metric.quantile_key]["human"][0] -= 1
     (folder / "config.json").write_text(json.dumps(config))
@@ -227,10 +123,8 @@ def test_a_scale_without_quantiles_is_refused_before_anything_is_encoded(
     metric = Density(folder)
     monkeypatch.setattr(metric.encoder, "encode", lambda *_, **__: pytest.fail("encoded"))
     for judge in (metric.score, lambda *rows, **options: metric.score_dialogues([["hello", "hi"]], **options)):
-        with pytest.raises(ValueError, match="holds no human quantiles"):
-            judge(["fine"], [["how are you"]], scale="human_percentile")
-        with pytest.raises(ValueError, match="has no scale 'stars'"):
-            judge(["fine"], [["how are you"]], scale="stars")  # type: ignore[arg-type]
+        refused(ValueError, "quantiles", judge, ["fine"], [["how are you"]], scale="human_percentile")
+        refused(ValueError, "stars", judge, ["fine"], [["how are you"]], scale="stars")  # type: ignore[arg-type]
 
 
 def test_a_network_begins_only_from_an_adapter_over_its_own_encoder(tiny_encoder: Path, folder: Path) -> None:
@@ -244,13 +138,12 @@ def test_a_network_begins_only_from_an_adapter_over_its_own_encoder(tiny_encoder
     for one, other in zip(begun.encoder.parameters(), stored.encoder.parameters(), strict=True):
         assert torch.equal(one, other)
     for encoder, message in (
-        ({"sha256": "0" * 64}, "was trained over .* not over"),
-        ({"sha256": None, "id": "someone/other"}, r"someone/other \(no sha256\)"),
+        ({"sha256": "0" * 64}, "trained over"),
+        ({"sha256": None, "id": "someone/other"}, "someone/other"),
         ({"tuning": "frozen"}, "no adapter to begin from"),
     ):
         (folder / "config.json").write_text(json.dumps(raw | {"encoder": raw["encoder"] | encoder}))
-        with pytest.raises(CheckpointError, match=message):
-            DensityNetwork.create(config, start=folder)
+        refused(CheckpointError, message, DensityNetwork.create, config, start=folder)
 
 
 def test_percentile_is_the_share_that_is_lower() -> None:
@@ -273,14 +166,6 @@ def test_a_percentile_among_equals_counts_those_that_are_lower(curve: list[float
     assert percentile(np.array(list(shares)), np.array(curve)).tolist() == list(shares.values())
 
 
-def test_a_percentile_without_equals_is_the_plain_line_between_quantiles() -> None:
-    rng = np.random.default_rng(5)
-    curve = np.quantile(rng.normal(size=1000), np.linspace(0, 1, 201))
-    values = np.concatenate([rng.normal(size=500), curve, [curve[0] - 1, curve[-1] + 1, np.nan]])
-    plain = np.interp(values, curve, np.linspace(0, 1, 201))
-    assert np.array_equal(percentile(values, curve), plain, equal_nan=True)
-
-
 def test_dialogues_are_aggregated_as_specified(folder: Path) -> None:
     by_code = Density(folder)
     distances = -np.sqrt(np.array([1.0, 4.0, 9.0]))
@@ -291,24 +176,9 @@ def test_dialogues_are_aggregated_as_specified(folder: Path) -> None:
     assert whole[0] == pytest.approx(by_code.aggregate_dialogue(turns), rel=1e-6)
 
 
-def test_options_that_do_not_exist(folder: Path) -> None:
-    with pytest.raises(ValueError, match="scoring"):
-        Density(folder, scoring="cosine")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="did you mean 'density'"):
-        dialeval.load("densty")
-
-
 def test_a_length_that_the_encoder_cannot_read(folder: Path) -> None:
-    with pytest.raises(ValueError, match="at most 128 tokens"):
-        Density(folder, max_length=600)
+    refused(ValueError, "128", Density, folder, max_length=600)
     assert Density(folder, max_length=128).signature()["max_length"] == "128"
-
-
-def test_config_survives_a_round_trip(folder: Path) -> None:
-    config = CheckpointConfig.read(folder)
-    changed = replace(config, contaminated_by=("dailydialog_grade",), training={"hours": 1.5})
-    (folder / "config.json").write_text(changed.to_json())
-    assert CheckpointConfig.read(folder) == changed
 
 
 def test_the_embedded_checkpoints_are_small() -> None:
