@@ -108,6 +108,8 @@ def test_what_is_wrong_with_a_recipe_is_told_before_anything_is_read(
 DDP_CHECK = """
 import sys; sys.path.insert(0, {training!r}); sys.argv = ["check"]
 import torch
+from accelerate import Accelerator
+from density import losses
 accelerator = Accelerator(cpu=True)
 recipe = {{"losses": {{"contrastive_weight": 1.0, "temperature": 0.5}}}}
 # Four contexts of two candidates.
