@@ -15,10 +15,13 @@ from numpy.typing import NDArray
 
 from dialeval.exchange import Exchange
 from dialeval.io import replacing
+from dialeval.plots.figures import new_figure
 from dialeval.robustness.inputs import read_input, true_replies
 from dialeval.statistics.features import conicity, normality
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from dialeval.benchmarks import Benchmark
 
 PEOPLE = "people"
@@ -131,6 +134,34 @@ def _conicity(
 
 
 def write_features(path: Path, features: NDArray[np.float32], labels: Sequence[str]) -> None:
-    """A file that `dialeval plot features` reads."""
+    """The arrays `features` and `labels`, as numpy keeps them."""
     with replacing(path) as temporary, temporary.open("wb") as stream:
         np.savez(stream, features=features, labels=np.array(labels, dtype=np.str_))
+
+
+def feature_map(features: NDArray[np.float32], labels: Sequence[str], *, method: str = "pca", seed: int = 0) -> Figure:
+    """A matrix of features in two dimensions. t-SNE starts from PCA, so that the seed alone decides."""
+    matrix = np.asarray(features, dtype=np.float64)
+    owners = np.array(labels, dtype=object)
+    points = _flattened(matrix, method, seed)
+    figure = new_figure(5.5, 5.0)
+    axes = figure.subplots()
+    for name in dict.fromkeys(owners.tolist()):
+        own = owners == name
+        axes.plot(points[own, 0], points[own, 1], ".", markersize=4, alpha=0.6, label=name)
+    axes.legend(frameon=False, fontsize="small")
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.set_title({"pca": "PCA", "tsne": "t-SNE"}[method], fontsize="medium", loc="left")
+    return figure
+
+
+def _flattened(matrix: NDArray[np.float64], method: str, seed: int) -> NDArray[np.float64]:
+    from sklearn.decomposition import PCA
+    from sklearn.manifold import TSNE
+
+    if method == "pca":
+        return np.asarray(PCA(n_components=2, random_state=seed).fit_transform(matrix))
+    # Perplexity must stay below the number of rows; 30 is the usual choice.
+    perplexity = min(30.0, (len(matrix) - 1) / 3)
+    return np.asarray(TSNE(n_components=2, init="pca", perplexity=perplexity, random_state=seed).fit_transform(matrix))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -21,7 +21,7 @@ positive replies, and with the random or the adversarial ones among them.
 for normal: mean and spread of the statistic W, and the share of dimensions that are not normal at 0.05. "Pooled" throws
 statistics and p-values together, as published code does; exactly normal features give about 0.74.
 
-[bold]Output[/bold] in the folder: features.json, and features.npz for `dialeval plot features`.
+[bold]Output[/bold] in the folder: features.json, features.npz, and with --plot a picture in two dimensions.
 
 [bold]Examples[/bold]
 
@@ -48,18 +48,22 @@ def features(
     ] = None,
     contexts: Annotated[int | None, typer.Option(min=1, help="Only so many contexts, drawn by the seed.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the draw.")] = 0,
+    plot: Annotated[Literal["pca", "tsne"] | None, typer.Option(help="Draw the features in two dimensions.")] = None,
     mirror: Annotated[
         str | None, typer.Option(envvar="DIALEVAL_MIRROR", help="Folder or address in GitHub's place.")
     ] = None,
 ) -> None:
     """Encode, measure, and write what was found."""
     from dialeval.io import write_atomically
-    from reproduce.features import features_of, replies_of, study, write_features
+    from dialeval.plots.figures import save
+    from reproduce.features import feature_map, features_of, replies_of, study, write_features
 
     replies = replies_of(input, mirror).of_contexts(contexts, seed)
     found, made_with = features_of(replies.exchanges, metric, encoder, progress=True)
     record = {"input": replies.name, **study(replies, found), "features": made_with, "seed": seed}
     write_features(out / "features.npz", found, replies.labels)
+    if plot is not None:
+        save(feature_map(found, replies.labels, method=plot, seed=seed), out / plot)
     about = {**record, "command": command_line(sys.argv[1:], program="python -m reproduce")}
     write_atomically(out / "features.json", [json.dumps(about, ensure_ascii=False, indent=1)])
     for line in _lines(record):

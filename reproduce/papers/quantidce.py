@@ -192,7 +192,7 @@ PAPER = Paper(
     (
         "Figs. 3, 4 and 6 also show features in two dimensions: "
         "`python -m reproduce features -i dailydialogpp_test --metric "
-        "'quantidce?checkpoint=…' --out runs/features`, then `dialeval plot features runs/features/features.npz`.",
+        "'quantidce?checkpoint=…' --plot tsne --out runs/features`.",
     ),
     (
         Picture(

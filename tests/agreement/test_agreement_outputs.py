@@ -302,7 +302,6 @@ def test_files_without_ids_are_paired_only_where_their_contexts_are_the_same(tmp
 def test_the_plot_commands(files, report, tmp_path):
     results = tmp_path / "results"
     report.write(results)
-    np.savez(tmp_path / "features.npz", features=np.random.default_rng(0).normal(size=(12, 4)), labels=["a", "b"] * 6)
     metric = ["-m", "python:toy_benchmark:count_words", "-b", files["toy"]]
     for name, arguments in {
         "forest": ["--results", results],
@@ -311,7 +310,6 @@ def test_the_plot_commands(files, report, tmp_path):
         "violin": ["-m", "python:toy_benchmark:count_words", "-b", files["good_or_bad"]],
         "histogram": metric,
         "heatmap": metric,
-        "features": [tmp_path / "features.npz", "--method", "pca"],
     }.items():
         done = invoke("plot", name, *arguments, "--out", tmp_path / name)
         assert done.exit_code == 0, done.output
@@ -319,7 +317,6 @@ def test_the_plot_commands(files, report, tmp_path):
     failed = invoke("plot", "forest", "--results", tmp_path / "nowhere", "--out", tmp_path)
     assert failed.exit_code == 2
     assert "dialeval agreement" in failed.output
-    assert invoke("plot", "features", files["toy"], "--out", tmp_path).exit_code == 2
 
 
 def test_an_earlier_run_is_read_back_and_marked_by_what_checkpoints_now_say(report, tmp_path):

@@ -14,13 +14,13 @@ from dialeval.agreement.results import read_results
 from dialeval.agreement.runs import run
 from dialeval.agreement.settings import Settings
 from dialeval.exchange import Exchange
-from dialeval.plots.cost import measured_rates
 from dialeval.robustness.attacks import ATTACKS
 from dialeval.robustness.inputs import Material
 from dialeval.robustness.pairs import attacked_pairs
 from dialeval.robustness.run import run as run_robustness
 from dialeval.systems import gate, rank
 from loopback_llm import fenced, scores, serving
+from reproduce.cost import measured_rates
 from toy_benchmark import rated_rows
 
 SETTINGS = Settings(statistics=("spearman",), levels="own", resamples=50)

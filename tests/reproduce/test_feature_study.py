@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 from typer.testing import CliRunner, Result
 
 from dialeval.approaches.frozen_features import FrozenFeatures
-from dialeval.cli import build_app as dialeval_app
 from dialeval.statistics.features import conicity, normality
 from reproduce.__main__ import build_app
-from reproduce.features import replies_of, study
+from reproduce.features import feature_map, replies_of, study
 from toy_benchmark import labelled_rows, rated_rows, write_rows
 
 
@@ -55,7 +55,7 @@ def test_from_the_shell(tiny_encoder: Path, tmp_path: Path) -> None:
         for noun in "fish dog cat".split()
     ]
     file = write_rows(tmp_path / "people.jsonl", [*rows, *({**row, "response": "no thank you"} for row in rows)])
-    done = features("-i", file, "--encoder", tiny_encoder, "-o", tmp_path / "out")
+    done = features("-i", file, "--encoder", tiny_encoder, "--plot", "pca", "-o", tmp_path / "out")
     assert done.exit_code == 0, done.stderr
     found = json.loads((tmp_path / "out" / "features.json").read_text())
     exchanges = replies_of(str(file)).exchanges
@@ -67,13 +67,20 @@ def test_from_the_shell(tiny_encoder: Path, tmp_path: Path) -> None:
     assert found["normality"]["w_mean"] == pytest.approx(normality(direct).w_mean)
     assert f"W and p pooled {found['normality']['pooled_mean']:.2f}" in done.stdout
     assert str(tmp_path) not in json.dumps(found)
-    drawn = CliRunner().invoke(
-        dialeval_app(), ["plot", "features", str(tmp_path / "out" / "features.npz"), "-o", str(tmp_path / "plots")]
-    )
-    assert drawn.exit_code == 0, drawn.stderr
+    assert (tmp_path / "out" / "pca.png").stat().st_size > 1000
     refused = features("-i", file, "-m", "bleu2", "-o", tmp_path / "out")
     assert refused.exit_code == 2
     assert "bleu2 is not one of density, deb" in refused.stderr
+
+
+def test_features_in_two_dimensions_by_tsne() -> None:
+    cloud = np.random.default_rng(0).normal(size=(40, 6)) * [9, 4, 1, 1, 1, 1]
+    # On a busy machine the threads of t-SNE mostly wait for each other.
+    with threadpool_limits(1):
+        figures = [feature_map(cloud, ["a"] * 20 + ["b"] * 20, method="tsne", seed=3) for _ in range(2)]
+    first, second = ([line.get_xydata() for line in figure.axes[0].lines] for figure in figures)
+    assert [points.shape for points in first] == [(20, 2), (20, 2)]
+    assert all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
 
 
 def test_unused_dimensions_are_constant() -> None:

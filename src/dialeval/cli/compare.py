@@ -33,7 +33,7 @@ $ dialeval compare old_scores.jsonl new_scores.jsonl --rows old_bot.jsonl --rows
 
 def add_to(app: typer.Typer) -> None:
     """Add the command to the app."""
-    app.command("compare", help=flowing(_HELP), no_args_is_help=True)(compare)
+    app.command("compare", help=flowing(_HELP), no_args_is_help=True)(reading.reads_rows(compare))
 
 
 def compare(
@@ -61,13 +61,8 @@ def compare(
     values: Annotated[Path | None, typer.Option(help="Folder where computed values are kept and looked for.")] = None,
     resamples: Annotated[int, typer.Option(min=0, help="Of the bootstrap and the permutation test.")] = 10_000,
     seed: Annotated[int, typer.Option(min=0, help="Of every random draw.")] = 0,
-    columns: reading.Columns = None,
-    context_separator: reading.ContextSeparator = reading.SEPARATOR,
-    split: reading.Split = None,
-    subset: reading.Subset = None,
-    judge_role: reading.JudgeRole = "assistant",
-    system_as_facts: reading.SystemAsFacts = False,
-    other_languages: reading.OtherLanguages = "mark",
+    *,
+    read: reading.Read,
 ) -> None:
     """Print the paired tests."""
     from dialeval.agreement.pair_tests import pair_tests
@@ -87,12 +82,7 @@ def compare(
     )
     if not benchmarks:
         worse = listed(lower_is_better)
-        scored = [
-            reading.source(
-                file, columns, context_separator, split, subset, judge_role, system_as_facts, other_languages
-            )
-            for file in rows or ()
-        ]
+        scored = [read(file) for file in rows or ()]
         show_verdicts(
             compare_scores(first, second, settings, rows=scored, lower_is_better=worse, allow_missing=allow_missing)
         )

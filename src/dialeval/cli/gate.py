@@ -37,7 +37,7 @@ _EXIT_CODES = {"passed": 0, "failed": 1, "undecided": 4}
 
 def add_to(app: typer.Typer) -> None:
     """Add the command to the app."""
-    app.command("gate", help=flowing(_HELP), no_args_is_help=True)(gate)
+    app.command("gate", help=flowing(_HELP), no_args_is_help=True)(reading.reads_rows(gate))
 
 
 def gate(
@@ -51,14 +51,9 @@ def gate(
     scale: Annotated[Literal["native", "human_percentile"], typer.Option(help="What the margin is counted in.")] = (
         "native"
     ),
-    columns: reading.Columns = None,
     columns_b: reading.ColumnsB = None,
-    context_separator: reading.ContextSeparator = reading.SEPARATOR,
-    split: reading.Split = None,
-    subset: reading.Subset = None,
-    judge_role: reading.JudgeRole = "assistant",
-    system_as_facts: reading.SystemAsFacts = False,
-    other_languages: reading.OtherLanguages = "mark",
+    *,
+    read: reading.Read,
     level: Annotated[
         Literal["turn", "dialogue"], typer.Option(help="Compare replies, or whole conversations.")
     ] = "turn",
@@ -80,10 +75,9 @@ def gate(
     check_reports({"--junit": junit, "--markdown": markdown, "--json": json_file}, (new, baseline))
     with _errors_in_reports(junit, markdown, json_file):
         loaded = load(metric, checkpoint=checkpoint) if checkpoint else load(metric)
-        read = context_separator, split, subset, judge_role, system_as_facts, other_languages
         found = test(
-            reading.source(new, columns, *read),
-            reading.source(baseline, columns_b or columns, *read),
+            read(new),
+            read(baseline, **({"columns": columns_b} if columns_b else {})),
             loaded,
             margin=margin,
             confidence=confidence,

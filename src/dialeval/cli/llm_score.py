@@ -91,7 +91,9 @@ Resume = Annotated[bool, typer.Option(rich_help_panel=_FILES, help="Continue an 
 
 def add_to(app: typer.Typer) -> None:
     """Add the command to the app."""
-    app.command("llm-score", help=flowing(_HELP), epilog=flowing(_EPILOG), no_args_is_help=True)(llm_score)
+    app.command("llm-score", help=flowing(_HELP), epilog=flowing(_EPILOG), no_args_is_help=True)(
+        reading.reads_rows(llm_score)
+    )
 
 
 def llm_score(
@@ -112,13 +114,8 @@ def llm_score(
     dry_run: DryRun = False,
     level: LevelOption = "turn",
     rival: Rival = None,
-    columns: reading.Columns = None,
-    context_separator: reading.ContextSeparator = reading.SEPARATOR,
-    split: reading.Split = None,
-    subset: reading.Subset = None,
-    judge_role: reading.JudgeRole = "assistant",
-    system_as_facts: reading.SystemAsFacts = False,
-    other_languages: reading.OtherLanguages = "mark",
+    *,
+    read: reading.Read,
     skip_bad: SkipBad = False,
     overwrite: Overwrite = False,
     resume: Resume = True,
@@ -138,9 +135,7 @@ def llm_score(
         "answers": answers,
     }
     judge = _load(config, {name: value for name, value in options.items() if value is not None}, dry_run=dry_run)
-    source = reading.source(
-        input, columns, context_separator, split, subset, judge_role, system_as_facts, other_languages
-    )
+    source = read(input)
     task = _task(judge, source, level, rival)
     if dry_run:
         typer.echo(_estimated(judge, task))

@@ -31,19 +31,14 @@ $ dialeval rank a.jsonl b.jsonl c.jsonl --json ranking.json --html ranking.html 
 
 def add_to(app: typer.Typer) -> None:
     """Add the command to the app."""
-    app.command("rank", help=flowing(_HELP), no_args_is_help=True)(rank)
+    app.command("rank", help=flowing(_HELP), no_args_is_help=True)(reading.reads_rows(rank))
 
 
 def rank(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="FILE, or NAME=FILE for each system.")],
     metrics: Annotated[list[str] | None, typer.Option("--metric", "-m", help="Names, separated by commas.")] = None,
-    columns: reading.Columns = None,
-    context_separator: reading.ContextSeparator = reading.SEPARATOR,
-    split: reading.Split = None,
-    subset: reading.Subset = None,
-    judge_role: reading.JudgeRole = "assistant",
-    system_as_facts: reading.SystemAsFacts = False,
-    other_languages: reading.OtherLanguages = "mark",
+    *,
+    read: reading.Read,
     level: Annotated[
         Literal["turn", "dialogue"], typer.Option(help="Compare replies, or whole conversations.")
     ] = "turn",
@@ -72,8 +67,7 @@ def rank(
     from dialeval.systems import rank as compare
     from dialeval.systems.outcome import LEGEND
 
-    read = columns, context_separator, split, subset, judge_role, system_as_facts, other_languages
-    named = {name: reading.source(file, *read) for name, file in files_by_name(files).items()}
+    named = {name: read(file) for name, file in files_by_name(files).items()}
     reports = {"--markdown": markdown, "--json": json_file, "--html": html_file, "--plot": plot}
     check_reports(reports, (str(source.input) for source in named.values()))
     wanted = listed(metrics) or ["judge"]

@@ -38,7 +38,7 @@ $ dialeval robustness -m python:mine.metric:score -i rows.jsonl --attacks jumble
 
 def add_to(app: typer.Typer) -> None:
     """Add the command to the app."""
-    app.command("robustness", help=flowing(_HELP), no_args_is_help=True)(robustness)
+    app.command("robustness", help=flowing(_HELP), no_args_is_help=True)(reading.reads_rows(robustness))
 
 
 def robustness(
@@ -64,13 +64,8 @@ def robustness(
     ] = None,
     values: Annotated[Path | None, typer.Option(help="Where computed values are kept; by default OUT/values.")] = None,
     plots: Annotated[str, typer.Option(help="Formats of the plots: png, svg, png,svg or none.")] = "png",
-    columns: reading.Columns = None,
-    context_separator: reading.ContextSeparator = reading.SEPARATOR,
-    split: reading.Split = None,
-    subset: reading.Subset = None,
-    judge_role: reading.JudgeRole = "assistant",
-    system_as_facts: reading.SystemAsFacts = False,
-    other_languages: reading.OtherLanguages = "mark",
+    *,
+    read: reading.Read,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no table.")] = False,
 ) -> None:
     """Attack, judge, and write what was found."""
@@ -85,9 +80,7 @@ def robustness(
     formats = plot_formats(plots)
     rules = Rules(tolerance=tolerance, threshold=threshold)
     sources = find_sources(listed(metrics))
-    rows = reading.source(
-        input, columns, context_separator, split, subset, judge_role, system_as_facts, other_languages
-    )
+    rows = read(input)
     material = gather(input, listed(attacks) or ["all"], seed=seed, sample=sample, mirror=mirror, rows=rows)
     with telling(quiet=quiet) as reporter:
         found = run(sources, material, rules=rules, seed=seed, values=values or out / "values", reporter=reporter)

@@ -57,7 +57,7 @@ _JUDGING, _FILES = "Judging", "Output"
 
 def add_to(app: typer.Typer) -> None:
     """Add the command to the app."""
-    app.command("score", help=flowing(_HELP), epilog=flowing(_EPILOG), no_args_is_help=True)(score)
+    app.command("score", help=flowing(_HELP), epilog=flowing(_EPILOG), no_args_is_help=True)(reading.reads_rows(score))
 
 
 def score(
@@ -71,13 +71,8 @@ def score(
     ],
     input: Annotated[str, typer.Option("--input", "-i", help="File, - for standard input, data-set folder or Hub id.")],
     output: Annotated[str, typer.Option("--output", "-o", help="File (.jsonl, .csv, .parquet), or - for JSON lines.")],
-    columns: reading.Columns = None,
-    context_separator: reading.ContextSeparator = reading.SEPARATOR,
-    split: reading.Split = None,
-    subset: reading.Subset = None,
-    judge_role: reading.JudgeRole = "assistant",
-    system_as_facts: reading.SystemAsFacts = False,
-    other_languages: reading.OtherLanguages = "mark",
+    *,
+    read: reading.Read,
     empty: Annotated[
         Literal["error", "score"],
         typer.Option(rich_help_panel=reading.PANEL, help="Refuse blank responses and contexts, or score them."),
@@ -135,9 +130,7 @@ def score(
     ] = True,
 ) -> None:
     """Check the rows, load the metrics, score; the help text above is for users."""
-    source = reading.source(
-        input, columns, context_separator, split, subset, judge_role, system_as_facts, other_languages
-    )
+    source = read(input)
     given = {"dtype": dtype, "device": device, "max_length": max_length, "reference": reference}
     given["reasons"] = "full" if explain == "full" else None
     options = {option: value for option, value in given.items() if value is not None}

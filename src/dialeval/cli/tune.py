@@ -37,7 +37,7 @@ $ dialeval tune rated.csv --columns response=reply,rating=stars --human our-agen
 
 def add_to(app: typer.Typer) -> None:
     """Add the command to the app."""
-    app.command("tune", help=flowing(_HELP), no_args_is_help=True)(tune)
+    app.command("tune", help=flowing(_HELP), no_args_is_help=True)(reading.reads_rows(tune))
 
 
 def tune(
@@ -61,13 +61,8 @@ def tune(
     resamples: Annotated[
         int, typer.Option(min=100, rich_help_panel=_LEARNING, help="Of the bootstrap behind the intervals.")
     ] = 2000,
-    columns: reading.Columns = None,
-    context_separator: reading.ContextSeparator = reading.SEPARATOR,
-    split: reading.Split = None,
-    subset: reading.Subset = None,
-    judge_role: reading.JudgeRole = "assistant",
-    system_as_facts: reading.SystemAsFacts = False,
-    other_languages: reading.OtherLanguages = "mark",
+    *,
+    read: reading.Read,
     empty: Annotated[
         Literal["error", "score"],
         typer.Option(rich_help_panel=reading.PANEL, help="Refuse blank responses and contexts, or take them."),
@@ -80,14 +75,10 @@ def tune(
     from dialeval.tuning import tune as tune_judge
 
     found = tune_judge(
-        reading.source(rows, columns, context_separator, split, subset, judge_role, system_as_facts, other_languages),
+        read(rows),
         out=out,
         checkpoint=checkpoint,
-        human=None
-        if human is None
-        else reading.source(
-            human, context_separator=context_separator, judge_role=judge_role, system_as_facts=system_as_facts
-        ),
+        human=None if human is None else read(human, columns=None, split=None, subset=None, other_languages="mark"),
         empty=empty,
         contaminated_by=listed(contaminated_by),
         seed=seed,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,10 +20,10 @@ def distributions(
     columns: Mapping[str, ArrayLike],
     labels: Sequence[str],
     *,
-    kind: Literal["box", "violin", "histogram"] = "violin",
+    kind: str = "violin",
     title: str = "",
 ) -> Figure:
-    """Each metric's scores by what kind of reply, or whose reply, they judge."""
+    """Each metric's scores by what kind of reply, or whose reply, they judge; a box, violin or histogram each."""
     owners = np.array([str(label) for label in labels], dtype=object)
     names = list(dict.fromkeys(owners.tolist()))
     figure, panels = new_grid(len(columns), 3.6, 2.0 + 0.18 * len(names) if kind != "histogram" else 2.8)

@@ -34,12 +34,22 @@ def _pictures(report: Report) -> Iterator[tuple[str, Figure]]:
     for panel in report.panels:
         if not panel.columns:
             continue
-        title = panel.judged.info.name
         yield from scatters(panel, seed=report.settings.seed)
-        labels = reply_labels(panel)
-        if len(set(labels)) in range(2, _MOST_SYSTEMS + 1):
-            yield f"violin_{panel_name(panel)}", distributions(panel.marked_columns, labels, kind="violin", title=title)
+        if len(set(reply_labels(panel))) in range(2, _MOST_SYSTEMS + 1):
+            yield from pictures_of(panel, "violin")
+        yield from pictures_of(panel, "heatmap")
+
+
+def pictures_of(panel: Panel, kind: str, *, seed: int = 0) -> Iterator[tuple[str, Figure]]:
+    """The pictures of one kind: scatter, heatmap, box, violin or histogram."""
+    title = panel.judged.info.name
+    if kind == "scatter":
+        yield from scatters(panel, seed=seed)
+    elif kind == "heatmap":
         yield f"heatmap_{panel_name(panel)}", heat_map(with_people(panel), title=title)
+    else:
+        figure = distributions(panel.marked_columns, reply_labels(panel), kind=kind, title=title)
+        yield f"{kind}_{panel_name(panel)}", figure
 
 
 def scatters(panel: Panel, *, seed: int) -> Iterator[tuple[str, Figure]]:

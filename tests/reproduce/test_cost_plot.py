@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from card_rows import spearman as result
-from dialeval.plots.cost import cost, mean_agreement, rows_per_second
 from refusals import refused
+from reproduce.cost import cost, mean_agreement, rows_per_second
 
 
 def test_the_mean_leaves_out_what_a_metric_was_trained_on_and_other_levels():

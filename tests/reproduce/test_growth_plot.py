@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from card_rows import spearman as result
-from dialeval.plots.growth import growth, read_curve
 from refusals import refused
+from reproduce.growth import growth, read_curve
 
 
 def test_a_curve_names_metrics_and_sizes():

@@ -1,15 +1,17 @@
-"""Agreement against cost: how well each metric agrees with people, and how many rows it judges in a second."""
+"""`python -m reproduce cost`: how well each metric agrees with people, and how many rows it judges in a second."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from dialeval.agreement.results import Result
+import typer
+
+from dialeval.agreement.results import Result, read_results
 from dialeval.io import parse_json
-from dialeval.plots.figures import INK, MARK, SOFT, new_figure
+from dialeval.plots.figures import INK, MARK, SOFT, new_figure, save
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -17,6 +19,22 @@ if TYPE_CHECKING:
 #: What the panel of language models took a row, from the fastest to the slowest of them, and for 900 rows in dollars.
 JUDGE_SECONDS = (2.5, 10.0)
 JUDGE_DOLLARS = (3.55, 8.15)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command to the app."""
+
+    @app.command("cost", no_args_is_help=True)
+    def draw(
+        results: Annotated[Path, typer.Option("--results", "-r", help="The folder of a `dialeval agreement` run.")],
+        out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the picture.")],
+        speed: Annotated[Path, typer.Option(help="Output of performance/suite.py.")] = Path("performance/suite.json"),
+        judge: Annotated[float | None, typer.Option(help="Mean Spearman of language models, if known.")] = None,
+    ) -> None:
+        """Plot mean agreement of each metric against rows per second, beside what language models cost."""
+        found = read_results(results)
+        figure = cost(mean_agreement(found), rows_per_second(speed) | measured_rates(found), judge=judge)
+        save(figure, out / "cost")
 
 
 def mean_agreement(results: Sequence[Result]) -> dict[str, tuple[float, int]]:

@@ -1,13 +1,16 @@
-"""Agreement against the amount of training: one panel a benchmark, one line per series of checkpoints."""
+"""`python -m reproduce growth`: agreement against the amount of training."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from dialeval.agreement.results import Result
-from dialeval.plots.figures import COLOURS, new_grid
+import typer
+
+from dialeval.agreement.results import Result, read_results
+from dialeval.plots.figures import COLOURS, new_grid, save
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -16,6 +19,22 @@ if TYPE_CHECKING:
 _HUMAN_LEVELS = ("turn", "dialogue")
 
 Curves = Mapping[str, Mapping[str, float]]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command to the app."""
+
+    @app.command("growth", no_args_is_help=True)
+    def draw(
+        results: Annotated[Path, typer.Option("--results", "-r", help="The folder of a `dialeval agreement` run.")],
+        curve: Annotated[
+            list[str],
+            typer.Option("--curve", "-c", help="LABEL=NAME:SIZE,NAME:SIZE with metrics of that run; repeatable."),
+        ],
+        out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the picture.")],
+    ) -> None:
+        """Plot agreement over the training pairs of each checkpoint, one panel per benchmark."""
+        save(growth(read_results(results), dict(map(read_curve, curve))), out / "growth")
 
 
 def read_curve(text: str) -> tuple[str, dict[str, float]]:
