@@ -77,15 +77,14 @@ def conversation(turns: list[str]) -> list[int]:
     return [token for turn in turns for token in (*ids_of(turn), 0)]
 
 
-def test_masked_likelihood_is_the_mean_or_sum_over_masked_tokens(masked: Path) -> None:
+def test_masked_likelihood_is_the_mean_over_masked_tokens(masked: Path) -> None:
     each = [plain_masked(masked, *row) for row in zip(CONTEXTS, RESPONSES, strict=True)]
     mean = MaskedLikelihood(model=str(masked), device="cpu").score(RESPONSES, CONTEXTS)
     assert mean.values == pytest.approx([np.mean(row) for row in each], abs=1e-5)
-    total = MaskedLikelihood(model=str(masked), device="cpu", reduce="sum", batch_tokens=1).score(RESPONSES, CONTEXTS)
-    assert total.values == pytest.approx([np.sum(row) for row in each], abs=1e-4)
+    alone = MaskedLikelihood(model=str(masked), device="cpu", batch_tokens=1).score(RESPONSES, CONTEXTS)
+    assert alone.values == pytest.approx(mean.values, abs=1e-5)
     assert len(each[2]) == 10
     assert mean.signature["reduce"] == "mean"
-    assert mean.signature != total.signature
 
 
 def test_causal_likelihood_is_the_mean_over_the_reply(causal: Path) -> None:
@@ -143,20 +142,19 @@ def test_special_tokens_in_a_text_stay_text(causal: Path) -> None:
     assert smuggled != pytest.approx(two_turns, abs=1e-4)
 
 
-@pytest.mark.parametrize("over", ["conversation", "followup"])
-def test_fed_is_complaint_minus_praise(causal: Path, tmp_path: Path, over: str) -> None:
+def test_fed_is_complaint_minus_praise(causal: Path, tmp_path: Path) -> None:
     lists = {
         "good": {"positive": ["i like you !", "thanks"], "negative": ["not bad ?"]},
         "odd": {"negative": ["what ?"]},
     }
     path = tmp_path / "follow.json"
     path.write_text(json.dumps(lists))
-    metric = FollowUpLikelihood(model=str(causal), follow_ups=path, over=over, device="cpu")
+    metric = FollowUpLikelihood(model=str(causal), follow_ups=path, device="cpu")
     scores = metric.score(["i am fine"], [["how are you?"]])
     head = conversation(["how are you?", "i am fine"])
 
     def nll(text: str) -> float:
-        return -plain_causal(causal, head + ids_of(text), 1 if over == "conversation" else len(head))
+        return -plain_causal(causal, head + ids_of(text), 1)
 
     good = nll("not bad ?") - (nll("i like you !") + nll("thanks")) / 2
     assert scores.values[0] == pytest.approx((good + nll("what ?")) / 2, abs=1e-5)
@@ -203,9 +201,7 @@ def test_a_model_without_the_head_is_refused(tmp_path: Path, masked: Path) -> No
 
 
 def test_wrong_options(masked: Path, causal: Path) -> None:
-    refused(ValueError, "mean", lambda: MaskedLikelihood(model=str(masked), reduce="max"))
     refused(ValueError, "8 to 40", lambda: CausalLikelihood(model=str(causal), max_length=41))
-    refused(ValueError, "conversation", lambda: FollowUpLikelihood(model=str(causal), over="all"))
 
 
 @given(st.lists(st.integers(1, 30), max_size=40), st.integers(1, 100))

@@ -51,16 +51,7 @@ def test_bleu_is_sacrebleu_s(candidate: str, references: list[str]) -> None:
         candidate += " x y z"
     theirs = BLEU(smooth_method="exp", tokenize="none", effective_order=False, force=True)
     expected = theirs.sentence_score(candidate, references).score / 100
-    assert value_of(Bleu4(splitter="whitespace"), candidate, references) == pytest.approx(expected, abs=1e-9)
-
-
-def test_corpus_bleu_sums_counts_before_dividing() -> None:
-    # Matches 5 + 1 of 6 + 2 words; equal lengths, so no penalty.
-    scores = Bleu1(aggregate="corpus").score([CAT, "a dog"], [["x"], ["x"]], [CATS[:1], ["a bird"]])
-    assert scores.values == pytest.approx([5 / 6, 1 / 2])
-    assert scores.aggregate == pytest.approx(6 / 8)
-    assert scores.signature["aggregate"] == "corpus"
-    assert Bleu1().score([CAT, "a dog"], [["x"], ["x"]], [CATS[:1], ["a bird"]]).aggregate == pytest.approx(2 / 3)
+    assert value_of(Bleu4(), candidate, references) == pytest.approx(expected, abs=1e-9)
 
 
 def test_clipping_takes_the_largest_count_of_any_reference() -> None:
@@ -71,8 +62,7 @@ def test_references_alone_and_together() -> None:
     second = "there is a cat on the mat"  # precision 4/6, recall 4/7 of a common subsequence of 4
     assert value_of(RougeL(), CAT, CATS[:1]) == pytest.approx(0.833333333)
     assert value_of(RougeL(), CAT, [second]) == pytest.approx(0.615384615)
-    assert value_of(RougeL(beta=1.2), CAT, [second]) == pytest.approx(0.606965174)
-    assert value_of(RougeL(aggregation="standard", beta=1.2), CAT, CATS) == pytest.approx(0.833333333)
+    assert value_of(RougeL(aggregation="standard"), CAT, CATS) == pytest.approx(0.833333333)
     assert value_of(RougeL(aggregation="single"), CAT, [second, CATS[0]]) == pytest.approx(0.615384615)
     assert value_of(RougeL(aggregation="avg"), CAT, CATS) == pytest.approx((0.833333333 + 0.615384615) / 2)
     assert value_of(RougeL(aggregation="max"), CAT, CATS[::-1]) == pytest.approx(0.833333333)
@@ -108,8 +98,8 @@ def test_delta_bleu_vectors() -> None:
 @settings(max_examples=60, deadline=None)
 @given(words, st.lists(words, min_size=1, max_size=3))
 def test_delta_bleu_with_equal_weights_is_bleu(candidate: str, references: list[str]) -> None:
-    plain = value_of(Bleu2(smoothing="none", splitter="whitespace"), candidate, references)
-    assert value_of(DeltaBleu(splitter="whitespace"), candidate, references) == pytest.approx(plain, abs=1e-9)
+    plain = value_of(Bleu2(smoothing="none"), candidate, references)
+    assert value_of(DeltaBleu(), candidate, references) == pytest.approx(plain, abs=1e-9)
 
 
 def test_delta_bleu_refuses_what_it_cannot_weigh() -> None:
@@ -179,9 +169,6 @@ def test_unknown_options_are_refused_with_the_choices() -> None:
     for make, message in [
         (lambda: Bleu2(smoothing="floor"), "add-epsilon"),
         (lambda: Bleu2(aggregation="median"), "single"),
-        (lambda: Bleu2(splitter="spaces"), "treebank"),
-        (lambda: Bleu2(aggregate="sum"), "corpus"),
-        (lambda: RougeL(beta=0), "positive"),
         (lambda: DeltaBleu(order=0), "at least 1"),
     ]:
         refused(ValueError, message, make)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from dialeval.baselines.reference import ReferenceMetric, Values
-from dialeval.baselines.words import WordSplitter, check_splitter, split_words
+from dialeval.baselines.words import split_words
 from dialeval.exchange import BadRow, Exchange
 from dialeval.metric import Level, MetricInfo
 
@@ -74,30 +74,20 @@ class DeltaBleu(ReferenceMetric):
         citation="Galley et al. 2015, deltaBLEU: A Discriminative Metric for Generation Tasks",
     )
 
-    def __init__(
-        self,
-        *,
-        weights: Sequence[float] | str | None = None,
-        order: int = 2,
-        splitter: WordSplitter = "treebank",
-        lowercase: bool = True,
-    ) -> None:
+    def __init__(self, *, weights: Sequence[float] | str | None = None, order: int = 2) -> None:
         super().__init__()
         if order < 1:
             raise ValueError(f"order is {order}; it must be at least 1")
-        check_splitter(splitter)
         self.weights = None if weights is None else _checked_weights(weights)
         self.order = order
-        self.splitter = splitter
-        self.lowercase = lowercase
 
     def compare(self, candidates: Sequence[str], references: Sequence[tuple[str, ...]], *, progress: bool) -> Values:
         """DeltaBLEU of each candidate."""
         values = []
         for candidate, texts in zip(candidates, references, strict=True):
             weights = self.weights or (1.0,) * len(texts)
-            split = [self._words(text) for text in texts]
-            values.append(delta_bleu(self._words(candidate), split, weights, order=self.order))
+            split = [split_words(text) for text in texts]
+            values.append(delta_bleu(split_words(candidate), split, weights, order=self.order))
         return np.array(values)
 
     def check_needs(self, exchanges: Sequence[Exchange]) -> None:
@@ -114,12 +104,9 @@ class DeltaBleu(ReferenceMetric):
         return {
             "n": str(self.order),
             "weights": "1" if self.weights is None else ",".join(f"{weight:g}" for weight in self.weights),
-            "words": self.splitter,
-            "case": "lower" if self.lowercase else "kept",
+            "words": "treebank",
+            "case": "lower",
         }
-
-    def _words(self, text: str) -> tuple[str, ...]:
-        return split_words(text, self.splitter, lowercase=self.lowercase)
 
 
 def _checked_weights(weights: Sequence[float] | str) -> tuple[float, ...]:

@@ -51,9 +51,8 @@ class FollowUpLikelihood(Metric):
     """Mean NLL of complaining follow-ups minus mean NLL of praising ones, averaged over the qualities.
 
     The lists of follow-ups are this project's own; the published ones can be given as a JSON file
-    (`follow_ups=`), the published model is DialoGPT-large. `over="conversation"` takes the
-    likelihood of dialogue and follow-up together, as the published code does, `"followup"` that of
-    the follow-up alone.
+    (`follow_ups=`), the published model is DialoGPT-large. The likelihood is that of dialogue and
+    follow-up together, as in the published code.
     """
 
     info = MetricInfo(
@@ -72,14 +71,10 @@ class FollowUpLikelihood(Metric):
         model: str | None = None,
         revision: str | None = None,
         follow_ups: str | Path | None = None,
-        over: Literal["conversation", "followup"] = "conversation",
         max_length: int | None = None,
         device: str | None = None,
         batch_tokens: int = DEFAULT_BATCH_TOKENS,
     ) -> None:
-        if over not in ("conversation", "followup"):
-            raise ValueError(f"over is {over!r}; it is 'conversation' or 'followup'")
-        self.over = over
         self.follow_ups = read_follow_ups(_OWN if follow_ups is None else follow_ups)
         self._scorer = CausalScorer(
             model,
@@ -102,7 +97,7 @@ class FollowUpLikelihood(Metric):
         for row in exchanges:
             turns = [self._scorer.tokens(turn) for turn in (*row.facts, *row.context, row.response)]
             of_row = [self._scorer.continuation(turns, ending) for ending in endings]
-            laid += [one if self.over == "followup" else Continuation(one.ids, 1) for one, _ in of_row]
+            laid += [Continuation(one.ids, 1) for one, _ in of_row]
             n_truncated += any(cut for _, cut in of_row)
         likelihood = self._scorer.mean_log_likelihood(laid, progress=progress, label=self.info.name)
         table = likelihood.reshape(len(exchanges), len(sentences))
@@ -118,7 +113,7 @@ class FollowUpLikelihood(Metric):
                 "metric": self.info.name,
                 "model": self._scorer.identity,
                 "followups": f"{len(self.follow_ups)} qualities@{digest}",
-                "over": self.over,
+                "over": "conversation",
                 "max_length": str(self._scorer.max_length),
                 "tidy": "true",
                 "dtype": "float32",

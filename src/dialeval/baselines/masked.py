@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,9 +20,8 @@ from dialeval.scores import Signature
 class MaskedLikelihood(Metric):
     """Each token of the reply is masked in turn, given the context and the rest of the reply.
 
-    The value is the mean of the tokens' log-probabilities, or their sum with `reduce="sum"` (which
-    prefers short replies). A reply without tokens has none (NaN). The papers tune the model on their
-    corpus first; any masked LM of Hugging Face can be given.
+    The value is the mean of the tokens' log-probabilities. A reply without tokens has none (NaN). The papers tune the
+    model on their corpus first; any masked LM of Hugging Face can be given.
     """
 
     info = MetricInfo(
@@ -40,7 +39,6 @@ class MaskedLikelihood(Metric):
         *,
         model: str | None = None,
         revision: str | None = None,
-        reduce: Literal["mean", "sum"] = "mean",
         max_length: int | None = None,
         device: str | None = None,
         batch_tokens: int = DEFAULT_BATCH_TOKENS,
@@ -52,15 +50,10 @@ class MaskedLikelihood(Metric):
         layout = PairFormat(
             max_length=input_limit(network.config, tokenizer, max_length) // 8 * 8, segment_ids=segments
         )
-        self.stand_on(network.to(choose_device(device)), tokenizer, identity, layout, reduce, batch_tokens)
+        self.stand_on(network.to(choose_device(device)), tokenizer, identity, layout, batch_tokens)
 
-    def stand_on(
-        self, network: Any, tokenizer: Any, identity: str, layout: PairFormat, reduce: str, batch_tokens: int
-    ) -> None:
+    def stand_on(self, network: Any, tokenizer: Any, identity: str, layout: PairFormat, batch_tokens: int) -> None:
         """Take a network that gives logits of the vocabulary for every token, wherever it comes from."""
-        if reduce not in ("mean", "sum"):
-            raise ValueError(f"reduce is {reduce!r}; it is 'mean' or 'sum'")
-        self.reduce = reduce
         self.batch_tokens = batch_tokens
         self._network = network
         self._identity = identity
@@ -86,7 +79,7 @@ class MaskedLikelihood(Metric):
             {
                 "metric": self.info.name,
                 "model": self._identity,
-                "reduce": self.reduce,
+                "reduce": "mean",
                 "max_length": str(self.max_length),
                 "tidy": str(self._pairs.layout.tidy).lower(),
                 "dtype": "float32",
@@ -102,8 +95,7 @@ class MaskedLikelihood(Metric):
             guessed[batch] = self._guess([pairs[spots[spot][0]] for spot in batch], [spots[spot][1] for spot in batch])
         for (row, _), logarithm in zip(spots, guessed, strict=True):
             found[row].append(logarithm)
-        combine = np.mean if self.reduce == "mean" else np.sum
-        return [float(combine(logarithms)) if logarithms else float("nan") for logarithms in found]
+        return [float(np.mean(logarithms)) if logarithms else float("nan") for logarithms in found]
 
     @torch.inference_mode()
     def _guess(self, pairs: Sequence[TokenPair], positions: Sequence[int]) -> Any:

@@ -12,7 +12,7 @@ from nltk.translate.meteor_score import single_meteor_score
 
 from dialeval.baselines.reference import Aggregation, ReferenceMetric, Values, library_version
 from dialeval.baselines.wordnet import load_wordnet
-from dialeval.baselines.words import WordSplitter, check_splitter, split_words
+from dialeval.baselines.words import split_words
 from dialeval.metric import Level, MetricInfo
 
 _REMEMBERED = 2**16
@@ -36,10 +36,8 @@ class Meteor(ReferenceMetric):
         citation="Banerjee and Lavie 2005, METEOR: An Automatic Metric for MT Evaluation",
     )
 
-    def __init__(self, *, aggregation: Aggregation | None = None, splitter: WordSplitter = "treebank") -> None:
+    def __init__(self, *, aggregation: Aggregation | None = None) -> None:
         super().__init__(aggregation)
-        check_splitter(splitter)
-        self.splitter = splitter
         self._wordnet = load_wordnet("meteor")
         # nltk stems and looks up every word of every pair anew, which is nearly all of its time.
         self._stemmer = SimpleNamespace(stem=lru_cache(_REMEMBERED)(PorterStemmer().stem))
@@ -49,20 +47,13 @@ class Meteor(ReferenceMetric):
         """METEOR of each candidate with its one reference."""
         values = []
         for candidate, (reference,) in zip(candidates, references, strict=True):
-            known, said = self._words(reference), self._words(candidate)
+            known, said = split_words(reference), split_words(candidate)
             values.append(self._score(known, said) if known and said else 0.0)
         return np.array(values)
 
     def options(self) -> Mapping[str, str]:
         """Words, and the versions of WordNet and nltk."""
-        return {
-            "words": self.splitter,
-            "wordnet": str(self._wordnet.get_version()),
-            "lib": library_version("nltk"),
-        }
+        return {"words": "treebank", "wordnet": str(self._wordnet.get_version()), "lib": library_version("nltk")}
 
     def _score(self, known: Sequence[str], said: Sequence[str]) -> float:
         return float(single_meteor_score(known, said, stemmer=self._stemmer, wordnet=self._synonyms))
-
-    def _words(self, text: str) -> tuple[str, ...]:
-        return split_words(text, self.splitter, lowercase=True)

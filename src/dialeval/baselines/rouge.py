@@ -8,18 +8,17 @@ from typing import Any
 
 import numpy as np
 from rouge_score.rouge_scorer import RougeScorer
+from rouge_score.scoring import fmeasure
 
 from dialeval.baselines.reference import Aggregation, ReferenceMetric, Values, library_version
-from dialeval.baselines.words import WordSplitter, check_splitter, split_words
 from dialeval.metric import Level, MetricInfo
 
 
 class RougeL(ReferenceMetric):
     """ROUGE-L F-measure by rouge-score.
 
-    As it stands it is rouge-score's own: plain F1, the best reference counts. Studies that used the
-    older nlg-eval tool took the best precision and the best recall, each over all references, and
-    weighted recall more: `aggregation="standard", beta=1.2`.
+    The best reference counts; `aggregation="standard"` takes the best precision and the best recall, each over all
+    references, as the older nlg-eval tool does.
     """
 
     has_own_rule = True
@@ -34,32 +33,21 @@ class RougeL(ReferenceMetric):
         citation="Lin 2004, ROUGE: A Package for Automatic Evaluation of Summaries",
     )
 
-    def __init__(
-        self,
-        *,
-        aggregation: Aggregation | None = None,
-        beta: float = 1.0,
-        splitter: WordSplitter = "rouge",
-    ) -> None:
+    def __init__(self, *, aggregation: Aggregation | None = None) -> None:
         super().__init__(aggregation)
-        if not beta > 0:
-            raise ValueError(f"beta is {beta}; it must be positive")
-        check_splitter(splitter)
-        self.beta = beta
-        self.splitter: WordSplitter = splitter
 
     def compare(self, candidates: Sequence[str], references: Sequence[tuple[str, ...]], *, progress: bool) -> Values:
         """F-measure of the best precision and the best recall among the references given."""
-        scorer = RougeScorer([self.info.name], tokenizer=_Words(self.splitter))
+        scorer = RougeScorer([self.info.name])
         values = []
         for candidate, texts in zip(candidates, references, strict=True):
             found: list[Any] = [scorer.score(text, candidate)[self.info.name] for text in texts]
-            values.append(f_measure(max(one.precision for one in found), max(one.recall for one in found), self.beta))
+            values.append(fmeasure(max(one.precision for one in found), max(one.recall for one in found)))
         return np.array(values)
 
     def options(self) -> Mapping[str, str]:
         """Beta and words."""
-        return {"beta": f"{self.beta:g}", "words": self.splitter, "lib": library_version("rouge-score")}
+        return {"beta": "1", "words": "rouge", "lib": library_version("rouge-score")}
 
 
 class Rouge1(RougeL):
@@ -72,20 +60,3 @@ class Rouge2(RougeL):
     """Pairs of neighbouring words in common, counted as ROUGE-L counts its subsequence."""
 
     info = replace(RougeL.info, name="rouge2", title="ROUGE-2", summary="pairs of words in common with the references")
-
-
-def f_measure(precision: float, recall: float, beta: float) -> float:
-    """F with recall weighted by beta²; 0 where nothing is in common."""
-    if precision + recall == 0:
-        return 0.0
-    return (1 + beta**2) * precision * recall / (recall + beta**2 * precision)
-
-
-class _Words:
-    """rouge-score's interface of a tokenizer."""
-
-    def __init__(self, splitter: WordSplitter) -> None:
-        self._splitter = splitter
-
-    def tokenize(self, text: str) -> list[str]:
-        return list(split_words(text, self._splitter, lowercase=True))

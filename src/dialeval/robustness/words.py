@@ -69,7 +69,7 @@ def nouns(text: str) -> list[str]:
     from dialeval.baselines.words import split_words
 
     require_tagger()
-    tagged = nltk.pos_tag(list(split_words(text, "treebank", lowercase=False)))
+    tagged = nltk.pos_tag(list(split_words(text, lowercase=False)))
     return [word for word, tag in tagged if tag.startswith("NN")]
 
 

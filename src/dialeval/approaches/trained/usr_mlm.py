@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
 
 import torch
 
@@ -33,24 +32,23 @@ class UsrMlm(MaskedLikelihood):
         checkpoint: str | Path | None = None,
         *,
         revision: str | None = None,
-        reduce: Literal["mean", "sum"] = "mean",
         device: str | torch.device | None = None,
         batch_tokens: int = DEFAULT_BATCH_TOKENS,
     ) -> None:
-        self._take(PairsNetwork.from_pretrained(checkpoint, revision=revision, device=device), reduce, batch_tokens)
+        self._take(PairsNetwork.from_pretrained(checkpoint, revision=revision, device=device), batch_tokens)
 
     @classmethod
     def over(cls, network: PairsNetwork) -> UsrMlm:
         """The metric over a network that is at hand already."""
         made = cls.__new__(cls)
-        made._take(network, "mean", DEFAULT_BATCH_TOKENS)
+        made._take(network, DEFAULT_BATCH_TOKENS)
         return made
 
-    def _take(self, network: PairsNetwork, reduce: str, batch_tokens: int) -> None:
+    def _take(self, network: PairsNetwork, batch_tokens: int) -> None:
         located = network.located
         assert located is not None  # from_pretrained has set it
         identity = f"{network.config.name}@{located.revision or weights_digest(located.folder)[:12]}"
-        self.stand_on(network, network.tokenizer, identity, network.config.layout, reduce, batch_tokens)
+        self.stand_on(network, network.tokenizer, identity, network.config.layout, batch_tokens)
         self.network = network
         #: Benchmarks that the checkpoint was trained on.
         self.contaminated_by = frozenset(network.config.contaminated_by)
