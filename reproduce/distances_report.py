@@ -8,8 +8,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dialeval.io import markdown_table, write_atomically
+from dialeval.io import write_atomically
 from dialeval.plots.figures import COLOURS, new_grid, save
+from dialeval.tables import markdown_table
 from reproduce.distances import SHARES, SPOILT, Curve, Normal
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from dialeval.approaches.trained import HEADS
-from dialeval.io import markdown_table, read_json_lines
+from dialeval.io import read_json_lines
+from dialeval.tables import markdown_table
 from history import kept_line, stage_in
 
 BEGIN = "<!-- runs: written by `python training/cards.py` from results/training -->"

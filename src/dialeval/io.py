@@ -10,7 +10,7 @@ import secrets
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
@@ -198,25 +198,6 @@ def read_json_lines(path: Path) -> list[dict[str, Any]]:
     Lines end where it ended them: a text may hold other characters that Unicode calls line ends.
     """
     return [parse_json(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
-
-
-def markdown_table(
-    header: Sequence[str], rows: Iterable[Sequence[str]], *, left: Sequence[int] = (0,)
-) -> Iterator[str]:
-    """Lines of a Markdown table: names on the left, numbers on the right; bars in texts are escaped.
-
-    Args:
-        header: Titles of the columns.
-        rows: Cells of each row.
-        left: The columns that hold names.
-    """
-
-    def line(cells: Sequence[str]) -> str:
-        return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
-
-    yield line(header)
-    yield "|" + "".join("---|" if at in left else "---:|" for at in range(len(header)))
-    yield from map(line, rows)
 
 
 _NETWORK_PATIENCE = 2.0

@@ -1,21 +1,15 @@
-"""Tables as a notebook shows them, and scores: one line, a histogram, the first rows. Plain HTML, light or dark."""
+"""Scores as a notebook shows them: one line, a histogram, the first rows. Plain HTML, light or dark."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from html import escape
 from typing import Any
 
 import numpy as np
 
+from dialeval.tables import Table, to_html
+
 _ROWS, _BINS, _WIDTH, _HEIGHT = 5, 24, 240, 48
-
-
-def html_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Cells as they are; what looks like markup in them is text."""
-    head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
-    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def scores_as_html(scores: Any) -> str:
@@ -66,7 +60,7 @@ def _table(scores: Any) -> str:
         rows.append([str(name), *said, *figures])
     left = len(scores) - len(rows)
     more = f"<p><small>and {left} more; <code>.to_pandas()</code> has all</small></p>" if left else ""
-    return html_table(["", *replies, *columns], rows) + more
+    return to_html([Table(["", *replies, *columns], rows)]) + more
 
 
 def _short(text: str) -> str:

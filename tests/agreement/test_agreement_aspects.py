@@ -22,7 +22,7 @@ from dialeval.cli import build_app
 from dialeval.exchange import Exchange
 from dialeval.metric import Judged, Level, MetricInfo
 from dialeval.reports.console import show
-from dialeval.reports.markdown import render_markdown
+from dialeval.reports.leaderboard import render_markdown
 from dialeval.reports.outputs import write_outputs
 from dialeval.statistics.correlation import spearman
 from toy_benchmark import rated_rows, write_rows

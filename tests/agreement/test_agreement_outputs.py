@@ -23,9 +23,8 @@ from dialeval.plots.agreement import agreement_table, heat_map, scatter
 from dialeval.plots.distributions import distributions
 from dialeval.plots.figures import save
 from dialeval.readers import Source
-from dialeval.reports.markdown import render_markdown
+from dialeval.reports.leaderboard import render_markdown, render_page
 from dialeval.reports.outputs import write_outputs
-from dialeval.reports.page import render_page
 from dialeval.reports.pictures import with_people
 from dialeval.reports.stored import read_report, with_present_marks
 from dialeval.weights.config import CheckpointConfig

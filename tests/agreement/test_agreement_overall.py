@@ -12,8 +12,7 @@ from dialeval import benchmarks
 from dialeval.agreement.overall import overall
 from dialeval.agreement.runs import run
 from dialeval.agreement.settings import Settings
-from dialeval.reports.markdown import render_markdown
-from dialeval.reports.page import render_page
+from dialeval.reports.leaderboard import render_markdown, render_page
 from dialeval.reports.stored import read_report
 from toy_benchmark import count_words, few_words, noise, rated_rows, write_rows
 

@@ -17,8 +17,7 @@ from dialeval.agreement.runs import run
 from dialeval.agreement.settings import Settings
 from dialeval.agreement.sources import find_sources
 from dialeval.functions import FunctionMetric
-from dialeval.reports.markdown import render_markdown
-from dialeval.reports.page import render_page
+from dialeval.reports.leaderboard import render_markdown, render_page
 from dialeval.reports.stored import read_report
 from dialeval.specs import Declared
 from dialeval.statistics.raters import human_ceiling, mean_rating

@@ -58,14 +58,11 @@ def rank(
     """Score all, compare, print tables."""
     import json
 
-    from rich.markup import escape
-    from rich.table import Table
-
     from dialeval.io import plain, write_atomically
     from dialeval.pairing import files_by_name
-    from dialeval.reports.console import wide_console
     from dialeval.systems import rank as compare
     from dialeval.systems.outcome import LEGEND
+    from dialeval.tables import show
 
     named = {name: read(file) for name, file in files_by_name(files).items()}
     reports = {"--markdown": markdown, "--json": json_file, "--html": html_file, "--plot": plot}
@@ -84,18 +81,7 @@ def rank(
     )
     for warning in found.warnings:
         typer.echo(f"warning: {warning}", err=True)
-    console = wide_console()
-    for metric in found.metrics:
-        table = Table(*found.header(), title=escape(found.sentence(metric)), title_justify="left")
-        for row in found.table(metric):
-            table.add_row(*map(escape, row))
-        console.print(table)
-        if pair_tests := found.pair_test_table(metric):
-            tests = Table(*found.pair_test_header(), title="paired tests", title_justify="left")
-            for row in pair_tests:
-                tests.add_row(*map(escape, row))
-            console.print(tests)
-    console.print(LEGEND, style="dim")
+    show([*(block for metric in found.metrics for block in found.tables(metric)), LEGEND])
     if markdown is not None:
         write_atomically(markdown, found.to_markdown().splitlines())
     if json_file is not None:

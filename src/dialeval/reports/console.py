@@ -9,15 +9,15 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
-from dialeval.agreement.leaderboard import TITLES, Section, number, p_value, sections, with_interval
+from dialeval.agreement.leaderboard import TITLES, number, p_value
 from dialeval.agreement.pair_tests import PairTestRow
-from dialeval.agreement.results import Report, marked
+from dialeval.agreement.results import Report
 from dialeval.agreement.score import Advance
 from dialeval.agreement.score_comparison import Verdict
-from dialeval.reports.aspect_tables import aspect_tables
-from dialeval.reports.by_system_columns import further_columns, who_spoke
+from dialeval.reports.leaderboard import tables
+from dialeval.tables import Table
+from dialeval.tables import show as print_blocks
 
 
 class ConsoleReporter:
@@ -54,95 +54,33 @@ def telling(*, quiet: bool = False) -> Iterator[ConsoleReporter]:
 
 def show(report: Report) -> None:
     """The leaderboard, question by question."""
-    console = wide_console()
-    for section in sections(report):
-        table = Table(title=escape(section.title), caption=escape(_caption(section)))
-        table.add_column("metric", no_wrap=True)
-        for name in section.statistics:
-            table.add_column(TITLES[name], justify="right")
-        table.add_column("p", justify="right")
-        table.add_column("n", justify="right")
-        further = further_columns(section)
-        for column in further:
-            table.add_column(column.title, justify="right")
-        for entry in section.entries:
-            main = entry.results.get(section.ranked_by) or next(iter(entry.results.values()))
-            name = escape(marked(entry.metric, entry.contaminated))
-            cells = [
-                escape(with_interval(entry.results[one])) if one in entry.results else number(float("nan"))
-                for one in section.statistics
-            ]
-            style = "bold" if main.in_best_group else ""
-            cells += [p_value(main.p), str(main.n), *(escape(column.of(main)) for column in further)]
-            table.add_row(name, *cells, style=style)
-        console.print(table)
-    for aspects in aspect_tables(report):
-        table = Table(*map(escape, aspects.header), title=escape(aspects.title))
-        for row in aspects.rows():
-            table.add_row(*map(escape, row))
-        console.print(table)
-    if any(result.contaminated for result in report.results):
-        console.print("† the metric was trained on this benchmark")
+    print_blocks(tables(report))
 
 
 def show_lines(first: str, second: str, lines: Sequence[PairTestRow], level: float) -> None:
     """The statistics, tests and verdicts of two metrics, a table for each question."""
     tests = list(dict.fromkeys(name for line in lines for name in line.p))
-    headers = (
-        "statistic",
-        escape(first),
-        escape(second),
-        "difference",
-        *(f"p ({name})" for name in tests),
-        "n",
-        "verdict",
-    )
-    for question in dict.fromkeys(line.question for line in lines):
-        table = Table(*headers, title=escape(question))
-        for line in (one for one in lines if one.question == question):
-            interval = f" [{number(line.low)}, {number(line.high)}]" if math.isfinite(line.low) else ""
-            table.add_row(
-                TITLES.get(line.statistic, line.statistic),
-                number(line.first),
-                number(line.second),
-                escape(f"{line.difference:+.3f}{interval}"),
-                *(p_value(line.p[name]) if name in line.p else "" for name in tests),
-                str(line.n),
-                escape(line.verdict(first, second, level)),
-            )
-        wide_console().print(table)
+    header = ["statistic", first, second, "difference", *(f"p ({name})" for name in tests), "n", "verdict"]
+    found: dict[str, list[list[str]]] = {}
+    for line in lines:
+        row = [TITLES.get(line.statistic, line.statistic), number(line.first), number(line.second)]
+        row += [_difference(line), *(p_value(line.p[name]) if name in line.p else "" for name in tests)]
+        found.setdefault(line.question, []).append([*row, str(line.n), line.verdict(first, second, level)])
+    print_blocks(Table(header, rows, (0, len(header) - 1), title) for title, rows in found.items())
 
 
 def show_verdicts(found: Sequence[Verdict]) -> None:
     """Two files of scores: in every row which files, which metric, which way is better, and what follows."""
-    for note in dict.fromkeys(one.left_out for one in found if one.left_out):
-        wide_console().print(escape(note))
-    table = Table("metric", "A", "mean of A", "B", "mean of B", "A − B", "p", "rows", "contexts", "verdict")
+    header = ["metric", "A", "mean of A", "B", "mean of B", "A − B", "p", "rows", "contexts", "verdict"]
+    rows = []
     for one in found:
-        interval = f" [{number(one.low)}, {number(one.high)}]" if math.isfinite(one.low) else ""
-        table.add_row(
-            escape(f"{one.metric} ({one.direction})"),
-            escape(one.first),
-            number(one.mean_first),
-            escape(one.second),
-            number(one.mean_second),
-            escape(f"{one.difference:+.3f}{interval}"),
-            p_value(one.p),
-            str(one.n_rows),
-            str(one.n_contexts),
-            escape(one.verdict),
-        )
-    wide_console().print(table)
+        means = [one.first, number(one.mean_first), one.second, number(one.mean_second)]
+        counts = [p_value(one.p), str(one.n_rows), str(one.n_contexts), one.verdict]
+        rows.append([f"{one.metric} ({one.direction})", *means, _difference(one), *counts])
+    notes = dict.fromkeys(one.left_out for one in found if one.left_out)
+    print_blocks([*notes, Table(header, rows, (0, 1, 3, 9))])
 
 
-def wide_console() -> Console:
-    """Standard output; in a file or pipe tables are not squeezed into eighty columns."""
-    console = Console()
-    return console if console.is_terminal else Console(width=160)
-
-
-def _caption(section: Section) -> str:
-    lines = [section.facts]
-    lines += [f"People: {section.people}"] if section.people else []
-    lines += [f"Who spoke: {baseline}"] if (baseline := who_spoke(section)) else []
-    return "\n".join(lines)
+def _difference(one: PairTestRow | Verdict) -> str:
+    interval = f" [{number(one.low)}, {number(one.high)}]" if math.isfinite(one.low) else ""
+    return f"{one.difference:+.3f}{interval}"

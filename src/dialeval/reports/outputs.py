@@ -7,8 +7,7 @@ from pathlib import Path
 
 from dialeval.agreement.results import Report
 from dialeval.io import write_atomically
-from dialeval.reports.markdown import render_markdown
-from dialeval.reports.page import render_page
+from dialeval.reports.leaderboard import render_markdown, render_page
 
 _FORMATS = ("png", "svg")
 

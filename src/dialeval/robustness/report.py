@@ -11,9 +11,10 @@ from typing import Any
 
 from dialeval.agreement.leaderboard import number
 from dialeval.agreement.results import marked, versions
-from dialeval.io import markdown_table, plain, write_atomically
+from dialeval.io import plain, write_atomically
 from dialeval.robustness.run import RATIOS, Robustness
 from dialeval.robustness.verdicts import AttackOutcome, Share
+from dialeval.tables import markdown_table
 
 _HOW_TO_READ = (
     "A pair is a true reply and what an attack made of it. For a harmful attack the number is the share of pairs in "

@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialeval.exchange import Dialogue, Exchange, one_line
-from dialeval.io import markdown_table, plain
+from dialeval.io import plain
 from dialeval.metric import Metric, Scale
-from dialeval.notebook import html_table
 from dialeval.pairing import MIN_COVERAGE, Pairs, Rows, pair, pair_conversations
 from dialeval.registry import load
 from dialeval.scores import Scores
@@ -26,6 +25,7 @@ from dialeval.statistics.bootstrap import bootstrap
 from dialeval.statistics.resampled import mean_of
 from dialeval.systems.items import ItemLevel, read_items, score_items
 from dialeval.systems.worst import weakest
+from dialeval.tables import Table, markdown_table, to_html
 
 #: Fewer contexts than these say little about a system.
 MIN_CONTEXTS = 30
@@ -175,7 +175,7 @@ class Gate:
         """What a notebook shows: the sentence and the figures."""
         header, row = self._table()
         warnings = "".join(f"<p>⚠ {escape(one)}</p>" for one in self.warnings)
-        return f"<div><p>{escape(self.sentence)}</p>{html_table(header, [row])}{warnings}</div>"
+        return f"<div><p>{escape(self.sentence)}</p>{to_html([Table(header, [row])])}{warnings}</div>"
 
     def _table(self) -> tuple[list[str], list[str]]:
         header = ["", "new", "baseline", "gain", "at least", "margin", "rows", "contexts"]

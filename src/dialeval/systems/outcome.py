@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from html import escape
-from pathlib import Path
 from typing import Any
 
-from dialeval.io import markdown_table
-from dialeval.notebook import html_table
-from dialeval.pages import render
+from dialeval.tables import Block, Heading, Items, Table, to_html, to_markdown, to_page
 
 #: What the columns mean, wherever tables stand.
 LEGEND = (
@@ -104,13 +100,10 @@ class Ranking:
 
         return pandas.DataFrame([asdict(one) for one in self.standings])
 
-    def header(self) -> list[str]:
-        """Of the table that `table` gives."""
-        return ["", "system", "mean", f"{self.confidence:.0%} interval", "human percentile", "wins", "rows"]
-
-    def table(self, metric: str) -> list[list[str]]:
-        """Cells of one metric's table."""
-        return [
+    def tables(self, metric: str) -> list[Block]:
+        """The answer under one metric: a sentence, the systems, and their paired tests, the surest difference first."""
+        header = ["", "system", "mean", f"{self.confidence:.0%} interval", "human percentile", "wins", "rows"]
+        rows = [
             [
                 str(one.cluster),
                 one.system,
@@ -122,15 +115,8 @@ class Ranking:
             ]
             for one in self.of(metric)
         ]
-
-    def pair_test_header(self) -> list[str]:
-        """Of the table that `pair_test_table` gives."""
-        return ["better", "than", "by", "p", "p, corrected", "contexts", ""]
-
-    def pair_test_table(self, metric: str) -> list[list[str]]:
-        """Cells of one metric's paired tests, the surest difference first."""
         found = sorted((one for one in self.pair_tests if one.metric == metric), key=lambda one: one.p_adjusted)
-        return [
+        tests = [
             [
                 one.first,
                 one.second,
@@ -142,35 +128,26 @@ class Ranking:
             ]
             for one in found
         ]
+        pairs = Table(["better", "than", "by", "p", "p, corrected", "contexts", ""], tests, (0, 1, 6), "paired tests")
+        return [self.sentence(metric), Table(header, rows, (1, 3)), pairs]
+
+    def document(self) -> list[Block]:
+        """All that was found."""
+        parts = [block for metric in self.metrics for block in self.tables(metric)]
+        warnings = [Items(self.warnings)] if self.warnings else []
+        return [*parts, *warnings, LEGEND, "\n".join(f"`{signature}`" for signature in self.signatures.values())]
 
     def to_markdown(self) -> str:
         """Tables for a pull request."""
-        lines = ["### Systems compared", ""]
-        for metric in self.metrics:
-            lines += [self.sentence(metric), ""]
-            lines += [*markdown_table(self.header(), self.table(metric), left=(1, 3)), ""]
-            tests = markdown_table(self.pair_test_header(), self.pair_test_table(metric), left=(0, 1, 6))
-            lines += [*tests, ""]
-        lines += [f"- {one}" for one in self.warnings]
-        lines += ["", LEGEND] if self.warnings else [LEGEND]
-        lines += ["", *(f"`{signature}`" for signature in self.signatures.values())]
-        return "\n".join(lines) + "\n"
+        return to_markdown([Heading("Systems compared", 3), *self.document()])
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: for each metric the sentence and both tables."""
-        parts = []
-        for metric in self.metrics:
-            parts.append(f"<p><b>{escape(self.sentence(metric))}</b></p>")
-            parts.append(html_table(self.header(), self.table(metric)))
-            parts.append(html_table(self.pair_test_header(), self.pair_test_table(metric)))
-        parts += [f"<p>⚠ {escape(one)}</p>" for one in self.warnings]
-        return f"<div>{''.join(parts)}<p><small>{escape(LEGEND)}</small></p></div>"
+        """What a notebook shows."""
+        return f"<div>{to_html(self.document())}</div>"
 
     def to_html(self) -> str:
         """A page of its own that needs no other file."""
-        return render(
-            Path(__file__).with_name("ranking.html.jinja"), ranking=self, legend=LEGEND, html_table=html_table
-        )
+        return to_page("Systems compared", self.document())
 
 
 def format_p(p: float) -> str:

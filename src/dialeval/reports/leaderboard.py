@@ -1,0 +1,199 @@
+"""The leaderboard as a document: an overview, a table for each question, aspects, and what was left out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+
+from dialeval.agreement.halves import halves_lines
+from dialeval.agreement.leaderboard import (
+    TITLES,
+    LeaderboardRow,
+    Section,
+    number,
+    overview,
+    p_value,
+    sections,
+    with_interval,
+)
+from dialeval.agreement.overall import ABOUT_OVERALL, overall_table
+from dialeval.agreement.results import Report, Result, marked
+from dialeval.reports import by_system_columns
+from dialeval.reports.by_system_columns import further_columns, who_spoke
+from dialeval.tables import Block, Cell, Code, Heading, Items, Table, to_markdown, to_page
+
+HOW_TO_READ = (
+    "Every value is the agreement of a metric with people, higher is better, with its {confidence:.0%} bootstrap "
+    "interval (contexts are resampled, not rows). **Bold**: the best metric by the statistic that orders a table, "
+    "and those that a paired permutation test (Holm correction) cannot tell from it, unless their own interval "
+    "holds zero. A metric without an interval stands last and is not ranked. †: the metric was trained on this "
+    "benchmark, so the number says little and is not ranked. “One person against the others” is what "
+    "a single rater reaches; a metric is compared with the mean of all raters and may exceed it."
+)
+ABOUT_ASPECTS = (
+    "Each aspect that people judged (rows) against the metric's value and each of its own aspects (columns). Rows "
+    "that lack what an aspect looks at are left out; n is named where that is so."
+)
+_WIDTH, _HEIGHT = 220, 18
+
+
+def render_markdown(report: Report) -> str:
+    """The whole page as Markdown."""
+    return to_markdown([Heading("Agreement with people", 1), *document(report)])
+
+
+def render_page(report: Report) -> str:
+    """The whole page as HTML."""
+    return to_page("Agreement with people", document(report))
+
+
+def document(report: Report) -> Iterator[Block]:
+    """Everything below the title."""
+    found = sections(report)
+    marks = HOW_TO_READ.format(confidence=report.settings.confidence)
+    yield f"{marks} {by_system_columns.HOW_TO_READ}" if any(map(who_spoke, found)) else marks
+    if report.command:
+        yield from ("Made by:", Code(report.command))
+    if found:
+        yield from (Heading("Overview"), _overview(found))
+    if report.overall:
+        yield from (Heading("On the mean over benchmarks"), ABOUT_OVERALL, Table(*overall_table(report.overall)))
+    for section in found:
+        yield Heading(section.title, anchor=_anchor(section))
+        yield from (f"{line}." for line in facts(section))
+        yield section_table(section)
+        if halves := halves_lines(report.halves, section):
+            yield Items([f"{line}." for line in halves])
+    if tables := aspect_tables(report):
+        yield from (Heading("Aspect by aspect"), ABOUT_ASPECTS)
+        for table in tables:
+            yield from (Heading(table.title, 3), table)
+    if report.skipped:
+        names = {"*": "every metric"}
+        lines = [f"{names.get(one.metric, one.metric)} on {one.benchmark}: {one.reason}" for one in report.skipped]
+        yield from (Heading("Left out"), Items(lines))
+
+
+def tables(report: Report) -> Iterator[Block]:
+    """What a terminal shows: the tables of the questions and of aspects, and what is to be known of each."""
+    for section in sections(report):
+        yield section_table(section)
+        yield "\n".join(facts(section))
+    yield from aspect_tables(report)
+    if any(result.contaminated for result in report.results):
+        yield "† the metric was trained on this benchmark"
+
+
+def facts(section: Section) -> list[str]:
+    """What stands beside every number of the section."""
+    people = [f"People: {section.people}"] if section.people else []
+    baseline = who_spoke(section)
+    return [section.facts, *people, *([f"Who spoke: {baseline}"] if baseline else [])]
+
+
+def section_table(section: Section) -> Table:
+    """All metrics on one question."""
+    main, further = section.ranked_by, further_columns(section)
+    thresholds = any("accuracy" in entry.results for entry in section.entries)
+    header: list[str | Cell] = ["metric", Cell("", svg=" "), *(TITLES[name] for name in section.statistics)]
+    header += [f"p ({TITLES[main]})", "n", "no value", *(column.title for column in further)]
+    lowest = min((_low(entry, main) for entry in section.entries), default=0.0)
+    rows: list[list[str | Cell]] = []
+    for entry in section.entries:
+        result = entry.results.get(main) or next(iter(entry.results.values()))
+        row: list[str | Cell] = [Cell(entry.metric, hint=result.signature), Cell("", svg=_axis(result, lowest) or " ")]
+        row += [_cell(entry.results.get(name), with_interval) for name in section.statistics]
+        row += [p_value(result.p), str(result.n), str(result.n_excluded)]
+        row += [column.of(entry.results.get(main)) for column in further]
+        rows.append([*row, _threshold(entry)] if thresholds else row)
+    return Table([*header, "accepted above"] if thresholds else header, rows, title=section.title)
+
+
+def aspect_tables(report: Report) -> list[Table]:
+    """What people judged in rows, what the metric judges in columns: a table for every metric and benchmark."""
+    found: dict[tuple[str, str, str], dict[str, dict[str, Result]]] = {}
+    for one in report.aspects:
+        own = found.setdefault((one.metric, one.benchmark, one.protocol), {})
+        own.setdefault(one.aspect, {})[one.metric_aspect] = one
+    return [_aspect_table(own) for own in found.values()]
+
+
+def _aspect_table(cells: dict[str, dict[str, Result]]) -> Table:
+    columns = list(dict.fromkeys(aspect for row in cells.values() for aspect in row))
+    one = next(result for row in cells.values() for result in row.values())
+    metric = marked(one.metric, one.contaminated)
+    benchmark = one.benchmark if one.protocol == "standard" else f"{one.benchmark}@{one.protocol}"
+    title = f"{metric} on {benchmark} ({TITLES[one.statistic]}, {one.selection})"
+    rows = [[aspect, *(_aspect_cell(row, column) for column in columns)] for aspect, row in cells.items()]
+    return Table(["people judged", *(aspect or metric for aspect in columns)], rows, title=title)
+
+
+def _aspect_cell(row: dict[str, Result], column: str) -> str:
+    result = row.get(column)
+    if result is None or not math.isfinite(result.value):
+        return "–"
+    most = max(one.n for one in row.values())
+    return with_interval(result) + (f" n {result.n}" if result.n < most else "")
+
+
+def _overview(found: list[Section]) -> Table:
+    own, metrics = overview(found)
+    header = [Cell(f"{one.benchmark}\n{one.aspect}\n{TITLES[one.ranked_by]}", link=_anchor(one)) for one in own]
+    entries = [{entry.metric: entry for entry in section.entries} for section in own]
+    rows = [
+        [metric, *(_cell(known[metric].results.get(one.ranked_by), _value) if metric in known else ""
+                   for one, known in zip(own, entries, strict=True))]
+        for metric in metrics
+    ]  # fmt: skip
+    return Table(["metric", *header], rows)
+
+
+def _cell(result: Result | None, text: Callable[[Result], str]) -> str | Cell:
+    if result is None:
+        return ""
+    return Cell(text(result), best=bool(result.in_best_group), contaminated=result.contaminated)
+
+
+def _value(result: Result) -> str:
+    return number(result.value)
+
+
+def _threshold(entry: LeaderboardRow) -> str:
+    """From which score on replies were accepted, and whether that was searched."""
+    result = entry.results.get("accuracy")
+    return "" if result is None else f"{result.threshold:.4g} ({result.threshold_method.split()[0]})"
+
+
+def _axis(result: Result, lowest: float) -> str:
+    """The value and its interval on an axis that ends at 1; a dashed line where one person stands."""
+    if not math.isfinite(result.value):
+        return ""
+    start = min(0.0, math.floor(lowest * 10) / 10)
+
+    def at(value: float) -> str:
+        return f"{4 + (_WIDTH - 8) * (value - start) / (1 - start):.1f}"
+
+    def line(name: str, x: float, y: float, to_x: float, to_y: float) -> str:
+        return f'<line class="{name}" x1="{at(x)}" y1="{y:g}" x2="{at(to_x)}" y2="{to_y:g}"/>'
+
+    middle = _HEIGHT / 2
+    parts = [line("axis", 0, 1, 0, _HEIGHT - 1)]
+    if math.isfinite(result.ceiling) and result.ceiling >= start:
+        parts.append(line("people", result.ceiling, 1, result.ceiling, _HEIGHT - 1))
+    if math.isfinite(result.low):
+        parts.append(line("ci", result.low, middle, result.high, middle))
+    dot = "hollow" if result.contaminated else "dot"
+    parts.append(f'<circle class="{dot}" cx="{at(result.value)}" cy="{middle:g}" r="3.5"/>')
+    label = f"{TITLES[result.statistic]} {with_interval(result)}"
+    return f'<svg role="img" aria-label="{label}" width="{_WIDTH}" height="{_HEIGHT}">{"".join(parts)}</svg>'
+
+
+def _low(entry: LeaderboardRow, statistic: str) -> float:
+    result = entry.results.get(statistic)
+    values = [value for value in (result.low, result.value) if math.isfinite(value)] if result else []
+    return min(values, default=0.0)
+
+
+def _anchor(section: Section) -> str:
+    text = "-".join((section.benchmark, section.protocol, section.level, section.aspect))
+    return "".join(character if character.isalnum() else "-" for character in text)
