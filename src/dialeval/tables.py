@@ -186,4 +186,4 @@ def show(blocks: Iterable[Block]) -> None:
                 drawn.add_row(*(f"[bold]{text}[/]" if best else text for text, best in texts))
             console.print(drawn)
         elif isinstance(block, str):
-            console.print(literal(block), style="dim")
+            console.print(literal(block))
