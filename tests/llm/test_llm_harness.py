@@ -15,8 +15,7 @@ from dialeval.agreement.runs import run
 from dialeval.agreement.settings import Settings
 from dialeval.exchange import Exchange
 from dialeval.robustness.attacks import ATTACKS
-from dialeval.robustness.inputs import Material
-from dialeval.robustness.pairs import attacked_pairs
+from dialeval.robustness.inputs import Material, attacked_pairs
 from dialeval.robustness.run import run as run_robustness
 from dialeval.systems import gate, rank
 from loopback_llm import fenced, scores, serving

@@ -17,8 +17,7 @@ from dialeval.cli import build_app
 from dialeval.exchange import Exchange
 from dialeval.metric import Judged, Level, Metric, MetricInfo
 from dialeval.robustness.inputs import gather
-from dialeval.robustness.plots import shares
-from dialeval.robustness.report import render, rows_of, write_report
+from dialeval.robustness.report import render, rows_of, shares, write_report
 from dialeval.robustness.run import run
 from dialeval.robustness.verdicts import Rules
 from dialeval.scores import Signature
@@ -70,14 +69,13 @@ def n_words(rows: Sequence[Exchange]) -> list[float]:
 def test_a_plain_file_is_attacked_row_by_row(plain: Path) -> None:
     material = gather(plain, QUICK)
     assert (material.name, len(material.exchanges), len(material.pairs)) == ("plain.jsonl", 8, 32)
-    found = run([n_words], material, rules=Rules(tolerance=0.5, threshold=5))
+    found = run([n_words], material, rules=Rules(tolerance=0.5))
     by_attack = {one.attack: one for one in found.verdicts}
     assert list(by_attack) == list(QUICK)
     assert by_attack["reverse"].ties == 1
     assert by_attack["reverse"].preferred.value == 0.5
     assert by_attack["repetition"].preferred.value == 0
     assert by_attack["no_punctuation"].share.value == 1
-    assert by_attack["no_punctuation"].passed_attacked == 1
     assert all(one.n == 8 and one.metric == "n_words" for one in found.verdicts)
 
 
@@ -249,9 +247,7 @@ def invoke(*arguments: object) -> Any:
 def test_the_command_writes_rows_page_and_plot(plain: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     spec = "python:test_robustness_run:n_words?name=words"
-    done = invoke(
-        "-m", spec, "-i", plain, "-o", out, "--attacks", "reverse,repetition,no_punctuation", "--threshold", 4
-    )
+    done = invoke("-m", spec, "-i", plain, "-o", out, "--attacks", "reverse,repetition,no_punctuation")
     assert done.exit_code == 0, done.output
     rows = [json.loads(line) for line in (out / "robustness.jsonl").read_text().splitlines()]
     assert [(row["metric"], row["attack"], row["n"]) for row in rows] == [
@@ -263,7 +259,7 @@ def test_the_command_writes_rows_page_and_plot(plain: Path, tmp_path: Path) -> N
     assert "| repetition | 0.000 [0.000, 0.324] |" in page
     assert "| no_punctuation ○ | 1.000 [0.676, 1.000] |" in page
     assert (out / "robustness.png").read_bytes().startswith(b"\x89PNG")
-    assert json.loads((out / "run.json").read_text())["rules"] == {"tolerance": 0.1, "threshold": 4.0}
+    assert json.loads((out / "run.json").read_text())["rules"] == {"tolerance": 0.1}
     assert "# Robustness on plain.jsonl" in done.output
 
 

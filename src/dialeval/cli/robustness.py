@@ -55,9 +55,6 @@ def robustness(
         float,
         typer.Option(min=0, help="What counts as a fall for a control, in standard deviations of the true replies."),
     ] = 0.1,
-    threshold: Annotated[
-        float | None, typer.Option(help="Also report the share of replies whose score reaches this value.")
-    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of every random draw.")] = 0,
     mirror: Annotated[
         str | None, typer.Option(envvar="DIALEVAL_MIRROR", help="Folder or address in GitHub's place.")
@@ -78,7 +75,7 @@ def robustness(
     from dialeval.robustness.verdicts import Rules
 
     formats = plot_formats(plots)
-    rules = Rules(tolerance=tolerance, threshold=threshold)
+    rules = Rules(tolerance=tolerance)
     sources = find_sources(listed(metrics))
     rows = read(input)
     material = gather(input, listed(attacks) or ["all"], seed=seed, sample=sample, mirror=mirror, rows=rows)

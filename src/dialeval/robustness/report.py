@@ -5,16 +5,20 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dialeval.agreement.leaderboard import number
 from dialeval.agreement.results import marked, versions
 from dialeval.io import plain, write_atomically
-from dialeval.robustness.run import RATIOS, Robustness
+from dialeval.plots.figures import SOFT, new_figure, new_grid, save
+from dialeval.robustness.run import RATIOS, Decay, Robustness
 from dialeval.robustness.verdicts import AttackOutcome, Share
-from dialeval.tables import markdown_table
+from dialeval.tables import Block, Code, Heading, Items, Table, to_markdown
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _HOW_TO_READ = (
     "A pair is a true reply and what an attack made of it. For a harmful attack the number is the share of pairs in "
@@ -30,12 +34,10 @@ _HOW_TO_READ = (
 
 def write_report(found: Robustness, folder: Path, formats: Sequence[str] = ("png",)) -> list[Path]:
     """Write robustness.jsonl, decays.jsonl, robustness.md, run.json and the plots; returns what was written."""
-    from dialeval.robustness.plots import write_plots
-
     paths = [_write(folder / "robustness.jsonl", (json.dumps(row) for row in rows_of(found.verdicts)))]
     if found.decays:
-        decays = (json.dumps(plain(dataclasses.asdict(decay))) for decay in found.decays)
-        paths.append(_write(folder / "decays.jsonl", decays))
+        rows = (json.dumps(plain(dataclasses.asdict(decay))) for decay in found.decays)
+        paths.append(_write(folder / "decays.jsonl", rows))
     paths.append(_write(folder / "robustness.md", render(found).splitlines()))
     about = {
         "command": found.command,
@@ -47,7 +49,12 @@ def write_report(found: Robustness, folder: Path, formats: Sequence[str] = ("png
         "versions": versions(),
     }
     paths.append(_write(folder / "run.json", [json.dumps(about, ensure_ascii=False, indent=1)]))
-    return [*paths, *write_plots(found, folder, formats)]
+    if found.verdicts:
+        drawn = [one for one in found.verdicts if one.domain == "all"]
+        paths += save(shares(drawn, title=f"Robustness on {found.material.name}"), folder / "robustness", formats)
+    if found.decays:
+        paths += save(decays(found.decays), folder / "decays", formats)
+    return paths
 
 
 def rows_of(verdicts: Iterable[AttackOutcome]) -> list[dict[str, Any]]:
@@ -63,22 +70,27 @@ def rows_of(verdicts: Iterable[AttackOutcome]) -> list[dict[str, Any]]:
 
 def render(found: Robustness) -> str:
     """The page in Markdown."""
-    lines = [f"# Robustness on {found.material.name}", "", _HOW_TO_READ.format(tolerance=found.rules.tolerance), ""]
+    return to_markdown(_document(found))
+
+
+def _document(found: Robustness) -> Iterator[Block]:
+    yield Heading(f"Robustness on {found.material.name}", 1)
+    yield _HOW_TO_READ.format(tolerance=found.rules.tolerance)
     if found.command:
-        lines += ["Made by:", "", "```", found.command, "```", ""]
+        yield from ("Made by:", Code(found.command))
     if found.verdicts:
-        lines += ["## Which reply is preferred", "", *_overview(found.verdicts), ""]
+        yield from (Heading("Which reply is preferred"), _overview(found.verdicts))
         for metric in dict.fromkeys(verdict.metric for verdict in found.verdicts):
             own = [verdict for verdict in found.verdicts if verdict.metric == metric]
-            lines += [f"## {marked(metric, own[0].contaminated)}", "", f"`{own[0].signature}`", "", *_details(own), ""]
+            yield from (Heading(marked(metric, own[0].contaminated)), f"`{own[0].signature}`", _details(own))
     if found.decays:
-        lines += ["## Values as more replies are perturbed", "", *_decays(found), ""]
-    notes = [f"- {note}" for note in found.material.notes]
-    notes += [f"- {metric} was left out: {reason}" for metric, reason in found.skipped]
-    return "\n".join([*lines, *(["## Notes", "", *notes, ""] if notes else [])])
+        yield from (Heading("Values as more replies are perturbed"), _decays(found))
+    notes = [*found.material.notes, *(f"{metric} was left out: {reason}" for metric, reason in found.skipped)]
+    if notes:
+        yield from (Heading("Notes"), Items(notes))
 
 
-def _overview(verdicts: Sequence[AttackOutcome]) -> Iterable[str]:
+def _overview(verdicts: Sequence[AttackOutcome]) -> Table:
     metrics = list(dict.fromkeys(verdict.metric for verdict in verdicts))
     over_all = {(one.attack, one.metric): one for one in verdicts if one.domain == "all"}
     rows = []
@@ -91,35 +103,20 @@ def _overview(verdicts: Sequence[AttackOutcome]) -> Iterable[str]:
     return _table(["attack", *(marked(metric, metric in trained) for metric in metrics)], rows)
 
 
-def _details(verdicts: Sequence[AttackOutcome]) -> Iterable[str]:
-    header = [
-        "attack",
-        "domain",
-        "true preferred",
-        "ties",
-        "not punished",
-        "pairs",
-        "contexts",
-        "no value",
-        "mean true",
-    ]
-    header.append("mean attacked")
+def _details(verdicts: Sequence[AttackOutcome]) -> Table:
+    header = "attack,domain,true preferred,ties,not punished,pairs,contexts,no value,mean true,mean attacked".split(",")
     steers = any(math.isfinite(one.steered.value) for one in verdicts)
     header += ["steered", "by chance"] if steers else []
-    threshold = verdicts[0].threshold
-    if threshold is not None:
-        header += [f"true at {threshold:g}", f"attacked at {threshold:g}"]
     rows = []
     for one in verdicts:
         name = one.attack if one.harmful else f"{one.attack} ○"
         row = [name, one.domain, _interval(one.preferred), number(one.ties), _interval(one.kept)]
         row += [str(one.n), str(one.n_contexts), str(one.n_unscored), number(one.mean_true), number(one.mean_attacked)]
-        row += [_interval(one.steered), _interval(one.by_chance)] if steers else []
-        rows.append(row + ([] if threshold is None else [number(one.passed_true), number(one.passed_attacked)]))
+        rows.append(row + ([_interval(one.steered), _interval(one.by_chance)] if steers else []))
     return _table(header, rows)
 
 
-def _decays(found: Robustness) -> Iterable[str]:
+def _decays(found: Robustness) -> Table:
     table: dict[tuple[str, str], list[str]] = {}
     for decay in found.decays:
         better = "" if decay.higher_is_better else " (lower is better)"
@@ -128,8 +125,8 @@ def _decays(found: Robustness) -> Iterable[str]:
     return _table(header, [[*key, *values] for key, values in table.items()])
 
 
-def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterable[str]:
-    return markdown_table(header, rows, left=range(len(header)))
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    return Table(header, rows, left=range(len(header)))
 
 
 def _interval(share: Share) -> str:
@@ -143,3 +140,49 @@ def _flattened(name: str, share: Mapping[str, float]) -> dict[str, float]:
 def _write(path: Path, lines: Iterable[str]) -> Path:
     write_atomically(path, lines)
     return path
+
+
+def shares(verdicts: Sequence[AttackOutcome], *, title: str = "") -> Figure:
+    """For every attack the share that should be near 1, a mark per metric; hollow marks are controls."""
+    import matplotlib
+
+    attacks = list(dict.fromkeys(one.attack for one in verdicts))
+    metrics = list(dict.fromkeys(one.metric for one in verdicts))
+    colours = [matplotlib.colormaps["tab10"](place) for place in range(10)]
+    figure = new_figure(7.5, 1.4 + len(attacks) * (0.22 + 0.13 * len(metrics)))
+    axes = figure.subplots()
+    for place, metric in enumerate(metrics):
+        colour = colours[place % len(colours)]
+        shift = 0.7 * ((place + 0.5) / len(metrics) - 0.5)
+        for one in (one for one in verdicts if one.metric == metric and one.n):
+            height = attacks.index(one.attack) + shift
+            axes.plot([one.share.low, one.share.high], [height, height], color=colour, linewidth=1.4)
+            face = colour if one.harmful else "white"
+            axes.plot(one.share.value, height, "o", color=colour, markerfacecolor=face, markersize=4.5)
+        trained = any(one.contaminated for one in verdicts if one.metric == metric)
+        axes.plot([], [], "o-", color=colour, label=marked(metric, trained), markersize=4.5)
+    controls = {one.attack for one in verdicts if not one.harmful}
+    axes.set_yticks(range(len(attacks)), labels=[f"{name} ○" if name in controls else name for name in attacks])
+    axes.set_ylim(len(attacks) - 0.5, -0.5)
+    axes.set_xlim(-0.02, 1.02)
+    axes.axvline(0.5, color=SOFT, linestyle="--", linewidth=1)
+    axes.set_xlabel("share of pairs: true reply preferred (ties half); ○ control: value not lowered")
+    axes.set_title(title, fontsize="medium", loc="left")
+    figure.legend(loc="outside lower center", ncols=min(len(metrics), 4), frameon=False, fontsize="small")
+    return figure
+
+
+def decays(found: Sequence[Decay]) -> Figure:
+    """A panel per metric: its value against the share of perturbed replies, a line per perturbation."""
+    metrics = list(dict.fromkeys(one.metric for one in found))
+    figure, panels = new_grid(len(metrics), 3.4, 3.0)
+    for metric, axes in zip(metrics, panels, strict=True):
+        own = [one for one in found if one.metric == metric]
+        for kind in dict.fromkeys(one.perturbation for one in own):
+            line = [one for one in own if one.perturbation == kind]
+            axes.plot([one.ratio for one in line], [one.value for one in line], "o-", markersize=3, label=kind)
+        better = "" if own[0].higher_is_better else " (lower is better)"
+        axes.set_title(f"{metric}{better}", fontsize="small")
+        axes.set_xlabel("share of replies perturbed", fontsize="small")
+    panels[0].legend(frameon=False, fontsize="small")
+    return figure

@@ -14,9 +14,8 @@ from dialeval.agreement.tasks import NotApplicable
 from dialeval.exchange import Exchange
 from dialeval.io import without_machine
 from dialeval.metric import Level
-from dialeval.robustness.inputs import Material
-from dialeval.robustness.pairs import key_of
-from dialeval.robustness.perturbations import PERTURBATIONS, degradation
+from dialeval.robustness.attacks import PERTURBATIONS, degradation
+from dialeval.robustness.inputs import Material, key_of
 from dialeval.robustness.verdicts import AttackOutcome, Rules, verdicts
 
 if TYPE_CHECKING:

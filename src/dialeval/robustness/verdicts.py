@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialeval.exchange import Exchange
-from dialeval.robustness.pairs import Pair, key_of
+from dialeval.robustness.inputs import Pair, key_of
 from dialeval.statistics.bootstrap import number_groups
 from dialeval.statistics.correlation import Floats
 
@@ -28,14 +28,10 @@ class Rules:
 
     #: A fall of less than this share of the standard deviation of the true replies' values is none.
     tolerance: float = 0.1
-    #: With a threshold, the share of replies that stay at or above it is reported as well.
-    threshold: float | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.tolerance < math.inf:
             raise ValueError(f"tolerance is {self.tolerance}; it is a share of the standard deviation, from 0 on")
-        if self.threshold is not None and not math.isfinite(self.threshold):
-            raise ValueError(f"threshold is {self.threshold}; it is a value of the metric")
 
 
 @dataclass(frozen=True)
@@ -78,9 +74,6 @@ class AttackOutcome:
     tolerance: float
     mean_true: float
     mean_attacked: float
-    threshold: float | None
-    passed_true: float
-    passed_attacked: float
     signature: str
     steered: Share = NO_SHARE
     by_chance: Share = NO_SHARE
@@ -143,9 +136,6 @@ def verdicts(
                 tolerance=tolerance,
                 mean_true=_mean(true[kept_rows]),
                 mean_attacked=_mean(attacked[kept_rows]),
-                threshold=rules.threshold,
-                passed_true=_passed(true[kept_rows], rules.threshold, sign),
-                passed_attacked=_passed(attacked[kept_rows], rules.threshold, sign),
                 signature=signature,
                 steered=_lifted(demanding, (asking_nothing, saying_nothing), tolerance, of_attack),
                 by_chance=_lifted(asking_nothing, (demanding, saying_nothing), tolerance, of_attack),
@@ -211,7 +201,3 @@ def _spread(values: Mapping[str, float]) -> float:
 
 def _mean(values: NDArray[np.generic]) -> float:
     return float(values.mean()) if len(values) else math.nan
-
-
-def _passed(values: Floats, threshold: float | None, sign: float) -> float:
-    return math.nan if threshold is None else _mean(sign * values >= sign * threshold)
