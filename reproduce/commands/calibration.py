@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from dialeval.cli.parsing import command_line, flowing, listed
+from dialeval.cli.options import command_line, flowing, listed
 
 _HELP = """Check what scores promise: human percentiles, and probabilities, on dialogues that nobody trained on.
 

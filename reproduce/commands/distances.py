@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from dialeval.cli.parsing import command_line, flowing, listed, pairs
+from dialeval.cli.options import command_line, flowing, listed, pairs
 
 _HELP = """Study what FBD and PRD stand on: how normal features are, and how both see replies get worse.
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from dialeval.cli.parsing import command_line, flowing
+from dialeval.cli.options import command_line, flowing
 
 _HELP = """Study the features of replies: their conicity and their normality.
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from dialeval.cli.parsing import command_line, flowing, listed
+from dialeval.cli.options import command_line, flowing, listed
 
 _HELP = """Lay the tables and figures of the papers beside ours: a Markdown file for each paper, with its pictures.
 

@@ -219,7 +219,8 @@ def load_metrics(names: Sequence[str], options: Mapping[str, Any], checkpoints: 
         taken = {option: value for option, value in options.items() if _takes(metric_class(name)[0], option)}
         own = {"checkpoint": checkpoints[name]} if name in checkpoints else {}
         loaded[name] = load(name, **taken, **own)
-    share_encoders(loaded.values())
+    if len(loaded) > 1:
+        share_encoders(loaded.values())
     return loaded
 
 

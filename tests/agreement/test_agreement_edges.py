@@ -10,7 +10,7 @@ from dialeval import benchmarks
 from dialeval.agreement.prepare import benchmark_names
 from dialeval.agreement.runs import run
 from dialeval.agreement.settings import Settings
-from dialeval.cli.parsing import command_line
+from dialeval.cli.options import command_line
 from dialeval.io import safe_name, without_machine
 from dialeval.reports.outputs import write_outputs
 from toy_benchmark import SEEN, count_words, rated_rows, watched, word_share, write_rows

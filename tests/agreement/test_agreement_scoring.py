@@ -14,9 +14,8 @@ import pytest
 import dialeval
 from dialeval import benchmarks
 from dialeval.agreement import score as agreement_score
-from dialeval.agreement.score import MetricFailed, values_of
+from dialeval.agreement.score import MetricFailed, NotApplicable, values_of
 from dialeval.agreement.sources import find_sources
-from dialeval.agreement.tasks import NotApplicable
 from dialeval.io import WriteError, write_atomically
 from dialeval.metric import Judged
 from refusals import refused

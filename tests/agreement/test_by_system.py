@@ -11,7 +11,7 @@ import pytest
 
 from dialeval import benchmarks
 from dialeval.agreement.by_system import of_system_means, within_systems, without_people
-from dialeval.agreement.cuts import View
+from dialeval.agreement.judgements import View
 from dialeval.agreement.results import Report, read_results
 from dialeval.agreement.runs import run
 from dialeval.agreement.settings import Settings

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import typer
 
-from dialeval.cli import build_app, reading
+from dialeval.cli import build_app
+from dialeval.cli import options as reading
 
 OPTIONS = set(inspect.signature(reading.source).parameters) - {"input"}
 

@@ -1,8 +1,7 @@
-"""The agreement harness: how far a metric agrees with people, and how sure one can be.
+"""How far a metric agrees with people, and how sure one can be.
 
-From the inside out: `correlation`, `discrimination` (statistics of one metric), `resampling`
-(intervals), `comparison` and `corrections` (two or many metrics), `annotators` (the ceiling),
-`system_level`; then `sources` (what can be judged), `values` (scoring with a cache), `judgements`
-(the human side), `settings`, `measure` (one metric on one benchmark), `runs` (all of them), and
-`tables`, `leaderboard`, `plots` (what is shown).
+In the order of a run: `settings`; `sources` and `score_files` (what is judged); `score` and `values` (scoring, kept
+on disk); `judgements` (the human side and the questions); `measure`, `by_system`, `comparisons`, `pair_tests`,
+`overall` and `breakdowns` (statistics and tests); `prepare`, `record` and `runs` (all of it together); `results` and
+`leaderboard` (what is left behind). `score_comparison` compares two files of scores.
 """

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.agreement.cuts import View
+from dialeval.agreement.judgements import View
 from dialeval.statistics.bootstrap import Resampled, number_groups
 from dialeval.statistics.correlation import CORRELATIONS, Floats, is_constant
 from dialeval.statistics.resampled import MOST_GROUPS_FOR_KENDALL, RESAMPLED

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.agreement.cuts import Cut, View, view_of
-from dialeval.agreement.judgements import Judgements
+from dialeval.agreement.judgements import Cut, Judgements, View, view_of
 from dialeval.agreement.measure import Decision
 from dialeval.agreement.settings import Settings
 from dialeval.statistics.bootstrap import Resampled, bootstrap, interval, number_groups

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dialeval.agreement import by_system
-from dialeval.agreement.cuts import Cut, View
+from dialeval.agreement.judgements import Cut, View
 from dialeval.agreement.settings import Settings
 from dialeval.agreement.sources import ValueSource
 from dialeval.metric import Level

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dialeval.agreement.comparisons import ComparedMetric, common_views
-from dialeval.agreement.cuts import Cut
+from dialeval.agreement.judgements import Cut
 from dialeval.agreement.results import Overall, Panel
 from dialeval.agreement.settings import Settings
 from dialeval.statistics.bootstrap import bootstrap, interval, number_groups

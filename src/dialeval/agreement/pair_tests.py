@@ -15,7 +15,7 @@ from dialeval.agreement.comparisons import (
     measured_on,
     williams_on,
 )
-from dialeval.agreement.cuts import Cut
+from dialeval.agreement.judgements import Cut
 from dialeval.agreement.results import Panel
 from dialeval.agreement.settings import Settings
 from dialeval.statistics.discrimination import accuracy, auc

@@ -8,14 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dialeval.agreement.cuts import Cut, column_of, cuts
-from dialeval.agreement.judgements import Judgements, judgements
+from dialeval.agreement.judgements import Cut, Judgements, column_of, cuts, judgements
 from dialeval.agreement.record import with_inputs
 from dialeval.agreement.results import Excluded
-from dialeval.agreement.score import Advance, values_of
+from dialeval.agreement.score import Advance, NotApplicable, values_of
 from dialeval.agreement.settings import Settings
 from dialeval.agreement.sources import ValueSource
-from dialeval.agreement.tasks import NotApplicable
 from dialeval.agreement.values import Values
 from dialeval.io import without_machine
 from dialeval.metric import Level

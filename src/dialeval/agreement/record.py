@@ -6,8 +6,7 @@ import dataclasses
 import math
 from typing import TYPE_CHECKING
 
-from dialeval.agreement.cuts import Cut
-from dialeval.agreement.judgements import Judgements
+from dialeval.agreement.judgements import Cut, Judgements
 from dialeval.agreement.measure import Measured
 from dialeval.agreement.results import Result
 from dialeval.agreement.settings import Settings

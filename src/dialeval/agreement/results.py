@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dialeval.agreement.comparisons import Compared, ComparedMetric
-from dialeval.agreement.cuts import Cut
-from dialeval.agreement.judgements import Judgements
+from dialeval.agreement.judgements import Cut, Judgements
 from dialeval.agreement.settings import Settings
 from dialeval.io import plain, read_json_lines, replacing, write_atomically
 from dialeval.statistics.correlation import Floats

@@ -9,10 +9,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from dialeval.agreement.aspects import of_aspects
+from dialeval.agreement.breakdowns import halves_of, of_aspects
 from dialeval.agreement.comparisons import ComparedMetric, against_best, best_group, compared_statistic
-from dialeval.agreement.cuts import Cut, view_of
-from dialeval.agreement.halves import halves_of
+from dialeval.agreement.judgements import Cut, view_of
 from dialeval.agreement.measure import Decision, decide, measure
 from dialeval.agreement.overall import overall
 from dialeval.agreement.prepare import (
@@ -25,10 +24,9 @@ from dialeval.agreement.prepare import (
 )
 from dialeval.agreement.record import result_of
 from dialeval.agreement.results import PairedTest, Panel, Report, Result, Skipped
-from dialeval.agreement.score import Advance, MetricFailed, OtherRows
+from dialeval.agreement.score import Advance, MetricFailed, NotApplicable, OtherRows
 from dialeval.agreement.settings import Settings
 from dialeval.agreement.sources import Spec, ValueSource, find_sources
-from dialeval.agreement.tasks import NotApplicable
 from dialeval.io import without_machine
 from dialeval.metric import Level
 from dialeval.statistics.correlation import Floats

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from dialeval.cli.parsing import command_line, flowing, listed
+from dialeval.cli.options import command_line, flowing, listed
 
 _HELP = """Measure how far metrics agree with people, on benchmarks of human judgements.
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dialeval.cli.parsing import flowing
+from dialeval.cli.options import flowing
 
 if TYPE_CHECKING:
     import torch

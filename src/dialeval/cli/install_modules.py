@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from dialeval.cli.parsing import flowing
+from dialeval.cli.options import flowing
 from dialeval.module_install import install, module_folders, modules_cache
 
 _EXAMPLES = """

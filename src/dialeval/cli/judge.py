@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dialeval.cli.parsing import flowing
+from dialeval.cli.options import flowing
 
 _HELP = """Judge a reply, or compare several, and say why.
 

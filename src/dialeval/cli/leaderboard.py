@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dialeval.cli.parsing import flowing
+from dialeval.cli.options import flowing
 
 _HELP = """Make the leaderboards of earlier runs anew from their results; nothing is scored or measured.
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from dialeval.cli import reading
+from dialeval.cli import options as reading
 from dialeval.cli.errors import FAILED, ROWS_SET_ASIDE
-from dialeval.cli.parsing import flowing
+from dialeval.cli.options import flowing
 from dialeval.cli.progress import bar
 
 if TYPE_CHECKING:

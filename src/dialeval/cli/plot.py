@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dialeval.cli import reading
-from dialeval.cli.parsing import flowing, listed
+from dialeval.cli import options as reading
+from dialeval.cli.options import flowing, listed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

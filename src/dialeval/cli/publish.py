@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from dialeval.cli.errors import FAILED
-from dialeval.cli.parsing import flowing
+from dialeval.cli.options import flowing
 
 _HELP = """Publish to the Hub: checkpoints with their cards and results, and the metrics' modules as Spaces.
 

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from dialeval.cli import reading
-from dialeval.cli.parsing import flowing, listed
+from dialeval.cli import options as reading
+from dialeval.cli.options import flowing, listed
 from dialeval.cli.paths import check_reports
 
 _HELP = """Compare several systems on replies to the same contexts, under one metric or several.

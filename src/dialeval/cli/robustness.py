@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from dialeval.cli import reading
-from dialeval.cli.parsing import command_line, flowing, listed
+from dialeval.cli import options as reading
+from dialeval.cli.options import command_line, flowing, listed
 
 _HELP = """Attack true replies and see whether metrics prefer the true ones.
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from dialeval.cli import reading
+from dialeval.cli import options as reading
 from dialeval.cli.errors import ROWS_SET_ASIDE
-from dialeval.cli.parsing import checkpoints, flowing, listed
+from dialeval.cli.options import checkpoints, flowing, listed
 from dialeval.cli.progress import bar
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dialeval.cli.parsing import checkpoints, flowing, listed, pairs
+from dialeval.cli.options import checkpoints, flowing, listed, pairs
 
 _HELP = """Score files on the Ray cluster of RAY_ADDRESS, else on all processors and GPUs of this machine.
 

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from dialeval.cli import reading
-from dialeval.cli.parsing import flowing, listed
+from dialeval.cli import options as reading
+from dialeval.cli.options import flowing, listed
 
 _LEARNING = "Learning"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 
-from dialeval.agreement.halves import halves_lines
+from dialeval.agreement.breakdowns import halves_lines
 from dialeval.agreement.leaderboard import (
     TITLES,
     LeaderboardRow,

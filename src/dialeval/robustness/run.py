@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dialeval.agreement.runs import Reporter, SilentReporter
-from dialeval.agreement.score import MetricFailed, values_of
+from dialeval.agreement.score import MetricFailed, NotApplicable, values_of
 from dialeval.agreement.sources import Spec, ValueSource, find_sources
-from dialeval.agreement.tasks import NotApplicable
 from dialeval.exchange import Exchange
 from dialeval.io import without_machine
 from dialeval.metric import Level

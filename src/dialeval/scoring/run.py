@@ -16,8 +16,7 @@ from dialeval.exchange import Exchange
 from dialeval.io import is_stream, replacing
 from dialeval.metric import Metric
 from dialeval.readers import Rejects
-from dialeval.scoring.journal import Journal
-from dialeval.scoring.outputs import OutputFormat, Record, output_format, table
+from dialeval.scoring.files import Journal, OutputFormat, Record, output_format, table
 from dialeval.scoring.summary import Summary
 from dialeval.scoring.task import Chunk, Task, chunked, unscored
 from dialeval.scoring.worst import Worst

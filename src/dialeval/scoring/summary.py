@@ -10,8 +10,8 @@ from typing import Any
 from dialeval.cautions import cut_note
 from dialeval.metric import Level, MetricInfo
 from dialeval.scores import Scores, aspect_column
+from dialeval.scoring.files import Record
 from dialeval.scoring.flags import FLAGS
-from dialeval.scoring.outputs import Record
 
 #: So many rows without a value are told on the screen; the summary file has all of them.
 _SHOWN = 10
