@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dialeval.exchange import BadRow
-from dialeval.readers.chats import Chats, form_of
+from dialeval.readers.chats import Chats
+from dialeval.readers.messages import FORMS, form_of, message_columns
 from dialeval.readers.rows import RawRow
 from dialeval.readers.text import LISTS, split_cell
-from dialeval.readers.transcripts import FORMS
 
 #: Fields of a row, and the argument of `score` that takes each.
 ARGUMENTS: Mapping[str, str] = {
@@ -69,14 +69,14 @@ def arguments_of(table: Any, columns: Mapping[str, str] | None = None) -> dict[s
 
 def _unfolded(table: Any, names: Sequence[str]) -> list[Mapping[str, Any]]:
     """The replies in a table of conversations, a row each; none if it holds no conversations."""
-    if not set(FORMS) & set(names):
+    if not (set(FORMS) & set(names) or message_columns(names)):
         return []
     cells = [[_plain(cell) for cell in _column(table, name)] for name in names]
     rows = [
         RawRow(number, f"conversation {number}", dict(zip(names, row, strict=True)))
         for number, row in enumerate(zip(*cells, strict=True))
     ]
-    if not rows or form_of(rows[0]) is None:
+    if not rows or not (form_of(rows[0].values or {}) or message_columns(names)):
         return []
     replies: list[Mapping[str, Any]] = []
     for reply in Chats().unfold(iter(rows), level="turn"):
@@ -89,8 +89,7 @@ def _unfolded(table: Any, names: Sequence[str]) -> list[Mapping[str, Any]]:
 def _hint_of_chats(names: Sequence[str]) -> str:
     if (form := next((form for form in FORMS if form in names), None)) is None:
         return ""
-    who, what = FORMS[form]
-    return f", or make each of {form} a list of {{{who!r}: ..., {what!r}: ...}} and leave columns out"
+    return f", or make each of {form} a list of {{'role': ..., 'content': ...}} and leave columns out"
 
 
 def _names(table: Any) -> list[str]:

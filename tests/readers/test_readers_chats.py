@@ -6,12 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
 from dialeval.cli import build_app
 from dialeval.exchange import BadRow
-from dialeval.readers import Chats, Source, read_exchanges
+from dialeval.frames import arguments_of
+from dialeval.readers import Chats, Source, read_exchanges, read_transcript
 from refusals import refused
 
 CHAT = [
@@ -59,6 +61,66 @@ def test_sharegpt_calls_them_otherwise() -> None:
     log = {"conversations": [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Hello!"}]}
     (row,) = read_exchanges([log])
     assert (row.context, row.response, row.speakers, row.id) == (("Hi",), "Hello!", ("user",), "0#1")
+
+
+SAID = [
+    ("user", "Hi!"),
+    ("assistant", "Hello, how can I help?"),
+    ("user", "My parcel is late."),
+    ("assistant", "Sorry!"),
+]
+NODES = {
+    str(at): {"id": str(at), "parent": str(at - 1), "message": {"author": {"role": role}, "content": {"parts": [text]}}}
+    for at, (role, text) in enumerate(SAID)
+}
+OTHER_ANSWER = {"id": "x", "parent": "0", "message": {"author": {"role": "assistant"}, "content": {"parts": ["No."]}}}
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        {"mapping": {**NODES, "x": OTHER_ANSWER, "-1": {"message": None}}, "current_node": "3"},
+        {"chat_messages": [{"sender": {"user": "human"}.get(role, role), "text": text} for role, text in SAID]},
+        {"contents": [{"role": "user" if at % 2 == 0 else "model", "parts": [{"text": text}]}
+                      for at, (_, text) in enumerate(SAID)]},
+        {"conversation": [{"role": role, "content": text} for role, text in SAID]},
+        {"messages": [{"from": "Anna" if role == "user" else "ShopBot", "text": ["", text]} for role, text in SAID]},
+        {"messages": [{"author": {"name": "a", "isBot": role != "user"}, "content": text} for role, text in SAID]},
+        {"messages": [{"type": "human" if role == "user" else "ai", "data": {"content": text}} for role, text in SAID]},
+        {"messages": [{"role": "prompter" if role == "user" else role, "text": text} for role, text in SAID]},
+        {"events": [{"event": "action", "name": "listen"},
+                    *({"event": "user" if role == "user" else "bot", "text": text} for role, text in SAID)]},
+        {"turns": [{"speaker": "USER" if role == "user" else "SYSTEM", "utterance": text} for role, text in SAID]},
+        {"messages": [{"sender": "customer" if role == "user" else "agent", "body": text} for role, text in SAID]},
+    ],
+    ids=["chatgpt", "claude", "gemini", "lmsys", "telegram", "discord", "langchain", "oasst", "rasa", "multiwoz",
+         "desk"],
+)  # fmt: skip
+@pytest.mark.parametrize("indent", [None, 1])
+def test_exports_of_products(tmp_path: Path, log: Any, indent: int | None) -> None:
+    (tmp_path / "log.json").write_text(json.dumps(log, indent=indent))
+    rows = list(read_exchanges(tmp_path / "log.json"))
+    assert [row.response for row in rows] == [SAID[1][1], SAID[3][1]]
+    assert rows[1].context == tuple(text for _, text in SAID[:3])
+    assert read_transcript(json.dumps(log)).turns == tuple(text for _, text in SAID)
+
+
+def test_a_table_of_messages(tmp_path: Path) -> None:
+    lines = [f"{talk},{role},{text}" for role, text in SAID for talk in ("t1", "t2")]
+    (tmp_path / "log.csv").write_text(
+        "\n".join(["Conversation_ID,sender,text", *(line.replace(", ", "; ") for line in lines)])
+    )
+    rows = list(read_exchanges(tmp_path / "log.csv"))
+    assert [row.id for row in rows] == ["t1#1", "t1#3", "t2#1", "t2#3"]
+    assert [len(row.context) for row in rows] == [1, 3, 1, 3]
+    unfolded = arguments_of(pd.read_csv(tmp_path / "log.csv"))
+    assert unfolded["responses"] == [row.response for row in rows]
+
+
+def test_prompt_and_completion_as_messages() -> None:
+    row = {"prompt": [{"role": "user", "content": "Hi!"}], "completion": [{"role": "assistant", "content": "Hello."}]}
+    (one,) = read_exchanges([row])
+    assert (one.context, one.response) == (("Hi!",), "Hello.")
 
 
 def test_a_conversation_is_one_dialogue() -> None:

@@ -148,7 +148,7 @@ FILES: dict[str, tuple[str, bytes, str]] = {
         "JSON array",
     ),
     "JSON array of a text": ("rows.json", b'["hello"]', "JSON"),
-    "pretty-printed JSON": ("rows.json", json.dumps(GOOD, indent=2).encode(), "lines"),
+    "pretty-printed JSON": ("rows.json", 2 * json.dumps(GOOD, indent=2).encode(), "lines"),
     "UTF-16": ("rows.jsonl", line().decode().encode("utf-16"), "UTF-16"),
     "spreadsheet": ("rows.csv", b"PK\x03\x04rest", "zip"),
     "zstandard": ("rows.jsonl", b"\x28\xb5\x2f\xfdrest", "zstandard"),

@@ -28,6 +28,7 @@ from dialeval.exchange import BadRow, Dialogue, EmptyPolicy, Exchange, one_line
 from dialeval.languages import ENGLISH, language_of
 from dialeval.readers.chats import Chats, matching_ids
 from dialeval.readers.guess import guess_columns
+from dialeval.readers.messages import FORMS, message_columns
 from dialeval.readers.rows import (
     FIELDS,
     RATED_FIELDS,
@@ -39,7 +40,7 @@ from dialeval.readers.rows import (
     to_exchange,
 )
 from dialeval.readers.text import CONTEXT_SEPARATOR, csv_rows, json_rows, table_row, text_rows
-from dialeval.readers.transcripts import FORMS, read_transcript
+from dialeval.readers.transcripts import read_transcript
 
 __all__ = [
     "CONTEXT_SEPARATOR",
@@ -247,7 +248,8 @@ class Source:
 
         def choose(names: Sequence[str]) -> Sequence[str]:
             """The columns that are read, of those in a file that can leave the others alone."""
-            if level == "preview" or (set(FORMS) & set(names) and "response" not in names):
+            chats = "response" not in names and (set(FORMS) & set(names) or message_columns(names))
+            if level == "preview" or chats:
                 return names
             columns = self._columns(names, (), level, fields)
             if absent := columns.missing(names, required_fields(columns, names, level)):

@@ -1,24 +1,36 @@
-"""Chat logs as they are: `messages` of the OpenAI format, `conversations` of ShareGPT, transcripts.
+"""Chat logs as they are: exports and logs of common products, see `messages`, and transcripts.
 
-A row holds a whole conversation. At the level of replies it becomes one row per message of the judged role, with what
-was said before as context and the other side's next message as `following`; at the level of dialogues one row.
-Messages without text (calls of tools, their results, pictures) are passed over: nobody read them as a reply.
+A row holds a whole conversation, or one message of it, beside the conversation's id. At the level of replies it becomes
+one row per message of the judged role, with what was said before as context and the other side's next message as
+`following`; at the level of dialogues one row. Messages without text (calls of tools, their results, pictures) are
+passed over: nobody read them as a reply.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from dialeval.exchange import MAX_TEXTS, BadRow, CheckedTexts, check_text
+from dialeval.exchange import MAX_TEXTS, BadRow, CheckedTexts, check_text, one_line
+from dialeval.readers.messages import (
+    aside,
+    form_of,
+    known_roles,
+    message_columns,
+    message_text,
+    messages_of,
+    role_of,
+    said_by,
+)
 from dialeval.readers.rows import RawRow
-from dialeval.readers.transcripts import ASIDE, FORMS, message_text, role_of
 
 #: Which message of a conversation a reply is, behind the conversation's id.
 _NUMBER = re.compile(r"(?<=.)#\d+$")
+#: Names of a conversation's id.
+_IDS = ("id", "conversation_id", "uuid")
 
 
 @dataclass(frozen=True)
@@ -35,12 +47,19 @@ class Chats:
         first = next(rows, None)
         if first is None:
             return
-        form = form_of(first)
+        rows = chain([first], rows)
+        names = list(first.values or ())
+        if {"response", "dialogue"} & set(names):
+            yield from rows
+            return
+        form = form_of(first.values or {})
+        if form is None and (columns := message_columns(names)):
+            form, rows = "messages", _together(rows, columns)
         if form is None:
-            yield from chain([first], rows)
+            yield from rows
             return
         number = 0
-        for row in chain([first], rows):
+        for row in rows:
             for one in self._rows_of(row, form, level):
                 yield RawRow(number, one.where, one.values, one.problem, one.raw, one.duplicate)
                 number += 1
@@ -54,11 +73,15 @@ class Chats:
         except BadRow as error:
             yield RawRow(row.number, row.where, problem=error.problem, raw=dict(row.values))
             return
+        spoke = {role for role, _ in turns}
+        if role_of(self.judge_role) not in spoke and ("user" not in spoke or "system" in spoke):
+            known = known_roles(role for role, _ in turns)
+            turns = [(known[role], text) for role, text in turns]
         shared = {key: row.values[key] for key in ("facts", "system") if row.values.get(key) is not None}
         shared.setdefault("system", row.values.get("model") if isinstance(row.values.get("model"), str) else None)
         if self.system_as_facts and prompts:
             shared["facts"] = [*(shared.get("facts") or ()), *prompts]
-        name = row.values.get("id", row.values.get("conversation_id", row.number))
+        name = next((row.values[key] for key in _IDS if row.values.get(key) is not None), row.number)
         if level == "dialogue":
             fields = {"dialogue": [text for _, text in turns], "speakers": [self._side(role) for role, _ in turns]}
             yield RawRow(row.number, row.where, {**shared, **fields, "id": str(name)}, duplicate=row.duplicate)
@@ -100,31 +123,39 @@ def matching_ids(first: Sequence[str], second: Sequence[str]) -> tuple[list[str]
     return list(first), list(second)
 
 
-def form_of(row: RawRow) -> str | None:
-    """Which kind of conversation a row holds; None for a row of fields."""
-    if row.values is None or "response" in row.values or "dialogue" in row.values:
-        return None
-    return next((form for form in FORMS if isinstance(row.values.get(form), list | tuple)), None)
+def _together(rows: Iterable[RawRow], columns: tuple[str, str, str]) -> Iterator[RawRow]:
+    """Rows of one message each as rows of one conversation each."""
+    whose, who, what = columns
+    found: dict[str, list[Any]] = {}
+    for row in rows:
+        if row.values is None:
+            yield row
+            continue
+        message = {"role": str(row.values.get(who) or ""), "content": row.values.get(what)}
+        found.setdefault(str(row.values.get(whose)), []).append(message)
+    for number, (name, messages) in enumerate(found.items()):
+        yield RawRow(number, f"conversation {one_line(name)[:100]}", {"messages": messages, "id": name})
 
 
 def _turns(row: RawRow, form: str) -> tuple[list[tuple[str, str]], list[str]]:
     """Who said what, and what the system prompts say."""
     assert row.values is not None
-    messages = row.values.get(form)
+    messages = messages_of(row.values, form)
     if not isinstance(messages, Sequence) or isinstance(messages, str) or not len(messages):
         raise row.bad(f"{form} is no list of messages; each row holds one conversation")
     if len(messages) > MAX_TEXTS:
         raise row.bad(f"{form} has more than {MAX_TEXTS} entries; is this one conversation?")
-    who, what = FORMS[form]
     turns, prompts = [], []
+    spoke = [role_of(found[0]) for message in messages if (found := said_by(message))]
+    nobody = aside(spoke)
     for at, message in enumerate(messages):
-        if not isinstance(message, Mapping) or not isinstance(message.get(who), str):
-            raise row.bad(f"message {at} has no {who!r}; a message is an object with {who!r} and {what!r}")
-        role = role_of(check_text(row.place, f"{who!r} of message {at}", message[who]))
-        text = _text(row, message.get(what), at)
-        if role in ("system", "developer") and text.strip():
+        if (found := said_by(message)) is None:
+            raise row.bad(f"message {at} has no 'role'; a message is an object with 'role' and 'content'")
+        role = role_of(check_text(row.place, f"the role of message {at}", found[0]))
+        text = _text(row, found[1], at)
+        if role in nobody & {"system", "developer"} and text.strip():
             prompts.append(text)
-        if role not in ASIDE and text.strip():
+        if role not in nobody and text.strip():
             turns.append((role, text))
     return turns, prompts
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dialeval.readers.messages import said_by_one
 from dialeval.readers.rows import MESSAGE
 
 #: Names of a field in the files of common tools, the likeliest first; compared without case, blanks and marks.
@@ -12,7 +13,7 @@ _NAMES: Mapping[str, str] = {
     "response": "response reply botreply botresponse botmsg botmessage modelresponse modeloutput assistant "
     "assistantresponse assistantmessage bot answer completion output prediction generation generated hypothesis",
     MESSAGE: "usermsg usermessage userinput userquery user message prompt question query input instruction utterance",
-    "context": "context contexts history chathistory dialoghistory dialoguehistory conversationhistory",
+    "context": "context contexts history chathistory dialoghistory dialoguehistory conversationhistory messages prompt",
     "reference": "reference groundtruth gold expected expectedoutput target referenceanswer",
     "references": "references",
     "system": "system model modelname botname",
@@ -38,7 +39,7 @@ def guess_columns(names: Sequence[str], first_rows: Sequence[Mapping[str, Any]] 
     for field, aliases in _NAMES.items():
         for alias in aliases.split():
             column = known.get(alias)
-            if column is not None and column not in found.values() and _fits(field, column, first_rows):
+            if column is not None and column not in found.values() and _fits(field, alias, column, first_rows):
                 found[field] = column
                 break
     if "response" not in found or not {"context", MESSAGE} & found.keys():
@@ -50,10 +51,14 @@ def guess_columns(names: Sequence[str], first_rows: Sequence[Mapping[str, Any]] 
     return found
 
 
-def _fits(field: str, column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
+def _fits(field: str, alias: str, column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
     cells = [cell for row in rows if (cell := row.get(column)) is not None]
-    if field in ("response", MESSAGE, "following"):
-        return all(isinstance(cell, str) for cell in cells)
+    if field == "response":
+        return all(isinstance(cell, str) or said_by_one(cell) for cell in cells)
+    if field in (MESSAGE, "following"):
+        return all(isinstance(cell, str) for cell in cells) and (not cells or any(map(str.strip, cells)))
     if field in ("system", "id"):
         return all(isinstance(cell, str | int) for cell in cells)
+    if alias in ("messages", "prompt"):  # a history only where it holds messages
+        return bool(cells) and all(isinstance(cell, list | tuple) for cell in cells)
     return all(isinstance(cell, str | list | tuple) for cell in cells)

@@ -20,6 +20,7 @@ from dialeval.exchange import (
     is_blank,
     one_line,
 )
+from dialeval.readers.messages import message_text, said_by, said_by_one
 from dialeval.readers.transcripts import is_transcript, turns_of
 
 FIELDS = (
@@ -179,6 +180,8 @@ def _present(row: RawRow, columns: Columns, level: str) -> dict[str, Any]:
     if absent := columns.missing(row.values, required_fields(columns, row.values, level)):
         raise row.bad(absent)
     values = {field: columns.value(row, field) for field in FIELDS}
+    if (reply := said_by_one(values["response"])) is not None:
+        values["response"] = reply
     values["context"], speakers = _turns(values["context"])
     if MESSAGE in columns.mapping:
         values["context"] = [*(values["context"] or ()), columns.value(row, MESSAGE)]
@@ -195,8 +198,9 @@ def _turns(context: Any) -> tuple[Any, list[str]]:
         turns = turns_of(context)
         return [turn for _, turn in turns], [who for who, _ in turns]
     if isinstance(context, list | tuple) and context:
-        if all(isinstance(turn, Mapping) and {"role", "content"} <= turn.keys() for turn in context):
-            return [turn["content"] for turn in context], [turn["role"] for turn in context]
+        found = [one for turn in context if (one := said_by(turn)) is not None]
+        if len(found) == len(context):
+            return [message_text(what) for _, what in found if what], [who for who, what in found if what]
         if all(isinstance(turn, list | tuple) and len(turn) == 2 for turn in context):
             said = [(who, turn) for pair in context for who, turn in zip(("user", "assistant"), pair, strict=True)]
             return [turn for _, turn in said if turn], [who for who, turn in said if turn]

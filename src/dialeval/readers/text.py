@@ -98,7 +98,7 @@ def json_rows(stream: BinaryIO, name: str) -> Iterator[RawRow]:
     first = next(lines, None)
     if first is None:
         return
-    if first.data.lstrip().startswith(b"["):
+    if first.data.lstrip().startswith(b"[") or first.data.strip() == b"{":
         yield from _array_rows(chain([first], lines), name)
         return
     for number, line in enumerate(chain([first], lines)):
@@ -106,18 +106,20 @@ def json_rows(stream: BinaryIO, name: str) -> Iterator[RawRow]:
 
 
 def _array_rows(lines: Iterator[Line], name: str) -> Iterator[RawRow]:
-    """A file that is one JSON array is read as a whole, so it has a bound."""
+    """A file that is one JSON array, or one object over many lines, is read as a whole, so it has a bound."""
     data = bytearray()
     for line in lines:
         data += line.data
         if line.is_overlong or len(data) > MAX_ARRAY_BYTES:
             size = f"{MAX_ARRAY_BYTES // 2**20} MB, or a line of {MAX_LINE_BYTES // 2**20} MB"
-            raise ValueError(f"{name} is a JSON array of more than {size}; {_ONE_A_LINE}")
+            raise ValueError(f"{name} is one piece of JSON of more than {size}; {_ONE_A_LINE}")
     try:
         entries = json.loads(data.decode("utf-8"), object_pairs_hook=_Object.of)
     except RecursionError:
-        raise ValueError(f"{name} is a JSON array that is nested too deeply; a row is an object of strings") from None
+        raise ValueError(f"{name} is JSON that is nested too deeply; a row is an object of strings") from None
     except ValueError as error:
+        if data.startswith(b"{"):
+            raise ValueError(f"{name} is spread over lines and is no single object; {_ONE_A_LINE}") from None
         reason = error.msg if isinstance(error, json.JSONDecodeError) else type(error).__name__
         raise ValueError(f"{name} begins like a JSON array and is none ({reason}); {_ONE_A_LINE}") from None
     for number, entry in enumerate(entries if isinstance(entries, list) else [entries]):
@@ -148,8 +150,6 @@ def _json_row(number: int, line: Line, name: str) -> RawRow:
     try:
         values = json.loads(text, object_pairs_hook=_Object.of)
     except json.JSONDecodeError as error:
-        if number == 0 and text.strip() == "{":
-            return bad(f"the JSON is spread over lines; {_ONE_A_LINE}")
         reason = error.msg.removesuffix(" at")
         return bad(f"this is not JSON: {reason} at character {error.pos}; write one JSON object per line")
     except RecursionError:
@@ -237,7 +237,7 @@ def table_row(row: RawRow, columns: Columns, separator: str) -> RawRow:
     try:
         for field in columns.fields:
             column = columns.name(field)
-            if column in typed and field in LISTS:
+            if isinstance(typed.get(column), str) and field in LISTS:
                 typed[column] = split_cell(typed[column], field, separator)
             elif column in typed and field != "response":
                 typed[column] = typed[column] or None

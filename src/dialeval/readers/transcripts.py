@@ -8,25 +8,27 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dialeval.exchange import Dialogue
-
-#: Where a conversation stands in a JSON object, and what its messages call who speaks and what is said.
-FORMS: Mapping[str, tuple[str, str]] = {"messages": ("role", "content"), "conversations": ("from", "value")}
-#: Names of the same role.
-ROLES = {"human": "user", **dict.fromkeys(("gpt", "bot", "chatgpt", "model"), "assistant")}
-#: Names in transcripts, where nothing else says who is who.
-_MORE_ROLES = {
-    **dict.fromkeys("you me customer client visitor student seeker caller".split(), "user"),
-    **dict.fromkeys("ai chatbot agent claude gemini llama".split(), "assistant"),
-}
-#: Nobody's turn in the conversation.
-ASIDE = frozenset({"system", "developer", "tool", "function", "observation", "function_call"})
+from dialeval.readers.messages import (
+    MORE_ROLES,
+    ROLES,
+    aside,
+    form_of,
+    known_roles,
+    message_text,
+    messages_of,
+    role_of,
+    said_by,
+)
 
 Turns = list[tuple[str, str]]
 
+#: A date or a time, as messengers write before a turn: `[01.02.24, 10:02:11] `, `2/1/24, 10:02 PM - `.
+_TIME = r"[\s\u200e\u200f]*\[?\d{1,4}[:./-]\d{1,2}(?:[\d:./, \u202f-]|[AaPp][Mm])*\]?[\s\u200e\u200f-]*"
+_NAME = r"[*_#<\[]{0,3}([^\W\d_][\w .'-]{0,30}?)[\]>*_]{0,3}\s*:[*_]{0,2}(?:\s+|$)"
 #: `User:`, also with a time before it or in bold; what follows `http:` is no turn.
-_SPEAKER = re.compile(
-    r"\s*(?:\[[\d:. -]+\]\s*)?[*_#<\[]{0,3}([^\W\d_][\w .'-]{0,30}?)[\]>*_]{0,3}\s*:[*_]{0,2}(?:\s+|$)"
-)
+_SPEAKER = re.compile(rf"\s*(?:{_TIME})?{_NAME}")
+#: A line of a messenger that nobody said.
+_NOTICE = re.compile(rf"{_TIME}[^\s:]+[^:]*$")
 _RULE = re.compile(r"\s*([-=*_#])\1{2,}\s*")
 
 
@@ -34,7 +36,7 @@ def read_transcript(text: str) -> Dialogue:
     """One conversation from pasted text; speakers are `user`, `assistant`, or the names that stand there.
 
     It reads lines that begin with a name (`User: Hi`; lines without one go on with the turn), one turn a line where no
-    names stand, and JSON: an object with `messages` (OpenAI) or `conversations` (ShareGPT), or the list alone.
+    names stand, and JSON: one conversation of a chat log, as `messages` names its kinds, or its messages alone.
 
     >>> read_transcript("User: Hi!\\nBot: Hello.").speakers
     ('user', 'assistant')
@@ -43,7 +45,7 @@ def read_transcript(text: str) -> Dialogue:
     if turns is None:
         found = list(conversations(text.splitlines()))
         turns = [turn for conversation in found for turn in conversation]
-    turns = [(role, said) for role, said in turns if role not in ASIDE and said.strip()]
+    turns = [(role, said) for role, said in turns if role not in aside([]) and said.strip()]
     if len(turns) < 2:
         raise ValueError("the text holds fewer than two turns; write one turn a line, such as User: Hi!")
     return Dialogue(tuple(said for _, said in turns), speakers=tuple(role for role, _ in turns))
@@ -74,19 +76,13 @@ def is_transcript(text: str) -> bool:
     """Whether a text of several lines is a conversation with roles that everybody knows."""
     lines = [line for line in text.splitlines() if line.strip()]
     names = [found[1].strip().lower() for line in lines if (found := _SPEAKER.match(line))]
-    known = {*ROLES, *_MORE_ROLES, "user", "assistant", "system"}
+    known = {*ROLES, *MORE_ROLES, "user", "assistant", "system"}
     return len(lines) > 1 and len(names) == len(lines) and set(names) <= known
 
 
 def turns_of(text: str) -> Turns:
     """The turns of one conversation."""
     return _turns([line for line in text.splitlines() if line.strip()])
-
-
-def role_of(name: str) -> str:
-    """The role behind a name: `user`, `assistant`, or the name itself."""
-    name = name.strip().lower()
-    return ROLES.get(name, name)
 
 
 def _turns(lines: list[str]) -> Turns:
@@ -97,15 +93,13 @@ def _turns(lines: list[str]) -> Turns:
         found = _SPEAKER.match(line)
         if found:
             turns.append((found[1].strip(), line[found.end() :].strip()))
+        elif _NOTICE.match(line):
+            continue
         elif turns:
             turns[-1] = (turns[-1][0], f"{turns[-1][1]}\n{line.strip()}".strip())
         else:
             turns.append(("system", line.strip()))  # what stands above the first name is a title
-    roles = {name: _MORE_ROLES.get(name.lower(), role_of(name)) for name, _ in turns}
-    speaking = list(dict.fromkeys(roles.values()))
-    if "assistant" not in speaking and len(speaking) == 2:  # user and system; Anna and Bert, who answers
-        judged = next((role for role in ("system", *speaking[1:]) if role in speaking and role != "user"), speaking[0])
-        roles = {name: "assistant" if role == judged else "user" for name, role in roles.items()}
+    roles = known_roles(name for name, _ in turns)
     return [(roles[name], said) for name, said in turns]
 
 
@@ -114,8 +108,10 @@ def _from_json(text: str) -> Turns | None:
         value: Any = json.loads(text)
     except (ValueError, RecursionError):
         return None
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], Mapping) and form_of(value[0]):
+        value = value[0]  # an export of one conversation
     if isinstance(value, Mapping):
-        value = next((value[form] for form in FORMS if isinstance(value.get(form), list)), None)
+        value = messages_of(value, form_of(value) or "")
     if not isinstance(value, list):
         return None
     turns: Turns = []
@@ -123,19 +119,10 @@ def _from_json(text: str) -> Turns | None:
         if isinstance(message, str):
             turns.append((("user", "assistant")[at % 2], message))
             continue
-        for who, what in FORMS.values():
-            if isinstance(message, Mapping) and isinstance(message.get(who), str):
-                turns.append((role_of(message[who]), message_text(message.get(what))))
-                break
-        else:
+        if (found := said_by(message)) is None:
             raise ValueError(f"message {at} has no role; a message is an object with 'role' and 'content'")
-    return turns
-
-
-def message_text(content: Any) -> str:
-    """The text of a message: a string, or the text parts of a list of parts."""
-    if isinstance(content, str):
-        return content
-    parts = [part for part in content if isinstance(part, Mapping)] if isinstance(content, list | tuple) else []
-    texts = [part.get("text") for part in parts if part.get("type") in ("text", "input_text", "output_text")]
-    return "\n".join(text for text in texts if isinstance(text, str))
+        turns.append((found[0], message_text(found[1])))
+    turns = [(role_of(who), said) for who, said in turns if said.strip()]
+    nobody = aside([who for who, _ in turns])
+    roles = known_roles(who for who, _ in turns if who not in nobody)
+    return [(roles[who], said) for who, said in turns if who in roles]
