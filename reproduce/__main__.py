@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from dialeval.cli.errors import ErrorsInOneSentence
-from reproduce import cost, growth
+from reproduce import cost, growth, leaderboard
 from reproduce.commands import calibration, distances, features, papers
 
 
@@ -19,7 +19,7 @@ def build_app() -> typer.Typer:
         pretty_exceptions_enable=False,
         rich_markup_mode="rich",
     )
-    for command in (papers, calibration, distances, features, cost, growth):
+    for command in (papers, calibration, distances, features, cost, growth, leaderboard):
         command.add_to(app)
     return app
 

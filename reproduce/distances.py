@@ -17,7 +17,7 @@ from dialeval.approaches.fbd import Fbd
 from dialeval.approaches.prd import Prd
 from dialeval.exchange import Exchange
 from dialeval.robustness.attacks import ATTACKS, Pool
-from dialeval.statistics.features import normality
+from reproduce.feature_statistics import normality
 
 #: What the authors' code does to replies, and the attack that does it here.
 SPOILT = {"noise": "noise", "mismatch": "random_reply", "permutation": "jumble", "repetition": "generic_reply"}

@@ -17,7 +17,7 @@ from dialeval.exchange import Exchange
 from dialeval.io import replacing
 from dialeval.plots.figures import new_figure
 from dialeval.robustness.inputs import read_input, true_replies
-from dialeval.statistics.features import conicity, normality
+from reproduce.feature_statistics import conicity, normality
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -25,6 +25,7 @@ from dialeval.reports.console import show
 from dialeval.reports.leaderboard import render_markdown
 from dialeval.reports.outputs import write_outputs
 from dialeval.statistics.correlation import spearman
+from reproduce.__main__ import build_app as reproduce_app
 from toy_benchmark import rated_rows, write_rows
 
 #: Every other row says what the user said next.
@@ -171,7 +172,7 @@ def test_leaderboards_made_anew_keep_them(toy: Path, tmp_path: Path) -> None:
     write_outputs(measured(toy, Noting()), tmp_path / "out", ())
     pages = [tmp_path / "out" / name for name in ("leaderboard.md", "leaderboard.html")]
     before = [page.read_text().partition("Aspect by aspect")[2] for page in pages]
-    result = CliRunner().invoke(build_app(), ["leaderboard", str(tmp_path / "out")])
+    result = CliRunner().invoke(reproduce_app(), ["leaderboard", str(tmp_path / "out")])
     assert result.exit_code == 0, result.output
     assert [page.read_text().partition("Aspect by aspect")[2] for page in pages] == before
     assert all(before)

@@ -26,9 +26,9 @@ from dialeval.readers import Source
 from dialeval.reports.leaderboard import render_markdown, render_page
 from dialeval.reports.outputs import write_outputs
 from dialeval.reports.pictures import with_people
-from dialeval.reports.stored import read_report, with_present_marks
 from dialeval.weights.config import CheckpointConfig
 from dialeval.weights.find import weights_digest
+from reproduce.leaderboard import read_report, with_present_marks
 from toy_benchmark import Length, labelled_rows, noise, picky, rated_rows, write_rows
 
 QUICK = Settings(resamples=200, slow_resamples=100)

@@ -13,7 +13,7 @@ from dialeval.agreement.overall import overall
 from dialeval.agreement.runs import run
 from dialeval.agreement.settings import Settings
 from dialeval.reports.leaderboard import render_markdown, render_page
-from dialeval.reports.stored import read_report
+from reproduce.leaderboard import read_report
 from toy_benchmark import count_words, few_words, noise, rated_rows, write_rows
 
 QUICK = Settings(resamples=400, slow_resamples=100)

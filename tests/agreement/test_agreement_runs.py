@@ -18,10 +18,10 @@ from dialeval.agreement.settings import Settings
 from dialeval.agreement.sources import find_sources
 from dialeval.functions import FunctionMetric
 from dialeval.reports.leaderboard import render_markdown, render_page
-from dialeval.reports.stored import read_report
 from dialeval.specs import Declared
 from dialeval.statistics.raters import human_ceiling, mean_rating
 from refusals import refused
+from reproduce.leaderboard import read_report
 from toy_benchmark import (
     AgainstReferences,
     Length,

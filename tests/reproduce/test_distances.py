@@ -9,8 +9,8 @@ import pytest
 
 from dialeval.approaches.fbd import Fbd
 from dialeval.exchange import Exchange
-from dialeval.statistics.features import normality
 from reproduce.distances import SPOILT, Curve, curves, replies_of_people, spoil
+from reproduce.feature_statistics import normality
 from toy_benchmark import rated_rows, write_rows
 
 NOUNS = "fish chips weather walk week dog cat".split()

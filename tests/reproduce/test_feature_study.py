@@ -11,8 +11,8 @@ from threadpoolctl import threadpool_limits
 from typer.testing import CliRunner, Result
 
 from dialeval.approaches.frozen_features import FrozenFeatures
-from dialeval.statistics.features import conicity, normality
 from reproduce.__main__ import build_app
+from reproduce.feature_statistics import conicity, normality
 from reproduce.features import feature_map, replies_of, study
 from toy_benchmark import labelled_rows, rated_rows, write_rows
 

@@ -30,7 +30,6 @@ COMMANDS: tuple[str, ...] = (
     "copy_training",
     "benchmarks",
     "agreement",
-    "leaderboard",
     "compare",
     "rank",
     "gate",

@@ -1,11 +1,13 @@
-"""The report of an earlier run, read back from its folder, so that its pages can be made anew."""
+"""`python -m reproduce leaderboard`: the pages of earlier runs, made anew from their results."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from dialeval.agreement.leaderboard import sections
 from dialeval.agreement.results import (
@@ -21,6 +23,25 @@ from dialeval.agreement.results import (
 )
 from dialeval.agreement.settings import Settings
 from dialeval.io import parse_json
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command to the app."""
+
+    @app.command("leaderboard", no_args_is_help=True)
+    def leaderboard(
+        folders: Annotated[list[Path], typer.Argument(help="Folders of `dialeval agreement` runs.")],
+    ) -> None:
+        """Write leaderboards again, marked by what the embedded checkpoints now say that they were trained on."""
+        from dialeval.reports.outputs import write_leaderboards
+        from dialeval.weights.find import WEIGHTS
+
+        for folder in folders:
+            report = read_report(folder)
+            report.results = with_present_marks(report.results, WEIGHTS)
+            report.aspects = with_present_marks(report.aspects, WEIGHTS)
+            for path in write_leaderboards(report, folder):
+                typer.echo(path)
 
 
 def read_report(folder: Path) -> Report:
