@@ -215,7 +215,9 @@ def code(names: Sequence[str], columns: Mapping[str, str], systems: int) -> tupl
 
 
 def _cell(value: Any) -> str:
-    return (" / ".join(map(str, value)) if isinstance(value, list | tuple) else str(value))[:200]
+    return (" / ".join(map(str, value)) if isinstance(value, list | tuple) else "" if value is None else str(value))[
+        :200
+    ]
 
 
 def _uploaded(paths: list[str] | None) -> tuple[Any, ...]:

@@ -142,6 +142,12 @@ def test_ids_of_chat_logs_meet_without_their_numbers() -> None:
         assert matching_ids(*kept) == kept
 
 
+def test_a_preview_says_why_no_row_can_be_read(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_bytes("prompt,answer\nHi,Héllo\n".encode("latin-1"))
+    with pytest.raises(BadRow, match="UTF-8"):
+        Source(tmp_path / "rows.csv").preview()
+
+
 def test_keys_that_stand_twice_are_told_with_their_rows(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     good = '{"context": ["a"], "response": "b"}\n'
     (tmp_path / "rows.jsonl").write_text(

@@ -345,6 +345,18 @@ def test_compare_prints_what_it_left_out_first(tmp_path: Path) -> None:
         assert CliRunner().invoke(build_app(), ["compare", *map(str, files), *more]).exit_code == code
 
 
+def test_compare_says_that_contexts_are_not_known(tmp_path: Path) -> None:
+    rows = [{"id": str(at), "context": ["Hi"], "response": "a"} for at in range(8)]
+    for name, key, values in (("rows", None, rows), ("old", 0.0, rows), ("new", 0.1, rows)):
+        lines = [row if key is None else {"id": row["id"], "judge": key + at} for at, row in enumerate(values)]
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    words = ["compare", str(tmp_path / "old.jsonl"), str(tmp_path / "new.jsonl"), "--resamples", "100"]
+    printed = CliRunner().invoke(build_app(), words).output
+    assert "contexts are not known" in printed
+    assert "--rows" in printed
+    assert "not known" not in CliRunner().invoke(build_app(), [*words, "--rows", str(tmp_path / "rows.jsonl")]).output
+
+
 def test_replies_of_chat_logs_meet_without_their_suffixes() -> None:
     sides = [[{**row, "id": f"{row['id']}#{turn}"} for row in rows(noisy(3))] for turn in (1, 2)]
     assert gate(*sides, Number(), margin=0.1).n_rows == 60

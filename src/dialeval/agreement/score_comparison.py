@@ -46,6 +46,8 @@ class Verdict:
     level: float
     #: Which rows have no partner and were left out.
     left_out: str = ""
+    #: Without them every row counts as a context of its own.
+    knows_contexts: bool = True
 
     @property
     def direction(self) -> str:
@@ -178,6 +180,7 @@ def _verdict(
         count,
         1 - settings.confidence,
         pairs.note,
+        bool(contexts[0] or contexts[1]),
     )
 
 

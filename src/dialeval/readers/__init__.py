@@ -135,8 +135,11 @@ class Source:
 
     def preview(self, rows: int = 3) -> list[Mapping[str, Any]]:
         """The first rows as they are in the source, all columns; conversations unfolded into their replies."""
-        found = self.chats.unfold(self._open("preview", FIELDS), level="turn")
-        return [dict(row.values) for row in islice(found, rows) if row.values is not None]
+        found = list(islice(self.chats.unfold(self._open("preview", FIELDS), level="turn"), rows))
+        read: list[Mapping[str, Any]] = [dict(row.values) for row in found if row.values is not None]
+        if found and not read:
+            raise found[0].bad(found[0].problem)
+        return read
 
     def rated(self, *, by_people: bool = True) -> tuple[Columns, Iterator[RawRow]]:
         """Rows beside which stand ratings, as they are found, and which columns hold them.

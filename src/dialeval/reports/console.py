@@ -69,6 +69,12 @@ def show_lines(first: str, second: str, lines: Sequence[PairTestRow], level: flo
     print_blocks(Table(header, rows, (0, len(header) - 1), title) for title, rows in found.items())
 
 
+_NO_CONTEXTS = (
+    "contexts are not known, so every row counts as one of its own; if several rows answer the same context, p is too "
+    "small: name the rows that were scored (--rows)"
+)
+
+
 def show_verdicts(found: Sequence[Verdict]) -> None:
     """Two files of scores: in every row which files, which metric, which way is better, and what follows."""
     header = ["metric", "A", "mean of A", "B", "mean of B", "A − B", "p", "rows", "contexts", "verdict"]
@@ -78,6 +84,8 @@ def show_verdicts(found: Sequence[Verdict]) -> None:
         counts = [p_value(one.p), str(one.n_rows), str(one.n_contexts), one.verdict]
         rows.append([f"{one.metric} ({one.direction})", *means, _difference(one), *counts])
     notes = dict.fromkeys(one.left_out for one in found if one.left_out)
+    if not all(one.knows_contexts for one in found):
+        notes[_NO_CONTEXTS] = None
     print_blocks([*notes, Table(header, rows, (0, 1, 3, 9))])
 
 
