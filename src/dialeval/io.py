@@ -233,12 +233,26 @@ def progress_bar(label: str, total: int | None, *, shown: bool) -> Iterator[Call
     if not shown:
         yield lambda more: None
         return
+    done = 0
+
+    def advance(more: int) -> None:
+        nonlocal done
+        done += more
+        reach(done, total)
+
+    with progress_counter(label, label) as reach:
+        reach(0, total)
+        yield advance
+
+
+@contextmanager
+def progress_counter(label: str, before: str) -> Iterator[Callable[[int, int | None], None]]:
+    """The same; takes how many are done, and of how many. Until then the bar says what comes `before`."""
     from rich.console import Console
 
     console = Console(stderr=True)
     if not (console.is_terminal or console.is_jupyter):
-        lines = ProgressLines(label, total)
-        yield lines.advance
+        yield ProgressLines(label).reach
         return
     from rich.progress import (
         BarColumn,
@@ -249,41 +263,43 @@ def progress_bar(label: str, total: int | None, *, shown: bool) -> Iterator[Call
         TimeRemainingColumn,
     )
 
-    columns = (TextColumn(label), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
-        work = bar.add_task("", total=total)
-        yield lambda more: bar.update(work, advance=more)
+    rate = TextColumn("{task.fields[rate]}")
+    columns = (BarColumn(), MofNCompleteColumn(), rate, TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(TextColumn("{task.description}"), *columns, console=console, transient=True) as bar:
+        work, begun = bar.add_task(before, total=None, rate=""), time.monotonic()
+
+        def show(done: int, total: int | None) -> None:
+            nonlocal begun
+            begun = begun if done else time.monotonic()
+            speed = f"{done / max(time.monotonic() - begun, 1e-3):,.0f}/s" if done else ""
+            bar.update(work, description=label, completed=done, total=total, rate=speed)
+
+        yield show
 
 
 class ProgressLines:
-    """Progress where nobody looks but a log is kept: a line each tenth, or each so many where the end is not known."""
+    """Progress in logs: a line each tenth, or each so many rows where the end is not known."""
 
     #: Less than this is over before a line would help.
     FEW = 1000
     STEP = 10_000
 
-    def __init__(self, label: str, total: int | None) -> None:
-        self.label, self.total = label, total
-        self.done = self.printed = 0
+    def __init__(self, label: str) -> None:
+        self.label, self.printed = label, 0
         self.begun = time.monotonic()
 
-    def advance(self, more: int) -> None:
-        """So many more are done."""
-        self.reach(self.done + more)
-
-    def reach(self, done: int) -> None:
+    def reach(self, done: int, total: int | None) -> None:
         """So many are done; the end itself is told by whoever shows the outcome."""
-        self.done = done
         if not done:
             self.begun = time.monotonic()
-        if self.total is None:
+        if total is None:
             if done // self.STEP > self.printed:
                 self.printed = done // self.STEP
                 print(f"{self.label}: {done:,} done", file=sys.stderr, flush=True)
-        elif self.FEW <= self.total > done and (tenths := 10 * done // self.total) > self.printed:
+        elif self.FEW <= total > done and (tenths := 10 * done // total) > self.printed:
             self.printed = tenths
-            left = (time.monotonic() - self.begun) / done * (self.total - done)
-            line = f"{self.label}: {done:,} of {self.total:,} ({tenths}0 %), {left:,.0f} s to go"
+            left = (time.monotonic() - self.begun) / done * (total - done)
+            line = f"{self.label}: {done:,} of {total:,} ({tenths}0 %), {left:,.0f} s to go"
             print(line, file=sys.stderr, flush=True)
 
 

@@ -197,11 +197,20 @@ class Metric(ABC):
         self.check_needs(exchanges)
         return self.as_scores(self.judge(exchanges, progress=progress), exchanges, scale=scale)
 
-    def as_scores(self, judged: Judged, exchanges: Sequence[Exchange] = (), *, scale: Scale = "native") -> Scores:
+    def as_scores(
+        self,
+        judged: Judged,
+        exchanges: Sequence[Exchange] = (),
+        *,
+        scale: Scale = "native",
+        level: Level = Level.TURN,
+    ) -> Scores:
         """Raw values with what a reader needs beside them."""
         values = self.rescale(np.asarray(judged.values, dtype=np.float64), scale)
         signature = Signature({**self.signature(), **judged.seen})
-        if scale != "native":
+        if level is Level.DIALOGUE:
+            signature["level"] = "dialogue"
+        if scale != "native" or level is Level.DIALOGUE:
             signature["scale"] = self.scale_signature(scale)
         ids = judged.ids
         if ids is None and any(exchange.id is not None for exchange in exchanges):
@@ -216,9 +225,10 @@ class Metric(ABC):
             n_empty=sum(exchange.is_empty for exchange in exchanges),
             ids=ids,
             details=judged.details,
-            aspects=self._aspects(judged, self.info.aspects, scale),
+            aspects=self._aspects(judged, self.info.aspects_at(level), scale),
             **self._explained(judged, scale),
             texts={name: judged.texts.get(name) or ("",) * len(values) for name in self.info.texts},
+            turns=tuple(self.rescale(own, scale) for own in judged.turns),
             problems=judged.problems,
             passing=judged.passing,
             exchanges=tuple(exchanges) if len(exchanges) == len(values) else (),
@@ -253,26 +263,11 @@ class Metric(ABC):
             who = () if speakers is None else check_speakers(number, speakers[number], len(turns), "dialogue")
             whole.append(Dialogue(tuple(turns), () if facts is None else tuple(facts[number]), speakers=who))
         judged = self.judge_dialogues(whole, progress=progress)
-        values = self.rescale(np.asarray(judged.values, dtype=np.float64), scale)
-        return Scores(
-            metric=self.info.name,
-            values=values,
-            aggregate=_mean(values),
-            signature=Signature(
-                {**self.signature(), **judged.seen, "level": "dialogue", "scale": self.scale_signature(scale)}
-            ),
-            higher_is_better=self.info.higher_is_better,
-            n_truncated=judged.n_truncated,
-            n_empty=sum(turn.is_empty for dialogue in whole for turn in dialogue.exchanges()),
-            ids=tuple(ids) if ids is not None else None,
-            details=judged.details,
-            aspects=self._aspects(judged, self.info.aspects_at(Level.DIALOGUE), scale),
-            **self._explained(judged, scale),
-            texts={name: judged.texts.get(name) or ("",) * len(values) for name in self.info.texts},
-            turns=tuple(self.rescale(own, scale) for own in judged.turns),
-            problems=judged.problems,
-            passing=judged.passing,
+        scores = self.as_scores(
+            replace(judged, ids=None if ids is None else tuple(ids)), scale=scale, level=Level.DIALOGUE
         )
+        n_empty = sum(turn.is_empty for dialogue in whole for turn in dialogue.exchanges())
+        return replace(scores, n_empty=n_empty)
 
     def judge_dialogues(self, dialogues: Sequence[Dialogue], *, progress: bool = False) -> Judged:
         """Raw values of whole dialogues: an aggregate of their turns, unless a metric reads them as a whole."""

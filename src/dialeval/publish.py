@@ -20,7 +20,6 @@ KINDS = ("models", "modules", "spaces", "all")
 #: What a checkpoint may consist of; anything else in its folder stays at home.
 _DATA = ("*.json", "*.safetensors", "*.txt", "README.md")
 #: What a Space with the tag `leaderboard` shows.
-#: What the page shows of them.
 _SHOWN_RESULTS = ("agreement.jsonl", "overall.jsonl", "published.json")
 _SCRAP = ("__pycache__", ".*")
 _CHECKOUT = WEIGHTS.parents[2]

@@ -201,12 +201,12 @@ def test_a_warning_is_a_sentence_without_a_line_of_code() -> None:
 
 
 def test_progress_in_a_log_is_a_line_each_tenth(capsys: pytest.CaptureFixture[str]) -> None:
-    few, many, endless = ProgressLines("scoring", 999), ProgressLines("scoring", 2000), ProgressLines("scoring", None)
-    for lines in (few, many, endless):
-        for _ in range(20):
-            lines.advance(100)
+    for total in (999, 2000, None):
+        lines = ProgressLines("scoring")
+        for done in range(100, 2001, 100):
+            lines.reach(done, total)
     assert [line.rpartition(", ")[0] or line for line in capsys.readouterr().err.splitlines()] == [
         f"scoring: {done:,} of 2,000 ({done // 20} %)" for done in range(200, 2000, 200)
     ]
-    endless.reach(25_000)
+    lines.reach(25_000, None)
     assert capsys.readouterr().err == "scoring: 25,000 done\n"

@@ -10,7 +10,6 @@ import typer
 from dialeval.cli import options as reading
 from dialeval.cli.errors import FAILED, ROWS_SET_ASIDE
 from dialeval.cli.options import flowing
-from dialeval.cli.progress import bar
 
 if TYPE_CHECKING:
     from dialeval.llm.judge import LlmJudge
@@ -180,11 +179,12 @@ def _score(
     skip_bad: bool, overwrite: bool, resume: bool,
 ) -> None:  # fmt: skip
     """Show what it will cost, score, print what it adds up to, and end with the code that belongs to it."""
+    from dialeval.io import progress_counter
     from dialeval.scoring import score_file
 
     if task.source.can_be_read_twice and not skip_bad:
         typer.echo(_estimated(judge, task), err=True)
-    with bar() as progress:
+    with progress_counter("scoring", "reading and loading") as progress:
         summary = score_file(
             task, output, lambda: {"llm": judge},
             skip_bad=skip_bad, overwrite=overwrite, resume=resume, progress=progress, reads=reads,

@@ -9,7 +9,6 @@ import typer
 from dialeval.cli import options as reading
 from dialeval.cli.errors import ROWS_SET_ASIDE
 from dialeval.cli.options import checkpoints, flowing, listed
-from dialeval.cli.progress import bar
 
 if TYPE_CHECKING:
     from dialeval.exchange import EmptyPolicy
@@ -147,6 +146,7 @@ def run(
     skip_bad: bool, overwrite: bool, resume: bool,
 ) -> None:  # fmt: skip
     """Score with what the options say, and print what it adds up to."""
+    from dialeval.io import progress_counter
     from dialeval.metric import Level
     from dialeval.registry import check_options, load_metrics, metric_class, registered
     from dialeval.scoring import Task, score_file
@@ -163,7 +163,7 @@ def run(
     if "reference" in options:
         infos = {name: without_references(info) for name, info in infos.items()}
     task = Task(source, infos, Level(level), scale, empty, explain=explain, per_turn=per_turn, flag=flag)
-    with bar() as progress:
+    with progress_counter("scoring", "reading and loading") as progress:
         summary = score_file(
             task, output, lambda: load_metrics(names, options, weights),
             skip_bad=skip_bad, overwrite=overwrite, resume=resume, progress=progress, worst=worst,
