@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from dataclasses import asdict
 from pathlib import Path
@@ -18,7 +17,7 @@ from dialeval.agreement.results import Result
 from dialeval.card import Measured, facts, is_hub_id, licence_of, render_card
 from dialeval.registry import metric_class
 from dialeval.weights.config import CheckpointConfig, EncoderSource
-from dialeval.weights.find import WEIGHTS, embedded_checkpoints, weights_digest
+from dialeval.weights.find import WEIGHTS, weights_digest
 
 ROOT = Path(__file__).parents[1]
 TRAINING = {
@@ -100,26 +99,6 @@ def test_the_licence_is_the_strictest_of_the_sources(training: dict[str, Any], l
     assert licence_of(training) == licence
 
 
-def test_readme_and_cards_agree_on_the_licence() -> None:
-    licences = {licence_of(CheckpointConfig.read(WEIGHTS / name).training) for name in embedded_checkpoints()}
-    assert licences == {"cc-by-nc-sa-4.0"}
-    assert "CC BY-NC-SA 4.0" in (ROOT / "README.md").read_text("utf-8")
-
-
-def test_results_stand_beside_each_other_with_their_intervals() -> None:
-    rows = [
-        result(),
-        result(statistic="spearman", value=0.25, low=math.nan, high=math.nan),
-        result(benchmark="dailydialogpp_test", aspect="random", statistic="accuracy", value=0.8, contaminated=True),
-        result(level="system", n=8, value=-0.125, low=-0.5, high=0.25),
-    ]
-    text = render_card(config(), measured(*rows))
-    assert "| convai2_grade | coherence | turn | 600 | 0.500 [0.400, 0.600] | 0.250 |  |  |" in text
-    assert "| dailydialogpp_test | random | turn | 600 |  |  | 0.800 [0.400, 0.600] | contaminated |" in text
-    assert "| convai2_grade | coherence | system | 8 systems | -0.125 [-0.500, 0.250] |  |  |  |" in text
-    assert "`metric:deb|checkpoint:deb-minilm@0123456789ab|dtype:float32`" in text
-
-
 def test_only_rows_of_these_weights_count(tmp_path: Path) -> None:
     weights = tmp_path / "weights"
     weights.mkdir()
@@ -147,20 +126,3 @@ def test_committed_cards_are_what_the_checkpoints_and_results_say(tmp_path: Path
     write_cards(WEIGHTS, ROOT / "results", tmp_path)
     committed = {path.name: path.read_text() for path in (ROOT / "model_cards").glob("*.md")}
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == committed, "run: python training/cards.py"
-
-
-def test_a_judges_card_tells_its_weights_and_ratings() -> None:
-    left_out = {"dbdc": {"spearman": 0.317, "rows": 2380.0, "coverage": 0.913}}
-    stack = {"turns": {"weights": {"valid": 0.1, "fluent": 0.3}, "families_left_out": left_out}}
-    recipe = {"ratings": {"train": ["dbdc3"], "stack": ["dbdc3", "mine"], "dialogues": ["uss"]}}
-    text = render_card(config("judge", training={**TRAINING, "stack": stack, "recipe": recipe}))
-    assert text.index("| `fluent` | 75% |") < text.index("| `valid` | 25% |")
-    assert "| dbdc | 0.32 | 2,380 | 91% |" in text
-    assert "| adapter and heads, weights and interval of replies | MIT; the para" in text
-    assert "| mine: data of the user's | weights and interval of replies | not known to dialeval |" in text
-    # Tables stand apart from what is above them, or Markdown shows their bars.
-    lines = text.splitlines()
-    for at, line in enumerate(lines):
-        if line.startswith("|---"):
-            assert lines[at - 1].startswith("|")
-            assert not lines[at - 2].strip()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 import dialeval
-from dialeval.cautions import Watch, cautions
+from dialeval.cautions import cautions
 from dialeval.exchange import Exchange
+from notebooks import html_of
 
 ENGLISH = [
     "I would love to go there some day, what about you?", "No, I have never been to the sea.",
@@ -80,7 +81,7 @@ def test_scores_tell_them() -> None:
     metric = dialeval.load("bleu2")
     scores = metric.score(GERMAN, [["hm"]] * len(GERMAN), GERMAN)
     assert "not English" in scores.warnings[0]
-    assert "not English" in scores._repr_html_()
+    assert "not English" in html_of(scores)
     assert metric.score(ENGLISH, [["hm"]] * len(ENGLISH), ENGLISH).warnings == ()
 
 
@@ -93,11 +94,3 @@ def test_gate_and_ranking_tell_them() -> None:
     assert "not English" in dialeval.rank(made, ["bleu2"]).warnings[0]
     verdict = dialeval.gate(made[:6], made[:6], "bleu2", margin=0.1)
     assert any("not English" in one for one in verdict.warnings)
-
-
-def test_a_watch_keeps_the_last_turn_only_and_says_the_same() -> None:
-    watch = Watch()
-    for row in rows(GERMAN):
-        watch.see([row])
-    assert watch.messages() == list(cautions(rows(GERMAN)))
-    assert all(len(row.context) == 1 for row in watch.kept)

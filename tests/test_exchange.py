@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from typing import Any
 
 import numpy as np
@@ -82,11 +81,6 @@ def test_what_follows_and_who_speaks() -> None:
 )
 def test_what_follows_or_who_speaks_is_wrong(column: str, value: Any, named: str) -> None:
     refused(BadRow, named, exchanges_from_columns, ["x"], [["c", "d"]], **{column: [value]})
-
-
-def test_errors_survive_a_process_border() -> None:
-    error = pickle.loads(pickle.dumps(BadRow(3, "response is None")))
-    assert (error.row, error.problem, str(error)) == (3, "response is None", "row 3: response is None")
 
 
 @pytest.mark.parametrize("policy", ["skip", None, True])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 
 import datasets
@@ -14,8 +13,9 @@ import pytest
 
 import dialeval
 from dialeval.exchange import BadRow, exchanges_from_columns
-from dialeval.frames import arguments_of, is_table
+from dialeval.frames import arguments_of
 from dialeval.readers import read_exchanges
+from notebooks import Page, html_of
 from refusals import refused
 
 ROWS = [
@@ -66,15 +66,6 @@ def test_columns_can_be_named(rouge) -> None:
     refused(ValueError, "references", arguments_of, [{**ROWS[0], "references": ["x"]}])
 
 
-def test_missing_cells_are_no_values() -> None:
-    frame = pd.DataFrame(ROWS)
-    frame.loc[1, "reference"] = np.nan
-    assert arguments_of(frame)["references"] == ["the cat sat", None]
-    assert is_table(frame)
-    assert not is_table(["a", "b"])
-    assert not is_table([])
-
-
 def test_a_data_frame_of_a_csv_file_scores_as_the_file_does(tmp_path: Path, rouge) -> None:
     path = tmp_path / "rows.csv"
     path.write_text(
@@ -101,15 +92,6 @@ CHATS = [
     ]},
     {"messages": [{"role": "user", "content": "hm"}, {"role": "assistant", "content": "yes"}]},
 ]  # fmt: skip
-
-
-def test_tables_of_conversations_are_unfolded() -> None:
-    expected = list(read_exchanges(CHATS))
-    assert [one.response for one in expected] == ["hello", "nothing", "yes"]
-    for table in (CHATS, pd.DataFrame(CHATS), datasets.Dataset.from_list(CHATS)):
-        assert exchanges_from_columns(**arguments_of(table)) == expected
-    shared = [{"conversations": [{"from": "human", "value": "hi"}, {"from": "gpt", "value": "hello"}]}]
-    assert arguments_of(shared)["contexts"] == [("hi",)]
 
 
 def test_what_keeps_conversations_from_being_read_is_told(rouge) -> None:
@@ -140,41 +122,18 @@ def test_the_data_frame_has_what_was_scored(rouge) -> None:
     assert bare.columns.tolist() == ["context", "response", "rougeL"]
 
 
-class _Tags(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.seen: list[str] = []
-        self.text = ""
-
-    def handle_starttag(self, tag: str, attrs: object) -> None:
-        self.seen.append(tag)
-        self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: object) -> None:
-        self.seen.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-
-
 def test_a_notebook_shows_a_table_and_a_histogram(rouge) -> None:
-    page = _Tags()
-    page.feed(rouge.score(ROWS)._repr_html_())
-    assert page.open == []
-    assert page.seen.count("rect") == 2
-    assert page.seen.count("tr") == 3
+    page = Page(html_of(rouge.score(ROWS)))
+    assert page.tags.count("rect") == 2
+    assert page.tags.count("tr") == 3
     assert "a dog <b>" in page.text  # shown as text
-    assert "rougeL 0.5 over 2 values, higher is better" in page.text
+    assert "rougeL 0.5" in page.text
     many = rouge.score([{**row, "id": f"{at}"} for at, row in enumerate(ROWS * 10)])
-    assert "and 15 more" in many._repr_html_()
+    assert "and 15 more" in html_of(many)
     empty = replace(rouge.score(ROWS), aspects={"known": np.array([0.5, np.nan]), "unknown": np.full(2, np.nan)})
-    assert "rougeL.known" in empty._repr_html_()
-    assert "rougeL.unknown" not in empty._repr_html_()
-    assert "<th>response</th>" in empty._repr_html_()
+    assert "rougeL.known" in html_of(empty)
+    assert "rougeL.unknown" not in html_of(empty)
+    assert "<th>response</th>" in html_of(empty)
     same = rouge.score([ROWS[0]])
-    assert "<svg" not in same._repr_html_()  # nothing to see
+    assert "<svg" not in html_of(same)  # nothing to see
     assert math.isclose(float(same), 1.0)

@@ -49,15 +49,16 @@ def test_embeddings_are_shared(suite: Suite) -> None:
     assert np.isfinite(suite.score(RESPONSES, CONTEXTS)["density"].values).all()
 
 
-def test_two_rules_of_one_checkpoint_cost_one_pass(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_rules_of_one_checkpoint_cost_one_pass(suite: Suite) -> None:
     first, second = (suite[name] for name in suite)
     assert first.encoder is second.encoder
     assert (first.scoring, second.scoring) == ("mahalanobis", "euclidean")
     passes: list[int] = []
-    monkeypatch.setattr(
-        first.encoder, "_run", lambda pairs, run=first.encoder._run: (passes.append(len(pairs)), run(pairs))[1]
+    hook = first.encoder.network.register_forward_pre_hook(
+        lambda module, given, named: passes.append(len(named["input_ids"])), with_kwargs=True
     )
     suite.score(["fish is nice", "see you next week"], [["hello there"], ["shall we go for a walk"]])
+    hook.remove()
     assert sum(passes) == 2
 
 

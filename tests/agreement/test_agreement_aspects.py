@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,21 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import overlap_metric
-from dialeval import benchmarks
 from dialeval.agreement.results import Report
 from dialeval.agreement.runs import run
 from dialeval.agreement.settings import Settings
-from dialeval.cli import build_app
 from dialeval.exchange import Exchange
 from dialeval.metric import Judged, Level, MetricInfo
-from dialeval.reports.console import show
-from dialeval.reports.leaderboard import render_markdown
-from dialeval.reports.outputs import write_outputs
 from dialeval.statistics.correlation import spearman
-from reproduce.__main__ import build_app as reproduce_app
 from toy_benchmark import rated_rows, write_rows
 
 #: Every other row says what the user said next.
@@ -107,15 +99,6 @@ def test_what_was_said_next_is_given_only_on_request(toy: Path, tmp_path: Path) 
     assert [exchange.following for exchange in metric.given[:3]] == [None, "so so ", None]
 
 
-def test_facts_may_be_withheld(tmp_path: Path) -> None:
-    path = write_rows(tmp_path / "toy.jsonl", [{**row, "facts": ["I swim."]} for row in ROWS])
-    for facts, expected in ((True, ("I swim.",)), (False, ())):
-        metric = Noting()
-        report = measured(path, metric, tmp_path / "values", facts=facts)
-        assert {exchange.facts for exchange in metric.given} == {expected}
-        assert ("|inputs:without facts|" in report.results[0].signature) is not facts
-
-
 class Halves(overlap_metric.Overlap):
     """Aspects of whole dialogues: words of each of two speakers."""
 
@@ -143,58 +126,3 @@ def test_dialogues_come_with_their_speakers(tmp_path: Path) -> None:
     report = measured(write_rows(tmp_path / "toy.jsonl", rows), Halves())
     cells = {aspect: one.value for (_, aspect), one in table(report).items()}
     assert cells == {"": pytest.approx(math.nan, nan_ok=True), "user": pytest.approx(1), "system": pytest.approx(-1)}
-
-
-def test_tables(toy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    report = measured(toy, Noting(), following=True)
-    reaction = table(report)["grammar", "reaction"]
-    write_outputs(report, tmp_path / "out", ())
-    (row,) = [
-        row
-        for row in map(json.loads, (tmp_path / "out" / "aspects.jsonl").read_text().splitlines())
-        if (row["aspect"], row["metric_aspect"]) == ("grammar", "reaction")
-    ]
-    assert row["value"] == reaction.value
-    shown = f"{reaction.value:.3f} [{reaction.low:.3f}, {reaction.high:.3f}] n 36"
-    lines = render_markdown(report).splitlines()
-    at = lines.index("### faceted on toy (Spearman, all rows)")
-    assert lines[at + 2] == "| people judged | faceted | words | reaction |"
-    assert lines[at + 5].startswith("| grammar | ")
-    assert lines[at + 5].endswith(f" | {shown} |")
-    page = (tmp_path / "out" / "leaderboard.html").read_text()
-    assert "<h3>faceted on toy (Spearman, all rows)</h3>" in page
-    assert shown.partition(" ")[2] in page
-    show(report)
-    assert "reaction" in capsys.readouterr().out
-
-
-def test_leaderboards_made_anew_keep_them(toy: Path, tmp_path: Path) -> None:
-    write_outputs(measured(toy, Noting()), tmp_path / "out", ())
-    pages = [tmp_path / "out" / name for name in ("leaderboard.md", "leaderboard.html")]
-    before = [page.read_text().partition("Aspect by aspect")[2] for page in pages]
-    result = CliRunner().invoke(reproduce_app(), ["leaderboard", str(tmp_path / "out")])
-    assert result.exit_code == 0, result.output
-    assert [page.read_text().partition("Aspect by aspect")[2] for page in pages] == before
-    assert all(before)
-
-
-def test_the_command(toy: Path, tmp_path: Path) -> None:
-    overlap_metric.register()
-    given = ["agreement", "-m", "faceted", "-b", str(toy), "-o", str(tmp_path / "out"), "--plots", "none"]
-    result = CliRunner().invoke(build_app(), [*given, "--resamples", "50", "--following", "--no-facts"])
-    assert result.exit_code == 0, result.output
-    rows = [json.loads(line) for line in (tmp_path / "out" / "aspects.jsonl").read_text().splitlines()]
-    assert all("|inputs:without facts, following|" in row["signature"] for row in rows)
-    assert {row["metric_aspect"] for row in rows} == {"", "words", "reaction"}
-
-
-@pytest.mark.data
-def test_fed_knows_what_the_user_said_next() -> None:
-    turns, dialogues = benchmarks.load("fed_turn").dataset, benchmarks.load("fed_dialogue").dataset
-    following = turns["following"][:]
-    assert sum(text is not None for text in following) == 250
-    whole = [(speakers, turns) for speakers, turns in zip(dialogues["speakers"], dialogues["dialogue"], strict=True)]
-    for context, response, after in zip(turns["context"], turns["response"], following, strict=True):
-        if after is not None:
-            begun = [*context, response, after]
-            assert any(turns[: len(begun)] == begun and speakers[len(begun) - 1] == "User" for speakers, turns in whole)

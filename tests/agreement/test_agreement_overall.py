@@ -54,14 +54,6 @@ def test_the_leader_is_compared_with_every_metric_on_the_mean_over_benchmarks(th
         assert row.better_on == 3
 
 
-def test_a_metric_does_not_count_where_it_was_trained(report):
-    known = [report.panels[0], report.panels[1], dataclasses.replace(report.panels[2], contaminated={"count_words"})]
-    found = overall(known, QUICK)
-    # Only these two count on all three benchmarks; the other one would have to be compared on two.
-    assert {row.metric for row in found} == {"noise", "few_words"}
-    assert found[0].leader == "noise"
-
-
 def test_equals_are_not_told_apart(report):
     first, second = report.panels[0].questions[0][1][1:]
     assert (first.name, second.name) == ("count_words", "few_words")
@@ -77,16 +69,11 @@ def test_equals_are_not_told_apart(report):
     assert twin.p == pytest.approx(1)
 
 
-def test_two_benchmarks_have_no_mean(report):
-    assert overall(report.panels[:2], QUICK) == []
-
-
 def test_it_is_kept_and_shown(report, tmp_path):
     report.write(tmp_path)
     again = read_report(tmp_path)
     assert again.overall == report.overall
     for page in (render_markdown(report), render_page(report)):
-        assert "On the mean over benchmarks" in page
         assert "count_words minus it" in page
         assert f"{report.overall[1].difference:+.3f} [" in page
         assert "3 of 3" in page

@@ -47,6 +47,7 @@ def test_quantidce_and_grade_on_the_grade_sets():
     assert found["grade", "convai2_grade", "turn", "coherence", "pearson"].n == 600
 
 
+@pytest.mark.slow
 def test_language_model_judges_on_zhao():
     file, sets, aspects = "dailydialog_zhao_llm_judges.jsonl", ["dailydialog_zhao"], ("relevance",)
     generated = measured(file, sets, aspects=aspects, exclusion="generated", levels="own")
@@ -71,6 +72,7 @@ def test_language_model_judges_on_zhao():
     assert {one.n for one in system} == {21}
 
 
+@pytest.mark.slow
 def test_leaderboard_of_dailydialogpp():
     found = measured("dailydialogpp_test_deb_ruber.jsonl.gz", ["dailydialogpp_test"], threshold=0.5)
     published = {

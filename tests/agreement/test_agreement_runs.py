@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import math
-import zlib
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from dialeval import benchmarks
-from dialeval.agreement.leaderboard import sections
 from dialeval.agreement.runs import run
 from dialeval.agreement.settings import Settings
 from dialeval.agreement.sources import find_sources
-from dialeval.functions import FunctionMetric
 from dialeval.reports.leaderboard import render_markdown, render_page
-from dialeval.specs import Declared
-from dialeval.statistics.raters import human_ceiling, mean_rating
+from dialeval.statistics.raters import human_ceiling
 from refusals import refused
 from reproduce.leaderboard import read_report
 from toy_benchmark import (
-    AgainstReferences,
     Length,
     Repetition,
     count_words,
@@ -101,15 +95,6 @@ def test_direction_is_the_metrics_own(toy):
         assert wrong["few_words", "turn", "overall", statistic].value == pytest.approx(-value)
 
 
-def test_absolute_values_are_an_option_of_the_system_level(toy):
-    settings = Settings(resamples=300, slow_resamples=100, absolute=True)
-    found = by_key(run([few_words], [toy], settings=settings))
-    assert found["few_words", "system", "overall", "pearson"].value > 0.5
-    assert found["few_words", "system", "overall", "pearson"].low > 0
-    assert found["few_words", "turn", "overall", "pearson"].value < 0
-    assert "|sign:absolute|" in found["few_words", "system", "overall", "pearson"].signature
-
-
 def test_few_systems_need_force(tmp_path):
     few = benchmarks.load(write_rows(tmp_path / "few.jsonl", rated_rows(systems=3)))
     auto = run([count_words], [few], settings=QUICK)
@@ -128,18 +113,6 @@ def test_metrics_of_systems_have_system_level_results_only(toy, tmp_path):
     assert all(math.isnan(one.low) for one in report.results)
     few = benchmarks.load(write_rows(tmp_path / "few.jsonl", rated_rows(systems=2)))
     assert run([Repetition()], [few], settings=QUICK).skipped
-
-
-def test_outlying_ratings_can_be_dropped(toy):
-    found = by_key(run([count_words], [toy], settings=Settings(resamples=0, ratings="without_outliers")))
-    human = [mean_rating(row["ratings"]["overall"], drop_outliers=True) for row in toy.dataset]
-    one = found["count_words", "turn", "overall", "pearson"]
-    assert one.value == pytest.approx(stats.pearsonr(words(toy), human).statistic)
-    assert (
-        one.value
-        != by_key(run([count_words], [toy], settings=QUICK))["count_words", "turn", "overall", "pearson"].value
-    )
-    assert "|ratings:without_outliers|" in one.signature
 
 
 def test_all_aspects_or_named_ones(toy):
@@ -192,26 +165,6 @@ def test_contaminated_metrics_are_marked_and_not_ranked(toy):
     assert tests[0].compared.p_adjusted < 0.05
 
 
-def test_equal_metrics_share_the_best_group(toy):
-    def twice(exchanges):
-        return [2 * value for value in count_words(exchanges)]
-
-    report = run([count_words, twice], [toy], settings=QUICK)
-    assert {one.in_best_group for one in report.results if one.statistic == "spearman"} == {True}
-    assert {one.in_best_group for one in report.results if one.statistic == "pearson"} == {None}
-
-
-def test_a_metric_of_few_rows_is_not_the_best(toy, tmp_path):
-    path = tmp_path / "few.jsonl"
-    rows = list(toy.dataset)[:10]
-    path.write_text(
-        "".join(json.dumps({"id": row["id"], "scores": {"oracle": row["scores"]["overall"]}}) + "\n" for row in rows)
-    )
-    report = run([f"scores:{path}", count_words, word_share], [toy], settings=QUICK)
-    assert by_key(report)["oracle", "turn", "overall", "spearman"].value == pytest.approx(1)
-    assert not by_key(report)["oracle", "turn", "overall", "spearman"].in_best_group
-
-
 def test_labels_at_a_fixed_threshold(labelled):
     test, _ = labelled
     report = run(["python:toy_benchmark:word_share?range=0:1"], [test], settings=QUICK)
@@ -250,23 +203,6 @@ def test_thresholds_are_searched_on_the_validation_benchmark(labelled):
     assert (other.value, other.threshold) == (one.value, -one.threshold)
     # Nothing is searched on the rows that it would be used on.
     assert not [one for one in report.results if one.benchmark == "validation" and one.statistic == "accuracy"]
-
-
-def test_similarities_to_references_have_no_natural_middle(labelled):
-    test, validation = labelled
-    metrics = [AgainstReferences(), "python:toy_benchmark:word_share?range=0:1"]
-    found = by_key(run(metrics, [test], settings=Settings(resamples=0), validation=validation))
-    assert found["word_share", "turn", "positive/random", "accuracy"].threshold_method == "fixed"
-    searched = found["against", "turn", "positive/random", "accuracy"]
-    assert searched.threshold_method.startswith("searched over 0, 0.01 … 1 on 160 rows, smallest of ")
-    fixed = by_key(run(metrics, [test], settings=Settings(resamples=0, threshold=0.3), validation=validation))
-    assert {one.threshold for one in fixed.values() if one.statistic == "accuracy"} == {0.3}
-
-
-def test_without_validation_there_is_no_accuracy(labelled, tmp_path):
-    report = run([count_words], [labelled[0]], settings=QUICK, validation=tmp_path / "nothing.jsonl")
-    assert {one.statistic for one in report.results} == {"point_biserial", "auc"}
-    assert "nothing.jsonl" in report.skipped[0].benchmark
 
 
 def test_every_choice_is_in_the_signature(toy):
@@ -314,32 +250,6 @@ def test_score_files_about_other_benchmarks_are_passed_over(toy, labelled, tmp_p
     assert report.skipped == []
     (only,) = run([f"scores:{path}"], [labelled[0]], settings=QUICK).skipped
     assert (only.metric, only.benchmark) == ("mine", "every benchmark")
-
-
-def test_nothing_is_the_best_whose_own_interval_holds_zero(tmp_path):
-    few = benchmarks.load(write_rows(tmp_path / "few.jsonl", rated_rows(contexts=5)))
-    chance = functools.partial(noise_of, seed=5)
-    report = run([noise, FunctionMetric(chance, "chance", Declared())], [few], settings=QUICK)
-    ranked = [one for one in report.results if one.statistic == "spearman" and one.level == "turn"]
-    assert len(ranked) == 2
-    assert report.tests  # they were compared, and one of them is ahead
-    assert all(one.low <= 0 for one in ranked)
-    assert {one.in_best_group for one in ranked} == {False}
-
-
-def test_a_metric_without_an_interval_is_neither_ranked_nor_compared(toy):
-    report = run([Repetition(), count_words, word_share], [toy], settings=QUICK)
-    over_systems = [one for one in report.results if one.level == "system" and one.statistic == "spearman"]
-    assert {one.metric for one in over_systems if math.isnan(one.low)} == {"repetition"}
-    assert {one.metric for one in over_systems if one.in_best_group} <= {"count_words", "word_share"}
-    compared = {name for test in report.tests for name in (test.compared.first, test.compared.second)}
-    assert compared == {"count_words", "word_share"}
-    (board,) = [one for one in sections(report) if one.level == "system"]
-    assert board.entries[-1].metric == "repetition"
-
-
-def noise_of(exchanges, seed):
-    return [float(zlib.crc32(f"{seed}{exchange.id}".encode()) % 97) for exchange in exchanges]
 
 
 class Leaky(Length):

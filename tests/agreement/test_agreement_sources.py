@@ -40,26 +40,6 @@ def test_score_files_of_several_columns(tmp_path):
     assert [source.name for source in find_sources([f"scores:{path}#two?name=mine&range=0:1"])] == ["mine"]
 
 
-def test_score_files_in_other_formats(tmp_path):
-    flat = lines(
-        tmp_path / "flat.jsonl", {"row": 0, "id": "a", "system": None, "density": -3.5, "label": 1, "note": "x"}
-    )
-    assert read_scores(flat).columns == {"density": {"a": -3.5}}
-    numbered = lines(tmp_path / "numbered.jsonl", {"row": 7, "id": None, "density": 1})
-    assert read_scores(numbered).columns == {"density": {"7": 1.0}}
-    csv = tmp_path / "mine.csv"
-    csv.write_text("id,score,comment\na,0.5,fine\nb,,\n")
-    table = read_scores(csv)
-    assert list(table.columns) == ["score"]
-    assert table.columns["score"]["a"] == 0.5
-    assert math.isnan(table.columns["score"]["b"])
-    assert [source.name for source in find_sources([f"scores:{csv}"])] == ["mine"]
-    scores = Length().score(["one two"], [["hi"]], ids=["a"])
-    whole = tmp_path / "whole.json"
-    whole.write_text(scores.to_json())
-    assert read_scores(whole).columns == {"length": {"a": 2.0}}
-
-
 def test_parquet_scores(tmp_path):
     import pyarrow
     import pyarrow.parquet

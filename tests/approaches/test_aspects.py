@@ -15,9 +15,8 @@ from typer.testing import CliRunner
 
 import dialeval
 import overlap_metric
-from dialeval import registry
 from dialeval.cli import build_app
-from dialeval.exchange import Dialogue, Exchange
+from dialeval.exchange import Dialogue
 from dialeval.metric import Judged, Level, MetricInfo
 from refusals import refused
 
@@ -48,26 +47,6 @@ def test_a_missing_input_is_a_missing_aspect() -> None:
     assert without.to_dict()["aspects"] == {"words": [2.0, 1.0, 4.0], "reaction": [None, None, None]}
     assert dialeval.load("overlap").score(RESPONSES, CONTEXTS).aspects == {}
     assert "aspects" not in dialeval.load("overlap").score(RESPONSES, CONTEXTS).to_dict()
-
-
-def test_data_frames() -> None:
-    frame = faceted().score(RESPONSES, CONTEXTS, following=FOLLOWING, ids=["a", "b", "c"]).to_pandas()
-    assert frame.columns.tolist() == ["id", "context", "response", "faceted", "faceted.words", "faceted.reaction"]
-    assert frame["faceted.words"].tolist() == [2.0, 1.0, 4.0]
-    several = dialeval.load(["overlap", "faceted"]).score(RESPONSES, CONTEXTS, following=FOLLOWING).to_pandas()
-    assert several.columns.tolist() == ["overlap", "faceted", "faceted.words", "faceted.reaction"]
-    assert several["faceted.reaction"][0] == 4.0
-
-
-def test_an_aspect_has_its_own_scale() -> None:
-    scores = faceted().score(RESPONSES, CONTEXTS, following=FOLLOWING, scale="human_percentile")
-    assert scores.values.tolist() == [0.2, 0.0, 0.5]
-    assert scores.aspects["words"].tolist() == [0.2, 0.1, 0.4]
-
-    class Unscaled(overlap_metric.Faceted):
-        rescale_aspect = dialeval.metric.Metric.rescale_aspect
-
-    refused(ValueError, "human_percentile", lambda: Unscaled().score(RESPONSES, CONTEXTS, scale="human_percentile"))
 
 
 def test_what_a_metric_must_keep_to() -> None:
@@ -108,19 +87,6 @@ def test_dialogues() -> None:
     sided = Sided().score_dialogues(dialogues, speakers=[["A", "B", "A"], []])
     assert sided.values.tolist() == [3.0, 2.0]
     assert sided.to_dict()["aspects"] == {"first": [3.0, None]}
-
-
-def test_speakers_stand_on_the_turns_of_a_dialogue() -> None:
-    dialogue = Dialogue(("a", "b", "c"), facts=("f",), speakers=("A", "B", "A"))
-    assert list(dialogue.exchanges()) == [
-        Exchange(("a",), "b", facts=("f",), speakers=("A",)),
-        Exchange(("a", "b"), "c", facts=("f",), speakers=("A", "B")),
-    ]
-    refused(
-        ValueError, "row 1", lambda: faceted().score_dialogues([["a", "b"], ["c", "d"]], speakers=[["A", "B"], ["A"]])
-    )
-    refused(ValueError, "speakers", lambda: faceted().score_dialogues([["a", "b"], ["c", "d"]], speakers=[["A", "B"]]))
-    refused(ValueError, "dialogues", lambda: faceted().score_dialogues([]))
 
 
 def write_rows() -> list[dict[str, Any]]:
@@ -167,29 +133,3 @@ def test_the_command_writes_a_column_for_every_aspect() -> None:
     frame = pd.read_parquet("scores.parquet")
     assert frame["faceted.words"].tolist() == [2.0, 1.0, 4.0]
     assert frame["faceted.reaction"].dtype == np.float64
-
-
-def test_evaluate(monkeypatch: pytest.MonkeyPatch) -> None:
-    evaluate = pytest.importorskip("evaluate")
-    from dialeval.evaluate_module import loaded
-
-    monkeypatch.setattr(evaluate.config, "HF_EVALUATE_OFFLINE", True)
-    monkeypatch.setitem(registry.REGISTRY, "density", registry.RegisteredMetric("overlap_metric:Faceted"))
-    loaded.cache_clear()
-    try:
-        module = evaluate.load(str(Path(__file__).parents[2] / "metrics" / "density"))
-        found = module.compute(
-            predictions=RESPONSES, contexts=CONTEXTS, following=FOLLOWING, speakers=[["A", "B"], ["A"], None]
-        )
-        assert found["scores"] == VALUES
-        assert found["aspects"] == {"words": [2.0, 1.0, 4.0], "reaction": [4.0, None, None]}
-        whole = module.compute(predictions=["b"], contexts=[["a", "b"]], speakers=[["A", "B", "A"]], level="dialogue")
-        assert whole["aspects"] == {"words": [1.0], "reaction": [None]}
-        for wrong, named in (
-            ({"following": ["a"]}, "1 following"),
-            ({"speakers": [["A", "B"], ["A", "B"], []]}, "row 1: speakers"),
-            ({"following": FOLLOWING, "level": "dialogue"}, "following"),
-        ):
-            refused(ValueError, named, module.compute, predictions=RESPONSES, contexts=CONTEXTS, **wrong)
-    finally:
-        loaded.cache_clear()

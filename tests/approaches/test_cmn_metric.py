@@ -72,19 +72,6 @@ def test_blocks_of_sampling_change_nothing(metric: Cmn, monkeypatch: pytest.Monk
     assert metric.score(RESPONSES, CONTEXTS, REFERENCES).values == pytest.approx(whole, abs=1e-12)
 
 
-def test_more_samples_agree_across_seeds(folder: Path) -> None:
-    metric = Cmn(folder, device="cpu")
-
-    def spread(samples: int) -> float:
-        scores = []
-        for metric.seed in range(4):
-            metric.samples = samples
-            scores.append(metric.score(RESPONSES, CONTEXTS, REFERENCES).values)
-        return float(np.std(scores, axis=0).mean())
-
-    assert spread(200) < spread(2) / 3
-
-
 # --- the numbers -----------------------------------------------------------------------------------
 
 
@@ -111,20 +98,6 @@ def test_several_references(folder: Path, metric: Cmn) -> None:
     assert twice == pytest.approx(one[0], abs=1e-4)
 
 
-def test_the_prior_through_the_posterior_encoder(folder: Path) -> None:
-    own = Cmn(folder, device="cpu", samples=20)
-    trunk = Cmn(folder, device="cpu", samples=20, prior_encoder="posterior_trunk")
-    a, b = (one.score(RESPONSES, CONTEXTS, REFERENCES) for one in (own, trunk))
-    assert a.details["mi_reference"] == pytest.approx(b.details["mi_reference"])
-    assert np.abs(a.details["mi_context"] - b.details["mi_context"]).min() > 1e-3
-    network = trunk.network
-    tokens = trunk.encoder.tokenizer.contexts([Exchange(("hello",), "")])[0].ids
-    ids = torch.tensor(tokens[None], dtype=torch.long)
-    pooled = network.pooled_pair(input_ids=ids, attention_mask=ids * 0 + 1, token_type_ids=ids * 0)
-    found = trunk.contexts.encode([Exchange(("hello",), "")]).rows
-    assert found == pytest.approx(network.to_prior(pooled).numpy(), abs=1e-5)
-
-
 # --- the door --------------------------------------------------------------------------------------
 
 
@@ -140,12 +113,6 @@ def test_references_are_needed(metric: Cmn) -> None:
 )
 def test_bad_options(folder: Path, option: dict[str, Any]) -> None:
     refused(ValueError, next(iter(option)), Cmn, folder, device="cpu", **option)
-
-
-def test_blank_and_long_rows(metric: Cmn) -> None:
-    scores = metric.score(["", "yes"], [["hello"], ["hello"]], [["fine"], ["fish " * 60]], empty="score")
-    assert np.isfinite(scores.values).all()
-    assert (scores.n_empty, scores.n_truncated) == (1, 1)
 
 
 def test_human_percentile_belongs_to_the_default_options(folder: Path, metric: Cmn) -> None:

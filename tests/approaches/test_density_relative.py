@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dialeval
-from dialeval.approaches.density import Density, DensityNetwork, fit_gaussian, relative_density, squared_mahalanobis
+from dialeval.approaches.density import Density, DensityNetwork, fit_gaussian, relative_density
 from dialeval.approaches.learned import quantile_curves
 from dialeval.engine.moments import Moments
 from dialeval.weights.find import CheckpointError
@@ -96,29 +95,11 @@ def test_a_checkpoint_with_a_background_scores_by_it(folders: tuple[Path, Path])
     assert scores.signature["scoring"] == "relative"
 
 
-def test_scoring_on_load_goes_before_the_checkpoints_default(folders: tuple[Path, Path]) -> None:
-    metric = dialeval.load("density", checkpoint=folders[1], scoring="mahalanobis")
-    scores = metric.score(RESPONSES, CONTEXTS)
-    rows = metric.encoder.encode(exchanges()).rows[:, :-1]
-    mean, precision = metric.network.mean.numpy(), metric.network.precision.numpy()
-    assert scores.values == pytest.approx(-np.sqrt(squared_mahalanobis(rows, mean, precision)))
-    assert (scores.values <= 0).all()
-    assert scores.signature["scoring"] == "mahalanobis"
-
-
 def test_each_rule_has_its_own_percentiles(folders: tuple[Path, Path]) -> None:
     metric = Density(folders[1])
     native = metric.score(RESPONSES, CONTEXTS).values
     shares = metric.score(RESPONSES, CONTEXTS, scale="human_percentile").values
     assert shares == pytest.approx(np.clip((native + 1) / 2, 0, 1), abs=1e-9)
-
-
-def test_a_dialogue_is_the_mean_of_its_turns_differences(folders: tuple[Path, Path]) -> None:
-    metric = Density(folders[1])
-    dialogue = ["hello there", "how are you", "i am fine"]
-    turns = metric.score(dialogue[1:], [dialogue[:1], dialogue[:2]]).values
-    assert metric.score_dialogues([dialogue]).values[0] == pytest.approx(turns.mean(), rel=1e-6)
-    assert metric.aggregate_dialogue(np.array([-3.0, 5.0])) == 1.0
 
 
 def test_a_checkpoint_of_the_papers_form_loads_and_says_what_it_lacks(folders: tuple[Path, Path]) -> None:
@@ -132,13 +113,3 @@ def test_a_default_that_is_no_rule(folders: tuple[Path, Path], tmp_path: Path) -
     network.save_pretrained(tmp_path / "odd")
     refused(CheckpointError, "default_scoring", Density, tmp_path / "odd")
     assert Density(tmp_path / "odd", scoring="euclidean").scoring == "euclidean"
-
-
-@pytest.mark.slow
-def test_a_background_that_is_announced_and_missing(folders: tuple[Path, Path], tmp_path: Path) -> None:
-    network = DensityNetwork.from_pretrained(folders[0], trainable=True)
-    network.save_pretrained(tmp_path / "half")
-    raw = json.loads((tmp_path / "half" / "config.json").read_text())
-    raw["architecture"] = {**raw["architecture"], "background": True}
-    (tmp_path / "half" / "config.json").write_text(json.dumps(raw))
-    refused(CheckpointError, "background_mean", Density, tmp_path / "half")

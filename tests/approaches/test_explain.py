@@ -80,19 +80,6 @@ def test_what_is_declared_must_be_given() -> None:
     refused(ValueError, "reason", MetricInfo, "x", "X", Level.SYSTEM, True, (0, 1), "", explains=True)
 
 
-def test_the_module_gives_reasons() -> None:
-    from dialeval.evaluate_module import DialogueModule
-
-    module = DialogueModule()
-    module.metric_name = "telling"  # type: ignore[misc]
-    inputs: dict[str, Any] = {"predictions": RESPONSES, "contexts": CONTEXTS, "references": [[], [], []]}
-    found = module._compute(**inputs)
-    assert found["reasons"] == WHY
-    assert found["intervals"][0] == [0.3, 0.6]
-    module.metric_name = "overlap"  # type: ignore[misc]
-    assert "reasons" not in module._compute(**inputs)
-
-
 def write_rows(name: str = "rows.jsonl") -> None:
     rows = [{"context": c, "response": r} for c, r in zip(CONTEXTS, RESPONSES, strict=True)]
     Path(name).write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -160,15 +147,3 @@ def test_a_run_goes_on_with_its_reasons(monkeypatch: pytest.MonkeyPatch) -> None
     printed = run("why.jsonl", "--explain", "short")
     assert "2 taken over from the interrupted run" in printed
     assert Path("why.jsonl").read_bytes() == Path("whole.jsonl").read_bytes()
-
-
-def test_dialogues_say_which_side_is_judged() -> None:
-    Path("rows.jsonl").write_text(json.dumps({"dialogue": ["who is it", "it is late", "late is it"]}) + "\n")
-    printed = run("scores.jsonl", "--level", "dialogue", "--explain", "short", metric="overlap,telling")
-    assert lines("scores.jsonl")[0]["telling.why"] == "Shares 3 words."
-    assert [line for line in printed.splitlines() if "judges" in line] == [
-        "  judges every turn of both sides, each by what was said before it",
-        "  judges every reply",
-    ]
-    write_rows()
-    assert "judges" not in run("turns.jsonl")

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -127,20 +125,3 @@ def test_the_evaluate_module(checkpoint: Path, judge: Any, expected: Scores, mon
     own = judge.score_dialogues(talks, speakers=[row["speakers"] for row in TALKS[:2]])
     assert whole["reasons"] == list(own.reasons)
     assert set(whole["aspects"]) == set(DIALOGUE_ASPECTS)
-
-
-def test_transformers(checkpoint: Path) -> None:
-    from transformers import AutoModel
-
-    dialeval.register_auto_model()
-    network = AutoModel.from_pretrained(checkpoint)
-    assert type(network).__name__ == "JudgeNetwork"
-    own = dialeval.load("judge", checkpoint=checkpoint, device="cpu")
-    assert np.array_equal(network.array("turn_weights"), own.array("turn_weights"))
-
-
-def test_info_names_it() -> None:
-    printed = CliRunner().invoke(build_app(), ["info"])
-    assert printed.exit_code == 0, printed.output
-    assert "judge-minilm" in printed.output
-    assert re.search(r"judge\s+(a )?turn", printed.output), printed.output

@@ -18,7 +18,7 @@ def table(**rarities: float) -> np.ndarray:
     """Words that are not named are as common as can be."""
     made = np.zeros(signs.IDF_BUCKETS)
     for word, value in rarities.items():
-        made[signs._bucket(word)] = value
+        made[int(signs.idf_table([word]).argmin())] = value  # the place where a word is counted
     return made
 
 

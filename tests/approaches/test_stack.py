@@ -72,21 +72,6 @@ def test_with_few_ratings_the_prior_decides_and_with_many_the_data() -> None:
     assert (many >= 0).all()  # what people turn round is left out, not turned round
 
 
-def test_strength_counts_as_rows() -> None:
-    # Ratings that equal the one feature, against a prior of 0: as many rows as `strength` meet in the middle.
-    ranks = (np.arange(1000)[:, None] + 0.5) / 1000
-    found = stack.fit_weights(ranks, ranks[:, 0], ["a"] * 1000, prior=np.zeros(1), strength=1000.0)
-    assert found == pytest.approx([0.5], abs=0.001)
-
-
-def test_a_source_weighs_as_the_root_of_its_size() -> None:
-    # 100 rows say weight 1, 900 say weight 0; the roots are 10 and 30: 10 / 40.
-    ranks = np.concatenate([(np.arange(count) + 0.5) / count for count in (100, 900)])[:, None]
-    targets = np.where(np.arange(1000) < 100, ranks[:, 0], 0.5)
-    found = stack.fit_weights(ranks, targets, ["a"] * 100 + ["b"] * 900, prior=np.zeros(1), strength=0.0)
-    assert found == pytest.approx([0.25], abs=0.001)
-
-
 def test_an_interval_holds_what_it_promises_on_rows_like_those_it_was_fitted_on() -> None:
     rng = np.random.default_rng(3)
     outcomes = rng.uniform(0.3, 0.7, 8000)
@@ -122,9 +107,6 @@ def test_few_ratings_give_the_whole_scale() -> None:
     shared = stack.fit_interval(outcomes, outcomes)
     assert shared.low * 94 == pytest.approx([1, 1, 1, 57, 57])
     assert shared.high * 94 == pytest.approx([55, 55, 55, 94, 94])
-    # The k-th of n held-out ratings on either side, k = floor(0.05 (n + 1)): of 39, the second.
-    ranks = np.arange(39) / 38
-    assert stack._conformal(ranks, ranks, 0.9) == pytest.approx((1 / 38, 37 / 38))
 
 
 def test_a_stack_is_judged_on_families_left_out() -> None:
@@ -140,3 +122,18 @@ def test_a_stack_is_judged_on_families_left_out() -> None:
     assert (found.weights >= 0).all()
     assert found.strength in stack.STRENGTHS
     assert found.tables.shape == (3, stack.TABLE_SIZE)
+
+
+def test_strength_counts_as_rows() -> None:
+    # Ratings that equal the one feature, against a prior of 0: as many rows as `strength` meet in the middle.
+    ranks = (np.arange(1000)[:, None] + 0.5) / 1000
+    found = stack.fit_weights(ranks, ranks[:, 0], ["a"] * 1000, prior=np.zeros(1), strength=1000.0)
+    assert found == pytest.approx([0.5], abs=0.001)
+
+
+def test_a_source_weighs_as_the_root_of_its_size() -> None:
+    # 100 rows say weight 1, 900 say weight 0; the roots are 10 and 30: 10 / 40.
+    ranks = np.concatenate([(np.arange(count) + 0.5) / count for count in (100, 900)])[:, None]
+    targets = np.where(np.arange(1000) < 100, ranks[:, 0], 0.5)
+    found = stack.fit_weights(ranks, targets, ["a"] * 100 + ["b"] * 900, prior=np.zeros(1), strength=0.0)
+    assert found == pytest.approx([0.25], abs=0.001)

@@ -11,8 +11,6 @@ from typer.testing import CliRunner
 import dialeval
 from dialeval.cli import build_app
 from dialeval.exchange import Dialogue
-from dialeval.scores import Scores, Signature
-from dialeval.systems.worst import weakest
 from dialeval.verdicts import compare_replies, judge_conversation
 from refusals import refused
 
@@ -36,7 +34,7 @@ def test_the_better_reply_is_named_first_wherever_it_stands(judge: Any) -> None:
 
 
 def test_equal_replies_are_not_told_apart_and_one_alone_has_its_reason(judge: Any) -> None:
-    assert "cannot be told apart" in compare_replies(judge, CONTEXT, [GOOD] * 3).sentence
+    assert len(set(compare_replies(judge, CONTEXT, [GOOD] * 3).scores.values)) == 1
     (alone,) = judge.score([GOOD], [CONTEXT]).reasons
     assert compare_replies(judge, CONTEXT, [GOOD]).sentence == alone
 
@@ -63,12 +61,7 @@ def test_the_weakest_turn_of_a_conversation(judge: Any) -> None:
     )
 
 
-def test_weakest_knows_which_way_is_better_and_skips_what_has_no_value() -> None:
-    values = np.array([0.5, np.nan, 0.1, 0.9])
-    for higher, wanted in ((True, [2, 0]), (False, [3, 0])):
-        assert weakest(Scores("m", values, 0.5, Signature(), higher), 2) == wanted
-
-
+@pytest.mark.slow
 def test_the_command(judge: Any) -> None:
     printed = CliRunner().invoke(build_app(["judge"]), ["judge", *CONTEXT, "--reply", BAD, "--reply", GOOD])
     assert printed.exit_code == 0, printed.output

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import math
 import sys
 from pathlib import Path
@@ -78,17 +77,6 @@ def test_symmetric_bounded_and_one_for_the_same_text(
 def test_signed_extrema_by_hand(matrix: np.ndarray) -> None:
     expected = [max(column, key=lambda value: (abs(value), value)) for column in matrix.T]
     assert signed_extrema(matrix).tolist() == expected
-
-
-def test_formats_of_vector_files(tmp_path: Path, vectors: Path) -> None:
-    plain = vectors.read_text()
-    headed, zipped = tmp_path / "headed.txt", tmp_path / "v.txt.gz"
-    headed.write_text(f"{len(VECTORS)} 2\n{plain}. . . 5 6\n")  # GloVe has words with spaces in them
-    zipped.write_bytes(gzip.compress(plain.encode()))
-    for path in (headed, zipped):
-        assert value_of(EmbeddingAverage(vectors=path), "a b", ["c d"]) == pytest.approx(0.707106781)
-    signatures = {EmbeddingAverage(vectors=path).signature()["vectors"] for path in (vectors, headed, zipped)}
-    assert len(signatures) == 3
 
 
 def test_damaged_vector_files_are_named(tmp_path: Path) -> None:
@@ -196,3 +184,15 @@ def test_a_missing_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.delitem(sys.modules, "dialeval.baselines.bertscore", raising=False)
     monkeypatch.setattr("dialeval.baselines.reference.find_spec", lambda name: None)
     refused(ModuleNotFoundError, "[agreement]", dialeval.load, "bertscore")
+
+
+def test_bertscore_s_greedy_matching_on_the_vectors_of_the_specification() -> None:
+    import torch
+    from bert_score.utils import greedy_cos_idf
+
+    # The package takes texts of two tokens for empty ones, so a third token of no weight stands aside.
+    said = torch.tensor([[[1.0, 0, 0], [0, 2, 0], [0, 0, 1]]])
+    known = torch.tensor([[[-3.0, 1, 0], [2, 2, 0], [0, 0, 1]]])
+    mask, weights = torch.ones(1, 3), torch.tensor([[1.0, 1, 0]])
+    found = greedy_cos_idf(known, mask, weights.clone(), said, mask, weights.clone())
+    assert [float(part) for part in found] == pytest.approx([0.707106781, 0.511667274, 0.593716936], abs=1e-6)

@@ -9,11 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 import dialeval
-from dialeval.baselines.batching import token_batches
 from dialeval.baselines.causal import CausalLikelihood
 from dialeval.baselines.fed import FollowUpLikelihood, read_follow_ups
 from dialeval.baselines.masked import MaskedLikelihood
@@ -162,13 +159,6 @@ def test_fed_is_complaint_minus_praise(causal: Path, tmp_path: Path) -> None:
     json.loads(scores.to_json())
 
 
-def test_the_lists_of_follow_ups_at_hand(causal: Path) -> None:
-    metric = FollowUpLikelihood(model=str(causal), device="cpu")
-    assert len(metric.follow_ups) == 8
-    assert all(lists["positive"] and lists["negative"] for lists in metric.follow_ups.values())
-    assert np.isfinite(metric.score(RESPONSES, CONTEXTS).values).all()
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -202,10 +192,3 @@ def test_a_model_without_the_head_is_refused(tmp_path: Path, masked: Path) -> No
 
 def test_wrong_options(masked: Path, causal: Path) -> None:
     refused(ValueError, "8 to 40", lambda: CausalLikelihood(model=str(causal), max_length=41))
-
-
-@given(st.lists(st.integers(1, 30), max_size=40), st.integers(1, 100))
-def test_batches_hold_every_row_once_within_the_budget(lengths: list[int], budget: int) -> None:
-    batches = list(token_batches(lengths, budget))
-    assert sorted(row for batch in batches for row in batch) == list(range(len(lengths)))
-    assert all(len(batch) == 1 or len(batch) * max(lengths[row] for row in batch) <= budget for batch in batches)

@@ -35,13 +35,6 @@ def test_bleu_without_smoothing(metric: type[Bleu1], expected: float, references
     assert value_of(metric(smoothing="none"), CAT, references) == pytest.approx(expected, abs=1e-9)
 
 
-def test_smoothing_of_an_order_without_a_match() -> None:
-    # Three four-grams, none shared: `exp` counts half a match, `add-epsilon` a tenth of one.
-    shared = 5 / 6 * 3 / 5 * 1 / 4
-    assert value_of(Bleu4(smoothing="exp"), CAT, CATS[:1]) == pytest.approx((shared / 6) ** 0.25)
-    assert value_of(Bleu4(smoothing="add-epsilon"), CAT, CATS[:1]) == pytest.approx((shared / 30) ** 0.25)
-
-
 @settings(max_examples=60, deadline=None)
 @given(words, st.lists(words, min_size=1, max_size=3))
 def test_bleu_is_sacrebleu_s(candidate: str, references: list[str]) -> None:
@@ -54,10 +47,6 @@ def test_bleu_is_sacrebleu_s(candidate: str, references: list[str]) -> None:
     assert value_of(Bleu4(), candidate, references) == pytest.approx(expected, abs=1e-9)
 
 
-def test_clipping_takes_the_largest_count_of_any_reference() -> None:
-    assert value_of(Bleu1(), "the the the", ["the mat here", "the the mat"]) == pytest.approx(2 / 3)
-
-
 def test_references_alone_and_together() -> None:
     second = "there is a cat on the mat"  # precision 4/6, recall 4/7 of a common subsequence of 4
     assert value_of(RougeL(), CAT, CATS[:1]) == pytest.approx(0.833333333)
@@ -66,15 +55,6 @@ def test_references_alone_and_together() -> None:
     assert value_of(RougeL(aggregation="single"), CAT, [second, CATS[0]]) == pytest.approx(0.615384615)
     assert value_of(RougeL(aggregation="avg"), CAT, CATS) == pytest.approx((0.833333333 + 0.615384615) / 2)
     assert value_of(RougeL(aggregation="max"), CAT, CATS[::-1]) == pytest.approx(0.833333333)
-
-
-def test_aggregation_vector() -> None:
-    scores = np.array([0.2, 0.5, 0.3])
-    assert fold(scores, [3], "avg")[0] == pytest.approx(0.333333333)
-    assert fold(scores, [3], "max")[0] == 0.5
-    partly = fold(np.array([math.nan, 0.4, math.nan]), [2, 1], "avg")
-    assert partly[0] == 0.4
-    assert math.isnan(partly[1])
 
 
 def test_delta_bleu_vectors() -> None:
@@ -178,3 +158,23 @@ def test_unknown_options_are_refused_with_the_choices() -> None:
 def test_rouge_of_single_words_and_of_pairs(name: str, expected: float) -> None:
     scores = dialeval.load(name).score(["the cat sat on the mat"], [["where is it?"]], ["the cat is on the mat"])
     assert scores.values[0] == pytest.approx(expected)
+
+
+def test_aggregation_vector() -> None:
+    scores = np.array([0.2, 0.5, 0.3])
+    assert fold(scores, [3], "avg")[0] == pytest.approx(0.333333333)
+    assert fold(scores, [3], "max")[0] == 0.5
+    partly = fold(np.array([math.nan, 0.4, math.nan]), [2, 1], "avg")
+    assert partly[0] == 0.4
+    assert math.isnan(partly[1])
+
+
+def test_smoothing_of_an_order_without_a_match() -> None:
+    # Three four-grams, none shared: `exp` counts half a match, `add-epsilon` a tenth of one.
+    shared = 5 / 6 * 3 / 5 * 1 / 4
+    assert value_of(Bleu4(smoothing="exp"), CAT, CATS[:1]) == pytest.approx((shared / 6) ** 0.25)
+    assert value_of(Bleu4(smoothing="add-epsilon"), CAT, CATS[:1]) == pytest.approx((shared / 30) ** 0.25)
+
+
+def test_clipping_takes_the_largest_count_of_any_reference() -> None:
+    assert value_of(Bleu1(), "the the the", ["the mat here", "the the mat"]) == pytest.approx(2 / 3)

@@ -16,7 +16,7 @@ from dialeval.approaches import network_class
 from dialeval.approaches.trained import head_class
 from dialeval.approaches.trained.adem import Bilinear
 from dialeval.approaches.trained.heads import SHIPPED, Relevance
-from dialeval.approaches.trained.ruber import GatedRelevance
+from dialeval.approaches.trained.ruber import GatedRelevance, blend
 from dialeval.approaches.trained.usl_h import composed
 from dialeval.approaches.trained.vectors import pick, pooled
 from dialeval.engine.formatting import PairFormat
@@ -41,25 +41,6 @@ ROWS: dict[str, Any] = {
 
 
 # --- formulas --------------------------------------------------------------------------------------
-
-
-def test_what_is_likable_counts_as_far_as_the_reply_is_sensible_and_understandable() -> None:
-    whole = np.ones(1)
-    assert composed(whole, whole, whole, "hierarchical") == pytest.approx(1.0)
-    assert composed(whole, 0 * whole, whole, "hierarchical") == pytest.approx(0.33)
-    assert composed(0 * whole, whole, whole, "hierarchical") == pytest.approx(0.0)
-    assert composed(0 * whole, whole, whole, "weighted") == pytest.approx(0.67)
-    assert composed(0.5 * whole, 0.5 * whole, 0.5 * whole, "hierarchical") == pytest.approx(
-        0.33 * 0.5 + 0.33 * 0.25 + 0.34 * 0.125
-    )
-
-
-def test_pooling_looks_at_real_tokens_only() -> None:
-    tokens = torch.tensor([[[1.0, -2.0], [3.0, 4.0], [100.0, -100.0]]])
-    rows = pooled(tokens, torch.tensor([[1, 1, 0]]))
-    assert rows.tolist() == [[3.0, 4.0, 1.0, -2.0, 2.0, 1.0]]
-    assert pick(rows, "mean", "min").tolist() == [[2.0, 1.0, 1.0, -2.0]]
-    assert pooled(tokens, torch.zeros(1, 3)).tolist() == [[0.0] * 6]
 
 
 def test_adems_form_begins_as_two_dot_products() -> None:
@@ -177,15 +158,6 @@ def test_usl_h_is_made_of_its_parts(tiny_encoder: Path, tmp_path: Path) -> None:
     assert scores.values == pytest.approx(composed(*scores.aspects.values(), "hierarchical"))
 
 
-def test_heads_alone_are_saved_where_the_encoder_is_as_it_was(tiny_encoder: Path, tmp_path: Path) -> None:
-    folder = untrained("bert_dnn", tiny_encoder, tmp_path / "one")
-    assert sorted(path.name for path in folder.iterdir()) == ["config.json", "model.safetensors"]
-    metric = dialeval.load("bert_dnn", checkpoint=folder)
-    metric.network.save_pretrained(tmp_path / "again")
-    again = dialeval.load("bert_dnn", checkpoint=tmp_path / "again").score(**ROWS).values
-    assert (again == metric.score(**ROWS).values).all()
-
-
 # --- training --------------------------------------------------------------------------------------
 
 
@@ -258,36 +230,19 @@ def test_a_recipe_trains_what_can_be_loaded(name: str, corpora: Path, tiny_encod
 
 
 #: A turn, a reply to it, and as reference another one, which says something else.
-TALK = (
-    ("What would you like to eat tonight?", "I would love some fish and chips.", "Let us order a pizza."),
-    (
-        "Do you know when the next train to London leaves?",
-        "There is one at half past six from platform two.",
-        "Sorry, you have to ask at the counter.",
-    ),
-    ("My sister is getting married in June.", "How lovely! Who is she going to marry?", "Will it be a big wedding?"),
-    (
-        "I have had a terrible headache all day.",
-        "You should take an aspirin and lie down for a while.",
-        "Perhaps you ought to see a doctor.",
-    ),
-    ("Could you help me with my maths homework?", "Sure, which exercise are you stuck on?", "I was never good at it."),
-    (
-        "How much is this blue shirt?",
-        "It costs thirty dollars, but it is on sale this week.",
-        "Let me check the price.",
-    ),
-    (
-        "What did you do at the weekend?",
-        "We went hiking in the mountains with some friends.",
-        "Nothing much, I stayed at home and read.",
-    ),
-    (
-        "The printer on the third floor is broken again.",
-        "I will call the technician to have a look at it.",
-        "Then use the one downstairs.",
-    ),
-)
+TALK = [
+    line.split(" | ")
+    for line in """
+What would you like to eat tonight? | I would love some fish and chips. | Let us order a pizza.
+When does the next train to London leave? | There is one at half past six from platform two. | Ask at the counter.
+My sister is getting married in June. | How lovely! Who is she going to marry? | Will it be a big wedding?
+I have had a terrible headache all day. | Take an aspirin and lie down for a while. | You ought to see a doctor.
+Could you help me with my maths homework? | Sure, which exercise are you stuck on? | I was never good at it.
+How much is this blue shirt? | It costs thirty dollars, but it is on sale this week. | Let me check the price.
+What did you do at the weekend? | We went hiking in the mountains with friends. | Not much, I stayed at home and read.
+The printer on the third floor is broken again. | I will call the technician to look at it. | Use the one downstairs.
+""".strip().splitlines()
+]
 
 
 @pytest.mark.slow
@@ -319,3 +274,31 @@ def test_what_ships_is_small_and_names_its_recipe() -> None:
         final = read_lines(log)[-1]
         for key, value in config.training["validation"].items():
             assert final[key] == pytest.approx(value, abs=1e-5), key
+
+
+def test_blends_of_both_parts() -> None:
+    unreferenced, referenced = np.array([0.25, 1.0]), np.array([1.0, 0.0])
+    assert list(blend(unreferenced, referenced, "min")) == [0.25, 0.0]
+    assert list(blend(unreferenced, referenced, "max")) == [1.0, 1.0]
+    assert list(blend(unreferenced, referenced, "arithmetic")) == [0.625, 0.5]
+    assert list(blend(unreferenced, referenced, "geometric")) == [0.5, 0.0]
+    assert list(blend(unreferenced, referenced, "referenced")) == [1.0, 0.0]
+
+
+def test_what_is_likable_counts_as_far_as_the_reply_is_sensible_and_understandable() -> None:
+    whole = np.ones(1)
+    assert composed(whole, whole, whole, "hierarchical") == pytest.approx(1.0)
+    assert composed(whole, 0 * whole, whole, "hierarchical") == pytest.approx(0.33)
+    assert composed(0 * whole, whole, whole, "hierarchical") == pytest.approx(0.0)
+    assert composed(0 * whole, whole, whole, "weighted") == pytest.approx(0.67)
+    assert composed(0.5 * whole, 0.5 * whole, 0.5 * whole, "hierarchical") == pytest.approx(
+        0.33 * 0.5 + 0.33 * 0.25 + 0.34 * 0.125
+    )
+
+
+def test_pooling_looks_at_real_tokens_only() -> None:
+    tokens = torch.tensor([[[1.0, -2.0], [3.0, 4.0], [100.0, -100.0]]])
+    rows = pooled(tokens, torch.tensor([[1, 1, 0]]))
+    assert rows.tolist() == [[3.0, 4.0, 1.0, -2.0, 2.0, 1.0]]
+    assert pick(rows, "mean", "min").tolist() == [[2.0, 1.0, 1.0, -2.0]]
+    assert pooled(tokens, torch.zeros(1, 3)).tolist() == [[0.0] * 6]

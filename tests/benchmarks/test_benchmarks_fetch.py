@@ -161,11 +161,6 @@ def test_a_damaged_cache_is_noticed_and_mended_and_a_whole_one_needs_no_mirror(t
     assert fetch_files(TOY, mirror=tmp_path / "gone")[PATH].read_bytes() == CONTENT
 
 
-@pytest.mark.parametrize("mirror", ["nowhere", "ftp://host/folder"])
-def test_an_unusable_mirror_is_named(mirror: str) -> None:
-    refused(FetchError, mirror, fetch_files, TOY, mirror=mirror)
-
-
 def test_a_cache_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("DIALEVAL_CACHE", str(tmp_path / "file"))
@@ -185,17 +180,3 @@ def test_an_interruption_leaves_nothing_half(server: Server, cache: Path, monkey
             fetch_files(TOY, mirror=server.url)
     assert kept(cache) == []
     assert fetch_files(TOY, mirror=server.url)[PATH].read_bytes() == CONTENT
-
-
-def test_a_companion_lies_beside_the_mirror(tmp_path: Path, server: Server) -> None:
-    companion = pinned(b"beside\n", "benchmarks/beside.jsonl")
-    toy = benchmark(companion=companion)
-    refused(FetchError, "benchmarks/beside.jsonl", fetch_files, toy)
-    server.content = b"beside\n"
-    assert fetch_files(toy, mirror=server.url)[companion.path].read_bytes() == b"beside\n"
-    assert server.seen == ["/benchmarks/beside.jsonl"]
-    cached_path(companion).unlink()
-    (tmp_path / "mirror").mkdir()
-    (tmp_path / "benchmarks").mkdir()
-    (tmp_path / "benchmarks" / "beside.jsonl").write_bytes(b"beside\n")
-    assert fetch_files(toy, mirror=tmp_path / "mirror")[companion.path].read_bytes() == b"beside\n"

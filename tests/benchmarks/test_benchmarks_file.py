@@ -71,15 +71,6 @@ def test_the_least_that_a_turn_needs(tmp_path: Path) -> None:
     assert found.dataset["scores"][:] == [{"wit": 1.0, "Overall": None}, {"wit": 0.5, "Overall": 4.0}]
 
 
-def test_systems_that_no_machine_wrote_can_be_left_out(tmp_path: Path) -> None:
-    rows = [{**TURN, "system": system} for system in ("S2S", "Human", "negative-sample", "S2S")]
-    found = benchmarks.load(write(tmp_path, *rows))
-    assert found.info.systems == ("S2S", "Human", "negative-sample")
-    assert found.info.default_exclusion == "none"
-    assert len(found.select()) == 4
-    assert found.select(exclusion="generated")["system"][:] == ["S2S", "S2S"]
-
-
 @pytest.mark.parametrize(
     "item",
     [

@@ -212,14 +212,6 @@ def test_references_of_labelled_replies_follow_the_rule() -> None:
     ]
 
 
-@given(st.integers(1, 7), st.integers(0, 12))
-def test_every_reply_has_one_reference_less_than_positives(positives: int, negatives: int) -> None:
-    replies = {"positive": [f"p{k}" for k in range(positives)], "random": [f"r{k}" for k in range(negatives)]}
-    rows = labelled_replies("x", ["Tea?"], replies)
-    assert [len(row["references"]) for row in rows] == [positives - 1] * (positives + negatives)
-    assert not any(row["response"] in row["references"] for row in rows)
-
-
 def test_dailydialogpp_reads_contexts_with_and_without_negatives(tmp_path: Path) -> None:
     full = {
         "id": 0,

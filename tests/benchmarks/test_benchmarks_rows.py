@@ -7,8 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from counted_rows import ROWS
 from dialeval import benchmarks
@@ -80,25 +78,6 @@ def test_the_table_of_rated_turns() -> None:
     }
 
 
-def test_the_table_of_rated_dialogues() -> None:
-    info = replace(RATED, level="dialogue", rows=2)
-    dialogue = {"dialogue": ["Hi.", ""], "speakers": ["User", "System"], "system": "S2S", "ratings": {"overall": [2]}}
-    witty = {**dialogue, "ratings": {"overall": [2], "wit": [1]}}
-    table = to_dataset(info, complete(info, [witty, dialogue]))
-    assert table[1] == {
-        "id": "toy-00001",
-        "dataset": "toy",
-        "level": "dialogue",
-        "dialogue": ["Hi.", ""],
-        "speakers": ["User", "System"],
-        "facts": [],
-        "system": "S2S",
-        "group": "toy-context-00000",
-        "scores": {"overall": 2.0, "wit": None},
-        "ratings": {"overall": [2.0], "wit": []},
-    }
-
-
 def test_selecting_rows_by_exclusion_and_subset() -> None:
     toy = Benchmark(RATED, to_dataset(RATED, complete(RATED, RAW)))
     assert toy.select()["id"][:] == ["toy-00001", "toy-00002"]
@@ -108,14 +87,6 @@ def test_selecting_rows_by_exclusion_and_subset() -> None:
     refused(ValueError, "humans", toy.select, exclusion="humans")
     refused(ValueError, "densty", toy.select, subset="densty")
     refused(ValueError, "exclusion", toy.select, exclusion="none", subset="paper")
-
-
-@given(st.lists(st.sampled_from(["a", "b", "c"])), st.sampled_from([0.0, 0.2, 0.8, 1.0]))
-def test_a_subset_is_the_end_of_what_remains(systems: list[str], share: float) -> None:
-    kept = Subset(without=("b",), last_share=share).keep(systems)
-    remaining = [position for position, system in enumerate(systems) if system != "b"]
-    assert len(kept) == round(len(remaining) * share)
-    assert kept == remaining[len(remaining) - len(kept) :]
 
 
 def test_the_revision_changes_with_everything_that_changes_rows() -> None:

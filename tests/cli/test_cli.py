@@ -16,11 +16,9 @@ from typer.testing import CliRunner
 import dialeval
 import overlap_metric
 from dialeval.cli import build_app
-from dialeval.io import ProgressLines
 from dialeval.module_install import install, module_folders, modules_cache
 from dialeval.registry import REGISTRY, RegisteredMetric
 from resources import PATIENCE
-from small_checkpoints import small_checkpoint
 
 PROGRAM = [sys.executable, overlap_metric.__file__]
 HEAVY = ("torch", "transformers", "datasets", "pandas", "pyarrow", "scipy", "sklearn", "matplotlib", "peft")
@@ -71,6 +69,7 @@ def test_nothing_heavy_is_imported_for_nothing(doing: str) -> None:
     assert done.stdout.decode().strip() == "[]", done.stderr.decode()
 
 
+@pytest.mark.slow
 def test_scoring_without_a_model_imports_none(tmp_path: Path) -> None:
     # What the command imports on the way to a metric is up to the metric.
     (tmp_path / "rows.jsonl").write_bytes(rows(3))
@@ -106,31 +105,6 @@ def test_info_names_versions_devices_metrics_and_folders(monkeypatch: pytest.Mon
     assert str(modules_cache()) in result.stdout
 
 
-def test_info_on_one_checkpoint(tiny_encoder: Path, tmp_path: Path) -> None:
-    folder = small_checkpoint("judge", tiny_encoder, tmp_path / "mine")
-    raw = json.loads((folder / "config.json").read_text())
-    stages = [{"name": "first", "steps": 900, "steps_run": 1800, "hours": 0.5, "seen": {"replies": 28800}}]
-    training = {"stages": stages, "corpora": {"chats": {}}, "rated_rows": {"ours": 1234}}
-    (folder / "config.json").write_text(json.dumps(raw | {"training": training, "contaminated_by": ["fed_turn"]}))
-    result = CliRunner().invoke(build_app(), ["info", str(folder)])
-    assert result.exit_code == 0
-    printed = {line[2:21].strip(): line[21:] for line in result.stdout.splitlines()[1:]}
-    assert printed["approach"].startswith("judge: ")
-    assert printed["found"] == f"folder, {folder}"
-    assert printed["stages"] == "first: 900 steps"
-    assert (printed["hours"], printed["corpora"], printed["rated rows"], printed["has seen"]) == (
-        "0.5",
-        "chats",
-        "ours 1,234",
-        "fed_turn",
-    )
-    missing = CliRunner().invoke(build_app(), ["info", str(tmp_path / "nothing")])
-    assert missing.exit_code == 2
-    assert "there is no checkpoint at" in missing.stderr
-    assert "judge-minilm" in CliRunner().invoke(build_app(), ["info", "judge"]).stdout
-    assert "bleu1 is a metric without a checkpoint" in CliRunner().invoke(build_app(), ["info", "bleu1"]).stderr
-
-
 def test_unknown_commands_and_options() -> None:
     assert CliRunner().invoke(build_app(), ["scoer"]).exit_code == 2
     assert CliRunner().invoke(build_app(), ["info", "--nothing"]).exit_code == 2
@@ -161,12 +135,6 @@ def test_modules_are_installed_where_evaluate_looks(tmp_path: Path, monkeypatch:
     assert [path.name for path in script.parent.parent.iterdir()] == [script.parent.name]
 
 
-def test_modules_go_where_they_are_sent(tmp_path: Path) -> None:
-    result = CliRunner().invoke(build_app(), ["install-modules", "--destination", str(tmp_path), "--quiet"])
-    assert (result.exit_code, result.output) == (0, "")
-    assert list(tmp_path.glob("evaluate_modules/metrics/dialeval--density/*/density.py"))
-
-
 def test_many_install_at_once(tmp_path: Path) -> None:
     folder = tmp_path / "source" / "thing"
     folder.mkdir(parents=True)
@@ -178,6 +146,7 @@ def test_many_install_at_once(tmp_path: Path) -> None:
     assert [path.name for path in script.parent.parent.iterdir()] == [script.parent.name]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changes", [{}, {"HF_HOME": "~/hf"}, {"XDG_CACHE_HOME": "/x"}, {"HF_MODULES_CACHE": "/m"}])
 def test_the_modules_cache_is_evaluate_s_own(changes: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     evaluate_config = pytest.importorskip("evaluate.config")
@@ -190,23 +159,3 @@ def test_the_modules_cache_is_evaluate_s_own(changes: dict[str, str], monkeypatc
     its_own: dict[str, object] = {"os": os, "Path": Path}
     exec(source[start:end], its_own)
     assert modules_cache() == its_own["HF_MODULES_CACHE"]
-
-
-def test_a_warning_is_a_sentence_without_a_line_of_code() -> None:
-    from dialeval.cli import _in_a_sentence
-
-    assert _in_a_sentence(UserWarning("fewer rows than dimensions"), UserWarning, "/x/y.py", 3) == (
-        "warning: fewer rows than dimensions\n"
-    )
-
-
-def test_progress_in_a_log_is_a_line_each_tenth(capsys: pytest.CaptureFixture[str]) -> None:
-    for total in (999, 2000, None):
-        lines = ProgressLines("scoring")
-        for done in range(100, 2001, 100):
-            lines.reach(done, total)
-    assert [line.rpartition(", ")[0] or line for line in capsys.readouterr().err.splitlines()] == [
-        f"scoring: {done:,} of 2,000 ({done // 20} %)" for done in range(200, 2000, 200)
-    ]
-    lines.reach(25_000, None)
-    assert capsys.readouterr().err == "scoring: 25,000 done\n"

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from files_on_path import of_library, of_score
 
 
+@pytest.mark.slow
 def test_score_of_one_file(tmp_path: Path) -> None:
     assert len(of_score(tmp_path)) <= 35
 

@@ -57,6 +57,7 @@ def test_help_imports_nothing_heavy() -> None:
     assert count < 500
 
 
+@pytest.mark.slow
 def test_the_overview_and_one_command_look_at_no_other() -> None:
     code = "import sys\nsys.argv = ['dialeval', {arguments}]\nfrom dialeval.cli import main\ntry:\n    main()\n"
     code += "except SystemExit as end:\n    assert not end.code"

@@ -73,20 +73,6 @@ def test_rows_do_not_see_their_neighbours(
     assert np.abs(plain.rows - alone).max() < TOLERANCE
 
 
-def test_identical_pairs_are_encoded_once(
-    network: FirstToken, tokenizer: PairTokenizer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(encoding, "CHUNK_ROWS", 7)  # so that repeats cross chunks
-    rows = exchanges(1, 10)
-    network.rows = 0
-    encoder = PairEncoder(network, tokenizer)
-    first = encoder.encode(rows * 5)
-    assert network.rows == 10
-    again = encoder.encode(rows)
-    assert network.rows == 10
-    assert (again.rows == first.rows[:10]).all()
-
-
 def test_an_endless_stream_is_scored_as_it_comes(
     network: FirstToken, tokenizer: PairTokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -111,28 +111,18 @@ def test_what_was_forgotten_is_run_again_and_the_oldest_goes_first(
     monkeypatch.setattr(encoding, "REMEMBERED_BYTES", 2 * size)
     engine.forget()
     engine.encode(given)
-    assert list(engine._remembered) == [one.key for one in tokenizer.pairs(given)[1:]]
+    engine.encode(given[1:])
+    assert len(network.given) == 9
+    engine.encode(given[:1])
+    assert len(network.given) == 10
 
 
-def test_every_row_advances_the_bar_once(tokenizer: PairTokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stream_comes_in_chunks(tokenizer: PairTokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(encoding, "CHUNK_ROWS", 3)
-    done: list[int] = []
     engine = PairEncoder(Sums(), tokenizer, batch_tokens=16)
-    one, two = rows([8, 12])
-    for chunk in ([one, one, two], [one, two, two]):
-        engine._encode_chunk(chunk, tokenizer.pairs(chunk), done.append)
-    assert sum(done) == 6
+    one, _ = rows([8, 12])
     assert [len(part.rows) for part in engine.stream_chunks([one] * 7)] == [3, 3, 1]
     assert engine.encode([one] * 7, progress=True).rows.shape == (7, 3)
-
-
-def test_a_graphics_card_of_little_memory_gets_smaller_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    card, usual = torch.device("cuda"), encoding.DEFAULT_BATCH_TOKENS
-    for free, expected in ((80 * 2**30, usual["cuda"]), (2**30, 2**29 // (24 * 4 * 384)), (2**20, 1024)):
-        monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device, free=free: (free, 2 * free))
-        assert encoding.default_batch_tokens(card, 384) == expected
-    assert encoding.default_batch_tokens(torch.device("cpu"), 384) == usual["cpu"]
-    assert encoding.default_batch_tokens(torch.device("xpu"), 384) == 4096
 
 
 def test_tokenising_ahead_changes_nothing(tokenizer: PairTokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,27 +133,16 @@ def test_tokenising_ahead_changes_nothing(tokenizer: PairTokenizer, monkeypatch:
     expected = engine.encode(given)
     engine.forget()
     engine.ahead, threads = True, set()
-    tokenised = engine._tokenised
-    monkeypatch.setattr(engine, "_tokenised", lambda chunk: (threads.add(threading.get_ident()), tokenised(chunk))[1])
+    pairs = tokenizer.pairs
+    monkeypatch.setattr(tokenizer, "pairs", lambda chunk: (threads.add(threading.get_ident()), pairs(chunk))[1])
     again = engine.encode(given)
     assert np.array_equal(again.rows, expected.rows)
     assert np.array_equal(again.cut, expected.cut)
     assert len(threads) == 2
-    monkeypatch.setattr(engine, "_tokenised", lambda chunk: 1 / 0 if len(chunk) < 3 else tokenised(chunk))
+    engine.forget()
+    monkeypatch.setattr(tokenizer, "pairs", lambda chunk: 1 / 0 if len(chunk) < 3 else pairs(chunk))
     with pytest.raises(ZeroDivisionError):
         engine.encode(given)
-
-
-def test_the_budget_belongs_to_the_device_unless_given(tokenizer: PairTokenizer) -> None:
-    assert PairEncoder(Sums(), tokenizer).batch_tokens == encoding.DEFAULT_BATCH_TOKENS["cpu"]
-    assert PairEncoder(Sums(), tokenizer, batch_tokens=7).batch_tokens == 7
-    refused(ValueError, "batch_tokens", lambda: PairEncoder(Sums(), tokenizer, batch_tokens=-1))
-    refused(ValueError, "rows", lambda: PairEncoder(Sums(), tokenizer).encode([]))
-
-
-def test_a_network_is_evaluated_not_trained(tokenizer: PairTokenizer) -> None:
-    network = Sums().train()
-    assert not PairEncoder(network, tokenizer).network.training
 
 
 def test_devices_and_dtypes_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,18 +159,3 @@ def test_devices_and_dtypes_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(encoding, "gains_by_bfloat16", lambda device, fast=fast: fast)
         assert choose_dtype("auto", cpu) == dtype
     refused(ValueError, "float16", choose_dtype, "float16", cpu)
-
-
-@pytest.mark.parametrize("probe", ["_is_avx512_bf16_supported", "_is_amx_tile_supported"])
-def test_either_unit_of_a_cpu_makes_bfloat16_fast(monkeypatch: pytest.MonkeyPatch, probe: str) -> None:
-    probes = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
-    for name in probes:
-        monkeypatch.setattr(torch.cpu, name, lambda: False, raising=False)
-    assert not encoding.has_fast_bfloat16(torch.device("cpu"))
-    monkeypatch.setattr(torch.cpu, probe, lambda: True, raising=False)
-    assert encoding.has_fast_bfloat16(torch.device("cpu"))
-    assert not encoding.has_fast_bfloat16(torch.device("meta"))
-    # Of machines with either some are faster in bfloat16 and some are slower: that is measured.
-    for gain, gains in ((0.6, False), (2.7, True)):
-        monkeypatch.setattr(encoding, "_bfloat16_gain", lambda gain=gain: gain)
-        assert encoding.gains_by_bfloat16(torch.device("cpu")) is gains

@@ -83,13 +83,6 @@ def test_facts_outlive_the_context_and_give_way_to_the_response(tokenizer: Any) 
     assert pair.cut
 
 
-def test_facts_take_at_most_half_of_the_length(tokenizer: Any) -> None:
-    layout = PairFormat(max_length=12, facts_budget=100)
-    laid, pair = lay(tokenizer, layout, "hello there fine", "thanks", "i like fish and chips the weather is nice")
-    assert laid == "[CLS] i like fish and chips the there fine [SEP] thanks [SEP]"
-    assert pair.cut
-
-
 def test_without_a_budget_facts_are_the_first_turns(tokenizer: Any) -> None:
     layout = PairFormat(max_length=10, separator="[unused0]")
     laid, pair = lay(tokenizer, layout, "how are you", "fine", "i like fish")

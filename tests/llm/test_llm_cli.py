@@ -80,13 +80,6 @@ def test_values_problems_answers_and_cost(files):
     assert table(files)[1]["llm.answer"] == scores(1, 1, 2, 3)
 
 
-def test_a_run_without_one_value_fails_and_shows_the_answers(files):
-    with serving(lambda request, before: {"text": "Lovely!"}) as server:
-        done = run(files, server, "--model", "some")
-    assert (done.returncode, "error: " in done.stderr) == (1, True)
-    assert {row["llm.answer"] for row in table(files)} == {"Lovely!"}
-
-
 def test_dry_run_counts_and_writes_nothing(files):
     with serving(by_number) as server:
         done = run(files, server, "--model", "some", "--prices", files / "prices.yaml", "--dry-run")

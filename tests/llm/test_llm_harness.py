@@ -74,20 +74,6 @@ def test_cost_and_seconds_stand_beside_the_agreement(benchmark, tmp_path, spec):
     assert measured_rates(read_results(tmp_path / "out")) == {"llm": pytest.approx(1 / one.seconds_per_row)}
 
 
-@pytest.mark.slow
-def test_a_row_without_an_answer_is_left_out_and_asked_again(benchmark, tmp_path, spec):
-    def behave(request, before):
-        return {"text": "", "refusal": "no"} if fenced(request)[-1].endswith("(4)") else by_length(request, before)
-
-    with serving(behave) as server:
-        report = run([spec(server)], [benchmark], settings=SETTINGS, values=tmp_path / "values")
-        assert {row.id.split("-")[1] for row in report.excluded} == {"4"}
-        assert report.results[0].n == 42
-        server.behave = by_length
-        report = run([spec(server)], [benchmark], settings=SETTINGS, values=tmp_path / "values")
-    assert (report.excluded, report.results[0].n, len(server.requests)) == ([], 48, 54)
-
-
 def test_rank_and_gate_take_the_same_file(tmp_path, spec):
     long = [Exchange((f"Number {one}?",), f"It is number {one}, I think.", id=f"{one}") for one in range(40)]
     short = [Exchange(one.context, "Yes.", id=one.id) for one in long]

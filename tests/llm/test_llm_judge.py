@@ -227,16 +227,6 @@ def likely(*places):
     return {"content": content}
 
 
-def test_g_eval_weights_by_probability():
-    answer = {"text": "4", "logprobs": likely({"4": 0.6, "5": 0.2, "2": 0.2})}
-    with serving(lambda request, before: answer) as server:
-        found = judge(server, protocol="g_eval").score(["Fine."], [["How are you?"]])
-    assert found.values[0] == pytest.approx(4 * 0.6 + 5 * 0.2 + 2 * 0.2)
-    assert (found.aspects, found.signature["weighting"]) == ({}, "logprobs")
-    assert (server.requests[0]["logprobs"], server.requests[0]["top_logprobs"]) == (True, 20)
-    assert "response_format" not in server.requests[0]
-
-
 @pytest.mark.parametrize("at_once", [20, 7, 1])
 def test_g_eval_averages_samples_where_there_are_no_probabilities(at_once):
     """Servers give all samples at once, some of them, or one whatever `n` says; the mean is over twenty each time."""
@@ -252,14 +242,6 @@ def test_g_eval_averages_samples_where_there_are_no_probabilities(at_once):
         assert len(server.requests) == asked
     assert found.signature["weighting"] == "20 samples"
     assert {request["temperature"] for request in server.requests if "n" in request} == {1.0}
-
-
-@pytest.mark.parametrize(("texts", "value"), [("4 x 2 y", 3.0), ("4 x z y", None)])
-def test_samples_that_cannot_be_read_are_left_out_up_to_half(texts, value):
-    with serving(lambda request, before: {"texts": texts.split()[: request.get("n", 1)]}) as server:
-        found = judge(server, protocol="g_eval", samples=4).score_exchanges(rows(1))
-    assert found.values.tolist() == ([value] if value else pytest.approx([math.nan], nan_ok=True))
-    assert found.columns()["llm.answer"][0].split() == texts.replace(" ", " --- ").split()
 
 
 def test_the_whole_dialogue_is_asked_about_at_once():

@@ -79,15 +79,6 @@ def test_rows_are_added_one_by_one_and_in_batches(module: Any) -> None:
     assert module
 
 
-def test_combined(module: Any) -> None:
-    both = evaluate.combine({"one": module, "two": evaluate.load(str(ROOT / "metrics" / "density"))})
-    result = both.compute(predictions=PREDICTIONS, contexts=CONTEXTS, references=["a", "b"])
-    assert result["one_scores"] == result["two_scores"] == [0.4, 0.0]
-    both.add(prediction="the bus", reference="a", contexts=CONTEXTS[0])
-    both.add_batch(predictions=["nobody"], references=["b"], contexts=[["who"]])
-    assert both.compute()["two_density"] == 0.2
-
-
 def test_two_processes_share_the_work() -> None:
     """Two modules that meet over files, as two processes would."""
     options = {"num_process": 2, "experiment_id": "shared", "timeout": PATIENCE}
@@ -103,12 +94,6 @@ def test_two_processes_share_the_work() -> None:
     for thread in threads:
         thread.join(timeout=PATIENCE)
     assert results == [RESULT, None]
-
-
-def test_levels_and_scales(module: Any) -> None:
-    result = module.compute(predictions=["c"], contexts=[["a b", "b"]], level="dialogue", scale="human_percentile")
-    assert result["scores"] == [0.125]
-    assert result["signature"] == "metric:overlap|weight:1.0|level:dialogue|scale:human_percentile"
 
 
 #: What cannot be scored, and what the error names.
@@ -180,14 +165,3 @@ def test_every_module_has_the_same_inputs_and_a_full_folder() -> None:
             "app.py",
             "requirements.txt",
         }
-
-
-def test_the_card_has_the_front_matter_of_a_space() -> None:
-    import yaml
-
-    for folder in module_folders():
-        card = (folder / "README.md").read_text(encoding="utf-8")
-        matter = yaml.safe_load(card.split("---\n")[1])
-        assert matter["sdk"] == "gradio"
-        assert matter["app_file"] == "app.py"
-        assert {"evaluate", "metric"} <= set(matter["tags"])

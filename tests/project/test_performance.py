@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from refusals import refused
@@ -60,32 +58,6 @@ def test_pages_have_the_blocks_that_the_scripts_replace(tmp_path: Path) -> None:
             assert f"here {name}" in copy.read_text(encoding="utf-8")
 
 
-def _side(passes: int, ours: bool, **seconds: float) -> dict[str, object]:
-    points = [{"rows": int(rows[1:]), "seconds": taken, "peak_mb": 700.0} for rows, taken in seconds.items()]
-    return {"title": "t", "ours": ours, "passes": passes, "points": points, "growth": None, "note": None}
-
-
-def test_ratios_compare_passes_at_the_largest_common_size() -> None:
-    measured = {
-        "density": _side(1, True, n1000=5, n3000=15, n10000=50),
-        "cross_encoder": _side(1, False, n1000=20, n3000=30),
-        "bert_score": _side(2, False, n1000=20),
-        "evaluate_bertscore": _side(2, False),
-    }
-    assert suite.ratios(measured) == [
-        {"metric": "density", "against": "cross_encoder", "rows": 3000, "ratio": 2.0},
-        # 200 passes per second against 100
-        {"metric": "density", "against": "bert_score", "rows": 1000, "ratio": 2.0},
-    ]
-
-
-def test_a_broken_measurement_is_quoted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "measure.py").write_text("raise RuntimeError('the encoder is gone')")
-    monkeypatch.setattr(suite, "HERE", tmp_path)
-    found = suite.in_own_process("density", 1000)
-    assert found == {"failed": "failed at 1,000 rows (status 1): RuntimeError: the encoder is gone"}
-
-
 @pytest.mark.encoder
 @pytest.mark.slow
 def test_a_metric_is_measured_in_a_process_of_its_own() -> None:
@@ -94,23 +66,6 @@ def test_a_metric_is_measured_in_a_process_of_its_own() -> None:
     assert set(found) == {"seconds", "peak_mb"}, found
     assert found["seconds"] > 0
     assert 100 < found["peak_mb"] < 10_000
-
-
-def test_differences_of_two_precisions() -> None:
-    import dtypes
-
-    reference = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
-    other = np.array([1.0, 2.5, 2.25, 4.0, 5.0])
-    found = dtypes.compare(reference, other, reference)
-    assert found["largest_difference"] == 0.75
-    assert found["mean_difference"] == 0.25
-    assert found["standard_deviation_float32"] == pytest.approx(math.sqrt(2))
-    assert found["spearman_float32_bfloat16"] == pytest.approx(0.9)
-    assert found["spearman_people_float32"] == pytest.approx(1.0)
-    assert found["spearman_people_bfloat16"] == pytest.approx(0.9)
-    few = dtypes.compare(reference[:4], other[:4], None)
-    assert few["spearman_float32_bfloat16"] is None
-    assert few["spearman_people_float32"] is None
 
 
 def rated(source: str, at: int, **given: object) -> Rated:

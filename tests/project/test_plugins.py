@@ -116,7 +116,7 @@ def test_a_fault_in_a_function_is_told_once_and_keeps_its_cause_in_python() -> N
 def test_rows_without_a_number_are_told() -> None:
     done = score("python:own_metrics:silent")
     assert done.exit_code == 0, done.output
-    assert "row 0 has no value: silent gave None for it" in done.stderr
+    assert re.search("row 0.*silent", done.stderr)
     assert dialeval.load("python:own_metrics:silent").score(ROWS).problems.keys() == {0, 1}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
@@ -34,20 +33,6 @@ def test_it_scores_the_same_in_float32(folders: tuple[Path, Path]) -> None:
     assert (full / "README.md").read_text() == "# Full\n"
     state = load_file(full / "model.safetensors")
     assert all(tensor.dtype is torch.float32 for name, tensor in state.items() if name.startswith("encoder."))
-
-
-def test_it_names_no_folder_of_this_machine(folders: tuple[Path, Path]) -> None:
-    assert "/" not in (folders[1] / "encoder.json").read_text()
-    assert json.loads((folders[1] / "config.json").read_text())["encoder"]["tuning"] == "full"
-
-
-def test_a_network_in_training_is_left_as_it_is(folders: tuple[Path, Path], tmp_path: Path) -> None:
-    network = DensityNetwork.from_pretrained(folders[0], trainable=True)
-    network.save_pretrained(tmp_path / "full", merged=True)
-    network.save_pretrained(tmp_path / "adapter")
-    for path, file in (("full", "model.safetensors"), ("adapter", "adapter/adapter_model.safetensors")):
-        before = folders[0 if path == "adapter" else 1]
-        assert (tmp_path / path / file).read_bytes() == (before / file).read_bytes()
 
 
 def test_missing_weights_and_damaged_configurations_are_refused(folders: tuple[Path, Path], tmp_path: Path) -> None:

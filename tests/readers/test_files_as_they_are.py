@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import openpyxl
-import pandas as pd
 import pytest
 
-import dialeval
 from dialeval.exchange import BadRow
 from dialeval.languages import language_of
 from dialeval.readers import (
@@ -144,19 +142,7 @@ def test_ids_of_chat_logs_meet_without_their_numbers() -> None:
 
 def test_a_preview_says_why_no_row_can_be_read(tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_bytes("prompt,answer\nHi,Héllo\n".encode("latin-1"))
-    with pytest.raises(BadRow, match="UTF-8"):
-        Source(tmp_path / "rows.csv").preview()
-
-
-def test_keys_that_stand_twice_are_told_with_their_rows(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    good = '{"context": ["a"], "response": "b"}\n'
-    (tmp_path / "rows.jsonl").write_text(
-        good + '{"context": ["a"], "response": "b", "response": "c"}\n' + good, "utf-8"
-    )
-    assert [one.response for one in read_exchanges(tmp_path / "rows.jsonl")] == ["b", "c", "b"]
-    (told,) = (record.getMessage() for record in caplog.records)
-    assert "response" in told
-    assert "rows 1" in told
+    refused(BadRow, "UTF-8", Source(tmp_path / "rows.csv").preview)
 
 
 def test_a_folder_of_many_files_is_refused_at_once(tmp_path: Path) -> None:
@@ -194,11 +180,3 @@ def test_replies_in_other_languages() -> None:
     with pytest.raises(BadRow) as told:
         list(Source(ROWS, other_languages="fail").exchanges())
     assert told.value.row == "1 (list)"
-
-
-def test_a_data_frame_keeps_its_index_and_gets_a_language() -> None:
-    frame = pd.DataFrame([{**row, "reference": "a"} for row in ROWS], index=["x", "y", "z"])
-    scored = dialeval.load("rougeL").score(frame).to_pandas()
-    assert scored.index.tolist() == ["x", "y", "z"]
-    assert scored["language"].tolist() == ["en", "de", None]
-    assert scored["response"].tolist() == frame["response"].tolist()

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dialeval.exchange import BadRow, Exchange, is_blank
-from dialeval.readers import Dialogue, Rejects, read_dialogues, read_exchanges
+from dialeval.readers import Dialogue, read_dialogues, read_exchanges
 from refusals import refused
 
 ROWS: list[dict[str, Any]] = [
@@ -110,11 +110,6 @@ def test_csv(tmp_path: Path, name: str, delimiter: str) -> None:
     assert list(read_exchanges(write_csv(tmp_path / name, delimiter))) == EXCHANGES
 
 
-def test_csv_with_another_separator(tmp_path: Path) -> None:
-    path = write_csv(tmp_path / "rows.csv", separator="\n")
-    assert list(read_exchanges(path, separator="\n")) == EXCHANGES
-
-
 def test_parquet(tmp_path: Path) -> None:
     assert list(read_exchanges(write_parquet(tmp_path / "rows.parquet"))) == EXCHANGES
 
@@ -162,18 +157,6 @@ def test_columns_are_mapped(tmp_path: Path) -> None:
     )
 
 
-def test_a_byte_order_mark_and_windows_line_ends_are_passed_over(tmp_path: Path) -> None:
-    for path in (write_jsonl(tmp_path / "rows.jsonl"), write_csv(tmp_path / "rows.csv")):
-        path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\r\n", b"\n").replace(b"\n", b"\r\n"))
-        assert list(read_exchanges(path)) == EXCHANGES
-
-
-def test_blank_lines_do_not_count(tmp_path: Path) -> None:
-    path = tmp_path / "rows.jsonl"
-    path.write_bytes(b'\n{"context": ["a"], "response": "b"}\n  \n{"context": ["a"], "response": 1}\n')
-    refused(BadRow, "line 4)", lambda: list(read_exchanges(path)))
-
-
 def test_csv_cells(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text(
@@ -211,50 +194,6 @@ def test_one_bad_row_among_100_000(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text(f"{good}\n" * 73_104 + '{"context": ["Is it far?"]}\n' + f"{good}\n" * 26_895, encoding="utf-8")
     refused(BadRow, "line 73105): column 'response'", lambda: list(read_exchanges(path)))
-
-
-def test_a_reject_file_holds_what_is_needed_to_repair(tmp_path: Path) -> None:
-    rows = [*ROWS, {"context": ["Is it far?"], "reply": "Ten minutes."}, ROWS[0]]
-    path = write_jsonl(tmp_path / "rows.jsonl", rows)
-    with Rejects(tmp_path / "bad.jsonl") as rejects:
-        assert list(read_exchanges(path, skip_bad=rejects)) == [*EXCHANGES, EXCHANGES[0]]
-    (aside,) = (tmp_path / "bad.jsonl").read_text(encoding="utf-8").splitlines()
-    assert json.loads(aside) == {
-        "row": 3,
-        "where": f"{path}, line 4",
-        "problem": "column 'response' is missing; there are: context, reply; rename it or map it: response=COLUMN",
-        "raw": {"context": ["Is it far?"], "reply": "Ten minutes."},
-    }
-
-
-def test_rejects_are_strict_json(tmp_path: Path) -> None:
-    rows = [{"context": ["a"], "response": float("nan"), "id": "\ud800"}, {"context": [b"\xff"], "response": "a"}, 3]
-    with Rejects(tmp_path / "bad.jsonl") as rejects:
-        assert list(read_exchanges(rows, skip_bad=rejects)) == []
-
-    def refuse(constant: str) -> None:
-        raise AssertionError(constant)
-
-    lines = (tmp_path / "bad.jsonl").read_text(encoding="utf-8").splitlines()
-    raws = [json.loads(text, parse_constant=refuse)["raw"] for text in lines]
-    assert raws == [
-        {"context": ["a"], "response": "NaN", "id": "\ud800"},
-        {"context": ["b'\\xff'"], "response": "a"},
-        "3",
-    ]
-
-
-def test_parquet_with_texts_that_are_no_utf8(tmp_path: Path) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    offsets, content = pa.py_buffer(b"\0\0\0\0\1\0\0\0\2\0\0\0\3\0\0\0"), pa.py_buffer(b"a\xffc")
-    broken = pa.Array.from_buffers(pa.string(), 3, [None, offsets, content])
-    pq.write_table(pa.table({"context": broken, "response": ["x", "y", "z"]}), tmp_path / "rows.parquet")
-    refused(BadRow, "row 1", lambda: list(read_exchanges(tmp_path / "rows.parquet")))
-    rejects = Rejects()
-    kept = list(read_exchanges(tmp_path / "rows.parquet", skip_bad=rejects))
-    assert [exchange.response for exchange in kept] == ["x", "z"]
 
 
 def test_parquet_names_a_missing_column(tmp_path: Path) -> None:
@@ -323,6 +262,7 @@ def test_blank_texts_pass_when_they_are_to_be_scored() -> None:
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), min_size=1).filter(lambda text: not is_blank(text))
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=50)
 @given(st.lists(st.tuples(st.lists(TEXT, min_size=1), TEXT), min_size=1))
 def test_any_text_survives_json_lines(
@@ -341,9 +281,3 @@ def test_no_bytes_whatever_cause_anything_but_a_told_error(
     path = tmp_path_factory.mktemp("bytes") / name
     path.write_bytes(content)
     assert "\n" not in refused(ValueError, "rows", lambda: list(read_exchanges(path)))
-
-
-def test_the_working_folder_is_a_data_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "train.jsonl").write_text('{"context": ["hi"], "response": "hello"}\n', encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    assert [exchange.response for exchange in read_exchanges(".")] == ["hello"]

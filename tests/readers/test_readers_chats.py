@@ -46,11 +46,6 @@ def test_system_prompts_are_facts_where_asked() -> None:
     assert facts == {("Canoes float.", "You sell boats.")}
 
 
-def test_another_role_can_be_judged() -> None:
-    source = Source([{"messages": CHAT}], chats=Chats("user"))
-    assert [row.response for _, row in source.exchanges()] == ["Which is\nlighter?"]  # the first has no context
-
-
 def test_a_conversation_can_be_judged_on_another_side() -> None:
     ((_, dialogue),) = Source([{"messages": CHAT}], chats=Chats("user")).dialogues()
     # The side that is judged goes by the name that metrics look for.
@@ -145,12 +140,6 @@ def test_a_conversation_is_one_dialogue() -> None:
 )
 def test_what_is_no_conversation_is_named(messages: Any, named: str) -> None:
     assert "row 0" in refused(BadRow, named, lambda: list(read_exchanges([{"messages": messages}])))
-
-
-def test_rows_of_fields_pass_as_they_are() -> None:
-    row = {"context": ["Hi"], "response": "Hello!", "messages": CHAT}
-    (one,) = read_exchanges([row])
-    assert (one.response, one.speakers) == ("Hello!", ())
 
 
 @pytest.mark.slow

@@ -35,7 +35,7 @@ for number in range({PROCESSES}):
         except BaseException as error:
             told = {{"error": repr(error)}}
         os.write(theirs, json.dumps(told).encode())
-        os._exit(0)
+        os.kill(os.getpid(), 9)
     os.close(theirs)
     children.append(ours)
 print(json.dumps([json.loads(os.read(ours, 65536)) for ours in children]))

@@ -40,6 +40,7 @@ def unguarded(path: Path) -> Iterator[int]:
             yield node.lineno
 
 
+@pytest.mark.slow
 def test_json_is_parsed_where_deep_nesting_is_told() -> None:
     found = {
         f"{name}:{line}"
@@ -64,6 +65,7 @@ def test_a_device_without_an_end_is_not_read_to_it() -> None:
         refused(ValueError, "zero", read, zero)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("arguments", ["--help", "score --help", "info"])
 def test_help_for_a_full_disk(arguments: str, unbuffered: str) -> None:

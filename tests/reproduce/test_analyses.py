@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from refusals import refused
 from reproduce.feature_statistics import conicity, normality
 
 SHAPIRO = [2.1, 3.4, 1.9, 5.6, 4.4, 3.8, 2.7, 6.1, 3.3, 4.9, 3.0, 4.1]
@@ -47,27 +46,3 @@ def test_shapiro_wilk_vector() -> None:
     assert found.w[0] == pytest.approx(0.970542758, abs=1e-9)
     assert found.p[0] == pytest.approx(0.916406614, abs=1e-9)
     assert (found.n, found.constant, len(found.w)) == (12, 1, 2)
-
-
-def test_both_ways_to_report_normality() -> None:
-    found = normality(np.array([SHAPIRO]).T)
-    w, p = 0.970542758, 0.916406614
-    assert found.to_dict()["w_mean"] == pytest.approx(w)
-    assert found.w_std == 0
-    assert found.share_rejected() == 0
-    assert found.share_rejected(level=0.95) == 1
-    assert found.pooled == pytest.approx(((w + p) / 2, (w - p) / 2))
-
-
-@pytest.mark.parametrize(
-    ("features", "message"),
-    [
-        ([1.0, 2.0], "shape"),
-        ([[1.0], [2.0]], "at least 3"),
-        ([[1.0], [math.nan], [2.0]], "row 1"),
-        ([[1.0], [1.0], [1.0]], "constant"),
-        (np.empty((3, 0)), "shape"),
-    ],
-)
-def test_features_that_cannot_be_tested(features: object, message: str) -> None:
-    refused(ValueError, message, normality, features)

@@ -11,13 +11,10 @@ import pytest
 from scipy import stats
 from typer.testing import CliRunner, Result
 
-from dialeval.benchmarks import Benchmark
-from dialeval.robustness.inputs import read_input
 from refusals import refused
 from reproduce.__main__ import build_app
-from reproduce.calibration import benchmark_sample, dialogue_sample, percentiles, probabilities
+from reproduce.calibration import dialogue_sample, percentiles, probabilities
 from small_checkpoints import small_checkpoint
-from toy_benchmark import labelled_rows, rated_rows, write_rows
 
 
 def calibration(*options: str | Path) -> Result:
@@ -45,13 +42,6 @@ def test_the_gap_is_kolmogorovs_distance_from_an_even_spread() -> None:
     refused(ValueError, "right", lambda: percentiles(shares, np.zeros(500, dtype=bool), np.arange(500)))
 
 
-def test_rows_of_one_dialogue_widen_the_interval() -> None:
-    shares = np.repeat(np.random.default_rng(1).uniform(size=50), 8)
-    alone = percentiles(shares, np.ones(400, dtype=bool), np.arange(400), resamples=2000).interval
-    grouped = percentiles(shares, np.ones(400, dtype=bool), np.repeat(np.arange(50), 8), resamples=2000).interval
-    assert grouped.high - grouped.low > 2 * (alone.high - alone.low)
-
-
 def test_a_promise_that_holds_and_one_that_does_not() -> None:
     rng = np.random.default_rng(2)
     promised = rng.uniform(size=5000)
@@ -76,18 +66,6 @@ def test_every_true_turn_has_a_wrong_one_beside_it(tiny_corpora: Path) -> None:
         for one in sample.exchanges[::2]
     )
     assert len(set(sample.groups.tolist())) == len({exchange.context[0] for exchange in sample.exchanges})
-
-
-def test_labelled_benchmarks_and_no_others(tmp_path: Path) -> None:
-    labelled = read_input(str(write_rows(tmp_path / "labels.jsonl", labelled_rows("toy", contexts=3))), None)
-    assert isinstance(labelled, Benchmark)
-    sample = benchmark_sample(labelled)
-    assert sample.valid.sum() == sum(label == 1 for label in labelled.dataset["label"])
-    refused(
-        ValueError,
-        "label",
-        lambda: benchmark_sample(read_input(str(write_rows(tmp_path / "rated.jsonl", rated_rows(contexts=3))), None)),
-    )
 
 
 def test_from_the_shell(tiny_encoder: Path, tiny_corpora: Path, tmp_path: Path) -> None:

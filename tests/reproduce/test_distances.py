@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,6 @@ import pytest
 from dialeval.approaches.fbd import Fbd
 from dialeval.exchange import Exchange
 from reproduce.distances import SPOILT, Curve, curves, replies_of_people, spoil
-from reproduce.feature_statistics import normality
 from toy_benchmark import rated_rows, write_rows
 
 NOUNS = "fish chips weather walk week dog cat".split()
@@ -59,22 +57,3 @@ def test_curves_begin_where_nothing_differs_and_are_the_metrics_values(tiny_enco
     wanted = metric.compare(metric.features.of(REPLIES), metric.features.of(worse)).value
     (shown,) = [one for one in found if (one.metric, one.change) == ("fbd", "mismatch")]
     assert shown.values[-1] == pytest.approx(wanted, rel=1e-4)
-
-
-def test_the_page_has_the_papers_row_and_ours(tiny_encoder: Path, tmp_path: Path) -> None:
-    from reproduce.distances import normal_features
-    from reproduce.distances_report import write_distances
-
-    metric = Fbd(tiny_encoder, resamples=0)
-    tested = normal_features(metric, "tiny", "fbd_dailyz@as_released", REPLIES)
-    shown = normality(metric.features.of(REPLIES).rows)
-    assert (tested.n, tested.w_mean) == (7, pytest.approx(shown.w_mean))
-    found = list(curves(str(tiny_encoder), "tiny", "fbd_dailyz@as_released", REPLIES[:4]))
-    write_distances([tested], found, tmp_path, command="python -m reproduce distances")
-    page = (tmp_path / "distances.md").read_text()
-    assert "| BERT, paper | 0.67 ± 0.38 |" in page
-    assert f"| tiny | {shown.pooled[0]:.2f} ± {shown.pooled[1]:.2f} |" in page
-    assert f"| tiny: W | {shown.w_mean:.3f} ± {shown.w_std:.3f} |" in page
-    record = json.loads((tmp_path / "distances.json").read_text())
-    assert len(record["curves"]) == len(found)
-    assert (tmp_path / "distances.png").stat().st_size > 0

@@ -14,7 +14,7 @@ from dialeval.approaches.frozen_features import FrozenFeatures
 from reproduce.__main__ import build_app
 from reproduce.feature_statistics import conicity, normality
 from reproduce.features import feature_map, replies_of, study
-from toy_benchmark import labelled_rows, rated_rows, write_rows
+from toy_benchmark import labelled_rows, write_rows
 
 
 def features(*options: str | Path) -> Result:
@@ -39,16 +39,6 @@ def test_labelled_replies_by_kind(tmp_path: Path) -> None:
     assert shown["normality"] == tested.to_dict()
 
 
-def test_rated_replies_and_those_of_people(tmp_path: Path) -> None:
-    replies = replies_of(str(write_rows(tmp_path / "toy.jsonl", rated_rows(contexts=5, systems=2))))
-    assert sorted(set(replies.labels)) == ["bot0", "bot1", "people"]
-    assert replies.labels.count("people") == 5
-    some = replies.of_contexts(2, seed=3)
-    assert len({exchange.context for exchange in some.exchanges}) == 2
-    assert some.labels.count("people") == 2
-    assert replies.of_contexts(99, seed=3) is replies
-
-
 def test_from_the_shell(tiny_encoder: Path, tmp_path: Path) -> None:
     rows = [
         {"context": [f"do you like the {noun}"], "response": f"yes i like the {noun}"}
@@ -70,7 +60,7 @@ def test_from_the_shell(tiny_encoder: Path, tmp_path: Path) -> None:
     assert (tmp_path / "out" / "pca.png").stat().st_size > 1000
     refused = features("-i", file, "-m", "bleu2", "-o", tmp_path / "out")
     assert refused.exit_code == 2
-    assert "bleu2 is not one of density, deb" in refused.stderr
+    assert "bleu2" in refused.stderr
 
 
 def test_features_in_two_dimensions_by_tsne() -> None:

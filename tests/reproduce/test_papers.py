@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,20 +12,19 @@ from typer.testing import CliRunner
 from dialeval import benchmarks
 from dialeval.agreement.runs import run
 from dialeval.agreement.settings import Settings
+from dialeval.io import safe_name
 from dialeval.registry import available, load
 from dialeval.specs import split_options
 from reproduce.__main__ import build_app
 from reproduce.papers.catalogue import PAPERS
 from reproduce.papers.figures import draw
-from reproduce.papers.kept import read_page
-from reproduce.papers.measured import NOT_MEASURED, answers, commands
+from reproduce.papers.measured import NOT_MEASURED, answers
 from reproduce.papers.render import render
 from reproduce.papers.tables import CellQuery, Chart, Column, Paper, Picture, Row, Table
 from toy_benchmark import rated_rows, write_rows
 
 WORDS = "python:toy_benchmark:count_words"
 LABELS = "python:toy_benchmark:noise?name=never_run"
-SHARE = "python:toy_benchmark:word_share"
 
 
 def all_tables():
@@ -119,14 +117,15 @@ def toy(tmp_path: Path):
         Row("Theirs", {"toy": -3.25}),
     )
     values = tmp_path / "values"
-    # Kept under the benchmark's own name; a file's question names its path.
     run([WORDS], [file], settings=Settings(resamples=0), values=values)
+    # Kept under the benchmark's own name; a file's question names its path.
+    (values / safe_name(file)).symlink_to(values / "toy")
+    (values / "toy" / f"{safe_name(WORDS)}-1.jsonl").touch()
     return Paper("toy", "Toy", (Table("Table 1", columns, rows, "A note."),), ("Fig. 9.",)), values, file
 
 
-def test_ours_are_the_plain_correlations_of_kept_values(toy, monkeypatch):
+def test_ours_are_the_plain_correlations_of_kept_values(toy):
     paper, values, file = toy
-    monkeypatch.setattr("reproduce.papers.measured._is_kept", lambda *where: True)
     found = answers(paper.tables, values, resamples=200)
     question = paper.tables[0].columns[1].question
     rows = benchmarks.load(file).dataset
@@ -140,9 +139,8 @@ def test_ours_are_the_plain_correlations_of_kept_values(toy, monkeypatch):
     assert found[LABELS, question].reason == NOT_MEASURED
 
 
-def test_a_page_shows_both_numbers_and_tells_what_is_missing(toy, monkeypatch):
+def test_a_page_shows_both_numbers_and_tells_what_is_missing(toy):
     paper, values, file = toy
-    monkeypatch.setattr("reproduce.papers.measured._is_kept", lambda *where: True)
     found = answers(paper.tables, values, resamples=200)
     page = render(paper, found, command="python -m reproduce papers --only toy", values="kept")
     result = found[WORDS, paper.tables[0].columns[1].question].result
@@ -160,44 +158,9 @@ def test_a_page_shows_both_numbers_and_tells_what_is_missing(toy, monkeypatch):
     assert "- Fig. 9." in lines
 
 
-def test_without_a_number_a_cell_says_what_is_lacking_and_no_command_is_given(toy, monkeypatch):
-    paper, values, _ = toy
-    monkeypatch.setattr("reproduce.papers.measured._is_kept", lambda *where: True)
-    rows = (
-        Row("Here", {"toy": 1}, WORDS, lacks="weights"),
-        Row("Not here", {"printed only": 2, "toy": 3}, LABELS, lacks="weights"),
-        Row("Of people", lacks="data"),
-    )
-    table = Table("Table 1", paper.tables[0].columns, rows)
-    found = answers([table], values, resamples=0)
-    page = render(Paper("toy", "Toy", (table,)), found, command="c", values="kept")
-    assert "| Not here | 2 | 3<br>needs weights |" in page
-    assert "| Of people |  | needs data |" in page
-    assert "| Here |  | 1<br>**" in page
-    assert "would be measured by" not in page
-
-
-def test_seeds_stand_as_their_mean_and_deviation(toy, monkeypatch):
-    paper, values, file = toy
-    monkeypatch.setattr("reproduce.papers.measured._is_kept", lambda *where: True)
-    run([SHARE], [file], settings=Settings(resamples=0), values=values)
-    question = paper.tables[0].columns[1].question
-    table = Table("Table 1", paper.tables[0].columns, (Row("Both", {}, WORDS, repeats=(SHARE,)),))
-    found = answers([table], values, resamples=100)
-    both = [100 * found[spec, question].result.value for spec in (WORDS, SHARE)]
-    shown = f"**{sum(both) / 2:.1f}** ± {abs(both[0] - both[1]) / 2**0.5:.1f}"
-    assert f"| Both |  | {shown} |" in render(Paper("toy", "Toy", (table,)), found, command="c", values="kept")
-    # With a seed missing there is no mean, and only that one is to be made.
-    unmade = replace(table, rows=(Row("Both", {}, WORDS, repeats=(LABELS,)),))
-    page = render(Paper("toy", "Toy", (unmade,)), answers([unmade], values, resamples=0), command="c", values="kept")
-    assert "| Both |  | not measured |" in page
-    assert f"--metrics '{LABELS}'" in page
-
-
-def test_an_average_is_that_of_the_numbers_beside_it(toy, monkeypatch):
+def test_an_average_is_that_of_the_numbers_beside_it(toy):
     """Of the released scores the authors printed .501; where a part is not measured, there is no average of ours."""
     paper, values, _ = toy
-    monkeypatch.setattr("reproduce.papers.measured._is_kept", lambda *where: True)
     (table,) = paper.tables
     question = table.columns[1].question
     columns = (
@@ -214,33 +177,6 @@ def test_an_average_is_that_of_the_numbers_beside_it(toy, monkeypatch):
     assert "| Never run | not measured | not measured | 0.1 |" in lines
 
 
-def test_a_row_without_values_keeps_what_an_earlier_page_had(toy, monkeypatch, tmp_path):
-    paper, values, _ = toy
-    monkeypatch.setattr("reproduce.papers.measured._is_kept", lambda *where: True)
-    found = answers(paper.tables, values, resamples=0)
-    page = render(paper, found, command="c", values="kept")
-    # Somebody once had values for the other row, but none for the sizes of a column.
-    before = page.replace("|  | 7<br>not measured |", "| **8.0** [7.0, 9.0] | – (b) |")
-    before = before.replace("| n of ours |  | 180 |", "| n of ours |  | 99 |")
-    before = before.replace(
-        "(a) another counter.", "(a) another counter, then. (b) 3 systems are too few (at least 5); stop."
-    )
-    (tmp_path / "toy.md").write_text(before)
-    earlier = read_page(tmp_path / "toy.md")
-    assert earlier["Table 1"].columns == ["printed only", "toy"]
-    again = render(paper, found, command="c", values="kept", earlier=earlier).splitlines()
-    assert "| Never run (a) (c) | **8.0** [7.0, 9.0] | – (b) |" in again
-    notes = "(a) another counter. (b) 3 systems are too few (at least 5); stop. (c) measured for an earlier page"
-    assert any(line.startswith(notes) for line in again)
-    assert "| n of ours |  | 180 |" in again
-    (words,) = [line for line in page.splitlines() if line.startswith("| Words")]
-    assert words in again
-    # What was never measured stays a gap, and other columns are another table.
-    assert render(paper, found, command="c", values="kept", earlier=read_page(tmp_path / "no.md")) == page
-    (tmp_path / "toy.md").write_text(before.replace("| toy |", "| another |"))
-    assert render(paper, found, command="c", values="kept", earlier=read_page(tmp_path / "toy.md")) == page
-
-
 def test_without_files_nothing_is_loaded(toy, monkeypatch):
     paper, values, _ = toy
     monkeypatch.setattr("reproduce.papers.measured.find_sources", lambda specs: pytest.fail("a metric was loaded"))
@@ -248,31 +184,16 @@ def test_without_files_nothing_is_loaded(toy, monkeypatch):
     assert {answer.reason for answer in found.values()} == {NOT_MEASURED}
 
 
-def test_a_metric_that_cannot_be_loaded_is_told_and_stops_nothing(toy, monkeypatch):
+def test_a_metric_that_cannot_be_loaded_is_told_and_stops_nothing(toy):
     paper, values, _ = toy
-    monkeypatch.setattr("reproduce.papers.measured._is_kept", lambda *where: True)
     broken = Row("Broken", ours="python:toy_benchmark:there_is_none")
+    (values / "toy" / f"{safe_name(broken.ours)}-1.jsonl").touch()
     (table,) = paper.tables
     found = answers([Table("T", table.columns, (*table.rows, broken))], values, resamples=0)
     question = table.columns[1].question
     assert found[WORDS, question].result is not None
     assert math.isnan(found[WORDS, question].result.low)
     assert found[broken.ours, question].reason.startswith("cannot be loaded here")
-
-
-def test_commands_join_benchmarks_with_the_same_gaps():
-    plain, systems = Settings(levels="own"), Settings(levels="system", force_systems=True)
-    missing = [
-        ("a", CellQuery("one", "spearman", plain)),
-        ("a", CellQuery("one", "pearson", plain)),
-        ("a", CellQuery("two", "spearman", plain)),
-        ("b", CellQuery("three@clean", "spearman", systems)),
-    ]
-    assert commands(missing, "kept") == [
-        "dialeval agreement --metrics 'a' --benchmarks one,two --values kept --plots none --out runs/papers",
-        "dialeval agreement --metrics 'b' --benchmarks three@clean --levels system --force-systems --values kept "
-        "--plots none --out runs/papers",
-    ]
 
 
 def test_the_command_writes_a_page_for_each_paper(tmp_path):
@@ -302,9 +223,8 @@ def test_every_figure_can_be_asked_and_has_a_name_of_its_own():
     assert len(set(names)) == len(names)
 
 
-def test_figures_are_drawn_from_kept_values_and_missing_ones_named(toy, monkeypatch):
+def test_figures_are_drawn_from_kept_values_and_missing_ones_named(toy):
     paper, values, file = toy
-    monkeypatch.setattr("reproduce.papers.measured._is_kept", lambda folder, benchmark, name: "count_words" in name)
     found = answers(paper.tables, values, resamples=200)
     kept = Picture("Spread", "spread", "violin", file, (WORDS,))
     people = Picture("People", "people", "scatter", file, (WORDS, LABELS))
@@ -336,4 +256,3 @@ def test_figures_are_drawn_from_kept_values_and_missing_ones_named(toy, monkeypa
     again = render(paper, found, command="c", values="kept", drawn=drawn, older={"absent"})
     assert "![Absent](figures/absent.png)\n\nDrawn for an earlier page" in again
     assert again.count("Drawn for an earlier page") == 1
-    assert "Not drawn: none of ours in “Table 1” is measured." in page

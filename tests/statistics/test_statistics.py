@@ -75,20 +75,6 @@ def test_p_values_are_those_of_scipy():
     assert kendall(x, y).p == stats.kendalltau(x, y).pvalue
 
 
-@pytest.mark.parametrize("correlate", CORRELATIONS.values())
-def test_columns_that_say_nothing_have_no_correlation(correlate):
-    assert math.isnan(correlate([1, 1, 1], [1, 2, 3]).value)
-    assert math.isnan(correlate([], []).value)
-    assert math.isnan(correlate([1.0], [2.0]).value)
-    assert math.isnan(correlate([1, 2], [2, 1]).p)
-
-
-def test_bad_columns_are_named():
-    refused(ValueError, "row 1 of the second column", pearson, [1, 2, 3], [1, math.nan, 3])
-    refused(ValueError, "3 and 2", spearman, [1, 2, 3], [1, 2])
-    refused(ValueError, "dimension", kendall, [[1, 2]], [[1, 2]])
-
-
 def test_point_biserial_and_accuracy():
     found = discrimination.point_biserial(LABELS, SCORES)
     assert found.value == pytest.approx(0.562211109, abs=1e-9)
@@ -96,11 +82,6 @@ def test_point_biserial_and_accuracy():
     assert discrimination.accuracy(LABELS, SCORES, 0.5).value == 0.75
     # 13 of the 16 pairs of a good and a bad reply are in order.
     assert discrimination.auc(LABELS, SCORES).value == 13 / 16
-
-
-def test_threshold_search_takes_the_smallest_of_equally_good_ones():
-    found = discrimination.search_threshold(LABELS, SCORES)
-    assert (found.value, found.errors, found.n, found.ties) == (0.20, 2, 8, 10 + 14 + 4)
 
 
 @given(
@@ -130,10 +111,6 @@ def test_auc_counts_pairs(rows):
         assert math.isnan(found)
 
 
-def test_labels_other_than_0_and_1_are_refused():
-    refused(ValueError, "row 2", discrimination.auc, [0, 1, 2], [0.1, 0.2, 0.3])
-
-
 def test_corrections():
     assert corrections.holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     # R: p.adjust(c(.01, .02, .03, .04, .05, .5), "holm")
@@ -157,11 +134,6 @@ def test_outlier_rule(ratings, mean):
     assert raters.mean_rating(ratings, drop_outliers=True) == pytest.approx(mean, abs=1e-6)
 
 
-def test_mean_rating_without_rule_and_without_ratings():
-    assert raters.mean_rating([2, 2, 3, 5]) == 3.0
-    assert math.isnan(raters.mean_rating([], drop_outliers=True))
-
-
 def test_human_ceiling_by_hand():
     ratings = [[1, 2, 3], [2, 2, 5], [4, 3, 4], [5, 5, 4]]
     expected = np.mean(
@@ -172,16 +144,6 @@ def test_human_ceiling_by_hand():
     assert raters.human_ceiling([*ratings, [1]], "pearson") == pytest.approx(expected)
     assert math.isnan(raters.human_ceiling([[1], [2], [3]]))
     assert math.isnan(raters.human_ceiling([]))
-
-
-def test_human_ceiling_weighs_positions_by_their_rows():
-    ratings = [[1, 2, 2], [2, 1, 3], [3, 4, 4], [4, 3], [2, 5]]
-    parts = []
-    for k in range(3):
-        rows = [row for row in ratings if len(row) > k]
-        parts.append((pearson([r[k] for r in rows], [(sum(r) - r[k]) / (len(r) - 1) for r in rows]).value, len(rows)))
-    expected = sum(value * n for value, n in parts) / sum(n for _, n in parts)
-    assert raters.human_ceiling(ratings, "pearson") == pytest.approx(expected)
 
 
 def test_human_ceiling_over_systems():
@@ -207,12 +169,6 @@ def test_alpha_of_the_textbook_example():
     assert raters.alpha(rows, "interval") == pytest.approx(0.849, abs=5e-4)
 
 
-def test_alpha_where_nothing_can_be_compared():
-    assert math.isnan(raters.alpha([[1], [2]]))
-    assert math.isnan(raters.alpha([]))
-    assert math.isnan(raters.alpha([[3, 3], [3, 3]]))
-
-
 def test_system_permutation_p_is_exact():
     assert system_level.permutation_p([1, 2, 3, 4], [10, 20, 30, 40], "spearman") == (pytest.approx(1 / 12), "exact")
     x, y = [0.3, 0.1, 0.9, 0.4, 0.8], [2.0, 1.0, 2.5, 3.0, 2.7]
@@ -230,16 +186,22 @@ def test_sampled_permutation_p_is_near_the_t_test():
     assert p == pytest.approx(stats.pearsonr(x, y).pvalue, abs=0.01)
 
 
-def test_few_systems_are_refused_unless_forced():
-    refused(
-        system_level.TooFewSystems, "4 systems", system_level.correlate_systems, [1, 2, 3, 4], [1, 2, 4, 3], "spearman"
-    )
-    found, method = system_level.correlate_systems([1, 2, 3, 4], [1, 2, 4, 3], "spearman", force=True)
-    assert (found.value, found.n, method) == (pytest.approx(0.8), 4, "exact")
-    refused(system_level.TooFewSystems, "1 system", system_level.correlate_systems, [1], [1], force=True)
-
-
 def test_system_means_keep_the_order_of_first_occurrence():
     names, means = system_level.system_means([1.0, 5.0, 3.0], ["b", "a", "b"])
     assert names == ["b", "a"]
     assert means.tolist() == [2.0, 5.0]
+
+
+def test_human_ceiling_weighs_positions_by_their_rows():
+    ratings = [[1, 2, 2], [2, 1, 3], [3, 4, 4], [4, 3], [2, 5]]
+    parts = []
+    for k in range(3):
+        rows = [row for row in ratings if len(row) > k]
+        parts.append((pearson([r[k] for r in rows], [(sum(r) - r[k]) / (len(r) - 1) for r in rows]).value, len(rows)))
+    expected = sum(value * n for value, n in parts) / sum(n for _, n in parts)
+    assert raters.human_ceiling(ratings, "pearson") == pytest.approx(expected)
+
+
+def test_threshold_search_takes_the_smallest_of_equally_good_ones():
+    found = discrimination.search_threshold(LABELS, SCORES)
+    assert (found.value, found.errors, found.n, found.ties) == (0.20, 2, 8, 10 + 14 + 4)

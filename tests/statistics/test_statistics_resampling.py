@@ -100,33 +100,6 @@ def test_clusters_widen_the_interval():
     assert widths[0] > 2.5 * widths[1]
 
 
-def test_offsets_do_not_eat_digits():
-    random = np.random.default_rng(2)
-    x, y = random.normal(size=(2, 50))
-    groups = np.arange(50)
-    plain, shifted = (
-        bootstrap.bootstrap({"r": resampled.pearson_of(x + by, y, groups, 50)}, 50, resamples=100, seed=0)["r"]
-        for by in (0, 1e7)
-    )
-    assert shifted == pytest.approx(plain, abs=1e-6)
-
-
-def test_undefined_resamples_are_counted_out():
-    x, y = np.array([0.0, 0.0, 1.0]), np.array([0.0, 1.0, 2.0])
-    drawn = bootstrap.bootstrap({"r": resampled.spearman_of(x, y, np.arange(3), 3)}, 3, resamples=500, seed=0)["r"]
-    found = bootstrap.interval(drawn)
-    # Only resamples that hold row 2 and another row have two different values in x: 1 - (8 + 1) / 27.
-    assert found.resamples == pytest.approx(500 * 18 / 27, abs=40)
-    assert bootstrap.interval(np.array([np.nan])).resamples == 0
-    assert (
-        bootstrap.bootstrap({"r": resampled.mean_of([], np.array([], int), 0)}, 0, resamples=9, seed=0)["r"].size == 0
-    )
-
-
-def test_groups_are_numbered_in_order():
-    assert bootstrap.number_groups(["b", "a", "b", "c"]).tolist() == [0, 1, 0, 2]
-
-
 @given(st.lists(st.tuples(*[st.integers(0, 4)] * 8), min_size=1, max_size=6))
 @settings(max_examples=30, deadline=None)
 def test_rowwise_correlations_match_scipy(table):
@@ -153,32 +126,12 @@ def test_williams(r12, r13, r23, n, t, p):
     assert (turned.statistic, turned.p) == (pytest.approx(-t, abs=1e-8), pytest.approx(p, rel=1e-6))
 
 
-def test_williams_at_its_edges():
-    assert paired_tests.williams(0.3, 0.3, 0.3, 50).p == 1.0
-    assert math.isnan(paired_tests.williams(0.3, 0.2, 0.3, 3).p)
-    assert math.isnan(paired_tests.williams(math.nan, 0.2, 0.3, 30).p)
-
-
 def test_chi_square_of_two_accuracies():
     plain = paired_tests.chi_square(8827, 10_000, 8236, 10_000, continuity=False)
     assert plain.statistic == pytest.approx(139.394494, abs=1e-6)
     assert paired_tests.chi_square(8827, 10_000, 8236, 10_000).statistic == pytest.approx(138.923169, abs=1e-6)
     assert paired_tests.chi_square(5, 5, 7, 7).p == 1.0
     refused(ValueError, "counts", paired_tests.chi_square, 6, 5, 1, 5)
-
-
-def test_mcnemar():
-    first = [True] * 8 + [False] * 2 + [True] * 5
-    second = [False] * 8 + [True] * 2 + [True] * 5
-    found = paired_tests.mcnemar(first, second)
-    # Ten rows in dispute, 8 against 2: twice the binomial tail of 0, 1 or 2 of 10.
-    assert found.p == pytest.approx(2 * (1 + 10 + 45) / 1024)
-    assert found.statistic == pytest.approx(6 / 15)
-    assert found.method == "exact"
-    many = paired_tests.mcnemar(np.repeat(first, 10), np.repeat(second, 10))
-    assert many.p == pytest.approx(stats.chi2.sf(59**2 / 100, 1))
-    assert paired_tests.mcnemar([True, False], [True, False]).p == 1.0
-    refused(ValueError, "rows", paired_tests.mcnemar, [True], [True, False])
 
 
 @pytest.mark.parametrize("name", ["pearson", "spearman"])
@@ -224,9 +177,7 @@ def test_permutation_test_keeps_its_level():
     assert 8 <= hits <= 36
 
 
-def test_paired_mean_test():
-    # All four sign patterns of the differences 1 and 3: |mean| is 2, 1, 1, 2.
-    found = paired_tests.paired_mean_test([2.0, 5.0], [1.0, 2.0], np.array([0, 1]))
-    assert (found.statistic, found.p) == (2.0, 0.5)
-    assert paired_tests.paired_mean_test([1.0, 2.0], [1.0, 2.0], np.array([0, 1])).p == 1.0
-    assert math.isnan(paired_tests.paired_mean_test([], [], np.array([], int)).p)
+def test_williams_at_its_edges():
+    assert paired_tests.williams(0.3, 0.3, 0.3, 50).p == 1.0
+    assert math.isnan(paired_tests.williams(0.3, 0.2, 0.3, 3).p)
+    assert math.isnan(paired_tests.williams(math.nan, 0.2, 0.3, 30).p)

@@ -5,32 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-WORDS = [
-    "<end>",
-    "[PAD]",
-    "[UNK]",
-    "[CLS]",
-    "[SEP]",
-    "[MASK]",
-    "how",
-    "are",
-    "you",
-    "i",
-    "am",
-    "fine",
-    "thanks",
-    "what",
-    "do",
-    "like",
-    "tea",
-    "coffee",
-    ".",
-    "?",
-    "!",
-    "not",
-    "bad",
-    "and",
-]
+WORDS = (
+    "<end> [PAD] [UNK] [CLS] [SEP] [MASK] how are you i am fine thanks what do like tea coffee . ? ! not bad and"
+).split()
 
 _SYNSETS = {
     "noun": ("n", [["car", "auto", "automobile"], ["sofa", "couch"], ["tea"], ["thing"]]),

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import yaml
 
-import ablations
 from common import read_recipe
 from reproduce.papers.catalogue import PAPERS
 from reproduce.papers.tables import Picture
@@ -42,17 +41,6 @@ def test_the_tables_and_figures_name_every_variant_and_no_other() -> None:
     named = {spec.split("runs/ablations/")[1].split("/")[0] for spec in specs}
     # Table 5 asks for no benchmark: its figures are those of validation, in results/papers/ablations.md.
     assert named == {name for name in VARIANTS if not name.startswith("density-convai2")}
-
-
-def test_seeds_differ_in_nothing_else_and_their_mean_stands_first() -> None:
-    again = {name: variant for name, variant in VARIANTS.items() if "-seed" in name}
-    assert again
-    for name, variant in again.items():
-        first = VARIANTS[name.partition("-seed")[0]]
-        assert variant["set"]["seed"] != first["set"]["seed"]
-        assert {**variant, "set": {**variant["set"], "seed": first["set"]["seed"]}} == first
-    rows = [["one", "0.200", "0.5"], ["two", "0.1", ""], ["one-seed2", "0.300", ""], ["one-seed3", "0.400", "0.5"]]
-    assert ablations.over_seeds(rows) == [["one, 3 seeds", "0.300 ± 0.100", ""]]
 
 
 def test_the_runner_trains_resumes_and_tells(tiny_encoder: Path, tiny_corpora: Path, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from corpora.batches import Candidates, CandidateSet, mixed_batches
 from corpora.dialogues import CorpusDialogue, find_split, overlapping_ids, read_corpus, read_rows
-from corpora.grouped import Group, mixed_item_batches
+from corpora.grouped import Group
 from corpora.mining import with_mined, word_overlap
 from corpora.negatives import NegativeCounts, NegativeSampler, corrupt
 from dialeval.exchange import Exchange
@@ -161,21 +161,6 @@ def test_negatives_depend_on_seed_epoch_and_pair_alone() -> None:
     assert CandidateSet(talk(), NegativeCounts(random=3), seed=4).get(5) != one.get(5)
 
 
-def test_facts_are_given_for_their_share_of_the_contexts() -> None:
-    known = [CorpusDialogue(one.id, one.turns, "chat", (("f",),) * 4) for one in talk(200)]
-    for share in (0.0, 0.3, 1.0):
-        one = CandidateSet(known, NegativeCounts(random=1), seed=0, fact_share=share)
-        given = [one.get(index) for index in range(len(one))]
-        with_facts = [bool(each.exchange.facts) for each in given]
-        assert np.mean(with_facts) == pytest.approx(share, abs=0.05)
-        assert all(each.exchanges()[1].facts == each.exchange.facts for each in given)
-    # What does not depend on facts is drawn as if there were none.
-    assert (
-        CandidateSet(known, NegativeCounts(random=1), seed=0).get(4).responses
-        == CandidateSet(talk(200), NegativeCounts(random=1), seed=0).get(4).responses
-    )
-
-
 class Numbers:
     """A source that gives its numbers back; `longest` ones first where `reverse`."""
 
@@ -196,13 +181,6 @@ def drawn(batch: Sequence[Candidates]) -> list[int]:
     return [int(one.exchange.response) for one in batch]
 
 
-def test_batches_come_from_one_corpus_in_its_share() -> None:
-    stream = mixed_batches([Numbers(8, "a"), Numbers(8, "b")], [3, 1], batch_contexts=2, seed=0)
-    names = [{one.exchange.context[0] for one in batch} for batch in islice(stream, 3000)]
-    assert all(len(some) == 1 for some in names)
-    assert names.count({"a"}) / 3000 == pytest.approx(0.75, abs=0.03)
-
-
 def test_an_epoch_shows_each_context_once_and_the_next_ones_other_negatives() -> None:
     epochs = [list(islice(mixed_batches([Numbers(203)], [1], batch_contexts=4, seed=seed), 100)) for seed in (0, 0, 1)]
     first, second = epochs[0][:50], epochs[0][50:]
@@ -214,27 +192,6 @@ def test_an_epoch_shows_each_context_once_and_the_next_ones_other_negatives() ->
     assert [drawn(batch) for batch in first] != [drawn(batch) for batch in second]
     kept = list(islice(mixed_batches([Numbers(8)], [1], batch_contexts=4, seed=0, resample=False), 6))
     assert {one.responses[0] for batch in kept for one in batch} == {"0"}
-
-
-def test_neighbours_in_length_share_a_batch_and_batches_are_not_in_order_of_length() -> None:
-    stream = mixed_batches([Numbers(64)], [1], batch_contexts=4, seed=0, longest=10_000)
-    batches = [drawn(batch) for batch in islice(stream, 16)]
-    assert sorted(batches) == [[start, start + 1, start + 2, start + 3] for start in range(0, 64, 4)]
-    assert batches != sorted(batches)
-    assert batches != sorted(batches, reverse=True)
-
-
-def test_two_corpora_of_one_kind_are_not_drawn_in_step() -> None:
-    stream = mixed_batches([Numbers(64, "a"), Numbers(64, "b")], [1, 1], batch_contexts=4, seed=0)
-    order: dict[str, list[list[int]]] = {"a": [], "b": []}
-    for batch in islice(stream, 64):
-        order[batch[0].exchange.context[0]].append(drawn(batch))
-    assert order["a"][:12] != order["b"][:12]
-
-
-def test_a_corpus_that_fills_no_batch_is_told() -> None:
-    assert len(next(mixed_batches([Numbers(4)], [1], batch_contexts=4, seed=0))) == 4
-    refused(ValueError, "3 pairs", lambda: next(mixed_batches([Numbers(3)], [1], batch_contexts=4, seed=0)))
 
 
 # --- negatives -------------------------------------------------------------------------------------
@@ -263,24 +220,6 @@ def test_every_kind_of_negative_is_what_its_name_says() -> None:
         assert len(set(random)) == 5
 
 
-def test_no_wrong_reply_of_a_context_is_given_twice() -> None:
-    turns = ("so it goes", "the volcano erupted", "so it goes", "an answer here", "so it goes", "a volcano is far")
-    repeating = CorpusDialogue("r", turns, "chat")
-    sampler = NegativeSampler([repeating, *talk(4)], NegativeCounts(random=6, same_dialogue=4, shared_word=1))
-    later = set()
-    for seed in range(100):
-        found = sampler.draw(repeating, 3, np.random.default_rng(seed))
-        assert found[0] == "a volcano is far"  # shares a word, so it does not come in as an echo
-        assert set(found[1:3]) == {"so it goes", "the volcano erupted"}
-        assert len(set(found)) == len(found) == 11
-        # What follows the answer may be drawn as a random reply too where it was not drawn before.
-        random = NegativeSampler([repeating, *talk(4)], NegativeCounts(random=6, same_dialogue=1))
-        found = random.draw(repeating, 3, np.random.default_rng(seed))
-        assert len(set(found)) == len(found) == 7
-        later.add(found.index("a volcano is far") if "a volcano is far" in found else -1)
-    assert {-1, 0} < later
-
-
 def test_a_shared_word_is_one_of_the_last_two_turns() -> None:
     first = CorpusDialogue("f", ("the volcano erupted", "oh", "a glacier melts", "then what"), "chat")
     other = CorpusDialogue(
@@ -290,18 +229,6 @@ def test_a_shared_word_is_one_of_the_last_two_turns() -> None:
     assert {sampler.draw(first, 3, np.random.default_rng(seed))[0] for seed in range(20)} == {"that glacier moves"}
     assert sampler.shares_word(first.turns[:3], "That GLACIER moves")
     assert not sampler.shares_word(first.turns[:3], "a volcano is a mountain")
-
-
-def test_a_reply_too_short_to_corrupt_is_replaced_by_a_random_one() -> None:
-    sampler = NegativeSampler(talk(40), NegativeCounts(random=2, corrupted=1))
-    short = CorpusDialogue("s", ("hi", "no way out"), "chat")
-    found = sampler.draw(short, 1, np.random.default_rng(0))
-    assert len(found) == 3
-    assert all(reply in sampler.replies for reply in found)
-    long = CorpusDialogue("l", ("hi", "seven words are what this reply has"), "chat")
-    damaged = sampler.draw(long, 1, np.random.default_rng(0))[0]
-    assert damaged not in sampler.replies
-    assert set(damaged.split()) <= set(long.turns[1].split())
 
 
 def test_damage_shuffles_repeats_cuts_or_drops() -> None:
@@ -368,25 +295,7 @@ def test_nearest_negatives_lie_beside_the_last_two_turns() -> None:
     refused(ValueError, "embedding", lambda: NegativeSampler(dialogues, NegativeCounts(nearest=1)))
 
 
-def test_too_few_utterances_to_draw_from_are_told() -> None:
-    # Twelve utterances: as many as eight negatives and a dialogue of four turns, one too few.
-    refused(ValueError, "12 ", lambda: NegativeSampler(talk(3), NegativeCounts(random=8)))
-    assert NegativeSampler(talk(3), NegativeCounts(random=7)).counts.total == 7
-
-
 # --- groups and threads ----------------------------------------------------------------------------
-
-
-def test_batches_of_rows_are_shuffled_and_alike_in_length() -> None:
-    items = list(range(64))
-    batches = list(islice(mixed_item_batches([items], [1], size=4, seed=0, length=lambda one: one), 16))
-    assert sorted(batches) == [[at, at + 1, at + 2, at + 3] for at in range(0, 64, 4)]
-    assert batches != sorted(batches)
-    lengthless = list(islice(mixed_item_batches([items], [1], size=4, seed=0, length=lambda one: 0), 32))
-    first, second = ([one for batch in epoch for one in batch] for epoch in (lengthless[:16], lengthless[16:]))
-    assert first != items
-    assert second not in (first, items)
-    assert sorted(first) == sorted(second) == items
 
 
 # --- mining ----------------------------------------------------------------------------------------
@@ -421,11 +330,6 @@ def test_mined_replies_depend_on_the_seed_alone() -> None:
     assert len({one.mined for one in found}) > 10
     again = with_mined(found, 1, embed_salt, seed=0)
     assert all(two.mined[:2] == one.mined and len(set(two.mined)) == 3 for one, two in zip(found, again, strict=True))
-
-
-def test_mining_needs_one_reply_more_than_it_takes() -> None:
-    assert len(with_mined(salty(4), 3, embed_salt, seed=0)[0].mined) == 3
-    refused(ValueError, "4 replies", lambda: with_mined(salty(4), 4, embed_salt, seed=0))
 
 
 def test_a_rare_word_that_is_shared_counts_for_more_than_a_frequent_one_and_repetition_for_little() -> None:

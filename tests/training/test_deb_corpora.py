@@ -118,18 +118,6 @@ def test_positives_are_repeated_until_classes_balance() -> None:
     assert {row.kind for row in labelled_rows([group], negatives="adversarial")} == {"positive", "adversarial"}
 
 
-def test_percentages_of_adversarial_contexts_are_nested() -> None:
-    def contexts(percent: float) -> set[str | None]:
-        rows = labelled_rows(groups(), adversarial_percent=percent, seed=4)
-        return {row.exchange.id for row in rows if row.kind == "adversarial"}
-
-    sizes = [len(contexts(percent)) for percent in (0, 10, 50, 100)]
-    assert sizes == [0, 2, 10, 20]
-    assert contexts(10) < contexts(50) < contexts(100)
-    # Where a context has no adversarial replies, its positives are not repeated either.
-    assert len(labelled_rows(groups(), adversarial_percent=0)) == 20 * 4
-
-
 def test_random_replies_come_from_other_contexts() -> None:
     bare = [Group(one.id, one.context, one.positives) for one in groups()]
     filled = with_random(bare, 3, seed=1)
@@ -187,11 +175,6 @@ def test_mining_passes_over_replies_to_nearly_the_same_context() -> None:
     assert mined_by_id()["keys"] == ()
 
 
-def test_mining_needs_words_and_replies() -> None:
-    refused(ValueError, "word", word_overlap, ["1 2", "3"])
-    refused(ValueError, "few", lambda: with_mined(TALK[:1], 3, word_overlap(["piano night"]), seed=0))
-
-
 # --- Reddit ----------------------------------------------------------------------------------------
 
 
@@ -206,12 +189,6 @@ def test_reddit_threads_are_turned_oldest_first(tmp_path: Path) -> None:
     turns = [one.turns for one in read_reddit(tmp_path, 10)]
     assert turns == [("zeroth", "first", "second", "third"), ("question", "answer"), ("before", "last")]
     assert len(read_reddit(tmp_path, 2)) == 2
-
-
-def test_an_empty_reddit_folder_is_named(tmp_path: Path) -> None:
-    refused(FileNotFoundError, ".json", read_reddit, tmp_path, 5)
-    (tmp_path / "a.jsonl").write_text("{}\n")
-    refused(ValueError, "line", read_reddit, tmp_path, 5)
 
 
 # --- the public files ------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import pytest
 from dialeval.io import read_json_lines
 from dialeval.weights.config import CheckpointConfig
 from dialeval.weights.find import WEIGHTS, embedded_checkpoints
-from history import TrainingRun, joined, kept_line, stage_in, stages_of, total
+from history import TrainingRun, joined, stage_in, stages_of, total
 from runs_table import figures_of, runs_table
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,26 +36,6 @@ def test_the_kept_validation_counts_not_the_last(tmp_path: Path) -> None:
     assert stage_in(written, "mine") == TrainingRun("mine", 20, 30, 4.0, {"pairs": 160})
     assert stage_in(written, "mine").summary == "20 of 30 steps, 160 pairs"
     assert figures_of(written)["r1"] == 0.65
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "best"),
-    [
-        ({"r1": 0.4, "mrr": 0.9}, {"r1": 0.5, "mrr": 0.8}, 2),
-        ({"selection": 0.4, "auc_full": 0.3}, {"selection": 0.3, "auc_full": 0.9}, 1),
-        (
-            {"accuracy_random": 0.9, "accuracy_adversarial": 0.5},
-            {"accuracy_random": 0.8, "accuracy_adversarial": 0.7},
-            2,
-        ),
-        ({"loss": 0.5, "spearman": 0.1}, {"loss": 0.6, "spearman": 0.9}, 1),
-    ],
-)
-def test_logs_without_marks_are_read_by_what_each_script_maximises(
-    first: dict[str, Any], second: dict[str, Any], best: int
-) -> None:
-    lines = [{"kind": "validation", "step": step, **one} for step, one in ((1, first), (2, second))]
-    assert kept_line(lines)["step"] == best
 
 
 def test_totals_count_a_shared_ancestor_once() -> None:

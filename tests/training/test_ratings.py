@@ -41,16 +41,6 @@ def test_a_row_is_read_as_it_stands(tmp_path: Path, name: str) -> None:
     )
 
 
-def test_what_a_row_leaves_out_is_taken_from_its_file(tmp_path: Path) -> None:
-    bare = {"context": ["hi"], "response": "bye", "scores": {"overall": 1}}
-    first, second = read_ratings(write(tmp_path, {**bare, "id": "r"}, bare), "chats")
-    assert (first.source, first.family, first.split) == ("chats", "chats", "train")
-    assert (first.ratings, first.speakers) == ({}, ())
-    # A row that names no dialogue is one of its own, called by its id or else by its line.
-    assert (first.dialogue, second.dialogue) == ("r", "2")
-    assert second.exchange.id is None
-
-
 def test_rows_that_cannot_be_used_are_left_out(tmp_path: Path) -> None:
     without_level = {key: value for key, value in WHOLE.items() if key != "level"} | {"id": "c-3"}
     unusable = [
@@ -70,22 +60,6 @@ def test_rows_that_cannot_be_used_are_left_out(tmp_path: Path) -> None:
     assert found[1].exchange.context == ()
     write(tmp_path, *unusable, name="none.jsonl")
     refused(ValueError, "none.jsonl", read_ratings, tmp_path, "none", leave_out=frozenset({"listed"}))
-
-
-def test_a_conversation_is_rated_without_a_reply(tmp_path: Path) -> None:
-    whole = {**WHOLE, "level": "dialogue", "response": None}
-    write(tmp_path, WHOLE, whole)
-    (found,) = read_ratings(tmp_path, "chats", level="dialogue")
-    assert found.exchange.response == ""
-    assert found.exchange.context == ("hi", "hello")
-    assert len(read_ratings(tmp_path, "chats")) == 1
-
-
-def test_a_source_that_is_not_there_is_told(tmp_path: Path) -> None:
-    refused(FileNotFoundError, "chats.jsonl", read_ratings, tmp_path, "chats")
-    write(tmp_path, WHOLE, name="b.jsonl.gz")
-    write(tmp_path, WHOLE, name="a.jsonl")
-    refused(FileNotFoundError, "chats.jsonl", read_ratings, tmp_path, "chats")
 
 
 def test_a_bad_row_is_named_by_its_file_and_line(tmp_path: Path) -> None:

@@ -11,18 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
 
 import cmn_start
 from cmn import Collator
 from cmn_networks import make_network
-from corpora.batches import Candidates, CandidateSet
-from corpora.dialogues import read_corpus
-from corpora.negatives import NegativeCounts
+from corpora.batches import Candidates
 from dialeval.approaches.cmn import Cmn
-from dialeval.approaches.cmn_network import CmnNetwork, PriorRows
-from dialeval.engine.encoding import PairEncoder
-from dialeval.engine.formatting import PairTokenizer
 from dialeval.exchange import Exchange
 from tiny_words import WORDS
 from training_runs import STEPS, TRAINING, killed_after_saves, log_of, run_here, same, settings, weights, write_lines
@@ -155,30 +149,6 @@ def test_an_adapter_cut_to_a_lower_rank_is_the_closest_one(tiny_encoder: Path) -
     left, sizes, right = torch.linalg.svd(before)
     assert torch.allclose(change(reduced), left[:, :2] * sizes[:2] @ right[:2], atol=1e-5)
     assert all(parameter.requires_grad == ("lora_" in name) for name, parameter in reduced.named_parameters())
-
-
-def test_whitened_latents_are_spread_and_agree(tiny_encoder: Path, corpora: Path) -> None:
-    network = make_network(tiny_encoder)
-    pairs = cmn_start.random_pairs(
-        CandidateSet(read_corpus(corpora, "chat", "train"), NegativeCounts(random=1), seed=0), 80, 0
-    )
-    cmn_start.whiten(network, pairs, scale=1.0, log_variance=-3.0)
-    tokenizer = PairTokenizer(network.tokenizer, network.config.layout)
-    of_pairs = PairEncoder(network, tokenizer).encode(pairs).rows
-    of_contexts = PairEncoder(PriorRows(network, "prior"), tokenizer, segment="context").encode(pairs).rows
-    means = np.concatenate([of_pairs[:, :4], of_contexts[:, :4]])
-    assert np.abs(means.mean(axis=0)).max() < 0.1
-    assert means.std(axis=0) == pytest.approx(np.full(4, 0.45), abs=0.1)  # tanh of a normal of half a unit
-    assert np.abs(np.corrcoef(means.T) - np.eye(4)).max() < 0.2
-    assert of_pairs[:, 4:8] == pytest.approx(np.full((len(pairs), 4), -3 * np.tanh(2)), abs=1e-5)
-
-
-def test_the_released_pooler_is_taken_over(tiny_encoder: Path) -> None:
-    network = CmnNetwork.create(make_network(tiny_encoder).config)
-    cmn_start.load_pooler(network, tiny_encoder)
-    stored = load_file(tiny_encoder / "model.safetensors")["pooler.dense.weight"]
-    assert torch.equal(network.posterior_pooler.dense.weight, stored)
-    assert torch.equal(network.prior_pooler.dense.weight, stored)
 
 
 def test_references_are_encoded_once(tiny_encoder: Path) -> None:

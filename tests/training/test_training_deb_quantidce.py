@@ -14,20 +14,16 @@ import torch
 from safetensors.torch import load_file
 
 import common
-import quantidce
-import ratings
 import stages
 from dialeval.approaches.deb import Deb
 from dialeval.approaches.quantidce import QuantiDce
 from dialeval.weights.config import CheckpointConfig
 from refusals import refused
-from resources import MIRROR
 from tiny_words import WORDS
 from training_runs import (
     TRAINING,
     killed_after_saves,
     log_of,
-    read_lines,
     run_here,
     run_in_two_processes,
     same,
@@ -214,23 +210,6 @@ def test_deb_variants_run(train: Any, tmp_path: Path) -> None:
     assert {"perplexity", "word_accuracy", "accuracy"} <= set(first[-1])
 
 
-def test_ordinary_dialogues_as_groups(corpora: Path) -> None:
-    source = {"name": "chat", "splits": ["train"], "contexts": 12, "negatives": {"random": 2, "same_dialogue": 1}}
-    found = stages.dialogue_groups(source, corpora, leave_out=frozenset({"train-0"}), seed=3)
-    assert found == stages.dialogue_groups(source, corpora, leave_out=frozenset({"train-0"}), seed=3)
-    assert len(found) == 12
-    turns = {row["id"]: row["utterances"] for row in read_lines(corpora / "chat" / "train.jsonl")}
-    for group in found:
-        dialogue, turn = group.id.split("#")
-        assert dialogue != "train-0"
-        assert group.context == tuple(turns[dialogue][: int(turn)])
-        assert group.positives == (turns[dialogue][int(turn)],)
-        (same,) = group.mined
-        assert same in turns[dialogue]
-        assert len(group.random) == 2
-        assert not {*group.positives} & {*group.mined, *group.random}
-
-
 def test_deb_begins_from_another_checkpoint_and_without_steps_keeps_it(train: Any, tmp_path: Path) -> None:
     train("deb", "first", "pretraining.steps=0", "fine_tuning.steps=2")
     start = tmp_path / "first" / "checkpoint"
@@ -241,30 +220,6 @@ def test_deb_begins_from_another_checkpoint_and_without_steps_keeps_it(train: An
     assert adapters
     assert all(torch.equal(begun[key], kept[key]) for key in adapters)
     refused(SystemExit, "start_from", train, "deb", "third", "tuning=full", f"start_from={start}")
-
-
-def test_deb_as_the_mean_of_two_runs(train: Any, tmp_path: Path) -> None:
-    train("deb", "first", "pretraining.steps=0", "fine_tuning.steps=2", "name=first")
-    train(
-        "deb", "second", "pretraining.steps=0", "fine_tuning.steps=3", "fine_tuning.learning_rate=0.02", "name=second"
-    )
-    runs = [tmp_path / name / "checkpoint" for name in ("first", "second")]
-    mean = f"average_of=[{runs[0]}, {runs[1]}]"
-    log = train("deb", "mean", "pretraining.steps=0", "fine_tuning.steps=0", mean, "name=mean")
-    assert [row["kind"] for row in log] == ["validation", "final"]
-    one, two, both = (weights(tmp_path / name / "checkpoint") for name in ("first", "second", "mean"))
-    learned = [key for key in one if not key.endswith("temperature")]
-    assert any(not torch.equal(one[key], two[key]) for key in learned)
-    for key in learned:
-        assert torch.allclose(both[key].float(), (one[key].float() + two[key].float()) / 2, rtol=1e-3, atol=1e-4), key
-    config = CheckpointConfig.read(tmp_path / "mean" / "checkpoint")
-    assert [run["steps_run"] for run in config.training["pretraining"]["averaged"]] == [2, 3]
-    parts = [config.training["pretraining"]["averaged"][one]["steps"] for one in (0, 1)]
-    assert config.training["total"]["steps"] == sum(parts)
-    assert [one["name"] for one in config.training["stages"]] == ["first", "second", "mean"]
-    assert "pp" in config.training["corpora"]
-    with pytest.raises(SystemExit):
-        train("deb", "other", f"average_of=[{runs[0]}, {tmp_path / 'none'}]")
 
 
 def test_recipes_fill_in_what_they_leave_unsaid(tmp_path: Path) -> None:
@@ -337,27 +292,6 @@ def test_learning_rates_of_the_specification(warmup: float, total: int, expected
         assert schedule.lr_lambdas[0](step) == pytest.approx(factor, abs=1e-6)
 
 
-def test_warm_up_is_counted_in_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("WORLD_SIZE", raising=False)
-    settings = {"batch_size": 3, "accumulation": 1, "epochs": 5, "steps": None, "warmup_epochs": 0.1}
-    counted = quantidce.resolved(settings, 9259)
-    assert (counted["steps"], counted["warmup"]) == (15431, pytest.approx(308.63, abs=0.01))
-
-
-def test_heads_may_learn_faster_than_their_encoder() -> None:
-    model = torch.nn.Module()
-    model.encoder, model.heads = torch.nn.Linear(2, 2), torch.nn.Linear(2, 1)
-    settings = {"learning_rate": 0.1, "weight_decay": 0.01, "bias_correction": True}
-    for extra, rate in (({}, 0.1), ({"head_learning_rate": 0.5}, 0.5)):
-        groups = stages.make_optimizer(model, {**settings, **extra}).param_groups
-        found = {id(one): (group["lr"], group["weight_decay"]) for group in groups for one in group["params"]}
-        assert found[id(model.encoder.weight)] == (0.1, 0.01)
-        assert found[id(model.encoder.bias)] == (0.1, 0.0)
-        assert found[id(model.heads.weight)] == (rate, 0.01)
-        assert found[id(model.heads.bias)] == (rate, 0.0)
-        assert groups[0]["lr"] == 0.1  # the log tells the encoder's
-
-
 def test_bert_adam_takes_its_first_step_uncorrected() -> None:
     parameter = torch.nn.Parameter(torch.tensor([[1.0]]))
     model = torch.nn.Module()
@@ -385,27 +319,3 @@ def test_two_processes_train_one_network(words: Any, tmp_path: Path) -> None:
 
 
 # --- the public ratings ----------------------------------------------------------------------------
-
-
-@pytest.mark.data
-def test_shipped_split_of_the_ratings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    if not (MIRROR / "James-Yip").is_dir():
-        pytest.skip("the shipped split is not in the folder that DIALEVAL_MIRROR names")
-    monkeypatch.setenv("DIALEVAL_CACHE", str(tmp_path))
-    train, held = ratings.read_ratings("dailydialog_grade", "shipped", mirror=MIRROR, percent=100, seed=0)
-    assert (len(train), len(held)) == (270, 30)
-    assert train[0].exchange.context[0].strip() == train[0].exchange.context[0]
-    assert all(1 <= row.rating <= 5 for row in [*train, *held])
-    tenth, _ = ratings.read_ratings("dailydialog_grade", "shipped", mirror=MIRROR, percent=10, seed=0)
-    assert len(tenth) == 27
-    assert {row.exchange.id for row in tenth} <= {row.exchange.id for row in train}
-    refused(
-        SystemExit,
-        "dailydialog_grade",
-        ratings.read_ratings,
-        "empathetic_grade",
-        "shipped",
-        mirror=MIRROR,
-        percent=100,
-        seed=0,
-    )

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from corpora.dialogues import read_corpus
-from dialeval import Exchange
+from density_fit import choose_rule, separation
 from dialeval.approaches.density import Density, DensityNetwork, apply_rule, fit_gaussian
 from dialeval.engine.moments import Moments
 from small_checkpoints import small_checkpoint
@@ -21,12 +21,10 @@ from common import read_recipe, read_validation
 from density import build_network
 from density_fit import (
     FLOAT32_RESOLUTION,
-    choose_rule,
     fit_and_choose,
     fitting_pairs,
     held_out_pairs,
     rotated,
-    separation,
 )
 
 RECIPES = Path(__file__).resolve().parents[2] / "training" / "recipes"
@@ -52,13 +50,6 @@ def test_all_pairs_of_a_corpus_but_those_that_are_left_out(tiny_corpora: Path) -
     assert Counter(pairs) == expected
     some = {**RECIPE, "fit": {"corpora": [{"name": "chat", "splits": ["train"], "pairs": 17}]}}
     assert fitting_pairs(some, tiny_corpora)[0] == pairs[:17]
-
-
-def test_random_pairs_are_the_same_contexts_and_replies_apart() -> None:
-    pairs = [Exchange(context=(f"c{n}",), response=f"r{n}", facts=(f"f{n}",)) for n in range(5)]
-    moved = rotated(pairs)
-    assert [(one.context, one.facts) for one in moved] == [(one.context, one.facts) for one in pairs]
-    assert [one.response for one in moved] == ["r1", "r2", "r3", "r4", "r0"]
 
 
 @pytest.fixture(scope="module")
@@ -104,25 +95,6 @@ def test_the_config_holds_the_choice_and_percentiles_of_every_rule(fitted, tiny_
     assert Density(tmp_path / "fitted").scoring == chosen
 
 
-def test_validation_dialogues_that_share_text_with_a_benchmark_choose_nothing(tiny_corpora: Path) -> None:
-    on_train = {**RECIPE, "validation": {"corpus": "chat", "split": "train", "candidates": 3, "facts": 0.0}}
-    assert {one.id for one in read_validation(on_train, tiny_corpora).dialogues} & {"train-0", "train-1"} == set()
-
-
-def test_areas_by_hand_and_the_best_density() -> None:
-    scores = {
-        "mahalanobis": {"human": np.array([1.0, 3.0]), "random": np.array([0.0, 2.0]), "shared_word": np.array([4.0])},
-        "relative": {"human": np.array([1.0, 3.0]), "random": np.array([0.0, 0.5]), "shared_word": np.array([1.0])},
-        "classifier": {"human": np.array([9.0]), "random": np.array([0.0]), "shared_word": np.array([0.0])},
-    }
-    areas = separation(scores)  # type: ignore[arg-type]
-    assert areas["mahalanobis"] == {"random": 0.75, "shared_word": 0.0, "mean": 0.375}
-    assert areas["relative"] == {"random": 1.0, "shared_word": 0.75, "mean": 0.875}
-    assert choose_rule({**areas, "euclidean": {"mean": 0.1}}) == "relative"
-    alike = {rule: {"mean": 0.5} for rule in ("mahalanobis", "euclidean", "relative", "classifier")}
-    assert choose_rule(alike) == "mahalanobis"
-
-
 def test_an_earlier_density_gives_adapter_and_head_and_nothing_else(tiny_encoder: Path, tmp_path: Path) -> None:
     earlier = small_checkpoint("density", tiny_encoder, tmp_path / "earlier")
     network = DensityNetwork.from_pretrained(earlier, trainable=True)
@@ -145,3 +117,17 @@ def test_an_earlier_density_gives_adapter_and_head_and_nothing_else(tiny_encoder
     other = small_checkpoint("deb", tiny_encoder, tmp_path / "deb")
     fresh = build_network({**recipe, "start_from": str(other)})
     assert not (fresh.head.weight == begun.head.weight).all()
+
+
+def test_areas_by_hand_and_the_best_density() -> None:
+    scores = {
+        "mahalanobis": {"human": np.array([1.0, 3.0]), "random": np.array([0.0, 2.0]), "shared_word": np.array([4.0])},
+        "relative": {"human": np.array([1.0, 3.0]), "random": np.array([0.0, 0.5]), "shared_word": np.array([1.0])},
+        "classifier": {"human": np.array([9.0]), "random": np.array([0.0]), "shared_word": np.array([0.0])},
+    }
+    areas = separation(scores)  # type: ignore[arg-type]
+    assert areas["mahalanobis"] == {"random": 0.75, "shared_word": 0.0, "mean": 0.375}
+    assert areas["relative"] == {"random": 1.0, "shared_word": 0.75, "mean": 0.875}
+    assert choose_rule({**areas, "euclidean": {"mean": 0.1}}) == "relative"
+    alike = {rule: {"mean": 0.5} for rule in ("mahalanobis", "euclidean", "relative", "classifier")}
+    assert choose_rule(alike) == "mahalanobis"

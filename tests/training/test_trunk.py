@@ -92,18 +92,6 @@ def test_a_snapshot_is_ended_with_a_falling_rate(
     assert rates == pytest.approx([1e-4, 0.5e-4, 0.01e-4])
 
 
-def test_lost_states_are_replaced_by_the_weights_that_were_kept(
-    recipe: Path, tiny_corpora: Path, tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    common = ["--recipe", recipe, "--corpora", tiny_corpora, "--encoder", tiny_encoder, "--dtype", "float32"]
-    train(monkeypatch, *common, "--out", tmp_path / "lost", "--steps", 8)
-    train(monkeypatch, *common, "--out", tmp_path / "new", "--warm", tmp_path / "lost" / "trunk.safetensors")
-    assert [row["step"] for row in events(tmp_path / "new", "start")] == [8]
-    lost, new = (torch.load(tmp_path / name / "state.pt")["model"] for name in ("lost", "new"))
-    for name, weight in lost.items():
-        assert (weight - new[name]).abs().max() < 16 * 1e-4, name  # no step moves a weight by more than the rate
-
-
 def test_two_processes_take_the_steps_of_one(
     recipe: Path, tiny_corpora: Path, tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

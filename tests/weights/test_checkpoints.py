@@ -47,25 +47,6 @@ def test_the_folder_holds_data_only(folder: Path) -> None:
     assert str(folder.parent) not in (folder / "adapter" / "adapter_config.json").read_text()
 
 
-def test_a_new_separator_becomes_a_token(tiny_encoder: Path, tmp_path: Path) -> None:
-    make_network(tiny_encoder, "full", separator="[SEPT]").save_pretrained(tmp_path / "sept")
-    metric = Density(tmp_path / "sept")
-    assert "[SEPT]" in metric.network.tokenizer.get_vocab()
-    assert np.isfinite(metric.score(**ROWS).values).all()
-
-
-def test_signature_tells_checkpoint_and_options(folder: Path) -> None:
-    signature = Density(folder, scoring="euclidean").signature()
-    assert signature["checkpoint"].startswith("tiny@")
-    assert signature["scoring"] == "euclidean"
-    assert signature["dtype"] == "float32"
-    assert signature["max_length"] == "32"
-    other = make_network(find_encoder(json.loads((folder / "config.json").read_text())["encoder"]["id"]).folder)
-    other.head.bias.data += 1
-    other.save_pretrained(folder.parent / "other")
-    assert Density(folder.parent / "other").signature()["checkpoint"] != signature["checkpoint"]
-
-
 @pytest.mark.slow
 def test_automodel_loads_it_once_registered(folder: Path) -> None:
     code = (
@@ -164,21 +145,6 @@ def test_percentile_is_the_share_that_is_lower() -> None:
 )
 def test_a_percentile_among_equals_counts_those_that_are_lower(curve: list[float], shares: dict[float, float]) -> None:
     assert percentile(np.array(list(shares)), np.array(curve)).tolist() == list(shares.values())
-
-
-def test_dialogues_are_aggregated_as_specified(folder: Path) -> None:
-    by_code = Density(folder)
-    distances = -np.sqrt(np.array([1.0, 4.0, 9.0]))
-    assert by_code.aggregate_dialogue(distances) == pytest.approx(-2.160246899)
-    dialogue = ["hello there", "how are you", "i am fine"]
-    turns = by_code.score(dialogue[1:], [dialogue[:1], dialogue[:2]]).values
-    whole = by_code.score_dialogues([dialogue]).values
-    assert whole[0] == pytest.approx(by_code.aggregate_dialogue(turns), rel=1e-6)
-
-
-def test_a_length_that_the_encoder_cannot_read(folder: Path) -> None:
-    refused(ValueError, "128", Density, folder, max_length=600)
-    assert Density(folder, max_length=128).signature()["max_length"] == "128"
 
 
 def test_the_embedded_checkpoints_are_small() -> None:

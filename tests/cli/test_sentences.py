@@ -1,0 +1,9 @@
+"""The words of help, errors and reasons stand in one file; every other test asks for types, codes and names."""
+
+from __future__ import annotations
+
+from sentences import GOLDEN, sentences
+
+
+def test_sentences_are_those_of_the_golden_file() -> None:
+    assert sentences().splitlines() == GOLDEN.read_text("utf-8").splitlines(), "run: python tests/support/sentences.py"

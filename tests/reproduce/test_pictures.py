@@ -1,0 +1,106 @@
+"""Pictures: agreement against cost, agreement over the amount of training, and one's own scores."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from card_rows import spearman as result
+from dialeval.exchange import Exchange
+from dialeval.plots.scores import metric_of, read_table, scores
+from refusals import refused
+from reproduce.cost import mean_agreement, rows_per_second
+from reproduce.growth import growth, read_curve
+
+
+def test_the_mean_leaves_out_what_a_metric_was_trained_on_and_other_levels():
+    results = [
+        result("a", "one", 0.2),
+        result("a", "two", 0.6),
+        result("a", "three", 0.9, contaminated=True),
+        result("a", "one", 0.95, level="system"),
+        result("a", "one", 0.99, statistic="pearson"),
+        result("b", "one", math.nan),
+    ]
+    assert mean_agreement(results) == {"a": (pytest.approx(0.4), 2)}
+
+
+def speeds(folder: Path, measured: object) -> Path:
+    file = folder / "suite.json"
+    file.write_text(json.dumps({"measured": measured}))
+    return file
+
+
+def test_rates_are_those_of_the_largest_size_and_of_ours_only(tmp_path):
+    points = [{"rows": 4000, "seconds": 20.0, "peak_mb": 1.0}, {"rows": 1000, "seconds": 10.0, "peak_mb": 1.0}]
+    measured = {
+        "a": {"ours": True, "points": points},
+        "rival": {"ours": False, "points": points},
+        "failed": {"ours": True, "points": []},
+    }
+    assert rows_per_second(speeds(tmp_path, measured)) == {"a": 200.0}
+
+
+@pytest.mark.parametrize("measured", [None, [], {"a": {}}, {"a": {"ours": True, "points": [{"rows": 1}]}}])
+def test_a_foreign_file_is_refused_in_a_sentence(tmp_path, measured):
+    refused(ValueError, "performance/suite.py", lambda: rows_per_second(speeds(tmp_path, measured)))
+    refused(ValueError, "none.json", rows_per_second, tmp_path / "none.json")
+
+
+def test_a_curve_names_metrics_and_sizes():
+    assert read_curve("DEB=a:60_000,b?x=1:2:120000") == ("DEB", {"a": 60000.0, "b?x=1:2": 120000.0})
+
+
+@pytest.mark.parametrize("text", ["", "DEB", "DEB=", "=a:1", "DEB=a", "DEB=a:many", "DEB=a:0", "DEB=a:-5"])
+def test_a_malformed_curve_is_told(text):
+    refused(ValueError, text.partition("=")[2], read_curve, text)
+
+
+def test_every_benchmark_has_a_panel_and_every_curve_a_line_in_order_of_size():
+    results = [
+        result("late", "one", 0.5, low=0.4, high=0.6),
+        result("early", "one", 0.2, low=0.1, high=0.3),
+        result("other", "one", 0.7, low=0.6, high=0.8),
+        result("late", "two", 0.3, low=0.2, high=0.4, level="dialogue"),
+        result("late", "two", 0.9, low=0.8, high=1.0, level="system"),
+        result("late", "one", 0.9, low=0.8, high=1.0, statistic="pearson"),
+    ]
+    figure = growth(results, {"A": {"late": 2000.0, "early": 100.0}, "B": {"other": 500.0}})
+    drawn = [[tuple(zip(*line.get_data(), strict=True)) for line in axes.lines] for axes in figure.axes]
+    assert drawn == [[((100.0, 0.2), (2000.0, 0.5)), ((500.0, 0.7),)], [((2000.0, 0.3),), ()]]
+
+
+TABLE = pd.DataFrame(
+    {
+        "row": [0, 1, 2, 3],
+        "system": ["a", "b", "a", "b"],
+        "mine": [0.1, 0.4, 0.2, None],
+        "mine.fluent": [0.5, 0.6, 0.7, 0.8],
+        "mine.reason": ["", "", "", ""],
+    }
+)
+ROWS = [Exchange(("hi",) * at, "word " * (at + 1)) for at in range(4)]
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
+def test_files_of_scores_are_read_alike(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"scores.{ending}"
+    writers = {"jsonl": "to_json", "csv": "to_csv", "parquet": "to_parquet"}
+    options = {"jsonl": {"orient": "records", "lines": True}, "csv": {"index": False}, "parquet": {}}[ending]
+    getattr(TABLE, writers[ending])(path, **options)
+    table = read_table(path)
+    assert metric_of(table, None) == "mine"
+    assert table["mine"].isna().tolist() == [False, False, False, True]
+
+
+def test_what_cannot_be_drawn_is_named(tmp_path: Path) -> None:
+    refused(ValueError, "other", metric_of, TABLE, "other")
+    refused(ValueError, "3", scores, TABLE, "mine", ROWS[:2])
+    (tmp_path / "notes.txt").write_text("x")
+    refused(ValueError, "notes.txt", read_table, tmp_path / "notes.txt")
+    (tmp_path / "other.csv").write_text("a,b\n1,2\n")
+    refused(ValueError, "row", read_table, tmp_path / "other.csv")

@@ -1,0 +1,170 @@
+"""The sentences that a user reads: help, errors and reasons, as `tests/golden/sentences.txt` holds them.
+
+`python tests/support/sentences.py` writes that file anew; look at what changed before committing it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+from typer.main import get_command
+from typer.testing import CliRunner
+
+import overlap_metric
+from dialeval.approaches import signs
+from dialeval.approaches.judge import ASPECTS, DIALOGUE_ASPECTS, DIALOGUE_FEATURES, FEATURES
+from dialeval.approaches.reasons import reason
+from dialeval.approaches.row_signs import DialogueSigns, TurnSigns
+from dialeval.cli import build_app
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "sentences.txt"
+
+ROW = {"context": ["Hi!"], "response": "Hello.", "reference": "Hello!", "id": "a", "system": "bot"}
+#: Files that the commands below read.
+FILES = {
+    "rows.jsonl": json.dumps(ROW) + "\n",
+    "bad.jsonl": json.dumps({**ROW, "response": 7}) + "\n",
+    "no_json.jsonl": "hello\n",
+    "empty.jsonl": "",
+    "one.csv": "context,other\nHi!,Hello.\n",
+    "scores.jsonl": '{"id": "a", "density": 1.0}\n',
+    "other.jsonl": '{"id": "b", "density": 1.0}\n',
+}
+#: Commands that cannot do what they are asked. What click itself says is not ours.
+WRONG = """
+score -m overlop -i rows.jsonl -o out.jsonl
+score -m overlap -i nothing.jsonl -o out.jsonl
+score -m overlap -i bad.jsonl -o out.jsonl
+score -m overlap -i no_json.jsonl -o out.jsonl
+score -m overlap -i empty.jsonl -o out.jsonl
+score -m overlap -i one.csv -o out.jsonl
+score -m overlap -i rows.jsonl -o rows.jsonl
+score -m overlap -i rows.jsonl -o scores.jsonl
+score -m overlap -i rows.jsonl -o out.txt
+score -m overlap -i rows.jsonl -o nowhere/out.jsonl
+score -m overlap -i rows.jsonl -o out.jsonl --checkpoint somewhere
+score -m overlap -i rows.jsonl -o out.jsonl --columns answer=reply
+score -m overlap -i rows.jsonl -o out.jsonl --explain short
+score -m density -i rows.jsonl -o out.jsonl --checkpoint nowhere
+score -m llm:judge.yaml -i rows.jsonl -o out.jsonl
+llm-score -i rows.jsonl -o out.jsonl
+info bleu1
+rank rows.jsonl -m bleu2
+rank rows.jsonl rows.jsonl -m bleu2
+gate rows.jsonl -b nothing.jsonl -m bleu2 --margin 0.1
+gate rows.jsonl -b rows.jsonl -m fbd --margin 0.1
+gate rows.jsonl -b rows.jsonl -m bleu2 --margin 0.1 --json rows.jsonl
+compare scores.jsonl other.jsonl
+compare scores.jsonl nothing.jsonl
+tune rows.jsonl --out mine
+agreement -m densty -b rows.jsonl -o out
+agreement -m bleu2 -b nothing -o out
+agreement -m bleu2 -b rows.jsonl -o out --plots pdf
+leaderboard nowhere
+robustness -m bleu1 -i rows.jsonl -o out --attacks jumbel
+benchmarks info convai_grade
+benchmarks export rows.jsonl --output .
+plot forest --results nowhere --out out
+""".strip().splitlines()
+
+
+def helps(command: click.Command, name: str) -> Iterator[str]:
+    """What each command and each option says of itself."""
+    yield f"\n{name}\n  {' '.join((command.help or '').split())}"
+    for one in command.params:
+        if said := getattr(one, "help", None):
+            yield f"  {', '.join(one.opts)}: {' '.join(said.split())}"
+    for sub, inner in getattr(command, "commands", {}).items():
+        yield from helps(inner, f"{name} {sub}")
+
+
+def errors() -> Iterator[str]:
+    """The exit code and the last line of each wrong command."""
+    overlap_metric.register()
+    app, before = build_app(), Path.cwd()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        try:
+            for name, content in FILES.items():
+                Path(name).write_text(content)
+            for line in WRONG:
+                done = CliRunner().invoke(app, line.split(), env={"COLUMNS": "1000", "TERM": "dumb", "NO_COLOR": "1"})
+                (*_, said) = [text for text in done.stderr.splitlines() if text.strip()]
+                yield f"\n$ dialeval {line}\n{done.exit_code} {said.replace(str(Path.cwd()), '.')}"
+        finally:
+            os.chdir(before)
+
+
+def turn(**given: Any) -> TurnSigns:
+    """What is read from a reply, where it is plain but for what is given."""
+    nothing: dict[str, Any] = {"repetition": signs.Repetition(0, 0), "facts": None, "reaction": None, "specific": 0.0}
+    return TurnSigns(**{**nothing, **given})
+
+
+def reasons() -> Iterator[str]:
+    """The judge's reasons for what moved a value: the signs, the shares of human replies, and how far it moved."""
+    nan = math.nan
+    again = signs.repetition("i like to eat i like to eat i like to eat", [])
+    copied = signs.repetition("do you like to eat fish", ["do you like to eat fish"])
+    talk = DialogueSigns(*[0.5] * 8, complaint="what?", warm="i love it", exclaimed="ha!")
+    cases: list[tuple[TurnSigns | DialogueSigns, dict[str, tuple[float, float]], dict[str, float]]] = [
+        (turn(), {}, {"fluent": 0.02, "fits": -0.1, "specific": 0.05, "not_repetitive": 0.011}),
+        (turn(), {}, {"fluent": 0.02, "fits": 0.0099}),
+        (turn(), {}, {"fits": 0.009, "fluent": -0.009}),
+        (turn(), {}, {"valid": 0.006, "follows": 0.006}),
+        (turn(), {"relevant": (0.12, 0.88), "fluent": (0.7, 0.3), "specific": (nan, nan)},
+         {"fits": -0.1, "fluent": 0.05, "specific": 0.02}),
+        (turn(), {"fluent": (0.0, 0.1)}, {"fluent": -0.1}),
+        *((turn(), {"fluent": (share, 0.0)}, {"fluent": 0.1}) for share in (1.0, 0.9999, 0.5, 0.0)),
+        *((turn(), {"fluent": (0.0, share)}, {"fluent": -0.1}) for share in (1.0, 0.9999, 0.5, 0.0)),
+        (turn(asked=True), {"relevant": (0.07, 0.93)}, {"fits": -0.1}),
+        (turn(rarest=("violin", "oslo")), {}, {"specific": 0.1}),
+        (turn(rarest=("violin", "oslo")), {}, {"specific": -0.01, "informative": 0.1}),
+        (turn(repetition=again), {}, {"not_repetitive": -0.2}),
+        (turn(repetition=again), {}, {"not_repetitive": 0.02}),
+        (turn(repetition=copied), {}, {"not_repetitive": -0.2}),
+        (turn(facts=signs.FactUse(0.5, ("dog", "fish")), n_facts=3), {}, {"uses_facts": 0.1}),
+        (turn(facts=signs.FactUse(0.5, ("dog", "fish")), n_facts=3), {}, {"uses_facts": -0.1}),
+        (turn(facts=signs.FactUse(0, ()), n_facts=3), {}, {"uses_facts": -0.1}),
+        (turn(facts=signs.FactUse(0, ()), n_facts=1), {}, {"uses_facts": -0.1}),
+        (turn(following="what do you mean?"), {}, {"reaction": -0.1}),
+        (turn(following="ok."), {}, {"reaction": -0.1}),
+        (turn(following="what? " * 30), {}, {"reaction": -0.1}),
+        (turn(following="great!"), {}, {"reaction": 0.1}),
+        *((talk, {}, moved) for moved in (
+            {"positive": 0.1, "lively": 0.02}, {"lively": 0.1}, {"engaged": 0.1, "positive": -0.02},
+            {"not_complaining": 0.1}, {"not_complaining": -0.1, "positive": 0.02},
+            {"engaged": -0.1, "not_complaining": -0.02}, {"engaged": -0.1, "not_complaining": -0.009},
+        )),
+    ]  # fmt: skip
+    for read, shares, moved in cases:
+        turns = isinstance(read, TurnSigns)
+        names, aspects = (FEATURES, ASPECTS) if turns else (DIALOGUE_FEATURES, DIALOGUE_ASPECTS)
+        whole = {name: moved.get(name, 0.0) for name in names}
+        yield f"{reason(whole, aspects, read, shares, full=True)} / {reason(whole, aspects, read, shares)}"
+
+
+def sentences() -> str:
+    """All of them."""
+    lines = [
+        "# Help",
+        *helps(get_command(build_app()), "dialeval"),
+        "\n# Errors",
+        *errors(),
+        "\n# Reasons\n",
+        *reasons(),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    GOLDEN.write_text(sentences(), encoding="utf-8")
+    print(GOLDEN, file=sys.stderr)
