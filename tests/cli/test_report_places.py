@@ -108,6 +108,6 @@ def test_a_stopped_gate_leaves_no_verdict_of_an_earlier_one(monkeypatch: pytest.
     # So they stood while it was at work, and so they stay.
     assert seen == [path.read_text("utf-8") for path in files.values()]
     assert json.loads(seen[2]) == {"passed": False, "error": json.loads(seen[2])["error"]}
-    assert "not come to its end" in json.loads(seen[2])["error"]
+    assert "not finished" in json.loads(seen[2])["error"]
     assert "error" in seen[1]
     assert ElementTree.fromstring(seen[0]).get("errors") == "1"

@@ -45,14 +45,16 @@ def agreement(
         typer.Option("--benchmarks", "-b", help="Names, NAME@PROTOCOL, first words (fbd), .jsonl files, or all."),
     ] = None,
     lower_is_better: Annotated[
-        list[str] | None, typer.Option(help="Names of score columns or functions of which less is better.")
+        list[str] | None, typer.Option(help="Score columns or functions for which lower is better.")
     ] = None,
     mirror: Annotated[
         str | None,
-        typer.Option(envvar="DIALEVAL_MIRROR", rich_help_panel=_FILES, help="Folder or address in GitHub's place."),
+        typer.Option(
+            envvar="DIALEVAL_MIRROR", rich_help_panel=_FILES, help="Mirror of GitHub: a folder or an address."
+        ),
     ] = None,
     values: Annotated[
-        Path | None, typer.Option(rich_help_panel=_FILES, help="Where computed values are kept; by default OUT/values.")
+        Path | None, typer.Option(rich_help_panel=_FILES, help="Cache of computed values; default: OUT/values.")
     ] = None,
     plots: Annotated[
         str, typer.Option(rich_help_panel=_FILES, help="Formats of the plots: png, svg, png,svg or none.")
@@ -73,14 +75,14 @@ def agreement(
         typer.Option(rich_help_panel=_ROWS, help="How single ratings become one human score."),
     ] = "mean",
     facts: Annotated[
-        bool, typer.Option(rich_help_panel=_ROWS, help="Give metrics the facts that a benchmark has, or withhold them.")
+        bool, typer.Option(rich_help_panel=_ROWS, help="Give metrics the facts of a benchmark, or withhold them.")
     ] = True,
     following: Annotated[
         bool,
         typer.Option(
             "--following",
             rich_help_panel=_ROWS,
-            help="Give metrics what the user said next, where it is known (fed_turn); not the standard protocol.",
+            help="Give metrics the following user turn, where known (fed_turn); not the standard protocol.",
         ),
     ] = False,
     statistics: Annotated[
@@ -99,10 +101,13 @@ def agreement(
         str, typer.Option(rich_help_panel=_STATISTICS, help="Benchmark on which thresholds are searched.")
     ] = "dailydialogpp_dev",
     resamples: Annotated[
-        int, typer.Option(min=0, rich_help_panel=_STATISTICS, help="Of the bootstrap and the permutation tests.")
+        int,
+        typer.Option(min=0, rich_help_panel=_STATISTICS, help="Resamples of the bootstrap and the permutation tests."),
     ] = 10_000,
-    confidence: Annotated[float, typer.Option(rich_help_panel=_STATISTICS, help="Level of the intervals.")] = 0.95,
-    seed: Annotated[int, typer.Option(min=0, rich_help_panel=_STATISTICS, help="Of every random draw.")] = 0,
+    confidence: Annotated[
+        float, typer.Option(rich_help_panel=_STATISTICS, help="Confidence level of the intervals.")
+    ] = 0.95,
+    seed: Annotated[int, typer.Option(min=0, rich_help_panel=_STATISTICS, help="Random seed.")] = 0,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no table.")] = False,
 ) -> None:
     """Measure, and write what was found."""

@@ -25,12 +25,12 @@ Mirror = Annotated[
     typer.Option(
         "--mirror",
         envvar="DIALEVAL_MIRROR",
-        help="Folder or http(s)/file address of the layout OWNER/REPO/COMMIT/PATH that takes GitHub's place.",
+        help="Mirror of GitHub: a folder or address with the layout OWNER/REPO/COMMIT/PATH.",
     ),
 ]
 Protocol = Annotated[
     str | None,
-    typer.Option("--protocol", help="Which reading, where a benchmark has several; `info` lists them."),
+    typer.Option("--protocol", help="Protocol of the benchmark, where it has several; `info` lists them."),
 ]
 
 app = typer.Typer(

@@ -46,21 +46,23 @@ def compare(
     exclude: Annotated[str | None, typer.Option(help="A benchmark's named exclusion; none keeps all rows.")] = None,
     threshold: Annotated[str, typer.Option(help="For accuracy: auto, search, or a number.")] = "auto",
     lower_is_better: Annotated[
-        list[str] | None, typer.Option(help="Names of score columns or functions of which less is better.")
+        list[str] | None, typer.Option(help="Score columns or functions for which lower is better.")
     ] = None,
     rows: Annotated[
         list[str] | None,
-        typer.Option(help="What was scored, where score files have no ids: one file, or one for A and one for B."),
+        typer.Option(help="The rows that were scored, if score files have no ids: one file, or one each for A and B."),
     ] = None,
     allow_missing: Annotated[
-        bool, typer.Option("--allow-missing", help="Go on where over 10 % of the rows of one file have no partner.")
+        bool, typer.Option("--allow-missing", help="Allow more than 10 % of the rows of one file to have no partner.")
     ] = False,
     mirror: Annotated[
-        str | None, typer.Option(envvar="DIALEVAL_MIRROR", help="Folder or address in GitHub's place.")
+        str | None, typer.Option(envvar="DIALEVAL_MIRROR", help="Mirror of GitHub: a folder or an address.")
     ] = None,
-    values: Annotated[Path | None, typer.Option(help="Folder where computed values are kept and looked for.")] = None,
-    resamples: Annotated[int, typer.Option(min=0, help="Of the bootstrap and the permutation test.")] = 10_000,
-    seed: Annotated[int, typer.Option(min=0, help="Of every random draw.")] = 0,
+    values: Annotated[Path | None, typer.Option(help="Cache of computed values.")] = None,
+    resamples: Annotated[
+        int, typer.Option(min=0, help="Resamples of the bootstrap and the permutation test.")
+    ] = 10_000,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
     *,
     read: reading.Read,
 ) -> None:

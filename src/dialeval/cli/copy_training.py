@@ -30,7 +30,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def copy_training(
-    folder: Annotated[Path, typer.Argument(help="A folder that is not there yet.")] = Path("training"),
+    folder: Annotated[Path, typer.Argument(help="New folder.")] = Path("training"),
 ) -> None:
     """Copy, whole or not at all."""
     source = next((place for place in _PLACES if (place / "recipes").is_dir()), None)

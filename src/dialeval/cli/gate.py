@@ -16,9 +16,8 @@ from dialeval.cli.paths import check_reports
 _HELP = """Test whether a new system is worse than a baseline by more than a margin, on replies to the same contexts.
 
 Both files hold rows of `dialeval score`. Rows belong together by their id; without ids both files must have the same
-contexts in the same order. The gate opens only on evidence: a lower bound of the gain, from resampled contexts, has to
-lie above the margin. While the rows cannot tell, it stays shut, and says so. With --level dialogue whole conversations
-are compared: in pairs where they share their ids, else as groups.
+contexts in the same order. The gate passes only on evidence: the lower bound of the gain, from resampled contexts, must
+lie above the margin. With --level dialogue conversations are compared, in pairs if they share ids, else as groups.
 
 [bold]Exit codes[/bold]: 0 not worse; 1 worse, or not ruled out; 2 an error; 4 undecided, since too
 few rows or contexts could be compared.
@@ -45,12 +44,12 @@ def gate(
     baseline: Annotated[str, typer.Option("--baseline", "-b", help="Rows of the system that it must not fall behind.")],
     margin: Annotated[float, typer.Option(min=0, help="Loss that is accepted, in units of the scale.")],
     metric: Annotated[str, typer.Option("--metric", "-m", help="A metric of single replies.")] = "judge",
-    checkpoint: Annotated[str | None, typer.Option(help="Of the metric: folder, name or Hub id.")] = None,
-    confidence: Annotated[float, typer.Option(min=0.5, max=0.999, help="Of the one-sided bound.")] = 0.95,
+    checkpoint: Annotated[str | None, typer.Option(help="Checkpoint of the metric: folder, name or Hub id.")] = None,
+    confidence: Annotated[
+        float, typer.Option(min=0.5, max=0.999, help="Confidence level of the one-sided bound.")
+    ] = 0.95,
     min_contexts: Annotated[int, typer.Option(min=1, help="With fewer contexts the verdict is undecided.")] = 30,
-    scale: Annotated[Literal["native", "human_percentile"], typer.Option(help="What the margin is counted in.")] = (
-        "native"
-    ),
+    scale: Annotated[Literal["native", "human_percentile"], typer.Option(help="Unit of the margin.")] = ("native"),
     columns_b: reading.ColumnsB = None,
     *,
     read: reading.Read,
@@ -62,8 +61,8 @@ def gate(
         Path | None, typer.Option(help="Also write the verdict as Markdown, for a pull request.")
     ] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Also write all figures as JSON.")] = None,
-    resamples: Annotated[int, typer.Option(min=100, help="Of the bootstrap over contexts.")] = 10_000,
-    seed: Annotated[int, typer.Option(min=0, help="Of the bootstrap.")] = 0,
+    resamples: Annotated[int, typer.Option(min=100, help="Resamples of the bootstrap over contexts.")] = 10_000,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
 ) -> None:
     """Score both, test, say it in one sentence."""
     import json
@@ -105,7 +104,7 @@ def gate(
 
 
 #: What stands in a report until there is a verdict, and stays there if nothing of this program runs any more.
-_UNFINISHED = "the gate has not come to its end: it is still running, or was stopped"
+_UNFINISHED = "the gate has not finished: it is still running, or was stopped"
 
 
 @contextmanager

@@ -28,10 +28,8 @@ def add_to(app: typer.Typer) -> None:
 
 
 def install_modules(
-    destination: Annotated[
-        Path | None, typer.Option(help="The module cache, if not the one that evaluate will use here.")
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing unless something fails.")] = False,
+    destination: Annotated[Path | None, typer.Option(help="Module cache; default: the one that evaluate uses.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print errors only.")] = False,
 ) -> None:
     """Put the evaluate modules where [bold]evaluate.load("dialeval/density")[/bold] finds them without a network.
 

@@ -82,10 +82,10 @@ Rival = Annotated[
     typer.Option(rich_help_panel=reading.PANEL, help="For pairwise: another system's replies to the same rows."),
 ]
 SkipBad = Annotated[
-    bool, typer.Option("--skip-bad", rich_help_panel=_FILES, help="Write bad rows to OUTPUT.rejects.jsonl, go on.")
+    bool, typer.Option("--skip-bad", rich_help_panel=_FILES, help="Set bad rows aside in OUTPUT.rejects.jsonl.")
 ]
-Overwrite = Annotated[bool, typer.Option("--overwrite", rich_help_panel=_FILES, help="Replace files that are there.")]
-Resume = Annotated[bool, typer.Option(rich_help_panel=_FILES, help="Continue an interrupted run, or begin again.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", rich_help_panel=_FILES, help="Replace existing files.")]
+Resume = Annotated[bool, typer.Option(rich_help_panel=_FILES, help="Continue an interrupted run, or start again.")]
 
 
 def add_to(app: typer.Typer) -> None:

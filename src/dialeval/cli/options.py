@@ -76,25 +76,26 @@ SEPARATOR = "__eou__"
 
 Columns = Annotated[
     list[str] | None,
-    typer.Option(rich_help_panel=PANEL, help="FIELD=COLUMN where names differ; several separated by commas."),
+    typer.Option(rich_help_panel=PANEL, help="Map fields to columns: FIELD=COLUMN, separated by commas."),
 ]
 ColumnsB = Annotated[
-    list[str] | None, typer.Option("--columns-b", rich_help_panel=PANEL, help="The same for the second file alone.")
+    list[str] | None,
+    typer.Option("--columns-b", rich_help_panel=PANEL, help="Column mapping of the second file, if it differs."),
 ]
 ContextSeparator = Annotated[
-    str, typer.Option(rich_help_panel=PANEL, help="Between the turns of a CSV cell; \\n and \\t are understood.")
+    str, typer.Option(rich_help_panel=PANEL, help="Separator of turns in a CSV cell; \\n and \\t are allowed.")
 ]
 Split = Annotated[str | None, typer.Option(rich_help_panel=PANEL, help="Split of a data set.")]
 Subset = Annotated[str | None, typer.Option(rich_help_panel=PANEL, help="Configuration of a data set.")]
 JudgeRole = Annotated[
-    str, typer.Option(rich_help_panel=PANEL, help="In chat logs (messages, conversations): whose turns are judged.")
+    str, typer.Option(rich_help_panel=PANEL, help="Role to judge in chat logs (messages, conversations).")
 ]
 SystemAsFacts = Annotated[
-    bool, typer.Option("--system-as-facts", rich_help_panel=PANEL, help="In chat logs: system prompts are facts.")
+    bool, typer.Option("--system-as-facts", rich_help_panel=PANEL, help="Use the system prompts of chat logs as facts.")
 ]
 OtherLanguages = Annotated[
     Literal["mark", "skip", "fail"],
-    typer.Option(rich_help_panel=PANEL, help="Replies that are not English: score and count them, leave out, refuse."),
+    typer.Option(rich_help_panel=PANEL, help="Non-English replies: score and count, leave out, or refuse."),
 ]
 
 

@@ -21,10 +21,10 @@ Benchmarks = Annotated[list[str], typer.Option("--benchmarks", "-b", help="Names
 Out = Annotated[Path, typer.Option("--out", "-o", help="Folder for the pictures.")]
 Formats = Annotated[str, typer.Option(help="png, svg, or png,svg.")]
 Values = Annotated[Path | None, typer.Option(help="Folder with values of an earlier run (its OUT/values).")]
-Mirror = Annotated[str | None, typer.Option(envvar="DIALEVAL_MIRROR", help="Folder or address in GitHub's place.")]
+Mirror = Annotated[str | None, typer.Option(envvar="DIALEVAL_MIRROR", help="Mirror of GitHub: a folder or an address.")]
 Aspects = Annotated[list[str] | None, typer.Option(help="main, all, or names of aspects.")]
 Exclude = Annotated[str | None, typer.Option(help="A benchmark's named exclusion; none keeps all rows.")]
-Seed = Annotated[int, typer.Option(min=0, help="Of the jitter.")]
+Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
 
 _HELP = """Draw pictures of scores and of agreement.
 
@@ -107,7 +107,7 @@ def prd(
     encoder: Annotated[str | None, typer.Option(help="Folder or name of a pretrained encoder.")] = None,
     clusters: Annotated[int, typer.Option(min=1, help="Clusters of the features.")] = 20,
     formats: Formats = "png",
-    seed: Annotated[int, typer.Option(min=0, help="Of the clusters.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
     *,
     read: reading.Read,
 ) -> None:

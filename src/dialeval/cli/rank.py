@@ -43,17 +43,19 @@ def rank(
         Literal["turn", "dialogue"], typer.Option(help="Compare replies, or whole conversations.")
     ] = "turn",
     allow_missing: Annotated[
-        bool, typer.Option("--allow-missing", help="Go on where over 10 % of a system's rows have no partner.")
+        bool, typer.Option("--allow-missing", help="Allow more than 10 % of a system's rows to have no partner.")
     ] = False,
-    confidence: Annotated[float, typer.Option(min=0.5, max=0.999, help="Of the intervals and the clusters.")] = 0.95,
+    confidence: Annotated[
+        float, typer.Option(min=0.5, max=0.999, help="Confidence level of the intervals and clusters.")
+    ] = 0.95,
     markdown: Annotated[Path | None, typer.Option(help="Also write the tables as Markdown.")] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Also write all figures as JSON.")] = None,
-    html_file: Annotated[Path | None, typer.Option("--html", help="Also write a page of its own.")] = None,
+    html_file: Annotated[Path | None, typer.Option("--html", help="Also write an HTML page.")] = None,
     plot: Annotated[
         Path | None, typer.Option(help="Also draw the means with their intervals: .png, .svg or .pdf.")
     ] = None,
-    resamples: Annotated[int, typer.Option(min=100, help="Of the bootstrap and of the tests.")] = 10_000,
-    seed: Annotated[int, typer.Option(min=0, help="Of every random draw.")] = 0,
+    resamples: Annotated[int, typer.Option(min=100, help="Resamples of the bootstrap and the tests.")] = 10_000,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
 ) -> None:
     """Score all, compare, print tables."""
     import json

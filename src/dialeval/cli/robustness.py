@@ -48,18 +48,16 @@ def robustness(
     attacks: Annotated[
         list[str] | None, typer.Option("--attacks", "-a", help="Names, separated by commas, or all.")
     ] = None,
-    sample: Annotated[
-        int | None, typer.Option(min=1, help="Attack only so many of the true replies, drawn by the seed.")
-    ] = None,
+    sample: Annotated[int | None, typer.Option(min=1, help="Attack a random sample of this many true replies.")] = None,
     tolerance: Annotated[
         float,
-        typer.Option(min=0, help="What counts as a fall for a control, in standard deviations of the true replies."),
+        typer.Option(min=0, help="Drop that counts for a control, in standard deviations of the true replies."),
     ] = 0.1,
-    seed: Annotated[int, typer.Option(min=0, help="Of every random draw.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
     mirror: Annotated[
-        str | None, typer.Option(envvar="DIALEVAL_MIRROR", help="Folder or address in GitHub's place.")
+        str | None, typer.Option(envvar="DIALEVAL_MIRROR", help="Mirror of GitHub: a folder or an address.")
     ] = None,
-    values: Annotated[Path | None, typer.Option(help="Where computed values are kept; by default OUT/values.")] = None,
+    values: Annotated[Path | None, typer.Option(help="Cache of computed values; default: OUT/values.")] = None,
     plots: Annotated[str, typer.Option(help="Formats of the plots: png, svg, png,svg or none.")] = "png",
     *,
     read: reading.Read,

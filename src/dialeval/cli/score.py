@@ -81,11 +81,14 @@ def score(
         typer.Option(rich_help_panel=_JUDGING, help="Judge responses, or whole dialogues (rows with 'dialogue')."),
     ] = "turn",
     per_turn: Annotated[
-        bool, typer.Option("--per-turn", rich_help_panel=_JUDGING, help="Of dialogues, also every turn's value.")
+        bool,
+        typer.Option("--per-turn", rich_help_panel=_JUDGING, help="Also write the value of every turn of a dialogue."),
     ] = False,
     scale: Annotated[
         Literal["native", "human_percentile"],
-        typer.Option(rich_help_panel=_JUDGING, help="The metric's own, or the share of human replies that score less."),
+        typer.Option(
+            rich_help_panel=_JUDGING, help="The metric's own, or the share of human replies that score lower."
+        ),
     ] = "native",
     explain: Annotated[
         Literal["no", "short", "full"],
@@ -98,7 +101,7 @@ def score(
     worst: Annotated[
         int,
         typer.Option(
-            min=0, rich_help_panel=_JUDGING, help="Print so many of the worst rows, with aspects and reasons."
+            min=0, rich_help_panel=_JUDGING, help="Print this many of the worst rows, with aspects and reasons."
         ),
     ] = 0,
     checkpoint: Annotated[
@@ -116,16 +119,16 @@ def score(
     ] = None,
     device: Annotated[str | None, typer.Option(rich_help_panel=_JUDGING, help="cpu, cuda, cuda:1, ...")] = None,
     max_length: Annotated[
-        int | None, typer.Option(min=8, rich_help_panel=_JUDGING, help="Tokens of a row that are read.")
+        int | None, typer.Option(min=8, rich_help_panel=_JUDGING, help="Maximum tokens per row.")
     ] = None,
     skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", rich_help_panel=_FILES, help="Write bad rows to OUTPUT.rejects.jsonl, go on.")
+        bool, typer.Option("--skip-bad", rich_help_panel=_FILES, help="Set bad rows aside in OUTPUT.rejects.jsonl.")
     ] = False,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", rich_help_panel=_FILES, help="Replace files that are there.")
+        bool, typer.Option("--overwrite", rich_help_panel=_FILES, help="Replace existing files.")
     ] = False,
     resume: Annotated[
-        bool, typer.Option(rich_help_panel=_FILES, help="Go on with an interrupted run, or begin again.")
+        bool, typer.Option(rich_help_panel=_FILES, help="Continue an interrupted run, or start again.")
     ] = True,
 ) -> None:
     """Check the rows, load the metrics, score; the help text above is for users."""

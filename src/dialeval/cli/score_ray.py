@@ -27,11 +27,11 @@ def score_ray(
     metric: Annotated[list[str], typer.Option("--metric", "-m", help="One metric, or several separated by commas.")],
     input: Annotated[str, typer.Option("--input", "-i", help="File or folder of .parquet, .jsonl or .csv.")],
     output: Annotated[str | None, typer.Option("--output", "-o", help="Folder for Parquet files.")] = None,
-    columns: Annotated[list[str] | None, typer.Option(help="FIELD=COLUMN where names differ.")] = None,
+    columns: Annotated[list[str] | None, typer.Option(help="Map fields to columns: FIELD=COLUMN.")] = None,
     checkpoint: Annotated[list[str] | None, typer.Option(help="Weights; METRIC=CHECKPOINT with several.")] = None,
     dtype: Annotated[str | None, typer.Option(help="float32, bfloat16 or auto.")] = None,
     actors: Annotated[
-        int | None, typer.Option(min=1, help="Processes that hold models; default: one per GPU or two cores.")
+        int | None, typer.Option(min=1, help="Number of model processes; default: one per GPU or per two cores.")
     ] = None,
 ) -> None:
     """Read, score, write."""

@@ -42,10 +42,12 @@ def add_to(app: typer.Typer) -> None:
 
 def tune(
     rows: Annotated[str, typer.Argument(metavar="ROWS", help="File, - for standard input, data-set folder or Hub id.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder to make; it appears when it is complete.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Output folder; it appears when it is complete.")],
     checkpoint: Annotated[
         str | None,
-        typer.Option(rich_help_panel=_LEARNING, help="Judge to begin with: folder, name or Hub id; else the embedded."),
+        typer.Option(
+            rich_help_panel=_LEARNING, help="Judge to start from: folder, name or Hub id; default: the embedded one."
+        ),
     ] = None,
     human: Annotated[
         str | None,
@@ -55,11 +57,13 @@ def tune(
     ] = None,
     contaminated_by: Annotated[
         list[str] | None,
-        typer.Option(rich_help_panel=_LEARNING, help="Benchmarks that the rows come from; results will be marked."),
+        typer.Option(
+            rich_help_panel=_LEARNING, help="Benchmarks that the rows come from; their results will be marked."
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, rich_help_panel=_LEARNING, help="Of every random draw.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, rich_help_panel=_LEARNING, help="Random seed.")] = 0,
     resamples: Annotated[
-        int, typer.Option(min=100, rich_help_panel=_LEARNING, help="Of the bootstrap behind the intervals.")
+        int, typer.Option(min=100, rich_help_panel=_LEARNING, help="Resamples behind the intervals.")
     ] = 2000,
     *,
     read: reading.Read,
@@ -67,8 +71,8 @@ def tune(
         Literal["error", "score"],
         typer.Option(rich_help_panel=reading.PANEL, help="Refuse blank responses and contexts, or take them."),
     ] = "error",
-    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, ...; chosen by itself if left out.")] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the checkpoint that is at --out.")] = False,
+    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, ...; default: automatic.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing checkpoint at --out.")] = False,
 ) -> None:
     """Read, fit, say what was found, and where it is."""
 
