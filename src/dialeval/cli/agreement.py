@@ -32,6 +32,60 @@ $ dialeval agreement -m python:mine.metric:score -b my_ratings.jsonl --out out/"
 _ROWS, _STATISTICS, _FILES = "Which rows count", "Statistics", "Files"
 
 
+Benchmarks = Annotated[
+    list[str] | None,
+    typer.Option("--benchmarks", "-b", help="Names, NAME@PROTOCOL, first words (fbd), .jsonl files, or all."),
+]
+LowerIsBetter = Annotated[list[str] | None, typer.Option(help="Score columns or functions for which lower is better.")]
+Mirror = Annotated[
+    str | None,
+    typer.Option(envvar="DIALEVAL_MIRROR", rich_help_panel=_FILES, help="Mirror of GitHub: a folder or an address."),
+]
+Values = Annotated[
+    Path | None, typer.Option(rich_help_panel=_FILES, help="Cache of computed values; default: OUT/values.")
+]
+Plots = Annotated[str, typer.Option(rich_help_panel=_FILES, help="Formats of the plots: png, svg, png,svg or none.")]
+Aspects = Annotated[list[str] | None, typer.Option(rich_help_panel=_ROWS, help="main, all, or names of aspects.")]
+Levels = Annotated[
+    Literal["auto", "own", "system"],
+    typer.Option(rich_help_panel=_ROWS, help="The benchmark's own level, systems, or both where there are five."),
+]
+Exclude = Annotated[
+    str | None, typer.Option(rich_help_panel=_ROWS, help="A benchmark's named exclusion; none keeps all rows.")
+]
+Ratings = Annotated[
+    Literal["mean", "without_outliers"],
+    typer.Option(rich_help_panel=_ROWS, help="How single ratings become one human score."),
+]
+Facts = Annotated[
+    bool, typer.Option(rich_help_panel=_ROWS, help="Give metrics the facts of a benchmark, or withhold them.")
+]
+Following = Annotated[
+    bool,
+    typer.Option(
+        "--following",
+        rich_help_panel=_ROWS,
+        help="Give metrics the following user turn, where known (fed_turn); not the standard protocol.",
+    ),
+]
+Statistics = Annotated[str, typer.Option(rich_help_panel=_STATISTICS, help="Of pearson, spearman, kendall.")]
+Absolute = Annotated[
+    bool, typer.Option("--absolute", rich_help_panel=_STATISTICS, help="System-level correlations without sign.")
+]
+ForceSystems = Annotated[
+    bool, typer.Option("--force-systems", rich_help_panel=_STATISTICS, help="Allow fewer than five systems.")
+]
+Threshold = Annotated[str, typer.Option(rich_help_panel=_STATISTICS, help="For accuracy: auto, search, or a number.")]
+Validation = Annotated[
+    str, typer.Option(rich_help_panel=_STATISTICS, help="Benchmark on which thresholds are searched.")
+]
+Resamples = Annotated[
+    int,
+    typer.Option(min=0, rich_help_panel=_STATISTICS, help="Resamples of the bootstrap and the permutation tests."),
+]
+Confidence = Annotated[float, typer.Option(rich_help_panel=_STATISTICS, help="Confidence level of the intervals.")]
+
+
 def add_to(app: typer.Typer) -> None:
     """Add the command to the app."""
     app.command("agreement", help=flowing(_HELP), no_args_is_help=True)(agreement)
@@ -40,73 +94,25 @@ def add_to(app: typer.Typer) -> None:
 def agreement(
     metrics: Annotated[list[str], typer.Option("--metrics", "-m", help="Metrics, separated by commas; repeatable.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for results.")],
-    benchmarks: Annotated[
-        list[str] | None,
-        typer.Option("--benchmarks", "-b", help="Names, NAME@PROTOCOL, first words (fbd), .jsonl files, or all."),
-    ] = None,
-    lower_is_better: Annotated[
-        list[str] | None, typer.Option(help="Score columns or functions for which lower is better.")
-    ] = None,
-    mirror: Annotated[
-        str | None,
-        typer.Option(
-            envvar="DIALEVAL_MIRROR", rich_help_panel=_FILES, help="Mirror of GitHub: a folder or an address."
-        ),
-    ] = None,
-    values: Annotated[
-        Path | None, typer.Option(rich_help_panel=_FILES, help="Cache of computed values; default: OUT/values.")
-    ] = None,
-    plots: Annotated[
-        str, typer.Option(rich_help_panel=_FILES, help="Formats of the plots: png, svg, png,svg or none.")
-    ] = "png",
-    aspects: Annotated[
-        list[str] | None, typer.Option(rich_help_panel=_ROWS, help="main, all, or names of aspects.")
-    ] = None,
-    levels: Annotated[
-        Literal["auto", "own", "system"],
-        typer.Option(rich_help_panel=_ROWS, help="The benchmark's own level, systems, or both where there are five."),
-    ] = "auto",
-    exclude: Annotated[
-        str | None, typer.Option(rich_help_panel=_ROWS, help="A benchmark's named exclusion; none keeps all rows.")
-    ] = None,
+    benchmarks: Benchmarks = None,
+    lower_is_better: LowerIsBetter = None,
+    mirror: Mirror = None,
+    values: Values = None,
+    plots: Plots = "png",
+    aspects: Aspects = None,
+    levels: Levels = "auto",
+    exclude: Exclude = None,
     subset: Annotated[str | None, typer.Option(rich_help_panel=_ROWS, help="A paper's named subset.")] = None,
-    ratings: Annotated[
-        Literal["mean", "without_outliers"],
-        typer.Option(rich_help_panel=_ROWS, help="How single ratings become one human score."),
-    ] = "mean",
-    facts: Annotated[
-        bool, typer.Option(rich_help_panel=_ROWS, help="Give metrics the facts of a benchmark, or withhold them.")
-    ] = True,
-    following: Annotated[
-        bool,
-        typer.Option(
-            "--following",
-            rich_help_panel=_ROWS,
-            help="Give metrics the following user turn, where known (fed_turn); not the standard protocol.",
-        ),
-    ] = False,
-    statistics: Annotated[
-        str, typer.Option(rich_help_panel=_STATISTICS, help="Of pearson, spearman, kendall.")
-    ] = "pearson,spearman,kendall",
-    absolute: Annotated[
-        bool, typer.Option("--absolute", rich_help_panel=_STATISTICS, help="System-level correlations without sign.")
-    ] = False,
-    force_systems: Annotated[
-        bool, typer.Option("--force-systems", rich_help_panel=_STATISTICS, help="Allow fewer than five systems.")
-    ] = False,
-    threshold: Annotated[
-        str, typer.Option(rich_help_panel=_STATISTICS, help="For accuracy: auto, search, or a number.")
-    ] = "auto",
-    validation: Annotated[
-        str, typer.Option(rich_help_panel=_STATISTICS, help="Benchmark on which thresholds are searched.")
-    ] = "dailydialogpp_dev",
-    resamples: Annotated[
-        int,
-        typer.Option(min=0, rich_help_panel=_STATISTICS, help="Resamples of the bootstrap and the permutation tests."),
-    ] = 10_000,
-    confidence: Annotated[
-        float, typer.Option(rich_help_panel=_STATISTICS, help="Confidence level of the intervals.")
-    ] = 0.95,
+    ratings: Ratings = "mean",
+    facts: Facts = True,
+    following: Following = False,
+    statistics: Statistics = "pearson,spearman,kendall",
+    absolute: Absolute = False,
+    force_systems: ForceSystems = False,
+    threshold: Threshold = "auto",
+    validation: Validation = "dailydialogpp_dev",
+    resamples: Resamples = 10_000,
+    confidence: Confidence = 0.95,
     seed: Annotated[int, typer.Option(min=0, rich_help_panel=_STATISTICS, help="Random seed.")] = 0,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no table.")] = False,
 ) -> None:

@@ -54,20 +54,37 @@ rows were set aside (--skip-bad); 130 interrupted."""
 _JUDGING, _FILES = "Judging", "Output"
 
 
+MetricNames = Annotated[
+    list[str],
+    typer.Option(
+        "--metric",
+        "-m",
+        help="One metric, or several separated by commas; python:package.module:function for your own.",
+    ),
+]
+ScaleName = Annotated[
+    Literal["native", "human_percentile"],
+    typer.Option(rich_help_panel=_JUDGING, help="The metric's own, or the share of human replies that score lower."),
+]
+Worst = Annotated[
+    int,
+    typer.Option(min=0, rich_help_panel=_JUDGING, help="Print this many of the worst rows, with aspects and reasons."),
+]
+Checkpoint = Annotated[
+    list[str] | None,
+    typer.Option(
+        rich_help_panel=_JUDGING, help="Folder, name or Hub id; with several metrics METRIC=CHECKPOINT, repeatable."
+    ),
+]
+
+
 def add_to(app: typer.Typer) -> None:
     """Add the command to the app."""
     app.command("score", help=flowing(_HELP), epilog=flowing(_EPILOG), no_args_is_help=True)(reading.reads_rows(score))
 
 
 def score(
-    metric: Annotated[
-        list[str],
-        typer.Option(
-            "--metric",
-            "-m",
-            help="One metric, or several separated by commas; python:package.module:function for your own.",
-        ),
-    ],
+    metric: MetricNames,
     input: Annotated[str, typer.Option("--input", "-i", help="File, - for standard input, data-set folder or Hub id.")],
     output: Annotated[str, typer.Option("--output", "-o", help="File (.jsonl, .csv, .parquet), or - for JSON lines.")],
     *,
@@ -84,12 +101,7 @@ def score(
         bool,
         typer.Option("--per-turn", rich_help_panel=_JUDGING, help="Also write the value of every turn of a dialogue."),
     ] = False,
-    scale: Annotated[
-        Literal["native", "human_percentile"],
-        typer.Option(
-            rich_help_panel=_JUDGING, help="The metric's own, or the share of human replies that score lower."
-        ),
-    ] = "native",
+    scale: ScaleName = "native",
     explain: Annotated[
         Literal["no", "short", "full"],
         typer.Option(rich_help_panel=_JUDGING, help="Add the judge's 90 % interval and reason; full: with numbers."),
@@ -98,18 +110,8 @@ def score(
         list[str] | None,
         typer.Option(rich_help_panel=_JUDGING, help="Mark rows in a column flags: relevant<0.2; repeatable."),
     ] = None,
-    worst: Annotated[
-        int,
-        typer.Option(
-            min=0, rich_help_panel=_JUDGING, help="Print this many of the worst rows, with aspects and reasons."
-        ),
-    ] = 0,
-    checkpoint: Annotated[
-        list[str] | None,
-        typer.Option(
-            rich_help_panel=_JUDGING, help="Folder, name or Hub id; with several metrics METRIC=CHECKPOINT, repeatable."
-        ),
-    ] = None,
+    worst: Worst = 0,
+    checkpoint: Checkpoint = None,
     reference: Annotated[
         str | None,
         typer.Option(rich_help_panel=_JUDGING, help="For fbd and prd: rows that people wrote, or a saved human side."),
