@@ -56,7 +56,7 @@ test: setup browser ## Run the tests
 	@echo "== dialeval: running the tests"
 	@$(BIN)/python -m pytest
 
-test-fast: setup ## Run the tests that take no more than about a second each, some three minutes
+test-fast: setup ## Run the tests that take no more than about a second each, about a minute
 	@echo "== dialeval: running the tests that are not slow"
 	@$(BIN)/python -m pytest -m "not slow"
 

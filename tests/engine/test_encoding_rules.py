@@ -159,3 +159,34 @@ def test_devices_and_dtypes_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(encoding, "gains_by_bfloat16", lambda device, fast=fast: fast)
         assert choose_dtype("auto", cpu) == dtype
     refused(ValueError, "float16", choose_dtype, "float16", cpu)
+
+
+def test_a_graphics_card_of_little_memory_gets_smaller_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    card, usual = torch.device("cuda"), encoding.DEFAULT_BATCH_TOKENS
+    for free, expected in ((80 * 2**30, usual["cuda"]), (2**30, 2**29 // (24 * 4 * 384)), (2**20, 1024)):
+        monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device, free=free: (free, 2 * free))
+        assert encoding.default_batch_tokens(card, 384) == expected
+    assert encoding.default_batch_tokens(torch.device("cpu"), 384) == usual["cpu"]
+    assert encoding.default_batch_tokens(torch.device("xpu"), 384) == 4096
+
+
+@pytest.mark.parametrize("probe", ["_is_avx512_bf16_supported", "_is_amx_tile_supported"])
+def test_either_unit_of_a_cpu_makes_bfloat16_fast(monkeypatch: pytest.MonkeyPatch, probe: str) -> None:
+    probes = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
+    for name in probes:
+        monkeypatch.setattr(torch.cpu, name, lambda: False, raising=False)
+    assert not encoding.has_fast_bfloat16(torch.device("cpu"))
+    monkeypatch.setattr(torch.cpu, probe, lambda: True, raising=False)
+    assert encoding.has_fast_bfloat16(torch.device("cpu"))
+    assert not encoding.has_fast_bfloat16(torch.device("meta"))
+    # Of machines with either some are faster in bfloat16 and some are slower: that is measured.
+    for gain, gains in ((0.6, False), (2.7, True)):
+        monkeypatch.setattr(encoding, "_bfloat16_gain", lambda gain=gain: gain)
+        assert encoding.gains_by_bfloat16(torch.device("cpu")) is gains
+
+
+def test_the_budget_belongs_to_the_device_unless_given(tokenizer: PairTokenizer) -> None:
+    assert PairEncoder(Sums(), tokenizer).batch_tokens == encoding.DEFAULT_BATCH_TOKENS["cpu"]
+    assert PairEncoder(Sums(), tokenizer, batch_tokens=7).batch_tokens == 7
+    refused(ValueError, "batch_tokens", lambda: PairEncoder(Sums(), tokenizer, batch_tokens=-1))
+    refused(ValueError, "rows", PairEncoder(Sums(), tokenizer).encode, [])
