@@ -156,9 +156,10 @@ def report(rows: Mapping[str, list[Exchange]], scores: Scores, baseline: str, fi
         }
         for name in order
     ]  # fmt: skip
+    named = [name for name, own in rows.items() for _ in own]
     worst = [
         {
-            "value": f"{scores.values[at]:.2f}", "reason": scores.explain(at), "system": scores.exchanges[at].system,
+            "value": f"{scores.values[at]:.2f}", "reason": scores.explain(at), "system": named[at],
             "context": scores.exchanges[at].context[-1] if scores.exchanges[at].context else "",
             "response": scores.exchanges[at].response,
         }

@@ -202,6 +202,8 @@ def test_systems_that_no_test_tells_apart_are_not_called_better(visit: Any, tmp_
     expect(page.locator("#preview .record")).to_have_count(3)
     page.click("#judge-file")
     expect(page.locator("#file-answer .sentence")).to_contain_text("cannot be told apart")
+    weakest = page.locator("#file-answer .head ~ .card .small").first.inner_text()
+    assert weakest.partition(":")[0] in ("one", "other")
 
 
 @pytest.mark.parametrize(
