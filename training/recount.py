@@ -117,7 +117,10 @@ def reading(recipe: Recipe, root: Path, mirror: Path | None) -> Reading:
     # Heads of the baselines name their own sources.
     of_heads = [source for head in recipe.get("heads", ()) for source in head["ratings"]]
     wanted = [
-        (source, "turn") for source in dict.fromkeys((*rated.get("train", ()), *rated.get("stack", ()), *of_heads))
+        (source, "turn")
+        for source in dict.fromkeys(
+            (*rated.get("train", ()), *rated.get("labelled", ()), *rated.get("stack", ()), *of_heads)
+        )
     ]
     for source, level in (*wanted, *((source, "dialogue") for source in rated.get("dialogues", ()))):
         judged = read_rated(ratings, source, level=level, leave_out=unwanted)

@@ -48,13 +48,15 @@ from trunk_steps import Steps, in_batches, read_sets
 class Trainer:
     """Weights in float32, the copy of them that computes, and the optimizer."""
 
-    def __init__(self, recipe: dict[str, Any], encoder: Path, dtype: torch.dtype, device: torch.device) -> None:
+    def __init__(
+        self, recipe: dict[str, Any], encoder: Path, dtype: torch.dtype, device: torch.device, heads: int = 1
+    ) -> None:
         torch.manual_seed(recipe["seed"])
         self.recipe, self.device, self.dtype = recipe, device, dtype
-        self.master = Trunk(encoder).to(device)
+        self.master = Trunk(encoder, heads).to(device)
         self.model = self.master
         if dtype != torch.float32:
-            self.model = Trunk(encoder).to(device, dtype)
+            self.model = Trunk(encoder, heads).to(device, dtype)
         self.weights = [one for one in self.master.parameters() if one.requires_grad]
         self.copies = [one for one in self.model.parameters() if one.requires_grad]
         self.sizes = [one.numel() for one in self.weights]
@@ -70,26 +72,26 @@ class Trainer:
             for copy, weight in zip(self.copies, self.weights, strict=True):
                 copy.copy_(weight)
 
-    def logits(self, pairs: Sequence[TokenPair], pad_id: int, candidates: int) -> Tensor:
-        """`[contexts, candidates]`, in the order of the pairs whatever went through the encoder together."""
+    def logits(self, pairs: Sequence[TokenPair], pad_id: int) -> Tensor:
+        """`[pairs]` or `[pairs, heads]`, in the order of the pairs whatever went through the encoder together."""
         found, order = [], []
         for batch in in_batches(pairs, self.recipe["batch_tokens"]):
             tensors = collate([pairs[number] for number in batch], pad_id, segment_ids=False)
             found.append(self.model(**{name: tensor.to(self.device) for name, tensor in tensors.items()}))
             order += batch
-        return torch.cat(found)[torch.tensor(order, device=self.device).argsort()].view(-1, candidates)
+        return torch.cat(found)[torch.tensor(order, device=self.device).argsort()]
 
     def step(self, pairs: Sequence[TokenPair], pad_id: int, rate: float) -> tuple[float, float]:
         """One update; the loss and how often the true reply came first, over all processes."""
-        logits = self.logits(pairs, pad_id, 1 + sum(self.recipe["negatives"].values()))
-        truth = torch.zeros_like(logits)
-        truth[:, 0] = 1
-        choice = F.cross_entropy(logits, truth, reduction="sum")
-        binary = F.binary_cross_entropy_with_logits(logits, truth, reduction="none").mean(dim=1).sum()
-        loss = (choice + self.recipe["binary_weight"] * binary) / self.recipe["batch_contexts"]
-        loss.backward()
+        logits = self.logits(pairs, pad_id).view(-1, 1 + sum(self.recipe["negatives"].values()))
+        loss = next_reply_loss(logits, self.recipe["binary_weight"]).sum() / self.recipe["batch_contexts"]
         hits = (logits.argmax(dim=1) == 0).sum() / self.recipe["batch_contexts"]
-        figures = torch.stack([loss.detach(), hits])
+        figures = self.update(loss, torch.stack([loss.detach(), hits]), [rate])
+        return float(figures[0]), float(figures[1])
+
+    def update(self, loss: Tensor, figures: Tensor, rates: Sequence[float]) -> Tensor:
+        """Move the weights, the groups of the optimizer by their rates; the figures, summed over all processes."""
+        loss.backward()  # type: ignore[no-untyped-call]
         gradient = torch.cat([copy.grad.float().flatten() for copy in self.copies if copy.grad is not None])
         if dist.is_initialized():
             dist.all_reduce(gradient)
@@ -98,11 +100,12 @@ class Trainer:
             copy.grad = None
             weight.grad = whole.view_as(weight)
         nn.utils.clip_grad_norm_(self.weights, self.recipe["clip"])
-        self.optimizer.param_groups[0]["lr"] = rate
+        for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
+            group["lr"] = rate
         self.optimizer.step()
         self.optimizer.zero_grad()
         self.copy_weights()
-        return float(figures[0]), float(figures[1])
+        return figures
 
     @torch.inference_mode()
     def validate(self, held_out: dict[str, CandidateSet], tokenizer: PairTokenizer, share: slice) -> dict[str, float]:
@@ -111,7 +114,7 @@ class Trainer:
         for name, one in held_out.items():
             chosen = np.random.default_rng(self.recipe["seed"]).permutation(len(one))[: settings["contexts"]]
             exchanges = [exchange for index in chosen[share] for exchange in one.get(int(index)).exchanges()]
-            logits = self.logits(tokenizer.pairs(exchanges), tokenizer.pad_id, settings["candidates"])
+            logits = self.logits(tokenizer.pairs(exchanges), tokenizer.pad_id).view(-1, settings["candidates"])
             hits = torch.tensor([float((logits[:, 0] > logits[:, 1:].amax(dim=1)).sum()), len(logits)])
             if dist.is_initialized():
                 dist.all_reduce(hits)
@@ -144,6 +147,14 @@ class Trainer:
         self.master.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.copy_weights()
+
+
+def next_reply_loss(logits: Tensor, binary_weight: float) -> Tensor:
+    """`[contexts]`: cross-entropy over the candidates, the true one first, and a little of the binary loss."""
+    truth = torch.zeros_like(logits)
+    truth[:, 0] = 1
+    choice = F.cross_entropy(logits, truth, reduction="none")
+    return choice + binary_weight * F.binary_cross_entropy_with_logits(logits, truth, reduction="none").mean(dim=1)
 
 
 def learning_rate(recipe: dict[str, Any], step: int, decays: range | None) -> float:

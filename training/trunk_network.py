@@ -11,18 +11,18 @@ from transformers import AutoModel
 
 
 class Trunk(nn.Module):
-    """The encoder, and on its first token one number: how well the reply follows."""
+    """The encoder, and on its first token one number, how well the reply follows, or one for each of several heads."""
 
-    def __init__(self, encoder: Path) -> None:
+    def __init__(self, encoder: Path, heads: int = 1) -> None:
         super().__init__()
         self.encoder = AutoModel.from_pretrained(
             encoder, add_pooling_layer=False, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
         )
         self.encoder.embeddings.requires_grad_(False)
-        self.head = nn.Linear(self.encoder.config.hidden_size, 1)
+        self.head = nn.Linear(self.encoder.config.hidden_size, heads)
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> Tensor:
-        """`[batch]` logits in float32."""
+        """`[batch]` logits in float32, `[batch, heads]` where there are several."""
         hidden = self.encoder.embeddings(input_ids=input_ids, token_type_ids=token_type_ids)
         unseen = torch.zeros_like(attention_mask, dtype=hidden.dtype).masked_fill(attention_mask == 0, -1e4)
         *layers, last = self.encoder.encoder.layer

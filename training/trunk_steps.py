@@ -48,7 +48,7 @@ class Steps(Dataset[list[TokenPair]]):
     ) -> None:
         self.recipe, self.sets, self.tokenizer, self.share = recipe, sets, tokenizer, share
         self.ends = np.cumsum([stage["contexts"] for stage in recipe["stages"]])
-        self.shares = [_shares(stage, sets) for stage in recipe["stages"]]
+        self.shares = [corpus_shares(stage, sets) for stage in recipe["stages"]]
 
     def __getitem__(self, step: int) -> list[TokenPair]:
         size = self.recipe["batch_contexts"]
@@ -66,7 +66,8 @@ class Steps(Dataset[list[TokenPair]]):
         return [pair for group in grouped[self.share] for pair in group]
 
 
-def _shares(stage: dict[str, Any], sets: dict[str, CandidateSet]) -> tuple[list[str], Any]:
+def corpus_shares(stage: dict[str, Any], sets: dict[str, CandidateSet]) -> tuple[list[str], Any]:
+    """The corpora of a stage, and how often each is drawn: by the root of its contexts, doubled ones twice as often."""
     names = stage["corpora"]
     weights = np.array([len(sets[name]) ** 0.5 * (2 if name in stage.get("doubled", ()) else 1) for name in names])
     return names, weights / weights.sum()
