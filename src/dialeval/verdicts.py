@@ -8,7 +8,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from dialeval.approaches.reasons import clause
+from dialeval.approaches.reasons import statement
 from dialeval.approaches.row_signs import judged_replies, judged_side
 from dialeval.exchange import Dialogue
 from dialeval.metric import Metric
@@ -105,8 +105,8 @@ def _comparing(names: Sequence[str], scores: Scores, order: Sequence[int]) -> st
     head = f"Reply {names[best]} {sure} {word}"
     if scores.values[best] - scores.values[second] < EQUAL:
         head = f"Replies {names[best]} and {names[second]} are best and cannot be told apart"
-    said = f"{head}: {'it' if 'Replies' not in head else names[best]} {clause(scores.explain(best))}"
-    return f"{said}; reply {names[worst]} {clause(scores.explain(worst))}."
+    why = statement("it" if "Replies" not in head else names[best], scores.explain(best))
+    return f"{head}: {why}; {statement(f'reply {names[worst]}', scores.explain(worst))}."
 
 
 def _sure(scores: Scores, best: int, second: int) -> str:

@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import dialeval
+from dialeval.approaches.reasons import statement
 from dialeval.cli import build_app
 from dialeval.exchange import Dialogue
 from dialeval.verdicts import compare_replies, judge_conversation
@@ -69,3 +70,17 @@ def test_the_command(judge: Any) -> None:
     assert first == compare_replies(judge, CONTEXT, [BAD, GOOD]).sentence
     assert [line.split() for line in rest[:2]] == [["B", "A"], ["value", "0.82", "0.23"]]
     assert CliRunner().invoke(build_app(["judge"]), ["judge", *CONTEXT, "--reply", " "]).exit_code != 0
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        ("Does not answer the question: fits this context worse than 93 % of human replies; is blank.",
+         "it does not answer the question"),
+        ("Less specific than most; repeats nothing.", "it is less specific than most"),
+        ('The other side takes it well ("thanks!").', 'the other side takes it well ("thanks!")'),
+        ("Nothing stands out.", "nothing stands out"),
+    ],
+)  # fmt: skip
+def test_a_reason_goes_on_a_sentence(reason: str, said: str) -> None:
+    assert statement("it", reason) == said

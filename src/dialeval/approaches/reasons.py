@@ -57,15 +57,18 @@ _SAID: Mapping[str, tuple[str, str]] = {
 }
 
 
-def clause(reason: str) -> str:
-    """The first thing that a reason says, to go on a sentence with."""
+def statement(subject: str, reason: str) -> str:
+    """The first thing that a reason says, as a clause about the reply that it speaks of."""
     first = reason.rstrip(".").split("; ")[0].split(": ")[0]
-    return first[:1].lower() + first[1:]
+    first = first[:1].lower() + first[1:]
+    if first.startswith(("more ", "less ", "as ")):
+        return f"{subject} is {first}"
+    return first if first.startswith(("the other side ", "nothing ", '"')) else f"{subject} {first}"
 
 
 def with_weakest(whole: str, position: int, of_turn: str) -> str:
     """The reason of a conversation, and which of its turns is weakest and why."""
-    return f"{whole.rstrip('.')}. Weakest is turn {position + 1}: it {clause(of_turn)}."
+    return f"{whole.rstrip('.')}. Weakest is turn {position + 1}: {statement('it', of_turn)}."
 
 
 def reason(
