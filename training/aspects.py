@@ -286,16 +286,16 @@ class LastPhase(Trainer):
             if not own_rows:
                 continue
             (scores,) = said([row[1] for row in own_rows], task)
-            truth = np.array([row[2] for row in own_rows])
+            right = np.array([row[2] for row in own_rows])
             kinds = sorted({row[3] for row in own_rows if row[3]})
             rated = [name for name in kinds if name in ("begin", "convabuse")]
             plain_rows = np.array([row[3] not in rated for row in own_rows])
-            found[f"{task}_auc"] = float(auc(truth[plain_rows], scores[plain_rows]).value)
+            found[f"{task}_auc"] = float(auc(right[plain_rows], scores[plain_rows]).value)
             for kind in kinds:
                 of_kind = np.array([row[3] == kind for row in own_rows])
-                beside = of_kind if kind in rated else of_kind | (truth == 1) & plain_rows
-                if task != "valid" and 0 < truth[beside].mean() < 1:
-                    found[f"{task}_{kind}_auc"] = float(auc(truth[beside], scores[beside]).value)
+                beside = of_kind if kind in rated else of_kind | (right == 1) & plain_rows
+                if task != "valid" and 0 < right[beside].mean() < 1:
+                    found[f"{task}_{kind}_auc"] = float(auc(right[beside], scores[beside]).value)
         return {name: round(value, 4) for name, value in found.items()}
 
 
