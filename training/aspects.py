@@ -46,6 +46,8 @@ from trunk_steps import corpus_shares, read_sets
 
 HEADS = ("next", "rated", "valid", "fluent", "faithful", "consistent", "respectful")
 FAULTS = (*DAMAGES, "glued")
+#: What `corpora.dialogues` puts before the facts of a speaker.
+PERSONA = "your persona: "
 
 #: A row of a task: what is read, what the head of the task is to say, and (ratings) where it comes from.
 Row = tuple[str, Exchange, float, str]
@@ -163,7 +165,8 @@ def faulty_rows(
             if made >= count:
                 break
             one = contexts[int(draw.integers(len(contexts)))][0]
-            said = own_turns(one) if task == "consistent" else one.facts
+            # What a speaker knows of themselves stands behind "your persona:" in the corpora.
+            said = own_turns(one) if task == "consistent" else [fact.removeprefix(PERSONA) for fact in one.facts]
             statements = [found for text in said if (found := statement_of(text))]
             if not statements:
                 continue

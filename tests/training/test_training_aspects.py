@@ -18,6 +18,7 @@ from safetensors.torch import load_file
 import aspects
 import trunk
 from corpora.faults import DAMAGES, contradicted, damage, insult, insulting, statement_of
+from dialeval.exchange import Exchange
 from tiny_words import WORDS
 from training_runs import TRAINING, write_lines
 
@@ -79,6 +80,22 @@ def test_pairs_weigh_by_their_gap() -> None:
 def test_right_and_wrong_rows_weigh_the_same() -> None:
     logits, truth = torch.tensor([0.0, 0.0, 0.0, math.log(3)]), torch.tensor([0.0, 0.0, 0.0, 1.0])
     assert aspects.balanced_loss(logits, truth).item() == pytest.approx((math.log(2) - math.log(0.75)) / 2)
+
+
+def test_faults_have_sound_rows_beside_them() -> None:
+    context = ("i have two dogs.", "nice! i live in boston.", "do you like it there?")
+    facts = ("your persona: i have a cat.",)
+    one = Exchange(context=context, response="yes, i like it a lot here.", facts=facts)
+    counts = {"fluent": 8, "insults": 4, "consistent": 6, "faithful": 6}
+    rows = aspects.faulty_rows(np.random.default_rng(0), [[one]], counts)
+    for task in ("fluent", "respectful", "consistent", "faithful"):
+        labels = [row[2] for row in rows if row[0] == task]
+        assert 0.0 in labels, task
+        assert 1.0 in labels, task
+    contradicted_rows = [row for row in rows if row[0] == "faithful" and row[3] == "contradicted"]
+    # Either the reply or the fact says otherwise, never both.
+    for _, row, _, _ in contradicted_rows:
+        assert ("i have a cat." in row.response) != ("i have a cat." in row.facts[0])
 
 
 # --- from end to end -------------------------------------------------------------------------------
