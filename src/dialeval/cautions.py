@@ -36,7 +36,7 @@ def cautions(exchanges: Sequence[Exchange], n_truncated: int = 0) -> tuple[str, 
 
 
 @dataclass
-class Watch:
+class FirstRows:
     """Keeps the first rows of a run that is too long to be held, for `cautions` at its end."""
 
     kept: list[Exchange] = field(default_factory=list)

@@ -98,11 +98,11 @@ def _checkpoint(source: str) -> dict[str, str]:
         "tokens": f"{layout.max_length} for facts, context and reply"
         + (f", {layout.facts_budget} of them kept for facts" if layout.facts_budget else "")
         + (f", {layout.response_budget} for the reply" if layout.response_budget else ""),
-        "stages": "; ".join(f"{one['name']}: {one['steps']:,} steps" for one in stages) or "not told",
-        "hours": f"{sum(one['hours'] for one in stages):g}" if stages else "not told",
-        "corpora": ", ".join(str(name) for name in training.get("corpora", ())) or "not told",
+        "stages": "; ".join(f"{one['name']}: {one['steps']:,} steps" for one in stages) or "unknown",
+        "hours": f"{sum(one['hours'] for one in stages):g}" if stages else "unknown",
+        "corpora": ", ".join(str(name) for name in training.get("corpora", ())) or "unknown",
         "rated rows": ", ".join(f"{name} {count:,}" for name, count in training.get("rated_rows", {}).items()),
-        "has seen": ", ".join(config.contaminated_by) or "no benchmark that it tells of",
+        "trained on benchmarks": ", ".join(config.contaminated_by) or "no benchmark that it declares",
         "made with": ", ".join(f"{name} {version}" for name, version in config.versions.items()),
     }
     return {name: fact for name, fact in facts.items() if fact}
@@ -148,10 +148,10 @@ def _device_name(device: torch.device) -> str:
 
 def _weights() -> dict[str, str]:
     from dialeval.version import how_to_install
-    from dialeval.weights.find import BASE_ENCODER, WEIGHTS, _cached, _offline_package, embedded_checkpoints
+    from dialeval.weights.find import BASE_ENCODER, WEIGHTS, cached, embedded_checkpoints, offline_package
 
     weights = {name: f"embedded in {WEIGHTS / name}" for name in embedded_checkpoints()}
-    found = _cached(BASE_ENCODER, None) or _offline_package()
+    found = cached(BASE_ENCODER, None) or offline_package()
     where = f"{found.origin}, {found.folder}" if found else f"not here; {how_to_install('offline')} brings it"
     return {**(weights or {"checkpoints": "none are embedded"}), "base encoder": f"{BASE_ENCODER}: {where}"}
 

