@@ -305,7 +305,7 @@ class LastPhase(Trainer):
 def rates_at(recipe: dict[str, Any], step: int) -> list[float]:
     """Of the encoder and the heads: up during the warm-up, then down to zero."""
     share = min(1.0, (step + 1) / recipe["warmup"]) * (recipe["steps"] - step) / recipe["steps"]
-    return [recipe["encoder_rate"] * share, recipe["head_rate"] * share]
+    return [float(recipe["encoder_rate"]) * share, float(recipe["head_rate"]) * share]
 
 
 def run(rank: int, recipe: dict[str, Any], trunk: dict[str, Any], arguments: argparse.Namespace) -> None:
