@@ -13,11 +13,8 @@ sources whose licences allow commercial use.
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,23 +22,22 @@ from typing import Any
 import numpy as np
 import torch
 import torch.distributed as dist
-import torch.multiprocessing as mp
 import yaml
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from scipy.stats import spearmanr
 from torch import Tensor
 from torch.nn import functional as F
 from transformers import AutoTokenizer
 
-from corpora.dialogues import overlapping_ids
 from corpora.faults import DAMAGES, Draw, contradicted, damage, insulting, statement_of
-from corpora.grouped import read_groups, sharing_dialogues
+from corpora.grouped import Group
 from corpora.ratings import Rated, overlapping_ratings, read_ratings
 from dialeval.approaches.row_signs import own_turns
 from dialeval.engine.formatting import PairFormat, PairTokenizer
 from dialeval.exchange import Exchange
 from dialeval.statistics.discrimination import auc
-from trunk import Trainer, next_reply_loss
+from stages import split_groups
+from trunk import Trainer, commit, in_processes, log, next_reply_loss
 from trunk_steps import corpus_shares, read_sets
 
 HEADS = ("next", "rated", "valid", "fluent", "faithful", "consistent", "respectful")
@@ -65,25 +61,16 @@ class Sources:
         rated = recipe["ratings"]
         unwanted = overlapping_ratings(arguments.ratings / rated["leave_out"])
         self.rated = rated["train_open"] if arguments.open else rated["train"]
-        self.ratings = {
-            name: read_ratings(arguments.ratings, name, leave_out=unwanted)
-            for name in (*self.rated, *rated["labelled"])
-        }
-        self.groups, self.held_groups = ([], []) if arguments.open else self._groups(arguments.corpora, trunk)
-
-    def _groups(self, root: Path, trunk: dict[str, Any]) -> tuple[list[Any], list[Any]]:
-        """DailyDialog++ without the contexts that share dialogues with its test set; a part is held out."""
-        main = self.recipe["groups"]
-        unwanted = overlapping_ids(root / trunk["leave_out"])
-        unwanted |= sharing_dialogues(root / trunk["leave_out"], main["split"], ["test"])
-        groups = read_groups(root, main["name"], main["split"], leave_out=frozenset(unwanted))
-        order = np.random.default_rng(main["seed"]).permutation(len(groups))
-        cut = round(len(groups) * main["held_out"])
-        return [groups[int(at)] for at in order[cut:]], [groups[int(at)] for at in order[:cut]]
+        self.ratings: dict[tuple[str, str], list[Rated]] = {}
+        for name in (*self.rated, *rated["labelled"]):
+            rows = read_ratings(arguments.ratings, name, leave_out=unwanted)
+            for split in ("train", "dev"):
+                self.ratings[name, split] = [row for row in rows if row.split == split]
+        self.groups, self.held_groups = ([], []) if arguments.open else split_groups(recipe, arguments.corpora)
 
     def of_split(self, name: str, split: str) -> list[Rated]:
         """Rated rows of one source."""
-        return [row for row in self.ratings[name] if row.split == split]
+        return self.ratings[name, split]
 
     def candidates(self, draw: Draw, count: int, step: int) -> list[list[Exchange]]:
         """Contexts of all corpora, each with its candidates, the true one first."""
@@ -117,7 +104,7 @@ class Sources:
         return contexts, rows
 
     @staticmethod
-    def valid_rows(draw: Draw, groups: Sequence[Any], count: int) -> list[Row]:
+    def valid_rows(draw: Draw, groups: Sequence[Group], count: int) -> list[Row]:
         """Of one context a right reply, an adversarial and a random one."""
         rows: list[Row] = []
         while groups and len(rows) < count:
@@ -131,11 +118,8 @@ class Sources:
 
 
 def rating_of(row: Rated) -> float:
-    """What people said, higher is better, between 0 and 1."""
-    scores = row.scores
-    if "no_breakdown" in scores:
-        return scores["no_breakdown"]
-    return (scores["relevance"] - 1) / 4 if "relevance" in scores else scores["satisfaction"] / 5
+    """The share of people who could go on after this reply, which the sources of the recipe asked for."""
+    return row.scores["no_breakdown"]
 
 
 def faulty_rows(
@@ -318,30 +302,22 @@ def run(rank: int, recipe: dict[str, Any], trunk: dict[str, Any], arguments: arg
     phase.begin(arguments.start)
     tokenizer = PairTokenizer(AutoTokenizer.from_pretrained(arguments.encoder), PairFormat(**trunk["layout"]))
     sources = Sources(recipe, trunk, arguments)
-    log = _logger(arguments.out, rank)
-    log("start", start=arguments.start.name, open=arguments.open, recipe=recipe)
+    rated = {name: len(rows) for (name, split), rows in sources.ratings.items() if split == "train"}
+    log(arguments.out, "start", start=arguments.start.name, commit=commit(), open=arguments.open, recipe=recipe,
+        rated_rows=rated)  # fmt: skip
     begun = time.process_time()
     share = slice(rank, None, arguments.processes)
     for step in range(recipe["steps"]):
         contexts, rows = sources.step(step)
         losses = phase.learn(contexts[share], rows[share], tokenizer, rates_at(recipe, step))
         if (step + 1) % 10 == 0:
-            log("train", step=step + 1, **losses)
+            log(arguments.out, "train", step=step + 1, **losses)
         last = step + 1 == recipe["steps"]
         seconds = round(arguments.processes * (time.process_time() - begun))
         if rank == 0 and (last or (step + 1) % recipe["validation"]["every"] == 0):
-            log("validation", step=step + 1, seconds=seconds, **phase.figures(sources, tokenizer))
-            weights = {name: one.half() for name, one in phase.master.named_parameters() if one.requires_grad}
-            save_file(weights, arguments.out / "trunk.safetensors", {"heads": json.dumps(HEADS)})
-
-
-def _logger(folder: Path, rank: int) -> Callable[..., None]:
-    def log(event: str, **values: Any) -> None:
-        if rank == 0:
-            with (folder / "log.jsonl").open("a") as stream:
-                stream.write(json.dumps({"event": event, **values}) + "\n")
-
-    return log
+            figures = phase.figures(sources, tokenizer)
+            log(arguments.out, "validation", step=step + 1, seconds=seconds, **figures)
+            phase.save_weights(arguments.out / "trunk.safetensors", step=step + 1, seconds=seconds)
 
 
 def main() -> None:
@@ -364,13 +340,7 @@ def main() -> None:
     recipe, trunk = (yaml.safe_load(path.read_text()) for path in (arguments.recipe, arguments.trunk))
     recipe.update({name: yaml.safe_load(value) for name, value in (one.split("=", 1) for one in arguments.set)})
     arguments.out.mkdir(parents=True, exist_ok=True)
-    if arguments.processes == 1:
-        run(0, recipe, trunk, arguments)
-        return
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}
-    mp.spawn(run, (recipe, trunk, arguments), nprocs=arguments.processes)  # type: ignore[attr-defined, no-untyped-call]
+    in_processes(run, arguments.processes, recipe, trunk, arguments)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ import os
 import socket
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -181,13 +181,18 @@ def main() -> None:
     recipe = yaml.safe_load(arguments.recipe.read_text())
     recipe.update({name: yaml.safe_load(value) for name, value in (one.split("=", 1) for one in arguments.set)})
     arguments.out.mkdir(parents=True, exist_ok=True)
-    if arguments.processes == 1:
-        run(0, recipe, arguments)
+    in_processes(run, arguments.processes, recipe, arguments)
+
+
+def in_processes(work: Callable[..., None], count: int, *arguments: Any) -> None:
+    """Call `work(rank, ...)` in this process, or in several that find one another."""
+    if count == 1:
+        work(0, *arguments)
         return
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}
-    mp.spawn(run, (recipe, arguments), nprocs=arguments.processes)  # type: ignore[attr-defined, no-untyped-call]
+    mp.spawn(work, arguments, nprocs=count)  # type: ignore[attr-defined, no-untyped-call]
 
 
 def run(rank: int, recipe: dict[str, Any], arguments: argparse.Namespace) -> None:
@@ -214,7 +219,7 @@ def run(rank: int, recipe: dict[str, Any], arguments: argparse.Namespace) -> Non
         last = decays.stop
     last = min(last, arguments.steps or last)
     spent, validated = state["seconds"] - _seconds(), state["validated"]
-    _log(arguments.out, "start", step=first, commit=_commit(), processes=arguments.processes, dtype=arguments.dtype,
+    log(arguments.out, "start", step=first, commit=commit(), processes=arguments.processes, dtype=arguments.dtype,
          contexts={name: len(one) for name, one in train.items()})  # fmt: skip
     numbers = DataLoader(
         Steps(recipe, train, tokenizer, share),
@@ -227,7 +232,7 @@ def run(rank: int, recipe: dict[str, Any], arguments: argparse.Namespace) -> Non
         hits.append(hit)
         if step % 20 == 0 or step == last:
             done = len(losses) * size * (1 + sum(recipe["negatives"].values()))
-            _log(arguments.out, "train", step=step, contexts=step * size, loss=round(float(np.mean(losses)), 4),
+            log(arguments.out, "train", step=step, contexts=step * size, loss=round(float(np.mean(losses)), 4),
                  accuracy=round(float(np.mean(hits)), 4), pairs_per_second=round(done / (time.monotonic() - mark), 1),
                  processor_hours=round((spent + _seconds()) / 3600, 3))  # fmt: skip
             mark, losses, hits = time.monotonic(), [], []
@@ -236,7 +241,7 @@ def run(rank: int, recipe: dict[str, Any], arguments: argparse.Namespace) -> Non
             total = spent + _seconds()
             if total - validated >= recipe["validation"]["every_processor_hours"] * 3600 or step == last or reached:
                 validated, figures = total, trainer.validate(held_out, tokenizer, share)
-                _log(arguments.out, "validation", step=step, contexts=step * size,
+                log(arguments.out, "validation", step=step, contexts=step * size,
                      processor_hours=round(total / 3600, 3), **figures)  # fmt: skip
                 mark = time.monotonic()
             state = {**trainer.state(), "step": step, "seconds": spent + _seconds(), "validated": validated}
@@ -264,13 +269,15 @@ def _save(state: dict[str, Any], path: Path) -> None:
         os.replace(path.with_suffix(".tmp"), path)
 
 
-def _log(folder: Path, event: str, **values: Any) -> None:
+def log(folder: Path, event: str, **values: Any) -> None:
+    """A line of log.jsonl, by the first of several processes."""
     if not dist.is_initialized() or dist.get_rank() == 0:
         with (folder / "log.jsonl").open("a") as stream:
             stream.write(json.dumps({"event": event, **values}) + "\n")
 
 
-def _commit() -> str:
+def commit() -> str:
+    """The commit of the checkout that trains."""
     return subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False).stdout.strip()
 
 

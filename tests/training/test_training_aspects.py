@@ -93,6 +93,7 @@ def test_faults_have_sound_rows_beside_them() -> None:
         assert 0.0 in labels, task
         assert 1.0 in labels, task
     contradicted_rows = [row for row in rows if row[0] == "faithful" and row[3] == "contradicted"]
+    assert contradicted_rows
     # Either the reply or the fact says otherwise, never both.
     for _, row, _, _ in contradicted_rows:
         assert ("i have a cat." in row.response) != ("i have a cat." in row.facts[0])
@@ -165,7 +166,7 @@ def test_one_phase_teaches_all_heads(
     )  # fmt: skip
     groups = {"name": "pp", "split": "dev", "held_out": 0.25, "seed": 0}
     phase = recipe_of(
-        "aspects", tmp_path, steps=4, warmup=1, groups=groups,
+        "aspects", tmp_path, steps=4, warmup=1, leave_out="overlaps.json", groups=groups,
         ratings={"leave_out": "overlaps.json", "train": ["dbdc3"], "labelled": ["begin", "convabuse"]},
         rows={"contexts": 4, "rated": 6, "valid": 6, "fluent": 4, "insults": 2, "convabuse": 4, "consistent": 3,
               "faithful": 3, "begin": 4},
@@ -179,7 +180,9 @@ def test_one_phase_teaches_all_heads(
         monkeypatch, aspects, *common, *rated, "--start", begun, "--recipe", phase, "--trunk", layers,
         "--out", tmp_path / "aspects", "--dtype", "float32",
     )  # fmt: skip
-    last = [json.loads(line) for line in (tmp_path / "aspects" / "log.jsonl").open()][-1]
+    start, *_, last = [json.loads(line) for line in (tmp_path / "aspects" / "log.jsonl").open()]
+    # Of twenty rated rows to train on two share text with an evaluation set.
+    assert start["rated_rows"]["dbdc3"] == 18
     assert last["step"] == 4
     assert {"next_accuracy", "dbdc3_rated", "fluent_auc", "consistent_auc", "respectful_convabuse_auc"} <= last.keys()
     # All heads have learned something, and the encoder is another one than it began with.
