@@ -29,6 +29,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from transformers import AutoTokenizer
 
+from common import recounted
 from corpora.faults import DAMAGES, Draw, contradicted, damage, insulting, statement_of
 from corpora.grouped import Group
 from corpora.ratings import Rated, overlapping_ratings, read_ratings
@@ -59,7 +60,7 @@ class Sources:
         self.train, self.held_out = read_sets(trunk, arguments.corpora)
         self.names, self.shares = corpus_shares(trunk["stages"][-1], self.train)
         rated = recipe["ratings"]
-        unwanted = overlapping_ratings(arguments.ratings / rated["leave_out"])
+        unwanted = overlapping_ratings(arguments.ratings / rated["leave_out"]) | frozenset(recounted()["leave_out"])
         self.rated = rated["train_open"] if arguments.open else rated["train"]
         self.ratings: dict[tuple[str, str], list[Rated]] = {}
         for name in (*self.rated, *rated["labelled"]):

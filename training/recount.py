@@ -114,6 +114,7 @@ def reading(recipe: Recipe, root: Path, mirror: Path | None) -> Reading:
         rows, _ = read_ratings(rated["benchmark"], rated["held_out"], mirror=mirror, percent=100, seed=recipe["seed"])
         found[fitted_to(rated["benchmark"])] = [(one.exchange.id or "", [_turns(one.exchange)]) for one in rows]
     unwanted = overlapping_ratings(ratings / rated["leave_out"]) if rated.get("leave_out") else frozenset()
+    unwanted |= frozenset(recounted()["leave_out"])
     # Heads of the baselines name their own sources.
     of_heads = [source for head in recipe.get("heads", ()) for source in head["ratings"]]
     wanted = [
