@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import typer
 
-from dialeval.cli.errors import ErrorsInOneSentence
+from dialeval import interrupts
+from dialeval.cli import ErrorsInOneSentence
 from reproduce import cost, growth, leaderboard
 from reproduce.commands import calibration, distances, features, papers
 
@@ -25,4 +26,5 @@ def build_app() -> typer.Typer:
 
 
 if __name__ == "__main__":
-    build_app()()
+    with interrupts.listening():
+        build_app()()

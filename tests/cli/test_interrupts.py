@@ -62,7 +62,7 @@ def test_training(at: str) -> None:
 WRAPPED = """
 import os, signal, sys
 from dialeval import interrupts
-from dialeval.cli.errors import ErrorsInOneSentence
+from dialeval.cli import ErrorsInOneSentence
 import typer
 app = typer.Typer(cls=ErrorsInOneSentence)
 @app.command()
@@ -74,7 +74,8 @@ def one() -> None:
 @app.command()
 def other() -> None: ...
 interrupts.leave_at_once()
-app(["one"])
+with interrupts.listening():
+    app(["one"])
 """
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from dialeval.cli import FAILED, ROWS_SET_ASIDE
 from dialeval.cli import options as reading
-from dialeval.cli.errors import FAILED, ROWS_SET_ASIDE
 from dialeval.cli.options import flowing
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ def _score(
         typer.echo(line, err=True)
     if summary.n_rejected:
         typer.echo(f"{summary.n_rejected} rows were set aside in {output}.rejects.jsonl", err=True)
-    if not summary.tallies["llm"].n_finite:
+    if not summary.tallies["llm"].mean.n:
         typer.echo("error: no row has a value; the column llm.answer holds what the model answered", err=True)
         raise typer.Exit(FAILED)
     if summary.n_rejected:

@@ -1,13 +1,16 @@
-"""What options hold, and the options of every command that reads rows."""
+"""What options hold, and the options of every command that reads rows or writes reports."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
+
+from dialeval.io import is_stream, near, without_machine
 
 if TYPE_CHECKING:
     from dialeval.readers import Source
@@ -62,8 +65,6 @@ def unescaped(separator: str) -> str:
 def command_line(arguments: list[str], *, program: str = "dialeval") -> str:
     """The command as it may stand beside results: ready for a shell, without the folders of this machine."""
     import shlex
-
-    from dialeval.io import near, without_machine
 
     # An argument that is a path from end to end may hold blanks, too.
     shown = (near(Path(one)) if Path(one).is_absolute() else without_machine(one) for one in arguments)
@@ -136,3 +137,30 @@ def reads_rows(command: Callable[..., None]) -> Callable[..., None]:
     with_options.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     with_options.__annotations__ = {one.name: one.annotation for one in parameters}
     return with_options
+
+
+def check_reports(reports: Mapping[str, Path | None], reads: Iterable[str | Path]) -> None:
+    """Refuse reports that would take the place of what the run reads, or of one another."""
+    named = [(option, path) for option, path in reports.items() if path is not None and not is_stream(path)]
+    read = [("what is read", Path(one)) for one in reads]
+    for at, (option, path) in enumerate(named):
+        if path.is_dir():
+            raise IsADirectoryError(f"{path} is a folder; name a file in it")
+        for other, there in [*read, *named[at + 1 :]]:
+            if _are_one(resolved(path), resolved(there)):
+                raise ValueError(f"{path} is both {option} and {other}; choose another file for one of them")
+
+
+def resolved(path: Path) -> Path:
+    """The path with all links followed; one that leads to itself, or to a pipe, which has no path, stays as it is."""
+    return path if is_stream(path) else Path(os.path.realpath(path))
+
+
+def _are_one(one: Path, other: Path) -> bool:
+    """The same name, or two names of the same file."""
+    if one == other:
+        return True
+    try:
+        return one.samefile(other)
+    except OSError:
+        return False

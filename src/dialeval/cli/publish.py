@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from dialeval.cli.errors import FAILED
+from dialeval.cli import FAILED
 from dialeval.cli.options import flowing
 
 _HELP = """Publish to the Hub: checkpoints with their cards and results, and the metrics' modules as Spaces.

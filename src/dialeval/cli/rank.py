@@ -8,8 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from dialeval.cli import options as reading
-from dialeval.cli.options import flowing, listed
-from dialeval.cli.paths import check_reports
+from dialeval.cli.options import check_reports, flowing, listed
 
 _HELP = """Compare several systems on replies to the same contexts, under one metric or several.
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from dialeval.cli import ROWS_SET_ASIDE
 from dialeval.cli import options as reading
-from dialeval.cli.errors import ROWS_SET_ASIDE
 from dialeval.cli.options import checkpoints, flowing, listed
 
 if TYPE_CHECKING:

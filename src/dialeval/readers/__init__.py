@@ -135,7 +135,7 @@ class Source:
 
     def preview(self, rows: int = 3) -> list[Mapping[str, Any]]:
         """The first rows as they are in the source, all columns; conversations unfolded into their replies."""
-        found = list(islice(self.chats.unfold(self._open("preview", FIELDS), level="turn"), rows))
+        found = list(islice(self._rows("preview", FIELDS), rows))
         read: list[Mapping[str, Any]] = [dict(row.values) for row in found if row.values is not None]
         if found and not read:
             raise found[0].bad(found[0].problem)
@@ -155,7 +155,7 @@ class Source:
     def _table(self, level: str, fields: tuple[str, ...] = FIELDS) -> tuple[Columns, Iterator[RawRow]]:
         """The raw rows, and which columns of theirs hold what: told by the first row that could be read."""
         Columns(self.columns, fields)  # refuses a field that does not exist before anything is opened
-        rows = self.chats.unfold(self._open(level, fields), level=level)
+        rows = self._rows(level, fields)
         first: list[RawRow] = []
         for row in rows:
             first.append(row)
@@ -174,6 +174,15 @@ class Source:
                 raise ValueError("the separator of context turns is empty; choose the text that stands between turns")
             whole = (table_row(row, columns, self.separator) for row in whole)
         return columns, whole
+
+    def _rows(self, level: str, fields: tuple[str, ...]) -> Iterator[RawRow]:
+        """The raw rows, of conversations their replies. What a file holds is told by its first row."""
+        rows = self._open(level, fields)
+        first = next(rows, None)
+        if first is None:
+            return iter(())
+        rows = chain([first], rows)
+        return rows if first.is_reply else self.chats.unfold(rows, level=level)
 
     @property
     def _is_table(self) -> bool:

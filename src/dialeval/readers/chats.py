@@ -49,9 +49,6 @@ class Chats:
             return
         rows = chain([first], rows)
         names = list(first.values or ())
-        if {"response", "dialogue"} & set(names):
-            yield from rows
-            return
         form = form_of(first.values or {})
         if form is None and (columns := message_columns(names)):
             form, rows = "messages", _together(rows, columns)

@@ -63,6 +63,11 @@ class RawRow:
         return BadRow(self.place, problem)
 
     @property
+    def is_reply(self) -> bool:
+        """Whether the row has the fields of a reply or a dialogue, and is not a conversation of a chat log."""
+        return self.values is not None and ("response" in self.values or "dialogue" in self.values)
+
+    @property
     def original(self) -> Any:
         """What a reject file keeps of the row."""
         return self.raw if self.values is None else dict(self.values)
@@ -180,7 +185,7 @@ def _present(row: RawRow, columns: Columns, level: str) -> dict[str, Any]:
     if absent := columns.missing(row.values, required_fields(columns, row.values, level)):
         raise row.bad(absent)
     values = {field: columns.value(row, field) for field in FIELDS}
-    if (reply := said_by_one(values["response"])) is not None:
+    if isinstance(values["response"], list | tuple) and (reply := said_by_one(values["response"])) is not None:
         values["response"] = reply
     values["context"], speakers = _turns(values["context"])
     if MESSAGE in columns.mapping:
@@ -197,7 +202,7 @@ def _turns(context: Any) -> tuple[Any, list[str]]:
     if isinstance(context, str) and is_transcript(context):
         turns = turns_of(context)
         return [turn for _, turn in turns], [who for who, _ in turns]
-    if isinstance(context, list | tuple) and context:
+    if isinstance(context, list | tuple) and context and not isinstance(context[0], str):
         found = [one for turn in context if (one := said_by(turn)) is not None]
         if len(found) == len(context):
             return [message_text(what) for _, what in found if what], [who for who, what in found if what]

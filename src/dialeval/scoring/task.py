@@ -20,8 +20,8 @@ from dialeval.metric import Level, Metric, MetricInfo, Scale
 from dialeval.readers import Rejects, Source, reply_text
 from dialeval.readers.rows import RawRow
 from dialeval.scores import Scores, aspect_column, explaining_columns, turns_column
-from dialeval.scoring.files import Kind
 from dialeval.scoring.flags import FLAGS, Flag, flagged
+from dialeval.scoring.outputs import Kind
 
 #: Pairs of context and response in the first chunk, and in a chunk when they have doubled so far: a run soon tells how
 #: fast it is, and whoever stops it loses a few seconds. How long a chunk took does not count, so that a run that went

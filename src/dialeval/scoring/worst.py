@@ -8,7 +8,7 @@ from typing import Any
 
 from dialeval.exchange import Dialogue, Exchange, one_line
 from dialeval.scores import Scores
-from dialeval.scoring.files import Record
+from dialeval.scoring.outputs import Record
 from dialeval.scoring.task import Chunk, Task
 
 #: Characters of a reply, and of the turn before it, that are shown.

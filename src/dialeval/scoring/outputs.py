@@ -1,17 +1,130 @@
-"""What a run adds up to: one entry per metric, with everything needed to read and repeat its number."""
+"""What a run writes: the table of scores, and the summary with everything needed to read and repeat its numbers."""
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, BinaryIO, Literal
 
 from dialeval.cautions import cut_note
+from dialeval.exchange import from_first_visible
 from dialeval.metric import Level, MetricInfo
 from dialeval.scores import Scores, aspect_column
-from dialeval.scoring.files import Record
 from dialeval.scoring.flags import FLAGS
+
+OutputFormat = Literal["jsonl", "csv", "parquet"]
+OUTPUT_FORMATS: tuple[OutputFormat, ...] = ("jsonl", "csv", "parquet")
+
+#: What tells the rows of a table apart; the metrics' columns follow.
+ROW_KEYS = ("row", "id", "system", "language")
+
+#: What a metric's column holds where that is no number: words, or a list of numbers.
+Kind = Literal["text", "list"]
+
+#: A part of a table: lists of equal length under its keys, and under each metric's name in "values".
+Record = Mapping[str, Any]
+
+_FORMULA = re.compile(r"[=+\-@\t\r\n＝＋－＠]")
+_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
+
+
+def output_format(path: str) -> OutputFormat:
+    """The format of an output: JSON lines for a pipe, else from the file extension."""
+    extension = "jsonl" if path == "-" else Path(path).suffix.lower().lstrip(".")
+    if extension not in OUTPUT_FORMATS:
+        raise ValueError(f"cannot infer the format of {path}; its extension is one of: {', '.join(OUTPUT_FORMATS)}")
+    return extension
+
+
+@contextmanager
+def table(
+    stream: BinaryIO,
+    file_format: OutputFormat,
+    metrics: Sequence[str],
+    keys: Sequence[str] = ROW_KEYS,
+    *,
+    kinds: Mapping[str, Kind] | None = None,
+) -> Iterator[Callable[[Record], None]]:
+    """A function that writes one part of the table to the stream; `kinds` names the columns that hold no numbers."""
+    if file_format == "parquet":
+        with _parquet(stream, metrics, keys, kinds or {}) as write:
+            yield write
+    elif file_format == "csv":
+        yield _csv(stream, metrics, keys)
+    else:
+        yield lambda record: _write_json(stream, _columns(metrics, keys, record))
+
+
+def _columns(metrics: Sequence[str], keys: Sequence[str], record: Record) -> dict[str, Sequence[Any]]:
+    return {key: record[key] for key in keys} | {name: record["values"][name] for name in metrics}
+
+
+def _write_json(stream: BinaryIO, columns: Mapping[str, Sequence[Any]]) -> None:
+    for cells in zip(*columns.values(), strict=True):
+        row = dict(zip(columns, cells, strict=True))
+        stream.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
+
+
+def _csv(stream: BinaryIO, metrics: Sequence[str], keys: Sequence[str]) -> Callable[[Record], None]:
+    def send(rows: Any) -> None:
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows(rows)
+        stream.write(text.getvalue().encode())
+
+    def write(record: Record) -> None:
+        columns = _columns(metrics, keys, record)
+        send(zip(*(map(_harmless, cells) for cells in columns.values()), strict=True))
+
+    send([[*keys, *metrics]])
+    return write
+
+
+def _harmless(cell: Any) -> Any:
+    """The user's text with a quote before what a spreadsheet would take for a formula."""
+    if isinstance(cell, list):
+        return json.dumps(cell)
+    if isinstance(cell, str) and not _NUMBER.fullmatch(cell) and _is_formula(cell):
+        return f"'{cell}"
+    return cell
+
+
+def _is_formula(cell: str) -> bool:
+    """A NUL, a byte-order mark or a zero-width space before the sign hides it from people, not from every program."""
+    return any(_FORMULA.match(text) for text in (cell, from_first_visible(cell)))
+
+
+def column_kinds(metrics: Iterable[str], keys: Iterable[str], kinds: Mapping[str, Kind]) -> dict[str, Any]:
+    """The Arrow type of every column, in order."""
+    import pyarrow as pa
+
+    of_keys = {"row": pa.int64(), "id": pa.string(), "system": pa.string(), "language": pa.string()}
+    types = {"text": pa.string(), "list": pa.list_(pa.float64())}
+    of_metrics = {name: types[kinds[name]] if name in kinds else pa.float64() for name in metrics}
+    return {key: of_keys[key] for key in keys} | of_metrics
+
+
+@contextmanager
+def _parquet(
+    stream: BinaryIO, metrics: Sequence[str], keys: Sequence[str], kinds: Mapping[str, Kind]
+) -> Iterator[Callable[[Record], None]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schema = pa.schema(column_kinds(metrics, keys, kinds).items())
+    with pq.ParquetWriter(stream, schema) as writer:
+
+        def write(record: Record) -> None:
+            writer.write_table(pa.table(_columns(metrics, keys, record), schema=schema))
+
+        yield write
+
 
 #: So many rows without a value are told on the screen; the summary file has all of them.
 _SHOWN = 10
@@ -24,49 +137,46 @@ _EVERY_TURN = "every turn of both sides, each by what was said before it"
 
 
 @dataclass
+class Mean:
+    """A running mean of those rows that have a value."""
+
+    n: int = 0
+    total: float = 0.0
+
+    def add(self, values: Iterable[float | None]) -> None:
+        """Count some more rows."""
+        known = [value for value in values if value is not None]
+        self.n += len(known)
+        self.total += math.fsum(known)
+
+    @property
+    def value(self) -> float | None:
+        """The mean; None without values."""
+        return self.total / self.n if self.n else None
+
+
+@dataclass
 class Tally:
     """Running totals of one metric over the chunks of a run."""
 
     higher_is_better: bool
     signature: str = ""
     n: int = 0
-    n_finite: int = 0
     n_truncated: int = 0
-    total: float = 0.0
+    mean: Mean = field(default_factory=Mean)
     systems: dict[str, float | None] | None = None
     of_set: float | None = None
     intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
     confidence: float | None = None
     #: Which turns of a dialogue were judged, where not all of them were.
     judges: str = ""
-    #: By aspect: how many rows have a value, and what these add up to.
-    aspects: dict[str, tuple[int, float]] = field(default_factory=dict)
-    #: By system, where rows name one: how many rows have a value, and what these add up to.
-    by_system: dict[str, tuple[int, float]] = field(default_factory=dict)
+    aspects: dict[str, Mean] = field(default_factory=dict)
+    #: By system, where rows name one, in the order of first occurrence.
+    by_system: dict[str, Mean] = field(default_factory=dict)
     #: Rows without a value and why, where the metric tells.
     problems: list[tuple[int, str]] = field(default_factory=list)
     #: What judging took, where it costs more than time.
     usage: dict[str, float] = field(default_factory=dict)
-
-    @property
-    def aspect_means(self) -> dict[str, float | None]:
-        """The mean of each aspect over the rows that have it."""
-        return {aspect: total / n if n else None for aspect, (n, total) in self.aspects.items()}
-
-    def add_aspect(self, aspect: str, n: int, total: float) -> None:
-        """Count some more rows of an aspect."""
-        known, so_far = self.aspects[aspect]
-        self.aspects[aspect] = (known + n, so_far + total)
-
-    @property
-    def means_by_system(self) -> dict[str, float | None]:
-        """The mean over each system's rows that have a value, the systems in the order of first occurrence."""
-        return {system: total / n if n else None for system, (n, total) in self.by_system.items()}
-
-    def add_system(self, system: str, n: int, total: float) -> None:
-        """Count some more rows of a system."""
-        known, so_far = self.by_system.get(system, (0, 0.0))
-        self.by_system[system] = (known + n, so_far + total)
 
     def add_usage(self, usage: Mapping[str, float]) -> None:
         """Add what judging some more rows took."""
@@ -75,9 +185,7 @@ class Tally:
     @property
     def aggregate(self) -> float | None:
         """The metric's own number for a set of systems, else the mean of the finite values."""
-        if self.systems is not None:
-            return self.of_set
-        return self.total / self.n_finite if self.n_finite else None
+        return self.mean.value if self.systems is None else self.of_set
 
 
 @dataclass
@@ -92,7 +200,6 @@ class Summary:
     n_rejected: int = 0
     #: Where the numbers mislead; see `dialeval.cautions`. What was cut is added from the tallies.
     cautions: list[str] = field(default_factory=list)
-    files: dict[str, str] = field(default_factory=dict)
     #: How many rows each flag marks.
     flags: dict[str, int] = field(default_factory=dict)
     #: The worst rows in words, where they were asked for.
@@ -101,12 +208,11 @@ class Summary:
     @classmethod
     def begin(cls, level: str, infos: Mapping[str, MetricInfo]) -> Summary:
         """A summary of nothing yet."""
-        nothing = (0, 0.0)
         tallies = {
             name: Tally(
                 info.higher_is_better,
                 judges=(info.of_dialogues or _EVERY_TURN) if level == Level.DIALOGUE else "",
-                aspects=dict.fromkeys(info.aspects_at(Level(level)), nothing),
+                aspects={aspect: Mean() for aspect in info.aspects_at(Level(level))},
             )
             for name, info in infos.items()
         }
@@ -121,16 +227,15 @@ class Summary:
                 self.flags[flag] = self.flags.get(flag, 0) + 1
         for name, signature in record.get("signature", {}).items():
             tally, values = self.tallies[name], record["values"][name]
-            finite = [value for value in values if value is not None]
-            for aspect in tally.aspects:
-                known = [value for value in record["values"][aspect_column(name, aspect)] if value is not None]
-                tally.add_aspect(aspect, len(known), math.fsum(known))
+            tally.mean.add(values)
+            for aspect, mean in tally.aspects.items():
+                mean.add(record["values"][aspect_column(name, aspect)])
+            systems = record.get("system", [None] * len(values))
+            for system in dict.fromkeys(system for system in systems if system is not None):
+                own = [value for value, whose in zip(values, systems, strict=True) if whose == system]
+                tally.by_system.setdefault(system, Mean()).add(own)
             tally.n += len(values)
-            tally.n_finite += len(finite)
             tally.n_truncated += record["n_truncated"][name]
-            tally.total += math.fsum(finite)
-            for system, own in _by_system(values, record.get("system", [None] * len(values))).items():
-                tally.add_system(system, len(own), math.fsum(own))
             tally.signature = signature
             tally.problems += [(row, why) for row, why in record.get("problems", {}).get(name, [])]
             tally.add_usage(record.get("usage", {}).get(name, {}))
@@ -179,25 +284,24 @@ class Summary:
             better = "higher is better" if tally.higher_is_better else "lower is better"
             value = _rounded(tally.aggregate)
             undefined = (
-                f", {tally.n - tally.n_finite} without a value"
-                if tally.systems is None and tally.n > tally.n_finite
+                f", {tally.n - tally.mean.n} without a value"
+                if tally.systems is None and tally.n > tally.mean.n
                 else ""
             )
             lines.append(f"{name} {value} ({better}; {tally.n} values{undefined}, {tally.n_truncated} {cut})")
             if tally.judges:
                 lines.append(f"  judges {tally.judges}")
             lines += [
-                f"  {aspect} "
-                + ("without a value" if mean is None else f"{mean:.6g} ({tally.aspects[aspect][0]} values)")
-                for aspect, mean in tally.aspect_means.items()
+                f"  {aspect} " + ("without a value" if mean.value is None else f"{mean.value:.6g} ({mean.n} values)")
+                for aspect, mean in tally.aspects.items()
             ]
             lines += [
                 f"  {system} {_rounded(number)}{_between(tally, system)}"
                 for system, number in (tally.systems or {}).items()
             ]
             lines += [
-                f"  {system} {_rounded(mean)} ({_values(tally.by_system[system][0])})"
-                for system, mean in list(tally.means_by_system.items())[:_SYSTEMS_SHOWN]
+                f"  {system} {_rounded(mean.value)} ({mean.n} {'value' if mean.n == 1 else 'values'})"
+                for system, mean in list(tally.by_system.items())[:_SYSTEMS_SHOWN]
             ]
             if (more := len(tally.by_system) - _SYSTEMS_SHOWN) > 0:
                 lines.append(f"  {more} more systems")
@@ -211,22 +315,7 @@ class Summary:
             counts += f", {self.n_resumed} taken over from the interrupted run"
         lines += [counts, *(f"{count} of them flagged {flag}" for flag, count in self.flags.items()), *self.worst]
         lines += [f"warning: {one}" for one in self.warnings]
-        lines += [f"{what}: {where}" for what, where in self.files.items()]
         return lines
-
-
-def _by_system(values: Sequence[float | None], systems: Sequence[str | None]) -> dict[str, list[float]]:
-    """The values that there are, by the system that a row names."""
-    found: dict[str, list[float]] = {}
-    for value, system in zip(values, systems, strict=True):
-        if system is not None:
-            own = found.setdefault(system, [])
-            own += [] if value is None else [value]
-    return found
-
-
-def _values(count: int) -> str:
-    return f"{count} value" if count == 1 else f"{count} values"
 
 
 def _rounded(value: float | None) -> str:
@@ -258,12 +347,12 @@ def _between(tally: Tally, system: str) -> str:
 
 
 def _plain(tally: Tally) -> dict[str, Any]:
-    means = tally.means_by_system if tally.systems is None else tally.systems
+    means = {name: mean.value for name, mean in tally.by_system.items()} if tally.systems is None else tally.systems
     systems: dict[str, Any] = {"systems": means} if means else {}
     if tally.intervals:
         systems |= {"intervals": {name: list(found) for name, found in tally.intervals.items()}}
         systems |= {"confidence": tally.confidence}
-    aspects = {"aspects": tally.aspect_means} if tally.aspects else {}
+    aspects = {"aspects": {name: mean.value for name, mean in tally.aspects.items()}} if tally.aspects else {}
     judges = {"judges": tally.judges} if tally.judges else {}
     problems = {"problems": [{"row": row, "problem": why} for row, why in tally.problems]} if tally.problems else {}
     usage = {"usage": tally.usage} if tally.usage else {}
