@@ -99,12 +99,12 @@ def find_plugins() -> None:
             taken = REGISTRY[point.name].package or "dialeval"
             warnings.warn(f"{package} brings a metric {point.name!r}, but {taken} has one of that name", stacklevel=3)
         else:
-            REGISTRY[point.name] = RegisteredMetric(point.value, package=package)
+            _add(point.name, RegisteredMetric(point.value, package=package))
 
 
 def register(name: str, target: str, *, extra: str | None = None, **options: Any) -> None:
     """Add a metric of your own: `register("mine", "my_package.my_module:MyMetric")`."""
-    REGISTRY[name] = RegisteredMetric(target, options, extra)
+    _add(name, RegisteredMetric(target, options, extra))
 
 
 def registered(spec: str) -> str:
@@ -121,6 +121,11 @@ def registered(spec: str) -> str:
     entry = RegisteredMetric(target, preset, declared=declared)
     if REGISTRY.get(name, entry) != entry:
         raise ValueError(f"there is another metric {name!r}; give this one a name of its own: {spec}?name=…")
+    return _add(name, entry)
+
+
+def _add(name: str, entry: RegisteredMetric) -> str:
+    """The one place where the registry grows."""
     REGISTRY[name] = entry
     return name
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,43 +11,14 @@ import pandas as pd
 import pytest
 
 import overlap_metric
-from dialeval import registry
 from dialeval.evaluate_module import loaded
 from dialeval.exchange import BadRow
 from dialeval.module_install import install, module_folders
+from overlap_module import CONTEXTS, PREDICTIONS, RESULT
 from refusals import refused
 from resources import PATIENCE
 
-evaluate = pytest.importorskip("evaluate")
-
 ROOT = Path(__file__).parents[2]
-PREDICTIONS = ["the bus", "nobody"]
-CONTEXTS = [["the bus is late", "again"], ["who"]]
-RESULT = {
-    "density": 0.2,
-    "scores": [0.4, 0.0],
-    "signature": "metric:overlap|weight:1.0",
-    "n_truncated": 0,
-    "n_empty": 0,
-}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _private_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """No network, caches of our own, and a metric that needs no weights under the module's name."""
-    home = tmp_path_factory.mktemp("evaluate")
-    with pytest.MonkeyPatch.context() as changed:
-        changed.setattr(evaluate.config, "HF_EVALUATE_OFFLINE", True)
-        changed.setattr(evaluate.config, "HF_METRICS_CACHE", home / "metrics")
-        changed.setitem(registry.REGISTRY, "density", registry.RegisteredMetric("overlap_metric:Overlap"))
-        loaded.cache_clear()
-        yield
-    loaded.cache_clear()
-
-
-@pytest.fixture
-def module() -> Any:
-    return evaluate.load(str(ROOT / "metrics" / "density"))
 
 
 def test_compute(module: Any) -> None:
@@ -79,7 +49,7 @@ def test_rows_are_added_one_by_one_and_in_batches(module: Any) -> None:
     assert module
 
 
-def test_two_processes_share_the_work() -> None:
+def test_two_processes_share_the_work(evaluate: Any) -> None:
     """Two modules that meet over files, as two processes would."""
     options = {"num_process": 2, "experiment_id": "shared", "timeout": PATIENCE}
     modules = [evaluate.load(str(ROOT / "metrics" / "density"), process_id=rank, **options) for rank in range(2)]
@@ -117,7 +87,9 @@ BAD: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize("keep_in_memory", [False, True])
 @pytest.mark.parametrize(("values", "named"), BAD)
-def test_errors_come_through_and_leave_nothing_behind(values: dict[str, Any], named: str, keep_in_memory: bool) -> None:
+def test_errors_come_through_and_leave_nothing_behind(
+    evaluate: Any, values: dict[str, Any], named: str, keep_in_memory: bool
+) -> None:
     module = evaluate.load(str(ROOT / "metrics" / "density"), keep_in_memory=keep_in_memory)
     refused(ValueError, named, module.compute, **values)
     assert module.compute(predictions=PREDICTIONS, contexts=CONTEXTS) == RESULT
@@ -131,7 +103,7 @@ def test_a_row_that_is_added_late_has_its_own_number(module: Any) -> None:
     assert module.compute() == RESULT
 
 
-def test_the_model_is_read_once(module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_model_is_read_once(evaluate: Any, module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[object] = []
     monkeypatch.setattr(overlap_metric.Overlap, "__init__", lambda self, device="cpu": made.append(device))
     monkeypatch.setattr(overlap_metric.Overlap, "weight", 1.0, raising=False)
@@ -144,7 +116,9 @@ def test_the_model_is_read_once(module: Any, monkeypatch: pytest.MonkeyPatch) ->
     loaded.cache_clear()
 
 
-def test_installed_modules_load_by_name_in_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_installed_modules_load_by_name_in_any_folder(
+    evaluate: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     for folder in module_folders():
         install(folder, Path(evaluate.config.HF_MODULES_CACHE))
@@ -152,7 +126,7 @@ def test_installed_modules_load_by_name_in_any_folder(tmp_path: Path, monkeypatc
     assert module.compute(predictions=PREDICTIONS, contexts=CONTEXTS) == RESULT
 
 
-def test_every_module_has_the_same_inputs_and_a_full_folder() -> None:
+def test_every_module_has_the_same_inputs_and_a_full_folder(evaluate: Any) -> None:
     for folder in module_folders():
         module = evaluate.load(str(folder))
         assert sorted(module.features) == ["contexts", "predictions", "references"]

@@ -10,14 +10,12 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from test_evaluate_module import CONTEXTS, PREDICTIONS, RESULT, _private_cache, evaluate, module
 from typer.testing import CliRunner
 
 import overlap_metric
 from anything import ANYTHING
 from dialeval.cli import build_app
-
-__all__ = ["_private_cache", "evaluate", "module"]
+from overlap_module import CONTEXTS, PREDICTIONS, RESULT
 
 # Not more of each: what breaks, breaks early, and the suite runs them every time.
 MODEST = settings(
