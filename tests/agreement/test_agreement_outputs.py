@@ -13,10 +13,9 @@ from dialeval import benchmarks
 from dialeval.agreement.leaderboard import sections
 from dialeval.agreement.results import Report, read_results
 from dialeval.agreement.runs import run
-from dialeval.agreement.score_comparison import compare_scores
+from dialeval.agreement.score_comparison import compare
 from dialeval.agreement.settings import Settings
 from dialeval.cli import build_app
-from dialeval.readers import Source
 from dialeval.reports.leaderboard import render_markdown, render_page
 from dialeval.reports.outputs import write_outputs
 from dialeval.weights.config import CheckpointConfig
@@ -160,8 +159,8 @@ def test_the_compare_command_on_two_files_says_what_it_compares(tmp_path):
     assert done.exit_code == 0, done.output
     for shown in ("-0.500", "40", "old.jsonl", "new.jsonl", "higher is better", "is better"):
         assert shown in done.output
-    assert [one.verdict for one in compare_scores(*map(str, files), Settings())] == ["new.jsonl is better"]
-    (turned,) = compare_scores(*map(str, files), Settings(), lower_is_better=["density"])
+    assert [one.verdict for one in compare(*files)] == ["new.jsonl is better"]
+    (turned,) = compare(*files, lower_is_better=["density"])
     assert (turned.direction, turned.verdict) == ("lower is better", "old.jsonl is better")
     (tmp_path / "other.jsonl").write_text('{"id": "x", "density": 1}\n')
     failed = invoke("compare", files[0], tmp_path / "other.jsonl")
@@ -173,7 +172,7 @@ def test_files_without_ids_are_paired_only_where_their_contexts_are_the_same(tmp
     rows = [tmp_path / "old_rows.jsonl", tmp_path / "new_rows.jsonl"]
     refused = invoke("compare", *files)
     assert refused.exit_code == 2
-    (found,) = compare_scores(*map(str, files), Settings(), rows=[Source(row) for row in rows])
+    (found,) = compare(*files, rows=rows)
     # Four rows to a context: contexts are what chance draws.
     assert (found.n_rows, found.n_contexts, found.difference) == (40, 10, -0.5)
     lines = rows[1].read_text().splitlines()
@@ -183,27 +182,6 @@ def test_files_without_ids_are_paired_only_where_their_contexts_are_the_same(tmp
     files[1].write_text("".join(files[1].read_text().splitlines(keepends=True)[:-1]))
     shorter = invoke("compare", *files, "--rows", rows[0])
     assert (shorter.exit_code, "40" in shorter.output) == (2, True)
-
-
-@pytest.mark.slow
-def test_the_plot_commands(files, report, tmp_path):
-    results = tmp_path / "results"
-    report.write(results)
-    metric = ["-m", "python:toy_benchmark:count_words", "-b", files["toy"]]
-    for name, arguments in {
-        "forest": ["--results", results],
-        "scatter": metric,
-        "box": metric,
-        "violin": ["-m", "python:toy_benchmark:count_words", "-b", files["good_or_bad"]],
-        "histogram": metric,
-        "heatmap": metric,
-    }.items():
-        done = invoke("plot", name, *arguments, "--out", tmp_path / name)
-        assert done.exit_code == 0, done.output
-        assert list((tmp_path / name).glob("*.png"))
-    failed = invoke("plot", "forest", "--results", tmp_path / "nowhere", "--out", tmp_path)
-    assert failed.exit_code == 2
-    assert "dialeval agreement" in failed.output
 
 
 def test_an_earlier_run_is_read_back_and_marked_by_what_checkpoints_now_say(report, tmp_path):

@@ -1,4 +1,4 @@
-"""Attacks, perturbations, and what is counted: by hand, by brute force, by property."""
+"""Attacks, and what is counted: by hand, by brute force, by property."""
 
 from __future__ import annotations
 
@@ -15,11 +15,9 @@ from hypothesis import strategies as st
 from dialeval.exchange import Exchange
 from dialeval.robustness.attacks import (
     ATTACKS,
-    PERTURBATIONS,
     Pool,
     choose_attacks,
     missing_resource,
-    perturb,
 )
 from dialeval.robustness.inputs import Pair, key_of
 from dialeval.robustness.verdicts import AttackOutcome, Rules, share_of, verdicts
@@ -197,35 +195,6 @@ def test_shares_lie_within_their_interval(rows: list[tuple[float, int]]) -> None
 @pytest.mark.parametrize("rules", [{"tolerance": -1}, {"tolerance": math.nan}])
 def test_rules_that_make_no_sense(rules: dict[str, float]) -> None:
     refused(ValueError, next(iter(rules)), Rules, **rules)
-
-
-MANY = [Exchange((f"Question {number}?",), f"This is answer number {number} to it.") for number in range(60)]
-
-
-@pytest.mark.parametrize("kind", PERTURBATIONS)
-def test_perturbed_rows_grow_with_the_ratio(kind: str) -> None:
-    changed = []
-    for ratio in (0, 0.3, 0.7, 1):
-        found = perturb(MANY, kind, ratio, seed=1)
-        assert [row.context for row in found] == [row.context for row in MANY]
-        changed.append({row for row, (before, now) in enumerate(zip(MANY, found, strict=True)) if before != now})
-    none, some, more, every = changed
-    assert not none
-    assert some < more < every
-    assert every == set(range(60))
-    assert 8 <= len(some) <= 28
-
-
-@given(st.permutations(range(12)), st.floats(0, 1))
-def test_which_rows_are_chosen_does_not_depend_on_their_order(order: list[int], ratio: float) -> None:
-    rows = MANY[:12]
-    straight = perturb(rows, "permutate", ratio)
-    assert perturb([rows[row] for row in order], "permutate", ratio) == [straight[row] for row in order]
-
-
-def test_perturbations_that_do_not_exist() -> None:
-    refused(ValueError, "shuffle", perturb, MANY, "shuffle", 0.5)
-    refused(ValueError, "1.5", perturb, MANY, "noise", 1.5)
 
 
 def test_ties_count_half_and_missing_values_not_at_all() -> None:

@@ -16,7 +16,6 @@ from dialeval.cli import build_app
 from dialeval.exchange import Exchange
 from dialeval.metric import Judged, Level, Metric, MetricInfo
 from dialeval.robustness.inputs import gather
-from dialeval.robustness.report import render, write_report
 from dialeval.robustness.run import run
 from dialeval.robustness.verdicts import Rules
 from dialeval.scores import Signature
@@ -67,7 +66,7 @@ def n_words(rows: Sequence[Exchange]) -> list[float]:
 
 def test_a_plain_file_is_attacked_row_by_row(plain: Path) -> None:
     material = gather(plain, QUICK)
-    assert (material.name, len(material.exchanges), len(material.pairs)) == ("plain.jsonl", 8, 32)
+    assert (material.name, len(material.pairs)) == ("plain.jsonl", 32)
     found = run([n_words], material, rules=Rules(tolerance=0.5))
     by_attack = {one.attack: one for one in found.verdicts}
     assert list(by_attack) == list(QUICK)
@@ -102,14 +101,14 @@ def test_rated_benchmarks_give_the_replies_of_people(tmp_path: Path) -> None:
         {"context": ["Hi"], "response": "a machine's", "references": ["a person's", "another's"], "scores": {"q": 1}},
         {"context": ["Hi"], "response": "another machine's", "references": ["a person's"], "scores": {"q": 2}},
     ]
-    (exchange,) = gather(write_rows(tmp_path / "rated.jsonl", rated), ["reverse"]).exchanges
-    assert (exchange.response, exchange.references) == ("a person's", ("another's",))
+    (pair,) = gather(write_rows(tmp_path / "rated.jsonl", rated), ["reverse"]).pairs
+    assert (pair.true.response, pair.true.references) == ("a person's", ("another's",))
     human = [row | {"system": system} for row, system in zip(rated, ["human", "bot"], strict=True)]
-    (exchange,) = gather(write_rows(tmp_path / "human.jsonl", human), ["reverse"]).exchanges
-    assert exchange.response == "a machine's"
+    (pair,) = gather(write_rows(tmp_path / "human.jsonl", human), ["reverse"]).pairs
+    assert pair.true.response == "a machine's"
     labelled = [{"context": ["Hi"], "response": f"reply {label}", "label": label} for label in (0, 1)]
-    (exchange,) = gather(write_rows(tmp_path / "labelled.jsonl", labelled), ["reverse"]).exchanges
-    assert exchange.response == "reply 1"
+    (pair,) = gather(write_rows(tmp_path / "labelled.jsonl", labelled), ["reverse"]).pairs
+    assert pair.true.response == "reply 1"
     nobody = [{"context": ["Hi"], "response": "a b", "scores": {"q": 1}}]
     refused(ValueError, "nobody", lambda: gather(write_rows(tmp_path / "nobody.jsonl", nobody)))
 
@@ -174,21 +173,10 @@ class Distinct(Metric):
         return Signature({"metric": "distinct"})
 
 
-@pytest.mark.slow
-def test_metrics_of_systems_get_perturbed_sets(plain: Path, tmp_path: Path) -> None:
+def test_metrics_of_systems_are_left_out(plain: Path) -> None:
     found = run([Distinct(), n_words], gather(plain, ["reverse"]))
-    # It compares with references; the replies as they were before are what the perturbed ones are compared with.
-    assert not found.skipped
-    values = {(one.perturbation, one.ratio): one.value for one in found.decays}
-    assert len(values) == 20
-    assert values["repeat", 0.0] == 1
-    assert values["repeat", 1.0] <= 6 / 8
-    assert values["mismatch", 1.0] == 1
-    paths = write_report(found, tmp_path / "out")
-    assert {path.name for path in paths} == {
-        "robustness.jsonl", "decays.jsonl", "robustness.md", "run.json", "robustness.png", "decays.png",
-    }  # fmt: skip
-    assert "| distinct | repeat | 1.000 |" in render(found)
+    assert [name for name, _ in found.skipped] == ["distinct"]
+    assert {one.metric for one in found.verdicts} == {"n_words"}
 
 
 def invoke(*arguments: object) -> Any:

@@ -79,7 +79,7 @@ def test_point_biserial_and_accuracy():
     found = discrimination.point_biserial(LABELS, SCORES)
     assert found.value == pytest.approx(0.562211109, abs=1e-9)
     assert found.p == pytest.approx(0.146921320, abs=1e-9)
-    assert discrimination.accuracy(LABELS, SCORES, 0.5).value == 0.75
+    assert discrimination.correct(LABELS, SCORES, 0.5).mean() == 0.75
     # 13 of the 16 pairs of a good and a bad reply are in order.
     assert discrimination.auc(LABELS, SCORES).value == 13 / 16
 

@@ -71,8 +71,7 @@ agreement -m bleu2 -b rows.jsonl -o out --plots pdf
 leaderboard nowhere
 robustness -m bleu1 -i rows.jsonl -o out --attacks jumbel
 benchmarks info convai_grade
-benchmarks export rows.jsonl --output .
-plot forest --results nowhere --out out
+plot scores nothing.jsonl --out out
 """.strip().splitlines()
 
 

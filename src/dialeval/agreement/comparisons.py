@@ -10,14 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialeval.agreement.judgements import Cut, Judgements, View, view_of
-from dialeval.agreement.measure import Decision
 from dialeval.agreement.settings import Settings
-from dialeval.statistics.bootstrap import Resampled, bootstrap, interval, number_groups
+from dialeval.statistics.bootstrap import number_groups
 from dialeval.statistics.corrections import holm
 from dialeval.statistics.correlation import CORRELATIONS, Floats
-from dialeval.statistics.discrimination import correct
-from dialeval.statistics.paired_tests import Swappable, TestResult, chi_square, mcnemar, permutation_test, williams
-from dialeval.statistics.resampled import RESAMPLED, over_systems
+from dialeval.statistics.paired_tests import Swappable, TestResult, permutation_test
 from dialeval.statistics.system_level import system_means
 
 #: A metric must have values for this share of a question's rows to be ranked.
@@ -28,11 +25,10 @@ _UNDEFINED = TestResult(math.nan, math.nan, "undefined")
 
 @dataclass(frozen=True)
 class ComparedMetric:
-    """A metric that takes part in a comparison: its values (higher better), and its threshold if it has one."""
+    """A metric that takes part in a comparison, and its values, higher better."""
 
     name: str
     values: Floats
-    decision: Decision | None = None
 
 
 @dataclass(frozen=True)
@@ -72,10 +68,9 @@ def compare(
     cut: Cut,
     judged: Judgements,
     settings: Settings,
-    statistic: str | None = None,
 ) -> Compared:
     """The permutation test. At the system level whole systems are swapped, otherwise whole contexts."""
-    name = statistic or compared_statistic(cut)
+    name = compared_statistic(cut)
     a, b = common_views(first, second, cut, judged)
     x, y, human, blocks = _points(a, b, cut)
     kind: Swappable = "spearman" if name == "spearman" else "pearson"
@@ -108,56 +103,6 @@ def _points(a: View, b: View, cut: Cut) -> tuple[Floats, Floats, Floats, NDArray
     return x, y, human, np.arange(len(x), dtype=np.intp)
 
 
-def difference_interval(
-    first: ComparedMetric, second: ComparedMetric, cut: Cut, judged: Judgements, settings: Settings, statistic: str
-) -> tuple[float, float]:
-    """A bootstrap interval of the difference; both metrics see the same resamples."""
-    a, b = common_views(first, second, cut, judged)
-    if not len(a.values) or not settings.resamples_for(statistic):
-        return math.nan, math.nan
-    drawn = bootstrap(
-        {"a": _resampled(a, cut, statistic), "b": _resampled(b, cut, statistic)},
-        a.n_groups,
-        resamples=settings.resamples_for(statistic),
-        seed=settings.seed,
-        rows=len(a.values),
-    )
-    found = interval(drawn["a"] - drawn["b"], settings.confidence)
-    return found.low, found.high
-
-
-def _resampled(view: View, cut: Cut, statistic: str) -> Resampled:
-    if cut.level == "system":
-        systems = number_groups([str(system) for system in view.systems])
-        return over_systems(statistic, view.values, view.human, systems, view.groups, view.n_groups)
-    return RESAMPLED[statistic](view.values, view.human, view.groups, view.n_groups)
-
-
-def williams_on(
-    first: ComparedMetric, second: ComparedMetric, cut: Cut, judged: Judgements, statistic: str
-) -> TestResult:
-    """Williams' test on the rows that both judged (for rank correlations an approximation, as papers use it)."""
-    a, b = common_views(first, second, cut, judged)
-    x, y, human, _ = _points(a, b, cut)
-    measure = CORRELATIONS["pearson" if statistic == "point_biserial" else statistic]
-    return williams(measure(x, human).value, measure(y, human).value, measure(x, y).value, len(x))
-
-
-def accuracy_tests(
-    first: ComparedMetric, second: ComparedMetric, cut: Cut, judged: Judgements
-) -> tuple[TestResult, TestResult]:
-    """McNemar's test and the chi-square test of two accuracies; undefined where a threshold is missing."""
-    if first.decision is None or second.decision is None:
-        return _UNDEFINED, _UNDEFINED
-    a, b = common_views(first, second, cut, judged)
-    if not len(a.values):
-        return _UNDEFINED, _UNDEFINED
-    right_a = correct(a.human, a.values, first.decision.threshold)
-    right_b = correct(b.human, b.values, second.decision.threshold)
-    n = len(right_a)
-    return mcnemar(right_a, right_b), chi_square(int(right_a.sum()), n, int(right_b.sum()), n)
-
-
 def against_best(
     entrants: Sequence[ComparedMetric], cut: Cut, judged: Judgements, settings: Settings
 ) -> list[Compared]:
@@ -172,7 +117,7 @@ def against_best(
     if len(ranked) < 2:
         return []
     best = max(ranked, key=lambda entrant: values[entrant.name])
-    found = [compare(best, other, cut, judged, settings, statistic) for other in ranked if other is not best]
+    found = [compare(best, other, cut, judged, settings) for other in ranked if other is not best]
     tested = [one.second for one in found if math.isfinite(one.p)]
     adjusted = dict(zip(tested, holm([one.p for one in found if math.isfinite(one.p)]), strict=True))
     return [replace(one, p_adjusted=float(adjusted.get(one.second, math.nan))) for one in found]
@@ -187,10 +132,5 @@ def _value(entrant: ComparedMetric, cut: Cut, judged: Judgements, statistic: str
     view = view_of(entrant.values, cut, judged)
     if len(view.values) < _RANKED_SHARE * len(cut.rows):
         return math.nan
-    return measured_on(view, cut, statistic)
-
-
-def measured_on(view: View, cut: Cut, statistic: str) -> float:
-    """A correlation on the rows of a view, or on its systems."""
     x, _, human, _ = _points(view, view, cut)
     return CORRELATIONS["pearson" if statistic == "point_biserial" else statistic](x, human).value

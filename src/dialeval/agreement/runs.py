@@ -177,7 +177,7 @@ class _Run:
                 self._skip(one.source.name, judged.info.name, str(error))
                 continue
             rows.extend(result_of(each, one.source, one.values, cut, judged, settings) for each in found)
-            entrants.append(ComparedMetric(one.source.name, one.column, decision))
+            entrants.append(ComparedMetric(one.source.name, one.column))
         for one in scored:
             if one.source.name in contaminated and (leaked := one.source.leaked_rows(judged.info.name)):
                 self.report.halves += halves_of(one.source, one.column, cut, judged, settings, leaked)

@@ -70,7 +70,7 @@ def compare(
     first: str | Path | Scores,
     second: str | Path | Scores,
     *,
-    rows: Sequence[str | Path] = (),
+    rows: Sequence[str | Path | Rows] = (),
     lower_is_better: Sequence[str] = (),
     allow_missing: bool = False,
     confidence: float = 0.95,
@@ -96,38 +96,14 @@ def compare(
     if not 0.5 <= confidence < 1:
         raise ValueError(f"confidence is {confidence}; it lies between 0.5 and 1")
     settings = Settings(resamples=resamples, seed=seed, confidence=confidence)
-    here, there = (one if isinstance(one, Scores) else str(one) for one in (first, second))
-    return compare_scores(
-        here, there, settings, rows=[*map(Rows, rows)], lower_is_better=lower_is_better, allow_missing=allow_missing
-    )
-
-
-def compare_scores(
-    first: str | Scores,
-    second: str | Scores,
-    settings: Settings,
-    *,
-    rows: Sequence[Rows] = (),
-    lower_is_better: Sequence[str] = (),
-    allow_missing: bool = False,
-) -> list[Verdict]:
-    """A verdict for each column that the two files have in common.
-
-    Args:
-        first: a file of scores, FILE#COLUMN, or `Scores`.
-        second: another one of the same kind.
-        settings: of resampling; `confidence` decides what counts as told apart.
-        rows: the file or the two files of rows that were scored, which tell the contexts.
-        lower_is_better: names of columns of which less is better.
-        allow_missing: go on where more than a tenth of the rows of one side have no partner.
-    """
+    first, second = (one if isinstance(one, Scores) else str(one) for one in (first, second))
     if len(rows) > 2:
         raise ValueError(f"rows name {len(rows)} files; name the one that both were scored from, or one for each")
     pairs = score_pairs(first, second)
     names = [one.name for pair in pairs for one in pair]
     if unknown := next((name for name in lower_is_better if name not in names), None):
         raise ValueError(f"lower-is-better names {unknown!r}, but the columns are {', '.join(dict.fromkeys(names))}")
-    contexts = [_contexts_in(one) for one in rows]
+    contexts = [_contexts_in(one if isinstance(one, Rows) else Rows(one)) for one in rows]
     known = (contexts[0], contexts[-1]) if contexts else (pairs[0][0].contexts, pairs[0][1].contexts)
     files = _file_names(first, second)
     return [_verdict(a, b, files, known, settings, lower_is_better, allow_missing) for a, b in pairs]

@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
     from dialeval.benchmarks import BenchmarkInfo
-
-
-class Format(StrEnum):
-    """File formats of an export."""
-
-    PARQUET = "parquet"
-    JSONL = "jsonl"
 
 
 Mirror = Annotated[
@@ -34,7 +25,7 @@ Protocol = Annotated[
 ]
 
 app = typer.Typer(
-    help="Human-judgement benchmarks: list, describe, fetch and export them.",
+    help="Human-judgement benchmarks: list, describe and fetch them.",
     no_args_is_help=True,
     rich_markup_mode="rich",
 )
@@ -163,25 +154,3 @@ def fetch(
             typer.echo(f"{declared.name} ({declared.protocol}): {len(files)} files")
     if failed:
         raise typer.Exit(1)
-
-
-@app.command()
-def export(
-    name: Annotated[str, typer.Argument(help="A name of `list`, or a .jsonl file of your own.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="A new or empty folder.")],
-    form: Annotated[Format, typer.Option("--format", help="File format of the rows.")] = Format.PARQUET,
-    protocol: Protocol = None,
-    mirror: Mirror = None,
-) -> None:
-    """Write a benchmark as a folder that `datasets.load_dataset` reads, with a card stating source and licence.
-
-    [bold]Example[/bold]
-
-      dialeval benchmarks export persona_usr --output persona_usr/
-    """
-    from dialeval import benchmarks
-    from dialeval.benchmarks.export import export as write
-
-    loaded = benchmarks.load(name, mirror=mirror, protocol=protocol, progress=True)
-    rows = write(loaded, output, form=form.value)
-    typer.echo(f"{len(loaded.dataset)} rows in {rows}; licence as stated by the source: {loaded.info.licence}")

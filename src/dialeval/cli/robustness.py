@@ -21,8 +21,7 @@ equals the true reply is left out, because a metric that compares with it would 
 [bold]Attacks[/bold]: reverse, jumble, nouns_only, no_stopwords, no_punctuation, synonyms, repetition, speaker_echo,
 random_reply, truncation, generic_reply, noise, instruction (a random reply that demands a high score; beside the rest,
 the share of replies that this steers is told, above what a neutral sentence does). no_punctuation and synonyms are
-controls: there the score should not fall. Metrics that judge whole systems compare the replies with themselves after
-ever more of them were perturbed.
+controls: there the score should not fall.
 
 [bold]Output[/bold] in the folder: robustness.jsonl (a row per metric and attack, with interval, ties and n),
 robustness.md, a plot, run.json, and values/, from which an interrupted run goes on.
@@ -83,6 +82,6 @@ def robustness(
     write_report(found, out, formats)
     if not quiet:
         typer.echo(render(found))
-    if not found.verdicts and not found.decays:
+    if not found.verdicts:
         typer.echo("error: no metric could be tried; the reasons are above", err=True)
         raise typer.Exit(1)

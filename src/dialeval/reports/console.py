@@ -10,8 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from dialeval.agreement.leaderboard import TITLES, number, p_value
-from dialeval.agreement.pair_tests import PairTestRow
+from dialeval.agreement.leaderboard import number, p_value
 from dialeval.agreement.results import Report
 from dialeval.agreement.score import Advance
 from dialeval.agreement.score_comparison import Verdict
@@ -57,18 +56,6 @@ def show(report: Report) -> None:
     print_blocks(tables(report))
 
 
-def show_lines(first: str, second: str, lines: Sequence[PairTestRow], level: float) -> None:
-    """The statistics, tests and verdicts of two metrics, a table for each question."""
-    tests = list(dict.fromkeys(name for line in lines for name in line.p))
-    header = ["statistic", first, second, "difference", *(f"p ({name})" for name in tests), "n", "verdict"]
-    found: dict[str, list[list[str]]] = {}
-    for line in lines:
-        row = [TITLES.get(line.statistic, line.statistic), number(line.first), number(line.second)]
-        row += [_difference(line), *(p_value(line.p[name]) if name in line.p else "" for name in tests)]
-        found.setdefault(line.question, []).append([*row, str(line.n), line.verdict(first, second, level)])
-    print_blocks(Table(header, rows, (0, len(header) - 1), title) for title, rows in found.items())
-
-
 _NO_CONTEXTS = (
     "contexts are not known, so every row counts as one of its own; if several rows answer the same context, p is too "
     "small: name the rows that were scored (--rows)"
@@ -89,6 +76,6 @@ def show_verdicts(found: Sequence[Verdict]) -> None:
     print_blocks([*notes, Table(header, rows, (0, 1, 3, 9))])
 
 
-def _difference(one: PairTestRow | Verdict) -> str:
+def _difference(one: Verdict) -> str:
     interval = f" [{number(one.low)}, {number(one.high)}]" if math.isfinite(one.low) else ""
     return f"{one.difference:+.3f}{interval}"

@@ -36,20 +36,9 @@ def _pictures(report: Report) -> Iterator[tuple[str, Figure]]:
             continue
         yield from scatters(panel, seed=report.settings.seed)
         if len(set(reply_labels(panel))) in range(2, _MOST_SYSTEMS + 1):
-            yield from pictures_of(panel, "violin")
-        yield from pictures_of(panel, "heatmap")
-
-
-def pictures_of(panel: Panel, kind: str, *, seed: int = 0) -> Iterator[tuple[str, Figure]]:
-    """The pictures of one kind: scatter, heatmap, box, violin or histogram."""
-    title = panel.judged.info.name
-    if kind == "scatter":
-        yield from scatters(panel, seed=seed)
-    elif kind == "heatmap":
-        yield f"heatmap_{panel_name(panel)}", heat_map(with_people(panel), title=title)
-    else:
-        figure = distributions(panel.marked_columns, reply_labels(panel), kind=kind, title=title)
-        yield f"{kind}_{panel_name(panel)}", figure
+            violins = distributions(panel.marked_columns, reply_labels(panel), title=panel.judged.info.name)
+            yield f"violin_{panel_name(panel)}", violins
+        yield f"heatmap_{panel_name(panel)}", heat_map(with_people(panel), title=panel.judged.info.name)
 
 
 def scatters(panel: Panel, *, seed: int) -> Iterator[tuple[str, Figure]]:

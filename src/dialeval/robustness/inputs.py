@@ -95,11 +95,10 @@ def key_of(exchange: Exchange) -> str:
 
 @dataclass(frozen=True)
 class Material:
-    """What metrics are tried on: pairs, and the true replies behind them."""
+    """What metrics are tried on."""
 
     name: str
     pairs: Sequence[Pair]
-    exchanges: Sequence[Exchange]
     notes: Sequence[str] = ()
     #: Metrics that were trained on it, by the benchmark's declaration.
     contaminates: Sequence[str] = ()
@@ -146,7 +145,7 @@ def gather(
     ]
     if not pairs:
         raise ValueError(f"{name} has no reply that the attacks could change; choose others or another input")
-    return Material(name, pairs, exchanges, notes, contaminates)
+    return Material(name, pairs, notes, contaminates)
 
 
 def true_replies(benchmark: Benchmark) -> list[Exchange]:
@@ -182,8 +181,7 @@ def _own_attacks(benchmark: Benchmark, attacks: Collection[str], sample: int | N
         pairs = [pair for pair in pairs if pair.attack in attacks]
     if sample is not None and sample < len(pairs):
         pairs = Random(seed).sample(pairs, sample)
-    trues = list({key_of(pair.true): pair.true for pair in pairs}.values())
-    return Material(benchmark.info.name, pairs, trues, contaminates=benchmark.info.contaminates)
+    return Material(benchmark.info.name, pairs, contaminates=benchmark.info.contaminates)
 
 
 def read_input(

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from dialeval.agreement.leaderboard import number
 from dialeval.agreement.results import marked, versions
 from dialeval.io import plain, write_atomically
-from dialeval.plots.figures import SOFT, new_figure, new_grid, save
-from dialeval.robustness.run import RATIOS, Decay, Robustness
+from dialeval.plots.figures import SOFT, new_figure, save
+from dialeval.robustness.run import Robustness
 from dialeval.robustness.verdicts import AttackOutcome, Share
 from dialeval.tables import Block, Code, Heading, Items, Table, to_markdown
 
@@ -33,11 +33,8 @@ _HOW_TO_READ = (
 
 
 def write_report(found: Robustness, folder: Path, formats: Sequence[str] = ("png",)) -> list[Path]:
-    """Write robustness.jsonl, decays.jsonl, robustness.md, run.json and the plots; returns what was written."""
+    """Write robustness.jsonl, robustness.md, run.json and the plot; returns what was written."""
     paths = [_write(folder / "robustness.jsonl", (json.dumps(row) for row in rows_of(found.verdicts)))]
-    if found.decays:
-        rows = (json.dumps(plain(dataclasses.asdict(decay))) for decay in found.decays)
-        paths.append(_write(folder / "decays.jsonl", rows))
     paths.append(_write(folder / "robustness.md", render(found).splitlines()))
     about = {
         "command": found.command,
@@ -52,8 +49,6 @@ def write_report(found: Robustness, folder: Path, formats: Sequence[str] = ("png
     if found.verdicts:
         drawn = [one for one in found.verdicts if one.domain == "all"]
         paths += save(shares(drawn, title=f"Robustness on {found.material.name}"), folder / "robustness", formats)
-    if found.decays:
-        paths += save(decays(found.decays), folder / "decays", formats)
     return paths
 
 
@@ -83,8 +78,6 @@ def _document(found: Robustness) -> Iterator[Block]:
         for metric in dict.fromkeys(verdict.metric for verdict in found.verdicts):
             own = [verdict for verdict in found.verdicts if verdict.metric == metric]
             yield from (Heading(marked(metric, own[0].contaminated)), f"`{own[0].signature}`", _details(own))
-    if found.decays:
-        yield from (Heading("Values as more replies are perturbed"), _decays(found))
     notes = [*found.material.notes, *(f"{metric} was left out: {reason}" for metric, reason in found.skipped)]
     if notes:
         yield from (Heading("Notes"), Items(notes))
@@ -114,15 +107,6 @@ def _details(verdicts: Sequence[AttackOutcome]) -> Table:
         row += [str(one.n), str(one.n_contexts), str(one.n_unscored), number(one.mean_true), number(one.mean_attacked)]
         rows.append(row + ([_interval(one.steered), _interval(one.by_chance)] if steers else []))
     return _table(header, rows)
-
-
-def _decays(found: Robustness) -> Table:
-    table: dict[tuple[str, str], list[str]] = {}
-    for decay in found.decays:
-        better = "" if decay.higher_is_better else " (lower is better)"
-        table.setdefault((f"{decay.metric}{better}", decay.perturbation), []).append(number(decay.value))
-    header = ["metric", "perturbation", *(f"{ratio:.0%}" for ratio in RATIOS)]
-    return _table(header, [[*key, *values] for key, values in table.items()])
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
@@ -169,20 +153,4 @@ def shares(verdicts: Sequence[AttackOutcome], *, title: str = "") -> Figure:
     axes.set_xlabel("share of pairs: true reply preferred (ties half); ○ control: value not lowered")
     axes.set_title(title, fontsize="medium", loc="left")
     figure.legend(loc="outside lower center", ncols=min(len(metrics), 4), frameon=False, fontsize="small")
-    return figure
-
-
-def decays(found: Sequence[Decay]) -> Figure:
-    """A panel per metric: its value against the share of perturbed replies, a line per perturbation."""
-    metrics = list(dict.fromkeys(one.metric for one in found))
-    figure, panels = new_grid(len(metrics), 3.4, 3.0)
-    for metric, axes in zip(metrics, panels, strict=True):
-        own = [one for one in found if one.metric == metric]
-        for kind in dict.fromkeys(one.perturbation for one in own):
-            line = [one for one in own if one.perturbation == kind]
-            axes.plot([one.ratio for one in line], [one.value for one in line], "o-", markersize=3, label=kind)
-        better = "" if own[0].higher_is_better else " (lower is better)"
-        axes.set_title(f"{metric}{better}", fontsize="small")
-        axes.set_xlabel("share of replies perturbed", fontsize="small")
-    panels[0].legend(frameon=False, fontsize="small")
     return figure

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dialeval.agreement.runs import Reporter, SilentReporter
 from dialeval.agreement.score import MetricFailed, NotApplicable, values_of
 from dialeval.agreement.sources import Spec, ValueSource, find_sources
-from dialeval.exchange import Exchange
 from dialeval.io import without_machine
 from dialeval.metric import Level
-from dialeval.robustness.attacks import PERTURBATIONS, degradation
 from dialeval.robustness.inputs import Material, key_of
 from dialeval.robustness.verdicts import AttackOutcome, Rules, verdicts
 
@@ -21,21 +19,6 @@ if TYPE_CHECKING:
     from datasets import Dataset
 
     from dialeval.benchmarks.base import BenchmarkInfo
-
-RATIOS = (0.0, 0.25, 0.5, 0.75, 1.0)
-
-
-@dataclass(frozen=True)
-class Decay:
-    """How a system-level metric's value changes with the share of perturbed replies."""
-
-    metric: str
-    source: str
-    perturbation: str
-    ratio: float
-    value: float
-    higher_is_better: bool
-    signature: str
 
 
 @dataclass
@@ -46,7 +29,6 @@ class Robustness:
     rules: Rules
     seed: int
     verdicts: list[AttackOutcome] = field(default_factory=list)
-    decays: list[Decay] = field(default_factory=list)
     skipped: list[tuple[str, str]] = field(default_factory=list)
     command: str = ""
 
@@ -71,10 +53,7 @@ def run(
     table = _distinct(material)
     for source in find_sources(metrics):
         try:
-            if source.level is Level.SYSTEM:
-                found.decays += _decays(source, material, seed, reporter)
-            else:
-                found.verdicts += _verdicts(source, found, table, values, reporter)
+            found.verdicts += _verdicts(source, found, table, values, reporter)
         except (NotApplicable, MetricFailed) as error:
             found.skipped.append((source.name, without_machine(str(error))))
             reporter.say(f"{source.name} left out: {error}")
@@ -118,29 +97,6 @@ def _refuse_unfit(source: ValueSource, material: Material) -> None:
             "it compares with references, and there are none beside the true reply itself, with which it would "
             "win by construction"
         )
-
-
-def _decays(source: ValueSource, material: Material, seed: int, reporter: Reporter) -> list[Decay]:
-    advance = reporter.begin(source.name, material.name, len(PERTURBATIONS) * len(RATIOS))
-
-    def judge(perturbed: Sequence[Exchange]) -> float:
-        assert source.metric is not None
-        value = source.metric.score_exchanges(perturbed).aggregate
-        advance(1)
-        return value
-
-    # Distributions are compared, not pairs: the replies as they were are what to compare the perturbed ones with.
-    rows = [replace(row, references=(row.response,)) for row in material.exchanges]
-    try:
-        table = degradation(judge, rows, ratios=RATIOS, seed=seed)
-    except Exception as error:
-        # Whatever a metric raises, the others still get their turn.
-        raise MetricFailed(f"{type(error).__name__}: {error}") from error
-    return [
-        Decay(source.name, material.name, kind, ratio, value, source.higher_is_better, source.signature)
-        for kind, values in table.items()
-        for ratio, value in zip(RATIOS, values, strict=True)
-    ]
 
 
 def _distinct(material: Material) -> tuple[Dataset, BenchmarkInfo]:

@@ -14,8 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from dialeval.statistics.correlation import Estimate, Floats, paired_columns, pearson
 
-#: Which of several thresholds with equally few errors is taken.
-
 #: The thresholds that are tried for scores in [0, 1].
 UNIT_GRID: Floats = np.arange(101) / 100
 
@@ -52,12 +50,6 @@ def correct(labels: ArrayLike, scores: ArrayLike, threshold: float) -> NDArray[n
     """For every row, whether `score > threshold` gives its label."""
     truth, values = labelled_columns(labels, scores)
     return np.asarray((values > threshold) == truth)
-
-
-def accuracy(labels: ArrayLike, scores: ArrayLike, threshold: float) -> Estimate:
-    """The share of rows on the right side of the threshold."""
-    right = correct(labels, scores, threshold)
-    return Estimate(float(right.mean()) if len(right) else math.nan, math.nan, len(right))
 
 
 def search_threshold(labels: ArrayLike, scores: ArrayLike, *, grid: ArrayLike | None = None) -> Threshold:

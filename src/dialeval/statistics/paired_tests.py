@@ -2,7 +2,7 @@
 
 The permutation test makes the fewest assumptions and is the default: if two metrics were equally
 good, it would not matter which of them gave which values, so their (standardised) values are
-swapped at random, all rows of a context together. Williams' test is what papers print.
+swapped at random, all rows of a context together.
 """
 
 from __future__ import annotations
@@ -129,57 +129,6 @@ def unpaired_mean_test(first: ArrayLike, second: ArrayLike, *, resamples: int = 
         rng=np.random.default_rng(seed),
     )
     return TestResult(float(found.statistic), float(found.pvalue), "permutation, unpaired")
-
-
-def williams(r12: float, r13: float, r23: float, n: int) -> TestResult:
-    """Williams' t for two correlations that share a variable: 1 is the human side, 2 and 3 are the metrics."""
-    from scipy import stats
-
-    if n <= 3 or not all(math.isfinite(r) for r in (r12, r13, r23)):
-        return TestResult(math.nan, math.nan, "undefined")
-    if r12 == r13:
-        return TestResult(0.0, 1.0, "t")
-    determinant = 1 - r12**2 - r13**2 - r23**2 + 2 * r12 * r13 * r23
-    spread = 2 * determinant * (n - 1) / (n - 3) + ((r12 + r13) ** 2 / 4) * (1 - r23) ** 3
-    if spread <= 0:
-        return TestResult(math.nan, math.nan, "undefined")
-    t = (r12 - r13) * math.sqrt((n - 1) * (1 + r23) / spread)
-    return TestResult(t, float(2 * stats.t.sf(abs(t), n - 3)), "t")
-
-
-def mcnemar(first_right: ArrayLike, second_right: ArrayLike, *, exact_below: int = 25) -> TestResult:
-    """Whether two classifiers differ in accuracy on the same rows; only rows where one of them errs count.
-
-    Exact (binomial) when fewer than `exact_below` rows are in dispute, else chi-square with
-    continuity correction. The statistic is the difference of the accuracies.
-    """
-    from scipy import stats
-
-    a, b = np.asarray(first_right, dtype=bool), np.asarray(second_right, dtype=bool)
-    if a.shape != b.shape:
-        raise ValueError(f"the two metrics judge {a.size} and {b.size} rows; give both the same rows")
-    only_a, only_b = int((a & ~b).sum()), int((~a & b).sum())
-    disputed = only_a + only_b
-    gap = (only_a - only_b) / a.size if a.size else math.nan
-    if disputed == 0:
-        return TestResult(gap, 1.0 if a.size else math.nan, "exact")
-    if disputed < exact_below:
-        return TestResult(gap, float(stats.binomtest(only_a, disputed).pvalue), "exact")
-    chi2 = max(abs(only_a - only_b) - 1, 0) ** 2 / disputed
-    return TestResult(gap, float(stats.chi2.sf(chi2, 1)), "chi-square, continuity correction")
-
-
-def chi_square(hits_a: int, n_a: int, hits_b: int, n_b: int, *, continuity: bool = True) -> TestResult:
-    """Two accuracies as if their rows were independent, as papers do; `mcnemar` is the paired test."""
-    from scipy import stats
-
-    table = [[hits_a, n_a - hits_a], [hits_b, n_b - hits_b]]
-    if min(min(row) for row in table) < 0 or n_a <= 0 or n_b <= 0:
-        raise ValueError(f"{hits_a} of {n_a} and {hits_b} of {n_b} are not counts of hits; check the numbers")
-    if hits_a + hits_b in (0, n_a + n_b):
-        return TestResult(0.0, 1.0, "all the same")
-    outcome = stats.chi2_contingency(table, correction=continuity)
-    return TestResult(float(outcome.statistic), float(outcome.pvalue), "chi-square")
 
 
 def _swap_test(difference: Callable[[Floats], Floats], n_groups: int, resamples: int, seed: int) -> TestResult:
