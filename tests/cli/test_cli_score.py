@@ -131,6 +131,15 @@ def test_dialogues() -> None:
     assert "variety judges a system" in score("-i", "talks.jsonl", "--level", "dialogue", metric="variety").stderr
 
 
+def test_single_replies_are_no_conversations() -> None:
+    Path("rows.csv").write_text("context,response\nhow are you,fine\n", encoding="utf-8")
+    for name in ("rows.jsonl", "rows.csv"):
+        result = score("-i", name, "--level", "dialogue")
+        assert result.exit_code == 2
+        assert "dialogue=COLUMN" in result.stderr
+        assert not Path("scores.jsonl").exists()
+
+
 def test_scale_and_the_signature_that_tells_it() -> None:
     result = score("--scale", "human_percentile")
     assert pd.read_json("scores.jsonl", lines=True)["overlap"].tolist() == [0.2, 0.0, 0.5]

@@ -224,12 +224,12 @@ def test_no_network_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_dialogues(tmp_path: Path) -> None:
     rows = [
         {"dialogue": ["a", "b", "c"], "id": "1", "facts": ["f"]},
-        {"context": ["a", "b"], "response": "c", "system": "s"},
+        {"dialogue": ["a", "b"], "system": "s", "context": None, "response": None},
     ]
     path = write_jsonl(tmp_path / "rows.jsonl", rows)
     assert list(read_dialogues(path)) == [
         Dialogue(("a", "b", "c"), ("f",), id="1"),
-        Dialogue(("a", "b", "c"), system="s"),
+        Dialogue(("a", "b"), system="s"),
     ]
     (tmp_path / "rows.csv").write_text("dialogue,speakers\na __eou__ b,A __eou__ B\n", encoding="utf-8")
     assert list(read_dialogues(tmp_path / "rows.csv")) == [Dialogue(("a", "b"), speakers=("A", "B"))]
@@ -246,7 +246,8 @@ def test_dialogues(tmp_path: Path) -> None:
         ({"dialogue": ["a", "b"], "speakers": ["A"]}, "speakers"),
         ({"dialogue": [3, "a"]}, "context[0]"),
         ({"dialogues": ["a", "b"]}, "'dialogues'"),
-        ({"context": [], "response": "a"}, "context"),
+        ({"context": ["a", "b"], "response": "c"}, "'dialogue'"),
+        ({"dialogue": None, "context": ["a", "b"], "response": "c"}, "dialogue"),
     ],
 )
 def test_bad_dialogues(row: dict[str, Any], named: str) -> None:

@@ -35,6 +35,7 @@ FILES = {
     "no_json.jsonl": "hello\n",
     "empty.jsonl": "",
     "one.csv": "context,other\nHi!,Hello.\n",
+    "talks.jsonl": '{"dialogue": ["Hi!", "Hello."]}\n',
     "scores.jsonl": '{"id": "a", "density": 1.0}\n',
     "other.jsonl": '{"id": "b", "density": 1.0}\n',
 }
@@ -53,6 +54,8 @@ score -m overlap -i rows.jsonl -o nowhere/out.jsonl
 score -m overlap -i rows.jsonl -o out.jsonl --checkpoint somewhere
 score -m overlap -i rows.jsonl -o out.jsonl --columns answer=reply
 score -m overlap -i rows.jsonl -o out.jsonl --explain short
+score -m overlap -i rows.jsonl -o out.jsonl --level dialogue
+score -m overlap -i talks.jsonl -o out.jsonl
 score -m density -i rows.jsonl -o out.jsonl --checkpoint nowhere
 score -m llm:judge.yaml -i rows.jsonl -o out.jsonl
 llm-score -i rows.jsonl -o out.jsonl

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -72,6 +72,9 @@ def scores(
     out: Out,
     metric: Annotated[str | None, typer.Option("--metric", "-m", help="Default: the first metric.")] = None,
     input: Annotated[str | None, typer.Option("--input", "-i", help="The rows, for their lengths and turns.")] = None,
+    level: Annotated[
+        Literal["turn", "dialogue"], typer.Option(help="Whether replies were scored, or whole conversations.")
+    ] = "turn",
     *,
     read: reading.Read,
     formats: Formats = "png",
@@ -79,12 +82,11 @@ def scores(
     """Your own scores: a histogram by system, the aspects, and value against length and turn number."""
     from dialeval.plots.scores import metric_of, read_table
     from dialeval.plots.scores import scores as draw
+    from dialeval.systems.items import read_items
 
     table = read_table(file)
-    chosen, rows = metric_of(table, metric), []
-    if input is not None:
-        source = read(input)
-        rows = [exchange for _, exchange in source.exchanges(empty="score")]
+    chosen = metric_of(table, metric)
+    rows = [] if input is None else read_items(read(input), level, None)
     name = file.name.split(".")[0]
     _save(draw(table, chosen, rows, title=name), f"scores_{name}", out, formats)
 

@@ -197,6 +197,8 @@ class Source:
         if not columns.missing(names, required_fields(columns, names, level)) or level == "rated":
             self._tell_unread(names, columns)
             return columns
+        if level == "dialogue":  # what is guessed is a reply's
+            return columns
         guessed = {field: column for field, column in guess_columns(names, rows).items() if field not in self.columns}
         if not guessed or not ("response" in guessed or "response" in self.columns):
             return columns

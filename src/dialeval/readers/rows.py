@@ -37,6 +37,13 @@ FIELDS = (
 )
 #: The last turn of the context where it has a column of its own, beside the history; read only where it is mapped.
 MESSAGE = "message"
+#: What to do about rows without conversations where these are to be judged.
+_CONVERSATIONS = (
+    "; for single replies leave out the level dialogue; a conversation is one row with a list dialogue or messages, "
+    "or a row for each message with conversation_id, role and content"
+)
+#: The other way round.
+_NO_REPLIES = "; for whole conversations choose the level dialogue"
 #: Ratings; only rated rows have these beside the others.
 RATED_FIELDS = ("rating", "ratings", "response_a", "response_b", "preferred")
 
@@ -105,7 +112,7 @@ class Columns:
             if column not in present:
                 there = ", ".join(str(name)[:40] for name in list(present)[:20]) or "none"
                 hint = _suggest(column, [str(name)[:100] for name in present])
-                level = "; for single replies leave out the level dialogue" if field == "dialogue" else ""
+                level = _CONVERSATIONS if field == "dialogue" else _NO_REPLIES if "dialogue" in present else ""
                 return one_line(
                     f"column {column!r} is missing{hint}; there are: {there}; rename it or map it: "
                     f"{field}=COLUMN{level}"
@@ -114,17 +121,17 @@ class Columns:
 
 
 def required_fields(columns: Columns, present: Collection[str], level: str) -> tuple[str, ...]:
-    """What a row must have: a dialogue may also come as a context and the response that ends it.
+    """What a row must have. A rated one has one reply with a rating or several, or two replies and which is preferred.
 
-    A rated row has one reply with a rating or several, or two replies and which of them is preferred.
+    A context and a response are a single reply, never a conversation.
     """
+    if level == "dialogue":
+        return ("dialogue",)
     context = MESSAGE if MESSAGE in columns.mapping and columns.name("context") not in present else "context"
     if level == "rated":
         if columns.name("preferred") in present:
             return (context, "response_a", "response_b", "preferred")
         return (context, "response", "ratings" if columns.name("ratings") in present else "rating")
-    if level == "dialogue" and columns.name("response") not in present:
-        return ("dialogue",)
     return (context, "response")
 
 
@@ -149,29 +156,23 @@ def to_exchange(row: RawRow, columns: Columns, *, empty: EmptyPolicy, needs: Col
 
 
 def to_dialogue(row: RawRow, columns: Columns, *, empty: EmptyPolicy) -> Dialogue:
-    """Check a row that holds a dialogue, or a context and the response that ends it."""
+    """Check a row that holds a dialogue."""
     values = _present(row, columns, "dialogue")
     turns = values["dialogue"]
-    if turns is None:
-        context, last = values["context"], values["response"]
-    elif isinstance(turns, list | tuple):
-        if len(turns) < 2:
-            raise row.bad(f"the dialogue has {len(turns)} turns; it needs at least two")
-        context, last = turns[:-1], turns[-1]
-    else:
+    if not isinstance(turns, list | tuple):
         raise row.bad(f"dialogue is a {type(turns).__name__}; pass a list of strings, one per turn")
+    if len(turns) < 2:
+        raise row.bad(f"the dialogue has {len(turns)} turns; it needs at least two")
     checked = check_exchange(
         row.place,
-        response=last,
-        context=context,
+        response=turns[-1],
+        context=turns[:-1],
         facts=values["facts"],
         system=values["system"],
         id=values["id"],
         empty=empty,
     )
     whole = (*checked.context, checked.response)
-    if len(whole) < 2:
-        raise row.bad("the dialogue has 1 turn; it needs at least two; for single replies leave out the level dialogue")
     blank = next((at for at, turn in enumerate(whole) if is_blank(turn)), None)
     if empty == "error" and blank is not None:
         raise row.bad(f"turn {blank} of the dialogue is empty; give it text (`score` accepts it with empty=score)")
