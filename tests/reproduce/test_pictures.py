@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 
 from card_rows import spearman as result
-from dialeval.exchange import Exchange
+from dialeval.exchange import Dialogue, Exchange
 from dialeval.plots.scores import metric_of, read_table, scores
 from refusals import refused
 from reproduce.cost import mean_agreement, rows_per_second
@@ -104,3 +105,18 @@ def test_what_cannot_be_drawn_is_named(tmp_path: Path) -> None:
     refused(ValueError, "notes.txt", read_table, tmp_path / "notes.txt")
     (tmp_path / "other.csv").write_text("a,b\n1,2\n")
     refused(ValueError, "row", read_table, tmp_path / "other.csv")
+
+
+def test_ends_of_the_interval_are_no_aspects() -> None:
+    table = TABLE.assign(**{"mine.low": 0.0, "mine.high": 1.0})
+    (_, aspects) = scores(table, "mine").axes
+    assert [one.get_text() for one in aspects.get_yticklabels()] == ["fluent"]
+
+
+@pytest.mark.parametrize("turns", [[[None, 0.2], [None, 0.4, None, 0.8]], ["[null, 0.2]", "[null, 0.4, null, 0.8]"]])
+def test_conversations_are_drawn_against_their_length_and_their_turns(turns: list[Any]) -> None:
+    table = pd.DataFrame({"row": [0, 1], "mine": [0.2, 0.6], "mine.turns": turns})
+    talks = [Dialogue(("hi", "a b")), Dialogue(("hi", "a", "b", "c"))]
+    panels = {axes.get_xlabel(): axes.lines[0].get_data() for axes in scores(table, "mine", talks).axes[1:]}
+    drawn = {name: [list(map(float, one)) for one in data] for name, data in panels.items()}
+    assert list(drawn.values()) == [[[3, 4], [0.2, 0.6]], [[2, 4], [0.2, 0.6]], [[2, 2, 4], [0.2, 0.4, 0.8]]]

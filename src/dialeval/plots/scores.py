@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dialeval.exchange import Exchange
+from dialeval.exchange import Dialogue, Exchange
 from dialeval.plots.figures import COLOURS, new_grid
+from dialeval.scores import explaining_columns, turns_column
 from dialeval.statistics.correlation import spearman
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from pandas import DataFrame
+
+Vector = NDArray[np.float64]
 
 _BINS = 20
 #: Columns of numbers that are no scores.
@@ -49,34 +54,59 @@ def metric_of(table: DataFrame, wanted: str | None) -> str:
     return wanted or found[0]
 
 
-def scores(table: DataFrame, metric: str, rows: Sequence[Exchange] = (), *, title: str = "") -> Figure:
-    """A histogram by system, the aspects by system, and with the rows value against length and turn number."""
+def scores(
+    table: DataFrame, metric: str, rows: Sequence[Exchange] | Sequence[Dialogue] = (), *, title: str = ""
+) -> Figure:
+    """A histogram by system, the aspects by system, with the rows value against length and turn number, and where the
+    table has the values of a conversation's turns, these against their numbers."""
     named = table["system"].notna().any() if "system" in table else False
     systems = table["system"].fillna("").astype(str) if named else table["row"].map(lambda _: "all")
     aspects = [
         name
         for name in table
         if str(name).startswith(f"{metric}.") and table[name].dtype.kind == "f" and table[name].notna().any()
-    ]
+        and name not in explaining_columns(metric)
+    ]  # fmt: skip
     if len(rows) and int(table["row"].max()) >= len(rows):
         raise ValueError(f"the scores go up to row {int(table['row'].max())}, but there are {len(rows)} rows")
     parts = {name: own for name, own in table.groupby(systems, sort=False) if own[metric].notna().any()}
     if not parts:
         raise ValueError(f"no row has a value in {metric}")
-    figure, panels = new_grid(1 + bool(aspects) + 2 * bool(len(rows)), 3.6, 3.0)
+    against = _places(table, metric, rows)
+    figure, panels = new_grid(1 + bool(aspects) + len(against), 3.6, 3.0)
     _histogram(panels[0], parts, metric)
     if aspects:
         _aspects(panels[1], parts, aspects)
-    if len(rows):
-        own = [rows[int(row)] for row in table["row"]]
-        against = {
-            "words of the reply": [len(one.response.split()) for one in own],
-            "turn": [1 + len(one.context) for one in own],
-        }
-        for axes, (name, values) in zip(panels[-2:], against.items(), strict=True):
-            _against(axes, name, np.asarray(values, dtype=float), table[metric].to_numpy(dtype=float), metric)
+    for axes, (name, (places, values)) in zip(panels[1 + bool(aspects) :], against.items(), strict=True):
+        _against(axes, name, places, values, metric)
     figure.suptitle(title, fontsize="medium")
     return figure
+
+
+def _places(
+    table: DataFrame, metric: str, rows: Sequence[Exchange] | Sequence[Dialogue]
+) -> dict[str, tuple[Vector, Vector]]:
+    """What values are drawn against, and the values."""
+    found: dict[str, tuple[Vector, Vector]] = {}
+
+    def add(name: str, places: Sequence[int]) -> None:
+        found[name] = np.asarray(places, dtype=float), table[metric].to_numpy(dtype=float)
+
+    own = [rows[int(row)] for row in table["row"]] if len(rows) else []
+    replies = [one for one in own if isinstance(one, Exchange)]
+    talks = [one for one in own if isinstance(one, Dialogue)]
+    if replies:
+        add("words of the reply", [len(one.response.split()) for one in replies])
+        add("turn", [1 + len(one.context) for one in replies])
+    if talks:
+        add("words of the conversation", [sum(len(turn.split()) for turn in one.turns) for one in talks])
+        add("turns of the conversation", [len(one.turns) for one in talks])
+    if turns_column(metric) in table:
+        cells = table[turns_column(metric)].dropna()
+        each = [np.array(json.loads(cell) if isinstance(cell, str) else cell, dtype=float) for cell in cells]
+        numbers = [np.arange(1.0, 1 + len(one)) for one in each]
+        found["turn"] = np.concatenate([np.zeros(0), *numbers]), np.concatenate([np.zeros(0), *each])
+    return found
 
 
 def _histogram(axes: Axes, parts: Mapping[Any, DataFrame], metric: str) -> None:
@@ -100,10 +130,11 @@ def _aspects(axes: Axes, parts: Mapping[Any, DataFrame], aspects: Sequence[str])
     axes.set_xlabel("mean of each aspect")
 
 
-def _against(axes: Axes, name: str, places: Any, values: Any, metric: str) -> None:
+def _against(axes: Axes, name: str, places: Vector, values: Vector, metric: str) -> None:
     known = np.isfinite(values)
     axes.plot(places[known], values[known], ".", markersize=3, alpha=0.5, color=COLOURS[0])
     if len(set(places[known])) > 1 and len(set(values[known])) > 1:
         axes.set_title(f"Spearman {spearman(places[known], values[known]).value:.2f}", fontsize="small")
+    axes.locator_params(axis="x", integer=True)
     axes.set_xlabel(name)
     axes.set_ylabel(metric)
