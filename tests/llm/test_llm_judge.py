@@ -14,6 +14,7 @@ import pytest
 import dialeval
 from dialeval.exchange import Exchange
 from dialeval.metric import CannotGoOn
+from dialeval.scoring import Summary
 from refusals import refused
 
 pytest.importorskip("openai")
@@ -251,6 +252,9 @@ def test_the_whole_dialogue_is_asked_about_at_once():
     assert (found.values.tolist(), list(found.aspects)) == ([4.5], names.split())
     assert fenced(server.requests[0])[-1] == "Speaker 1: Hi!\nSpeaker 2: Hello.\nSpeaker 1: How are you?"
     assert len(server.requests) == 1
+    # A summary does not say that every turn was judged, unless the protocol says nothing of dialogues.
+    told = [Summary.begin("dialogue", {"llm": judge(server, protocol=one).info}) for one in ("llm_eval", "pairwise")]
+    assert len({summary.tallies["llm"].judges for summary in told}) == 2
 
 
 def test_pairs_are_asked_about_in_both_orders():

@@ -194,7 +194,10 @@ def _score(
     if summary.n_rejected:
         typer.echo(f"{summary.n_rejected} rows were set aside in {output}.rejects.jsonl", err=True)
     if not summary.tallies["llm"].mean.n:
-        typer.echo("error: no row has a value; the column llm.answer holds what the model answered", err=True)
+        typer.echo(
+            "error: no row has a value; the reasons stand above, what the model answered in the column llm.answer",
+            err=True,
+        )
         raise typer.Exit(FAILED)
     if summary.n_rejected:
         raise typer.Exit(ROWS_SET_ASIDE)

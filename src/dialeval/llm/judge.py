@@ -38,6 +38,7 @@ def _info(protocol: Protocol, model: str | None = None) -> MetricInfo:
         citation=protocol.citation,
         aspects=protocol.columns(dialogues=False),
         dialogue_aspects=protocol.columns(dialogues=True),
+        of_dialogues="each dialogue as a whole" if protocol.dialogue else "",
         texts=("answer",),
     )
 
