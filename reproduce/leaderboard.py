@@ -33,14 +33,18 @@ def add_to(app: typer.Typer) -> None:
         folders: Annotated[list[Path], typer.Argument(help="Folders of `dialeval agreement` runs.")],
     ) -> None:
         """Write leaderboards again, marked by what the embedded checkpoints now say that they were trained on."""
-        from dialeval.reports.outputs import write_leaderboards
+        from dialeval.reports.outputs import write_pages
+        from dialeval.reports.pictures import draw_all
         from dialeval.weights.find import WEIGHTS
 
         for folder in folders:
             report = read_report(folder)
             report.results = with_present_marks(report.results, WEIGHTS)
             report.aspects = with_present_marks(report.aspects, WEIGHTS)
-            for path in write_leaderboards(report, folder):
+            written = report.write_table(folder) + write_pages(report, folder)
+            if (folder / "plots").is_dir():
+                written += draw_all(report, folder / "plots")
+            for path in written:
                 typer.echo(path)
 
 

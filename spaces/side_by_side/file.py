@@ -25,7 +25,6 @@ from dialeval.scores import Scores
 from dialeval.systems.gate import gate_values
 from dialeval.systems.outcome import Ranking
 from dialeval.systems.ranking import paired, rank_values
-from dialeval.systems.worst import weakest
 
 #: Fields that can be chosen, and what a visitor calls them.
 FIELDS = {
@@ -163,7 +162,7 @@ def report(rows: Mapping[str, list[Exchange]], scores: Scores, baseline: str, fi
             "context": scores.exchanges[at].context[-1] if scores.exchanges[at].context else "",
             "response": scores.exchanges[at].response,
         }
-        for at in weakest(scores, _WORST)
+        for at in scores.weakest(_WORST)
     ]  # fmt: skip
     return html(
         "file", sentence=sentence, gates=gates, systems=systems, worst=worst, warnings=scores.warnings, margin=_MARGIN

@@ -9,14 +9,23 @@ from threading import Lock
 from typing import Any, TypeVar
 
 import gradio as gr
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from limits import Problem
 
 import dialeval
 from dialeval.metric import Level, Metric
-from dialeval.pages import render
 from dialeval.registry import metric_class, ready_approaches
 
 HERE = Path(__file__).parent
+#: Every value is escaped, and a name that a template misses is an error, not a gap.
+TEMPLATES = Environment(
+    loader=FileSystemLoader(HERE / "templates"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    keep_trailing_newline=True,
+)
 Answer = TypeVar("Answer")
 #: Texts never wait for a file: each kind of work has its own judge, and its own place in the queue.
 _LOCKS = {"texts": Lock(), "files": Lock()}
@@ -43,9 +52,8 @@ def one_at_a_time(kind: str, work: Callable[[], Answer]) -> Answer:
 
 
 def html(template: str, **values: Any) -> str:
-    """A part of the page; every text in it is escaped."""
-    part = render(HERE / "templates" / f"{template}.html", **values)
-    return f'<div class="part">{part}</div>'
+    """A part of the page."""
+    return f'<div class="part">{TEMPLATES.get_template(f"{template}.html").render(**values)}</div>'
 
 
 def note(problem: Problem) -> str:

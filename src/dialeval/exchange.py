@@ -107,6 +107,12 @@ class Dialogue:
             yield Exchange(self.turns[:turn], self.turns[turn], facts=self.facts, speakers=self.speakers[:turn])
 
 
+def last_turns(row: Exchange | Dialogue) -> tuple[str, str]:
+    """The last turn, behind the one before it."""
+    turns = row.turns if isinstance(row, Dialogue) else (*row.context, row.response)
+    return turns[-2] if len(turns) > 1 else "", turns[-1]
+
+
 def check_exchange(
     row: int | str,
     *,
@@ -148,6 +154,10 @@ def check_exchange(
     return exchange
 
 
+#: Columns whose field has another name.
+_FIELDS = {"responses": "response", "contexts": "context", "systems": "system", "ids": "id"}
+
+
 def exchanges_from_columns(
     responses: Iterable[Any],
     contexts: Iterable[Any],
@@ -161,41 +171,26 @@ def exchanges_from_columns(
     empty: EmptyPolicy = "error",
 ) -> list[Exchange]:
     """Zip parallel columns into checked exchanges; columns of different length are refused."""
-    columns = {
-        "responses": _column("responses", responses),
-        "contexts": _column("contexts", contexts),
-        "references": _column("references", references),
-        "facts": _column("facts", facts),
-        "systems": _column("systems", systems),
-        "ids": _column("ids", ids),
-        "following": _column("following", following),
-        "speakers": _column("speakers", speakers),
+    given = {
+        "responses": responses,
+        "contexts": contexts,
+        "references": references,
+        "facts": facts,
+        "systems": systems,
+        "ids": ids,
+        "following": following,
+        "speakers": speakers,
     }
-    given = {name: column for name, column in columns.items() if column is not None}
-    lengths = {name: len(column) for name, column in given.items()}
+    columns = {name: column for name, values in given.items() if (column := _column(name, values)) is not None}
+    lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
         counts = ", ".join(f"{count} {name}" for name, count in lengths.items())
         raise ValueError(f"columns differ in length: {counts}; give one of each per row")
-    return list(_zip_rows(given, lengths["responses"], empty))
-
-
-def _zip_rows(columns: Mapping[str, Sequence[Any]], count: int, empty: EmptyPolicy) -> Iterator[Exchange]:
-    def cell(name: str, row: int) -> Any:
-        return columns[name][row] if name in columns else None
-
-    for row in range(count):
-        yield check_exchange(
-            row,
-            response=cell("responses", row),
-            context=cell("contexts", row),
-            references=cell("references", row),
-            facts=cell("facts", row),
-            system=cell("systems", row),
-            id=cell("ids", row),
-            following=cell("following", row),
-            speakers=cell("speakers", row),
-            empty=empty,
-        )
+    fields = [_FIELDS.get(name, name) for name in columns]
+    return [
+        check_exchange(row, **dict(zip(fields, cells, strict=True)), empty=empty)
+        for row, cells in enumerate(zip(*columns.values(), strict=True))
+    ]
 
 
 def check_speakers(row: int | str, speakers: Any, turns: int, of: str) -> tuple[str, ...]:

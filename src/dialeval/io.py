@@ -216,6 +216,12 @@ def is_reachable(endpoint: str) -> bool:
         return False
 
 
+def first_line(error: BaseException) -> str:
+    """The first line of a library's error, which is what fits into ours."""
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
 def plain(value: Any) -> Any:
     """A value for JSON, which has neither NaN nor arrays: None, and lists."""
     if isinstance(value, Mapping):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.exchange import Dialogue, EmptyPolicy, Exchange, exchanges_from_columns
+from dialeval.exchange import Dialogue, Exchange, exchanges_from_columns
 from dialeval.frames import arguments_of, is_table
 from dialeval.readers import Source, matching_ids
 
@@ -18,6 +18,8 @@ from dialeval.readers import Source, matching_ids
 Rows = str | Path | Source | Iterable[Mapping[str, Any]] | Sequence[Exchange] | Any
 
 
+#: `turn` compares replies, `dialogue` whole conversations.
+ItemLevel = Literal["turn", "dialogue"]
 #: Share of the rows of either side that has to have a partner.
 MIN_COVERAGE = 0.9
 
@@ -79,33 +81,25 @@ class Pairs:
         return self
 
 
-def read_rows(rows: Rows, *, columns: Mapping[str, str] | None = None, empty: EmptyPolicy = "score") -> list[Exchange]:
-    """Checked exchanges. Blank replies are scored: a system that falls silent must not pass for want of rows.
+def read_items(rows: Rows, level: ItemLevel = "turn", columns: Mapping[str, str] | None = None) -> list[Any]:
+    """Checked replies, or whole conversations. Blank ones are scored: who falls silent must not pass for want of rows.
 
     `columns` maps a field to the column that holds it where names differ; a `Source` has such a mapping of its own.
     """
     if isinstance(rows, Source):
-        return [exchange for _, exchange in rows.exchanges(empty=empty)]
+        found = rows.dialogues(empty="score") if level == "dialogue" else rows.exchanges(empty="score")
+        return [item for _, item in found]
     if isinstance(rows, str | Path):
-        return read_rows(Source(rows, columns=columns or {}), empty=empty)
+        return read_items(Source(rows, columns=columns or {}), level)
     if is_table(rows) and not isinstance(next(iter(rows), None), Mapping):  # a data frame gives names of columns
-        return exchanges_from_columns(**arguments_of(rows, columns), empty=empty)
+        if level == "turn":
+            return exchanges_from_columns(**arguments_of(rows, columns), empty="score")
+        table: Any = rows
+        rows = table.to_dict("records")
     held: list[Any] = list(rows)
-    if held and all(isinstance(row, Exchange) for row in held):
+    if held and all(isinstance(row, Dialogue if level == "dialogue" else Exchange) for row in held):
         return held
-    return read_rows(Source(held, columns=columns or {}), empty=empty)
-
-
-def read_conversations(rows: Rows, *, columns: Mapping[str, str] | None = None) -> list[Dialogue]:
-    """Checked conversations from the same places; blank turns are scored."""
-    if isinstance(rows, Source):
-        return [dialogue for _, dialogue in rows.dialogues(empty="score")]
-    if isinstance(rows, str | Path):
-        return read_conversations(Source(rows, columns=columns or {}))
-    held: list[Any] = rows.to_dict("records") if is_table(rows) and hasattr(rows, "to_dict") else list(rows)
-    if held and all(isinstance(row, Dialogue) for row in held):
-        return held
-    return read_conversations(Source(held, columns=columns or {}))
+    return read_items(Source(held, columns=columns or {}), level)
 
 
 def pair_conversations(first: Sequence[Dialogue], second: Sequence[Dialogue], names: tuple[str, str]) -> Pairs | None:

@@ -129,6 +129,15 @@ class Scores:
             raise IndexError(f"there is no row {row}; rows go from 0 to {len(self.reasons) - 1}")
         return self.reasons[row]
 
+    def weakest(self, count: int, by: NDArray[np.float64] | None = None) -> list[int]:
+        """Places of the worst values, the worst first; rows without a value are left out.
+
+        `by` takes the place of the values: a number per row, of which less is worse, such as the gain over a baseline.
+        """
+        turned = by if by is not None else self.values if self.higher_is_better else -self.values
+        known = np.flatnonzero(np.isfinite(turned))
+        return [int(at) for at in known[np.argsort(turned[known], kind="stable")][:count]]
+
     def to_dict(self) -> dict[str, Any]:
         """Plain Python values, ready for JSON; NaN becomes None because JSON has no NaN."""
         return {
@@ -198,6 +207,12 @@ class Scores:
 def aspect_column(metric: str, aspect: str) -> str:
     """What the column of an aspect is called wherever scores stand in a table."""
     return f"{metric}.{aspect}"
+
+
+def weakest_aspects(aspects: Mapping[str, float], count: int = 2) -> str:
+    """The lowest aspects of a row in words."""
+    lowest = sorted((pair for pair in aspects.items() if pair[1] == pair[1]), key=lambda pair: pair[1])[:count]
+    return ", ".join(f"{name.replace('_', ' ')} {value:.2f}" for name, value in lowest)
 
 
 def turns_column(metric: str) -> str:

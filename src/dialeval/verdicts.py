@@ -13,7 +13,6 @@ from dialeval.approaches.row_signs import judged_replies, judged_side
 from dialeval.exchange import Dialogue
 from dialeval.metric import Metric
 from dialeval.scores import Scores
-from dialeval.systems.worst import weakest
 
 #: Values nearer than this are called equal; ratings of the same reply differ by more.
 EQUAL = 0.02
@@ -48,7 +47,7 @@ class ConversationVerdict:
     @property
     def weakest(self) -> int:
         """The position of the judged turn with the lowest value."""
-        return self.positions[weakest(self.turns, 1)[0]]
+        return self.positions[self.turns.weakest(1)[0]]
 
 
 def compare_replies(

@@ -137,7 +137,6 @@ def test_the_agreement_command_refuses_what_it_cannot_do(files, tmp_path):
         ("densty", "--threshold", "auto"),
         ("bleu2", "--threshold", "half"),
         ("bleu2", "--plots", "pdf"),
-        ("bleu2", "--lower-is-better", "bleu2"),
     ):
         failed = invoke("agreement", "-m", metric, "-b", files["toy"], option, value, "--out", tmp_path / "out")
         assert (failed.exit_code, "Traceback" in failed.output) == (2, False)

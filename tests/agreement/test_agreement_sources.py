@@ -9,7 +9,7 @@ import math
 import pytest
 
 from dialeval.agreement.score_files import BadScoreFile, read_scores
-from dialeval.agreement.sources import find_sources, score_pairs, turned
+from dialeval.agreement.sources import find_sources, score_pairs
 from dialeval.exchange import Exchange
 from dialeval.specs import split_options
 from refusals import refused
@@ -88,8 +88,6 @@ def test_functions(tmp_path):
     assert (source.name, source.range, source.higher_is_better, source.cacheable) == ("words", (0, 99), True, True)
     scores = source.metric.score_exchanges([Exchange(("hi",), "one two three")])
     assert scores.values.tolist() == [3.0]
-    (turned_round,) = turned([source], ["words"])
-    assert not turned_round.higher_is_better
     (direct,) = find_sources([count_words])
     assert direct.name == "count_words"
     assert direct.signature == find_sources(["python:toy_benchmark:count_words"])[0].signature
@@ -118,8 +116,6 @@ def test_metrics_and_their_contamination():
     assert source.is_contaminated_by("toy", ())
     assert source.is_contaminated_by("other", ("length",))
     assert not source.is_contaminated_by("other", ("density",))
-    refused(ValueError, "length", turned, [source], ["length"])
-    refused(ValueError, "lenght", turned, [source], ["lenght"])
 
 
 def test_names_that_cannot_be_found():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,13 +12,13 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from dialeval.agreement.runs import Reporter
 from dialeval.baselines.bleu import Bleu1
 from dialeval.cli import build_app
 from dialeval.exchange import Exchange
 from dialeval.metric import Judged, Level, Metric, MetricInfo
 from dialeval.robustness.inputs import gather
 from dialeval.robustness.run import run
-from dialeval.robustness.verdicts import Rules
 from dialeval.scores import Signature
 from refusals import refused
 from resources import MIRROR
@@ -67,7 +68,7 @@ def n_words(rows: Sequence[Exchange]) -> list[float]:
 def test_a_plain_file_is_attacked_row_by_row(plain: Path) -> None:
     material = gather(plain, QUICK)
     assert (material.name, len(material.pairs)) == ("plain.jsonl", 32)
-    found = run([n_words], material, rules=Rules(tolerance=0.5))
+    found = run([n_words], material, tolerance=0.5)
     by_attack = {one.attack: one for one in found.verdicts}
     assert list(by_attack) == list(QUICK)
     assert by_attack["reverse"].ties == 1
@@ -75,6 +76,7 @@ def test_a_plain_file_is_attacked_row_by_row(plain: Path) -> None:
     assert by_attack["repetition"].preferred.value == 0
     assert by_attack["no_punctuation"].share.value == 1
     assert all(one.n == 8 and one.metric == "n_words" for one in found.verdicts)
+    refused(ValueError, "tolerance", run, [n_words], material, tolerance=math.nan)
 
 
 def test_a_set_with_attacks_of_its_own(adversarial: Path) -> None:
@@ -131,12 +133,9 @@ class Broken(Metric):
         return Signature({"metric": "broken"})
 
 
-class Hears:
+class Hears(Reporter):
     def __init__(self) -> None:
         self.told: list[str] = []
-
-    def begin(self, metric: str, benchmark: str, rows: int) -> Any:
-        return lambda done: None
 
     def say(self, text: str) -> None:
         self.told.append(text)

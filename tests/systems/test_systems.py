@@ -22,7 +22,7 @@ import dialeval
 from dialeval.cli import build_app
 from dialeval.exchange import Exchange
 from dialeval.metric import Judged
-from dialeval.pairing import pair, pair_by_context, read_rows
+from dialeval.pairing import pair, pair_by_context, read_items
 from dialeval.pytest_plugin import assert_not_worse
 from dialeval.systems import gate, rank
 from number_metrics import Distance, Number, noisy, rows, written
@@ -35,8 +35,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_rows_belong_together_by_id_whatever_their_order() -> None:
-    first = read_rows(rows([1, 2, 3]))
-    second = read_rows(list(reversed(rows([10, 20, 30])))[:2])
+    first = read_items(rows([1, 2, 3]))
+    second = read_items(list(reversed(rows([10, 20, 30])))[:2])
     found = pair(first, second, ("new", "old"))
     assert [(int(a), second[b].response) for a, b in zip(found.first, found.second, strict=True)] == [
         (1, "20.000000"),
@@ -46,14 +46,14 @@ def test_rows_belong_together_by_id_whatever_their_order() -> None:
 
 
 def test_without_ids_length_and_contexts_must_be_equal() -> None:
-    plain = read_rows(rows([1, 2, 3], ids=False))
-    assert pair(plain, read_rows(rows([4, 5, 6], ids=False)), ("a", "b")).by == "position"
+    plain = read_items(rows([1, 2, 3], ids=False))
+    assert pair(plain, read_items(rows([4, 5, 6], ids=False)), ("a", "b")).by == "position"
     refused(ValueError, "3 rows", pair, plain, plain[:2], ("a", "b"))
     refused(ValueError, "row 0", pair, plain, plain[::-1], ("a", "b"))
 
 
 def test_ids_that_cannot_be_trusted_are_refused() -> None:
-    first = read_rows(rows([1, 2]))
+    first = read_items(rows([1, 2]))
     other = [Exchange(context=("something else",), response="1", id="row-0"), first[1]]
     refused(ValueError, "row-0", pair, first, other, ("a", "b"))
     refused(ValueError, "rows 0 and 1", pair, [first[0], first[0]], first, ("a", "b"))
@@ -65,7 +65,7 @@ def test_ids_that_cannot_be_trusted_are_refused() -> None:
 
 
 def test_replies_of_one_file_belong_together_by_context() -> None:
-    first, second = read_rows(rows([1, 2, 3, 4], per_context=2)), read_rows(rows([5, 6, 7], per_context=2)[::-1])
+    first, second = read_items(rows([1, 2, 3, 4], per_context=2)), read_items(rows([5, 6, 7], per_context=2)[::-1])
     found = pair_by_context(first, second, ("a", "b"))
     lines = [(first[a].response[0], second[b].response[0]) for a, b in zip(found.first, found.second, strict=True)]
     assert lines == [("1", "6"), ("2", "5"), ("3", "7")]

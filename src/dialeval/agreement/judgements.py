@@ -11,21 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialeval.agreement.settings import Settings
+from dialeval.agreement.sources import ValueSource
+from dialeval.agreement.values import Values
+from dialeval.metric import Level
 from dialeval.statistics.bootstrap import number_groups
 from dialeval.statistics.correlation import Floats
 from dialeval.statistics.raters import alpha, attainable, human_ceiling, mean_rating
+from dialeval.statistics.system_level import FEWEST_SYSTEMS
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
     from dialeval.benchmarks import Benchmark
     from dialeval.benchmarks.base import BenchmarkInfo
-
-
-from dialeval.agreement.sources import ValueSource
-from dialeval.agreement.values import Values
-from dialeval.metric import Level
-from dialeval.statistics.system_level import FEWEST_SYSTEMS
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import math
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from dialeval.agreement.breakdowns import halves_of, of_aspects
 from dialeval.agreement.comparisons import ComparedMetric, against_best, best_group, compared_statistic
@@ -39,25 +39,15 @@ if TYPE_CHECKING:
 VALIDATION = "dailydialogpp_dev"
 
 
-class Reporter(Protocol):
-    """Somebody who wants to know how a run goes."""
+class Reporter:
+    """Is told how a run goes; this one keeps it to itself."""
 
     def begin(self, metric: str, benchmark: str, rows: int) -> Advance:
         """A metric starts on a benchmark; what is returned is told how many rows were done."""
-
-    def say(self, text: str) -> None:
-        """Something was left out."""
-
-
-class SilentReporter:
-    """For runs that nobody watches."""
-
-    def begin(self, metric: str, benchmark: str, rows: int) -> Advance:
-        """Show nothing."""
         return lambda done: None
 
     def say(self, text: str) -> None:
-        """Say nothing."""
+        """Something was left out."""
 
 
 def run(
@@ -81,9 +71,9 @@ def run(
         validation: where decision thresholds are searched.
         reporter: who is told how far the run is and what was left out.
     """
-    return _Run(
-        find_sources(metrics), settings or Settings(), values, mirror, validation, reporter or SilentReporter()
-    ).all(benchmarks)
+    return _Run(find_sources(metrics), settings or Settings(), values, mirror, validation, reporter or Reporter()).all(
+        benchmarks
+    )
 
 
 class _Run:

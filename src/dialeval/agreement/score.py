@@ -4,29 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from dialeval.agreement.record import inputs_of
 from dialeval.agreement.sources import ValueSource
 from dialeval.agreement.values import Cell, Values, merged, rows_digest
-from dialeval.exchange import BadRow
+from dialeval.exchange import BadRow, Exchange, check_exchange
 from dialeval.functions import FunctionFailed
-from dialeval.metric import CannotGoOn, Level
+from dialeval.metric import CannotGoOn, Level, Metric
 from dialeval.scores import Scores
-
-if TYPE_CHECKING:
-    from datasets import Dataset
-
-    from dialeval.benchmarks.base import BenchmarkInfo
-
-
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import TYPE_CHECKING, Literal
-
-from dialeval.exchange import Exchange, check_exchange
-from dialeval.metric import Metric
 
 if TYPE_CHECKING:
     from datasets import Dataset

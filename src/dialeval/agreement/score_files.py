@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dialeval.io import is_stream, parse_json
+from dialeval.io import is_stream
 
 #: Columns that are numbers but no scores.
 _NOT_SCORES = frozenset({"id", "dataset", "label", "row", "system", "language", "index", ""})
@@ -33,8 +33,6 @@ class ScoreTable:
     path: Path
     sha256: str
     columns: Mapping[str, Mapping[str, float]]
-    higher_is_better: bool | None = None
-    signature: str | None = None
     #: Whether all rows have an id; those without are known by their numbers.
     has_ids: bool = True
     #: The contexts of rows, as JSON, where the file has a column `context`.
@@ -53,9 +51,6 @@ def read_scores(path: str | Path) -> ScoreTable:
     digest = hashlib.sha256(content).hexdigest()
     suffixes = [suffix.lower() for suffix in file.suffixes if suffix.lower() != ".gz"]
     kind = suffixes[-1] if suffixes else ""
-    if kind == ".json" and (whole := _whole_scores(content)) is not None:
-        metric, values, higher, signature = whole
-        return ScoreTable(file, digest, {metric: _column(file, metric, values)}, higher, signature)
     rows = _rows(file, kind)
     seen: dict[str, str | None] = {}
     without_id: list[str] = []
@@ -155,29 +150,3 @@ def _cell(text: str) -> float | None:
         return float(text) if text.strip() else math.nan
     except ValueError:
         return None
-
-
-#: What `Scores.to_json` writes, as far as it is read here.
-_OF_WHOLE = frozenset({"metric", "values", "ids", "higher_is_better", "signature"})
-
-
-def _whole_scores(content: bytes) -> tuple[str, list[tuple[Any, Any]], bool, str] | None:
-    """The parts of a `Scores.to_json` document, or None if the file is something else."""
-    try:
-        document = parse_json(content)
-    except ValueError:
-        return None
-    if not isinstance(document, dict) or not document.keys() >= _OF_WHOLE:
-        return None
-    ids, values = document["ids"], document["values"]
-    if not isinstance(ids, list) or not isinstance(values, list):
-        return None
-    pairs = list(zip(ids, values, strict=False))
-    return str(document["metric"]), pairs, bool(document["higher_is_better"]), str(document["signature"])
-
-
-def _column(file: Path, metric: str, pairs: list[tuple[Any, Any]]) -> dict[str, float]:
-    rows = (
-        (f"{file}, value {number}", {"id": key, "scores": {metric: value}}) for number, (key, value) in enumerate(pairs)
-    )
-    return _columns(file, rows, {}, [])[metric]

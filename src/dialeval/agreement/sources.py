@@ -16,7 +16,7 @@ import difflib
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -90,18 +90,6 @@ def find_sources(specs: Iterable[Spec | ValueSource]) -> list[ValueSource]:
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise ValueError(f"two metrics are called {twice!r}; give one another name with ?name=…")
     return found
-
-
-def turned(sources: Iterable[ValueSource], lower_is_better: Sequence[str]) -> list[ValueSource]:
-    """The same sources, some of them declared to be better when lower; metrics declare that themselves."""
-    found = list(sources)
-    known = {source.name: source for source in found}
-    for name in lower_is_better:
-        if name not in known:
-            raise ValueError(f"lower-is-better names {name!r}, but the metrics are {', '.join(known)}")
-        if known[name].metric is not None and not isinstance(known[name].metric, FunctionMetric):
-            raise ValueError(f"{name} declares its own direction; leave it out of lower-is-better")
-    return [replace(one, higher_is_better=False) if one.name in lower_is_better else one for one in found]
 
 
 def score_pairs(first: str | Scores, second: str | Scores) -> list[tuple[ValueSource, ValueSource]]:
@@ -203,18 +191,17 @@ def _of_file(target: str, options: Mapping[str, Any]) -> list[ValueSource]:
     chosen = [column] if mark else list(table.columns)
     if declared.name and len(chosen) > 1:
         raise ValueError(f"{path} has {len(chosen)} columns; choose one with #column to give it a name")
-    higher = not declared.lower_is_better if table.higher_is_better is None else table.higher_is_better
     stem = table.path.name.split(".")[0]
     return [
         ValueSource(
             name=declared.name or (stem if one in ("score", "value") else one),
-            signature=table.signature or f"scores:{table.path.name}#{one}|sha256:{table.sha256[:16]}",
-            higher_is_better=higher,
+            signature=f"scores:{table.path.name}#{one}|sha256:{table.sha256[:16]}",
+            higher_is_better=not declared.lower_is_better,
             range=declared.range,
             table=table.columns[one],
             has_ids=table.has_ids,
             contexts=table.contexts,
-            declares_direction=table.higher_is_better is not None or "lower_is_better" in options,
+            declares_direction="lower_is_better" in options,
         )
         for one in chosen
     ]

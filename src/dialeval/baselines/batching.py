@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dialeval.baselines.models import readable_tokens
@@ -23,15 +23,6 @@ def token_batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[in
         batch.append(row)
     if batch:
         yield batch
-
-
-def with_progress(batches: Iterable[Any], shown: bool, label: str) -> Iterable[Any]:
-    """The same batches, with a progress bar if one is wanted."""
-    if not shown:
-        return batches
-    from rich.progress import track
-
-    return track(list(batches), description=label, transient=True)
 
 
 def input_limit(config: Any, tokenizer: Any, asked: int | None) -> int:

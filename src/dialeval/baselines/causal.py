@@ -9,11 +9,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from dialeval.baselines.batching import DEFAULT_BATCH_TOKENS, input_limit, token_batches, with_progress
+from dialeval.baselines.batching import DEFAULT_BATCH_TOKENS, input_limit, token_batches
 from dialeval.baselines.models import load_language_model
 from dialeval.engine.encoding import choose_device
 from dialeval.engine.formatting import tidy
 from dialeval.exchange import Exchange
+from dialeval.io import progress_bar
 from dialeval.metric import Judged, Level, Metric, MetricInfo
 from dialeval.scores import Signature
 
@@ -74,9 +75,10 @@ class CausalScorer:
         """Mean log-probability of the tokens from `start` on; NaN where there are none."""
         distinct = list(dict.fromkeys(continuations))
         values = np.full(len(distinct), np.nan)
-        batches = token_batches([len(one.ids) for one in distinct], self._batch_tokens)
-        for batch in with_progress(batches, progress, label):
-            values[batch] = self._run([distinct[row] for row in batch])
+        with progress_bar(label, len(distinct), shown=progress) as advance:
+            for batch in token_batches([len(one.ids) for one in distinct], self._batch_tokens):
+                values[batch] = self._run([distinct[row] for row in batch])
+                advance(len(batch))
         position = {one: number for number, one in enumerate(distinct)}
         return values[[position[one] for one in continuations]]
 

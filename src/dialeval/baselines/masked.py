@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from dialeval.baselines.batching import DEFAULT_BATCH_TOKENS, input_limit, token_batches, with_progress
+from dialeval.baselines.batching import DEFAULT_BATCH_TOKENS, input_limit, token_batches
 from dialeval.baselines.models import load_language_model
 from dialeval.engine.encoding import choose_device, collate
 from dialeval.engine.formatting import PairFormat, PairTokenizer, TokenPair
 from dialeval.exchange import Exchange
+from dialeval.io import progress_bar
 from dialeval.metric import Judged, Level, Metric, MetricInfo
 from dialeval.scores import Signature
 
@@ -88,11 +89,13 @@ class MaskedLikelihood(Metric):
 
     def _values(self, pairs: Sequence[TokenPair], progress: bool) -> list[float]:
         spots = [(row, at) for row, pair in enumerate(pairs) for at in range(pair.boundary, len(pair.ids) - self._tail)]
-        batches = token_batches([len(pairs[row].ids) for row, _ in spots], self.batch_tokens)
         found: list[list[float]] = [[] for _ in pairs]
         guessed = np.empty(len(spots))
-        for batch in with_progress(batches, progress, self.info.name):
-            guessed[batch] = self._guess([pairs[spots[spot][0]] for spot in batch], [spots[spot][1] for spot in batch])
+        with progress_bar(self.info.name, len(spots), shown=progress) as advance:
+            for batch in token_batches([len(pairs[row].ids) for row, _ in spots], self.batch_tokens):
+                rows, places = zip(*(spots[spot] for spot in batch), strict=True)
+                guessed[batch] = self._guess([pairs[row] for row in rows], places)
+                advance(len(batch))
         for (row, _), logarithm in zip(spots, guessed, strict=True):
             found[row].append(logarithm)
         return [float(np.mean(logarithms)) if logarithms else float("nan") for logarithms in found]

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from dialeval.baselines.wordnet import MissingResource
+from dialeval.io import first_line
 from dialeval.weights.find import BASE_ENCODER, BASE_ENCODER_SHA256, Located, find_encoder, weights_digest
 
 
@@ -82,9 +83,3 @@ def quiet_loading() -> Iterator[None]:
         yield
     finally:
         logging.set_verbosity(level)
-
-
-def first_line(error: Any) -> str:
-    """The first line of a library's error, which is what fits into ours."""
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__

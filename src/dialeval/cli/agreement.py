@@ -36,7 +36,6 @@ Benchmarks = Annotated[
     list[str] | None,
     typer.Option("--benchmarks", "-b", help="Names, NAME@PROTOCOL, first words (fbd), .jsonl files, or all."),
 ]
-LowerIsBetter = Annotated[list[str] | None, typer.Option(help="Score columns or functions for which lower is better.")]
 Mirror = Annotated[
     str | None,
     typer.Option(envvar="DIALEVAL_MIRROR", rich_help_panel=_FILES, help="Mirror of GitHub: a folder or an address."),
@@ -95,7 +94,6 @@ def agreement(
     metrics: Annotated[list[str], typer.Option("--metrics", "-m", help="Metrics, separated by commas; repeatable.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for results.")],
     benchmarks: Benchmarks = None,
-    lower_is_better: LowerIsBetter = None,
     mirror: Mirror = None,
     values: Values = None,
     plots: Plots = "png",
@@ -120,7 +118,7 @@ def agreement(
     from dialeval.agreement.prepare import benchmark_names
     from dialeval.agreement.runs import run
     from dialeval.agreement.settings import Settings, as_threshold
-    from dialeval.agreement.sources import find_sources, turned
+    from dialeval.agreement.sources import find_sources
     from dialeval.reports.console import show, telling
     from dialeval.reports.outputs import plot_formats, write_outputs
 
@@ -141,7 +139,7 @@ def agreement(
         confidence=confidence,
         seed=seed,
     )
-    sources = turned(find_sources(listed(metrics)), listed(lower_is_better))
+    sources = find_sources(listed(metrics))
     with telling(quiet=quiet) as reporter:
         report = run(
             sources,

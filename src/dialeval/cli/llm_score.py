@@ -10,6 +10,7 @@ import typer
 from dialeval.cli import FAILED, ROWS_SET_ASIDE
 from dialeval.cli import options as reading
 from dialeval.cli.options import flowing
+from dialeval.cli.score import Input, Output, Overwrite, Resume, SkipBad, show
 
 if TYPE_CHECKING:
     from dialeval.llm.judge import LlmJudge
@@ -35,7 +36,7 @@ $ dialeval llm-score --config judge.yaml -i dialogues.jsonl -o scores.jsonl --le
 _EPILOG = """[bold]Exit codes[/bold]: 0 done; 1 no row has a value, or the program or the machine failed; 2 wrong usage
 or input, or the cost limit is reached; 3 done, but rows were set aside (--skip-bad); 130 interrupted."""
 
-_MODEL, _COST, _FILES = "Model", "Requests and cost", "Output"
+_MODEL, _COST = "Model", "Requests and cost"
 
 
 Model = Annotated[str | None, typer.Option(rich_help_panel=_MODEL, help="Name of the model on the server.")]
@@ -81,11 +82,6 @@ Rival = Annotated[
     Path | None,
     typer.Option(rich_help_panel=reading.PANEL, help="For pairwise: another system's replies to the same rows."),
 ]
-SkipBad = Annotated[
-    bool, typer.Option("--skip-bad", rich_help_panel=_FILES, help="Set bad rows aside in OUTPUT.rejects.jsonl.")
-]
-Overwrite = Annotated[bool, typer.Option("--overwrite", rich_help_panel=_FILES, help="Replace existing files.")]
-Resume = Annotated[bool, typer.Option(rich_help_panel=_FILES, help="Continue an interrupted run, or start again.")]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -96,8 +92,8 @@ def add_to(app: typer.Typer) -> None:
 
 
 def llm_score(
-    input: Annotated[str, typer.Option("--input", "-i", help="File, - for standard input, data-set folder or Hub id.")],
-    output: Annotated[str, typer.Option("--output", "-o", help="File (.jsonl, .csv, .parquet), or - for JSON lines.")],
+    input: Input,
+    output: Output,
     model: Model = None,
     base_url: BaseUrl = None,
     key_variable: KeyVariable = None,
@@ -189,10 +185,7 @@ def _score(
             task, output, lambda: {"llm": judge},
             skip_bad=skip_bad, overwrite=overwrite, resume=resume, progress=progress, reads=reads,
         )  # fmt: skip
-    for line in summary.lines():
-        typer.echo(line, err=True)
-    if summary.n_rejected:
-        typer.echo(f"{summary.n_rejected} rows were set aside in {output}.rejects.jsonl", err=True)
+    show(summary, output)
     if not summary.tallies["llm"].mean.n:
         typer.echo(
             "error: no row has a value; the reasons stand above, what the model answered in the column llm.answer",

@@ -69,15 +69,15 @@ def robustness(
     from dialeval.robustness.inputs import gather
     from dialeval.robustness.report import render, write_report
     from dialeval.robustness.run import run
-    from dialeval.robustness.verdicts import Rules
 
     formats = plot_formats(plots)
-    rules = Rules(tolerance=tolerance)
     sources = find_sources(listed(metrics))
     rows = read(input)
     material = gather(input, listed(attacks) or ["all"], seed=seed, sample=sample, mirror=mirror, rows=rows)
     with telling(quiet=quiet) as reporter:
-        found = run(sources, material, rules=rules, seed=seed, values=values or out / "values", reporter=reporter)
+        found = run(
+            sources, material, tolerance=tolerance, seed=seed, values=values or out / "values", reporter=reporter
+        )
     found.command = command_line(sys.argv[1:])
     write_report(found, out, formats)
     if not quiet:

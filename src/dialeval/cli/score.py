@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from dialeval.exchange import EmptyPolicy
     from dialeval.metric import Scale
     from dialeval.readers import Source
+    from dialeval.scoring import Summary
     from dialeval.scoring.task import Explain
 
 _HELP = """Score the replies in a file, a pipe or a data set.
@@ -76,6 +77,13 @@ Checkpoint = Annotated[
         rich_help_panel=_JUDGING, help="Folder, name or Hub id; with several metrics METRIC=CHECKPOINT, repeatable."
     ),
 ]
+Input = Annotated[str, typer.Option("--input", "-i", help="File, - for standard input, data-set folder or Hub id.")]
+Output = Annotated[str, typer.Option("--output", "-o", help="File (.jsonl, .csv, .parquet), or - for JSON lines.")]
+SkipBad = Annotated[
+    bool, typer.Option("--skip-bad", rich_help_panel=_FILES, help="Set bad rows aside in OUTPUT.rejects.jsonl.")
+]
+Overwrite = Annotated[bool, typer.Option("--overwrite", rich_help_panel=_FILES, help="Replace existing files.")]
+Resume = Annotated[bool, typer.Option(rich_help_panel=_FILES, help="Continue an interrupted run, or start again.")]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -85,8 +93,8 @@ def add_to(app: typer.Typer) -> None:
 
 def score(
     metric: MetricNames,
-    input: Annotated[str, typer.Option("--input", "-i", help="File, - for standard input, data-set folder or Hub id.")],
-    output: Annotated[str, typer.Option("--output", "-o", help="File (.jsonl, .csv, .parquet), or - for JSON lines.")],
+    input: Input,
+    output: Output,
     *,
     read: reading.Read,
     empty: Annotated[
@@ -123,15 +131,9 @@ def score(
     max_length: Annotated[
         int | None, typer.Option(min=8, rich_help_panel=_JUDGING, help="Maximum tokens per row.")
     ] = None,
-    skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", rich_help_panel=_FILES, help="Set bad rows aside in OUTPUT.rejects.jsonl.")
-    ] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", rich_help_panel=_FILES, help="Replace existing files.")
-    ] = False,
-    resume: Annotated[
-        bool, typer.Option(rich_help_panel=_FILES, help="Continue an interrupted run, or start again.")
-    ] = True,
+    skip_bad: SkipBad = False,
+    overwrite: Overwrite = False,
+    resume: Resume = True,
 ) -> None:
     """Check the rows, load the metrics, score; the help text above is for users."""
     source = read(input)
@@ -174,8 +176,14 @@ def run(
             skip_bad=skip_bad, overwrite=overwrite, resume=resume, progress=progress, worst=worst,
             reads=tuple(filter(None, (options.get("reference"), *weights.values()))),
         )  # fmt: skip
+    show(summary, output)
+    if summary.n_rejected:
+        raise typer.Exit(ROWS_SET_ASIDE)
+
+
+def show(summary: Summary, output: str) -> None:
+    """What a run adds up to, on standard error."""
     for line in summary.lines():
         typer.echo(line, err=True)
     if summary.n_rejected:
         typer.echo(f"{summary.n_rejected} rows were set aside in {output}.rejects.jsonl", err=True)
-        raise typer.Exit(ROWS_SET_ASIDE)

@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from dialeval.io import first_line, is_reachable
 from dialeval.readers.rows import RawRow
 from dialeval.readers.text import check_header
 from dialeval.version import how_to_install
@@ -42,7 +43,7 @@ def parquet_rows(path: Path, name: str, choose: Choice) -> Iterator[RawRow]:
                     yield _arrow_row(batch, at, number, name)
                     number += 1
         except (pa.ArrowException, OSError) as error:
-            raise ValueError(f"{name} is damaged after row {number - 1} ({_first_line(error)})") from None
+            raise ValueError(f"{name} is damaged after row {number - 1} ({first_line(error)})") from None
 
 
 def excel_rows(path: Path, name: str) -> Iterator[RawRow]:
@@ -122,7 +123,7 @@ def _load(source: str, name: str, subset: str | None) -> Any:
         found = str(folder.resolve()) if folder.is_dir() else source
         return datasets.load_dataset(found, subset, streaming=folder.is_dir())
     except ConnectionError as error:
-        raise ValueError(f"{name} is not on this machine and the Hub does not answer ({_first_line(error)})") from None
+        raise ValueError(f"{name} is not on this machine and the Hub does not answer ({first_line(error)})") from None
     except datasets.exceptions.DatasetNotFoundError:
         raise ValueError(f"there is no file or folder {name}, and no such data set on the Hub") from None
     except FileNotFoundError:
@@ -156,7 +157,7 @@ def _silent() -> Iterator[None]:
 
 
 def _unreadable(name: str, error: Exception) -> ValueError:
-    reason = _first_line(error.__cause__ or error)
+    reason = first_line(error.__cause__ or error)
     return ValueError(f"{name} cannot be read as a data set ({reason}); check its files, or write it again")
 
 
@@ -164,8 +165,6 @@ def _expect_on_hub(source: str) -> None:
     """Fail at once where `datasets` would retry for half a minute: not in its cache, and no network."""
     import datasets
     from huggingface_hub import constants
-
-    from dialeval.io import is_reachable
 
     if (Path(datasets.config.HF_DATASETS_CACHE) / source.replace("/", "___")).is_dir():
         return
@@ -184,8 +183,3 @@ def _choose(data: Any, name: str, split: str | None) -> Any:
         problem = f"has no split {split!r}" if split else "has several splits"
         raise ValueError(f"{name} {problem}; choose one of: {', '.join(map(str, data))}")
     return data[split]
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from dialeval.agreement.leaderboard import TITLES, Section, number
 from dialeval.agreement.results import Result
@@ -15,31 +14,24 @@ HOW_TO_READ = (
 )
 
 
-@dataclass(frozen=True)
-class Column:
-    """A further column: its title, and the field of a result that it shows."""
-
-    title: str
-    field: str
-
-    def of(self, result: Result | None) -> str:
-        """The value with its interval."""
-        if result is None:
-            return ""
-        value, low, high = (float(getattr(result, f"{self.field}{end}")) for end in ("", "_low", "_high"))
-        return f"{number(value)} [{number(low)}, {number(high)}]" if math.isfinite(low) else number(value)
-
-
-def further_columns(section: Section) -> list[Column]:
-    """Those that say something here: not the one without human-written rows where there are none to leave out."""
+def further_columns(section: Section) -> dict[str, str]:
+    """Titles by the field of a result: not the one without human-written rows where there are none to leave out."""
     name = TITLES[section.ranked_by]
     results = _ranked(section)
-    columns = []
+    columns = {}
     if any(math.isfinite(one.within_systems) for one in results):
-        columns.append(Column(f"within systems ({name})", "within_systems"))
+        columns["within_systems"] = f"within systems ({name})"
     if any(map(_some_are_human, results)):
-        columns.append(Column(f"without human-written rows ({name})", "without_humans"))
+        columns["without_humans"] = f"without human-written rows ({name})"
     return columns
+
+
+def further_cell(result: Result | None, field: str) -> str:
+    """A value with its interval."""
+    if result is None:
+        return ""
+    value, low, high = (float(getattr(result, f"{field}{end}")) for end in ("", "_low", "_high"))
+    return f"{number(value)} [{number(low)}, {number(high)}]" if math.isfinite(low) else number(value)
 
 
 def who_spoke(section: Section) -> str:

@@ -12,6 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from dialeval.agreement.leaderboard import number, p_value
 from dialeval.agreement.results import Report
+from dialeval.agreement.runs import Reporter
 from dialeval.agreement.score import Advance
 from dialeval.agreement.score_comparison import Verdict
 from dialeval.reports.leaderboard import tables
@@ -19,7 +20,7 @@ from dialeval.tables import Table
 from dialeval.tables import show as print_blocks
 
 
-class ConsoleReporter:
+class ConsoleReporter(Reporter):
     """Shows how far a run is, and says what is left out, on standard error."""
 
     def __init__(self, progress: Progress) -> None:

@@ -19,7 +19,7 @@ from dialeval.agreement.leaderboard import (
 from dialeval.agreement.overall import ABOUT_OVERALL, overall_table
 from dialeval.agreement.results import Report, Result, marked
 from dialeval.reports import by_system_columns
-from dialeval.reports.by_system_columns import further_columns, who_spoke
+from dialeval.reports.by_system_columns import further_cell, further_columns, who_spoke
 from dialeval.tables import Block, Cell, Code, Heading, Items, Table, to_markdown, to_page
 
 HOW_TO_READ = (
@@ -96,7 +96,7 @@ def section_table(section: Section) -> Table:
     main, further = section.ranked_by, further_columns(section)
     thresholds = any("accuracy" in entry.results for entry in section.entries)
     header: list[str | Cell] = ["metric", Cell("", svg=" "), *(TITLES[name] for name in section.statistics)]
-    header += [f"p ({TITLES[main]})", "n", "no value", *(column.title for column in further)]
+    header += [f"p ({TITLES[main]})", "n", "no value", *further.values()]
     lowest = min((_low(entry, main) for entry in section.entries), default=0.0)
     rows: list[list[str | Cell]] = []
     for entry in section.entries:
@@ -104,7 +104,7 @@ def section_table(section: Section) -> Table:
         row: list[str | Cell] = [Cell(entry.metric, hint=result.signature), Cell("", svg=_axis(result, lowest) or " ")]
         row += [_cell(entry.results.get(name), with_interval) for name in section.statistics]
         row += [p_value(result.p), str(result.n), str(result.n_excluded)]
-        row += [column.of(entry.results.get(main)) for column in further]
+        row += [further_cell(entry.results.get(main), field) for field in further]
         rows.append([*row, _threshold(entry)] if thresholds else row)
     return Table([*header, "accepted above"] if thresholds else header, rows, title=section.title)
 

@@ -14,7 +14,7 @@ _FORMATS = ("png", "svg")
 
 def write_outputs(report: Report, folder: Path, plots: Sequence[str] = ("png",)) -> list[Path]:
     """Write tables, leaderboards and plots; formats are `png` and `svg`, none for no plots."""
-    written = report.write(folder) + _pages(report, folder)
+    written = report.write(folder) + write_pages(report, folder)
     if plots:
         from dialeval.reports.pictures import draw_all
 
@@ -22,17 +22,8 @@ def write_outputs(report: Report, folder: Path, plots: Sequence[str] = ("png",))
     return written
 
 
-def write_leaderboards(report: Report, folder: Path) -> list[Path]:
-    """Write the results of an earlier run and its leaderboards again, and the pictures of intervals, if it had any."""
-    written = report.write_table(folder) + _pages(report, folder)
-    if (folder / "plots").is_dir():
-        from dialeval.reports.pictures import draw_all
-
-        written += draw_all(report, folder / "plots")
-    return written
-
-
-def _pages(report: Report, folder: Path) -> list[Path]:
+def write_pages(report: Report, folder: Path) -> list[Path]:
+    """Write the leaderboards."""
     written = []
     for name, text in (("leaderboard.md", render_markdown(report)), ("leaderboard.html", render_page(report))):
         write_atomically(folder / name, [text.rstrip("\n")])

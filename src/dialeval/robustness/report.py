@@ -40,7 +40,7 @@ def write_report(found: Robustness, folder: Path, formats: Sequence[str] = ("png
         "command": found.command,
         "input": found.material.name,
         "seed": found.seed,
-        "rules": plain(dataclasses.asdict(found.rules)),
+        "rules": {"tolerance": found.tolerance},
         "notes": list(found.material.notes),
         "skipped": [{"metric": metric, "reason": reason} for metric, reason in found.skipped],
         "versions": versions(),
@@ -70,7 +70,7 @@ def render(found: Robustness) -> str:
 
 def _document(found: Robustness) -> Iterator[Block]:
     yield Heading(f"Robustness on {found.material.name}", 1)
-    yield _HOW_TO_READ.format(tolerance=found.rules.tolerance)
+    yield _HOW_TO_READ.format(tolerance=found.tolerance)
     if found.command:
         yield from ("Made by:", Code(found.command))
     if found.verdicts:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dialeval.agreement.runs import Reporter, SilentReporter
+from dialeval.agreement.runs import Reporter
 from dialeval.agreement.score import MetricFailed, NotApplicable, values_of
 from dialeval.agreement.sources import Spec, ValueSource, find_sources
 from dialeval.io import without_machine
 from dialeval.metric import Level
 from dialeval.robustness.inputs import Material, key_of
-from dialeval.robustness.verdicts import AttackOutcome, Rules, verdicts
+from dialeval.robustness.verdicts import TOLERANCE, AttackOutcome, verdicts
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -26,7 +27,7 @@ class Robustness:
     """Everything that a run found."""
 
     material: Material
-    rules: Rules
+    tolerance: float
     seed: int
     verdicts: list[AttackOutcome] = field(default_factory=list)
     skipped: list[tuple[str, str]] = field(default_factory=list)
@@ -37,7 +38,7 @@ def run(
     metrics: Iterable[Spec | ValueSource],
     material: Material,
     *,
-    rules: Rules | None = None,
+    tolerance: float = TOLERANCE,
     seed: int = 0,
     values: Path | None = None,
     reporter: Reporter | None = None,
@@ -46,8 +47,10 @@ def run(
 
     With a folder for `values`, what was computed is kept there and found again.
     """
-    found = Robustness(material, rules or Rules(), seed)
-    reporter = reporter or SilentReporter()
+    found = Robustness(material, tolerance, seed)
+    if not 0 <= tolerance < math.inf:
+        raise ValueError(f"tolerance is {tolerance}; it is a share of the standard deviation, from 0 on")
+    reporter = reporter or Reporter()
     for note in material.notes:
         reporter.say(note)
     table = _distinct(material)
@@ -83,7 +86,7 @@ def _verdicts(
         signature=source.signature,
         higher_is_better=source.higher_is_better,
         contaminated=source.is_contaminated_by(material.name, material.contaminates),
-        rules=found.rules,
+        tolerance=found.tolerance,
     )
 
 

@@ -22,16 +22,8 @@ from dialeval.statistics.correlation import Floats
 _Z = 1.959963984540054
 
 
-@dataclass(frozen=True)
-class Rules:
-    """What counts as a fall, and as a positive verdict."""
-
-    #: A fall of less than this share of the standard deviation of the true replies' values is none.
-    tolerance: float = 0.1
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.tolerance < math.inf:
-            raise ValueError(f"tolerance is {self.tolerance}; it is a share of the standard deviation, from 0 on")
+#: A fall of less than this share of the standard deviation of the true replies' values is none.
+TOLERANCE = 0.1
 
 
 @dataclass(frozen=True)
@@ -96,19 +88,18 @@ def verdicts(
     signature: str,
     higher_is_better: bool,
     contaminated: bool = False,
-    rules: Rules | None = None,
+    tolerance: float = TOLERANCE,
 ) -> list[AttackOutcome]:
     """What the values, by `key_of`, say of every attack, over all domains and in each.
 
     Pairs of which a side has no value count neither way; they are told in `n_unscored`.
     """
-    rules = rules or Rules()
     sign = 1.0 if higher_is_better else -1.0
     true = np.array([values.get(key_of(pair.true), math.nan) for pair in pairs])
     attacked = np.array([values.get(key_of(pair.attacked), math.nan) for pair in pairs])
     plain = np.array([_value(one.plain, values) for one in pairs])
     neutral = np.array([_value(one.neutral, values) for one in pairs])
-    tolerance = rules.tolerance * _spread({key_of(pair.true): one for pair, one in zip(pairs, true, strict=True)})
+    tolerance *= _spread({key_of(pair.true): one for pair, one in zip(pairs, true, strict=True)})
     found = []
     for attack, domain in _cells(pairs):
         rows = [row for row, pair in enumerate(pairs) if pair.attack == attack and domain in ("all", pair.domain)]

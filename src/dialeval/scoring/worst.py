@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass, field
-from typing import Any
 
-from dialeval.exchange import Dialogue, Exchange, one_line
-from dialeval.scores import Scores
+from dialeval.exchange import Dialogue, Exchange, last_turns, one_line
+from dialeval.scores import Scores, weakest_aspects
 from dialeval.scoring.outputs import Record
 from dialeval.scoring.task import Chunk, Task
 
@@ -52,21 +51,13 @@ class Worst:
         scores = self.task.judge(self.task.metrics[name], chunk)
         lines = [f"the worst {len(found)} by {name}:"]
         for at, (*_, item) in enumerate(found):
-            before, said = _ends(item)
+            before, said = (one_line(text)[:_SHOWN] for text in last_turns(item))
             system = f" {item.system}" if item.system else ""
             lines.append(f"  row {chunk.rows[at]}{system} {scores.values[at]:.4g}: {said!r} after {before!r}")
             lines.append(f"    {_said_of(scores, at)}")
         return [line for line in lines if line.strip()]
 
 
-def _ends(item: Any) -> tuple[str, str]:
-    turns = item.turns if isinstance(item, Dialogue) else (*item.context, item.response)
-    before, said = turns[-2] if len(turns) > 1 else "", turns[-1]
-    return one_line(before)[:_SHOWN], one_line(said)[:_SHOWN]
-
-
 def _said_of(scores: Scores, at: int) -> str:
-    aspects = {name: column[at] for name, column in scores.aspects.items() if column[at] == column[at]}
-    low = sorted(aspects.items(), key=lambda pair: pair[1])[:2]
-    shown = ", ".join(f"{name.replace('_', ' ')} {value:.2f}" for name, value in low)
+    shown = weakest_aspects({name: float(column[at]) for name, column in scores.aspects.items()})
     return " ".join(filter(None, (scores.explain(at) if scores.reasons else "", f"({shown})" if shown else "")))

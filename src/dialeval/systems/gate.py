@@ -15,16 +15,15 @@ from xml.sax.saxutils import escape, quoteattr
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.exchange import Dialogue, Exchange, one_line
+from dialeval.exchange import Dialogue, Exchange, last_turns, one_line
 from dialeval.io import plain
 from dialeval.metric import Metric, Scale
-from dialeval.pairing import MIN_COVERAGE, Pairs, Rows, pair, pair_conversations
+from dialeval.pairing import MIN_COVERAGE, ItemLevel, Pairs, Rows, pair, pair_conversations, read_items
 from dialeval.registry import load
-from dialeval.scores import Scores
+from dialeval.scores import Scores, weakest_aspects
 from dialeval.statistics.bootstrap import bootstrap
 from dialeval.statistics.resampled import mean_of
-from dialeval.systems.items import ItemLevel, read_items, score_items
-from dialeval.systems.worst import weakest
+from dialeval.systems.items import score_items
 from dialeval.tables import Table, markdown_table, to_html
 
 #: Fewer contexts than these say little about a system.
@@ -187,11 +186,9 @@ class Gate:
         header = ["row", "asked", "reply", "new", "baseline", "weakest aspects", "reason"]
         rows = []
         for one in self.worst:
-            lowest = sorted(one.aspects.items(), key=lambda pair: pair[1])[:2]
-            aspects = ", ".join(f"{name.replace('_', ' ')} {value:.2f}" for name, value in lowest)
             texts = [one.id or "", *(one_line(text)[:100] for text in (one.asked, one.response))]
             baseline = "" if math.isnan(one.baseline) else f"{one.baseline:.4g}"
-            rows.append([*texts, f"{one.value:.4g}", baseline, aspects, one.reason])
+            rows.append([*texts, f"{one.value:.4g}", baseline, weakest_aspects(one.aspects), one.reason])
         return header, rows
 
     def to_junit(self) -> str:
@@ -374,20 +371,15 @@ def _worst(rows: Sequence[Exchange | Dialogue], new: Scores, old: Vector, gains:
     return tuple(
         WorseRow(
             rows[at].id,
-            *_last_turns(rows[at]),
+            *last_turns(rows[at]),
             float(new.values[at]),
             float(old[at]),
             {name: float(column[at]) for name, column in new.aspects.items() if np.isfinite(column[at])},
             new.reasons[at] if new.reasons else "",
         )
-        for at in weakest(new, N_WORST, gains)
+        for at in new.weakest(N_WORST, gains)
         if gains[at] < 0
     )
-
-
-def _last_turns(row: Exchange | Dialogue) -> tuple[str, str]:
-    turns = row.turns if isinstance(row, Dialogue) else (*row.context, row.response)
-    return turns[-2] if len(turns) > 1 else "", turns[-1]
 
 
 def _named(rows: Rows, otherwise: str) -> str:

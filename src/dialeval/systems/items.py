@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeGuard
+from collections.abc import Sequence
+from typing import Any, TypeGuard
 
 from dialeval.exchange import Dialogue, Exchange
 from dialeval.metric import Level, Metric
-from dialeval.pairing import Rows, read_conversations, read_rows
 from dialeval.scores import Scores
 
 Items = Sequence[Exchange] | Sequence[Dialogue]
-#: `turn` compares replies, `dialogue` whole conversations.
-ItemLevel = Literal["turn", "dialogue"]
-
-
-def read_items(rows: Rows, level: ItemLevel, columns: Mapping[str, str] | None) -> list[Any]:
-    """Checked replies or conversations."""
-    return read_conversations(rows, columns=columns) if level == "dialogue" else read_rows(rows, columns=columns)
 
 
 def are_conversations(items: Items) -> TypeGuard[Sequence[Dialogue]]:

@@ -15,6 +15,7 @@ from dialeval.cautions import cautions, cut_note
 from dialeval.exchange import Exchange
 from dialeval.metric import Metric
 from dialeval.pairing import (
+    ItemLevel,
     Pairs,
     Rows,
     context_numbers,
@@ -22,13 +23,14 @@ from dialeval.pairing import (
     pair,
     pair_by_context,
     pair_conversations,
+    read_items,
 )
 from dialeval.registry import load
 from dialeval.statistics.bootstrap import bootstrap, interval
 from dialeval.statistics.corrections import holm
 from dialeval.statistics.paired_tests import paired_mean_test, unpaired_mean_test
 from dialeval.statistics.resampled import mean_of
-from dialeval.systems.items import ItemLevel, Items, are_conversations, read_items, score_items
+from dialeval.systems.items import Items, are_conversations, score_items
 from dialeval.systems.outcome import PairTest, Ranking, Standing
 
 Vector = NDArray[np.float64]
