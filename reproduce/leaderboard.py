@@ -17,7 +17,6 @@ from dialeval.agreement.results import (
     Result,
     Skipped,
     as_record,
-    read_aspects,
     read_records,
     read_results,
 )
@@ -41,7 +40,7 @@ def add_to(app: typer.Typer) -> None:
             report = read_report(folder)
             report.results = with_present_marks(report.results, WEIGHTS)
             report.aspects = with_present_marks(report.aspects, WEIGHTS)
-            written = report.write_table(folder) + write_pages(report, folder)
+            written = [report.write_table(folder), *write_pages(report, folder)]
             if (folder / "plots").is_dir():
                 written += draw_all(report, folder / "plots")
             for path in written:
@@ -64,11 +63,11 @@ def read_report(folder: Path) -> Report:
         raise ValueError(message) from None
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise ValueError(f"{path} is not what `dialeval agreement` writes ({error}); make it again") from None
-    halves, overall = folder / "halves.jsonl", folder / "overall.jsonl"
+    aspects, halves, overall = (folder / f"{name}.jsonl" for name in ("aspects", "halves", "overall"))
     return Report(
         made,
         results=read_results(folder),
-        aspects=read_aspects(folder),
+        aspects=read_records(aspects, Result) if aspects.is_file() else [],
         skipped=skipped,
         command=command,
         halves=read_records(halves, Half) if halves.is_file() else [],

@@ -44,10 +44,13 @@ class _Actor:
         """The rows of a batch, checked; an error shows the row, since its number is not known here."""
         needs = frozenset().union(*(metric.info.needs for metric in self.metrics.values()))
         rows = [{name: _as_list(cell) for name, cell in row.items()} for row in batch.to_dict("records")]
+        found: list[Exchange] = []
         try:
-            return [exchange for _, exchange in Source(rows, columns=self.columns).exchanges(needs=needs)]
+            for _, exchange in Source(rows, columns=self.columns).exchanges(needs=needs):
+                found.append(exchange)  # those before a bad row tell which one it is
         except BadRow as error:
-            raise ValueError(f"{error.problem}; the row: {rows[int(error.row)]!r:.300}") from None
+            raise ValueError(f"{error.problem}; the row: {rows[len(found)]!r:.300}") from None
+        return found
 
 
 class RowScorer(_Actor):

@@ -154,14 +154,8 @@ def test_sentence_cosine() -> None:
     assert scores.values[0] == pytest.approx(1, abs=1e-6)
     assert scores.values[1] < 0.5
     assert scores.n_truncated == 1
-    # Mean pooling is what the model's own configuration says.
-    mean = dialeval.load("sentence_cosine", pooling="mean", device="cpu").score(["I love tea"], [["x"]], [CATS])
-    assert mean.values[0] == pytest.approx(scores.values[1], abs=1e-5)
-    others = {
-        pooling: dialeval.load("sentence_cosine", pooling=pooling, device="cpu").score(["I love tea"], [["x"]], [CATS])
-        for pooling in ("cls", "pooler")
-    }
-    assert len({round(float(found.values[0]), 4) for found in [mean, *others.values()]}) == 3
+    pooler = dialeval.load("sentence_cosine", pooling="pooler", device="cpu").score(["I love tea"], [["x"]], [CATS])
+    assert pooler.values[0] != pytest.approx(scores.values[1], abs=1e-3)
     refused(ValueError, "pooling", dialeval.load, "sentence_cosine", pooling="max")
 
 

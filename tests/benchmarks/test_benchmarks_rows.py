@@ -111,7 +111,7 @@ def test_declarations_hold_together(name: str, protocol: str) -> None:
     info = benchmarks.info(name, protocol)
     assert (info.name, info.protocol) == (name, protocol)
     assert info.licence
-    assert info.bibtex.startswith("@")
+    assert info.citation
     assert info.default_exclusion in info.exclusions
     assert info.exclusions["none"] == ()
     left_out = [*info.exclusions.values(), *(subset.without for subset in info.subsets.values())]

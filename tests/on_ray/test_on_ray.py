@@ -73,5 +73,5 @@ def test_a_bad_row_is_shown(tmp_path: Path) -> None:
     path.write_text(json.dumps({"context": ["hello"], "response": ""}) + "\n")
     done = CliRunner().invoke(build_app(), ["score-ray", "-m", "bleu1", "-i", str(path), "-o", str(tmp_path / "out")])
     assert done.exit_code != 0
-    assert "response" in str(done.exception) + done.output
+    assert "the row: {'context': ['hello'], 'response': ''}" in str(done.exception) + done.output
     assert not list((tmp_path / "out").glob("*.parquet"))

@@ -17,7 +17,6 @@ from dialeval.readers import (
     Source,
     guess_columns,
     matching_ids,
-    read_dialogues,
     read_exchanges,
     read_transcript,
 )
@@ -121,7 +120,7 @@ def test_transcripts_in_a_file(tmp_path: Path) -> None:
         (("Hi",), "Hello", "Bye", "0#1"),
         (("Help!",), "How?", None, "1#1"),
     ]
-    assert [one.turns for one in read_dialogues(path)] == [("Hi", "Hello", "Bye"), ("Help!", "How?")]
+    assert [one.turns for _, one in Source(path).dialogues()] == [("Hi", "Hello", "Bye"), ("Help!", "How?")]
 
 
 def test_excel(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dialeval.exchange import BadRow, Exchange, is_blank
-from dialeval.readers import Dialogue, read_dialogues, read_exchanges
+from dialeval.readers import Dialogue, Source, read_exchanges
 from refusals import refused
 
 ROWS: list[dict[str, Any]] = [
@@ -227,12 +227,12 @@ def test_dialogues(tmp_path: Path) -> None:
         {"dialogue": ["a", "b"], "system": "s", "context": None, "response": None},
     ]
     path = write_jsonl(tmp_path / "rows.jsonl", rows)
-    assert list(read_dialogues(path)) == [
+    assert [one for _, one in Source(path).dialogues()] == [
         Dialogue(("a", "b", "c"), ("f",), id="1"),
         Dialogue(("a", "b"), system="s"),
     ]
     (tmp_path / "rows.csv").write_text("dialogue,speakers\na __eou__ b,A __eou__ B\n", encoding="utf-8")
-    assert list(read_dialogues(tmp_path / "rows.csv")) == [Dialogue(("a", "b"), speakers=("A", "B"))]
+    assert [one for _, one in Source(tmp_path / "rows.csv").dialogues()] == [Dialogue(("a", "b"), speakers=("A", "B"))]
 
 
 @pytest.mark.parametrize(
@@ -251,13 +251,13 @@ def test_dialogues(tmp_path: Path) -> None:
     ],
 )
 def test_bad_dialogues(row: dict[str, Any], named: str) -> None:
-    assert "row 0" in refused(BadRow, named, lambda: list(read_dialogues([row])))
+    assert "row 0" in refused(BadRow, named, lambda: list(Source([row]).dialogues()))
 
 
 def test_blank_texts_pass_when_they_are_to_be_scored() -> None:
     rows = [{"context": ["a"], "response": ""}, {"context": [], "response": "b"}]
     assert [exchange.is_empty for exchange in read_exchanges(rows, empty="score")] == [True, True]
-    assert list(read_dialogues([{"dialogue": ["a", ""]}], empty="score")) == [Dialogue(("a", ""))]
+    assert [one for _, one in Source([{"dialogue": ["a", ""]}]).dialogues(empty="score")] == [Dialogue(("a", ""))]
 
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), min_size=1).filter(lambda text: not is_blank(text))

@@ -13,7 +13,7 @@ from typing import Any
 from dialeval.agreement.comparisons import Compared, ComparedMetric
 from dialeval.agreement.judgements import Cut, Judgements
 from dialeval.agreement.settings import Settings
-from dialeval.io import plain, read_json_lines, replacing, write_atomically
+from dialeval.io import plain, read_json_lines, write_atomically
 from dialeval.statistics.correlation import Floats
 
 
@@ -183,11 +183,11 @@ class Report:
         return [plain(dataclasses.asdict(result)) for result in self.results]
 
     def write(self, folder: Path) -> list[Path]:
-        """Write the tables: JSON lines and Parquet, the tests, the exclusions, and how they came about."""
+        """Write the table, the tests, the exclusions, and how they came about."""
         folder.mkdir(parents=True, exist_ok=True)
         tests = [plain({**_shallow(test), **dataclasses.asdict(test.compared)}) for test in self.tests]
         paths = [
-            *self.write_table(folder),
+            self.write_table(folder),
             _write_lines(folder / "tests.jsonl", tests),
             _write_lines(folder / "excluded.jsonl", [dataclasses.asdict(row) for row in self.excluded]),
         ]
@@ -203,18 +203,15 @@ class Report:
             paths.append(_write_lines(folder / "overall.jsonl", [dataclasses.asdict(row) for row in self.overall]))
         write_atomically(folder / "run.json", [json.dumps(about, ensure_ascii=False, indent=1)])
         aspects = [plain(dataclasses.asdict(result)) for result in self.aspects]
-        tables = (folder / "aspects.jsonl", folder / "aspects.parquet")
         if aspects:
-            paths += [_write_lines(tables[0], aspects), _write_parquet(tables[1], aspects)]
-        else:
-            for left in tables:  # by an earlier run, whose numbers would stand beside these
-                left.unlink(missing_ok=True)
+            paths.append(_write_lines(folder / "aspects.jsonl", aspects))
+        else:  # what an earlier run left would stand beside these
+            (folder / "aspects.jsonl").unlink(missing_ok=True)
         return [*paths, folder / "run.json"]
 
-    def write_table(self, folder: Path) -> list[Path]:
-        """The results alone, as JSON lines and Parquet."""
-        rows = self.to_rows()
-        return [_write_lines(folder / "agreement.jsonl", rows), _write_parquet(folder / "agreement.parquet", rows)]
+    def write_table(self, folder: Path) -> Path:
+        """The results alone."""
+        return _write_lines(folder / "agreement.jsonl", self.to_rows())
 
 
 def read_results(folder: Path) -> list[Result]:
@@ -228,49 +225,28 @@ def read_results(folder: Path) -> list[Result]:
         ) from None
 
 
-def read_aspects(folder: Path) -> list[Result]:
-    """The aspects of an earlier run; none where its metrics had none."""
-    path = folder / "aspects.jsonl"
-    return read_records(path, Result) if path.exists() else []
-
-
 def read_records(path: Path, kind: type[Any]) -> list[Any]:
     """The rows of a table that an earlier run wrote, each made one of `kind`; in one sentence, what is none."""
     try:
         return [as_record(row, kind) for row in read_json_lines(path)]
-    except ValueError as error:
+    except (ValueError, TypeError, AttributeError, OverflowError) as error:
         raise ValueError(f"{path} is not what `dialeval agreement` writes ({error}); make it again") from None
-
-
-#: What JSON may hold for a field of a record, by the field's type.
-_HELD: Mapping[str, tuple[type, ...]] = {
-    "str": (str,),
-    "int": (int,),
-    "bool": (bool,),
-    "float": (int, float, type(None)),
-    "tuple[str, ...]": (list,),
-}
 
 
 def as_record(row: Any, kind: type[Any]) -> Any:
     """A row of JSON as one of `kind`: absent numbers are NaN, and what an older run did not have has its default."""
-    if not isinstance(row, Mapping):
-        raise ValueError(f"a row is a {type(row).__name__}")
     values: dict[str, Any] = {}
     for one in dataclasses.fields(kind):
-        known = row.get(one.name)
-        if known is None and one.name not in row and one.default is not dataclasses.MISSING:
-            known = one.default
-        told = str(one.type)
-        held = _HELD[told.removesuffix(" | None")] + ((type(None),) if told.endswith(" | None") else ())
-        is_listed = not isinstance(known, list) or all(isinstance(part, str) for part in known)
-        if not isinstance(known, held) or (isinstance(known, bool) and bool not in held) or not is_listed:
-            raise ValueError(f"its {one.name} is a {type(known).__name__}")
-        if isinstance(known, list):
-            known = tuple(known)
-        elif isinstance(known, int) and float in held and abs(known) > 2**53:
-            raise ValueError(f"its {one.name} is a number of many digits")
-        values[one.name] = math.nan if known is None and told == "float" else known
+        value = row.get(one.name)
+        if one.name not in row and one.default is not dataclasses.MISSING:
+            value = one.default
+        if one.type == "float":
+            value = math.nan if value is None else float(value)
+        elif isinstance(value, list):
+            value = tuple(map(str, value))
+        elif value is None and not str(one.type).endswith("None"):
+            raise ValueError(f"a row has no {one.name}")
+        values[one.name] = value
     return kind(**values)
 
 
@@ -289,22 +265,4 @@ def _shallow(test: PairedTest) -> dict[str, Any]:
 
 def _write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
     write_atomically(path, (json.dumps(row, ensure_ascii=False) for row in rows))
-    return path
-
-
-def _write_parquet(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
-    import pyarrow
-    import pyarrow.parquet
-
-    types = {
-        "str": pyarrow.string(),
-        "float": pyarrow.float64(),
-        "int": pyarrow.int64(),
-        "int | None": pyarrow.int64(),
-        "bool": pyarrow.bool_(),
-        "bool | None": pyarrow.bool_(),
-    }
-    schema = pyarrow.schema([(one.name, types[str(one.type)]) for one in dataclasses.fields(Result)])
-    with replacing(path) as temporary:
-        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(list(rows), schema=schema), temporary)
     return path

@@ -17,15 +17,14 @@ from dialeval.weights.find import BASE_ENCODER
 
 require_library("sentence_transformers")
 
-Pooling = Literal["model", "mean", "cls", "pooler"]
+Pooling = Literal["model", "pooler"]
 
 
 class SentenceCosine(ReferenceMetric):
     """Cosine of the sentence embeddings of reply and reference, by sentence-transformers.
 
-    `pooling="model"` is what the model's own configuration says. Models without one need `mean`,
-    `cls` or `pooler`; SimCSE's are `model="princeton-nlp/sup-simcse-bert-base-uncased",
-    pooling="pooler"`.
+    `pooling="model"` is what the model's own configuration says. Models without one need `pooler`, such as
+    `model="princeton-nlp/sup-simcse-bert-base-uncased"`.
     """
 
     info = MetricInfo(
@@ -89,20 +88,15 @@ class SentenceCosine(ReferenceMetric):
 
     def _load(self, device: str) -> Any:
         from sentence_transformers import SentenceTransformer
-        from sentence_transformers.models import Pooling as PoolingModule
         from sentence_transformers.models import Transformer
 
         folder = str(self._located.folder)
         if self.pooling == "model":
             if not (self._located.folder / "modules.json").is_file():
-                raise ValueError(f"{self.model} does not say how it pools; pass pooling='mean', 'cls' or 'pooler'")
+                raise ValueError(f"{self.model} does not say how it pools; pass pooling='pooler'")
             return SentenceTransformer(folder, device=device, local_files_only=True)
         if self.pooling == "pooler":
             forward = {"text": {"method": "forward", "method_output_name": "pooler_output"}}
             whole = Transformer(folder, modality_config=forward, module_output_name="sentence_embedding")
             return SentenceTransformer(modules=[whole], device=device)
-        if self.pooling not in ("mean", "cls"):
-            raise ValueError(f"pooling is {self.pooling!r}; it is 'model', 'mean', 'cls' or 'pooler'")
-        tokens = Transformer(folder)
-        pooled = PoolingModule(tokens.auto_model.config.hidden_size, pooling_mode=self.pooling)
-        return SentenceTransformer(modules=[tokens, pooled], device=device)
+        raise ValueError(f"pooling is {self.pooling!r}; it is 'model' or 'pooler'")

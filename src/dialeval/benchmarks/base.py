@@ -76,7 +76,6 @@ class BenchmarkInfo:
     sources: tuple[FileSource, ...]
     licence: str
     citation: str
-    bibtex: str = ""
     kind: Kind = "ratings"
     aspects: Mapping[str, Scale] = field(default_factory=dict)
     main_aspect: str = ""

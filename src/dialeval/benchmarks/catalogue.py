@@ -49,7 +49,7 @@ def _declared(entry: Mapping[str, Any]) -> BenchmarkInfo:
     companions = [SourceFile(path, *pinned) for path, pinned in entry.get("companion", {}).items()]
     return BenchmarkInfo(
         **plain,
-        **_cited(**entry["paper"]),
+        citation=_cited(**entry["paper"]),
         sources=(FileSource(entry["repository"], entry["commit"], files),),
         companion=companions[0] if companions else None,
         aspects={aspect: Scale(*scale) for aspect, scale in entry.get("aspects", {}).items()},
@@ -65,14 +65,10 @@ def _frozen(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _cited(key: str, authors: str, title: str, venue: str, year: int) -> dict[str, Any]:
+def _cited(authors: str, title: str, venue: str, year: int) -> str:
     surnames = [author.split(",")[0] for author in authors.split(" and ")]
     short = " and ".join(surnames) if len(surnames) <= 2 else f"{surnames[0]} et al."
-    bibtex = (
-        f"@inproceedings{{{key},\n  author = {{{authors}}},\n  title = {{{{{title}}}}},\n"
-        f"  booktitle = {{{venue}}},\n  year = {{{year}}}\n}}"
-    )
-    return {"citation": f"{short} ({year}): {title}. {venue}.", "bibtex": bibtex}
+    return f"{short} ({year}): {title}. {venue}."
 
 
 def cleaned(released: BenchmarkInfo, base: Definition, *, rows: int, oddities: tuple[str, ...]) -> Definition:
@@ -96,7 +92,6 @@ def cleaned(released: BenchmarkInfo, base: Definition, *, rows: int, oddities: t
         default_exclusion="none",
         subsets={},
         citation=f"{base.info.citation} As grouped in {released.citation}",
-        bibtex=f"{base.info.bibtex}\n{released.bibtex}",
         oddities=(*oddities, *base.info.oddities),
     )
 

@@ -17,7 +17,7 @@ bleu2?aggregation=avg), scores:FILE or scores:FILE#column for scores computed el
 and python:package.module:function for a function of a list of exchanges. To any of them ?name=… gives another name; to
 files and functions ?lower_is_better=true and ?range=0:1 say what they cannot say themselves.
 
-[bold]Output[/bold] in the folder: agreement.jsonl and .parquet (one row per number, with interval, n, ceiling and
+[bold]Output[/bold] in the folder: agreement.jsonl (one row per number, with interval, n, ceiling and
 signature), leaderboard.md and .html, tests.jsonl (paired tests against the best), excluded.jsonl (rows without a
 value), run.json, plots/, and values/, from which an interrupted run goes on: nothing is computed twice.
 

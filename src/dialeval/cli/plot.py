@@ -80,9 +80,9 @@ def scores(
     formats: Formats = "png",
 ) -> None:
     """Your own scores: a histogram by system, the aspects, and value against length and turn number."""
+    from dialeval.pairing import read_items
     from dialeval.plots.scores import metric_of, read_table
     from dialeval.plots.scores import scores as draw
-    from dialeval.systems.items import read_items
 
     table = read_table(file)
     chosen = metric_of(table, metric)

@@ -52,7 +52,6 @@ __all__ = [
     "guess_columns",
     "is_file_of_rows",
     "matching_ids",
-    "read_dialogues",
     "read_exchanges",
     "read_transcript",
     "reply_text",
@@ -375,22 +374,6 @@ def read_exchanges(
     """
     source = Source(input, format, columns or {}, separator, split, subset)
     return (exchange for _, exchange in source.exchanges(empty=empty, skip_bad=skip_bad))
-
-
-def read_dialogues(
-    input: Input,
-    *,
-    format: Format | None = None,
-    columns: Mapping[str, str] | None = None,
-    separator: str = CONTEXT_SEPARATOR,
-    split: str | None = None,
-    subset: str | None = None,
-    empty: EmptyPolicy = "error",
-    skip_bad: Rejects | None = None,
-) -> Iterator[Dialogue]:
-    """Stream checked dialogues; the arguments are those of `read_exchanges`."""
-    source = Source(input, format, columns or {}, separator, split, subset)
-    return (dialogue for _, dialogue in source.dialogues(empty=empty, skip_bad=skip_bad))
 
 
 def _checked(

@@ -3,53 +3,42 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-
-from rich.console import Console
-from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from contextlib import ExitStack, contextmanager
 
 from dialeval.agreement.leaderboard import number, p_value
 from dialeval.agreement.results import Report
 from dialeval.agreement.runs import Reporter
 from dialeval.agreement.score import Advance
 from dialeval.agreement.score_comparison import Verdict
+from dialeval.io import progress_bar
 from dialeval.reports.leaderboard import tables
 from dialeval.tables import Table
 from dialeval.tables import show as print_blocks
 
 
 class ConsoleReporter(Reporter):
-    """Shows how far a run is, and says what is left out, on standard error."""
+    """Shows how far a run is, a bar for each metric and benchmark, and says what is left out, on standard error."""
 
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
+    def __init__(self, bars: ExitStack) -> None:
+        self._bars = bars
 
     def begin(self, metric: str, benchmark: str, rows: int) -> Advance:
-        """A bar that shows once there is something to tell, and goes when it is full."""
-        task = self._progress.add_task(f"{metric} on {benchmark}", total=rows, visible=False)
-        left = rows
-
-        def advance(done: int) -> None:
-            nonlocal left
-            left -= done
-            self._progress.update(task, advance=done, visible=left > 0)
-
-        return advance
+        """A new bar in place of the last one."""
+        self._bars.close()
+        return self._bars.enter_context(progress_bar(f"{metric} on {benchmark}", rows, shown=True))
 
     def say(self, text: str) -> None:
-        """Print a line above the bars."""
-        self._progress.console.print(escape(text), style="yellow", soft_wrap=True)
+        """Print a line above the bar."""
+        print(text, file=sys.stderr)
 
 
 @contextmanager
-def telling(*, quiet: bool = False) -> Iterator[ConsoleReporter]:
-    """Bars while the run goes on; without a terminal, or quiet, only the notes."""
-    console = Console(stderr=True, quiet=quiet)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        yield ConsoleReporter(progress)
+def telling(*, quiet: bool = False) -> Iterator[Reporter]:
+    """Bars and notes while the run goes on, or nothing."""
+    with ExitStack() as bars:
+        yield Reporter() if quiet else ConsoleReporter(bars)
 
 
 def show(report: Report) -> None:
