@@ -18,10 +18,10 @@ _HELP = """Fit the judge to replies that your people rated, or to pairs of repli
 ratings (a list, one of each rater; in CSV 4;5;3). Or each has response_a, response_b and preferred: a, b or tie.
 At least 30 opinions about 10 contexts; 100 are advised, and 5,000 take minutes.
 
-[bold]What happens[/bold]: a ridge regression on everything that the judge computes of a reply corrects its values, as
-far as cross-validation by context justifies. Agreement on contexts held out is printed before and after, with its
-interval; beside it how well one of your raters predicts the others, if there are several of a reply, and which of the
-judge's aspects your people go by. Where nothing is gained, the judge stays as it is.
+[bold]What happens[/bold]: a ridge regression on everything that the judge computes of a reply corrects its values.
+Agreement on contexts held out, by cross-validation, is printed before and after, with its interval; beside it how
+well one of your raters predicts the others, if there are several of a reply, and which of the judge's aspects your
+people go by. Where nothing is gained, the judge stays as it is.
 
 [bold]Output[/bold]: an ordinary checkpoint folder with a card, which every command takes as --checkpoint. It holds
 counts and figures of your rows, no text.

@@ -5,8 +5,8 @@
     >>> print(tuned)                                         # doctest: +SKIP
     >>> dialeval.load("judge", checkpoint="mine")            # doctest: +SKIP
 
-The checkpoint's own values are corrected by all that it computes of a reply, as far as cross-validation by context
-justifies; they stay as they are if it finds no gain. Nothing of the rows but counts and figures goes into the folder.
+The checkpoint's own values are corrected by all that it computes of a reply; they stay as they are if cross-validation
+by context finds no gain. Nothing of the rows but counts and figures goes into the folder.
 """
 
 from __future__ import annotations
@@ -114,9 +114,8 @@ def _fit(opinions: Opinions, read: ReadReplies, resamples: int, seed: int) -> cr
     before, after = opinions.of_opinions(read.values), crossing.out_of_fold(opinions, read, seed)
     comparison = crossing.compare(opinions, before, after, resamples=resamples, seed=seed)
     if not comparison.gains:
-        return crossing.Fitted(comparison, before, None)
-    strength, found = crossing.best(opinions, read, np.arange(len(opinions)), seed)
-    return crossing.Fitted(comparison, after, strength, found)
+        return crossing.Fitted(comparison, before)
+    return crossing.Fitted(comparison, after, correction.fit(opinions, read, np.arange(len(opinions))))
 
 
 def _human_rows(human: Input | Source | None) -> list[Exchange]:

@@ -13,17 +13,18 @@ from dialeval.approaches.judge import READ_BESIDE, ReadReplies
 from dialeval.approaches.stack import Matrix
 from dialeval.tuning.opinions import Opinions
 
-#: Penalties on squared weights, of which cross-validation chooses one. Every block of inputs weighs alike, whatever
-#: its width; the judge's own value is not shrunk.
-STRENGTHS = (100.0, 300.0, 1000.0, 3000.0, 10_000.0)
-#: What a block of inputs amounts to; together with the penalties, which are in its units.
+#: The penalty on squared weights. Every block of inputs weighs alike, whatever its width; the judge's own value is not
+#: shrunk. One for all: on 100 and 300 ratings of uss, dbdc4 and abc_eval it does better on other conversations than the
+#: best of five by cross-validation, which is luck on so few rows, and as well on 1,000.
+STRENGTH = 300.0
+#: What a block of inputs amounts to; the penalty is in its units.
 BLOCK = 100.0
 
 Chosen = NDArray[np.intp]
 
 
-def fit(opinions: Opinions, read: ReadReplies, chosen: Chosen) -> dict[float, Matrix]:
-    """For every strength the correction that some of the opinions ask for, as `ReadReplies.corrected` takes it."""
+def fit(opinions: Opinions, read: ReadReplies, chosen: Chosen) -> Matrix:
+    """The correction that some of the opinions ask for, as `ReadReplies.corrected` takes it."""
     rows, inputs, values = opinions.rows_of(chosen), read.inputs, read.values
     widths = (inputs.shape[1] - sum(READ_BESIDE), *READ_BESIDE)
     known = np.isfinite(inputs[rows]).sum(axis=0)
@@ -36,13 +37,9 @@ def fit(opinions: Opinions, read: ReadReplies, chosen: Chosen) -> dict[float, Ma
     own = opinions.of_opinions((values - middle)[:, None])[chosen, 0]
     wanted = opinions.outputs[chosen]
     slope = max(float(own @ wanted) / max(float(own @ own), 1e-9), 0.0)
-    spread, axes = np.linalg.eigh(columns.T @ columns)
-    along = axes.T @ (columns.T @ (wanted - slope * own))
-    found = {}
-    for strength in STRENGTHS:
-        weights = axes @ (along / (np.maximum(spread, 0) + strength)) / scales
-        found[strength] = np.stack([np.append(means, [middle, 0.0]), np.append(weights, [slope, 0.5])])
-    return found
+    penalised = columns.T @ columns + STRENGTH * np.eye(columns.shape[1])
+    weights = np.linalg.solve(penalised, columns.T @ (wanted - slope * own)) / scales
+    return np.stack([np.append(means, [middle, 0.0]), np.append(weights, [slope, 0.5])])
 
 
 def joined(first: Matrix | None, then: Matrix) -> Matrix:

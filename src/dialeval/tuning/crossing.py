@@ -34,28 +34,13 @@ def divide(groups: NDArray[np.intp], folds: int, seed: int) -> NDArray[np.intp]:
     return np.array([fold_of[int(group)] for group in groups], dtype=np.intp)
 
 
-def best(opinions: Opinions, read: ReadReplies, chosen: Chosen, seed: int) -> tuple[float, Matrix]:
-    """A correction fitted to some of the opinions, of the strength that agrees best on contexts held out of these.
-
-    Of equal strengths the strongest.
-    """
-    folds = divide(opinions.groups[chosen], FOLDS, seed)
-    values = {strength: np.zeros(len(opinions)) for strength in correction.STRENGTHS}
-    for fold in range(FOLDS):
-        held, others = chosen[folds == fold], chosen[folds != fold]
-        for strength, found in correction.fit(opinions, read, others).items():
-            values[strength][held] = opinions.of_opinions(read.corrected(found))[held]
-    strength = max(reversed(correction.STRENGTHS), key=lambda one: point(opinions, values[one], chosen))
-    return strength, correction.fit(opinions, read, chosen)[strength]
-
-
 def out_of_fold(opinions: Opinions, read: ReadReplies, seed: int) -> Vector:
-    """Every opinion's value by a correction, and a strength of it, that were chosen without its context."""
+    """Every opinion's value by a correction that was fitted without its context."""
     folds = divide(opinions.groups, FOLDS, seed)
     values = np.zeros(len(opinions))
     for fold in range(FOLDS):
         held, others = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
-        values[held] = opinions.of_opinions(read.corrected(best(opinions, read, others, seed)[1]))[held]
+        values[held] = opinions.of_opinions(read.corrected(correction.fit(opinions, read, others)))[held]
     return values
 
 
@@ -117,8 +102,6 @@ class Fitted:
     comparison: BeforeAfter
     #: The values that are kept, on contexts held out.
     values: Vector
-    #: The penalty that was chosen; None where nothing was gained.
-    strength: float | None
     correction: Matrix | None = None
 
     @property

@@ -96,7 +96,6 @@ class Tuned:
             "difference": found.difference.record(),
             "ceiling": None if self.ceiling is None else round(self.ceiling, 4),
             "aspects": {name: None if one is None else round(one, 4) for name, one in self.aspects.items()},
-            "strength": self.fitted.strength,
             "coverage": None if self.coverage is None else round(self.coverage, 4),
             "cut_rows": self.n_truncated,
             "seed": self.seed,
