@@ -114,6 +114,14 @@ def test_a_gate_decides_only_on_enough_rows(size: int, coverage: float, loss: fl
     assert (found.n_rows, found.n_total) == (shared, size)
 
 
+def test_rows_without_a_value_are_not_taken_for_rows_without_a_partner() -> None:
+    old = rows(noisy(3, 60))
+    silent = [{**row, "response": ""} if at % 4 == 0 else row for at, row in enumerate(old)]
+    found = gate(silent[:59], old, Number(), margin=0.1, resamples=200)
+    assert (found.verdict, found.n_alone, found.n_without_value) == ("undecided", 1, 15)
+    assert [warning.split()[0] for warning in found.warnings[:2]] == ["1", "15"]
+
+
 def test_an_undecided_gate_has_its_own_exit_code(tmp_path: Path) -> None:
     files = [tmp_path / "new.jsonl", tmp_path / "old.jsonl"]
     for file, prefix in zip(files, ("new", "old"), strict=True):

@@ -80,7 +80,9 @@ class Gate:
     min_contexts: int
     #: `id` or `position`; `nothing` where conversations of their own are compared.
     paired_by: str
+    #: Rows of either system that have no partner, and pairs (or conversations) without a value; both are left out.
     n_alone: int
+    n_without_value: int
     #: What misleads about the new system's replies; see `dialeval.cautions`.
     cautions: tuple[str, ...]
     scale: str
@@ -144,6 +146,8 @@ class Gate:
             )
         if self.n_alone:
             found.append(f"{self.n_alone} rows have no partner of the same id and were left out")
+        if self.n_without_value:
+            found.append(f"{self.n_without_value} rows have no value and were left out")
         return [*found, *self.cautions]
 
     def to_dict(self) -> dict[str, Any]:
@@ -301,9 +305,10 @@ def gate_values(
     """The same from values that are there already, new and baseline: of paired rows, or each side's own."""
     x, y = (np.asarray(one, dtype=np.float64) for one in values)
     known = (np.isfinite(x), np.isfinite(y))
+    n_without_value = int((~known[0]).sum() + (~known[1]).sum())
     if pairs is not None:
         known = (known[0] & known[1],) * 2
-    n_alone = (pairs.alone if pairs else 0) + int((~known[0]).sum())
+        n_without_value = int((~known[0]).sum())
     x, y = x[known[0]], y[known[1]]
     n_rows = count = min(len(x), len(y))
     if not n_rows:
@@ -340,7 +345,8 @@ def gate_values(
         n_total=n_total or n_rows,
         min_contexts=min_contexts,
         paired_by=pairs.by if pairs else "nothing",
-        n_alone=n_alone,
+        n_alone=pairs.alone if pairs else 0,
+        n_without_value=n_without_value,
         cautions=cautions,
         scale=scale,
         signature=signature,
