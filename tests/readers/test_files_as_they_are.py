@@ -68,6 +68,23 @@ def test_guesses_and_unread_columns_are_told_once(tmp_path: Path, caplog: pytest
     assert "stars" in unread
 
 
+def test_lines_without_a_name_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    for name, text in (("named.txt", "User: Hi\nBot: Hello\n"), ("plain.txt", "Hi\nHello\n")):
+        (tmp_path / name).write_text(text, "utf-8")
+        with caplog.at_level(logging.WARNING):
+            assert [one.response for one in read_exchanges(tmp_path / name)] == ["Hello"]
+        assert sum(name in record.getMessage() for record in caplog.records) == (name == "plain.txt")
+
+
+def test_a_key_that_stands_in_a_later_row_only_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    row = {"context": ["Hi"], "response": "Hello"}
+    path = lines(tmp_path / "rows.jsonl", {**row, "stars": 3}, {**row, "referense": "Hi"}, {**row, "referense": "Hey"})
+    with caplog.at_level(logging.WARNING):
+        assert len(list(Source(path).exchanges())) == 3
+    first, later = (record.getMessage() for record in caplog.records)
+    assert ("stars" in first, "stars" in later, later.count("referense")) == (True, False, 1)
+
+
 @pytest.mark.parametrize(
     "history",
     [

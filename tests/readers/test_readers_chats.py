@@ -142,6 +142,37 @@ def test_what_is_no_conversation_is_named(messages: Any, named: str) -> None:
     assert "row 0" in refused(BadRow, named, lambda: list(read_exchanges([{"messages": messages}])))
 
 
+@pytest.mark.parametrize("system", ["Be nice.", [{"type": "text", "text": "Be nice."}]])
+def test_a_system_prompt_beside_the_messages_is_no_name(system: Any) -> None:
+    for row, name in (({"model": "claude"}, "claude"), ({}, None)):
+        ((_, first), *_) = Source(
+            [{**row, "system": system, "messages": CHAT}], chats=Chats("assistant", True)
+        ).exchanges()
+        assert (first.system, first.facts[0]) == (name, "Be nice.")
+
+
+def test_thoughts_and_code_of_an_exported_chat_are_no_replies() -> None:
+    hidden = [
+        {"content_type": "thoughts", "thoughts": []},
+        {"content_type": "reasoning_recap", "content": "Thought for 5 s"},
+        {"content_type": "code", "text": "print(1)"},
+    ]
+    said = [{"author": {"role": "user"}, "content": {"content_type": "text", "parts": ["Hi"]}}]
+    said += [{"author": {"role": "assistant"}, "content": content} for content in hidden]
+    said += [{"author": {"role": "assistant"}, "content": {"content_type": "text", "parts": ["Hello"]}}]
+    (one,) = read_exchanges([{"messages": said}])
+    assert (one.context, one.response) == (("Hi",), "Hello")
+
+
+def test_an_export_that_begins_with_the_newest_message_is_turned(tmp_path: Path) -> None:
+    path = tmp_path / "tickets.csv"
+    newest = ["7,Agent,Tomorrow.,2024-05-02", "7,Customer,When?,2024-05-01", "8,Agent,Yes.,2024-05-01"]
+    path.write_text("\n".join(["Ticket ID,Author,Message,Created_at", *newest, "8,Customer,Open?,2024-05-01"]), "utf-8")
+    first, second = (one for _, one in Source(path).dialogues())
+    assert first.turns == ("When?", "Tomorrow.")
+    assert second.turns == ("Yes.", "Open?")  # equal times tell no order
+
+
 @pytest.mark.slow
 def test_the_command_scores_logs_and_sets_bad_ones_aside(tmp_path: Path) -> None:
     log, out = tmp_path / "log.jsonl", tmp_path / "scores.jsonl"

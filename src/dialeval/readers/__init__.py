@@ -24,7 +24,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeVar
 
-from dialeval.exchange import BadRow, Dialogue, EmptyPolicy, Exchange, one_line
+from dialeval.exchange import MAX_TEXTS, BadRow, Dialogue, EmptyPolicy, Exchange, one_line
 from dialeval.languages import ENGLISH, language_of
 from dialeval.readers.chats import Chats, matching_ids
 from dialeval.readers.guess import guess_columns
@@ -167,7 +167,7 @@ class Source:
         is_table = self._is_table
         if is_table and (absent := columns.missing(values, required_fields(columns, values, level))) and values:
             raise ValueError(f"{self.name}: {absent}")
-        whole = self._watched(chain(first, rows))
+        whole = self._watched(chain(first, rows), columns, known={*values, *columns.wanted()})
         if is_table and self._format() in ("csv", "tsv", "xlsx"):
             if not self.separator:
                 raise ValueError("the separator of context turns is empty; choose the text that stands between turns")
@@ -220,13 +220,17 @@ class Source:
             self._told.add(message)
             _log.warning("%s", one_line(message))
 
-    def _watched(self, rows: Iterable[RawRow]) -> Iterator[RawRow]:
-        """The rows; in which of them a key stood twice is told at the end."""
+    def _watched(self, rows: Iterable[RawRow], columns: Columns, known: set[Any]) -> Iterator[RawRow]:
+        """The rows; what nobody reads of those behind the first, and where a key stood twice, is told at the end."""
         twice: list[RawRow] = []
+        others: dict[str, None] = {}
         for row in rows:
             if row.duplicate:
                 twice.append(row)
+            if row.values is not None and len(others) < MAX_TEXTS and not row.values.keys() <= known:
+                others |= dict.fromkeys(name for name in row.values if name not in known)
             yield row
+        self._tell_unread(list(others), columns)
         if twice:
             shown = ", ".join(str(row.number) for row in twice[:10]) + (" ..." if len(twice) > 10 else "")
             self._tell(
@@ -288,8 +292,10 @@ class Source:
         with self._binary() as stream:
             if file_format in ("csv", "tsv"):
                 yield from csv_rows(stream, self.name, delimiter="\t" if file_format == "tsv" else ",")
+            elif file_format == "jsonl":
+                yield from json_rows(stream, self.name)
             else:
-                yield from (json_rows if file_format == "jsonl" else text_rows)(stream, self.name)
+                yield from text_rows(stream, self.name, self._tell)
 
     def _format(self) -> Format:
         assert isinstance(self.input, str | Path)

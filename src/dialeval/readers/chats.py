@@ -29,6 +29,8 @@ from dialeval.readers.rows import RawRow
 
 #: Which message of a conversation a reply is, behind the conversation's id.
 _NUMBER = re.compile(r"(?<=.)#\d+$")
+#: Names of the time of a message.
+_WHEN = frozenset({"timestamp", "time", "created_at", "created", "date", "sent_at", "ts"})
 #: Names of a conversation's id.
 _IDS = ("id", "conversation_id", "uuid")
 
@@ -75,6 +77,8 @@ class Chats:
             known = known_roles(role for role, _ in turns)
             turns = [(known[role], text) for role, text in turns]
         shared = {key: row.values[key] for key in ("facts", "system") if row.values.get(key) is not None}
+        if _is_prompt(shared.get("system")):
+            prompts = [message_text(shared.pop("system")), *prompts]
         shared.setdefault("system", row.values.get("model") if isinstance(row.values.get("model"), str) else None)
         if self.system_as_facts and prompts:
             shared["facts"] = [*(shared.get("facts") or ()), *prompts]
@@ -124,13 +128,19 @@ def _together(rows: Iterable[RawRow], columns: tuple[str, str, str]) -> Iterator
     """Rows of one message each as rows of one conversation each."""
     whose, who, what = columns
     found: dict[str, list[Any]] = {}
+    times: dict[str, list[str]] = {}
     for row in rows:
         if row.values is None:
             yield row
             continue
         message = {"role": str(row.values.get(who) or ""), "content": row.values.get(what)}
-        found.setdefault(str(row.values.get(whose)), []).append(message)
+        name = str(row.values.get(whose))
+        found.setdefault(name, []).append(message)
+        when = next((cell for key, cell in row.values.items() if str(key).casefold() in _WHEN), None)
+        times.setdefault(name, []).append("" if when is None else str(when))
     for number, (name, messages) in enumerate(found.items()):
+        if times[name][0] > times[name][-1] and times[name] == sorted(times[name], reverse=True):
+            messages.reverse()  # exports of help desks begin with the newest
         yield RawRow(number, f"conversation {one_line(name)[:100]}", {"messages": messages, "id": name})
 
 
@@ -155,6 +165,13 @@ def _turns(row: RawRow, form: str) -> tuple[list[tuple[str, str]], list[str]]:
         if role not in nobody and text.strip():
             turns.append((role, text))
     return turns, prompts
+
+
+def _is_prompt(system: Any) -> bool:
+    """Whether what stands beside the messages instructs a system, as in requests to Claude, and does not name it."""
+    if not isinstance(system, str):
+        return isinstance(system, list | tuple) and bool(message_text(system))
+    return len(system.split()) > 5 or system.rstrip().endswith((".", "!", "?", ":"))
 
 
 def _text(row: RawRow, content: Any, at: int) -> str:

@@ -11,6 +11,8 @@ _WHO = ("role", "from", "sender", "author", "speaker", "event", "type")
 _WHAT = ("content", "value", "text", "parts", "utterance", "message", "data", "body")
 #: Names of the conversation where every row is one message.
 _WHOSE = ("conversation_id", "session_id", "ticket_id", "thread_id", "chat_id", "dialogue_id", "dialog_id", "session")
+#: Contents of ChatGPT's messages that its user reads as a reply; others are thoughts, code, and what that gave.
+_SAID = frozenset({"text", "multimodal_text"})
 #: Names of the same role.
 ROLES = {
     **dict.fromkeys(("human", "prompter"), "user"),
@@ -83,6 +85,8 @@ def said_by(message: Any) -> tuple[str, Any] | None:
     key = next((key for key in _WHAT if key in message), "")
     what = message.get(key)
     if isinstance(what, Mapping):
+        if what.get("content_type", "text") not in _SAID:
+            return who, None
         key = next((key for key in ("parts", "content", "text") if key in what), "")
         what = what.get(key)
     if key in ("parts", "text") and isinstance(what, list | tuple):
@@ -108,6 +112,6 @@ def said_by_one(value: Any) -> str | None:
 
 def message_columns(names: Sequence[str]) -> tuple[str, str, str] | None:
     """The columns of conversation, speaker and text in a table that holds one message a row."""
-    known = {str(name).casefold(): str(name) for name in reversed(names)}
+    known = {str(name).casefold().replace(" ", "_"): str(name) for name in reversed(names)}
     found = [next((known[key] for key in keys if key in known), None) for keys in (_WHOSE, _WHO[:5], _WHAT)]
     return None if None in found else (found[0], found[1], found[2])  # type: ignore[return-value]

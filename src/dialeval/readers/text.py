@@ -8,13 +8,13 @@ import io
 import json
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, BinaryIO, cast
 
 from dialeval.readers.rows import Columns, RawRow
-from dialeval.readers.transcripts import conversations
+from dialeval.readers.transcripts import conversations, names_speakers
 
 #: A longer line is a broken file rather than a dialogue.
 MAX_LINE_BYTES = 16 * 2**20
@@ -178,8 +178,11 @@ class _Object(dict[str, Any]):
         return found
 
 
-def text_rows(stream: BinaryIO, name: str) -> Iterator[RawRow]:
-    """One row per conversation of a transcript; a text file that holds JSON is read as such."""
+def text_rows(stream: BinaryIO, name: str, tell: Callable[[str], None]) -> Iterator[RawRow]:
+    """One row per conversation of a transcript; a text file that holds JSON is read as such.
+
+    Where no line names its speaker, that is told.
+    """
     lines = list(read_lines(stream, name))
     first = next((line.data.strip() for line in lines if line.data.strip()), b"")
     if first.startswith((b"{", b"[{")):
@@ -189,6 +192,8 @@ def text_rows(stream: BinaryIO, name: str) -> Iterator[RawRow]:
         text = b"".join(line.data for line in lines).decode("utf-8")
     except UnicodeDecodeError:
         raise ValueError(f"{name} is not UTF-8; save the file as UTF-8") from None
+    if text.strip() and not names_speakers(text.splitlines()):
+        tell(f"{name}: no line names its speaker, so lines are read as user and assistant in turn")
     for number, turns in enumerate(conversations(text.splitlines())):
         messages = [{"role": role, "content": said} for role, said in turns]
         yield RawRow(number, f"{name}, conversation {number}", {"messages": messages})

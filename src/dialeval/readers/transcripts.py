@@ -64,7 +64,7 @@ def conversations(lines: list[str]) -> Iterator[Turns]:
             blocks[-1].append([])
     for parts in blocks:
         parts = [part for part in parts if part]
-        named = any(_SPEAKER.match(line) for part in parts for line in part)
+        named = any(map(names_speakers, parts))
         apart = all(sum(1 for line in part if not named or _SPEAKER.match(line)) > 1 for part in parts)
         opens = all(not named or _SPEAKER.match(part[0]) for part in parts)
         for one in parts if apart and opens else [[line for part in parts for line in part]]:
@@ -80,13 +80,18 @@ def is_transcript(text: str) -> bool:
     return len(lines) > 1 and len(names) == len(lines) and set(names) <= known
 
 
+def names_speakers(lines: list[str]) -> bool:
+    """Whether any line begins with a name; without, turns are taken to alternate."""
+    return any(_SPEAKER.match(line) for line in lines)
+
+
 def turns_of(text: str) -> Turns:
     """The turns of one conversation."""
     return _turns([line for line in text.splitlines() if line.strip()])
 
 
 def _turns(lines: list[str]) -> Turns:
-    if not any(_SPEAKER.match(line) for line in lines):
+    if not names_speakers(lines):
         return [(("user", "assistant")[at % 2], line.strip()) for at, line in enumerate(lines)]
     turns: Turns = []
     for line in lines:
