@@ -18,22 +18,22 @@ from dialeval.registry import metric_class
 _INPUTS = """
 Args:
     predictions (list of str): the responses to judge.
-    contexts (list of list of str): the turns before each response; a string is taken as one turn.
+    contexts (list of list of str): the turns before each response; a string is one turn.
     references (list of str, or list of list of str, optional): one or several human responses to each context.
-        Metrics that need none leave them aside, so that modules combine.
+        Ignored by metrics that need none.
     facts (list of list of str, optional): what is known beside each context, with `compute` for all rows at once.
     following (list of str, optional): the turn after each response, or None; with `compute`, as the next.
     speakers (list of list of str, optional): who said each turn of a context (of a dialogue, where those are judged).
-    checkpoint (str, optional): a folder or a Hub id; by default the weights that come with dialeval.
-    device (str, optional): `cpu`, `cuda`, ...; chosen by itself if left out.
+    checkpoint (str, optional): a folder or a Hub id; default: the embedded weights.
+    device (str, optional): `cpu`, `cuda`, ...; default: automatic.
     dtype (str, optional): `float32` (default), `bfloat16`, `int8` or `auto`.
-    batch_tokens (int, optional): tokens that pass the model at once.
+    batch_tokens (int, optional): maximum tokens per batch.
     scale (str): `native`, or `human_percentile`, the share of human responses that score lower.
     level (str): `turn`, or `dialogue`, where a context and its response are one dialogue and every turn is judged.
     empty (str): `error` refuses blank responses and contexts, `score` scores and counts them.
 Returns:
     {name}: the mean over all rows; scores: one number per row; signature: what is needed to repeat the
-    numbers; n_truncated and n_empty: how many rows were cut or blank. Metrics that judge several aspects give
+    numbers; n_truncated and n_empty: numbers of truncated and of blank rows. Metrics that judge several aspects give
     them as aspects, a list of numbers (or None) each; those that explain their values give intervals, two ends per
     row, and reasons; metrics of systems, which judge all rows as one set, also give details, with an interval.
 """
@@ -163,7 +163,7 @@ class DialogueModule:
         empty: EmptyPolicy = "error",
     ) -> dict[str, Any]:
         if empty not in get_args(EmptyPolicy):
-            raise ValueError(f"empty is {empty!r}; it is 'error' or 'score'")
+            raise ValueError(f"empty is {empty!r}; it must be 'error' or 'score'")
         metric = loaded(self.metric_name, checkpoint, device, dtype, batch_tokens)
         if level == "dialogue" and following is not None:
             raise ValueError("following is for single responses; a whole dialogue holds every turn, so leave it out")
@@ -179,7 +179,7 @@ class DialogueModule:
         elif level == "turn":
             scores = metric.score_exchanges(exchanges, scale=scale)
         else:
-            raise ValueError(f"level is {level!r}; it is 'turn' or 'dialogue'")
+            raise ValueError(f"level is {level!r}; it must be 'turn' or 'dialogue'")
         result = scores.to_dict()
         # What stands beside the one value of a whole system: its interval, PRD's curves.
         beside = {"details": result["details"]} if metric.info.level is Level.SYSTEM and "details" in result else {}

@@ -134,7 +134,7 @@ def check_exchange(
     and is counted, because some benchmarks contain systems that stay silent.
     """
     if empty not in _EMPTY_POLICIES:
-        raise ValueError(f"empty is {empty!r}; it is 'error' or 'score'")
+        raise ValueError(f"empty is {empty!r}; it must be 'error' or 'score'")
     turns = _texts(row, "context", context, required=True)
     exchange = Exchange(
         context=turns,

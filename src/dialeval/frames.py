@@ -46,18 +46,18 @@ def arguments_of(table: Any, columns: Mapping[str, str] | None = None) -> dict[s
         return arguments_of(unfolded)
     for field, column in mapping.items():
         if field not in ARGUMENTS:
-            raise ValueError(f"columns map {field!r}, which is no field; fields are {', '.join(ARGUMENTS)}")
+            raise ValueError(f"{field!r} is not a field; the fields are {', '.join(ARGUMENTS)}")
         if column not in names:
             close = difflib.get_close_matches(column, names, n=1)
             hint = f" (did you mean {close[0]!r}?)" if close else ""
-            raise ValueError(f"there is no column {column!r}{hint}; there are: {', '.join(names) or 'none'}")
+            raise ValueError(f"there is no column {column!r}{hint}; the columns are: {', '.join(names) or 'none'}")
     found: dict[str, list[Any]] = {}
     for field, argument in ARGUMENTS.items():
         column = mapping.get(field, field)
         if column not in names:
             if field in ("response", "context"):
                 raise ValueError(
-                    f"there is no column {column!r}; there are: {', '.join(names) or 'none'}; "
+                    f"there is no column {column!r}; the columns are: {', '.join(names) or 'none'}; "
                     f"name it by columns={{{field!r}: ...}}{_hint_of_chats(names)}"
                 )
             continue

@@ -54,7 +54,7 @@ def atomic_file(path: Path, hidden: Path) -> Iterator[Path]:
     what another process is still writing there is not: the second one is refused.
     """
     if is_stream(path):
-        raise ValueError(f"{path} is a device or a pipe, which no file may replace; name a file")
+        raise ValueError(f"{path} is a device or a pipe and cannot be replaced; choose a file")
     _remove_left(path, hidden)
     descriptor = os.open(hidden, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
     try:
@@ -161,7 +161,7 @@ def read_small(path: Path) -> str:
     with path.open("rb") as stream:
         content = stream.read(MAX_SMALL_BYTES + 1)
     if len(content) > MAX_SMALL_BYTES:
-        raise ValueError(f"{path} holds more than {MAX_SMALL_BYTES // 2**20} MiB, more than any file of its kind")
+        raise ValueError(f"{path} is larger than {MAX_SMALL_BYTES // 2**20} MiB; is this the right file?")
     return content.decode("utf-8")
 
 

@@ -163,20 +163,20 @@ class Metric(ABC):
         """Score parallel columns: one response, one context (list of turns), optional references per row.
 
         Optional, too: `following`, what the other side said next, and `speakers`, a list per row that names
-        who said each turn of the context. Metrics that look at neither leave them aside. Or score a table, a
+        who said each turn of the context. Metrics that use neither ignore them. Or score a table, a
         data frame, a `datasets.Dataset` or a list of mappings: `score(frame, columns={"response": "reply"})`.
         """
         if contexts is None and is_table(responses):
             named = {"references": references, "facts": facts, "systems": systems, "ids": ids}
             named |= {"following": following, "speakers": speakers}
             if twice := [name for name, value in named.items() if value is not None]:
-                raise ValueError(f"{twice[0]} are given beside a table; make them a column of it")
+                raise ValueError(f"{twice[0]} cannot be passed beside a table; make them a column of it")
             exchanges = exchanges_from_columns(**arguments_of(responses, columns), empty=empty)
             scores = self.score_exchanges(exchanges, scale=scale, progress=progress)
             index = getattr(responses, "index", None) if hasattr(responses, "iloc") else None
             return replace(scores, index=index) if index is not None and len(index) == len(scores) else scores
         if columns is not None:
-            raise ValueError("columns name the columns of a table; pass the table alone, without contexts")
+            raise ValueError("columns is for tables; pass the table alone, without contexts")
         exchanges = exchanges_from_columns(
             responses,
             contexts,  # type: ignore[arg-type]  # None is refused with a sentence

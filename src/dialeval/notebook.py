@@ -17,7 +17,7 @@ def scores_as_html(scores: Any) -> str:
     direction = "higher is better" if scores.higher_is_better else "lower is better"
     head = (
         f"<b>{escape(scores.metric)} {scores.aggregate:.4g}</b> over {len(scores)} values, {direction}; "
-        f"{scores.n_truncated} cut, {scores.n_empty} blank"
+        f"{scores.n_truncated} truncated, {scores.n_empty} blank"
     )
     cautions = "".join(f"<p>⚠ {escape(one)}</p>" for one in scores.warnings)
     return (

@@ -123,7 +123,7 @@ def score_systems(
     )
     parts: list[EncodedRows] = [row["encoded"] for row in encoded.iter_rows()]
     if not parts:
-        raise ValueError("the data set holds no rows; there is nothing to score")
+        raise ValueError("the data set has no rows; there is nothing to score")
     (loaded,) = load_metrics([metric], options, weights).values()
     assert isinstance(loaded, DistributionMetric)
     return loaded.scores_of(reduce(EncodedRows.merge, parts))

@@ -122,7 +122,7 @@ def files_by_name(texts: Iterable[str | Path]) -> dict[str, str]:
         if not (equals and name and "/" not in name):
             name, file = Path(text).name.split(".")[0], text
         if name in found:
-            raise ValueError("two files have the same name; give each system a name of its own as NAME=FILE")
+            raise ValueError("two files have the same name; name each system: NAME=FILE")
         found[name] = file
     return found
 

@@ -117,7 +117,7 @@ def _model(folder: Path, org: str, workspace: Path, results: Path | None, *, mer
     measured, name = Measured.of(folder, config, results), config.name or folder.name
     copy = workspace / (f"{name}-merged" if merge else name)
     if copy.exists():
-        raise PublishError(f"two checkpoints are called {name}; publish them one by one under names of their own")
+        raise PublishError(f"two checkpoints are called {name}; publish them separately, under different names")
     if merge and config.encoder.tuning == "full":
         raise PublishError(f"{folder} is a full model already; leave out --merge")
     if merge:

@@ -97,7 +97,9 @@ def find_plugins() -> None:
         package = point.dist.name if point.dist is not None else point.value
         if point.name in REGISTRY:
             taken = REGISTRY[point.name].package or "dialeval"
-            warnings.warn(f"{package} brings a metric {point.name!r}, but {taken} has one of that name", stacklevel=3)
+            warnings.warn(
+                f"{package} provides a metric {point.name!r}, but {taken} already has one of that name", stacklevel=3
+            )
         else:
             _add(point.name, RegisteredMetric(point.value, package=package))
 
@@ -120,7 +122,7 @@ def registered(spec: str) -> str:
     name = declared.name or found.info.name
     entry = RegisteredMetric(target, preset, declared=declared)
     if REGISTRY.get(name, entry) != entry:
-        raise ValueError(f"there is another metric {name!r}; give this one a name of its own: {spec}?name=…")
+        raise ValueError(f"another metric is named {name!r}; rename this one: {spec}?name=…")
     return _add(name, entry)
 
 
@@ -170,7 +172,7 @@ def metric_class(name: str) -> tuple[type[Metric], Mapping[str, Any]]:
     found = getattr(loaded, attribute)
     if not (isinstance(found, type) and issubclass(found, Metric)):
         raise ValueError(
-            f"metric {name!r} of {entry.package or 'the registry'}: {entry.target} is no sub-class of Metric"
+            f"metric {name!r} of {entry.package or 'the registry'}: {entry.target} is not a subclass of Metric"
         )
     return found, entry.options
 
@@ -193,9 +195,9 @@ def load(name: str | Sequence[str], **options: Any) -> Metric | Suite:
     if not isinstance(name, str):
         given: object = name  # whatever a caller without types passes
         if not isinstance(given, Sequence) or isinstance(given, bytes | bytearray):
-            raise TypeError(f"a metric is named by a {type(given).__name__}; pass its name, or a list of names")
+            raise TypeError(f"a metric is a {type(given).__name__}; pass its name, or a list of names")
         if odd := [one for one in given if not isinstance(one, str)]:
-            raise TypeError(f"a metric is named by a {type(odd[0]).__name__}; pass names")
+            raise TypeError(f"a metric is a {type(odd[0]).__name__}; pass names")
         return _load_suite(name, **options)
     found, preset = metric_class(name)
     return found(**{**preset, **options})
@@ -211,7 +213,7 @@ def check_options(
             raise ValueError(f"{', '.join(names)}: there is no option {option!r}; leave it out")
     for name in checkpoints:
         if not _takes(classes[name], "checkpoint"):
-            raise ValueError(f"{name} has no weights and takes no checkpoint; leave it out")
+            raise ValueError(f"{name} has no weights, so it takes no checkpoint")
     if not any(scale in found.scales for found in classes.values()):
         raise ValueError(f"{', '.join(names)}: there is no scale {scale!r}; leave it out")
 
@@ -257,5 +259,5 @@ def ready_approaches() -> list[str]:
 def _load_suite(names: Iterable[str], *, checkpoints: Mapping[str, str] | None = None, **options: Any) -> Suite:
     wanted = list(dict.fromkeys(names))
     if not wanted:
-        raise ValueError("no metrics are named; pass at least one")
+        raise ValueError("no metrics were given; pass at least one")
     return Suite(load_metrics(wanted, options, checkpoints or {}))

@@ -29,7 +29,7 @@ def declared_in(options: Mapping[str, Any]) -> tuple[Declared, dict[str, Any]]:
     """The harness's own options, and those that are the metric's."""
     lower = options.get("lower_is_better", False)
     if not isinstance(lower, bool):
-        raise ValueError(f"lower_is_better is {lower!r}; it is true or false")
+        raise ValueError(f"lower_is_better is {lower!r}; it must be true or false")
     bounds = ANY_RANGE
     if "range" in options:
         try:

@@ -83,7 +83,7 @@ def judge_conversation(judge: Metric, dialogue: Dialogue) -> ConversationVerdict
     turns = dialogue.turns
     positions = tuple(at for at in judged_side(0, dialogue) if at)
     if not positions:
-        raise ValueError("the judged side answers nothing; a conversation needs a turn before one of its replies")
+        raise ValueError("the judged side answers nothing; one of its replies needs a turn before it")
     each = judge.score_exchanges(judged_replies(0, dialogue))
     whole = judge.score_dialogues(
         [list(turns)],

@@ -107,7 +107,7 @@ def test_training_scripts_are_copied_once(tmp_path: Path, monkeypatch: pytest.Mo
     assert {path.name for path in Path("mine/recipes").iterdir()} == kept
     again = CliRunner().invoke(build_app(), ["copy-training", "mine"])
     assert again.exit_code == 2
-    assert "mine is there already" in again.output
+    assert "mine already exists" in again.output
 
 
 def test_hints_name_a_way_that_works_without_an_index() -> None:

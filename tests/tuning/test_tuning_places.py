@@ -43,7 +43,7 @@ def left_in(place: Path) -> set[str]:
 def test_the_command_says_what_it_found(judge: Path, place: Path) -> None:
     code, output = run(judge, place)
     assert code == 0, output
-    assert "120 rated replies to 40 contexts" in output
+    assert "120 rated replies in 40 contexts" in output
     for word in ("before", "after", "difference", "uses_facts", "90 % intervals"):
         assert word in output
     assert left_in(place) == {"mine"}

@@ -47,13 +47,13 @@ class ScoredMetric:
 def prepare(benchmark: Benchmark, settings: Settings) -> PreparedBenchmark:
     """Select the rows that count and find the questions that can be asked of them."""
     if benchmark.info.kind == "pairs":
-        raise NotApplicable("it has no human scores; it belongs to `dialeval robustness`")
+        raise NotApplicable("it has no human scores; use it with `dialeval robustness`")
     benchmark = replace(benchmark, dataset=with_inputs(benchmark.dataset, settings))
     selected = benchmark.select(exclusion=settings.exclusion, subset=settings.subset)
     judged = judgements(benchmark, selected, settings)
     found = cuts(judged, settings)
     if not found:
-        raise NotApplicable("it has nothing that these settings could compare")
+        raise NotApplicable("these settings leave nothing to compare")
     return PreparedBenchmark(benchmark, selected, judged, found)
 
 
@@ -63,7 +63,7 @@ def score_metric(
     """Get a metric's values on a benchmark; `NotApplicable` or `MetricFailed` where there can be none."""
     over_systems = source.level is Level.SYSTEM
     if over_systems and all(cut.level != "system" for cut in stage.cuts):
-        raise NotApplicable("it judges systems, and here there are too few of them or none")
+        raise NotApplicable("it judges systems, and there are too few")
     # What a system is worth depends on its rows, so such a metric sees only those that count.
     dataset = stage.selected if over_systems else stage.benchmark.dataset
     values = values_of(source, stage.benchmark.info, dataset, folder, advance)

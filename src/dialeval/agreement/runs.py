@@ -104,7 +104,7 @@ class _Run:
                 self._one(stage)
         for source in self.sources:
             if source.name in self._elsewhere and source.name not in self._found:
-                self._skip(source.name, "every benchmark", "its scores are about none of their rows; compare the ids")
+                self._skip(source.name, "every benchmark", "its scores match none of their rows; check the ids")
         self.report.overall = overall(self.report.panels, self.settings)
         return self.report
 

@@ -198,7 +198,7 @@ def _from_table(source: ValueSource, info: BenchmarkInfo, dataset: Dataset, adva
     ids = list(dataset["id"][:])
     wanted = {key for key in ids if key in source.table}
     if not wanted:
-        raise OtherRows(f"its scores are about none of the rows of {info.name}")
+        raise OtherRows(f"its scores match no row of {info.name}")
     advance(len(ids))
     found = {key: source.table[key] for key in ids if key in wanted and math.isfinite(source.table[key])}
     problems = {
@@ -270,7 +270,7 @@ class _Chunk:
                 return merged([self.judge(ids[:half], items[:half]), self.judge(ids[half:], items[half:])])
             self._failures += 1
             if not self._succeeded and self._failures >= _HOPELESS:
-                raise MetricFailed(f"it failed on {self._failures} rows and succeeded on none: {problem}") from error
+                raise MetricFailed(f"it failed on all of {self._failures} rows: {problem}") from error
             return Values({}, {ids[0]: problem})
         values = _values(scores, ids)
         self._succeeded = True

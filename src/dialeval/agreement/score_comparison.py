@@ -92,13 +92,13 @@ def compare(
         seed: of both.
     """
     if isinstance(first, Scores) != isinstance(second, Scores):
-        raise ValueError("one is a file and the other is Scores; compare two of a kind")
+        raise ValueError("a file cannot be compared with Scores; pass two files or two Scores")
     if not 0.5 <= confidence < 1:
-        raise ValueError(f"confidence is {confidence}; it lies between 0.5 and 1")
+        raise ValueError(f"confidence is {confidence}; it must be between 0.5 and 1")
     settings = Settings(resamples=resamples, seed=seed, confidence=confidence)
     first, second = (one if isinstance(one, Scores) else str(one) for one in (first, second))
     if len(rows) > 2:
-        raise ValueError(f"rows name {len(rows)} files; name the one that both were scored from, or one for each")
+        raise ValueError(f"rows has {len(rows)} files; pass one for both, or one for each")
     pairs = score_pairs(first, second)
     names = [one.name for pair in pairs for one in pair]
     if unknown := next((name for name in lower_is_better if name not in names), None):

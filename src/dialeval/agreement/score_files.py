@@ -108,7 +108,7 @@ def _number(where: str, name: str, value: Any) -> float:
     try:
         return float(value)
     except OverflowError:
-        raise BadScoreFile(f"{where}: {name} is a number of too many digits for a score") from None
+        raise BadScoreFile(f"{where}: {name} is too large a number") from None
 
 
 def _rows(file: Path, kind: str) -> Iterator[tuple[str, Mapping[str, Any]]]:

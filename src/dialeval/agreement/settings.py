@@ -61,16 +61,16 @@ class Settings:
         }
         for name, allowed in choices.items():
             if getattr(self, name) not in allowed:
-                raise ValueError(f"{name} is {getattr(self, name)!r}; it is one of {', '.join(allowed)}")
+                raise ValueError(f"{name} is {getattr(self, name)!r}; it must be one of {', '.join(allowed)}")
         unknown = [name for name in self.statistics if name not in CORRELATIONS]
         if unknown or not self.statistics:
             raise ValueError(f"statistic {', '.join(unknown) or 'none'}: choose from {', '.join(CORRELATIONS)}")
         if not 0 < self.confidence < 1:
-            raise ValueError(f"confidence is {self.confidence}; it lies between 0 and 1, for example 0.95")
+            raise ValueError(f"confidence is {self.confidence}; it must be between 0 and 1, for example 0.95")
         if self.resamples < 0 or self.slow_resamples < 0 or self.seed < 0:
             raise ValueError("resamples and seed are not negative; 0 resamples give no intervals")
         if isinstance(self.threshold, str) and self.threshold not in ("auto", "search"):
-            raise ValueError(f"threshold is {self.threshold!r}; it is auto, search or a number")
+            raise ValueError(f"threshold is {self.threshold!r}; it must be auto, search or a number")
 
     def resamples_for(self, statistic: str) -> int:
         """How many resamples a statistic gets."""
@@ -91,4 +91,4 @@ def as_threshold(text: str) -> float | Literal["auto", "search"]:
     try:
         return float(text)
     except ValueError:
-        raise ValueError(f"threshold is {text!r}; it is auto, search or a number") from None
+        raise ValueError(f"threshold is {text!r}; it must be auto, search or a number") from None

@@ -86,9 +86,9 @@ def find_sources(specs: Iterable[Spec | ValueSource]) -> list[ValueSource]:
     found = [source for spec in specs for source in _find(spec)]
     names = [source.name for source in found]
     if not found:
-        raise ValueError("there is no metric to measure; name at least one")
+        raise ValueError("no metric was given; name at least one")
     if twice := next((name for name in names if names.count(name) > 1), None):
-        raise ValueError(f"two metrics are called {twice!r}; give one another name with ?name=…")
+        raise ValueError(f"two metrics are named {twice!r}; rename one with ?name=…")
     return found
 
 

@@ -52,7 +52,7 @@ class BertScore(ReferenceMetric):
     ) -> None:
         super().__init__(aggregation)
         if part not in _PARTS:
-            raise ValueError(f"part is {part!r}; it is one of {', '.join(_PARTS)}")
+            raise ValueError(f"part is {part!r}; it must be one of {', '.join(_PARTS)}")
         from bert_score import BERTScorer
         from bert_score.utils import model2layers
         from transformers import AutoConfig

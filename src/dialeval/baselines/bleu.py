@@ -34,7 +34,7 @@ class Bleu(ReferenceMetric):
     def __init__(self, *, aggregation: Aggregation | None = None, smoothing: Smoothing = "exp") -> None:
         super().__init__(aggregation)
         if smoothing not in get_args(Smoothing):
-            raise ValueError(f"smoothing is {smoothing!r}; it is one of {', '.join(get_args(Smoothing))}")
+            raise ValueError(f"smoothing is {smoothing!r}; it must be one of {', '.join(get_args(Smoothing))}")
         self.smoothing = smoothing
 
     def compare(self, candidates: Sequence[str], references: Sequence[tuple[str, ...]], *, progress: bool) -> Values:

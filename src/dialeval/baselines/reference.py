@@ -33,7 +33,7 @@ class ReferenceMetric(Metric):
     def __init__(self, aggregation: Aggregation | None = None) -> None:
         self.aggregation: Aggregation = aggregation or self.default_aggregation
         if self.aggregation not in get_args(Aggregation):
-            raise ValueError(f"aggregation is {aggregation!r}; it is one of {', '.join(get_args(Aggregation))}")
+            raise ValueError(f"aggregation is {aggregation!r}; it must be one of {', '.join(get_args(Aggregation))}")
         if self.aggregation == "standard" and not self.has_own_rule:
             raise ValueError(f"{self.info.name} has no rule of its own for several references; use avg, max or single")
 

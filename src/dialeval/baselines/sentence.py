@@ -99,4 +99,4 @@ class SentenceCosine(ReferenceMetric):
             forward = {"text": {"method": "forward", "method_output_name": "pooler_output"}}
             whole = Transformer(folder, modality_config=forward, module_output_name="sentence_embedding")
             return SentenceTransformer(modules=[whole], device=device)
-        raise ValueError(f"pooling is {self.pooling!r}; it is 'model' or 'pooler'")
+        raise ValueError(f"pooling is {self.pooling!r}; it must be 'model' or 'pooler'")

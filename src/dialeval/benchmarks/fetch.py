@@ -62,7 +62,9 @@ def fetch_files(
         # A converted file, which only mirrors have: it lies beside the mirror's own folder.
         if not _is_genuine(info.companion):
             if place == HOST:
-                raise FetchError(f"{info.name} is on no server; pass a mirror that has {info.companion.path} beside it")
+                raise FetchError(
+                    f"{info.name} is not available online; pass a mirror with {info.companion.path} beside it"
+                )
             above = place.rstrip("/").rpartition("/")[0] if _is_url(place) else str(_folder(place).parent)
             _fetch(info.companion, _address(above, info.companion.path), progress)
         pinned.append(info.companion)
@@ -114,8 +116,8 @@ def _fetch(file: SourceFile, address: str, progress: bool) -> None:
     except OSError as error:
         if isinstance(error, FetchError):
             raise
-        message = f"{file.path} cannot be kept in {cache_directory()} ({error.strerror or error})"
-        raise FetchError(f"{message}; set DIALEVAL_CACHE to a folder with space that can be written") from None
+        message = f"{file.path} cannot be stored in {cache_directory()} ({error.strerror or error})"
+        raise FetchError(f"{message}; set DIALEVAL_CACHE to a writable folder with enough space") from None
     except ValueError:
         raise FetchError(f"{address} is not the pinned file: sha256 is not {file.sha256[:12]}…; {_REMEDY}") from None
 

@@ -39,7 +39,7 @@ class BadFile(ValueError):
 def read_file(path: Path) -> tuple[BenchmarkInfo, list[Row]]:
     """The rows of a file, and the declaration inferred from them."""
     if path.is_dir() or is_stream(path):
-        raise BadFile(f"{path} is no file; name a .jsonl file")
+        raise BadFile(f"{path} is not a file; pass a .jsonl file")
     try:
         content = path.read_bytes()
         return _read(path, content)
@@ -61,7 +61,7 @@ def _read(path: Path, content: bytes) -> tuple[BenchmarkInfo, list[Row]]:
         item = replace(item, values={key: value for key, value in item.values.items() if value is not None})
         level, kind = _level(item), kind_of(item)
         if found not in (None, (level, kind)):
-            raise item.bad(f"a {level} with {kind} after others; put them into files of their own")
+            raise item.bad(f"a {level} with {kind} among others; use a file for each kind")
         found = level, kind
         for row in _rows(item, f"{name}-{item.number:05d}", level, kind):
             if row["id"] in row_of:

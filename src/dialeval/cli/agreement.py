@@ -14,12 +14,12 @@ _HELP = """Measure how far metrics agree with people, on benchmarks of human jud
 
 [bold]Metrics[/bold] are names (`dialeval info` lists them; options follow a question mark, as in
 bleu2?aggregation=avg), scores:FILE or scores:FILE#column for scores computed elsewhere (JSON lines or CSV by row id),
-and python:package.module:function for a function of a list of exchanges. To any of them ?name=… gives another name; to
-files and functions ?lower_is_better=true and ?range=0:1 say what they cannot say themselves.
+and python:package.module:function for a function of a list of exchanges. ?name=… renames any of them; files and
+functions also take ?lower_is_better=true and ?range=0:1.
 
 [bold]Output[/bold] in the folder: agreement.jsonl (one row per number, with interval, n, ceiling and
 signature), leaderboard.md and .html, tests.jsonl (paired tests against the best), excluded.jsonl (rows without a
-value), run.json, plots/, and values/, from which an interrupted run goes on: nothing is computed twice.
+value), run.json, plots/, and values/, a cache from which an interrupted run continues.
 
 [bold]Examples[/bold]
 
@@ -47,14 +47,14 @@ Plots = Annotated[str, typer.Option(rich_help_panel=_FILES, help="Formats of the
 Aspects = Annotated[list[str] | None, typer.Option(rich_help_panel=_ROWS, help="main, all, or names of aspects.")]
 Levels = Annotated[
     Literal["auto", "own", "system"],
-    typer.Option(rich_help_panel=_ROWS, help="The benchmark's own level, systems, or both where there are five."),
+    typer.Option(rich_help_panel=_ROWS, help="The benchmark's own level, systems, or both with five or more systems."),
 ]
 Exclude = Annotated[
     str | None, typer.Option(rich_help_panel=_ROWS, help="A benchmark's named exclusion; none keeps all rows.")
 ]
 Ratings = Annotated[
     Literal["mean", "without_outliers"],
-    typer.Option(rich_help_panel=_ROWS, help="How single ratings become one human score."),
+    typer.Option(rich_help_panel=_ROWS, help="How ratings are combined into one human score."),
 ]
 Facts = Annotated[
     bool, typer.Option(rich_help_panel=_ROWS, help="Give metrics the facts of a benchmark, or withhold them.")
@@ -64,7 +64,7 @@ Following = Annotated[
     typer.Option(
         "--following",
         rich_help_panel=_ROWS,
-        help="Give metrics the following user turn, where known (fed_turn); not the standard protocol.",
+        help="Give metrics the next user turn, where known (fed_turn); not the standard protocol.",
     ),
 ]
 Statistics = Annotated[str, typer.Option(rich_help_panel=_STATISTICS, help="Of pearson, spearman, kendall.")]

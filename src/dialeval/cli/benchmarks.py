@@ -38,10 +38,10 @@ def add_to(parent: typer.Typer) -> None:
 
 @app.command("list")
 def list_benchmarks() -> None:
-    """Show every benchmark: what was judged, how many rows, and whether its files are at hand.
+    """Show every benchmark: what was judged, how many rows, and whether it was fetched.
 
-    `--benchmarks all` of other commands takes those that repeat no rows of another. The first word
-    of names (fbd) takes all that begin with it.
+    `--benchmarks all` leaves out those that repeat rows of another. The first word of names (fbd)
+    stands for all of them.
     """
     from dialeval import benchmarks
     from dialeval.benchmarks.fetch import is_cached
@@ -120,10 +120,10 @@ def fetch(
     names: Annotated[list[str], typer.Argument(help="Names of `list`, or `all`.")],
     mirror: Mirror = None,
 ) -> None:
-    """Fetch and verify the files of benchmarks, so that later runs need no network.
+    """Fetch and verify the files of benchmarks, so that later runs work offline.
 
-    A file that was interrupted starts again. Files are kept under DIALEVAL_CACHE
-    (default: dialeval in your cache folder) and are never fetched twice.
+    A file that was interrupted starts again. Files are cached in DIALEVAL_CACHE
+    (default: dialeval in your cache folder).
 
     [bold]Examples[/bold]
 

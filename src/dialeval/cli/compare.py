@@ -36,10 +36,10 @@ def compare(
     lower_is_better: Annotated[list[str] | None, typer.Option(help="Columns for which lower is better.")] = None,
     rows: Annotated[
         list[str] | None,
-        typer.Option(help="The rows that were scored, if score files have no ids: one file, or one each for A and B."),
+        typer.Option(help="The scored rows, if score files have no ids: one file, or one each for A and B."),
     ] = None,
     allow_missing: Annotated[
-        bool, typer.Option("--allow-missing", help="Allow more than 10 % of the rows of one file to have no partner.")
+        bool, typer.Option("--allow-missing", help="Allow more than 10 % unpaired rows in one file.")
     ] = False,
     resamples: Annotated[
         int, typer.Option(min=0, help="Resamples of the bootstrap and the permutation test.")

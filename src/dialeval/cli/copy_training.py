@@ -12,7 +12,7 @@ from dialeval.cli.options import flowing
 
 _HELP = """Copy the training scripts and recipes into a folder, to train on dialogues of your own.
 
-They travel inside the package. What the copy needs is the extra [bold]training[/bold].
+They are part of the package; running them needs the extra [bold]training[/bold].
 
 [bold]Examples[/bold]
 
@@ -37,7 +37,7 @@ def copy_training(
     if source is None:
         raise FileNotFoundError("this installation holds no training scripts; install dialeval again")
     if folder.exists():
-        raise ValueError(f"{folder} is there already; name a folder that is not, so that nothing is overwritten")
+        raise ValueError(f"{folder} already exists; choose a new folder")
     shutil.copytree(source, folder, ignore=shutil.ignore_patterns("__pycache__"))
     recipes = len(list((folder / "recipes").glob("*.yaml")))
     typer.echo(f"{folder}: {len(list(folder.glob('*.py')))} scripts, {recipes} recipes")

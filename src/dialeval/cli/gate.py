@@ -16,7 +16,7 @@ _HELP = """Test whether a new system is worse than a baseline by more than a mar
 
 Both files hold rows of `dialeval score`. Rows belong together by their id; without ids both files must have the same
 contexts in the same order. The gate passes only on evidence: the lower bound of the gain, from resampled contexts, must
-lie above the margin. With --level dialogue conversations are compared, in pairs if they share ids, else as groups.
+be above minus the margin. With --level dialogue conversations are compared, in pairs if they share ids, else as groups.
 
 [bold]Exit codes[/bold]: 0 not worse; 1 worse, or not ruled out; 2 an error; 4 undecided, since too
 few rows or contexts could be compared.
@@ -40,14 +40,16 @@ def add_to(app: typer.Typer) -> None:
 
 def gate(
     new: Annotated[str, typer.Argument(metavar="NEW", help="Rows of the new system.")],
-    baseline: Annotated[str, typer.Option("--baseline", "-b", help="Rows of the system that it must not fall behind.")],
-    margin: Annotated[float, typer.Option(min=0, help="Loss that is accepted, in units of the scale.")],
+    baseline: Annotated[str, typer.Option("--baseline", "-b", help="Rows of the baseline system.")],
+    margin: Annotated[float, typer.Option(min=0, help="Accepted loss, in units of the scale.")],
     metric: Annotated[str, typer.Option("--metric", "-m", help="A metric of single replies.")] = "judge",
     checkpoint: Annotated[str | None, typer.Option(help="Checkpoint of the metric: folder, name or Hub id.")] = None,
     confidence: Annotated[
         float, typer.Option(min=0.5, max=0.999, help="Confidence level of the one-sided bound.")
     ] = 0.95,
-    min_contexts: Annotated[int, typer.Option(min=1, help="With fewer contexts the verdict is undecided.")] = 30,
+    min_contexts: Annotated[
+        int, typer.Option(min=1, help="Minimum contexts; with fewer the verdict is undecided.")
+    ] = 30,
     scale: Annotated[Literal["native", "human_percentile"], typer.Option(help="Unit of the margin.")] = ("native"),
     columns_b: reading.ColumnsB = None,
     *,

@@ -46,7 +46,7 @@ def info(
 ) -> None:
     """Show versions, devices, metrics, and which weights were found where; or what one checkpoint is.
 
-    Nothing is downloaded but a checkpoint that is named by its Hub id and not here yet.
+    Nothing is downloaded, except a checkpoint named by its Hub id.
     """
     from rich.console import Console
     from rich.table import Table

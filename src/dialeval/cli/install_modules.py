@@ -31,10 +31,10 @@ def install_modules(
     destination: Annotated[Path | None, typer.Option(help="Module cache; default: the one that evaluate uses.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print errors only.")] = False,
 ) -> None:
-    """Put the evaluate modules where [bold]evaluate.load("dialeval/density")[/bold] finds them without a network.
+    """Copy the evaluate modules to where [bold]evaluate.load("dialeval/density")[/bold] finds them without a network.
 
     evaluate asks the Hub first unless HF_EVALUATE_OFFLINE=1 is set; when the Hub does not answer, or has no such
-    module, it takes what was put here. Running this again, also from several processes, does no harm.
+    module, it takes these. It is safe to run this again, also in parallel.
     """
     cache = modules_cache() if destination is None else destination.expanduser()
     for folder in module_folders():

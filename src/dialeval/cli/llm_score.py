@@ -76,7 +76,7 @@ DryRun = Annotated[
 ]
 LevelOption = Annotated[
     Literal["turn", "dialogue"],
-    typer.Option(rich_help_panel=reading.PANEL, help="Judge replies, or whole dialogues (rows with 'dialogue')."),
+    typer.Option(rich_help_panel=reading.PANEL, help="Judge replies, or whole dialogues."),
 ]
 Rival = Annotated[
     Path | None,

@@ -88,9 +88,7 @@ ContextSeparator = Annotated[
 ]
 Split = Annotated[str | None, typer.Option(rich_help_panel=PANEL, help="Split of a data set.")]
 Subset = Annotated[str | None, typer.Option(rich_help_panel=PANEL, help="Configuration of a data set.")]
-JudgeRole = Annotated[
-    str, typer.Option(rich_help_panel=PANEL, help="Role to judge in chat logs (messages, conversations).")
-]
+JudgeRole = Annotated[str, typer.Option(rich_help_panel=PANEL, help="Role to judge in chat logs.")]
 SystemAsFacts = Annotated[
     bool, typer.Option("--system-as-facts", rich_help_panel=PANEL, help="Use the system prompts of chat logs as facts.")
 ]
@@ -142,13 +140,13 @@ def reads_rows(command: Callable[..., None]) -> Callable[..., None]:
 def check_reports(reports: Mapping[str, Path | None], reads: Iterable[str | Path]) -> None:
     """Refuse reports that would take the place of what the run reads, or of one another."""
     named = [(option, path) for option, path in reports.items() if path is not None and not is_stream(path)]
-    read = [("what is read", Path(one)) for one in reads]
+    read = [("an input", Path(one)) for one in reads]
     for at, (option, path) in enumerate(named):
         if path.is_dir():
             raise IsADirectoryError(f"{path} is a folder; name a file in it")
         for other, there in [*read, *named[at + 1 :]]:
             if _are_one(resolved(path), resolved(there)):
-                raise ValueError(f"{path} is both {option} and {other}; choose another file for one of them")
+                raise ValueError(f"{path} is both {option} and {other}; choose another file")
 
 
 def resolved(path: Path) -> Path:

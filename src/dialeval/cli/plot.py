@@ -17,7 +17,7 @@ Out = Annotated[Path, typer.Option("--out", "-o", help="Folder for the pictures.
 Formats = Annotated[str, typer.Option(help="png, svg, or png,svg.")]
 Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
 
-_HELP = """Draw pictures of scores. Those of agreement are drawn by `dialeval agreement`.
+_HELP = """Plot scores. `dialeval agreement` plots agreement.
 
 [bold]Examples[/bold]
 
@@ -39,10 +39,10 @@ def prd(
     input: Annotated[str, typer.Option("--input", "-i", help="Rows with systems, as for `dialeval score`.")],
     out: Out,
     reference: Annotated[
-        str | None, typer.Option(help="Rows that people wrote, or a saved human side, in place of the references.")
+        str | None, typer.Option(help="Human-written rows, or a saved human side, instead of the references.")
     ] = None,
     encoder: Annotated[str | None, typer.Option(help="Folder or name of a pretrained encoder.")] = None,
-    clusters: Annotated[int, typer.Option(min=1, help="Clusters of the features.")] = 20,
+    clusters: Annotated[int, typer.Option(min=1, help="Number of clusters.")] = 20,
     formats: Formats = "png",
     seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
     *,

@@ -14,8 +14,8 @@ from dialeval.cli.options import flowing
 _HELP = """Publish to the Hub: checkpoints with their cards and results, and the metrics' modules as Spaces.
 
 [bold]What[/bold]: models, modules, spaces, all; an embedded checkpoint or a module by its name; or the folder of a
-checkpoint or a Space. Each goes to its repository in one commit; files that are there already are not sent again.
-Repositories that are not dialeval's are never written to.
+checkpoint or a Space. Each goes to its repository in one commit; files that are already there are not uploaded again.
+Only repositories of dialeval are written to.
 
 [bold]Token[/bold]: that of `hf auth login`, or HF_TOKEN, with write access. The token is never printed.
 
@@ -37,8 +37,8 @@ def add_to(app: typer.Typer) -> None:
 
 def publish(
     what: Annotated[list[str], typer.Argument(metavar="WHAT...", help="models, modules, spaces, all, names, folders.")],
-    org: Annotated[str, typer.Option(help="Your name on the Hub, or an organisation's.")] = "dialeval",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what would be sent.")] = False,
+    org: Annotated[str, typer.Option(help="User or organisation on the Hub.")] = "dialeval",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List what would be uploaded.")] = False,
     merge: Annotated[
         bool, typer.Option("--merge", help="Each checkpoint also as NAME-merged, one full model without an adapter.")
     ] = False,
@@ -66,7 +66,7 @@ def publish(
             for path in upload.files:
                 typer.echo(f"  {path.relative_to(upload.folder).as_posix()}  {decimal(path.stat().st_size)}")
         if dry_run:
-            typer.echo("dry run: nothing was sent")
+            typer.echo("dry run: nothing was uploaded")
             return
         for upload in uploads:
             try:

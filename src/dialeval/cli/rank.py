@@ -42,7 +42,7 @@ def rank(
         Literal["turn", "dialogue"], typer.Option(help="Compare replies, or whole conversations.")
     ] = "turn",
     allow_missing: Annotated[
-        bool, typer.Option("--allow-missing", help="Allow more than 10 % of a system's rows to have no partner.")
+        bool, typer.Option("--allow-missing", help="Allow more than 10 % unpaired rows of a system.")
     ] = False,
     confidence: Annotated[
         float, typer.Option(min=0.5, max=0.999, help="Confidence level of the intervals and clusters.")

@@ -13,18 +13,18 @@ from dialeval.cli.options import command_line, flowing, listed
 
 _HELP = """Attack true replies and see whether metrics prefer the true ones.
 
-[bold]Input[/bold] is a benchmark or a file of rows as `dialeval score` reads them. Of a benchmark the replies of people
-are attacked (its human system, its references, or the replies labelled good), of a plain file every reply. A set that
-brings its own attacks (adversarial_khalid, or rows with an adversarial_response) is taken as it is. A reference that
-equals the true reply is left out, because a metric that compares with it would win by construction.
+[bold]Input[/bold] is a benchmark or a file of rows as `dialeval score` reads them. In a benchmark the human replies are
+attacked (its human system, its references, or the replies labelled good), in a plain file all. A set with attacks of
+its own (adversarial_khalid, or rows with an adversarial_response) is used as it is. A reference equal to the true reply
+is left out, because a metric that compares with it would win by construction.
 
 [bold]Attacks[/bold]: reverse, jumble, nouns_only, no_stopwords, no_punctuation, synonyms, repetition, speaker_echo,
-random_reply, truncation, generic_reply, noise, instruction (a random reply that demands a high score; beside the rest,
-the share of replies that this steers is told, above what a neutral sentence does). no_punctuation and synonyms are
-controls: there the score should not fall.
+random_reply, truncation, generic_reply, noise, instruction (a random reply that demands a high score; the share of
+steered replies is compared with that of a neutral sentence). no_punctuation and synonyms are controls: there the score
+should not fall.
 
 [bold]Output[/bold] in the folder: robustness.jsonl (a row per metric and attack, with interval, ties and n),
-robustness.md, a plot, run.json, and values/, from which an interrupted run goes on.
+robustness.md, a plot, run.json, and values/, a cache from which an interrupted run continues.
 
 [bold]Examples[/bold]
 
@@ -50,7 +50,7 @@ def robustness(
     sample: Annotated[int | None, typer.Option(min=1, help="Attack a random sample of this many true replies.")] = None,
     tolerance: Annotated[
         float,
-        typer.Option(min=0, help="Drop that counts for a control, in standard deviations of the true replies."),
+        typer.Option(min=0, help="Largest drop allowed for a control, in standard deviations of the true replies."),
     ] = 0.1,
     seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
     mirror: Annotated[

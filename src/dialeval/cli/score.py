@@ -24,11 +24,11 @@ references, facts, following (the next turn), speakers, system, id:
 
 {"context": ["Hi!", "Hello, how are you?"], "response": "Fine, thanks!", "id": "a1"}
 
-In CSV the turns of a context stand between __eou__ (or --context-separator). Parquet files, folders written by the
-datasets library and ids of data sets on the Hub are read as well.
+In CSV the turns of a context are separated by __eou__ (--context-separator). Excel, Parquet, folders of the datasets
+library and ids of data sets on the Hub are read, too.
 
-[bold]Scores[/bold] come one to a row: row (its number in the input, from 0), id, system, language (of the reply,
-where it can be told), and a column per metric and aspect, as JSON lines, CSV or Parquet.
+[bold]Scores[/bold], one line per row: row (its number, from 0), id, system, language (of the reply, if detected), and a
+column per metric and aspect.
 
 [bold]Examples[/bold]
 
@@ -46,8 +46,8 @@ $ dialeval score -m 'python:my_module:my_function?name=mine' -i rows.jsonl -o sc
 
 $ dialeval score -m fbd,prd -i systems.jsonl -o values.jsonl --reference people.jsonl
 
-[bold]Interrupted?[/bold] Finished rows stay in OUTPUT.partial; run the same command again to go on. OUTPUT itself
-appears only when it is complete."""
+[bold]Interrupted?[/bold] Run the same command again: finished rows are in OUTPUT.partial. OUTPUT appears when it is
+complete."""
 
 _EPILOG = """[bold]Exit codes[/bold]: 0 done; 1 the program or the machine failed; 2 wrong usage or input; 3 done, but
 rows were set aside (--skip-bad); 130 interrupted."""
@@ -65,11 +65,13 @@ MetricNames = Annotated[
 ]
 ScaleName = Annotated[
     Literal["native", "human_percentile"],
-    typer.Option(rich_help_panel=_JUDGING, help="The metric's own, or the share of human replies that score lower."),
+    typer.Option(
+        rich_help_panel=_JUDGING, help="The metric's own scale, or the share of human replies that score lower."
+    ),
 ]
 Worst = Annotated[
     int,
-    typer.Option(min=0, rich_help_panel=_JUDGING, help="Print this many of the worst rows, with aspects and reasons."),
+    typer.Option(min=0, rich_help_panel=_JUDGING, help="Print the N worst rows, with aspects and reasons."),
 ]
 Checkpoint = Annotated[
     list[str] | None,
@@ -103,7 +105,7 @@ def score(
     ] = "error",
     level: Annotated[
         Literal["turn", "dialogue"],
-        typer.Option(rich_help_panel=_JUDGING, help="Judge responses, or whole dialogues (rows with 'dialogue')."),
+        typer.Option(rich_help_panel=_JUDGING, help="Judge replies, or whole dialogues."),
     ] = "turn",
     per_turn: Annotated[
         bool,
@@ -122,7 +124,7 @@ def score(
     checkpoint: Checkpoint = None,
     reference: Annotated[
         str | None,
-        typer.Option(rich_help_panel=_JUDGING, help="For fbd and prd: rows that people wrote, or a saved human side."),
+        typer.Option(rich_help_panel=_JUDGING, help="For fbd and prd: human-written rows, or a saved human side."),
     ] = None,
     dtype: Annotated[
         str | None, typer.Option(rich_help_panel=_JUDGING, help="float32, bfloat16, int8 or auto.")
@@ -161,7 +163,7 @@ def run(
 
     names = list(dict.fromkeys(registered(name) for name in metrics))
     if not names:
-        raise ValueError("no metric is named; `dialeval info` lists them")
+        raise ValueError("no metric was given; `dialeval info` lists them")
     if any(name.partition(":")[0] == "llm" for name in names):
         raise ValueError("language models have a command of their own: dialeval llm-score")
     weights = checkpoints(checkpoint, names)

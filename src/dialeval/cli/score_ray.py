@@ -10,8 +10,8 @@ from dialeval.cli.options import checkpoints, flowing, listed, pairs
 
 _HELP = """Score files on the Ray cluster of RAY_ADDRESS, else on all processors and GPUs of this machine.
 
-Files and folders may lie wherever Ray Data reads and writes (s3://, gs://, local). Scores are Parquet files beside the
-columns of the rows; values of fbd and prd are printed. A run that is killed starts again.
+Files and folders can be anywhere that Ray Data reads and writes (s3://, gs://, local). Scores are
+Parquet files with the columns of the rows; values of fbd and prd are printed. A killed run starts again.
 
 [bold]Example[/bold]
 

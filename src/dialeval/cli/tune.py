@@ -12,16 +12,16 @@ from dialeval.cli.options import flowing, listed
 
 _LEARNING = "Learning"
 
-_HELP = """Fit the judge to replies that your people rated, or to pairs of replies that they compared.
+_HELP = """Fit the judge to replies that people rated, or to pairs of replies that they compared.
 
 [bold]Rows[/bold] are those of `dialeval score`, each with a rating (a number on any scale, higher is better) or with
 ratings (a list, one of each rater; in CSV 4;5;3). Or each has response_a, response_b and preferred: a, b or tie.
-At least 30 opinions about 10 contexts; 100 are advised, and 5,000 take minutes.
+At least 30 opinions about 10 contexts; 100 are recommended, and 5,000 take minutes.
 
 [bold]What happens[/bold]: a ridge regression on everything that the judge computes of a reply corrects its values.
-Agreement on contexts held out, by cross-validation, is printed before and after, with its interval; beside it how
-well one of your raters predicts the others, if there are several of a reply, and which of the judge's aspects your
-people go by. Where nothing is gained, the judge stays as it is.
+Agreement on held-out contexts, by cross-validation, is printed before and after, with its interval; also how well one
+rater predicts the others, if there are several, and how each aspect agrees with them. Without a gain the judge is
+unchanged.
 
 [bold]Output[/bold]: an ordinary checkpoint folder with a card, which every command takes as --checkpoint. It holds
 counts and figures of your rows, no text.
@@ -52,13 +52,13 @@ def tune(
     human: Annotated[
         str | None,
         typer.Option(
-            rich_help_panel=_LEARNING, help="Rows whose replies people wrote, for the human percentile of new values."
+            rich_help_panel=_LEARNING, help="Human-written replies, for the human percentile of the new values."
         ),
     ] = None,
     contaminated_by: Annotated[
         list[str] | None,
         typer.Option(
-            rich_help_panel=_LEARNING, help="Benchmarks that the rows come from; their results will be marked."
+            rich_help_panel=_LEARNING, help="Benchmarks that the rows come from; results on them will be marked."
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, rich_help_panel=_LEARNING, help="Random seed.")] = 0,

@@ -45,7 +45,7 @@ def read_price(prices: str | Path | Mapping[str, Any], model: str) -> Price:
     fields = prices if isinstance(prices, Mapping) else read_yaml(prices, "prices")
     price = fields.get(model)
     if not isinstance(price, Mapping) or set(price) != {"input", "output"}:
-        raise ValueError(f"the prices lack {model}; write {model}: {{input: 0.15, output: 0.60}}")
+        raise ValueError(f"there is no price for {model}; write {model}: {{input: 0.15, output: 0.60}}")
     if not all(type(one) in (int, float) and 0 <= one < math.inf for one in price.values()):
         raise ValueError(f"the prices of {model} are not two numbers, dollars for a million tokens")
     return Price(float(price["input"]), float(price["output"]))
@@ -71,7 +71,7 @@ def open_cache(folder: str | Path) -> diskcache.Cache:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         return diskcache.Cache(str(path), disk=TextDisk, eviction_policy="none", cull_limit=0)
     except (OSError, sqlite3.Error) as error:
-        raise ValueError(f"answers cannot be kept in {path} ({error}); choose another folder") from None
+        raise ValueError(f"answers cannot be cached in {path} ({error}); choose another folder") from None
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ class Asker:
         if self.spent >= self.max_cost:
             return CannotGoOn(
                 f"the limit of ${self.max_cost:g} is reached (${self.spent:.6f} spent); answers so far are cached: "
-                "raise max_cost and run the same again to go on"
+                "raise max_cost and run the same command again to continue"
             )
         try:
             answer = self.client.ask(question, options)

@@ -256,7 +256,9 @@ def _has_probabilities(protocol: Protocol) -> bool:
 def _check(options: Mapping[str, Any], kinds: tuple[type, ...], least: int) -> None:
     for name, value in options.items():
         if value is not None and not (type(value) in kinds and least <= value < math.inf):
-            raise ValueError(f"{name} is {value!r}; it is a {'' if float in kinds else 'whole '}number from {least} on")
+            raise ValueError(
+                f"{name} is {value!r}; it must be a {'' if float in kinds else 'whole '}number of at least {least}"
+            )
 
 
 def default_folder() -> Path:

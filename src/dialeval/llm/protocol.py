@@ -162,14 +162,14 @@ def _checked(fields: Mapping[str, Any]) -> Protocol:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ValueError(f"name is {name!r}; use letters, digits and underscores")
     if answer not in get_args(AnswerForm):
-        raise ValueError(f"answer is {answer!r}; it is one of {', '.join(get_args(AnswerForm))}")
+        raise ValueError(f"answer is {answer!r}; it must be one of {', '.join(get_args(AnswerForm))}")
     low, high = _scale(fields.get("scale"), answer)
     counts = {count: fields.get(count, default) for count, default in (("max_tokens", 200), ("samples", 20))}
     if wrong := [count for count, value in counts.items() if type(value) is not int or value < 1]:
-        raise ValueError(f"{wrong[0]} is {counts[wrong[0]]!r}; it is a whole number from 1 on")
+        raise ValueError(f"{wrong[0]} is {counts[wrong[0]]!r}; it must be a whole number of at least 1")
     tasks = {part: _task(fields[part], part, answer) for part in ("turn", "dialogue") if part in fields}
     if not tasks:
-        raise ValueError("there is neither turn nor dialogue; add one of them or both")
+        raise ValueError("turn and dialogue are both missing; add at least one")
     if answer == "choice" and "dialogue" in tasks:
         raise ValueError("a choice is between two replies; remove dialogue")
     return Protocol(

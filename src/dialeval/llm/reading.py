@@ -110,7 +110,7 @@ def _token_at(text: str, logprobs: Sequence[Mapping[str, Any]], start: int) -> i
     for number, token in enumerate(tokens):
         if token.strip() == text[start]:
             return number
-    raise NoAnswer("the score stands on no token of its own")
+    raise NoAnswer("the score is not a token of its own")
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:

@@ -37,10 +37,10 @@ def read_table(path: Path) -> DataFrame:
         ".parquet": pd.read_parquet,
     }
     if path.suffix not in kinds:
-        raise ValueError(f"{path} is no table of scores; name a {', '.join(kinds)} file that dialeval score wrote")
+        raise ValueError(f"{path} is not a table of scores; pass a {', '.join(kinds)} file written by dialeval score")
     table = kinds[path.suffix](path)
     if "row" not in table or not len(table):
-        raise ValueError(f"{path} has no column row; name a file that dialeval score wrote")
+        raise ValueError(f"{path} has no column row; pass a file written by dialeval score")
     return table
 
 

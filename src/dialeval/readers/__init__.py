@@ -161,7 +161,7 @@ class Source:
             if row.values is not None:
                 break
         if not first:
-            raise ValueError(f"{self.name} holds no rows; there is nothing to score")
+            raise ValueError(f"{self.name} has no rows; there is nothing to score")
         values = first[-1].values or {}
         columns = self._columns(list(values), [values], level, fields)
         is_table = self._is_table
@@ -170,7 +170,7 @@ class Source:
         whole = self._watched(chain(first, rows), columns, known={*values, *columns.wanted()})
         if is_table and self._format() in ("csv", "tsv", "xlsx"):
             if not self.separator:
-                raise ValueError("the separator of context turns is empty; choose the text that stands between turns")
+                raise ValueError("the context separator is empty; pass the text between two turns")
             whole = (table_row(row, columns, self.separator) for row in whole)
         return columns, whole
 
@@ -212,7 +212,7 @@ class Source:
         unread = [str(name) for name in names if name not in columns.wanted() and name not in _PASSED_OVER]
         if unread and isinstance(self.input, str | Path):
             more = f" and {len(unread) - 10} more" if len(unread) > 10 else ""
-            self._tell(f"{self.name}: not read: {', '.join(unread[:10])}{more}")
+            self._tell(f"{self.name}: ignored columns: {', '.join(unread[:10])}{more}")
 
     def _tell(self, message: str) -> None:
         """Log a message once, though a file may be read twice."""
@@ -234,7 +234,7 @@ class Source:
         if twice:
             shown = ", ".join(str(row.number) for row in twice[:10]) + (" ..." if len(twice) > 10 else "")
             self._tell(
-                f"{self.name}: {len(twice)} rows have a key twice, such as {twice[0].duplicate!r}; "
+                f"{self.name}: {len(twice)} rows have a duplicate key, such as {twice[0].duplicate!r}; "
                 f"the last value counts (rows {shown})"
             )
 
@@ -301,7 +301,7 @@ class Source:
         assert isinstance(self.input, str | Path)
         path = Path(self.input)
         if not str(self.input):
-            raise ValueError("the input has no name; pass a file, a data set, or - for standard input")
+            raise ValueError("no input was given; pass a file, a data set, or - for standard input")
         if self.format is not None:
             if self.format not in FORMATS:
                 raise ValueError(f"there is no format {self.format!r}; choose one of: {', '.join(FORMATS)}")
@@ -317,7 +317,7 @@ class Source:
         if (file_format := _told_by_ending(path)) is not None:
             return file_format
         if path.exists():
-            raise ValueError(f"the ending of {path} tells no format; choose one of: {', '.join(FORMATS)}")
+            raise ValueError(f"cannot infer the format of {path}; pass one of: {', '.join(FORMATS)}")
         # What is no file may be a data set of the Hub: `owner/name`.
         if str(self.input).count("/") == 1 and not str(self.input).startswith((".", "/", "~")):
             return "dataset"

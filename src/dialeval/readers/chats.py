@@ -149,7 +149,7 @@ def _turns(row: RawRow, form: str) -> tuple[list[tuple[str, str]], list[str]]:
     assert row.values is not None
     messages = messages_of(row.values, form)
     if not isinstance(messages, Sequence) or isinstance(messages, str) or not len(messages):
-        raise row.bad(f"{form} is no list of messages; each row holds one conversation")
+        raise row.bad(f"{form} is not a list of messages; each row is one conversation")
     if len(messages) > MAX_TEXTS:
         raise row.bad(f"{form} has more than {MAX_TEXTS} entries; is this one conversation?")
     turns, prompts = [], []

@@ -90,8 +90,8 @@ class Columns:
     def __post_init__(self) -> None:
         for field in self.mapping:
             if field not in (*self.fields, MESSAGE):
-                hint = f"{_suggest(field, self.fields)}; fields are {', '.join(self.fields)}"
-                raise ValueError(f"columns map {field!r}, which is no field{hint}")
+                hint = f"{_suggest(field, self.fields)}; the fields are {', '.join(self.fields)}"
+                raise ValueError(f"{field!r} is not a field{hint}")
 
     def name(self, field: str) -> str:
         """The column of a field."""
@@ -114,7 +114,7 @@ class Columns:
                 hint = _suggest(column, [str(name)[:100] for name in present])
                 level = _CONVERSATIONS if field == "dialogue" else _NO_REPLIES if "dialogue" in present else ""
                 return one_line(
-                    f"column {column!r} is missing{hint}; there are: {there}; rename it or map it: "
+                    f"column {column!r} is missing{hint}; the columns are: {there}; rename one or map it: "
                     f"{field}=COLUMN{level}"
                 )
         return ""
@@ -151,7 +151,7 @@ def to_exchange(row: RawRow, columns: Columns, *, empty: EmptyPolicy, needs: Col
         empty=empty,
     )
     if "references" in needs and not exchange.references:
-        raise row.bad("there is no reference, and a metric that was asked for compares with one; add it")
+        raise row.bad("the reference is missing, and one of the metrics needs it; add it")
     return exchange
 
 

@@ -26,8 +26,8 @@ MAX_ARRAY_BYTES = 64 * 2**20
 _ONE_A_LINE = "write one object per line (jq -c '.[]' does it)"
 _UTF8_BOM = b"\xef\xbb\xbf"
 _OTHER_FORMATS = {
-    b"PAR1": "is a Parquet file; say so with the format parquet",
-    b"PK\x03\x04": "is a zip archive (an .xlsx file is one too); unpack it, or give it the ending .xlsx",
+    b"PAR1": "is a Parquet file; rename it to .parquet",
+    b"PK\x03\x04": "is a zip archive (an .xlsx file is one too); unpack it, or rename it to .xlsx",
     b"\x28\xb5\x2f\xfd": "is compressed with zstandard; unpack it or use gzip",
     b"BZh": "is compressed with bzip2; unpack it or use gzip",
     b"\xfd7zXZ": "is compressed with xz; unpack it or use gzip",
@@ -62,7 +62,7 @@ def read_lines(stream: BinaryIO, name: str) -> Iterator[Line]:
                 while (rest := plain.readline(MAX_LINE_BYTES)) and not rest.endswith(b"\n"):
                     passed += len(rest)
                     if passed > ENDLESS_LINE_BYTES:
-                        raise ValueError(f"line {number} of {name} never ends; is this a file of rows?")
+                        raise ValueError(f"line {number} of {name} is too long; is this a file of rows?")
                 data = data[:1000]
             if number == 1 and data.startswith(_UTF8_BOM):
                 data = data[len(_UTF8_BOM) :]
@@ -119,9 +119,9 @@ def _array_rows(lines: Iterator[Line], name: str) -> Iterator[RawRow]:
         raise ValueError(f"{name} is JSON that is nested too deeply; a row is an object of strings") from None
     except ValueError as error:
         if data.startswith(b"{"):
-            raise ValueError(f"{name} is spread over lines and is no single object; {_ONE_A_LINE}") from None
+            raise ValueError(f"{name} spans several lines but is not one object; {_ONE_A_LINE}") from None
         reason = error.msg if isinstance(error, json.JSONDecodeError) else type(error).__name__
-        raise ValueError(f"{name} begins like a JSON array and is none ({reason}); {_ONE_A_LINE}") from None
+        raise ValueError(f"{name} starts like a JSON array but is not one ({reason}); {_ONE_A_LINE}") from None
     for number, entry in enumerate(entries if isinstance(entries, list) else [entries]):
         where = f"{name}, entry {number}"
         if isinstance(entry, dict):

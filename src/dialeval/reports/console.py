@@ -47,8 +47,8 @@ def show(report: Report) -> None:
 
 
 _NO_CONTEXTS = (
-    "contexts are not known, so every row counts as one of its own; if several rows answer the same context, p is too "
-    "small: name the rows that were scored (--rows)"
+    "contexts are unknown, so every row counts as its own context; if several rows share a context, p is too "
+    "small: pass the rows that were scored (--rows)"
 )
 
 

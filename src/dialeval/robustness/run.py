@@ -49,7 +49,7 @@ def run(
     """
     found = Robustness(material, tolerance, seed)
     if not 0 <= tolerance < math.inf:
-        raise ValueError(f"tolerance is {tolerance}; it is a share of the standard deviation, from 0 on")
+        raise ValueError(f"tolerance is {tolerance}; it must be a share of the standard deviation, 0 or more")
     reporter = reporter or Reporter()
     for note in material.notes:
         reporter.say(note)

@@ -32,7 +32,7 @@ class Flag:
         except ValueError:
             bound = None
         if found is None or bound is None:
-            raise ValueError(f"--flag {text!r} is no condition; write it as NAME<NUMBER or NAME>NUMBER")
+            raise ValueError(f"--flag {text!r} is not a condition; write it as NAME<NUMBER or NAME>NUMBER")
         name = found[1]
         meant = [column for column in columns if name in (column, column.partition(".")[2])]
         if not meant:

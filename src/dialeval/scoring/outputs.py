@@ -312,7 +312,7 @@ class Summary:
             lines.append(f"  {tally.signature}")
         counts = f"{self.n} {'row' if self.n == 1 else 'rows'} scored, {self.n_empty} of them empty"
         if self.n_resumed:
-            counts += f", {self.n_resumed} taken over from the interrupted run"
+            counts += f", {self.n_resumed} from the interrupted run"
         lines += [counts, *(f"{count} of them flagged {flag}" for flag, count in self.flags.items()), *self.worst]
         lines += [f"warning: {one}" for one in self.warnings]
         return lines
@@ -324,16 +324,16 @@ def _rounded(value: float | None) -> str:
 
 def _usage_lines(usage: Mapping[str, float]) -> list[str]:
     """What asking took, for people."""
-    asked = f"{usage['calls']:.0f} calls, {usage['tokens_in']:.0f} tokens read and {usage['tokens_out']:.0f} written"
+    asked = f"{usage['calls']:.0f} calls, {usage['tokens_in']:.0f} input and {usage['tokens_out']:.0f} output tokens"
     if usage["estimated"]:
         asked += f" ({usage['estimated']:.0f} answers with estimated tokens)"
     spent = f", ${usage['cost']:.6f}" if usage["cost"] or usage["kept_cost"] else ""
     lines = [f"  {asked}{spent}"]
     if usage["kept"]:
         before = f" (${usage['kept_cost']:.6f} then)" if usage["kept_cost"] else ""
-        lines.append(f"  {usage['kept']:.0f} answers kept from earlier{before}")
+        lines.append(f"  {usage['kept']:.0f} cached answers{before}")
     if usage["refusals"] or usage["unanswered"]:
-        lines.append(f"  {usage['refusals']:.0f} refusals, {usage['unanswered']:.0f} questions without an answer")
+        lines.append(f"  {usage['refusals']:.0f} refusals, {usage['unanswered']:.0f} unanswered questions")
     return lines
 
 

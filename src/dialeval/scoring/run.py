@@ -57,16 +57,16 @@ def score_file(
         worst: so many of the worst rows are named in the summary, with aspects and reasons.
     """
     if not output:
-        raise ValueError("the output has no name; pass a file, or - for standard output")
+        raise ValueError("no output was given; pass a file, or - for standard output")
     if output == "-" or is_stream(Path(output)):
         if skip_bad:
-            raise ValueError("skipped rows need a file beside the output; score into a file, not into a pipe")
+            raise ValueError("bad rows are written beside the output, so --skip-bad needs an output file, not a pipe")
         return _score_stream(task, output, load, progress, worst)
     # A link keeps pointing where it did; what it points to is replaced.
     path = Path(os.path.realpath(output))
     file_format = output_format(output)
     _check_place(path, [task.source.input, *reads])
-    taken = f"{path} is there already; choose another name or --overwrite"
+    taken = f"{path} already exists; choose another name, or replace it with --overwrite"
     if path.exists() and not overwrite and not journal_path(path).exists():
         raise FileExistsError(taken)
     total = task.look_through(skip_bad=skip_bad) if task.source.can_be_read_twice else None
@@ -183,14 +183,14 @@ def _once(task: Task, chunk: Chunk, journal: Journal) -> tuple[Record, bool]:
     if before.get("fingerprint") != chunk.fingerprint():
         raise ValueError(_changed(journal, f"differs between rows {chunk.rows[0]} and {chunk.rows[-1]}"))
     if list(before.get("values", ())) != task.columns or before.get("row") != chunk.rows or "language" not in before:
-        raise ValueError(f"{journal.path} is damaged; begin again with --no-resume")
+        raise ValueError(f"{journal.path} is damaged; start again with --no-resume")
     return before, True
 
 
 def _changed(journal: Journal, how: str) -> str:
     return (
-        f"the input is not that of the interrupted run: it {how}; "
-        f"restore the input of {journal.path.name}, or begin again with --no-resume"
+        f"the input has changed since the interrupted run: it {how}; "
+        f"restore the input of {journal.path.name}, or start again with --no-resume"
     )
 
 
@@ -222,13 +222,13 @@ def _check_place(path: Path, reads: Iterable[object]) -> None:
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; name a file in it")
     if not path.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {path.parent}; make it first")
+        raise FileNotFoundError(f"the folder {path.parent} does not exist; create it first")
     written = (path, journal_path(path), rejects_path(path))
     for read in reads:
         if isinstance(read, str | Path) and Path(read).is_file():
             for place in written:
                 if place.resolve() == Path(read).resolve() or (place.exists() and place.samefile(read)):
-                    raise ValueError(f"{read} is read and would be replaced; choose another output")
+                    raise ValueError(f"{read} is an input and would be overwritten; choose another output")
 
 
 _MARK = "dialeval_journal"
@@ -318,7 +318,7 @@ class Journal:
             record = _record(line)
             if record is None:
                 if header is None and not _is_start(line):
-                    raise ValueError(f"{self.path} is no unfinished run; move it away or choose another output")
+                    raise ValueError(f"{self.path} is not an unfinished run; move it away or choose another output")
                 break
             self._is_complete = record == _COMPLETE
             self.n_finished += header is not None and not self._is_complete
@@ -337,11 +337,13 @@ class Journal:
 
     def _check(self, header: Mapping[str, Any], run: Mapping[str, Any]) -> None:
         if header.get(_MARK) != _FORMAT:
-            raise ValueError(f"{self.path} is no unfinished run of this version; move it away or choose another output")
+            raise ValueError(
+                f"{self.path} is not an unfinished run of this version; move it away or choose another output"
+            )
         if difference := _difference(header["run"], json.loads(json.dumps(run))):
             raise ValueError(
                 f"{self.path} is an unfinished run with other options ({difference}); "
-                "give the same ones to go on with it, or --no-resume to begin again"
+                "pass the same options to continue, or --no-resume to start again"
             )
 
 
@@ -354,7 +356,7 @@ def _open_locked(path: Path) -> BinaryIO:
                 raise
             descriptor = None
         if descriptor is None or not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise ValueError(f"{path} is a link, a folder or a device; a run keeps finished rows there, move it away")
+            raise ValueError(f"{path} is a link, a folder or a device; finished rows are kept there, so move it away")
         stream = os.fdopen(descriptor, "r+b")
         if not lock(descriptor):
             stream.close()

@@ -106,7 +106,7 @@ class Task:
         if self.explain != "no":
             check_explained(self.infos)
         if self.per_turn and self.level is not Level.DIALOGUE:
-            raise ValueError("values per turn belong to whole conversations; add the level dialogue (--level dialogue)")
+            raise ValueError("values per turn need whole conversations (--level dialogue)")
         len(self.flags)  # refuses what is no condition
 
     @property
@@ -253,7 +253,7 @@ def check_explained(infos: Mapping[str, MetricInfo]) -> None:
     """Refuse to explain where no metric can."""
     if not any(info.explains for info in infos.values()):
         raise ValueError(
-            f"{', '.join(infos)}: no reasons are given for these values; leave --explain out, or add judge"
+            f"{', '.join(infos)}: there are no reasons for these values; leave out --explain, or add the judge"
         )
 
 

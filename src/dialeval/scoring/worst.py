@@ -25,7 +25,7 @@ class Worst:
 
     def __post_init__(self) -> None:
         if self.count < 0:
-            raise ValueError(f"{self.count} worst rows cannot be shown; pass a number from 0 on")
+            raise ValueError(f"{self.count} worst rows cannot be shown; pass 0 or more")
         if not self.task.of_rows:
             raise ValueError(f"{', '.join(self.task.infos)} judges systems, so there are no worst rows; leave them out")
 

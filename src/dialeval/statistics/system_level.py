@@ -34,7 +34,7 @@ def check_systems(count: int, *, force: bool = False) -> None:
     if count < FEWEST_SYSTEMS and not force:
         raise TooFewSystems(
             f"{count} systems are too few for a correlation over systems (at least {FEWEST_SYSTEMS}); "
-            "use the turn level, or force it and read the result as an anecdote"
+            "use the turn level, or force it"
         )
 
 

@@ -122,12 +122,12 @@ class Gate:
         if self.gain < -self.margin:
             return (
                 f"failed: {self.metric} is worse by {-self.gain:.4g} on average, more than the margin of "
-                f"{self.margin:g}, though not surely: {means} {where}; {bound}, and at most {self.at_most:+.4g}. "
-                "More rows would tell."
+                f"{self.margin:g}, but not significantly: {means} {where}; {bound}, and at most {self.at_most:+.4g}. "
+                "More rows are needed."
             )
         return (
             f"failed: {self.metric} is {means} {where}, which does not rule out that it is worse by more than "
-            f"{self.margin:g}: {bound}. More rows, or a wider margin, would tell."
+            f"{self.margin:g}: {bound}. More rows or a wider margin are needed."
         )
 
     @property
@@ -145,9 +145,9 @@ class Gate:
                 f"{self.n_contexts} contexts are few; with {MIN_CONTEXTS} or more the gate sees smaller losses"
             )
         if self.n_alone:
-            found.append(f"{self.n_alone} rows have no partner of the same id and were left out")
+            found.append(f"{self.n_alone} rows without a partner were left out")
         if self.n_without_value:
-            found.append(f"{self.n_without_value} rows have no value and were left out")
+            found.append(f"{self.n_without_value} rows without a value were left out")
         return [*found, *self.cautions]
 
     def to_dict(self) -> dict[str, Any]:
@@ -259,9 +259,9 @@ def gate(
         progress: show a bar while scoring.
     """
     if not (math.isfinite(margin) and margin >= 0):
-        raise ValueError(f"margin is {margin}; it is the loss that is accepted, zero or more")
+        raise ValueError(f"margin is {margin}; the accepted loss must be zero or more")
     if not 0.5 <= confidence < 1:
-        raise ValueError(f"confidence is {confidence}; it lies between 0.5 and 1")
+        raise ValueError(f"confidence is {confidence}; it must be between 0.5 and 1")
     if resamples < 100:
         raise ValueError(f"{resamples} resamples are too few for a bound; use 1000 or more")
     called = names or (_named(new, "the new rows"), _named(baseline, "the baseline"))
@@ -312,7 +312,7 @@ def gate_values(
     x, y = x[known[0]], y[known[1]]
     n_rows = count = min(len(x), len(y))
     if not n_rows:
-        raise ValueError(f"{metric.info.name} gave no pair of rows a value; nothing can be compared")
+        raise ValueError(f"{metric.info.name} has no value for any pair of rows; nothing can be compared")
     turned = 1.0 if metric.info.higher_is_better else -1.0
     if pairs is None:
         gain = turned * float(x.mean() - y.mean())

@@ -21,7 +21,7 @@ def score_items(metric: Metric, items: Items, **options: Any) -> Scores:
     """Scores of replies or of whole conversations; metrics that compare sets are refused."""
     if metric.info.level is not Level.TURN:
         raise ValueError(
-            f"{metric.info.name} judges a {metric.info.level}; here a metric of single replies is needed "
+            f"{metric.info.name} judges a {metric.info.level}; a metric of single replies is needed here "
             "(`dialeval score` gives the value of each system)"
         )
     if not are_conversations(items):

@@ -11,7 +11,7 @@ from dialeval.systems.outcome import Ranking
 def draw(ranking: Ranking, path: Path) -> None:
     """Write the figure; the ending of the path tells its format."""
     if path.suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise ValueError(f"{path} has no ending of a picture; choose .png, .svg or .pdf")
+        raise ValueError(f"{path} is not a picture file; choose .png, .svg or .pdf")
     from matplotlib.figure import Figure
 
     metrics = ranking.metrics

@@ -72,10 +72,10 @@ def rank(
         metrics = [metrics]
     if len(rows) < 2:
         raise ValueError(
-            f"there is {len(rows)} system; give every row a system, or one file per system, of two systems or more"
+            f"at least two systems are needed, not {len(rows)}; give every row a system, or pass a file for each"
         )
     if not metrics:
-        raise ValueError("no metric was named; name at least one")
+        raise ValueError("no metric was given; name at least one")
     pairs = paired(rows, by_context=not isinstance(systems, Mapping))
     left_out = [both.check(allow_missing).note for both in pairs.values() if both and both.alone]
     standings: list[Standing] = []
@@ -156,7 +156,7 @@ def _pair_tests(
             groups = np.unique(paired.groups[known], return_inverse=True)[1].astype(np.intp)
             n_groups = int(groups.max(initial=-1)) + 1
         if not n_rows:
-            raise ValueError(f"{metric.info.name} gave no pair of rows of {a} and {b} a value")
+            raise ValueError(f"{metric.info.name} has no value for any pair of rows of {a} and {b}")
         if paired is None:
             test = unpaired_mean_test(x, y, resamples=resamples, seed=seed)
         else:

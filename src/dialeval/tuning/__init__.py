@@ -75,7 +75,7 @@ def tune(
     enough(opinions)
     if len(opinions) < ADVISED:
         warnings.warn(
-            f"there are only {len(opinions)} {opinions.unit}; with fewer than {ADVISED} the outcome depends on which "
+            f"only {len(opinions)} {opinions.unit}; with fewer than {ADVISED} the outcome depends on which "
             "of them happened to be rated",
             stacklevel=2,
         )

@@ -19,13 +19,13 @@ from dialeval.weights.config import current_versions
 def check_place(out: Path, *, overwrite: bool) -> None:
     """Refuse, before anything is computed, a place that holds something."""
     if not out.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {out.parent}; make it first")
+        raise FileNotFoundError(f"the folder {out.parent} does not exist; create it first")
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return
     if not overwrite:
-        raise FileExistsError(f"{out} is there already; choose another name or --overwrite")
+        raise FileExistsError(f"{out} already exists; choose another name, or replace it with --overwrite")
     if not _is_checkpoint(out):
-        raise FileExistsError(f"{out} holds no checkpoint but something else, which stays; choose another name")
+        raise FileExistsError(f"{out} is not a checkpoint and is not replaced; choose another name")
 
 
 #: The quantiles of human replies that a correction makes wrong.

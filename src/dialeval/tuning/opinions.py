@@ -144,12 +144,14 @@ def enough(opinions: Opinions) -> None:
     if len(opinions) < FEWEST or opinions.contexts < FEWEST_CONTEXTS:
         raise ValueError(
             f"there are {len(opinions)} {opinions.unit} to {opinions.contexts} contexts; "
-            f"tuning needs at least {FEWEST} to {FEWEST_CONTEXTS} contexts, and {ADVISED} to be worth while"
+            f"tuning needs at least {FEWEST} to {FEWEST_CONTEXTS} contexts, better {ADVISED}"
         )
     if isinstance(opinions, Preferences) and not opinions.targets.any():
         raise ValueError("every pair is a tie, so nothing can be learned from them; add pairs with a preference")
     if isinstance(opinions, Ratings) and np.ptp(opinions.targets) == 0:
-        raise ValueError("all ratings are the same, so nothing can be learned from them; add replies rated otherwise")
+        raise ValueError(
+            "all ratings are the same, so nothing can be learned from them; add replies with other ratings"
+        )
 
 
 @dataclass
@@ -233,7 +235,7 @@ def _several(row: RawRow, value: Any) -> list[float]:
         try:
             value = parse_json(value) if value.strip().startswith("[") else value.split(";")
         except ValueError:
-            raise row.bad("ratings is no JSON array; write [4, 5, 3] or 4;5;3") from None
+            raise row.bad("ratings is not a JSON array; write [4, 5, 3] or 4;5;3") from None
     if _is_absent(value):
         return []
     if isinstance(value, str | Mapping) or not isinstance(value, Iterable):

@@ -52,33 +52,33 @@ class Tuned:
     def lines(self) -> list[str]:
         """The outcome, a sentence a line."""
         found = self.comparison
-        lines = [f"{len(self.opinions)} {self.opinions.unit} to {self.opinions.contexts} contexts"]
+        lines = [f"{len(self.opinions)} {self.opinions.unit} in {self.opinions.contexts} contexts"]
         if self.raters > 1:
             lines[0] += f", {self.raters:.1f} ratings each"
         if self.n_truncated:
             lines[0] += f"; {self.n_truncated} were truncated"
         lines += [f"{count} rows dropped: {reason}" for reason, count in self.opinions.dropped.items()]
         lines += [
-            f"agreement on contexts held out ({self.opinions.measure}, 95 % interval by context)",
+            f"agreement on held-out contexts ({self.opinions.measure}, 95 % interval by context)",
             f"  before      {found.before}",
             f"  after       {found.after}",
             f"  difference  {found.difference}",
         ]
         if self.ceiling is not None:
-            lines.append(f"one person with the others: {self.ceiling:.3f}")
-        lines.append("how far the judge's single aspects agree with your people")
+            lines.append(f"one rater with the others: {self.ceiling:.3f}")
+        lines.append("agreement of each aspect with your raters")
         lines += [f"  {name:<15} {value:.3f}" for name, value in self.aspects.items() if value is not None]
         if not self.changed:
             lines.append(
                 f"no gain: less than {SURE:.0%} of the resamples favour a change, or it agrees no better than chance; "
-                "the judge stays as it was"
+                "the judge is unchanged"
             )
         if self.coverage is None:
-            lines.append("preferences do not say where single replies lie: the interval is the checkpoint's")
+            lines.append("preferences give no interval for single replies: the checkpoint's is kept")
         else:
-            lines.append(f"90 % intervals, fitted anew: they hold {self.coverage:.1%} of the ratings held out")
+            lines.append(f"refitted 90 % intervals cover {self.coverage:.1%} of the held-out ratings")
         if not self.has_percentile:
-            lines.append("the human percentile belongs to the old values and is gone; --human brings a new one")
+            lines.append("the human percentile of the old values was removed; fit a new one with --human")
         return lines
 
     def record(self) -> dict[str, Any]:
