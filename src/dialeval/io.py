@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
@@ -235,7 +236,7 @@ def plain(value: Any) -> Any:
 
 @contextmanager
 def progress_bar(label: str, total: int | None, *, shown: bool) -> Iterator[Callable[[int], None]]:
-    """Done, rate and time left on standard error, in a log a line each tenth; takes how many more are done."""
+    """Done, rate and time left on standard error, in a log now and then a line; takes how many more are done."""
     if not shown:
         yield lambda more: None
         return
@@ -244,69 +245,73 @@ def progress_bar(label: str, total: int | None, *, shown: bool) -> Iterator[Call
     def advance(more: int) -> None:
         nonlocal done
         done += more
-        reach(done, total)
+        reach(done, total, 0)
 
     with progress_counter(label, label) as reach:
-        reach(0, total)
+        reach(0, total, 0)
         yield advance
 
 
+#: Takes how many are done, of how many, and how many of those an earlier run had done.
+Reach = Callable[[int, int | None, int], None]
+
+
 @contextmanager
-def progress_counter(label: str, before: str) -> Iterator[Callable[[int, int | None], None]]:
-    """The same; takes how many are done, and of how many. Until then the bar says what comes `before`."""
+def progress_counter(label: str, before: str) -> Iterator[Reach]:
+    """The same. Until it is called the bar says what comes `before`."""
     from rich.console import Console
 
     console = Console(stderr=True)
     if not (console.is_terminal or console.is_jupyter):
         yield ProgressLines(label).reach
         return
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    rate = TextColumn("{task.fields[rate]}")
-    columns = (BarColumn(), MofNCompleteColumn(), rate, TimeElapsedColumn(), TimeRemainingColumn())
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[pace]}"), TimeElapsedColumn())
     with Progress(TextColumn("{task.description}"), *columns, console=console, transient=True) as bar:
-        work, begun = bar.add_task(before, total=None, rate=""), time.monotonic()
+        work, begun = bar.add_task(before, total=None, pace=""), time.monotonic()
 
-        def show(done: int, total: int | None) -> None:
+        def show(done: int, total: int | None, kept: int) -> None:
             nonlocal begun
-            begun = begun if done else time.monotonic()
-            speed = f"{done / max(time.monotonic() - begun, 1e-3):,.0f}/s" if done else ""
-            bar.update(work, description=label, completed=done, total=total, rate=speed)
+            begun = begun if done > kept else time.monotonic()
+            said = pace(done - kept, None if total is None else total - done, time.monotonic() - begun)
+            bar.update(work, description=label, completed=done, total=total, pace=said)
 
         yield show
 
 
+def pace(done: int, left: int | None, seconds: float) -> str:
+    """Rows a second and the time to go; nothing before any are done.
+
+    >>> pace(20, 400, 10.0)
+    '2/s, 0:03:20 to go'
+    """
+    if not done:
+        return ""
+    rate = done / max(seconds, 1e-3)
+    to_go = "" if left is None else f", {timedelta(seconds=round(left / rate))} to go"
+    return f"{rate:.2g}/s{to_go}" if rate < 10 else f"{rate:,.0f}/s{to_go}"
+
+
 class ProgressLines:
-    """Progress in logs: a line each tenth, or each so many rows where the end is not known."""
+    """Progress in logs: a line after some seconds, then each time that twice as long has passed, or ten minutes."""
 
-    #: Less than this is over before a line would help.
-    FEW = 1000
-    STEP = 10_000
+    LONGEST = 600.0
 
-    def __init__(self, label: str) -> None:
-        self.label, self.printed = label, 0
+    def __init__(self, label: str, *, first: float = 5.0) -> None:
+        self.label, self.first, self.due = label, first, first
         self.begun = time.monotonic()
 
-    def reach(self, done: int, total: int | None) -> None:
+    def reach(self, done: int, total: int | None, kept: int) -> None:
         """So many are done; the end itself is told by whoever shows the outcome."""
-        if not done:
-            self.begun = time.monotonic()
-        if total is None:
-            if done // self.STEP > self.printed:
-                self.printed = done // self.STEP
-                print(f"{self.label}: {done:,} done", file=sys.stderr, flush=True)
-        elif self.FEW <= total > done and (tenths := 10 * done // total) > self.printed:
-            self.printed = tenths
-            left = (time.monotonic() - self.begun) / done * (total - done)
-            line = f"{self.label}: {done:,} of {total:,} ({tenths}0 %), {left:,.0f} s to go"
-            print(line, file=sys.stderr, flush=True)
+        if done <= kept:
+            self.begun, self.due = time.monotonic(), self.first
+            return
+        seconds = time.monotonic() - self.begun
+        if done != total and seconds >= self.due:
+            self.due = seconds + min(seconds, self.LONGEST)
+            of, left = ("", None) if total is None else (f" of {total:,}", total - done)
+            print(f"{self.label}: {done:,}{of}, {pace(done - kept, left, seconds)}", file=sys.stderr, flush=True)
 
 
 def replace_file(path: Path, write: Any) -> None:

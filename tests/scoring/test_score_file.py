@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import overlap_metric
-from dialeval.io import WriteError, read_json_lines
+from dialeval.io import ProgressLines, WriteError, pace, read_json_lines
 from dialeval.readers import Source
 from dialeval.scoring import Summary, Task, score_file
 from dialeval.scoring import run as scoring_run
@@ -175,8 +175,23 @@ def test_a_second_process_is_refused_and_a_killed_one_continued() -> None:
 
 def test_the_first_chunks_are_small() -> None:
     done: list[int] = []
-    run(progress=lambda count, total: done.append(count))
+    run(progress=lambda count, total, kept: done.append(count))
     assert done == [0, FIRST_PAIRS, 3 * FIRST_PAIRS, 7 * FIRST_PAIRS, N_ROWS]
+
+
+def test_rows_of_an_earlier_run_do_not_count_in_the_pace(capsys: pytest.CaptureFixture[str]) -> None:
+    interrupt()
+    done: list[tuple[int, int]] = []
+    run(progress=lambda count, total, kept: done.append((count, kept)))
+    assert done[1] == (FIRST_PAIRS, FIRST_PAIRS)
+    assert done[-1][0] == N_ROWS > done[-1][1]
+    lines = ProgressLines("scoring", first=0)
+    for count, kept in done[:3]:
+        lines.reach(count, N_ROWS, kept)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"{done[2][0]:,} of {N_ROWS:,}" in line
+    assert pace(20, 400, 10.0).startswith("2/s, 0:03:20")
+    assert pace(2, None, 10.0) == "0.2/s"
 
 
 @pytest.mark.parametrize("breaks", [False, True])

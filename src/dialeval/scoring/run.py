@@ -22,8 +22,8 @@ from dialeval.scoring.outputs import OutputFormat, Record, Summary, output_forma
 from dialeval.scoring.task import Chunk, Task, chunked, unscored
 from dialeval.scoring.worst import Worst
 
-#: Called with the number of rows done so far, and of all rows where it is known.
-Progress = Callable[[int, int | None], None]
+#: Called with the number of rows done so far, of all rows where it is known, and of those that an earlier run did.
+Progress = Callable[[int, int | None, int], None]
 #: Loads the metrics, once the rows are known to be good.
 Load = Callable[[], Mapping[str, Metric]]
 
@@ -36,7 +36,7 @@ def score_file(
     skip_bad: bool = False,
     overwrite: bool = False,
     resume: bool = True,
-    progress: Progress = lambda done, total: None,
+    progress: Progress = lambda done, total, kept: None,
     reads: tuple[str | Path, ...] = (),
     worst: int = 0,
 ) -> Summary:
@@ -71,14 +71,18 @@ def score_file(
         raise FileExistsError(taken)
     total = task.look_through(skip_bad=skip_bad) if task.source.can_be_read_twice else None
     task = replace(task, metrics=load())
-    progress(0, total)
+    progress(0, total, 0)
+
+    def reached(done: int, kept: int) -> None:
+        progress(done, total, kept)
+
     # Before anything is written: a second process must not touch the files of the first.
     with closing(Journal(journal_path(path), task.identity(), fresh=not resume, overwrite=overwrite)) as journal:
         if path.exists() and not journal.may_replace:
             raise FileExistsError(taken)
         with _in_place(rejects_path(path)) if skip_bad else nullcontext() as stream:
             rejects = Rejects(stream) if stream else None
-            summary = _score_with(journal, task, path, file_format, rejects, lambda done: progress(done, total), worst)
+            summary = _score_with(journal, task, path, file_format, rejects, reached, worst)
         journal.drop()
     return summary
 
@@ -99,7 +103,7 @@ def _score_with(
     path: Path,
     file_format: OutputFormat,
     rejects: Rejects | None,
-    progress: Callable[[int], None],
+    progress: Callable[[int, int], None],
     worst: int,
 ) -> Summary:
     summary = _score_chunks(task, rejects, progress, lambda chunk: _once(task, chunk, journal), worst)
@@ -121,13 +125,15 @@ def _score_stream(task: Task, output: str, load: Load, progress: Progress, worst
         raise ValueError("standard output is closed; name a file, or open it")
     total = task.look_through(skip_bad=False) if task.source.can_be_read_twice else None
     task = replace(task, metrics=load())
-    progress(0, total)
+    progress(0, total, 0)
+
+    def reached(done: int, kept: int) -> None:
+        progress(done, total, kept)
+
     with ExitStack() as stack:
         stream: BinaryIO = sys.stdout.buffer if output == "-" else stack.enter_context(Path(output).open("wb"))
         if not task.of_rows:
-            summary = _score_chunks(
-                task, None, lambda done: progress(done, total), lambda chunk: (unscored(chunk), False), worst
-            )
+            summary = _score_chunks(task, None, reached, lambda chunk: (unscored(chunk), False), worst)
             _write(task, summary, stream, "jsonl", ())
             return summary
         write = stack.enter_context(table(stream, "jsonl", task.columns, kinds=task.kinds))
@@ -138,13 +144,13 @@ def _score_stream(task: Task, output: str, load: Load, progress: Progress, worst
             stream.flush()
             return record, False
 
-        return _score_chunks(task, None, lambda done: progress(done, total), finish, worst)
+        return _score_chunks(task, None, reached, finish, worst)
 
 
 def _score_chunks(
     task: Task,
     rejects: Rejects | None,
-    progress: Callable[[int], None],
+    progress: Callable[[int, int], None],
     finish: Callable[[Chunk], tuple[Record, bool]],
     worst: int,
 ) -> Summary:
@@ -161,7 +167,7 @@ def _score_chunks(
         summary.n_resumed += len(chunk.rows) if was_there else 0
         if task.of_systems:
             collected += chunk.exchanges
-        progress(summary.n)
+        progress(summary.n, summary.n_resumed)
     summary.n_rejected = rejects.count if rejects else 0
     if not summary.n:
         raise ValueError(f"none of the {summary.n_rejected} rows can be scored")
