@@ -100,12 +100,9 @@ def test_every_plot_is_written(report, tmp_path):
     names = {path.stem for path in written if path.parent.name == "plots"}
     protocol = "" if (shown := report.results[0].protocol) == "standard" else f"_{shown}"
     assert {
-        f"forest_toy{protocol}_turn_overall",
-        f"forest_toy{protocol}_system_overall",
         f"scatter_toy{protocol}_overall",
         f"violin_toy{protocol}",
         f"heatmap_toy{protocol}",
-        f"forest_good_or_bad{protocol}_turn_positive_random",
     } <= names
     assert not any(name.startswith("scatter_good_or_bad") for name in names)
 

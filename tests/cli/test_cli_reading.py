@@ -37,5 +37,5 @@ def test_a_command_has_all_options_of_reading(name: str, call: Any) -> None:
 
 
 def test_the_commands_that_read_rows_are_known() -> None:
-    known = {"score", "llm-score", "rank", "gate", "compare", "tune", "robustness", "plot prd"}
+    known = {"score", "llm-score", "rank", "gate", "compare", "tune", "robustness", "plot scores"}
     assert {name for name, _ in READERS} >= known

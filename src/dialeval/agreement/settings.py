@@ -84,11 +84,7 @@ class Settings:
 
 def as_threshold(text: str) -> float | Literal["auto", "search"]:
     """`auto`, `search` or a number, from the command line."""
-    if text == "auto":
-        return "auto"
-    if text == "search":
-        return "search"
     try:
-        return float(text)
+        return "auto" if text == "auto" else "search" if text == "search" else float(text)
     except ValueError:
         raise ValueError(f"threshold is {text!r}; it must be auto, search or a number") from None

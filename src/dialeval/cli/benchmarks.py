@@ -11,19 +11,6 @@ if TYPE_CHECKING:
     from dialeval.benchmarks import BenchmarkInfo
 
 
-Mirror = Annotated[
-    str | None,
-    typer.Option(
-        "--mirror",
-        envvar="DIALEVAL_MIRROR",
-        help="Mirror of GitHub: a folder or address with the layout OWNER/REPO/COMMIT/PATH.",
-    ),
-]
-Protocol = Annotated[
-    str | None,
-    typer.Option("--protocol", help="Protocol of the benchmark, where it has several; `info` lists them."),
-]
-
 app = typer.Typer(
     help="Human-judgement benchmarks: list, describe and fetch them.",
     no_args_is_help=True,
@@ -64,7 +51,7 @@ def list_benchmarks() -> None:
 @app.command()
 def info(
     name: Annotated[str, typer.Argument(help="A name of `list`, or a .jsonl file of your own.")],
-    protocol: Protocol = None,
+    protocol: Annotated[str | None, typer.Option(help="Protocol, where there are several; `info` lists them.")] = None,
 ) -> None:
     """Describe a benchmark: source, licence, aspects, systems, exclusions, oddities, contamination.
 
@@ -118,7 +105,10 @@ def _description(info: BenchmarkInfo, protocols: tuple[str, ...]) -> Iterator[st
 @app.command()
 def fetch(
     names: Annotated[list[str], typer.Argument(help="Names of `list`, or `all`.")],
-    mirror: Mirror = None,
+    mirror: Annotated[
+        str | None,
+        typer.Option(envvar="DIALEVAL_MIRROR", help="Mirror of GitHub: folder or address, as OWNER/REPO/COMMIT/PATH."),
+    ] = None,
 ) -> None:
     """Fetch and verify the files of benchmarks, so that later runs work offline.
 

@@ -60,9 +60,8 @@ def info(
     _show(console, "Devices", _devices())
     _show(console, "Weights", _weights())
     _show(console, "Folders", _folders())
-    table = Table(
-        "metric", "judges", "better", "range", "needs", "extra", box=None, title="Metrics", title_justify="left"
-    )
+    header = ("metric", "judges", "better", "range", "needs", "extra")
+    table = Table(*header, box=None, title="Metrics", title_justify="left")
     for cells in _metrics():
         table.add_row(*cells)
     console.print(table, highlight=False)
@@ -179,11 +178,7 @@ def _metrics() -> list[tuple[str, ...]]:
         extra = entry.extra or ("" if entry.package is None else f"of {entry.package}")
         try:
             info = metric_class(name)[0].info
-        except (
-            ImportError,
-            AttributeError,
-            ValueError,
-        ) as error:  # an extra is missing, or somebody's own metric is broken
+        except (ImportError, AttributeError, ValueError) as error:  # no extra, or somebody's own metric is broken
             rows.append((name, "", "", "", str(error), extra))
             continue
         low, high = info.range

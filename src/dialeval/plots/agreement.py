@@ -1,4 +1,4 @@
-"""Pictures of agreement: intervals per benchmark, people against metrics, metrics against each other.
+"""Pictures of agreement: people against metrics, metrics against each other.
 
 Every function takes plain columns and returns a matplotlib figure.
 """
@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dialeval.agreement.leaderboard import TITLES, Section, number
-from dialeval.agreement.results import marked
-from dialeval.plots.figures import INK, MARK, SOFT, WARN, new_figure, new_grid
+from dialeval.agreement.leaderboard import number
+from dialeval.plots.figures import INK, MARK, new_figure, new_grid
 from dialeval.statistics.correlation import Floats, pearson, spearman
 
 if TYPE_CHECKING:
@@ -22,39 +21,6 @@ if TYPE_CHECKING:
 
 #: Standard deviation of the jitter of human scores in scatter plots; their few distinct values would hide each other.
 JITTER = 0.03
-
-
-def forest(section: Section) -> Figure:
-    """Metrics with their intervals, best on top; hollow where the metric was trained on the benchmark."""
-    name = section.ranked_by
-    rows = [entry.results[name] for entry in section.entries if name in entry.results]
-    figure = new_figure(7.0, 1.2 + 0.32 * max(len(rows), 2))
-    axes = figure.subplots()
-    for position, result in enumerate(reversed(rows)):
-        colour = WARN if result.contaminated else MARK
-        if math.isfinite(result.low):
-            axes.plot([result.low, result.high], [position, position], color=colour, linewidth=1.6)
-        face = "white" if result.contaminated else colour
-        axes.plot(
-            result.value,
-            position,
-            "o",
-            color=colour,
-            markerfacecolor=face,
-            markersize=6 if result.in_best_group else 4.5,
-        )
-    names = [marked(row.metric, row.contaminated) for row in rows]
-    axes.set_yticks(range(len(rows)), labels=list(reversed(names)))
-    for label, row in zip(axes.get_yticklabels(), reversed(rows), strict=True):
-        label.set_fontweight("bold" if row.in_best_group else "normal")
-    axes.set_ylim(-0.7, len(rows) - 0.3)
-    axes.axvline(0, color=SOFT, linewidth=0.8)
-    if rows and math.isfinite(rows[0].ceiling):
-        axes.axvline(rows[0].ceiling, color=SOFT, linestyle="--", linewidth=1, label="one person against the others")
-        axes.legend(loc="lower right", frameon=False, fontsize="small")
-    axes.set_xlabel(f"{TITLES[name]} ({section.facts.split(';')[0]})")
-    axes.set_title(section.title, fontsize="medium", loc="left")
-    return figure
 
 
 def scatter(columns: Mapping[str, ArrayLike], human: ArrayLike, *, title: str = "", seed: int = 0) -> Figure:

@@ -357,29 +357,20 @@ def _told_by_ending(path: Path) -> Format | None:
 def read_exchanges(
     input: Input,
     *,
-    format: Format | None = None,
     columns: Mapping[str, str] | None = None,
-    separator: str = CONTEXT_SEPARATOR,
-    split: str | None = None,
-    subset: str | None = None,
     empty: EmptyPolicy = "error",
     skip_bad: Rejects | None = None,
 ) -> Iterator[Exchange]:
-    """Stream checked exchanges from a file, `-`, a data set or an iterable of mappings.
+    """Stream checked exchanges; `Source` has further options of reading, and reads dialogues.
 
     Args:
         input: A path (JSON lines, CSV, TSV or transcript, each also as .gz; Parquet, Excel), `-`, a folder or
             Hub id of a data set, or an iterable of mappings.
-        format: What the input is, if its name does not tell.
         columns: Field to column, for instance `{"response": "reply"}`.
-        separator: What stands between the turns of a CSV cell.
-        split: The split of a data set with several.
-        subset: The configuration of a data set with several.
         empty: Whether a blank response or context is refused or passed on and counted.
         skip_bad: Where bad rows are set aside; without it the first one raises `BadRow`.
     """
-    source = Source(input, format, columns or {}, separator, split, subset)
-    return (exchange for _, exchange in source.exchanges(empty=empty, skip_bad=skip_bad))
+    return (exchange for _, exchange in Source(input, columns=columns or {}).exchanges(empty=empty, skip_bad=skip_bad))
 
 
 def _checked(

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dialeval.agreement.leaderboard import sections
 from dialeval.agreement.results import Panel, Report
 from dialeval.io import safe_name
-from dialeval.plots.agreement import forest, heat_map, scatter
+from dialeval.plots.agreement import heat_map, scatter
 from dialeval.plots.distributions import distributions
 from dialeval.plots.figures import save
 from dialeval.statistics.correlation import Floats
@@ -29,8 +28,6 @@ def draw_all(report: Report, folder: Path, formats: Sequence[str] = ("png",)) ->
 
 
 def _pictures(report: Report) -> Iterator[tuple[str, Figure]]:
-    for section in sections(report):
-        yield f"forest_{section.benchmark}_{section.protocol}_{section.level}_{section.aspect}", forest(section)
     for panel in report.panels:
         if not panel.columns:
             continue

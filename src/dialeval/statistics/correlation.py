@@ -1,8 +1,7 @@
 """Correlations between two columns, with their p-values.
 
-Ties get average ranks in Spearman and the tau-b correction in Kendall; tau-a is there to compare
-with papers that used it. The p-values treat rows as independent, as papers do; for rows that share
-a context the intervals of `resampling` are the honest statement.
+Ties get average ranks in Spearman and the tau-b correction in Kendall. The p-values treat rows as
+independent, as papers do; for rows that share a context read the intervals of `resampled`.
 """
 
 from __future__ import annotations

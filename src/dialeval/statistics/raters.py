@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 
@@ -67,7 +66,7 @@ def _mean_without(row: Sequence[float], position: int) -> float:
     return (sum(row) - row[position]) / (len(row) - 1)
 
 
-def alpha(ratings: Ratings, scale: Literal["interval", "ordinal", "nominal", "ratio"] = "interval") -> float:
+def alpha(ratings: Ratings) -> float:
     """Krippendorff's alpha: 1 is perfect agreement, 0 what chance would give, below 0 is worse than chance."""
     import krippendorff
 
@@ -75,7 +74,7 @@ def alpha(ratings: Ratings, scale: Literal["interval", "ordinal", "nominal", "ra
     pairable = table[:, (~np.isnan(table)).sum(axis=0) > 1]
     if not pairable.size or len(np.unique(pairable[~np.isnan(pairable)])) < 2:
         return math.nan
-    return float(krippendorff.alpha(reliability_data=pairable, level_of_measurement=scale))
+    return float(krippendorff.alpha(reliability_data=pairable, level_of_measurement="interval"))
 
 
 def rating_table(ratings: Ratings) -> Floats:

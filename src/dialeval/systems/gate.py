@@ -23,7 +23,7 @@ from dialeval.registry import load
 from dialeval.scores import Scores, weakest_aspects
 from dialeval.statistics.bootstrap import bootstrap
 from dialeval.statistics.resampled import mean_of
-from dialeval.systems.items import score_items
+from dialeval.systems.ranking import score_items
 from dialeval.tables import Table, markdown_table, to_html
 
 #: Fewer contexts than these say little about a system.

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dialeval.cautions import cautions, cut_note
-from dialeval.exchange import Exchange
-from dialeval.metric import Metric
+from dialeval.exchange import Dialogue, Exchange
+from dialeval.metric import Level, Metric
 from dialeval.pairing import (
     ItemLevel,
     Pairs,
@@ -26,14 +26,16 @@ from dialeval.pairing import (
     read_items,
 )
 from dialeval.registry import load
+from dialeval.scores import Scores
 from dialeval.statistics.bootstrap import bootstrap, interval
 from dialeval.statistics.corrections import holm
 from dialeval.statistics.paired_tests import paired_mean_test, unpaired_mean_test
 from dialeval.statistics.resampled import mean_of
-from dialeval.systems.items import Items, are_conversations, score_items
 from dialeval.systems.outcome import PairTest, Ranking, Standing
 
 Vector = NDArray[np.float64]
+#: Replies, or whole conversations.
+Items = Sequence[Exchange] | Sequence[Dialogue]
 
 
 def rank(
@@ -97,6 +99,26 @@ def rank(
     replies = [replace(row, system=name) for name, own in rows.items() for row in own if isinstance(row, Exchange)]
     warnings = cautions(replies)
     return Ranking(tuple(standings), tuple(pair_tests), confidence, signatures, (*left_out, *warnings, *cut))
+
+
+def are_conversations(items: Items) -> TypeGuard[Sequence[Dialogue]]:
+    """Whether whole conversations are compared."""
+    return any(isinstance(one, Dialogue) for one in items)
+
+
+def score_items(metric: Metric, items: Items, **options: Any) -> Scores:
+    """Scores of replies or of whole conversations; metrics that compare sets are refused."""
+    if metric.info.level is not Level.TURN:
+        raise ValueError(
+            f"{metric.info.name} judges a {metric.info.level}; a metric of single replies is needed here "
+            "(`dialeval score` gives the value of each system)"
+        )
+    if not are_conversations(items):
+        return metric.score_exchanges(list(items), **options)  # type: ignore[arg-type]
+    return metric.score_dialogues(
+        [one.turns for one in items], facts=[one.facts for one in items], speakers=[one.speakers for one in items],
+        **options,
+    )  # fmt: skip
 
 
 def paired(rows: Mapping[str, Items], *, by_context: bool) -> dict[tuple[str, str], Pairs | None]:
@@ -166,10 +188,7 @@ def _pair_tests(
         p = test.p if np.isfinite(test.p) else 1.0
         found.append(PairTest(metric.info.name, first, second, abs(gap), p, p, n_rows, n_groups))
     adjusted = holm([one.p for one in found])
-    return [
-        PairTest(one.metric, one.first, one.second, one.difference, one.p, float(p), one.n_rows, one.n_contexts)
-        for one, p in zip(found, adjusted, strict=True)
-    ]
+    return [replace(one, p_adjusted=float(p)) for one, p in zip(found, adjusted, strict=True)]
 
 
 def _standings(
