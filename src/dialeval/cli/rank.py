@@ -62,7 +62,7 @@ def rank(
     from dialeval.io import plain, write_atomically
     from dialeval.pairing import files_by_name
     from dialeval.systems import rank as compare
-    from dialeval.systems.outcome import LEGEND
+    from dialeval.systems.outcome import LEGEND, draw
     from dialeval.tables import show
 
     named = {name: read(file) for name, file in files_by_name(files).items()}
@@ -90,6 +90,4 @@ def rank(
     if html_file is not None:
         write_atomically(html_file, found.to_html().splitlines())
     if plot is not None:
-        from dialeval.systems.picture import draw
-
         draw(found, plot)
