@@ -1,7 +1,7 @@
 """What `dialeval tune` gains, on human ratings: agreement before and after on conversations that it never saw.
 
     python performance/tuning.py --ratings RATINGS            # sets of 100, 300 and 1,000 rows
-    python performance/tuning.py --ratings RATINGS --rows 100 --sources abc_eval --no-pairs
+    python performance/tuning.py --ratings RATINGS --rows 300 --no-pairs     # three numbers, a few minutes
 
 RATINGS holds `abc_eval.jsonl(.gz)` and so on, with the ids to leave out in `overlaps.json.gz`. Writes tuning.json
 beside this file and the table in docs/tune.md. Times are processor time: what else the machine does does not count.
@@ -22,6 +22,8 @@ import numpy as np
 from measure import machine
 from pages import replace_block, table
 from rich.console import Console
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "training"))
 
 import dialeval
 from corpora.ratings import Rated, overlapping_ratings, read_ratings

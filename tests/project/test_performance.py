@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -89,3 +91,12 @@ def test_unseen_conversations_are_whole() -> None:
     pairs = tuning.pairs_of(rows[:8], 5)
     assert [pair["preferred"] for pair in pairs] == ["b", "a", "b"]
     assert pairs[0]["response_a"] == "hello 0"
+
+
+@pytest.mark.slow
+def test_tuning_runs_as_the_page_says() -> None:
+    """By itself, without the paths that pytest adds."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    script = Path(tuning.__file__)
+    done = subprocess.run([sys.executable, script, "--help"], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
