@@ -103,13 +103,17 @@ def read_items(rows: Rows, level: ItemLevel = "turn", columns: Mapping[str, str]
 
 
 def pair_conversations(first: Sequence[Dialogue], second: Sequence[Dialogue], names: tuple[str, str]) -> Pairs | None:
-    """Pair conversations where nearly all share their ids; else none belong together, and each stands for itself."""
+    """Pair conversations where half of the smaller side's ids, or more, stand on the other side, too.
+
+    Else none belong together, and each stands for itself. What such pairs leave out counts as with replies: a system
+    must not pass for want of its worst conversations.
+    """
     ids = [[row.id for row in rows if row.id is not None] for rows in (first, second)]
     if any(len(own) < len(rows) or len(set(own)) < len(own) for own, rows in zip(ids, (first, second), strict=True)):
         return None
     matched = matching_ids(*ids)
     shared = len(set(matched[0]) & set(matched[1]))
-    if shared < MIN_COVERAGE * max(len(first), len(second)):
+    if shared < 0.5 * min(len(first), len(second)):
         return None
     return pair_sides(*(Side(name, own, [None] * len(own)) for name, own in zip(names, ids, strict=True)))
 
@@ -186,7 +190,8 @@ def _by_id(first: Side, second: Side) -> Pairs:
         contexts = first.contexts[at], second.contexts[other]
         if None not in contexts and contexts[0] != contexts[1]:
             raise ValueError(
-                f"the rows with the id {ids[0][at]!r} of {first.name} and {second.name} have different contexts"
+                f"the rows with the id {ids[0][at]!r} of {first.name} and {second.name} have different contexts; "
+                "conversations that went on differently are compared as a whole (level dialogue)"
             )
     return _pairs(first, second, matched, "id")
 

@@ -55,6 +55,21 @@ def test_conversations_that_share_their_ids_are_paired() -> None:
     assert gate(new, old, Distance(), margin=0.0, level="dialogue").verdict == "failed"
 
 
+def test_a_gate_is_undecided_where_conversations_are_missing() -> None:
+    old = talks(0.0, 60, ids=True)
+    for shared, verdict, how in ((60, "passed", "id"), (48, "undecided", "id"), (20, "passed", "nothing")):
+        other = [{**row, "id": f"other {row['id']}"} for row in talks(9.0, 60 - shared, ids=True)]
+        new = old[:shared] if how == "id" else [*old[:shared], *other]
+        found = gate(new, old, Number(), margin=0.5, level="dialogue", resamples=200)
+        assert (found.verdict, found.paired_by) == (verdict, how)
+
+
+def test_conversations_of_logs_without_ids_are_not_paired_by_their_place() -> None:
+    logs = [[{"messages": [{"role": "user", "content": "0"}, {"role": "assistant", "content": row["dialogue"][2]}]}
+             for row in talks(mean, 40)] for mean in (1.0, 0.0)]  # fmt: skip
+    assert gate(*logs, Number(), margin=0.5, level="dialogue", resamples=200).paired_by == "nothing"
+
+
 def test_systems_are_ranked_by_their_conversations(tmp_path: Path) -> None:
     both = [*talks(0.0, system="old"), *talks(0.05, system="same"), *talks(3.0, 30, system="new")]
     found = rank(both, Number(), level="dialogue")

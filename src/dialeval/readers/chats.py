@@ -82,10 +82,12 @@ class Chats:
         shared.setdefault("system", row.values.get("model") if isinstance(row.values.get("model"), str) else None)
         if self.system_as_facts and prompts:
             shared["facts"] = [*(shared.get("facts") or ()), *prompts]
-        name = next((row.values[key] for key in _IDS if row.values.get(key) is not None), row.number)
+        name = next((row.values[key] for key in _IDS if row.values.get(key) is not None), None)
         if level == "dialogue":
             fields = {"dialogue": [text for _, text in turns], "speakers": [self._side(role) for role, _ in turns]}
-            yield RawRow(row.number, row.where, {**shared, **fields, "id": str(name)}, duplicate=row.duplicate)
+            # An id that nobody gave would pair conversations that have nothing to do with each other.
+            values = {**shared, **fields, "id": None if name is None else str(name)}
+            yield RawRow(row.number, row.where, values, duplicate=row.duplicate)
             return
         judged = [at for at, (role, _) in enumerate(turns) if at and role == role_of(self.judge_role)]
         if not judged:
@@ -96,7 +98,7 @@ class Chats:
         for at in judged:
             values = {
                 **shared,
-                "id": f"{name}#{at}",
+                "id": f"{row.number if name is None else name}#{at}",
                 "context": CheckedTexts(texts[:at]),
                 "speakers": CheckedTexts(roles[:at]),
                 "response": turns[at][1],
