@@ -1,7 +1,7 @@
 """The last phase of the shared encoder: it learns from ratings, and to see the faults that the judge names.
 
     python training/aspects.py --corpora CORPORA --ratings RATINGS --encoder FOLDER \
-        --start runs/trunk/trunk.safetensors --out runs/aspects --processes 2
+        --start runs/trunk/trunk.safetensors density-minilm deb-minilm --out runs/aspects --processes 2
 
 One head a task on the first token: which reply is next, which of two replies people rated higher, is it a valid
 reply, is it sound English, do the facts bear it out, does it agree with what its speaker said, is it civil. Every step
@@ -25,7 +25,7 @@ import torch.distributed as dist
 import yaml
 from safetensors.torch import load_file
 from scipy.stats import spearmanr
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers import AutoTokenizer
 
@@ -33,10 +33,13 @@ from common import recounted
 from corpora.faults import DAMAGES, Draw, contradicted, damage, insulting, statement_of
 from corpora.grouped import Group
 from corpora.ratings import Rated, overlapping_ratings, read_ratings
+from dialeval.approaches import network_class
 from dialeval.approaches.row_signs import own_turns
 from dialeval.engine.formatting import PairFormat, PairTokenizer
 from dialeval.exchange import Exchange
 from dialeval.statistics.discrimination import auc
+from dialeval.weights.config import CheckpointConfig
+from dialeval.weights.find import find_checkpoint
 from stages import split_groups
 from trunk import Trainer, commit, in_processes, log, next_reply_loss
 from trunk_steps import corpus_shares, read_sets
@@ -191,6 +194,24 @@ def balanced_loss(logits: Tensor, truth: Tensor) -> Tensor:
     return torch.stack(parts).mean()
 
 
+def start_weights(start: str) -> dict[str, Tensor]:
+    """Layers of an encoder, and heads as their weights and bias in one row.
+
+    From a file of `training/trunk.py`, or a checkpoint of DENSITY or DEB, which say what is next and what is valid.
+    """
+    if start.endswith(".safetensors"):
+        stored = {name: tensor.float() for name, tensor in load_file(start).items()}
+        rows = torch.cat([stored.pop("head.weight"), stored.pop("head.bias")[:, None]], dim=1)
+        return stored | {f"head.{head}": row for head, row in zip(HEADS, rows, strict=False)}
+    located = find_checkpoint(start, default=start)
+    network = network_class(CheckpointConfig.read(located.folder).approach).from_pretrained(start)
+    layers = {f"encoder.{name}": one for name, one in network.encoder.state_dict().items() if "embeddings" not in name}
+    if network.approach == "density":
+        return layers | {"head.next": torch.cat([network.head.weight[0], network.head.bias])}
+    rows = torch.cat([network.classifier.weight, network.classifier.bias[:, None]], dim=1)
+    return layers | {"head.valid": rows[0] - rows[1]}
+
+
 class LastPhase(Trainer):
     """The trunk's trainer with a head a task; heads learn faster than the encoder."""
 
@@ -203,13 +224,19 @@ class LastPhase(Trainer):
             weight_decay=recipe["weight_decay"], fused=True,
         )  # fmt: skip
 
-    def begin(self, path: Path) -> None:
-        """The encoder and its head for next replies; the other heads begin at zero."""
-        stored = {name: tensor.float() for name, tensor in load_file(path).items()}
-        head = {name: torch.zeros_like(value) for name, value in self.master.head.state_dict().items()}
-        head["weight"][0], head["bias"][0] = stored.pop("head.weight")[0], stored.pop("head.bias")[0]
-        self.master.load_state_dict(stored, strict=False)
-        self.master.head.load_state_dict(head)
+    def begin(self, starts: Sequence[str]) -> None:
+        """Take over the mean of some encoders, and of each head the mean of those that have it; others are zero."""
+        found = [start_weights(one) for one in starts]
+        means = {name: torch.stack([one[name] for one in found]).mean(dim=0) for name in found[0] if "head" not in name}
+        self.master.load_state_dict(means, strict=False)
+        nn.init.zeros_(self.master.head.weight)
+        nn.init.zeros_(self.master.head.bias)
+        with torch.no_grad():
+            for number, head in enumerate(HEADS):
+                known = [one[f"head.{head}"] for one in found if f"head.{head}" in one]
+                if known:
+                    row = torch.stack(known).mean(dim=0)
+                    self.master.head.weight[number], self.master.head.bias[number] = row[:-1], row[-1]
         self.copy_weights()
 
     def learn(
@@ -304,8 +331,8 @@ def run(rank: int, recipe: dict[str, Any], trunk: dict[str, Any], arguments: arg
     tokenizer = PairTokenizer(AutoTokenizer.from_pretrained(arguments.encoder), PairFormat(**trunk["layout"]))
     sources = Sources(recipe, trunk, arguments)
     rated = {name: len(rows) for (name, split), rows in sources.ratings.items() if split == "train"}
-    log(arguments.out, "start", start=arguments.start.name, commit=commit(), open=arguments.open, recipe=recipe,
-        rated_rows=rated)  # fmt: skip
+    starts = [Path(one).name for one in arguments.start]
+    log(arguments.out, "start", start=starts, commit=commit(), open=arguments.open, recipe=recipe, rated_rows=rated)
     begun = time.process_time()
     share = slice(rank, None, arguments.processes)
     for step in range(recipe["steps"]):
@@ -328,7 +355,8 @@ def main() -> None:
     parser.add_argument("--corpora", type=Path, required=True, help="folder of NAME/SPLIT.jsonl.gz")
     parser.add_argument("--ratings", type=Path, required=True, help="folder of SOURCE.jsonl.gz")
     parser.add_argument("--encoder", type=Path, required=True, help="folder of the base encoder")
-    parser.add_argument("--start", type=Path, required=True, help="weights that training/trunk.py saved")
+    starts = "weights that training/trunk.py saved, or checkpoints of density and deb; the mean of several"
+    parser.add_argument("--start", nargs="+", required=True, help=starts)
     parser.add_argument("--out", type=Path, required=True, help="weights and log.jsonl")
     parser.add_argument("--recipe", type=Path, default=recipes / "aspects.yaml")
     parser.add_argument("--trunk", type=Path, default=recipes / "trunk.yaml", help="recipe of the encoder")
