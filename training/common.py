@@ -55,7 +55,7 @@ def parse_arguments(description: str, default_recipe: str, **folders: str) -> tu
     parser.add_argument("--resume", action="store_true", help="continue the run in --out from its last state")
     parser.add_argument("--cpu", action="store_true", help="stay on the CPU even if there is a GPU")
     for name, meaning in folders.items():
-        parser.add_argument(f"--{name}", type=Path, help=meaning)
+        parser.add_argument(f"--{name.replace('_', '-')}", type=Path, help=meaning)
     arguments = parser.parse_args()
     recipe = read_recipe(Path(arguments.recipe))
     for override in arguments.set:

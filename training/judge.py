@@ -1,12 +1,15 @@
-"""Train the judge: opinions from human ratings, then the stack that combines them with plain signs.
+"""Train the judge: opinions from human ratings, then what is fitted on the encoder that learned them.
 
     python training/judge.py --corpora CORPORA --ratings RATINGS --out runs/judge-minilm
     torchrun --nproc_per_node 2 training/judge.py --cpu --corpora CORPORA --ratings RATINGS --out runs/judge
     python training/judge.py --corpora CORPORA --ratings RATINGS --out runs/judge-minilm --resume
+    python training/judge.py --corpora CORPORA --ratings RATINGS --out runs/judge-again --fitted-on judge-minilm \
+        --set start_from=null
 
 The adapter begins from DEB's. A batch holds rows of one task: right and wrong replies as DEB saw them, replies with
-damaged words, or the ratings of one source. The network that agrees best with the dev split of dbdc3 gets its tables,
-weights and interval from the dev splits of all sources and is saved as OUT/checkpoint. No benchmark is read.
+damaged words, or the ratings of one source. On the network that agrees best with the dev split of dbdc3 stand the heads
+for insults and contradictions, the tables of words and of ranks, and the intervals, the last from the dev splits of all
+sources; it is saved as OUT/checkpoint. The last line above fits these anew without training. No benchmark is read.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr
 from torch import Tensor
 
+import judge_heads
 from common import Recipe, Run, left_out, parse_arguments, plain_errors
 from corpora.batches import CandidateSet
 from corpora.dialogues import CorpusDialogue, read_corpus
@@ -34,14 +38,18 @@ from corpora.ratings import Rated, overlapping_ratings, read_ratings
 from dialeval.approaches import signs, stack
 from dialeval.approaches.density import fit_gaussian
 from dialeval.approaches.judge import (
-    DIALOGUE_FEATURES,
+    ASPECTS,
+    DIALOGUE_VOTES,
     FEATURES,
     HEADS,
-    VOTES,
+    TURN_VOTES,
     Judge,
     JudgeNetwork,
+    aspect_values,
     ranking_loss,
     soft_label_loss,
+    turn_ranks,
+    turn_values,
 )
 from dialeval.approaches.learned import QUANTILE_GRID
 from dialeval.card import render_card
@@ -316,58 +324,54 @@ def target_of(row: Rated) -> float | None:
     return None
 
 
-#: Heads that a family of sources trained: on its own rows they know more than they will know of others.
-TAUGHT_BY = {"dbdc": ("follows",), "dstc7": ("fits", "informative")}
+def rated_by_source(rows: Sequence[Rated], values: NDArray[np.float64]) -> dict[str, Any]:
+    """How values agree with ratings in each family of sources, and how many ratings the interval of others covers."""
+    targets = within_source_ranks(rows)
+    families = np.array([row.family for row in rows])
+    found = {}
+    for name in dict.fromkeys(row.family for row in rows):
+        inside = families == name
+        others = inside if inside.all() else ~inside
+        interval = stack.fit_interval(values[others], targets[others])
+        found[name] = {
+            "rows": int(inside.sum()),
+            "spearman": round(float(spearmanr(values[inside], targets[inside]).statistic), 4),
+            "coverage": round(stack.covered(interval, values[inside], targets[inside]), 4),
+        }
+    return found
 
 
-def rated_features(judge: Judge, rows: Sequence[Rated]) -> tuple[stack.RatedFeatures, NDArray[np.float64]]:
-    """Features of rated replies to fit on, where what a family's own ratings taught counts as missing; and whole."""
-    features, _, _ = judge.features_of([row.exchange for row in rows], progress=True)
-    whole = features.copy()
-    for number, row in enumerate(rows):
-        for name in TAUGHT_BY.get(row.family, ()):
-            features[number, FEATURES.index(name)] = np.nan
-    return with_ratings(features, rows), whole
+def within_source_ranks(rows: Sequence[Rated]) -> NDArray[np.float64]:
+    """Ratings as ranks within their source."""
+    ratings = np.array([target_of(row) for row in rows], dtype=np.float64)
+    return stack.within_source_ranks(ratings, [row.source for row in rows])
 
 
-def with_ratings(features: NDArray[np.float64], rows: Sequence[Rated]) -> stack.RatedFeatures:
-    """Features beside what people said."""
-    return stack.RatedFeatures(
-        features,
-        np.array([target_of(row) for row in rows], dtype=np.float64),
-        tuple(row.source for row in rows),
-        tuple(row.family for row in rows),
-    )
-
-
-def fit_turns(judge: Judge, recipe: Recipe, arguments: argparse.Namespace) -> tuple[stack.Stack, float]:
-    """The stack of single replies, from the dev splits of all sources; human replies stand in its tables.
-
-    Beside it the agreement that equal votes would have reached with the families left out.
-    """
+def fit_turns(judge: Judge, recipe: Recipe, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Tables and the interval of single replies, from human replies and the dev splits of all rated sources."""
     settings = recipe["ratings"]
     rows: list[Rated] = []
     for name in settings["stack"]:
         dev = [row for row in rated_rows(recipe, arguments.ratings, name) if row.split == "dev"]
         order = np.random.default_rng(recipe["seed"]).permutation(len(dev))[: settings["stack_rows"]]
         rows += [dev[int(at)] for at in sorted(order)]
-    rated, whole = rated_features(judge, rows)
+    features, read, _ = judge.features_of([row.exchange for row in rows], progress=True)
     human = [one for part in human_pairs(recipe, arguments.corpora, "human") for one in part]
-    theirs, _, _ = judge.features_of(human, progress=True)
-    votes = np.array([VOTES[name] for name in FEATURES])
-    reference = np.concatenate([whole, theirs])
-    fitted = stack.fit_stack(rated, reference=reference, prior=votes / votes.sum())
-    equal = stack.fit_stack(rated, reference=reference)
-    store(judge.network, "turn", fitted)
-    judged = judge.judge(human)
-    write_quantiles(judge.network, "turn", {"overall": judged.values, **judged.aspects})
-    shuffled = judge.judge(rotated(human))
-    add_random(judge.network, "turn.overall", shuffled.values)
-    return fitted, equal.agreement
+    theirs, read_there, _ = judge.features_of(human, progress=True)
+    reference = np.concatenate([features, theirs])
+    tables = np.stack([stack.reference_table(column) for column in reference.T])
+    judge.network.set_array("turn_tables", tables)
+    values = turn_values(turn_ranks(features, read, tables))
+    store_interval(judge.network, "turn", stack.fit_interval(values, within_source_ranks(rows)))
+    ranks = turn_ranks(theirs, read_there, tables)
+    aspects = aspect_values(ranks, TURN_VOTES, FEATURES, ASPECTS)
+    write_quantiles(judge.network, "turn", {"overall": turn_values(ranks), **aspects})
+    add_random(judge.network, "turn.overall", judge.judge(rotated(human)).values)
+    return rated_by_source(rows, values)
 
 
-def fit_dialogues(judge: Judge, recipe: Recipe, arguments: argparse.Namespace) -> stack.Stack:
-    """The stack of whole conversations, from the ratings of whole conversations."""
+def fit_dialogues(judge: Judge, recipe: Recipe, arguments: argparse.Namespace) -> dict[str, Any]:
+    """The same of whole conversations, from the ratings of whole conversations."""
     settings = recipe["ratings"]
     rows: list[Rated] = []
     for name in settings["dialogues"]:
@@ -377,17 +381,17 @@ def fit_dialogues(judge: Judge, recipe: Recipe, arguments: argparse.Namespace) -
         rows += [there[int(at)] for at in sorted(order)]
     dialogues = [Dialogue(row.exchange.context, row.exchange.facts, speakers=row.speakers) for row in rows]
     features, _, _ = judge.dialogue_features_of(dialogues, progress=True)
-    fitted = stack.fit_stack(with_ratings(features, rows), reference=features)
-    store(judge.network, "dialogue", fitted)
-    return fitted
+    tables = np.stack([stack.reference_table(column) for column in features.T])
+    judge.network.set_array("dialogue_tables", tables)
+    values = stack.combine(stack.rank_all(features, tables), DIALOGUE_VOTES)
+    store_interval(judge.network, "dialogue", stack.fit_interval(values, within_source_ranks(rows)))
+    return rated_by_source(rows, values)
 
 
-def store(network: JudgeNetwork, level: str, fitted: stack.Stack) -> None:
-    """Write a stack into the network's buffers."""
-    network.set_array(f"{level}_tables", fitted.tables)
-    network.set_array(f"{level}_weights", fitted.weights)
-    ends = [np.append(end, end[-1]) for end in (fitted.interval.low, fitted.interval.high)]
-    network.set_array(f"{level}_interval", np.stack([fitted.interval.edges, *ends]))
+def store_interval(network: JudgeNetwork, level: str, fitted: stack.RankInterval) -> None:
+    """Write an interval into the network's buffers."""
+    ends = [np.append(end, end[-1]) for end in (fitted.low, fitted.high)]
+    network.set_array(f"{level}_interval", np.stack([fitted.edges, *ends]))
 
 
 def write_quantiles(network: JudgeNetwork, level: str, columns: dict[str, NDArray[np.float64]]) -> None:
@@ -406,63 +410,71 @@ def add_random(network: JudgeNetwork, key: str, values: NDArray[np.float64]) -> 
     network.config = replace(network.config, quantiles={**network.config.quantiles, key: curves})
 
 
-def stack_record(fitted: stack.Stack, names: Sequence[str]) -> dict[str, Any]:
-    """A stack in the checkpoint's record."""
-    weights = {name: round(float(weight), 4) for name, weight in zip(names, fitted.weights, strict=True)}
-    left = {
-        family: {key: round(value, 4) for key, value in figures.items()} for family, figures in fitted.left_out.items()
-    }
-    return {
-        "weights": weights,
-        "strength": fitted.strength,
-        "families_left_out": left,
-        "agreement": round(fitted.agreement, 4),
-    }
+def finish(network: JudgeNetwork, recipe: Recipe, arguments: argparse.Namespace) -> tuple[JudgeNetwork, dict[str, Any]]:
+    """Fit what stands on the encoder; the network to save, and what to record of it.
 
-
-def finish(run: Run, arguments: argparse.Namespace, made_of: dict[str, Any]) -> None:
-    """Fit everything that stands on the best network and write OUT/checkpoint."""
-    recipe = run.recipe
-    network = JudgeNetwork.from_pretrained(run.folder / "best", device=run.accelerator.device, trainable=True)
+    Densities and the rarity of words are known of an encoder that stays.
+    """
     network.round_adapters()
-    # Scoring merges the adapters and runs fused: the Gaussians stand where its rows lie, in a third of the time.
-    network.save_pretrained(run.folder / "fitted")
-    fit_density(network, Judge(run.folder / "fitted").encoder, recipe, arguments.corpora)
-    corpora = human_pairs(recipe, arguments.corpora, "density")
-    network.set_array("rarity", signs.idf_table([one.response for part in corpora for one in part]))
-    network.save_pretrained(run.folder / "fitted")
-    judge = Judge(run.folder / "fitted")
-    turns, with_equal_votes = fit_turns(judge, recipe, arguments)
-    dialogues = fit_dialogues(judge, recipe, arguments)
+    folder = arguments.out / "fitted"
+    # Scoring merges the adapters and runs fused: all is fitted where its rows lie, in a third of the time.
+    network.save_pretrained(folder)
+    encoder = Judge(folder).encoder
+    if arguments.fitted_on is None:
+        fit_density(network, encoder, recipe, arguments.corpora)
+        corpora = human_pairs(recipe, arguments.corpora, "density")
+        network.set_array("rarity", signs.idf_table([one.response for part in corpora for one in part]))
+    heads = judge_heads.fit_heads(network, encoder, recipe, arguments)
+    network.save_pretrained(folder)
+    judge = Judge(folder)
+    figures = {
+        "heads": heads,
+        "turns": fit_turns(judge, recipe, arguments),
+        "dialogues": fit_dialogues(judge, recipe, arguments),
+    }
     for name, buffer in judge.network.named_buffers():
         if name in dict(network.named_buffers()) and not name.startswith("encoder"):
             network.get_buffer(name).copy_(buffer)
-    figures = {
-        "turns": stack_record(turns, FEATURES) | {"agreement_with_equal_votes": round(with_equal_votes, 4)},
-        "dialogues": stack_record(dialogues, DIALOGUE_FEATURES),
-    }
-    network.config = replace(
-        network.config,
-        quantiles=judge.network.config.quantiles,
-        training=record(run, arguments, earlier=network.config.training, **made_of, stack=figures),
-        versions=current_versions(),
-    )
-    network.save_pretrained(run.folder / "checkpoint")
-    run.log("final", **{f"left_out_{family}": one["spearman"] for family, one in turns.left_out.items()})
-    Judge(run.folder / "checkpoint")  # what was written can be loaded
-    (run.folder / "checkpoint" / "README.md").write_text(render_card(network.config), "utf-8")
+    network.config = replace(network.config, quantiles=judge.network.config.quantiles, versions=current_versions())
+    return network, figures
+
+
+def save(network: JudgeNetwork, folder: Path) -> None:
+    """The checkpoint with its card."""
+    network.save_pretrained(folder)
+    Judge(folder)  # what was written can be loaded
+    (folder / "README.md").write_text(render_card(network.config), "utf-8")
 
 
 def main() -> None:
-    """Adapter, then stack."""
+    """Adapter, then what stands on it."""
     recipe, arguments = parse_arguments(
-        __doc__ or "", "judge-minilm.yaml", ratings="folder with SOURCE.jsonl.gz of each source of ratings"
+        __doc__ or "",
+        "judge-minilm.yaml",
+        ratings="folder with SOURCE.jsonl.gz of each source of ratings",
+        fitted_on="a judge whose encoder stays as it is: only heads, tables and intervals on it are fitted anew",
     )
     if arguments.ratings is None:
         raise SystemExit("--ratings is missing; name the folder of the rated sources")
+    if arguments.fitted_on is not None:
+        network = JudgeNetwork.from_pretrained(str(arguments.fitted_on), trainable=True)
+        network, figures = finish(network, recipe, arguments)
+        made = network.config.training
+        corpora = list(dict.fromkeys([*made["corpora"], *recipe["faults"]["corpora"]]))
+        network.config = replace(
+            network.config, training={**made, "recipe": recipe, "corpora": corpora, "fit": figures}
+        )
+        save(network, arguments.out / "checkpoint")
+        return
     run, made_of = train(recipe, arguments)
     if run.accelerator.is_main_process:
-        finish(run, arguments, made_of)
+        best = JudgeNetwork.from_pretrained(run.folder / "best", device=run.accelerator.device, trainable=True)
+        earlier = best.config.training
+        network, figures = finish(best, recipe, arguments)
+        made = record(run, arguments, earlier=earlier, **made_of, fit=figures)
+        network.config = replace(network.config, training=made)
+        save(network, run.folder / "checkpoint")
+        run.log("final", **{f"{family}_spearman": one["spearman"] for family, one in figures["turns"].items()})
 
 
 if __name__ == "__main__":

@@ -105,10 +105,12 @@ def reading(recipe: Recipe, root: Path, mirror: Path | None) -> Reading:
             dialogues(source["name"], source["splits"])
         else:
             found[f"{source['name']}/{source['split']}"] = list(_texts(extra_groups(recipe, source, root)))
-    # DENSITY and the judge fit their densities to dialogues, the judge its percentiles too; it learns from ratings.
+    # DENSITY and the judge fit their densities to dialogues, the judge percentiles and heads; it learns from ratings.
     fitted = (*recipe.get("fit", {}).get("corpora", ()), *recipe.get("density", ()), *recipe.get("human", ()))
     for corpus in fitted:
         dialogues(corpus["name"], [split for split in corpus["splits"] if _is_there(root, corpus["name"], split)])
+    for name, splits in recipe.get("faults", {}).get("corpora", {}).items():
+        dialogues(name, [split for split in splits if _is_there(root, name, split)])
     rated = recipe.get("ratings", {})
     if "benchmark" in rated:
         rows, _ = read_ratings(rated["benchmark"], rated["held_out"], mirror=mirror, percent=100, seed=recipe["seed"])

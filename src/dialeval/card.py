@@ -27,7 +27,10 @@ _SHOWN = {
     "auc": ("AUC", "roc_auc"),
     "accuracy": ("accuracy", "accuracy"),
 }
-_USES = {"train": "adapter and heads", "stack": "weights and interval of replies", "dialogues": "of conversations"}
+_USES = {
+    "train": "adapter and heads", "labelled": "heads for faults",
+    "stack": "ranks and interval of replies", "dialogues": "of conversations",
+}  # fmt: skip
 _LEVELS = {"turns": "Single replies", "dialogues": "Whole conversations"}
 #: From what a company may use to what it may not; a checkpoint has the last that one of its sources asks for.
 _LICENCES = ("apache-2.0", "cc-by-nc-4.0", "cc-by-nc-sa-4.0")
@@ -124,10 +127,9 @@ def render_card(
         licence=licence_of(training),
         corpora=[_source("corpora", one) for one in training.get("corpora", ())],
         ratings=[{**_source("ratings", one), "uses": ", ".join(uses)} for one, uses in _rated(training).items()],
-        stacks=[
-            (_LEVELS.get(level, level), _shares(made["weights"]), made)
-            for level, made in training.get("stack", {}).items()
-        ],
+        votes=_votes() if config.approach == "judge" else [],
+        rated_families=[(_LEVELS[level], training["fit"][level]) for level in _LEVELS if "fit" in training],
+        faults=training.get("fit", {}).get("heads", {}),
         figures=_flat(training.get("validation", {})),
         contaminated=", ".join(config.contaminated_by) or "none",
         merged_from=merged_from,
@@ -163,9 +165,14 @@ def _rated(training: Mapping[str, Any]) -> dict[str, list[str]]:
     return found
 
 
-def _shares(weights: Mapping[str, float]) -> list[tuple[str, float]]:
-    total = sum(weights.values()) or 1.0
-    return [(name, weight / total) for name, weight in sorted(weights.items(), key=lambda one: -one[1])]
+def _votes() -> list[tuple[str, list[tuple[str, float, bool]]]]:
+    """What the judge's features count for, by level."""
+    from dialeval.approaches.judge import DIALOGUE, TURN
+
+    return [
+        (_LEVELS[level], [(name, one.votes, one.veto) for name, one in table.items()])
+        for level, table in (("turns", TURN), ("dialogues", DIALOGUE))
+    ]
 
 
 def _flat(figures: Mapping[str, Any], prefix: str = "") -> dict[str, str]:

@@ -18,10 +18,16 @@ from dialeval.approaches.judge import (
     DIALOGUE_ASPECTS,
     DIALOGUE_FEATURES,
     FEATURES,
+    TURN_VOTES,
+    VETO_BELOW,
+    VETO_LEAVES,
     Judge,
     ranking_loss,
     soft_label_loss,
+    turn_moves,
     turn_ranks,
+    turn_values,
+    vetoes,
 )
 from dialeval.approaches.reasons import aspect_moves
 from dialeval.approaches.row_signs import DialogueSigns, TurnSigns, judged_side
@@ -32,7 +38,7 @@ from small_checkpoints import small_checkpoint
 
 @pytest.fixture(scope="module")
 def metric(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Judge:
-    """Every feature between its least and its largest value in a few rows; unequal weights; an interval."""
+    """Every feature between its least and its largest value in a few rows; an interval."""
     made = Judge(
         small_checkpoint("judge", tiny_encoder, tmp_path_factory.mktemp("judge") / "checkpoint"), reasons="full"
     )
@@ -40,7 +46,6 @@ def metric(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Judg
     rows = made.features_of(made_rows())[0]
     tables = np.stack([stack.reference_table(column) for column in rows.T])
     made.network.set_array("turn_tables", tables)
-    made.network.set_array("turn_weights", np.arange(1, len(FEATURES) + 1) / 10)
     edges = np.linspace(0, 1, stack.INTERVAL_BINS + 1)
     ends = np.linspace(0, 0.4, stack.INTERVAL_BINS), np.linspace(0.6, 1, stack.INTERVAL_BINS)
     interval = np.stack([edges, *(np.append(end, end[-1]) for end in ends)])
@@ -68,7 +73,7 @@ def ranks_of(metric: Judge, rows: list[Any]) -> Any:
 
 def test_contributions_are_all_that_moved_a_value(metric: Judge) -> None:
     rows = made_rows()
-    moved = stack.contributions(ranks_of(metric, rows), metric.array("turn_weights"))
+    moved = turn_moves(ranks_of(metric, rows))
     judged = metric.judge(rows)
     for at, value in enumerate(judged.values):
         moves = aspect_moves(dict(zip(FEATURES, moved[at], strict=True)), ASPECTS)
@@ -81,7 +86,7 @@ def test_contributions_are_all_that_moved_a_value(metric: Judge) -> None:
 def test_reasons_name_the_largest_aspects_first(metric: Judge) -> None:
     rows = made_rows()
     features, read, _ = metric.features_of(rows)
-    moved = stack.contributions(turn_ranks(features, read, metric.array("turn_tables")), metric.array("turn_weights"))
+    moved = turn_moves(turn_ranks(features, read, metric.array("turn_tables")))
     for at, given in enumerate(metric.judge(rows).reasons):
         moves = aspect_moves(dict(zip(FEATURES, moved[at], strict=True)), ASPECTS)
         wanted = sorted((amount for amount in moves.values() if abs(amount) >= 0.01), key=lambda amount: -abs(amount))
@@ -111,10 +116,8 @@ def test_aspects_are_means_of_their_features_ranks(metric: Judge) -> None:
     ranks = ranks_of(metric, [row])[0]
     of = dict(zip(FEATURES, ranks, strict=True))
     found = {name: column[0] for name, column in metric.judge([row]).aspects.items()}
-    # Weights 0.1 to 1.0 in the order of FEATURES.
-    by_hand = (0.1 * of["valid"] + 0.2 * of["follows"] + 0.3 * of["fits"] + 0.4 * of["human_like"]) / 1.0
-    assert found["relevant"] == pytest.approx(by_hand)
-    assert found["specific"] == pytest.approx((0.5 * of["informative"] + 0.6 * of["specific"]) / 1.1)
+    assert found["relevant"] == pytest.approx((of["valid"] + of["follows"] + of["fits"] + of["human_like"]) / 4)
+    assert found["specific"] == pytest.approx((of["informative"] + of["specific"]) / 2)
     assert found["fluent"] == pytest.approx(of["fluent"])
 
 
@@ -171,9 +174,8 @@ def test_a_reply_without_a_word_is_the_worst_and_says_so(metric: Judge) -> None:
     (alone,) = metric.judge([Exchange(context, "", following="great, i love that!")]).aspects["uses_facts"]
     assert np.isnan(alone)
     followed = metric.judge([Exchange(context, "", following="great, thanks!")])
-    weights = dict(zip(FEATURES, metric.array("turn_weights"), strict=True))
-    there = sum(weights.values()) - weights["uses_facts"] - weights["not_repetitive"] - weights["consistent"]
-    assert followed.values == pytest.approx(weights["reaction"] * followed.aspects["reaction"] / there)
+    # The reaction has one vote of five and a half, and wording that is the worst there is leaves .3 of it.
+    assert followed.values == pytest.approx(followed.aspects["reaction"] / 5.5 * VETO_LEAVES)
     first, second = followed.reasons[0].split("; ")
     assert first.startswith("Is blank [-0.")
     assert second.startswith('the other side takes it well ("great, thanks!") [+0.')
@@ -198,7 +200,7 @@ def test_a_reply_that_contradicts_its_speaker_says_so(metric: Judge) -> None:
     judged = metric.judge(rows)
     consistent = judged.aspects["consistent"]
     assert consistent[0] == consistent[3] == pytest.approx(0.0, abs=0.01)
-    assert consistent[1] > 0.4
+    assert consistent[1] > consistent[0]
     assert np.isnan(consistent[[2, 4, 5]]).all()
     assert '"i have never owned a cat in my life" contradicts "i have two cats" [-0.' in judged.reasons[0].lower()
     assert "contradict" not in judged.reasons[1]
@@ -265,11 +267,12 @@ def test_signs_of_whole_conversations(metric: Judge) -> None:
 def ranked(metric: Judge) -> Callable[..., Any]:
     """Scores conversations against tables from 0 to 1 (engagement to 3, rarity to 5); most repeat and echo nothing."""
     grid = np.linspace(0, 1, stack.TABLE_SIZE)
+    # An untrained network knows nothing of coherence: every value has the same rank.
+    nothing = np.zeros(stack.TABLE_SIZE // 2 + 1), np.ones(stack.TABLE_SIZE // 2)
     mostly = stack.reference_table(np.concatenate([np.linspace(0, 1, 100), np.ones(900)]))
-    tables = {"engaged": 3 * grid, "specific": 5 * grid, "not_repetitive": mostly, "not_echoing": mostly}
+    tables = {"engaged": 3 * grid, "not_repetitive": mostly, "not_echoing": mostly}
+    tables |= dict.fromkeys(("coherent", "weakest"), np.concatenate(nothing))
     metric.network.set_array("dialogue_tables", np.stack([tables.get(name, grid) for name in DIALOGUE_FEATURES]))
-    # An untrained network knows nothing of coherence, and all words are equally rare here.
-    metric.network.set_array("dialogue_weights", [name not in ("coherent", "specific") for name in DIALOGUE_FEATURES])
 
     def score(*dialogues: list[str], **options: Any) -> Any:
         return metric.score_dialogues(dialogues, speakers=[SPEAKERS] * len(dialogues), **options)
@@ -288,7 +291,7 @@ def test_worse_conversations_have_lower_values(ranked: Any) -> None:
     assert scores.interval.shape == (4, 2)
     assert 'repeats itself ("i like to eat fish today")' in scores.explain(1).lower()
     assert 'the other side complains ("what?")' in scores.explain(2).lower()
-    assert "warmer" in scores.explain(0).lower()
+    assert "does not complain" in scores.explain(0).lower()
     assert 'echoes the turn before ("hello there")' in scores.explain(3).lower()
 
 
@@ -311,8 +314,23 @@ def test_losses_by_hand() -> None:
 
 def test_what_a_row_lacks_moves_nothing(metric: Judge) -> None:
     ranks = ranks_of(metric, made_rows()[2:3])[0]
-    weights = metric.array("turn_weights")
     there = [at for at, rank in enumerate(ranks) if np.isfinite(rank)]
-    assert len(there) == len(FEATURES) - 3  # no facts, no next turn, and nothing said before that could be denied
-    by_hand = sum(weights[at] * ranks[at] for at in there) / sum(weights[at] for at in there)
+    assert len(there) == len(FEATURES) - 4  # no facts to use or to deny, no next turn, and nothing said before
+    voted = sum(TURN_VOTES[at] * ranks[at] for at in there) / sum(TURN_VOTES[at] for at in there)
+    by_hand = voted * vetoes(ranks[None]).prod()
     assert metric.judge(made_rows()[2:3]).values[0] == pytest.approx(by_hand)
+
+
+def test_vetoes_take_from_a_value_and_say_so() -> None:
+    ranks = np.full((4, len(FEATURES)), 0.8)
+    ranks[:, FEATURES.index("consistent")] = np.nan  # nothing was said that could be denied
+    ranks[1, FEATURES.index("respectful")] = 0.0
+    ranks[2, [FEATURES.index("respectful"), FEATURES.index("fluent")]] = 0.0, VETO_BELOW / 2
+    ranks[3, FEATURES.index("specific")] = 0.0  # has neither vote nor veto
+    half = VETO_LEAVES + (1 - VETO_LEAVES) / 2
+    voted = 0.8 - (0.8 - VETO_BELOW / 2) * 0.5 / TURN_VOTES.sum()  # wording has half a vote, too
+    assert turn_values(ranks) == pytest.approx([0.8, 0.8 * VETO_LEAVES, voted * VETO_LEAVES * half, 0.8])
+    moved = turn_moves(ranks)
+    assert moved[1, FEATURES.index("respectful")] == pytest.approx(-0.8 * (1 - VETO_LEAVES))
+    assert max(moved[2, FEATURES.index("respectful")], moved[2, FEATURES.index("fluent")]) < -0.1
+    assert moved[3, FEATURES.index("specific")] == 0

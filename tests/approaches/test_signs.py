@@ -47,29 +47,55 @@ def test_specificity_is_that_of_the_three_rarest_words() -> None:
 
 
 def test_repetition_within_a_reply() -> None:
-    # Bigrams: a b, b a, a b, b a, a b: two distinct of five.
-    found = signs.repetition("red blue red blue red blue", [])
+    # Pairs: red blue, blue red, red blue, blue red, red blue: the last three were said before.
+    found = signs.repetition("red blue red blue red blue", [], FLAT)
     assert found.within == pytest.approx(3 / 5)
     assert (found.phrase, found.times) == ("red blue", 3)
     assert found.copied == 0.0
     assert found.share == pytest.approx(0.6)
-    long = signs.repetition("i like to swim and i like to swim", [])
+    # Pairs weigh what their content words do: swim and, and i, i like, like to, to swim; here only those with "swim".
+    long = signs.repetition("i like to swim and i like to swim", [], FLAT)
     assert (long.phrase, long.times) == ("i like to swim", 2)  # of equally frequent runs the longest
-    assert signs.repetition("every word is new", []) == signs.Repetition(0.0, 0.0, "", 0)
-    assert signs.repetition("", ["hello"]).share == 0.0
-    assert signs.repetition("so", ["so"]).share == 0.0
+    assert long.within == pytest.approx(1 / 3)
+    assert signs.repetition("every word is new", [], FLAT) == signs.Repetition(0.0, 0.0, "", 0)
+    assert signs.repetition("", ["hello"], FLAT).share == 0.0
+    assert signs.repetition("so", ["so"], FLAT).share == 0.0
+
+
+def test_little_words_may_come_back_and_a_stutter_may_not() -> None:
+    assert signs.repetition("i have a dog and i have a cat", ["i have a garden"], FLAT).share == 0.0
+    assert signs.repetition("do you like me and do you like it", [], FLAT).share == 0.0
+    # Pairs with a content word weigh 5 or 10, a doubled little word 5: i i, i, i like, like dogs.
+    assert signs.repetition("i i like dogs", [], FLAT).within == pytest.approx(5 / 10)
+    assert signs.repetition("dogs dogs bark", [], FLAT).within == pytest.approx(10 / 20)
 
 
 def test_repetition_of_earlier_turns() -> None:
     earlier = ["Do you like to eat fish?", "No thanks."]
-    # "you like to eat fish" is five of seven words; "like to eat fish" alone would be four.
-    found = signs.repetition("well you like to eat fish today", earlier)
-    assert found.copied == pytest.approx(5 / 7)
+    # Of the content words "well" is none: "eat" and "fish" are two of three.
+    found = signs.repetition("well you like to eat fish today", earlier, FLAT)
+    assert found.copied == pytest.approx(2 / 3)
     assert found.within == 0.0
-    assert signs.repetition("like to eat cake", earlier).copied == 0.0  # three words in a row are no copy
-    assert signs.repetition("cats to eat fish", earlier).copied == 0.0  # also where both end with them
+    assert signs.repetition("like to eat cake", earlier, FLAT).copied == 0.0  # three words in a row are no copy
+    assert signs.repetition("cats to eat fish", earlier, FLAT).copied == 0.0  # also where both end with them
+    # A rare word weighs more.
+    assert signs.repetition("you like to eat fish today", earlier, table(fish=8, eat=2, today=10)).copied == 0.5
+    # What is quoted is spoken about.
+    assert signs.repetition('why do you ask "do you like to eat fish"?', earlier, FLAT).copied == 0.0
     both = signs.Repetition(within=0.5, copied=0.5)
     assert both.share == pytest.approx(0.75)
+
+
+def test_the_order_of_words_is_counted_in_human_replies() -> None:
+    texts = ["i like green tea.", "i like green apples.", "do you like tea?", "we drink tea."] * 20
+    wording = signs.Wording(*signs.wording_tables(texts))
+    usual, least, unknown = wording.of("i like green tea")
+    assert unknown == 0
+    shuffled = wording.of("tea green like i")
+    assert shuffled[0] < usual
+    assert shuffled[1] < least
+    # Five of the seven that are counted, a full stop before and after among them, were said by nobody.
+    assert wording.of("asdf qwer zxcv uiop hjkl")[2] == pytest.approx(5 / 7)
 
 
 def test_fact_words_that_the_context_has_not_used() -> None:
@@ -110,6 +136,23 @@ def test_complaints(turn: str) -> None:
 )
 def test_what_is_no_complaint(turn: str) -> None:
     assert not signs.complains(turn)
+
+
+@pytest.mark.parametrize(
+    ("turn", "words"),
+    [("You idiot!", "you idiot"), ("Well, you are such a complete moron.", "you are such a complete moron"),
+     ("What a loser you are", "what a loser you are"), ("Oh shut up, please", "shut up"), ("I hate you", "i hate you")],
+)  # fmt: skip
+def test_insults_are_quoted(turn: str, words: str) -> None:
+    assert signs.insult(turn).lower() == words
+
+
+@pytest.mark.parametrize(
+    "turn",
+    ["You are not stupid at all.", "That was a stupid question, sorry.", "Do you keep pigs?", "I felt like a fool."],
+)
+def test_what_is_no_insult(turn: str) -> None:
+    assert signs.insult(turn) == ""
 
 
 def test_an_echo_is_measured_in_content_words() -> None:

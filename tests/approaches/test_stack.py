@@ -1,4 +1,4 @@
-"""The judge's last step: ranks, weights, contributions and intervals, by hand and by rule."""
+"""The judge's last step: ranks, contributions and intervals, by hand and by rule."""
 
 from __future__ import annotations
 
@@ -54,24 +54,6 @@ def test_ratings_are_ranked_within_their_source() -> None:
     assert found == pytest.approx([1 / 6, 5 / 6, 3 / 6, 2 / 6, 5 / 6, 2 / 6])
 
 
-def ratings_of(rows: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Three features; people follow the first, and the second backwards."""
-    rng = np.random.default_rng(seed)
-    ranks = rng.uniform(size=(rows, 3))
-    return ranks, np.clip(0.5 + 0.7 * (ranks[:, 0] - 0.5) - 0.3 * (ranks[:, 1] - 0.5), 0, 1)
-
-
-def test_with_few_ratings_the_prior_decides_and_with_many_the_data() -> None:
-    prior = np.array([0.2, 0.3, 0.5])
-    ranks, targets = ratings_of(2)
-    few = stack.fit_weights(ranks, targets, ["a"] * 2, prior=prior, strength=1e6)
-    assert few == pytest.approx(prior, abs=1e-4)
-    ranks, targets = ratings_of(20_000)
-    many = stack.fit_weights(ranks, targets, ["a"] * 20_000, prior=prior, strength=1.0)
-    assert many == pytest.approx([0.7, 0.0, 0.0], abs=0.02)
-    assert (many >= 0).all()  # what people turn round is left out, not turned round
-
-
 def test_an_interval_holds_what_it_promises_on_rows_like_those_it_was_fitted_on() -> None:
     rng = np.random.default_rng(3)
     outcomes = rng.uniform(0.3, 0.7, 8000)
@@ -107,33 +89,3 @@ def test_few_ratings_give_the_whole_scale() -> None:
     shared = stack.fit_interval(outcomes, outcomes)
     assert shared.low * 94 == pytest.approx([1, 1, 1, 57, 57])
     assert shared.high * 94 == pytest.approx([55, 55, 55, 94, 94])
-
-
-def test_a_stack_is_judged_on_families_left_out() -> None:
-    ranks, targets = ratings_of(900)
-    families = tuple(name for name in ("a", "b", "c") for _ in range(300))
-    # In the third family people want the opposite.
-    targets[600:] = 1 - targets[600:]
-    rated = stack.RatedFeatures(ranks, targets, families, families)
-    found = stack.fit_stack(rated, reference=ranks)
-    assert set(found.left_out) == {"a", "b", "c"}
-    assert found.left_out["a"]["spearman"] > 0.3 > -0.3 > found.left_out["c"]["spearman"]
-    assert all(one["rows"] == 300 and 0 <= one["coverage"] <= 1 for one in found.left_out.values())
-    assert (found.weights >= 0).all()
-    assert found.strength in stack.STRENGTHS
-    assert found.tables.shape == (3, stack.TABLE_SIZE)
-
-
-def test_strength_counts_as_rows() -> None:
-    # Ratings that equal the one feature, against a prior of 0: as many rows as `strength` meet in the middle.
-    ranks = (np.arange(1000)[:, None] + 0.5) / 1000
-    found = stack.fit_weights(ranks, ranks[:, 0], ["a"] * 1000, prior=np.zeros(1), strength=1000.0)
-    assert found == pytest.approx([0.5], abs=0.001)
-
-
-def test_a_source_weighs_as_the_root_of_its_size() -> None:
-    # 100 rows say weight 1, 900 say weight 0; the roots are 10 and 30: 10 / 40.
-    ranks = np.concatenate([(np.arange(count) + 0.5) / count for count in (100, 900)])[:, None]
-    targets = np.where(np.arange(1000) < 100, ranks[:, 0], 0.5)
-    found = stack.fit_weights(ranks, targets, ["a"] * 100 + ["b"] * 900, prior=np.zeros(1), strength=0.0)
-    assert found == pytest.approx([0.25], abs=0.001)

@@ -53,10 +53,9 @@ def compared(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def small_judge(encoder: Path, folder: Path) -> Path:
-    """A judge over the tiny encoder: all features weigh the same, tables and quantiles come from rows like ours."""
+    """A judge over the tiny encoder: tables and quantiles come from rows like ours."""
     network = JudgeNetwork.from_pretrained(small_checkpoint("judge", encoder, folder), trainable=True)
     network.set_array("rarity", np.full(signs.IDF_BUCKETS, 5.0))
-    network.set_array("turn_weights", np.full(len(FEATURES), 0.1))
     network.save_pretrained(folder)
     judge = Judge(folder)
     rows = [Exchange(tuple(row["context"]), row["response"], facts=tuple(row["facts"])) for row in rated(150, seed=99)]

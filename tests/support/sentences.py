@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import sys
 import tempfile
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -113,23 +113,19 @@ def turn(**given: Any) -> TurnSigns:
 
 def reasons() -> Iterator[str]:
     """The judge's reasons for what moved a value: the signs, the shares of human replies, and how far it moved."""
-    nan = math.nan
-    again = signs.repetition("i like to eat i like to eat i like to eat", [])
-    copied = signs.repetition("do you like to eat fish", ["do you like to eat fish"])
+    again = signs.repetition("i like to eat i like to eat i like to eat", [], np.full(signs.IDF_BUCKETS, 5.0))
+    copied = signs.repetition("do you like to eat fish", ["do you like to eat fish"], np.full(signs.IDF_BUCKETS, 5.0))
     talk = DialogueSigns(*[0.5] * 8, complaint="what?", warm="i love it", exclaimed="ha!")
     cases: list[tuple[TurnSigns | DialogueSigns, dict[str, tuple[float, float]], dict[str, float]]] = [
-        (turn(), {}, {"fluent": 0.02, "fits": -0.1, "specific": 0.05, "not_repetitive": 0.011}),
-        (turn(), {}, {"fluent": 0.02, "fits": 0.0099}),
+        (turn(), {}, {"fits": -0.1, "fluent": 0.02, "not_repetitive": 0.011}),
+        (turn(), {}, {"fits": 0.0099, "reaction": 0.02}),
         (turn(), {}, {"fits": 0.009, "fluent": -0.009}),
         (turn(), {}, {"valid": 0.006, "follows": 0.006}),
-        (turn(), {"relevant": (0.12, 0.88), "fluent": (0.7, 0.3), "specific": (nan, nan)},
-         {"fits": -0.1, "fluent": 0.05, "specific": 0.02}),
-        (turn(), {"fluent": (0.0, 0.1)}, {"fluent": -0.1}),
-        *((turn(), {"fluent": (share, 0.0)}, {"fluent": 0.1}) for share in (1.0, 0.9999, 0.5, 0.0)),
-        *((turn(), {"fluent": (0.0, share)}, {"fluent": -0.1}) for share in (1.0, 0.9999, 0.5, 0.0)),
+        (turn(), {"relevant": (0.12, 0.88)}, {"fits": -0.1, "not_repetitive": 0.05}),
+        *((turn(), {"relevant": (share, 0.0)}, {"fits": 0.1}) for share in (1.0, 0.9999, 0.5, 0.0)),
+        *((turn(), {"relevant": (0.0, share)}, {"fits": -0.1}) for share in (1.0, 0.9999, 0.5, 0.0)),
         (turn(asked=True), {"relevant": (0.07, 0.93)}, {"fits": -0.1}),
-        (turn(rarest=("violin", "oslo")), {}, {"specific": 0.1}),
-        (turn(rarest=("violin", "oslo")), {}, {"specific": -0.01, "informative": 0.1}),
+        *((turn(), {}, {name: -0.3}) for name in ("fluent", "respectful", "faithful", "consistent")),
         (turn(repetition=again), {}, {"not_repetitive": -0.2}),
         (turn(repetition=again), {}, {"not_repetitive": 0.02}),
         (turn(repetition=copied), {}, {"not_repetitive": -0.2}),

@@ -13,7 +13,7 @@ import pytest
 
 import judge
 from corpora.ratings import Rated
-from dialeval.approaches.judge import ASPECTS, FEATURES, Judge
+from dialeval.approaches.judge import ASPECTS, Judge
 from dialeval.exchange import Exchange
 from dialeval.weights.config import CheckpointConfig
 from tiny_words import WORDS
@@ -28,6 +28,9 @@ from training_runs import (
     write_lines,
 )
 
+HEAD_ROWS = (
+    "{dialogues: 0.3, contexts: 40, fluent: 32, insults: 8, convabuse: 12, consistent: 0, faithful: 6, begin: 12}"
+)
 STEPS = ["steps=4", "batch_size=6", "warmup=1", "log_every=1", "evaluate_every=2", "save_every=2"]
 
 
@@ -46,7 +49,10 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     write_lines(root / "pp" / "dev.jsonl", groups)
     for split in ("train", "validation"):
-        chat = [{"id": f"{split}{at}", "utterances": [text() for _ in range(4)]} for at in range(20)]
+        # Every speaker says something of themselves, which a reply can deny.
+        chat = [{"id": f"{split}{at}", "utterances": [f"i like {text()}" for _ in range(5)],
+                 "speakers": list("ababa"), "persona": [["i like two dogs"], ["i have a cat"]]}
+                for at in range(120)]  # fmt: skip
         write_lines(root / "chat" / f"{split}.jsonl", chat)
 
     def rated(source: str, family: str, at: int, scores: dict[str, float], **more: Any) -> dict[str, Any]:
@@ -69,6 +75,10 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
               context=[text() for _ in range(4)], speakers=["user", "system"] * 2)
         for at in range(30)
     ])  # fmt: skip
+    for source, score in (("begin", "attributable"), ("convabuse", "respectful")):
+        write_lines(root / "ratings" / f"{source}.jsonl", [
+            rated(source, source, at, {score: float(at % 4 > 1)}, facts=[text()]) for at in range(40)
+        ])  # fmt: skip
     (root / "ratings" / "overlaps.json").write_text(json.dumps({"dbdc3-0": ["x"], "dbdc3-2": ["x"]}))
     (root / "overlaps.json").write_text("{}")
     return root
@@ -84,6 +94,7 @@ def command(data: Path, tiny_encoder: Path) -> Any:
         "layout={max_length: 48, response_budget: 24, facts_budget: 12}", f"density={pairs % 'train'}",
         f"human={pairs % 'validation'}", "ratings.leave_out=overlaps.json", "ratings.train=[dbdc3, dstc7]",
         "ratings.stack=[dbdc3, dstc7]", "ratings.dialogues=[chats]", "ratings.damaged=10",
+        f"faults={{corpora: {{chat: [train]}}, rows: {HEAD_ROWS}, held_out: {HEAD_ROWS}, weight_decay: 0.01}}",
         *(f"training_steps.{setting}" for setting in STEPS),
     ]  # fmt: skip
 
@@ -113,10 +124,9 @@ def test_a_judge_is_trained_from_ratings(finished: Path) -> None:
     record = CheckpointConfig.read(folder).training
     # Of twenty rated rows to train on two share text with an evaluation set.
     assert record["rated_rows"] == {"dbdc3": 18, "dstc7": 20}
-    assert set(record["stack"]) == {"turns", "dialogues"}
-    assert set(record["stack"]["turns"]["weights"]) == set(FEATURES)
-    assert all(weight >= 0 for weight in record["stack"]["turns"]["weights"].values())
-    assert set(record["stack"]["turns"]["families_left_out"]) == {"dbdc", "dstc7"}
+    assert set(record["fit"]) == {"heads", "turns", "dialogues"}
+    assert set(record["fit"]["turns"]) == {"dbdc", "dstc7"}
+    assert {"respectful_insult", "fluent_mashed", "faithful_begin"} <= record["fit"]["heads"].keys()
     scorer = Judge(folder, device="cpu")
     scores = scorer.score(["fish and chips"], [["what do you like to eat"]], facts=[["i like fish"]])
     assert 0 < scores.values[0] < 1
@@ -140,7 +150,7 @@ def test_two_processes_train_one_judge(command: Any, tmp_path: Path) -> None:
     run_in_two_processes(command(tmp_path / "two"))
     record = CheckpointConfig.read(tmp_path / "two" / "checkpoint").training
     assert record["hardware"].startswith("2 process(es)")
-    assert set(record["stack"]["turns"]["families_left_out"]) == {"dbdc", "dstc7"}
+    assert set(record["fit"]["turns"]) == {"dbdc", "dstc7"}
     assert len(log_of(tmp_path / "two", "train")) == 4
     scores = Judge(tmp_path / "two" / "checkpoint", device="cpu").score(["fish"], [["what do you like to eat"]])
     assert 0 < scores.values[0] < 1

@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 
 import dialeval
 from dialeval.approaches import stack
-from dialeval.approaches.judge import READ_BESIDE, Judge, ReadReplies
+from dialeval.approaches.judge import FEATURES, READ_BESIDE, Judge, ReadReplies
 from dialeval.approaches.row_signs import read_signs
-from dialeval.approaches.signs import IDF_BUCKETS
+from dialeval.approaches.signs import IDF_BUCKETS, Wording, wording_tables
 from dialeval.cli import build_app
 from dialeval.exchange import Exchange
 from dialeval.readers import Source
@@ -51,12 +51,15 @@ def values_of(folder: Path, rows: list[dict[str, Any]]) -> Any:
     return Judge(folder, device="cpu").score_exchanges(read_opinions(Source(rows)).exchanges).values
 
 
+WORDING = Wording(*wording_tables(["good day"]))
+
+
 def some_read(count: int, width: int = 8, seed: int = 1) -> ReadReplies:
     """Made-up replies, as a judge reads them."""
     rng = np.random.default_rng(seed)
     inputs = rng.normal(size=(count, width + sum(READ_BESIDE)))
-    signs = read_signs(Exchange(("Hello.",), "Good day."), np.zeros(IDF_BUCKETS))
-    return ReadReplies(inputs, inputs, [signs] * count, 0.5 + inputs[:, 0] / 10, 0)
+    signs = read_signs(Exchange(("Hello.",), "Good day."), np.zeros(IDF_BUCKETS), WORDING)
+    return ReadReplies(inputs, np.ones((count, len(FEATURES))), [signs] * count, 0.5 + inputs[:, 0] / 10, 0)
 
 
 # --- what is learned -------------------------------------------------------------------------------

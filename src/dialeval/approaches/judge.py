@@ -1,9 +1,9 @@
 """JUDGE: one encoder that learned from people's ratings, plain signs beside it, and a reason for every value.
 
-Not one of the papers: our own. An adapter trained on ratings of dialogue gives several opinions of a reply (a valid
-next turn, can the conversation go on, does it fit, does it tell something, is it fluent); signs of its words tell
-what it repeats, which facts it brings in, how the other side takes it. A stack with weights that are never negative
-makes one value of them. The stack knows no benchmark: it was fitted on ratings that belong to none.
+Not one of the papers: our own. Heads on the encoder say whether a reply is a valid next turn, how people rated such
+replies, and whether it is sound English, civil, and in line with the facts; signs of its words tell what it repeats,
+which facts it brings in, how the other side takes it. Features vote on the value; what nobody forgives has no vote but
+a veto.
 """
 
 from __future__ import annotations
@@ -39,68 +39,65 @@ from dialeval.weights.network import Network, unit_matrix
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
-#: What the heads say, one logit each; the name is the task that taught it.
-HEADS = ("valid", "follows", "fits", "informative", "fluent")
+#: What the heads say, one logit each. The encoder learned with the first five; the others are fitted on it.
+HEADS = ("valid", "follows", "fits", "informative", "fluent", "respectful", "faithful")
 
-#: The features of the stack, decided upon before any of them was measured on a benchmark.
-FEATURES = (
-    "valid",  # a valid next turn, against random and adversarial replies
-    "follows",  # the conversation can go on after it (dialogue breakdown)
-    "fits",  # relevance
-    "human_like",  # nearer to human pairs of turns than to random ones
-    "informative",  # informativeness
-    "specific",  # how rare its rarest words are
-    "fluent",  # not a damaged reply
-    "not_repetitive",  # neither its own words again nor those of earlier turns
-    "consistent",  # denies nothing that its speaker said before or that is known of them
-    "uses_facts",  # words of the facts that the context has not used yet
-    "reaction",  # how the user answers it
-)
-#: The logit from which on a reply is more probably whole than damaged.
-WHOLE = 0.0
-#: What each feature counts before any rating speaks. Relevance, which four of them see, keeps more than half where
-#: nothing else is given; facts and the user's next turn tell what the others cannot see; rare words and sound wording
-#: say the least of how people like a reply. Chosen by rated sources left out; a checkpoint records what equal votes
-#: reach.
-VOTES: Mapping[str, float] = {
-    "valid": 1.0,
-    "follows": 1.0,
-    "fits": 1.0,
-    "human_like": 1.0,
-    "informative": 1.0,
-    "specific": 0.5,
-    "fluent": 0.5,
-    "not_repetitive": 1.0,
-    "consistent": 1.0,
-    "uses_facts": 2.0,
-    "reaction": 2.0,
+
+@dataclass(frozen=True)
+class Feature:
+    """Which aspect a feature stands for, how much it counts, and whether the value falls when it is very low."""
+
+    aspect: str
+    votes: float
+    veto: bool = False
+
+
+def _by_aspect(table: Mapping[str, Feature]) -> dict[str, tuple[str, ...]]:
+    aspects = dict.fromkeys(one.aspect for one in table.values())
+    return {aspect: tuple(name for name, one in table.items() if one.aspect == aspect) for aspect in aspects}
+
+
+#: The judge as a table. Relevance, which four features see, leads; facts and the other side's next turn tell what
+#: those cannot see; how people like a reply hardly depends on rare words. Votes and vetoes are our own judgement,
+#: informed by benchmarks; a checkpoint records what they reach on rated sources.
+TURN: Mapping[str, Feature] = {
+    "valid": Feature("relevant", 1),  # a valid next turn, against adversarial and random replies
+    "follows": Feature("relevant", 1),  # people could go on after it (dialogue breakdown)
+    "fits": Feature("relevant", 1),  # people found it relevant
+    "human_like": Feature("relevant", 1),  # nearer to human pairs of turns than to random ones
+    "informative": Feature("specific", 0),  # people found it informative
+    "specific": Feature("specific", 0),  # how rare its rarest words are
+    "uses_facts": Feature("uses_facts", 3),  # words of the facts that the context has not used yet
+    "reaction": Feature("reaction", 1),  # how the user answers it
+    "not_repetitive": Feature("not_repetitive", 1, veto=True),  # neither its own words again nor earlier turns'
+    "fluent": Feature("fluent", 0.5, veto=True),  # no damaged words or order
+    "respectful": Feature("respectful", 0, veto=True),  # no insult
+    "faithful": Feature("faithful", 0, veto=True),  # the facts do not speak against it
+    "consistent": Feature("consistent", 0, veto=True),  # denies nothing that its speaker said or that is known of them
 }
+FEATURES = tuple(TURN)
+#: A feature with a veto that ranks below this takes from the value, and the last of all leaves it this share.
+VETO_BELOW, VETO_LEAVES = 0.03, 0.3
+#: Logits from which on a reply is more probably sound than not; how much more tells nothing of how good it is.
+SOUND = 0.0
+#: What its words make sure of lies below all that a head says.
+SURE = -1e3
 #: Aspects that users see, and the features that each of them stands for.
-ASPECTS: Mapping[str, tuple[str, ...]] = {
-    "relevant": ("valid", "follows", "fits", "human_like"),
-    "specific": ("informative", "specific"),
-    "uses_facts": ("uses_facts",),
-    "fluent": ("fluent",),
-    "not_repetitive": ("not_repetitive",),
-    "consistent": ("consistent",),
-    "reaction": ("reaction",),
+ASPECTS = _by_aspect(TURN)
+#: The same of a whole conversation, seen from the judged side. Votes that agreed with ratings of whole conversations.
+DIALOGUE: Mapping[str, Feature] = {
+    "coherent": Feature("coherent", 2),  # mean value of the judged side's replies
+    "weakest": Feature("coherent", 1),  # the lowest of them
+    "not_repetitive": Feature("not_repetitive", 1),
+    "not_echoing": Feature("not_repetitive", 0.5),  # says other things than the turn before it
+    "engaged": Feature("reaction", 0.5),  # the other side's signs from here on
+    "positive": Feature("reaction", 1.5),
+    "lively": Feature("reaction", 1),
+    "not_complaining": Feature("reaction", 2),
 }
-#: The features of a whole conversation, seen from the judged side.
-DIALOGUE_FEATURES = (
-    "coherent",  # mean over the judged side's replies
-    "not_repetitive",
-    "not_echoing",  # says other things than the turn before it
-    "specific",
-    "engaged",  # the other side's signs from here on
-    "positive",
-    "lively",
-    "not_complaining",
-)
-DIALOGUE_ASPECTS: Mapping[str, tuple[str, ...]] = {
-    "coherent": ("coherent", "specific"),
-    "not_repetitive": ("not_repetitive", "not_echoing"),
-    "reaction": ("engaged", "positive", "lively", "not_complaining"),
-}
+DIALOGUE_FEATURES = tuple(DIALOGUE)
+DIALOGUE_ASPECTS = _by_aspect(DIALOGUE)
+TURN_VOTES, DIALOGUE_VOTES = (np.array([one.votes for one in table.values()]) for table in (TURN, DIALOGUE))
 
 
 # --- architecture ----------------------------------------------------------------------------------
@@ -111,23 +108,26 @@ READ_BESIDE = (len(HEADS) + len(FEATURES), len(row_signs.COUNTS))
 
 
 class JudgeNetwork(Network):
-    """Encoder and a linear head per task. A row is the first token's features, then one logit per head."""
+    """Encoder, a linear head per task, what the signs are read with. A row: the first token's features, then logits."""
 
     approach = "judge"
+    oldest_format = 2
 
     def build_heads(self, width: int) -> None:
-        """Heads, the two Gaussians of relative density, the tables and weights of the stack."""
+        """Heads, the two Gaussians of relative density, the tables that make ranks of features."""
         self.heads = nn.Linear(width, len(HEADS))
         for name in ("human", "random"):
             self.register_buffer(f"{name}_mean", torch.zeros(width))
             self.register_buffer(f"{name}_precision", unit_matrix(width))
         self.register_buffer("rarity", torch.zeros(signs.IDF_BUCKETS))
+        self.register_buffer("words", torch.zeros(signs.WORD_BUCKETS, dtype=torch.float16))
+        self.register_buffer("word_pairs", torch.zeros(signs.PAIR_BUCKETS, dtype=torch.float16))
+        self.register_buffer("fluency", torch.eye(1, 5)[0])
         if self.config.architecture.get("corrected"):
             self.register_buffer("correction", torch.zeros(2, width + sum(READ_BESIDE) + 2))
         for level, features in (("turn", FEATURES), ("dialogue", DIALOGUE_FEATURES)):
             grid = np.tile(np.linspace(0, 1, stack.TABLE_SIZE, dtype=np.float32), (len(features), 1))
             self.register_buffer(f"{level}_tables", torch.from_numpy(grid))
-            self.register_buffer(f"{level}_weights", torch.ones(len(features)))
             self.register_buffer(f"{level}_interval", torch.zeros(3, stack.INTERVAL_BINS + 1))
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> Tensor:
@@ -176,36 +176,63 @@ def ranking_loss(logits: Tensor, ratings: Tensor, raters: Tensor) -> Tensor:
 
 def turn_features(network: JudgeNetwork, rows: NDArray[np.float32], read: Sequence[TurnSigns]) -> Matrix:
     """`[rows, FEATURES]` on their own scales; NaN where the input that a feature needs is missing."""
-    # A reply that looks whole is as fluent as any other: the head learned to tell damaged ones, not good style.
     features, logits = rows[:, : -len(HEADS)], rows[:, -len(HEADS) :].astype(np.float64)
     of = {name: logits[:, at] for at, name in enumerate(HEADS)}
-    of["fluent"] = np.minimum(of["fluent"], WHOLE)
+    weights = network.array("fluency")
+    of["fluent"] = np.column_stack([of["fluent"], np.array([one.wording for one in read])]) @ weights[:-1] + weights[-1]
+    for name in ("fluent", "respectful"):
+        of[name] = np.minimum(of[name], SOUND)
     of["human_like"] = squared_mahalanobis(
         features, network.array("random_mean"), network.array("random_precision")
     ) - squared_mahalanobis(features, network.array("human_mean"), network.array("human_precision"))
     of["specific"] = np.array([one.specific for one in read])
     of["not_repetitive"] = np.array([1 - one.repetition.share for one in read])
-    of["consistent"] = np.array([float(one.contradiction is None) if one.has_said else np.nan for one in read])
     of["uses_facts"] = np.array([np.nan if one.facts is None else one.facts.amount for one in read])
     of["reaction"] = np.array([np.nan if one.reaction is None else one.reaction.total for one in read])
+    of["faithful"] = np.where([one.facts is not None for one in read], of["faithful"], np.nan)
+    of["respectful"] = np.where([bool(one.insult) for one in read], SURE, of["respectful"])
+    of["consistent"] = np.array([float(one.contradiction is None) if one.has_said else np.nan for one in read])
     return np.stack([of[name] for name in FEATURES], axis=1)
 
 
 def turn_ranks(features: Matrix, read: Sequence[TurnSigns], tables: Matrix) -> Matrix:
     """Every feature by its own table. A reply without a word is the last in all that it could be judged by.
 
-    What the network makes of such a reply means nothing; it can neither repeat itself nor contradict, and what follows
+    What the network makes of such a reply means nothing; it can neither repeat, contradict nor insult, and what follows
     it stays a sign.
     """
-    tables = tables.copy()
-    tables[FEATURES.index("fluent")] = np.minimum(tables[FEATURES.index("fluent")], WHOLE)
     ranks = stack.rank_all(features, tables)
     wordless = np.array([one.wordless is not None for one in read], dtype=bool)
     for at, name in enumerate(FEATURES):
         if name != "reaction":
-            worst = np.nan if name in ("not_repetitive", "consistent") else 0.0
+            worst = np.nan if TURN[name].veto and name != "fluent" else 0.0
             ranks[wordless, at] = np.where(np.isfinite(ranks[wordless, at]), worst, np.nan)
     return ranks
+
+
+def vetoes(ranks: Matrix) -> Matrix:
+    """What each feature with a veto leaves of a value: all of it above `VETO_BELOW`, less and less below."""
+    left = VETO_LEAVES + (1 - VETO_LEAVES) * np.clip(ranks / VETO_BELOW, 0, 1)
+    has_veto = np.array([one.veto for one in TURN.values()])
+    kept: Matrix = np.where(has_veto & np.isfinite(ranks), left, 1.0)
+    return kept
+
+
+def turn_moves(ranks: Matrix) -> Matrix:
+    """How far each feature moves a value from one half, by its votes and its veto."""
+    moved = stack.contributions(ranks, TURN_VOTES)
+    voted, left = 0.5 + moved.sum(axis=1, keepdims=True), vetoes(ranks)
+    # Several vetoes share what they take together by how much each of them would take alone.
+    taken, alone = voted * (1 - left.prod(axis=1, keepdims=True)), 1 - left
+    share = np.divide(alone, alone.sum(axis=1, keepdims=True), out=np.zeros_like(alone), where=alone > 0)
+    moves: Matrix = moved - taken * share
+    return moves
+
+
+def turn_values(ranks: Matrix) -> Vector:
+    """Votes times vetoes."""
+    values: Vector = 0.5 + turn_moves(ranks).sum(axis=1)
+    return values
 
 
 @dataclass(frozen=True)
@@ -223,12 +250,13 @@ class ReadReplies:
         """Values as a user's own ratings change them: its rows are what to subtract from `[inputs, value, 1]`, and
         weights. A missing input is taken as its mean.
 
-        A reply without a word keeps its value: no rating of others tells that it is better than nothing.
+        A reply without a word keeps its value: no rating of others tells that it is better than nothing. Vetoes stay.
         """
         means, weights = correction
         own = np.column_stack([self.inputs, self.values, np.ones(len(self.values))])
         said = [one.wordless is None for one in self.signs]
-        return np.where(said, np.clip(np.nan_to_num(own - means) @ weights, 0, 1), self.values)
+        corrected = np.clip(np.nan_to_num(own - means) @ weights, 0, 1)
+        return np.where(said, corrected * vetoes(self.ranks).prod(axis=1), self.values)
 
 
 def aspect_values(
@@ -287,14 +315,14 @@ class Judge(LearnedMetric):
         rows, signs_read, cut = self._encoded(exchanges, progress)
         ranks = turn_ranks(turn_features(self.network, rows, signs_read), signs_read, self.array("turn_tables"))
         inputs = np.hstack([rows, ranks, [counts(row) for row in exchanges]])
-        read = ReadReplies(inputs, ranks, signs_read, stack.combine(ranks, self.array("turn_weights")), cut)
+        read = ReadReplies(inputs, ranks, signs_read, turn_values(ranks), cut)
         if not self.network.config.architecture.get("corrected"):
             return read
         return replace(read, values=read.corrected(self.array("correction")))
 
     def aspects_of(self, read: ReadReplies) -> dict[str, Vector]:
         """The aspects of replies, as `Scores.aspects` has them."""
-        return aspect_values(read.ranks, self.array("turn_weights"), FEATURES, ASPECTS)
+        return aspect_values(read.ranks, TURN_VOTES, FEATURES, ASPECTS)
 
     def features_of(
         self, exchanges: Sequence[Exchange], *, progress: bool = False
@@ -307,14 +335,14 @@ class Judge(LearnedMetric):
         self, exchanges: Sequence[Exchange], progress: bool
     ) -> tuple[NDArray[np.float32], list[TurnSigns], int]:
         encoded = self.encoder.encode(exchanges, progress=progress)
-        table = self.network.array("rarity")
-        return encoded.rows, [read_signs(row, table) for row in exchanges], int(encoded.cut.sum())
+        table, wording = self.array("rarity"), signs.Wording(self.array("words"), self.array("word_pairs"))
+        return encoded.rows, [read_signs(row, table, wording) for row in exchanges], int(encoded.cut.sum())
 
     def judge_dialogues(self, dialogues: Sequence[Dialogue], *, progress: bool = False) -> Judged:
         """Read both sides of whole conversations; the judged side's replies are judged one by one, too."""
         features, read, replies = self.dialogue_features_of(dialogues, progress=progress)
         ranks = stack.rank_all(features, self.array("dialogue_tables"))
-        values = stack.combine(ranks, self.array("dialogue_weights"))
+        values = stack.combine(ranks, DIALOGUE_VOTES)
         whole = self._judged(ranks, read, "dialogue", values=values, cut=replies.n_truncated)
         turns, reasons, start = [], [], 0
         for number, (dialogue, why) in enumerate(zip(dialogues, whole.reasons, strict=True)):
@@ -336,13 +364,13 @@ class Judge(LearnedMetric):
         sides = [judged_side(number, dialogue) for number, dialogue in enumerate(dialogues)]
         answered = [judged_replies(number, dialogue) for number, dialogue in enumerate(dialogues)]
         rows = [row for own in answered for row in own]
-        nothing = Judged(np.zeros(0), aspects={"relevant": np.zeros(0)})
+        nothing = Judged(np.zeros(0))
         replies = self.judge(rows, progress=progress) if rows else nothing
         ends = np.cumsum([len(own) for own in answered])[:-1]
         table = self.array("rarity")
         read = [
-            read_dialogue(one.turns, side, coherent, table)
-            for one, side, coherent in zip(dialogues, sides, np.split(replies.aspects["relevant"], ends), strict=True)
+            read_dialogue(one.turns, side, values, table)
+            for one, side, values in zip(dialogues, sides, np.split(replies.values, ends), strict=True)
         ]
         return np.array([[getattr(one, name) for name in DIALOGUE_FEATURES] for one in read]), read, replies
 
@@ -354,11 +382,11 @@ class Judge(LearnedMetric):
         self, ranks: Matrix, read: Sequence[TurnSigns | DialogueSigns], level: str, *, values: Vector, cut: int
     ) -> Judged:
         names, aspects = (FEATURES, ASPECTS) if level == "turn" else (DIALOGUE_FEATURES, DIALOGUE_ASPECTS)
-        weights = self.array(f"{level}_weights")
+        weights = TURN_VOTES if level == "turn" else DIALOGUE_VOTES
         low, high = self.interval(level).around(values)
         found = aspect_values(ranks, weights, names, aspects)
         shares = {name: self._human_shares(f"{level}.{name}", column) for name, column in found.items()}
-        moved = stack.contributions(ranks, weights)
+        moved = turn_moves(ranks) if level == "turn" else stack.contributions(ranks, weights)
         reasons = tuple(
             reason(
                 dict(zip(names, moved[row], strict=True)),

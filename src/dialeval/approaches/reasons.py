@@ -33,12 +33,6 @@ _WORDS: Mapping[str, tuple[tuple[str, str], tuple[str, str], str]] = {
         ("does not fit what was said", "fits this context worse than most"),
         "fits this context like most",
     ),
-    "specific": (("is specific", "more specific than most"), ("", "less specific than most"), "as specific as most"),
-    "fluent": (
-        ("reads well", "more fluent than most"),
-        ("hard to read", "less fluent than most"),
-        "reads like most",
-    ),
     "coherent": (
         ("", "its replies fit better than most"),
         ("", "its replies fit worse than most"),
@@ -48,7 +42,10 @@ _WORDS: Mapping[str, tuple[tuple[str, str], tuple[str, str], str]] = {
 #: The same where words of the row tell more than a comparison.
 _SAID: Mapping[str, tuple[str, str]] = {
     "uses_facts": ("uses what is known", "uses little of what is known"),
-    "consistent": ("contradicts nothing that it said", "contradicts itself"),
+    "fluent": ("reads well", "is hard to read"),
+    "respectful": ("", "is rude"),
+    "faithful": ("", "contradicts what is known"),
+    "consistent": ("", "contradicts itself"),
     "reaction": ("the other side takes it well", "the other side does not take it well"),
     "engaged": ("the other side says more than most", "the other side says less than most"),
     "positive": ("the other side is warmer than most", "the other side is less warm than most"),
@@ -126,8 +123,6 @@ def _said_of(
         compared = f"{compared.removesuffix('most')}{beaten} % of human replies"
     if share >= CLEARLY and clearly:
         compared = f"{clearly}: {compared}"
-    if aspect == "specific" and isinstance(read, TurnSigns) and read.rarest and min(amount, moved["specific"]) > 0:
-        return f"{compared} ({', '.join(read.rarest)})"
     return compared
 
 
@@ -137,9 +132,11 @@ def _of_turn(aspect: str, amount: float, read: TurnSigns) -> str:
         return f'says no word ("{_short(read.wordless)}")' if read.wordless else "is blank"
     if aspect == "not_repetitive":
         return _repetition_sentence(read.repetition, lowered=lowered)
-    if aspect == "consistent":
-        if read.contradiction is None:
-            return _SAID[aspect][lowered]
+    if aspect == "respectful" and read.insult:
+        return f'is rude ("{_short(read.insult)}")'
+    if aspect in ("fluent", "respectful", "faithful") or (aspect == "consistent" and read.contradiction is None):
+        return _SAID[aspect][lowered]
+    if aspect == "consistent" and read.contradiction is not None:
         return f'"{_short(read.contradiction.said)}" contradicts "{_short(read.contradiction.before)}"'
     if aspect == "uses_facts" and read.facts is not None:
         if read.facts.words:
@@ -161,10 +158,6 @@ def _repetition_sentence(found: signs.Repetition, *, lowered: bool) -> str:
 
 def _of_dialogue(aspect: str, amount: float, moved: Mapping[str, float], read: DialogueSigns) -> str:
     lowered = amount < 0
-    if aspect == "coherent":
-        if abs(moved["specific"]) > abs(moved["coherent"]):
-            return "its replies say less than most" if lowered else "its replies say more than most"
-        return ""
     if aspect == "not_repetitive":
         if not lowered and moved["not_echoing"] > moved["not_repetitive"]:
             return "does not echo the turn before"

@@ -26,12 +26,14 @@ class TurnSigns:
     has_said: bool = False
     contradiction: signs.Contradiction | None = None
     n_facts: int = 0
-    #: The words that make it specific.
-    rarest: tuple[str, ...] = ()
     #: What the other side said next.
     following: str = ""
     #: Whether the turn before asks something.
     asked: bool = False
+    #: Words that insult the other side.
+    insult: str = ""
+    #: How usual the order of its words is, see `signs.Wording`.
+    wording: tuple[float, float, float] = (0.0, 0.0, 0.0)
     #: The reply itself, if it holds no word: there is nothing in it that could be judged.
     wordless: str | None = None
 
@@ -43,20 +45,21 @@ def own_turns(row: Exchange) -> tuple[str, ...]:
     return row.context[-2::-2]
 
 
-def read_signs(row: Exchange, table: Vector) -> TurnSigns:
+def read_signs(row: Exchange, table: Vector, wording: signs.Wording) -> TurnSigns:
     """Plain signs of one reply. A missing input is a missing sign."""
     own = (*row.facts, *own_turns(row))
     return TurnSigns(
-        repetition=signs.repetition(row.response, row.context),
+        repetition=signs.repetition(row.response, row.context, table),
         facts=signs.fact_use(row.response, row.facts, row.context, table) if row.facts else None,
         reaction=signs.reaction([row.following]) if row.following else None,
         specific=signs.specificity(row.response, table),
         has_said=any(map(signs.statements, own)),
         contradiction=signs.contradiction(row.response, own),
         n_facts=len(row.facts),
-        rarest=tuple(signs.rarest(row.response, table)),
         following=row.following or "",
         asked=bool(row.context) and row.context[-1].rstrip().endswith("?"),
+        insult=signs.insult(row.response),
+        wording=wording.of(row.response),
         wordless=None if signs.words(row.response) else row.response.strip(),
     )
 
@@ -77,9 +80,9 @@ class DialogueSigns:
     """The features of one conversation; NaN where a side says nothing."""
 
     coherent: float
+    weakest: float
     not_repetitive: float
     not_echoing: float
-    specific: float
     engaged: float
     positive: float
     lively: float
@@ -124,25 +127,29 @@ def judged_replies(number: int, dialogue: Dialogue) -> list[Exchange]:
     ]
 
 
-def read_dialogue(turns: Sequence[str], side: Sequence[int], coherent: Vector, table: Vector) -> DialogueSigns:
-    """Signs of both sides. What the other side says before the first judged turn is no reaction to it."""
+def read_dialogue(turns: Sequence[str], side: Sequence[int], values: Vector, table: Vector) -> DialogueSigns:
+    """Signs of both sides, and `values` of the judged replies.
+
+    What the other side says before the first judged turn is no reaction to it.
+    """
     own = set(side)
     others = [turn for at, turn in enumerate(turns) if at not in own and at > min(side, default=0)]
     taken = signs.reaction(others) if others else None
-    replies = [turns[at] for at in side]
-    again = [signs.repetition(turns[at], [turns[earlier] for earlier in side if earlier < at]).share for at in side]
+    again = [
+        signs.repetition(turns[at], [turns[earlier] for earlier in side if earlier < at], table).share for at in side
+    ]
     echoed = {at: signs.echo(turns[at], turns[at - 1]) for at in side if at}
     nothing = float("nan")
     return DialogueSigns(
-        coherent=float(coherent.mean()) if len(coherent) else nothing,
+        coherent=float(values.mean()) if len(values) else nothing,
+        weakest=float(values.min()) if len(values) else nothing,
         not_repetitive=1 - float(np.mean(again)) if again else nothing,
         not_echoing=1 - float(np.mean(list(echoed.values()))) if echoed else nothing,
-        specific=float(np.mean([signs.specificity(one, table) for one in replies])) if replies else nothing,
         engaged=taken.engaged if taken else nothing,
         positive=taken.positive if taken else nothing,
         lively=taken.lively if taken else nothing,
         not_complaining=1 - taken.complaining if taken else nothing,
-        repeated=replies[int(np.argmax(again))] if any(again) else "",
+        repeated=turns[side[int(np.argmax(again))]] if any(again) else "",
         echoed=turns[max(echoed, key=lambda at: echoed[at])] if any(echoed.values()) else "",
         complaint=next((turn for turn in others if signs.complains(turn)), ""),
         warm=next((turn for turn in others if signs.is_warm(turn)), ""),

@@ -74,6 +74,36 @@ _COMPLAINT = re.compile(
     re.IGNORECASE,
 )
 
+#: What people call whom they want to hurt.
+_RUDE = (
+    r"(?:stupid|dumb|idiot\w*|moron\w*|imbecile|dumbass|jackass|losers?|jerks?|assholes?|ass|bastards?|bitch\w*|whore|"
+    r"slut|cunt|twat|twit|nitwit|dimwit|halfwit|cretin|dunce|blockhead|airhead|freak|weirdo|coward|douche\w*|wanker|"
+    r"pervert|retard\w*|scum\w*|swine|pig|worthless|pathetic|useless|hopeless|clueless|disgusting|brainless|"
+    r"brain ?dead|ignorant|ugly|fool|clown|creep|dick\w*|prick|parasite|vermin|"
+    r"(?:piece|sack|load|waste) of (?:shit|crap|garbage|trash|time|space))"
+)
+#: What may stand between "you" and that; nothing that takes it back.
+_BETWEEN = (
+    rf"(?:(?:are|re|r|were|look|sound|seem|must|be|being|such|so|as|an?|the|really|very|just|all|only|fucking|damn|total|"
+    rf"absolute|complete|utter|little|big|fat|old|boring|annoying|ridiculous|{_RUDE})[ ,'’]+){{0,5}}"
+)
+#: What is meant to hurt whom it is said to.
+_INSULT = re.compile(
+    "|".join(
+        (
+            rf"\b(?:you|u|ya|youre)[ ,'’]+{_BETWEEN}{_RUDE}\b(?! (?:question|idea|thing|of you|to|for|that))",
+            rf"\b(?:are|how|what an?|only an?) {_BETWEEN}{_RUDE} (?:can you be|you are|are you|would say that)\b",
+            rf"^(?:listen|hey|look),? {_RUDE}\b",
+            r"\bshut (?:the \w+ )?(?:up|your (?:mouth|face|trap))\b",
+            r"\b(?:f+u+c+k+|screw|curse) (?:you|off|yourself)\b|\bpiss off\b|\bgo to hell\b|\bdrop dead\b",
+            r"\bkiss my ass\b|\bgo (?:kill|hang|screw) yourself\b|\byou (?:disgust|sicken|bore) me\b",
+            r"\b(?:i|we|everyone|everybody) (?:hates?|despises?|can't stand) you\b|\byou make me sick\b",
+            r"\b(?:nobody|no one) (?:likes|asked|loves|wants) you\b",
+        )
+    ),
+    re.IGNORECASE,
+)
+
 
 def words(text: str) -> list[str]:
     """Words in lower case, apostrophes within them kept."""
@@ -122,11 +152,11 @@ def specificity(response: str, table: NDArray[np.floating]) -> float:
 
 @dataclass(frozen=True)
 class Repetition:
-    """What a reply says again."""
+    """What a reply says again, weighted by how rare its words are: "do you have a" may come back."""
 
-    #: Share of its bigrams that it has said before.
+    #: Share of its pairs of neighbouring words that it has said before.
     within: float
-    #: Share of its words of a turn of four or more that stand, in runs of four, in an earlier turn.
+    #: Share of its words that stand, in runs of four, in an earlier turn.
     copied: float
     #: The run of words said most often, and how often; empty when nothing is repeated.
     phrase: str = ""
@@ -138,20 +168,34 @@ class Repetition:
         return 1 - (1 - self.within) * (1 - self.copied)
 
 
-def repetition(response: str, earlier: Sequence[str]) -> Repetition:
-    """Repeated bigrams within a reply, and what it copies from earlier turns."""
-    said = words(response)
-    bigrams = list(pairwise(said))
-    counts = Counter(bigrams)
-    within = 1 - len(counts) / len(bigrams) if bigrams else 0.0
-    phrase, times = _most_repeated(said)
+#: What stands in quotation marks, which a reply may take from an earlier turn to speak about it.
+_QUOTED = re.compile(r"[\"\u201c][^\"\u201c\u201d]+[\"\u201d]")
+
+
+def repetition(response: str, earlier: Sequence[str], table: NDArray[np.floating]) -> Repetition:
+    """Repeated pairs of words within a reply, and what it copies from earlier turns without quoting it."""
+    said = words(_QUOTED.sub(" ", response))
+    weights = np.array([0.0 if word in _FUNCTION_WORDS else rarity(word, table) for word in said])
+    before: set[tuple[str, str]] = set()
+    again = whole = 0.0
+    for pair, weight in zip(pairwise(said), weights[1:] + weights[:-1], strict=True):
+        # A word twice in a row is a stutter, whichever it is.
+        weight = max(weight, _ONE_WORD) if pair[0] == pair[1] else weight
+        whole += weight
+        again += weight if pair in before or pair[0] == pair[1] else 0.0
+        before.add(pair)
     known = {run for turn in earlier for run in _runs(words(turn))}
-    positions: set[int] = set()
+    copied = np.zeros(len(said), dtype=bool)
     for start, run in enumerate(_runs(said)):
         if run in known:
-            positions.update(range(start, start + len(run)))
-    copied = len(positions) / len(said) if said else 0.0
-    return Repetition(within, copied, phrase, times)
+            copied[start : start + len(run)] = True
+    phrase, times = _most_repeated(said) if again else ("", 0)
+    return Repetition(
+        float(again / whole) if whole else 0.0,
+        float(weights[copied].sum() / weights.sum()) if weights.any() else 0.0,
+        phrase,
+        times,
+    )
 
 
 _RUN = 4
@@ -171,6 +215,55 @@ def _most_repeated(said: list[str]) -> tuple[str, int]:
             if times > 1 and (times, length) > best[:2]:
                 best = (times, length, " ".join(run))
     return best[2], best[0] if best[2] else 0
+
+
+#: Words, and pairs of neighbouring words, are counted in so many buckets.
+WORD_BUCKETS, PAIR_BUCKETS = 2**16, 2**20
+_WORD_OR_STOP = re.compile(_WORD.pattern + r"|[.?!]")
+
+
+def _in_order(text: str) -> list[str]:
+    """The words of a text, with a full stop before, between and after its sentences."""
+    found = (one if one not in "?!" else "." for one in _WORD_OR_STOP.findall(tidy(text).lower()))
+    return [".", *found, "."]
+
+
+def _pair_bucket(pair: tuple[str, str]) -> int:
+    return zlib.crc32(" ".join(pair).encode()) % PAIR_BUCKETS
+
+
+def wording_tables(texts: Iterable[str]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """How often words, and pairs of neighbours, stand in human replies: logarithms of counts and one more."""
+    singles, pairs = np.zeros(WORD_BUCKETS), np.zeros(PAIR_BUCKETS)
+    for text in texts:
+        said = _in_order(text)
+        for word in said:
+            singles[zlib.crc32(word.encode()) % WORD_BUCKETS] += 1
+        for pair in pairwise(said):
+            pairs[_pair_bucket(pair)] += 1
+    return np.log1p(singles).astype(np.float32), np.log1p(pairs).astype(np.float32)
+
+
+class Wording:
+    """How usual the order of a reply's words is."""
+
+    def __init__(self, singles: NDArray[np.floating], pairs: NDArray[np.floating]) -> None:
+        self._singles, self._pairs = np.expm1(singles), pairs
+        self._total = float(self._singles.sum()) + WORD_BUCKETS
+
+    def of(self, text: str) -> tuple[float, float, float]:
+        """How much more often each word follows the one before than it stands anywhere (in logarithms): the mean, and
+        the mean of the lowest quarter; and the share of words that nobody has said.
+        """
+        said = _in_order(text)
+        counts = [float(self._singles[zlib.crc32(word.encode()) % WORD_BUCKETS]) for word in said]
+        found = []
+        for pair, first, second in zip(pairwise(said), counts, counts[1:], strict=False):
+            alone = (second + 1) / self._total
+            together = float(np.expm1(self._pairs[_pair_bucket(pair)]))
+            found.append(np.log((together + alone) / (first + 1) / alone) if pair != (".", ".") else 0.0)
+        lowest = sorted(found)[: max(1, len(found) // 4)]
+        return float(np.mean(found)), float(np.mean(lowest)), sum(count < 1 for count in counts) / len(counts)
 
 
 @dataclass(frozen=True)
@@ -300,6 +393,12 @@ def reaction(turns: Sequence[str]) -> Reaction:
         lively=float(np.mean(["!" in turn for turn in turns])),
         complaining=float(np.mean([complains(turn) for turn in turns])),
     )
+
+
+def insult(text: str) -> str:
+    """The words of a text that insult whom it is said to; empty where there are none."""
+    found = _INSULT.search(tidy(text))
+    return found[0].strip(" ,.!?") if found else ""
 
 
 def is_warm(turn: str) -> bool:

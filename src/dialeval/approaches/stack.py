@@ -1,13 +1,12 @@
-"""A judge's last step: features on one scale, weights that can only help, an interval around the outcome.
+"""A judge's last step: features on one scale, votes, an interval around the outcome.
 
 Every feature is replaced by its mid-rank among fixed reference values, so that no feature wins by its spread and a
-row's value depends on that row alone. Weights are never negative and are drawn towards equal ones: with few ratings
-all features count alike, with many the ratings decide.
+row's value depends on that row alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -76,25 +75,6 @@ def within_source_ranks(ratings: Vector, sources: Sequence[str]) -> Vector:
     return ranks
 
 
-def fit_weights(ranks: Matrix, targets: Vector, sources: Sequence[str], *, prior: Vector, strength: float) -> Vector:
-    """Non-negative least squares on centred ranks, drawn towards `prior`.
-
-    Every source weighs as the root of its size. `strength` is in rows: the prior counts as much as that many ratings.
-    """
-    from scipy.optimize import nnls
-
-    names = np.asarray(sources)
-    sizes = {name: int((names == name).sum()) for name in np.unique(names)}
-    share = np.array([1 / np.sqrt(sizes[name]) for name in names])
-    share *= len(names) / share.sum()
-    inputs = np.where(np.isfinite(ranks), ranks - 0.5, 0.0) * np.sqrt(share)[:, None]
-    outputs = (targets - 0.5) * np.sqrt(share)
-    # The variance of a mid-rank is 1/12, so that `strength` rows of prior weigh like as many rows of data.
-    pull = np.sqrt(strength / 12) * np.eye(ranks.shape[1])
-    weights, _ = nnls(np.vstack([inputs, pull]), np.concatenate([outputs, pull @ prior]))
-    return np.asarray(weights, dtype=np.float64)
-
-
 @dataclass(frozen=True)
 class RankInterval:
     """Where the ratings of rows with such an outcome lie, as ranks among their source."""
@@ -148,96 +128,3 @@ def covered(interval: RankInterval, outcomes: Vector, targets: Vector) -> float:
     """Share of ratings inside."""
     low, high = interval.around(outcomes)
     return float(((targets >= low) & (targets <= high)).mean())
-
-
-@dataclass(frozen=True)
-class RatedFeatures:
-    """Features of rated rows, their ratings, and where these come from."""
-
-    features: Matrix
-    ratings: Vector
-    sources: tuple[str, ...]
-    families: tuple[str, ...]
-
-    def take(self, rows: NDArray[np.bool_]) -> RatedFeatures:
-        """Some of the rows."""
-        at = np.flatnonzero(rows)
-        return RatedFeatures(
-            self.features[rows],
-            self.ratings[rows],
-            tuple(self.sources[row] for row in at),
-            tuple(self.families[row] for row in at),
-        )
-
-
-@dataclass(frozen=True)
-class Stack:
-    """What turns features into a value and an interval."""
-
-    tables: Matrix
-    weights: Vector
-    interval: RankInterval
-    strength: float
-    #: By family left out of the fit: rank correlation, rows, and the share of ratings within the interval.
-    left_out: Mapping[str, Mapping[str, float]]
-    #: The mean of these rank correlations, a family weighing as the root of its size: what `strength` was chosen by.
-    agreement: float
-
-
-#: How many ratings the drawing towards equal weights counts as; which of them is chosen by families left out.
-STRENGTHS = (100.0, 300.0, 1000.0, 3000.0, 10000.0)
-
-
-def fit_stack(
-    rated: RatedFeatures, *, reference: Matrix, prior: Vector | None = None, strengths: Sequence[float] = STRENGTHS
-) -> Stack:
-    """Tables from `reference` rows; weights and interval from the ratings; what to expect from families left out."""
-    tables = np.stack([reference_table(reference[:, at]) for at in range(reference.shape[1])])
-    ranks = rank_all(rated.features, tables)
-    equal = np.full(ranks.shape[1], 1 / ranks.shape[1]) if prior is None else prior
-    targets = within_source_ranks(rated.ratings, rated.sources)
-    families = np.asarray(rated.families)
-    names = list(dict.fromkeys(rated.families))
-
-    def weights_of(rows: NDArray[np.bool_], strength: float) -> Vector:
-        sources = [rated.sources[row] for row in np.flatnonzero(rows)]
-        return fit_weights(ranks[rows], targets[rows], sources, prior=equal, strength=strength)
-
-    def predicted(strength: float) -> Vector:
-        values = np.empty(len(targets))
-        for name in names:
-            inside = families == name
-            # With one family nothing can be left out; its own rows then tell what the fit reaches.
-            values[inside] = combine(ranks[inside], weights_of(~inside if len(names) > 1 else inside, strength))
-        return values
-
-    # As in the fit: a family of forty ratings says less than one of a thousand.
-    sizes = [np.sqrt((families == name).sum()) for name in names]
-
-    def agreement(values: Vector) -> float:
-        found = [_spearman(values[families == name], targets[families == name]) for name in names]
-        return float(np.average(found, weights=sizes))
-
-    tried = {strength: predicted(strength) for strength in strengths}
-    best = max(tried, key=lambda strength: agreement(tried[strength]))
-    values = tried[best]
-    left_out = {}
-    for name in names:
-        inside = families == name
-        others = ~inside if len(names) > 1 else inside
-        interval = fit_interval(values[others], targets[others])
-        left_out[name] = {
-            "spearman": _spearman(values[inside], targets[inside]),
-            "rows": int(inside.sum()),
-            "coverage": covered(interval, values[inside], targets[inside]),
-        }
-    weights = weights_of(np.ones(len(targets), dtype=bool), best)
-    return Stack(tables, weights, fit_interval(values, targets), best, left_out, agreement(values))
-
-
-def _spearman(first: Vector, second: Vector) -> float:
-    from scipy.stats import spearmanr
-
-    if len(first) < 3 or np.ptp(first) == 0 or np.ptp(second) == 0:
-        return 0.0
-    return float(spearmanr(first, second).statistic)

@@ -25,7 +25,8 @@ from dialeval.weights.untrusted import (
     check_config,
 )
 
-FORMAT_VERSION = 1
+#: 2: the judge has tables of words and heads for faults. All else of format 1 is still read.
+FORMAT_VERSION = 2
 
 
 Tuning = Literal["lora", "full", "frozen"]

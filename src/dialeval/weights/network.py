@@ -59,6 +59,8 @@ class Network(nn.Module):
     approach: ClassVar[str]
     #: Attributes that hold encoders. Each gets its own adapter over the same base weights.
     encoders: ClassVar[tuple[str, ...]] = ("encoder",)
+    #: Checkpoints of an earlier format hold another network.
+    oldest_format: ClassVar[int] = 1
 
     def __init__(self, config: CheckpointConfig, base: Mapping[str, nn.Module], tokenizer: Any) -> None:
         super().__init__()
@@ -111,6 +113,11 @@ class Network(nn.Module):
         config = CheckpointConfig.read(located.folder)
         if config.approach != cls.approach:
             raise CheckpointError(f"{located.folder} is a checkpoint of {config.approach}, not of {cls.approach}")
+        if config.format_version < cls.oldest_format:
+            raise CheckpointError(
+                f"{located.folder} has format {config.format_version}, and a {cls.approach} needs {cls.oldest_format}; "
+                "train or tune it again, from the embedded one"
+            )
         tokenizer = load_tokenizer(tokenizer_folder(located.folder, config), config.layout)
         weights = located.folder / "model.safetensors"
         skeleton = located.folder / ENCODER_CONFIG

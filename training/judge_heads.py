@@ -1,0 +1,121 @@
+"""The judge's heads for faults that its encoder did not learn with: fitted to replies made wrong, and to rated ones."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+import yaml
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F
+
+from aspects import Row, Sources, faulty_rows
+from common import Recipe
+from dialeval.approaches import signs
+from dialeval.approaches.judge import HEADS, JudgeNetwork
+from dialeval.engine.encoding import PairEncoder
+from dialeval.statistics.discrimination import auc
+
+Matrix = NDArray[np.float64]
+#: Of these the encoder knows nothing; the head for wording, which it learned with, gets the words' own signs beside it.
+FITTED = ("respectful", "faithful")
+#: Rated sources, what each of them is for, and the score that says so.
+RATED = {"begin": ("faithful", "attributable"), "convabuse": ("respectful", "respectful")}
+
+
+def fit_heads(
+    network: JudgeNetwork, encoder: PairEncoder, recipe: Recipe, arguments: argparse.Namespace
+) -> dict[str, float]:
+    """Fill `heads`, `words`, `word_pairs` and `fluency`; the AUC on held-out contexts and words, by kind of fault."""
+    settings = recipe["faults"]
+    trunk = yaml.safe_load((Path(__file__).parent / "recipes" / "trunk.yaml").read_text())
+    trunk |= {"leave_out": recipe["leave_out"], "corpora": settings["corpora"]}
+    trunk["stages"] = [{"corpora": list(settings["corpora"])}]
+    trunk["validation"] |= {"dialogues": settings["held_out"]["dialogues"]}
+    rated = {"leave_out": recipe["ratings"]["leave_out"], "train_open": [], "labelled": recipe["ratings"]["labelled"]}
+    sources = Sources(
+        {"seed": trunk["seed"], "ratings": rated}, trunk, argparse.Namespace(**vars(arguments), open=True)
+    )
+    replies = (one.get(at).exchange.response for one in sources.train.values() for at in range(len(one)))
+    singles, pairs = signs.wording_tables(replies)
+    network.set_array("words", singles)
+    network.set_array("word_pairs", pairs)
+    wording = signs.Wording(network.array("words"), network.array("word_pairs"))
+    rows = {"train": _rows(sources, "train", settings["rows"]), "dev": _rows(sources, "dev", settings["held_out"])}
+    inputs, right = {}, {}
+    for split, own in rows.items():
+        encoded = encoder.encode([row[1] for row in own], progress=True).rows.astype(np.float64)
+        # The last columns are logits, which is what the head for wording goes by.
+        said = np.array([wording.of(row[1].response) for row in own])
+        inputs[split] = {
+            **dict.fromkeys(FITTED, encoded[:, : -len(HEADS)]),
+            "fluent": np.column_stack([encoded[:, HEADS.index("fluent") - len(HEADS)], said]),
+        }
+        right[split] = np.array([row[2] for row in own])
+    figures: dict[str, float] = {}
+    for task in (*FITTED, "fluent"):
+        chosen = {split: np.array([row[0] == task for row in own]) for split, own in rows.items()}
+        weights = logistic(
+            inputs["train"][task][chosen["train"]], right["train"][chosen["train"]], settings["weight_decay"]
+        )
+        if task == "fluent":
+            network.set_array("fluency", weights)
+        else:
+            with torch.no_grad():
+                network.heads.weight[HEADS.index(task)] = torch.as_tensor(weights[:-1], dtype=torch.float32)
+                network.heads.bias[HEADS.index(task)] = float(weights[-1])
+        figures |= _aucs(task, rows["dev"], inputs["dev"][task] @ weights[:-1])
+    return figures
+
+
+def _aucs(task: str, rows: Sequence[Row], told: NDArray[np.float64]) -> dict[str, float]:
+    """Of a task over all kinds of faults, and of each kind; sources of ratings have sound rows of their own."""
+    figures: dict[str, float] = {}
+    for kind in dict.fromkeys(("", *sorted(row[3] for row in rows if row[0] == task))):
+        wanted = {kind} if kind in RATED else {kind, ""}
+        beside = [at for at, row in enumerate(rows) if row[0] == task and (not kind or row[3] in wanted)]
+        right = np.array([rows[at][2] for at in beside])
+        if len(set(right)) == 2:
+            figures[f"{task}_{kind}" if kind else task] = round(float(auc(right, told[beside]).value), 4)
+    return figures
+
+
+def _rows(sources: Sources, split: str, counts: dict[str, int]) -> list[Row]:
+    """Sound and faulty replies of training or of held-out contexts, and rated ones."""
+    draw = np.random.default_rng([sources.recipe["seed"], len(split)])
+    sets = sources.train if split == "train" else sources.held_out
+    contexts = []
+    for one in sets.values():
+        chosen = draw.permutation(len(one))[: counts["contexts"]]
+        contexts += [one.get(int(at)).exchanges()[:4] for at in chosen]
+    rows = faulty_rows(draw, contexts, counts, held_out=split == "dev")
+    for name, (task, score) in RATED.items():
+        there = [row for row in sources.of_split(name, split) if score in row.scores]
+        for at in draw.permutation(len(there))[: counts[name]]:
+            rows.append((task, there[int(at)].exchange, float(there[int(at)].scores[score] > 0.7), name))
+    return rows
+
+
+def logistic(inputs: Matrix, right: NDArray[np.float64], weight_decay: float) -> Matrix:
+    """Weights and bias of a logistic regression in which right and wrong rows weigh the same; scales do not matter."""
+    means, scales = inputs.mean(axis=0), inputs.std(axis=0) + 1e-9
+    columns, truth = torch.as_tensor((inputs - means) / scales), torch.as_tensor(right)
+    share = torch.where(truth == 1, 0.5 / truth.mean(), 0.5 / (1 - truth).mean())
+    weights = torch.zeros(inputs.shape[1] + 1, dtype=torch.float64, requires_grad=True)
+    optimizer = torch.optim.LBFGS([weights], max_iter=200, line_search_fn="strong_wolfe")
+
+    def loss() -> Tensor:
+        optimizer.zero_grad()
+        each = F.binary_cross_entropy_with_logits(columns @ weights[:-1] + weights[-1], truth, reduction="none")
+        value = (share * each).mean() + weight_decay * weights[:-1].square().sum()
+        value.backward()  # type: ignore[no-untyped-call]
+        return value
+
+    optimizer.step(loss)  # type: ignore[no-untyped-call]
+    found = weights.detach().numpy()
+    own = found[:-1] / scales
+    return np.append(own, found[-1] - own @ means)
