@@ -20,6 +20,7 @@ from dialeval.approaches.trained.ruber import GatedRelevance, blend
 from dialeval.approaches.trained.usl_h import composed
 from dialeval.approaches.trained.vectors import pick, pooled
 from dialeval.engine.formatting import PairFormat
+from dialeval.engine.int8 import has_fast_int8
 from dialeval.exchange import BadRow
 from dialeval.weights.config import CheckpointConfig, EncoderSource, LoraSettings
 from refusals import refused
@@ -114,7 +115,11 @@ def test_a_row_stands_alone(name: str, tiny_encoder: Path, tmp_path: Path) -> No
     assert f"{name}-tiny@" in str(metric.signature())
 
 
-@pytest.mark.parametrize(("dtype", "batches"), [("float32", 1), ("int8", 2)])
+@pytest.mark.parametrize(
+    ("dtype", "batches"),
+    [("float32", 1),
+     pytest.param("int8", 2, marks=pytest.mark.skipif(not has_fast_int8(), reason="this CPU has no fast int8"))],
+)  # fmt: skip
 def test_in_int8_texts_of_other_widths_are_no_company(
     dtype: str, batches: int, tiny_encoder: Path, tmp_path: Path
 ) -> None:
