@@ -32,7 +32,11 @@ OTHER: dict[str, Any] = {
     "pooling": "cls",
 }
 #: The same where one name means different things.
-OF_METRIC: dict[tuple[str, str], Any] = {("density", "scoring"): "classifier", ("cmn", "scoring"): "without_mi"}
+OF_METRIC: dict[tuple[str, str], Any] = {
+    ("density", "scoring"): "classifier",
+    ("cmn", "scoring"): "without_mi",
+    ("sentence_cosine", "pooling"): "pooler",
+}
 #: What another option needs to be of consequence.
 WITH: dict[str, dict[str, Any]] = {"m": {"grid": "paper"}}
 #: How a value is computed or worded; `resamples` moves intervals alone, the embedded checkpoints know one truncation,
