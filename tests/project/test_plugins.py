@@ -92,7 +92,7 @@ def test_a_function_is_scored_like_any_metric() -> None:
         ("python:own_metrics:number", "number is a int"),
         ("python:own_metrics:none", "has no none"),
         ("python:no_such_module:words", "there is no module no_such_module"),
-        ("python:own_metrics:words?name=density", "there is another metric 'density'"),
+        ("python:own_metrics:words?name=density", "'density'"),
         ("python:own_metrics", "names no function"),
     ],
 )
