@@ -250,13 +250,13 @@ class ReadReplies:
         """Values as a user's own ratings change them: its rows are what to subtract from `[inputs, value, 1]`, and
         weights. A missing input is taken as its mean.
 
-        A reply without a word keeps its value: no rating of others tells that it is better than nothing. Vetoes stay.
+        A reply without a word keeps its value: no rating of others tells that it is better than nothing. Vetoes stay as
+        far as the ratings leave the judge's own value its weight.
         """
         means, weights = correction
         own = np.column_stack([self.inputs, self.values, np.ones(len(self.values))])
         said = [one.wordless is None for one in self.signs]
-        corrected = np.clip(np.nan_to_num(own - means) @ weights, 0, 1)
-        return np.where(said, corrected * vetoes(self.ranks).prod(axis=1), self.values)
+        return np.where(said, np.clip(np.nan_to_num(own - means) @ weights, 0, 1), self.values)
 
 
 def aspect_values(
