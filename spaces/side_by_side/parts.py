@@ -18,14 +18,7 @@ from dialeval.registry import metric_class, ready_approaches
 
 HERE = Path(__file__).parent
 #: Every value is escaped, and a name that a template misses is an error, not a gap.
-TEMPLATES = Environment(
-    loader=FileSystemLoader(HERE / "templates"),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-    keep_trailing_newline=True,
-)
+TEMPLATES = Environment(loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined)
 Answer = TypeVar("Answer")
 #: Texts never wait for a file: each kind of work has its own judge, and its own place in the queue.
 _LOCKS = {"texts": Lock(), "files": Lock()}
