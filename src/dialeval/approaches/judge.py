@@ -122,7 +122,7 @@ class JudgeNetwork(Network):
         self.register_buffer("rarity", torch.zeros(signs.IDF_BUCKETS))
         self.register_buffer("words", torch.zeros(signs.WORD_BUCKETS, dtype=torch.float16))
         self.register_buffer("word_pairs", torch.zeros(signs.PAIR_BUCKETS, dtype=torch.float16))
-        self.register_buffer("fluency", torch.eye(1, 5)[0])
+        self.register_buffer("fluency", unit_matrix(1, 5)[0])
         if self.config.architecture.get("corrected"):
             self.register_buffer("correction", torch.zeros(2, width + sum(READ_BESIDE) + 2))
         for level, features in (("turn", FEATURES), ("dialogue", DIALOGUE_FEATURES)):

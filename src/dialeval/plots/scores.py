@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialeval.exchange import Dialogue, Exchange
+from dialeval.io import parse_json
 from dialeval.plots.figures import COLOURS, new_grid
 from dialeval.scores import explaining_columns, turns_column
 from dialeval.statistics.correlation import spearman
@@ -103,7 +103,7 @@ def _places(
         add("turns of the conversation", [len(one.turns) for one in talks])
     if turns_column(metric) in table:
         cells = table[turns_column(metric)].dropna()
-        each = [np.array(json.loads(cell) if isinstance(cell, str) else cell, dtype=float) for cell in cells]
+        each = [np.array(parse_json(cell) if isinstance(cell, str) else cell, dtype=float) for cell in cells]
         numbers = [np.arange(1.0, 1 + len(one)) for one in each]
         found["turn"] = np.concatenate([np.zeros(0), *numbers]), np.concatenate([np.zeros(0), *each])
     return found

@@ -14,8 +14,8 @@ from dialeval.approaches.stack import Matrix
 from dialeval.tuning.opinions import Opinions
 
 #: The penalty on squared weights. Every block of inputs weighs alike, whatever its width; the judge's own value is not
-#: shrunk. One for all: on ratings of uss, dbdc4 and abc_eval it does as well on other conversations as the best of five by
-#: cross-validation (a little better on 100 rows), in less time. It was picked with these in view.
+#: shrunk. One for all: on ratings of uss, dbdc4 and abc_eval it does as well on other conversations as the best of five
+#: by cross-validation (a little better on 100 rows), in less time. It was picked with these in view.
 STRENGTH = 300.0
 #: What a block of inputs amounts to; the penalty is in its units.
 BLOCK = 100.0
