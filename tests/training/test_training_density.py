@@ -59,7 +59,9 @@ def test_a_killed_run_resumes_to_the_same_weights(
     """By a signal that nothing can catch; the run goes on in this process."""
     out = tmp_path / "killed"
     whole = command(tiny_encoder, tiny_corpora, out, 12)
-    process = subprocess.Popen([sys.executable, *whole], env=environment(), stderr=subprocess.DEVNULL)
+    # As many threads as here: other sums would be rounded otherwise, and Adam makes a step of that.
+    alike = environment() | {"OMP_NUM_THREADS": str(torch.get_num_threads())}
+    process = subprocess.Popen([sys.executable, *whole], env=alike, stderr=subprocess.DEVNULL)
     waited = time.monotonic()
     while not (out / "progress.json").exists() and process.poll() is None and time.monotonic() - waited < PATIENCE:
         time.sleep(0.02)
