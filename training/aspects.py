@@ -46,6 +46,8 @@ from trunk_steps import corpus_shares, read_sets
 
 HEADS = ("next", "rated", "valid", "fluent", "faithful", "consistent", "respectful")
 FAULTS = (*DAMAGES, "glued")
+#: Sources with right and wrong rows, the task that each of them is for, and the score that says so.
+RATED = {"begin": ("faithful", "attributable"), "convabuse": ("respectful", "respectful")}
 #: What `corpora.dialogues` puts before the facts of a speaker.
 PERSONA = "your persona: "
 
@@ -100,7 +102,7 @@ class Sources:
             rows.append(("rated", known, rating_of(row), source))
         rows += self.valid_rows(draw, self.groups, counts["valid"])
         rows += faulty_rows(draw, contexts, counts)
-        for name, task, score in (("begin", "faithful", "attributable"), ("convabuse", "respectful", "respectful")):
+        for name, (task, score) in RATED.items():
             there = self.of_split(name, "train")
             for at in draw.integers(len(there), size=counts[name]):
                 if score in there[int(at)].scores:
@@ -293,7 +295,7 @@ class LastPhase(Trainer):
         many = dict.fromkeys(("fluent", "insults", "consistent", "faithful"), settings["rows"])
         rows = faulty_rows(draw, contexts, many, held_out=True)
         rows += sources.valid_rows(draw, sources.held_groups, settings["rows"])
-        for name, task, score in (("begin", "faithful", "attributable"), ("convabuse", "respectful", "respectful")):
+        for name, (task, score) in RATED.items():
             there = [row for row in sources.of_split(name, "dev") if score in row.scores][: settings["rows"]]
             rows += [(task, row.exchange, float(row.scores[score] > 0.7), name) for row in there]
         for task in HEADS[2:]:
@@ -303,7 +305,7 @@ class LastPhase(Trainer):
             (scores,) = said([row[1] for row in own_rows], task)
             right = np.array([row[2] for row in own_rows])
             kinds = sorted({row[3] for row in own_rows if row[3]})
-            rated = [name for name in kinds if name in ("begin", "convabuse")]
+            rated = [name for name in kinds if name in RATED]
             plain_rows = np.array([row[3] not in rated for row in own_rows])
             found[f"{task}_auc"] = float(auc(right[plain_rows], scores[plain_rows]).value)
             for kind in kinds:

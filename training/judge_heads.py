@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from aspects import Row, Sources, faulty_rows
+from aspects import RATED, Row, Sources, faulty_rows
 from common import Recipe
 from dialeval.approaches import signs
 from dialeval.approaches.judge import HEADS, JudgeNetwork
@@ -23,8 +23,6 @@ from dialeval.statistics.discrimination import auc
 Matrix = NDArray[np.float64]
 #: Of these the encoder knows nothing; the head for wording, which it learned with, gets the words' own signs beside it.
 FITTED = ("respectful", "faithful")
-#: Rated sources, what each of them is for, and the score that says so.
-RATED = {"begin": ("faithful", "attributable"), "convabuse": ("respectful", "respectful")}
 
 
 def fit_heads(
@@ -44,7 +42,7 @@ def fit_heads(
     singles, pairs = signs.wording_tables(replies)
     network.set_array("words", singles)
     network.set_array("word_pairs", pairs)
-    wording = signs.Wording(network.array("words"), network.array("word_pairs"))
+    wording = network.wording()
     rows = {"train": _rows(sources, "train", settings["rows"]), "dev": _rows(sources, "dev", settings["held_out"])}
     inputs, right = {}, {}
     for split, own in rows.items():

@@ -146,6 +146,11 @@ class JudgeNetwork(Network):
         """A buffer as numpy keeps it."""
         return np.asarray(getattr(self, name).detach().cpu().numpy(), dtype=np.float64)
 
+    def wording(self) -> signs.Wording:
+        """The counts of words and pairs, the pairs as they are stored: a row looks up a few of a million."""
+        pairs: Tensor = self.word_pairs  # type: ignore[assignment]
+        return signs.Wording(self.array("words"), pairs.detach().cpu().numpy())
+
     def set_array(self, name: str, values: Any) -> None:
         """Fill a buffer."""
         buffer: Tensor = getattr(self, name)
@@ -335,7 +340,7 @@ class Judge(LearnedMetric):
         self, exchanges: Sequence[Exchange], progress: bool
     ) -> tuple[NDArray[np.float32], list[TurnSigns], int]:
         encoded = self.encoder.encode(exchanges, progress=progress)
-        table, wording = self.array("rarity"), signs.Wording(self.array("words"), self.array("word_pairs"))
+        table, wording = self.array("rarity"), self.network.wording()
         return encoded.rows, [read_signs(row, table, wording) for row in exchanges], int(encoded.cut.sum())
 
     def judge_dialogues(self, dialogues: Sequence[Dialogue], *, progress: bool = False) -> Judged:

@@ -260,7 +260,7 @@ class Wording:
         found = []
         for pair, first, second in zip(pairwise(said), counts, counts[1:], strict=False):
             alone = (second + 1) / self._total
-            together = float(np.expm1(self._pairs[_pair_bucket(pair)]))
+            together = float(np.expm1(float(self._pairs[_pair_bucket(pair)])))
             found.append(np.log((together + alone) / (first + 1) / alone) if pair != (".", ".") else 0.0)
         lowest = sorted(found)[: max(1, len(found) // 4)]
         return float(np.mean(found)), float(np.mean(lowest)), sum(count < 1 for count in counts) / len(counts)
