@@ -25,10 +25,10 @@ from rows import generated
 from torch import Tensor
 
 from dialeval.approaches.density import DensityNetwork, response_selection_loss
+from dialeval.engine.bert import compute_first_token_only
 from dialeval.engine.encoding import has_fast_bfloat16
 from dialeval.engine.formatting import PairFormat
 from dialeval.engine.lora import quicken_adapters
-from dialeval.engine.speedups import compute_first_token_only
 from dialeval.exchange import Exchange
 from dialeval.weights.config import CheckpointConfig, EncoderSource, LoraSettings
 from dialeval.weights.find import BASE_ENCODER

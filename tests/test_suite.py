@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import dialeval
@@ -51,10 +52,10 @@ def test_embeddings_are_shared(suite: Suite) -> None:
 
 def test_two_rules_of_one_checkpoint_cost_one_pass(suite: Suite) -> None:
     first, second = (suite[name] for name in suite)
-    assert first.encoder is second.encoder
+    assert first.network.encoder is second.network.encoder
     assert (first.scoring, second.scoring) == ("mahalanobis", "euclidean")
     passes: list[int] = []
-    hook = first.encoder.network.register_forward_pre_hook(
+    hook = first.network.encoder.register_forward_pre_hook(
         lambda module, given, named: passes.append(len(named["input_ids"])), with_kwargs=True
     )
     suite.score(["fish is nice", "see you next week"], [["hello there"], ["shall we go for a walk"]])
@@ -65,3 +66,8 @@ def test_two_rules_of_one_checkpoint_cost_one_pass(suite: Suite) -> None:
 def test_nothing_to_load() -> None:
     refused(ValueError, "metrics", dialeval.load, [])
     refused(ValueError, "quality", dialeval.load, ["density", "quality"])
+
+
+def test_the_index_of_a_frame_is_kept(suite: Suite) -> None:
+    rows = pd.DataFrame({"context": [["hello there"]] * 2, "response": ["fish is nice", "bye"]}, index=["b", "a"])
+    assert list(suite.score(rows).to_pandas().index) == ["b", "a"]

@@ -30,7 +30,7 @@ from dialeval.approaches.frozen_features import FeatureNetwork
 from dialeval.engine.encoding import PairEncoder, choose_device, has_fast_bfloat16
 from dialeval.engine.formatting import PairFormat, PairTokenizer
 from dialeval.engine.lora import quicken_adapters
-from dialeval.engine.speedups import compute_first_token_only
+from dialeval.engine.bert import compute_first_token_only
 from dialeval.exchange import Exchange
 from dialeval.io import read_json_lines
 from dialeval.weights.config import CheckpointConfig

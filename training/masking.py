@@ -32,7 +32,7 @@ class TwoTasks(nn.Module):
     def forward(self, masked: Tensor, **tensors: Tensor) -> tuple[Tensor, Tensor | None]:
         """Logits of "valid" and "not valid", and of the vocabulary where `masked` is set."""
         hidden = self.network.hidden(**tensors)
-        logits = self.network.classify(hidden)[:, -2:]
+        logits = self.network.rows(hidden[:, 0])[:, -2:]
         if self.words is None:
             return logits, None
         encoder: Any = self.network.encoder

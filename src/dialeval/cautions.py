@@ -20,7 +20,7 @@ CUT_SHARE = 0.1
 SAME_SHARE, ENOUGH_ROWS = 1 / 3, 12
 ECHO_SHARE = 0.25
 
-_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
+_WORD = re.compile(r"\w+(?:['’]\w+)?")
 
 
 def cautions(exchanges: Sequence[Exchange], n_truncated: int = 0) -> tuple[str, ...]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self
 
 from dialeval.exchange import Exchange, exchanges_from_columns
 from dialeval.frames import arguments_of, is_table
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 class Suite(Mapping[str, Metric]):
     """A set of loaded metrics that are scored together.
 
-    Encoders share the embedding table of their common base, metrics over the same checkpoint one encoder, and
-    metrics over the same frozen encoder (FBD and PRD) its features.
+    Encoders share the embedding table of their common base, metrics on the same encoder one pass, and metrics over the
+    same frozen encoder (FBD and PRD) its features.
     """
 
     def __init__(self, metrics: Mapping[str, Metric]) -> None:
@@ -46,7 +47,8 @@ class Suite(Mapping[str, Metric]):
         """Score the same columns with every metric; see `Metric.score` for them."""
         if contexts is None and is_table(responses):
             columns |= arguments_of(responses, columns.pop("columns", None))
-            return self.score_exchanges(exchanges_from_columns(**columns), scale=scale, progress=progress)
+            scores = self.score_exchanges(exchanges_from_columns(**columns), scale=scale, progress=progress)
+            return scores.with_index(responses.index) if hasattr(responses, "iloc") else scores  # type: ignore[attr-defined]
         exchanges = exchanges_from_columns(responses, contexts, references, **columns)  # type: ignore[arg-type]
         return self.score_exchanges(exchanges, scale=scale, progress=progress)
 
@@ -66,31 +68,40 @@ class Suite(Mapping[str, Metric]):
 class SuiteScores(dict[str, Scores]):
     """Scores by metric name."""
 
+    def with_index(self, index: Any) -> Self:
+        """The same with the index of the data frame that was scored."""
+        return type(self)(
+            {name: replace(one, index=index) if len(one) == len(index) else one for name, one in self.items()}
+        )
+
     def to_pandas(self) -> pd.DataFrame:
-        """One row per exchange, one column per turn-level metric and aspect; system-level values are in `attrs`."""
+        """One row per exchange, one column per turn-level metric and aspect; system-level values are in `attrs`.
+
+        The index is that of the data frame that was scored.
+        """
         import pandas as pd
 
         lengths = [len(scores) for scores in self.values()]
         rows = max(lengths)
         turn_level = {name: scores for name, scores in self.items() if len(scores) == rows}
         columns = [scores.columns(name) for name, scores in turn_level.items()]
-        frame = pd.DataFrame({column: values for own in columns for column, values in own.items()})
+        index = next(iter(turn_level.values())).index
+        frame = pd.DataFrame({column: values for own in columns for column, values in own.items()}, index=index)
         frame.attrs["signatures"] = {name: str(scores.signature) for name, scores in self.items()}
         frame.attrs["aggregates"] = {name: scores.aggregate for name, scores in self.items()}
         return frame
 
 
 def share_encoders(metrics: Iterable[Metric]) -> None:
-    """Let metrics over the same checkpoint use one encoder, which remembers the pairs it saw last.
-
-    Two scoring rules of one checkpoint then cost one pass.
-    """
+    """Let metrics on the same encoder use one, which remembers the pairs it saw last: together they cost one pass."""
     encoders: dict[Any, Any] = {}
     for metric in metrics:
         network = getattr(metric, "network", None)
         if network is None or "encoder" not in getattr(metric, "pair_encoders", ()):
             continue
         own: Any = metric
-        identity = (type(network), network.located, own.encoder.tokenizer.identity, own.encoder.device, own.precision)
-        own.encoder = encoders.setdefault(identity, own.encoder)
-        own.network = own.encoder.network
+        heads, tokenizer, device = own.encoder.heads, own.encoder.tokenizer.identity, own.encoder.device
+        identity = (type(network) if heads is None else "", network.encoder_id, tokenizer, device, own.precision)
+        first = encoders.setdefault(identity, own)
+        if first is not own:
+            own.encoder, network.encoder = first.encoder.with_heads(heads), first.network.encoder

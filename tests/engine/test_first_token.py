@@ -14,7 +14,7 @@ from transformers import BertConfig, DistilBertConfig, RobertaConfig
 from dialeval import load
 from dialeval.approaches.density import DensityNetwork
 from dialeval.approaches.frozen_features import FrozenFeatures
-from dialeval.engine.speedups import compute_first_token_only
+from dialeval.engine.bert import compute_first_token_only
 from dialeval.exchange import Exchange
 from small_checkpoints import small_checkpoint
 from small_encoders import SMALL, batch, model
@@ -43,9 +43,8 @@ def test_the_first_token_is_the_same(config: Any, lengths: tuple[int, ...]) -> N
     ids=["another kind", "attention that is not fused", "no encoder"],
 )
 def test_what_is_not_known_to_allow_it_is_left_alone(other: nn.Module) -> None:
-    kinds = [type(module) for module in other.modules()]
     assert not compute_first_token_only(other)
-    assert [type(module) for module in other.modules()] == kinds
+    assert not any("forward" in vars(module) for module in other.modules())
 
 
 def test_metrics_compute_no_more_than_they_read(tiny_encoder: Path, tmp_path: Path) -> None:

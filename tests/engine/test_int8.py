@@ -19,9 +19,9 @@ from transformers import BertConfig, RobertaConfig
 from dialeval import load
 from dialeval.approaches.frozen_features import FrozenFeatures
 from dialeval.engine import encoding
+from dialeval.engine.bert import compute_first_token_only
 from dialeval.engine.encoding import choose_precision
 from dialeval.engine.int8 import _Product, has_fast_int8, run_in_int8
-from dialeval.engine.speedups import compute_first_token_only
 from dialeval.exchange import Exchange
 from refusals import refused
 from small_checkpoints import small_checkpoint

@@ -53,15 +53,10 @@ class DebNetwork(Network):
         states: Tensor = output.last_hidden_state.float()
         return states
 
-    def classify(self, hidden: Tensor) -> Tensor:
-        """`[batch, width + 2]`: features of the first token and logits."""
-        first = hidden[:, 0]
+    def rows(self, first: Tensor) -> Tensor:
+        """`[batch, width + 2]`: features and logits."""
         features = first if self.pooler is None else torch.tanh(self.pooler(first))
         return torch.cat([features, self.classifier(features)], dim=-1)
-
-    def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> Tensor:
-        """`[batch, width + 2]`: features and logits."""
-        return self.classify(self.hidden(input_ids, attention_mask, token_type_ids))
 
     def shift(self, amount: float) -> None:
         """Add to the logit of "valid"."""

@@ -56,12 +56,9 @@ class DensityNetwork(Network):
         """Whether random pairs were fitted, too; checkpoints of the paper's form have human ones only."""
         return bool(self.config.architecture.get("background", False))
 
-    def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> Tensor:
+    def rows(self, first: Tensor) -> Tensor:
         """`[batch, width + 1]`: features and selection logit."""
-        encoder: Any = self.encoder
-        hidden = encoder(input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids)
-        features = hidden.last_hidden_state[:, 0].float()
-        return torch.cat([features, self.head(features)], dim=-1)
+        return torch.cat([first, self.head(first)], dim=-1)
 
     def set_gaussian(self, mean: Vector, precision: Vector) -> None:
         """Store a fit of human pairs; float32 is enough, scoring computes in float64."""
@@ -216,8 +213,7 @@ class Density(LearnedMetric):
 
     @property
     def _checkpoint_name(self) -> str:
-        located = self.network.located
-        return self.network.config.name or (located.folder.name if located else "")
+        return self.network.identity.partition("@")[0]
 
     def values_of(self, rows: NDArray[np.float32]) -> Vector:
         """Apply the metric's rule."""

@@ -15,9 +15,9 @@ from torch import Tensor, nn
 
 from dialeval.approaches import network_class
 from dialeval.approaches.feature_set import FeatureSet, digest
+from dialeval.engine.bert import compute_first_token_only
 from dialeval.engine.encoding import PairEncoder, choose_device, choose_precision, speed_up, weights_dtype
 from dialeval.engine.formatting import PairFormat, PairTokenizer
-from dialeval.engine.speedups import compute_first_token_only
 from dialeval.exchange import Exchange
 from dialeval.io import parse_json
 from dialeval.weights.config import CheckpointConfig

@@ -130,11 +130,8 @@ class JudgeNetwork(Network):
             self.register_buffer(f"{level}_tables", torch.from_numpy(grid))
             self.register_buffer(f"{level}_interval", torch.zeros(3, stack.INTERVAL_BINS + 1))
 
-    def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> Tensor:
+    def rows(self, first: Tensor) -> Tensor:
         """`[batch, width + heads]`."""
-        encoder: Any = self.encoder
-        output = encoder(input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids)
-        first = output.last_hidden_state[:, 0].float()
         return torch.cat([first, self.heads(first)], dim=-1)
 
     def correct(self, correction: Matrix) -> None:

@@ -14,17 +14,17 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from dialeval.engine.bert import compute_first_token_only
 from dialeval.engine.encoding import PairEncoder, choose_device, choose_precision, speed_up, weights_dtype
 from dialeval.engine.formatting import PairFormat, PairTokenizer
-from dialeval.engine.speedups import compute_first_token_only
 from dialeval.exchange import Exchange
 from dialeval.io import parse_json
 from dialeval.metric import Judged, Metric, Scale
 from dialeval.scores import Scores, Signature
 from dialeval.weights.config import CheckpointConfig, current_versions
-from dialeval.weights.find import WEIGHTS, find_checkpoint, weights_digest
+from dialeval.weights.find import WEIGHTS, find_checkpoint
 from dialeval.weights.loading import load_tokenizer, longest_input
-from dialeval.weights.network import Network, tokenizer_folder
+from dialeval.weights.network import FirstToken, Network, tokenizer_folder
 
 #: Points of the stored quantile curves: 0, 0.005, …, 1.
 QUANTILE_GRID = np.linspace(0.0, 1.0, 201)
@@ -54,6 +54,7 @@ class LearnedMetric(Metric):
         truncation: Literal["left", "right_longest_first"] | None = None,
     ) -> None:
         place = choose_device(device)
+        self.versions = current_versions()
         self.precision = choose_precision(dtype, place)
         self.network = self.network_class.from_pretrained(
             checkpoint, revision=revision, device=place, dtype=weights_dtype(self.precision)
@@ -69,9 +70,12 @@ class LearnedMetric(Metric):
         tokenizer = PairTokenizer(self.network.tokenizer, self.layout)
         encoders = [getattr(self.network, name) for name in self.network.encoders]
         self.precision = speed_up(encoders, self.precision, tokenizer, asked=dtype)
+        # Heads are no part of what is encoded, so that metrics on one encoder can share it.
+        shared = self.network_class.rows is not Network.rows
         self.encoder = PairEncoder(
-            self.network,
+            FirstToken(self.network.encoder) if shared else self.network,
             tokenizer,
+            heads=self.network.rows if shared else None,
             batch_tokens=batch_tokens,
             same_widths=self.precision == "int8",
         )
@@ -109,18 +113,15 @@ class LearnedMetric(Metric):
 
     def signature(self) -> Signature:
         """Checkpoint, options, precision, length and versions."""
-        located = self.network.located
-        assert located is not None  # from_pretrained has set it
-        name = self.network.config.name or located.folder.name
         return Signature(
             {
                 "metric": self.info.name,
-                "checkpoint": f"{name}@{located.revision or weights_digest(located.folder)[:12]}",
+                "checkpoint": self.network.identity,
                 **self.variant(),
                 "dtype": self.precision,
                 "max_length": str(self.layout.max_length),
                 "truncation": self.layout.truncation,
-                **current_versions(),
+                **self.versions,
             }
         )
 

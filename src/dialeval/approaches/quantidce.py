@@ -58,16 +58,10 @@ class QuantiDceNetwork(Network):
             nn.Sigmoid(),
         )
 
-    def rate(self, hidden: Tensor) -> Tensor:
+    def rows(self, first: Tensor) -> Tensor:
         """`[batch, width + 1]`: pooled features and score."""
-        features = torch.tanh(self.pooler(hidden[:, 0].float()))
+        features = torch.tanh(self.pooler(first))
         return torch.cat([features, self.scorer(features)], dim=-1)
-
-    def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> Tensor:
-        """`[batch, width + 1]`: pooled features and score."""
-        encoder: Any = self.encoder
-        output = encoder(input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids)
-        return self.rate(output.last_hidden_state)
 
     def trace(
         self,
@@ -94,7 +88,7 @@ class QuantiDceNetwork(Network):
                 output_attentions=True,
             )
             maps = output.attentions if attention == "post_softmax" else tuple(scores())
-        return Trace(tuple(output.hidden_states), tuple(maps), self.rate(output.last_hidden_state)[:, -1])
+        return Trace(tuple(output.hidden_states), tuple(maps), self.rows(output.last_hidden_state[:, 0].float())[:, -1])
 
 
 @contextmanager

@@ -7,8 +7,9 @@ Training, other families of encoders and unusual settings use transformers.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -198,3 +199,74 @@ class _Residual(nn.Module):
     def forward(self, states: Tensor, residual: Tensor) -> Tensor:
         normed: Tensor = self.LayerNorm(self.dense(states) + residual)
         return normed
+
+
+# --- the first token alone -------------------------------------------------------------------------
+
+#: Module and name, so that nobody imports them who has none.
+_OF_TRANSFORMERS = frozenset(
+    (f"transformers.models.{family.lower()}.modeling_{family.lower()}", f"{family}Layer")
+    for family in ("Bert", "Roberta")
+)
+
+
+def compute_first_token_only(encoder: nn.Module) -> bool:
+    """From now on this encoder's last hidden state holds the first token alone; tells whether that could be done.
+
+    Scoring reads nothing else. Every token still gives a key and a value, but only the first one asks, and only it goes
+    through the feed-forward part: of six layers about a seventh of the work is spared. Encoders of the BERT and RoBERTa
+    kind with fused attention can; every other one stays as it is. No weight is touched, so that the encoder is saved as
+    before.
+    """
+    layers = known_layers(encoder)
+    if not layers:
+        return False
+    run_with(layers[-1], _first_token_only)
+    return True
+
+
+def known_layers(encoder: nn.Module) -> list[Any]:
+    """The layers of an encoder that are built as BERT's, with fused attention; none of any other."""
+    layers: Any = getattr(getattr(encoder, "encoder", None), "layer", None)
+    if not isinstance(layers, nn.ModuleList) or not all(map(_is_known, layers)):
+        return []
+    config: Any = encoder.config
+    return [] if config._attn_implementation != "sdpa" or config.is_decoder else list(layers)
+
+
+def _is_known(layer: nn.Module) -> bool:
+    """Our own, and those of transformers' BERT and RoBERTa."""
+    kind = type(layer)
+    return kind is BertLayer or (kind.__module__, kind.__name__) in _OF_TRANSFORMERS
+
+
+def run_with(layer: Any, forward: Callable[..., Tensor]) -> None:
+    """Have a layer compute in another way, a function of the layer and of what its own way takes."""
+    layer.forward = partial(forward, layer)
+
+
+def gives_first_token_only(layer: Any) -> bool:
+    """Whether `compute_first_token_only` changed this layer."""
+    return getattr(layer.forward, "func", None) is _first_token_only
+
+
+def _first_token_only(
+    layer: Any, hidden_states: Tensor, attention_mask: Tensor | None = None, *_: Any, **__: Any
+) -> Tensor:
+    attention = layer.attention.self
+
+    def heads(states: Tensor) -> Tensor:
+        return states.view(*states.shape[:2], attention.num_attention_heads, -1).transpose(1, 2)
+
+    first = hidden_states[:, :1]
+    seen: Tensor = F.scaled_dot_product_attention(
+        heads(attention.query(first)),
+        heads(attention.key(hidden_states)),
+        heads(attention.value(hidden_states)),
+        # One row of the mask for each token that asks.
+        attn_mask=None if attention_mask is None else attention_mask[:, :, :1],
+        scale=attention.scaling,
+    )
+    attended = layer.attention.output(seen.transpose(1, 2).flatten(2), first)
+    state: Tensor = layer.output(layer.intermediate(attended), attended)
+    return state

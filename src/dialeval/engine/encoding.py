@@ -12,10 +12,11 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
@@ -24,7 +25,6 @@ from torch import Tensor, nn
 
 from dialeval.engine.formatting import PairTokenizer, TokenPair
 from dialeval.engine.int8 import has_fast_int8, run_in_int8
-from dialeval.engine.speedups import fuse_layers
 from dialeval.exchange import Exchange
 from dialeval.io import progress_bar
 
@@ -168,8 +168,6 @@ def speed_up(
         if asked != "auto":
             raise ValueError("this encoder's layers are of a kind that does not run in int8; use float32")
         precision = "float32"
-    for encoder in encoders:
-        fuse_layers(encoder)
     return precision
 
 
@@ -192,8 +190,8 @@ def default_batch_tokens(device: torch.device, width: int) -> int:
 class PairEncoder:
     """Runs a network over exchanges and returns one row of numbers for each.
 
-    The network maps `(input_ids, attention_mask, token_type_ids)` to a `[batch, width]` tensor; what
-    the numbers mean (features, logits, both) is the business of the approach that made it.
+    The network maps `(input_ids, attention_mask, token_type_ids)` to a `[batch, width]` tensor, and `heads` map that to
+    the rows; what the numbers mean (features, logits, both) is the business of the approach that made them.
 
     `same_widths` puts only rows of one padded width into a batch. Rows then go through sums of the same length
     whatever is beside them, which int8 needs: its rounding makes steps out of differences in the last bit.
@@ -204,6 +202,7 @@ class PairEncoder:
         network: nn.Module,
         tokenizer: PairTokenizer,
         *,
+        heads: Callable[[Tensor], Tensor] | None = None,
         segment: Segment = "pair",
         batch_tokens: int | None = None,
         deduplicate: bool = True,
@@ -211,6 +210,7 @@ class PairEncoder:
         allow_nan: bool = False,
     ) -> None:
         self.network = network.eval()
+        self.heads = heads
         self.tokenizer = tokenizer
         self.segment = segment
         self.device = next(network.parameters()).device
@@ -226,6 +226,12 @@ class PairEncoder:
         #: Whether the next chunk is tokenised while this one is encoded. A CPU has no hands free for that.
         self.ahead = self.device.type == "cuda"
         self._remembered: OrderedDict[bytes, NDArray[np.float32]] = OrderedDict()
+
+    def with_heads(self, heads: Callable[[Tensor], Tensor] | None) -> Self:
+        """The same encoder under other heads; what one of both has encoded the other remembers."""
+        other = copy(self)
+        other.heads = heads
+        return other
 
     def forget(self) -> None:
         """Drop remembered results, to measure or to free memory."""
@@ -290,7 +296,11 @@ class PairEncoder:
                 if self.deduplicate:
                     self._remember(key, value)
             advance(sum(len(owners[key]) for key in batch))
-        return Encoded(np.stack([row for row in results if row is not None]), np.array([pair.cut for pair in pairs]))
+        encoded = np.stack([row for row in results if row is not None])
+        if self.heads is not None:
+            with torch.inference_mode():
+                encoded = self.heads(torch.from_numpy(encoded).to(self.device)).float().cpu().numpy()
+        return Encoded(encoded, np.array([pair.cut for pair in pairs]))
 
     def _batches(self, keys: Sequence[bytes], pair_of: dict[bytes, TokenPair]) -> Iterator[list[bytes]]:
         """Runs of neighbours in length order whose padded size stays within the token budget."""

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad, scaled_dot_product_attention
 
-from dialeval.engine.speedups import is_known, known_layers, linears, shortened
+from dialeval.engine.bert import gives_first_token_only, known_layers, run_with
 
 #: Rows that go through a layer together: few enough for their widest activations to stay in the processor's cache.
 _BLOCK = 512
@@ -47,14 +47,21 @@ def run_in_int8(encoder: nn.Module, samples: Mapping[str, Tensor]) -> bool:
     that show which channels hold large numbers.
     """
     layers, config = known_layers(encoder), cast(Any, getattr(encoder, "config", None))
-    plain: list[Any] = [type(layer) for layer in layers if all(type(one) is nn.Linear for one in linears(layer))]
-    kinds = [_in_int8(kind) for kind in plain]
-    if not layers or len(kinds) < len(layers) or None in kinds or config.hidden_act != "gelu":
+    if not layers or config.hidden_act != "gelu":
         return False
-    for layer, kind, channels in zip(layers, kinds, _large_channels(encoder, layers, samples), strict=True):
+    if not all(type(one) is nn.Linear for layer in layers for one in _linears(layer)):
+        return False
+    for layer, channels in zip(layers, _large_channels(encoder, layers, samples), strict=True):
         layer.__dict__["_large_channels"] = channels
-        layer.__class__ = kind
+        run_with(layer, _first_token_only if gives_first_token_only(layer) else _whole_layer)
     return True
+
+
+def _linears(layer: Any) -> list[Any]:
+    """Query, key, value, the output of attention, and both halves of the feed-forward part."""
+    attention = layer.attention
+    inner = (attention.self.query, attention.self.key, attention.self.value, attention.output.dense)
+    return [*inner, layer.intermediate.dense, layer.output.dense]
 
 
 def _large_channels(encoder: nn.Module, layers: list[Any], samples: Mapping[str, Tensor]) -> list[list[Tensor]]:
@@ -170,7 +177,7 @@ class _Products:
 
     def of(self, layer: Any) -> tuple[_Product, ...]:
         """Query, key and value at once, the output of attention, up and down; made anew where a weight has changed."""
-        parts = linears(layer)
+        parts = _linears(layer)
         now = tuple((one.weight.data_ptr(), 0 if one.weight.is_inference() else one.weight._version) for one in parts)
         if now != self.made_from:
             before, between = layer.__dict__["_large_channels"]
@@ -232,19 +239,6 @@ def _products(layer: Any) -> tuple[_Product, ...]:
 
 def _blocks(count: int) -> Iterator[slice]:
     return (slice(start, start + _BLOCK) for start in range(0, count, _BLOCK))
-
-
-@cache
-def _in_int8(kind: type[nn.Module]) -> type[nn.Module] | None:
-    """The layer in int8 for a kind that is known, whole or with its first token only; None for any other."""
-    whole = kind.__bases__[0]
-    if is_known(kind):
-        forward: Any = _whole_layer
-    elif is_known(whole) and kind is shortened(whole):
-        forward = _first_token_only
-    else:
-        return None
-    return type(f"Int8{kind.__name__}", (kind,), {"forward": forward})
 
 
 @cache

@@ -19,17 +19,18 @@ from typing import Any, ClassVar, Self
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
-from torch import nn
+from torch import Tensor, nn
 
 from dialeval.engine.encoding import choose_device, choose_dtype
 from dialeval.io import disk_errors, replace_file
 from dialeval.weights.config import CheckpointConfig, EncoderSource, LoraSettings
 from dialeval.weights.find import (
     CheckpointError,
-    Located,
+    file_sha256,
     find_checkpoint,
     find_encoder,
     first_line,
+    weights_digest,
 )
 from dialeval.weights.loading import (
     ENCODER_CONFIG,
@@ -53,7 +54,7 @@ from dialeval.weights.untrusted import (
 class Network(nn.Module):
     """The networks of one approach: an encoder (or several over one base) and heads.
 
-    Sub-classes build their heads in `build_heads` and say in `forward` what one row of numbers is.
+    Sub-classes build their heads in `build_heads` and say in `rows` what one row of numbers is.
     """
 
     approach: ClassVar[str]
@@ -66,13 +67,24 @@ class Network(nn.Module):
         super().__init__()
         self.config = config
         self.tokenizer = tokenizer
-        self.located: Located | None = None
+        #: Name and commit, or digest, of the weights, as signatures have them.
+        self.identity = ""
+        #: Networks whose encoders are called the same have the same encoder.
+        self.encoder_id = ""
         for name in self.encoders:
             setattr(self, name, base[name])
         self.build_heads(int(base[self.encoders[0]].config.hidden_size))  # type: ignore[union-attr, arg-type]
 
     def build_heads(self, width: int) -> None:
         """Create the modules and buffers that stand on encoder features of `width` dimensions."""
+
+    def rows(self, first: Tensor) -> Tensor:
+        """What the heads make of the first token's last state: `[batch, width]` becomes one row of numbers for each."""
+        raise NotImplementedError
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> Tensor:
+        """One row of numbers for each input."""
+        return self.rows(first_token(self.encoder, input_ids, attention_mask, token_type_ids))
 
     @classmethod
     def create(
@@ -142,7 +154,9 @@ class Network(nn.Module):
             for name in cls.encoders:
                 base[name] = load_adapter(base[name], adapter_folder(located.folder, cls.encoders, name), trainable)
         network = cls(config, base, tokenizer)
-        network.located = located
+        name = config.name or located.folder.name
+        network.identity = f"{name}@{located.revision or weights_digest(located.folder)[:12]}"
+        network.encoder_id = _encoder_id(config, located.folder, cls.encoders)
         network._load_heads(weights)
         chosen = choose_device(device)
         network.to(chosen)
@@ -242,6 +256,25 @@ class Network(nn.Module):
         self.load_state_dict(stored, strict=False)
 
 
+def first_token(encoder: Any, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> Tensor:
+    """`[batch, width]` in float32: the first token of the last layer."""
+    output = encoder(input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids)
+    state: Tensor = output.last_hidden_state[:, 0].float()
+    return state
+
+
+class FirstToken(nn.Module):
+    """What networks on one encoder have in common."""
+
+    def __init__(self, encoder: Any) -> None:
+        super().__init__()
+        self.encoder = encoder
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> Tensor:
+        """See `first_token`."""
+        return first_token(self.encoder, input_ids, attention_mask, token_type_ids)
+
+
 def unit_matrix(rows: int, columns: int | None = None) -> torch.Tensor:
     """`torch.eye`, which without memory (see `_check_shapes`) has torch import its compiler, a second's work."""
     return torch.zeros(rows, columns or rows).fill_diagonal_(1.0)
@@ -259,6 +292,14 @@ def tokenizer_folder(folder: Path, config: CheckpointConfig) -> Path:
     if source.tuning == "lora" and any((folder / name).is_file() for name in TOKENIZER_FILES):
         return folder
     return find_encoder(source.id, revision=source.revision, sha256=source.sha256).folder
+
+
+def _encoder_id(config: CheckpointConfig, folder: Path, encoders: tuple[str, ...]) -> str:
+    """The digest of its adapter where there is one; a checkpoint of another kind has its encoder to itself."""
+    source = config.encoder
+    if source.tuning != "lora" or len(encoders) > 1:
+        return str(folder)
+    return f"{source.id} {source.sha256} {file_sha256(folder / 'adapter' / 'adapter_model.safetensors')}"
 
 
 def _start_folder(start: str | Path, encoder: EncoderSource) -> Path:

@@ -10,7 +10,6 @@ from dialeval.approaches.trained.pairs import PairsNetwork
 from dialeval.baselines.batching import DEFAULT_BATCH_TOKENS
 from dialeval.baselines.masked import MaskedLikelihood
 from dialeval.metric import Level, MetricInfo
-from dialeval.weights.find import weights_digest
 
 
 class UsrMlm(MaskedLikelihood):
@@ -45,10 +44,7 @@ class UsrMlm(MaskedLikelihood):
         return made
 
     def _take(self, network: PairsNetwork, batch_tokens: int) -> None:
-        located = network.located
-        assert located is not None  # from_pretrained has set it
-        identity = f"{network.config.name}@{located.revision or weights_digest(located.folder)[:12]}"
-        self.stand_on(network, network.tokenizer, identity, network.config.layout, batch_tokens)
+        self.stand_on(network, network.tokenizer, network.identity, network.config.layout, batch_tokens)
         self.network = network
         #: Benchmarks that the checkpoint was trained on.
         self.contaminated_by = frozenset(network.config.contaminated_by)
