@@ -1,7 +1,8 @@
 """The last phase of the shared encoder: it learns from ratings, and to see the faults that the judge names.
 
-    python training/aspects.py --corpora CORPORA --ratings RATINGS --encoder FOLDER \
-        --start runs/trunk/trunk.safetensors density-minilm deb-minilm --out runs/aspects --processes 2
+    python training/aspects.py --corpora CORPORA --ratings RATINGS --encoder FOLDER --out runs/aspects --processes 2
+    python training/aspects.py --corpora CORPORA --ratings RATINGS --encoder FOLDER --out runs/mean \
+        --set "start_from=[runs/trunk/trunk.safetensors, density-minilm]"
 
 One head a task on the first token: which reply is next, which of two replies people rated higher, is it a valid
 reply, is it sound English, do the facts bear it out, does it agree with what its speaker said, is it civil. Every step
@@ -13,9 +14,10 @@ sources whose licences allow commercial use.
 from __future__ import annotations
 
 import argparse
+import json
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +25,14 @@ import numpy as np
 import torch
 import torch.distributed as dist
 import yaml
+from safetensors import safe_open
 from safetensors.torch import load_file
 from scipy.stats import spearmanr
 from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers import AutoTokenizer
 
+from common import TRUNK_HEADS as HEADS
 from common import recounted
 from corpora.faults import DAMAGES, Draw, contradicted, damage, insulting, statement_of
 from corpora.grouped import Group
@@ -40,11 +44,11 @@ from dialeval.exchange import Exchange
 from dialeval.statistics.discrimination import auc
 from dialeval.weights.config import CheckpointConfig
 from dialeval.weights.find import find_checkpoint
+from history import TrainingRun, joined, stages_of
 from stages import split_groups
 from trunk import Trainer, commit, in_processes, log, next_reply_loss
 from trunk_steps import corpus_shares, read_sets
 
-HEADS = ("next", "rated", "valid", "fluent", "faithful", "consistent", "respectful")
 FAULTS = (*DAMAGES, "glued")
 #: Sources with right and wrong rows, the task that each of them is for, and the score that says so.
 RATED = {"begin": ("faithful", "attributable"), "convabuse": ("respectful", "respectful")}
@@ -316,6 +320,25 @@ class LastPhase(Trainer):
         return {name: round(value, 4) for name, value in found.items()}
 
 
+def history_of(starts: Sequence[str], own: TrainingRun, sources: Sources) -> dict[str, Any]:
+    """The stages of what a run began from and its own, and the corpora of all."""
+    stages, corpora = [], [*sources.names, *(["dailydialog_pp"] if sources.groups else [])]
+    for start in starts:
+        if start.endswith(".safetensors"):
+            with safe_open(start, framework="pt") as stored:
+                stood = json.loads(stored.metadata()["stood"])
+            hours = round(stood["seconds"] / 3600, 2)
+            stages.append([TrainingRun("trunk", stood["step"], stood["step"], hours)])
+        else:
+            training = CheckpointConfig.read(find_checkpoint(start, default=start).folder).training
+            stages.append(stages_of(training))
+            corpora += training["corpora"]
+    return {
+        "stages": [asdict(one) for one in joined(*stages, [own])],
+        "corpora": list(dict.fromkeys(corpora)),
+    }
+
+
 def rates_at(recipe: dict[str, Any], step: int) -> list[float]:
     """Of the encoder and the heads: up during the warm-up, then down to zero."""
     share = min(1.0, (step + 1) / recipe["warmup"]) * (recipe["steps"] - step) / recipe["steps"]
@@ -329,16 +352,16 @@ def run(rank: int, recipe: dict[str, Any], trunk: dict[str, Any], arguments: arg
         torch.set_num_threads(1)
         dist.init_process_group("gloo", rank=rank, world_size=arguments.processes)
     phase = LastPhase(recipe, arguments.encoder, getattr(torch, arguments.dtype), torch.device(arguments.device))
-    phase.begin(arguments.start)
+    phase.begin(recipe["start_from"])
     tokenizer = PairTokenizer(AutoTokenizer.from_pretrained(arguments.encoder), PairFormat(**trunk["layout"]))
     sources = Sources(recipe, trunk, arguments)
     rated = {name: len(rows) for (name, split), rows in sources.ratings.items() if split == "train"}
-    starts = [Path(one).name for one in arguments.start]
-    log(arguments.out, "start", start=starts, commit=commit(), open=arguments.open, recipe=recipe, rated_rows=rated)
-    begun = time.process_time()
+    log(arguments.out, "start", commit=commit(), open=arguments.open, recipe=recipe, rated_rows=rated)
+    begun, seen = time.process_time(), 0
     share = slice(rank, None, arguments.processes)
     for step in range(recipe["steps"]):
         contexts, rows = sources.step(step)
+        seen += sum(len(candidates) for candidates in contexts) + len(rows)
         losses = phase.learn(contexts[share], rows[share], tokenizer, rates_at(recipe, step))
         if (step + 1) % 10 == 0:
             log(arguments.out, "train", step=step + 1, **losses)
@@ -347,7 +370,10 @@ def run(rank: int, recipe: dict[str, Any], trunk: dict[str, Any], arguments: arg
         if rank == 0 and (last or (step + 1) % recipe["validation"]["every"] == 0):
             figures = phase.figures(sources, tokenizer)
             log(arguments.out, "validation", step=step + 1, seconds=seconds, **figures)
-            phase.save_weights(arguments.out / "trunk.safetensors", step=step + 1, seconds=seconds)
+            own = TrainingRun(recipe["name"], step + 1, step + 1, round(seconds / 3600, 2), {"replies": seen})
+            made = {"recipe": recipe, **history_of(recipe["start_from"], own, sources), "rated_rows": rated}
+            made |= {"validation": figures, "hardware": f"{arguments.processes} process(es), {arguments.device}"}
+            phase.save_weights(arguments.out / "trunk.safetensors", made=made)
 
 
 def main() -> None:
@@ -357,8 +383,6 @@ def main() -> None:
     parser.add_argument("--corpora", type=Path, required=True, help="folder of NAME/SPLIT.jsonl.gz")
     parser.add_argument("--ratings", type=Path, required=True, help="folder of SOURCE.jsonl.gz")
     parser.add_argument("--encoder", type=Path, required=True, help="folder of the base encoder")
-    starts = "weights that training/trunk.py saved, or checkpoints of density and deb; the mean of several"
-    parser.add_argument("--start", nargs="+", required=True, help=starts)
     parser.add_argument("--out", type=Path, required=True, help="weights and log.jsonl")
     parser.add_argument("--recipe", type=Path, default=recipes / "aspects.yaml")
     parser.add_argument("--trunk", type=Path, default=recipes / "trunk.yaml", help="recipe of the encoder")

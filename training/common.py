@@ -21,16 +21,18 @@ from accelerate import Accelerator
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from safetensors import safe_open
+from torch import Tensor
 
 from corpora.batches import CandidateSet
 from corpora.dialogues import BadCorpus, CorpusDialogue, MissingCorpus, overlapping_ids, read_corpus
 from corpora.negatives import NegativeCounts
 from dialeval import interrupts
 from dialeval.approaches.frozen_features import FeatureNetwork
+from dialeval.engine.bert import compute_first_token_only
 from dialeval.engine.encoding import PairEncoder, choose_device, has_fast_bfloat16
 from dialeval.engine.formatting import PairFormat, PairTokenizer
 from dialeval.engine.lora import quicken_adapters
-from dialeval.engine.bert import compute_first_token_only
 from dialeval.exchange import Exchange
 from dialeval.io import read_json_lines
 from dialeval.weights.config import CheckpointConfig
@@ -39,6 +41,8 @@ from dialeval.weights.loading import load_encoder, load_tokenizer
 from history import TrainingRun, joined, kept_line, stage_in, stages_of, total
 
 Recipe = dict[str, Any]
+#: What the encoder learns in `training/aspects.py`, one head each.
+TRUNK_HEADS = ("next", "rated", "valid", "fluent", "faithful", "consistent", "respectful")
 
 
 def parse_arguments(description: str, default_recipe: str, **folders: str) -> tuple[Recipe, argparse.Namespace]:
@@ -87,7 +91,7 @@ def _merged(base: Recipe, own: Recipe) -> Recipe:
 
 def _check_start(start: str | None, parser: argparse.ArgumentParser) -> None:
     """An earlier stage that was not run here is said before anything is read, with the ways on from there."""
-    if start is None:
+    if start is None or (is_trunk(start) and Path(start).is_file()):
         return
     try:
         find_checkpoint(start, default=start)
@@ -356,9 +360,30 @@ class Run:
 
 def contaminated_by(recipe: Recipe) -> tuple[str, ...]:
     """Benchmarks that training has seen: what the recipe says, and what the checkpoint that it starts from had seen."""
-    start = recipe["start_from"]
-    earlier = CheckpointConfig.read(find_checkpoint(start, default=start).folder).contaminated_by if start else ()
+    start, earlier = recipe["start_from"], tuple[str, ...]()
+    if is_trunk(start):
+        earlier = read_trunk(start)[1]["recipe"]["contaminated_by"]
+    elif start:
+        earlier = CheckpointConfig.read(find_checkpoint(start, default=start).folder).contaminated_by
     return tuple(dict.fromkeys([*recipe["contaminated_by"], *earlier]))
+
+
+def is_trunk(start: str | None) -> bool:
+    """Whether a recipe begins from the encoder that `training/aspects.py` saved, not from a checkpoint."""
+    return start is not None and start.endswith(".safetensors")
+
+
+def read_trunk(start: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Tensors of that encoder and its heads, and what the header tells of its making."""
+    with safe_open(start, framework="pt") as stored:
+        made: dict[str, Any] = json.loads(stored.metadata()["made"])
+        return {name: stored.get_tensor(name).float() for name in stored.keys()}, made  # noqa: SIM118
+
+
+def trunk_head(stored: Mapping[str, Tensor], name: str) -> tuple[Tensor, Tensor]:
+    """Weights and bias of one of the heads that the encoder learned with."""
+    at = TRUNK_HEADS.index(name)
+    return stored["head.weight"][at], stored["head.bias"][at]
 
 
 def pairs_per_step(recipe: Recipe) -> int:
@@ -373,6 +398,8 @@ def earlier_training(source: str | None) -> dict[str, Any]:
     """How the checkpoint that a run starts from was trained itself."""
     if source is None:
         return {}
+    if is_trunk(source):
+        return read_trunk(source)[1]
     folder = find_checkpoint(source, default=source).folder
     training = dict(CheckpointConfig.read(folder).training)
     # A run of before stages were recorded: its log tells which of its steps was kept.

@@ -24,7 +24,18 @@ from accelerate.utils import set_seed
 from numpy.typing import NDArray
 from torch import Tensor
 
-from common import Recipe, Run, left_out, parse_arguments, plain_errors, read_validation, with_steps
+from common import (
+    Recipe,
+    Run,
+    is_trunk,
+    left_out,
+    parse_arguments,
+    plain_errors,
+    read_trunk,
+    read_validation,
+    trunk_head,
+    with_steps,
+)
 from corpora.batches import Candidates, CandidateSet, mixed_batches
 from corpora.dialogues import CorpusDialogue, read_corpus
 from corpora.grouped import Group, LabelledRow, labelled_rows, mixed_item_batches
@@ -182,6 +193,8 @@ def fine_tune(recipe: Recipe, arguments: argparse.Namespace) -> None:
         model = TwoTasks(network, settings["mlm_weight"])
     else:
         network = new_network(DebNetwork, recipe, recipe["head"])
+        if is_trunk(recipe["start_from"]):
+            take_head(network, recipe["start_from"])
         model = TwoTasks(network, settings["mlm_weight"], original_weights(recipe))
     collator = MaskingCollator(network, recipe)
     batches = mixed_item_batches(
@@ -219,6 +232,16 @@ def fine_tune(recipe: Recipe, arguments: argparse.Namespace) -> None:
     )
     if run.accelerator.is_main_process:
         finish(run, arguments, sources, held_out, rows)
+
+
+def take_head(network: DebNetwork, start: str) -> None:
+    """Go on with the head for valid replies that the shared encoder learned with: half of its logit to either side."""
+    if network.pooler is not None or network.classifier.bias is None:
+        raise SystemExit("the encoder's head has a bias and does not pool; set head to {pooled: false, bias: true}")
+    weight, bias = trunk_head(read_trunk(start)[0], "valid")
+    with torch.no_grad():
+        network.classifier.weight.copy_(torch.stack([weight, -weight]) / 2)
+        network.classifier.bias.copy_(torch.stack([bias, -bias]) / 2)
 
 
 def training_rows(groups: list[Group], recipe: Recipe, *, seed: int) -> list[LabelledRow]:

@@ -27,6 +27,7 @@ from torch import Tensor
 from common import (
     Recipe,
     Run,
+    is_trunk,
     linear_schedule,
     make_accelerator,
     pairs_per_step,
@@ -34,7 +35,9 @@ from common import (
     plain_errors,
     quicken,
     read_candidate_sets,
+    read_trunk,
     read_validation,
+    trunk_head,
     with_steps,
 )
 from corpora.batches import Candidates, CandidateSet, mixed_batches
@@ -64,10 +67,14 @@ def build_network(recipe: Recipe) -> DensityNetwork:
 
 
 def continue_head(network: DensityNetwork, start: str) -> None:
-    """Go on with the selection head of an earlier DENSITY; other approaches have none that fits.
+    """Go on with the selection head of an earlier DENSITY, or of the shared encoder; others have none that fits.
 
-    The adapter is taken over as well, nothing else: the layout is the recipe's, the Gaussians are fitted anew.
+    Its encoder is taken over as well, nothing else: the layout is the recipe's, the Gaussians are fitted anew.
     """
+    if is_trunk(start):
+        weight, bias = trunk_head(read_trunk(start)[0], "next")
+        network.head.load_state_dict({"weight": weight[None], "bias": bias[None]})
+        return
     folder = find_checkpoint(start, default=start).folder
     if CheckpointConfig.read(folder).approach == DensityNetwork.approach:
         stored = load_file(folder / "model.safetensors")

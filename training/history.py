@@ -20,7 +20,6 @@ _CRITERIA: tuple[tuple[str, Callable[[Line], float]], ...] = (
     ("r1", lambda line: line["r1"]),
     ("selection", lambda line: line["selection"]),
     ("accuracy_random", lambda line: (line["accuracy_random"] + line["accuracy_adversarial"]) / 2),
-    ("dbdc3_follows", lambda line: line["dbdc3_follows"]),
     ("loss", lambda line: -line["loss"]),
 )
 

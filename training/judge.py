@@ -1,39 +1,33 @@
-"""Train the judge: opinions from human ratings, then what is fitted on the encoder that learned them.
+"""Put the judge on its encoder: heads for faults, tables of words and of ranks, intervals, percentiles.
 
     python training/judge.py --corpora CORPORA --ratings RATINGS --out runs/judge-minilm
-    torchrun --nproc_per_node 2 training/judge.py --cpu --corpora CORPORA --ratings RATINGS --out runs/judge
-    python training/judge.py --corpora CORPORA --ratings RATINGS --out runs/judge-minilm --resume
-    python training/judge.py --corpora CORPORA --ratings RATINGS --out runs/judge-again --fitted-on judge-minilm \
-        --set start_from=null
+    python training/judge.py --corpora CORPORA --ratings RATINGS --out runs/again --set start_from=judge-minilm
 
-The adapter begins from DEB's. A batch holds rows of one task: right and wrong replies as DEB saw them, replies with
-damaged words, or the ratings of one source. On the network that agrees best with the dev split of dbdc3 stand the heads
-for insults and contradictions, the tables of words and of ranks, and the intervals, the last from the dev splits of all
-sources; it is saved as OUT/checkpoint. The last line above fits these anew without training. No benchmark is read.
+What the encoder learned from, human ratings among it, is in `training/aspects.py`, which writes the file that the
+recipe begins from; of its heads the judge takes those for the next reply, for ratings, for valid replies and for
+wording. An earlier judge keeps these, and has all else fitted anew. Heads for insults and contradicted facts come from
+replies made wrong and from rated ones, tables and intervals from human replies and the dev splits of rated sources. No
+benchmark is read.
 """
 
 from __future__ import annotations
 
-import interruptible  # noqa: F401  # isort: skip
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from accelerate.utils import set_seed
 from numpy.typing import NDArray
 from scipy.stats import spearmanr
-from torch import Tensor
 
 import judge_heads
-from common import Recipe, Run, left_out, parse_arguments, plain_errors
+from common import Recipe, is_trunk, left_out, parse_arguments, plain_errors, read_trunk, trunk_head
 from corpora.batches import CandidateSet
 from corpora.dialogues import CorpusDialogue, read_corpus
-from corpora.grouped import labelled_rows, mixed_item_batches
-from corpora.negatives import NegativeCounts, corrupt
+from corpora.negatives import NegativeCounts
 from corpora.ratings import Rated, overlapping_ratings, read_ratings
 from dialeval.approaches import signs, stack
 from dialeval.approaches.density import fit_gaussian
@@ -46,8 +40,6 @@ from dialeval.approaches.judge import (
     Judge,
     JudgeNetwork,
     aspect_values,
-    ranking_loss,
-    soft_label_loss,
     turn_ranks,
     turn_values,
 )
@@ -56,38 +48,34 @@ from dialeval.card import render_card
 from dialeval.engine.encoding import PairEncoder
 from dialeval.engine.moments import Moments
 from dialeval.exchange import Dialogue, Exchange
-from dialeval.statistics.discrimination import auc
 from dialeval.weights.config import current_versions
-from stages import (
-    Collator,
-    Forward,
-    corpora_of,
-    count_kinds,
-    network_rows,
-    new_network,
-    read_grouped,
-    record,
-    run_stage,
-)
-from trainer import Figures
+from history import TrainingRun, total
+from stages import new_network
+
+#: The judge's heads that the last phase trained, and what they are called there.
+LEARNED = {"next": "next", "follows": "rated", "valid": "valid", "fluent": "fluent"}
 
 
-@dataclass(frozen=True)
-class Example:
-    """One row of one task."""
+def begin(recipe: Recipe) -> JudgeNetwork:
+    """A judge on the encoder, and with the heads, that `training/aspects.py` saved; or an earlier judge."""
+    start = recipe["start_from"]
+    if not is_trunk(start):
+        return JudgeNetwork.from_pretrained(start, trainable=True)
+    network = new_network(JudgeNetwork, recipe, {})
+    stored, made = read_trunk(start)
+    with torch.no_grad():
+        for head, source in LEARNED.items():
+            at = HEADS.index(head)
+            network.heads.weight[at], network.heads.bias[at] = trunk_head(stored, source)
+    stages = [TrainingRun(**one) for one in made["stages"]]
+    told = {key: made[key] for key in ("hardware", "stages", "corpora", "rated_rows", "validation")}
+    command = f"training/judge.py --recipe training/recipes/{recipe['name']}.yaml --corpora CORPORA --ratings RATINGS"
+    command += " --out RUN"
+    network.config = replace(network.config, training={"command": command, **told, "total": asdict(total(stages))})
+    return network
 
-    task: str
-    exchange: Exchange
-    #: What the heads of the task are to say, in their order.
-    targets: tuple[float, ...]
-    raters: int = 1
 
-
-#: The heads that each task trains.
-TASKS = {"replay": ("valid",), "fluency": ("fluent",), "dbdc": ("follows",), "dstc7": ("fits", "informative")}
-
-
-# --- data ------------------------------------------------------------------------------------------
+# --- tables, weights, interval ---------------------------------------------------------------------
 
 
 def rated_rows(recipe: Recipe, root: Path, source: str, *, level: str = "turn") -> list[Rated]:
@@ -96,178 +84,6 @@ def rated_rows(recipe: Recipe, root: Path, source: str, *, level: str = "turn") 
         overlapping_ratings(root / recipe["ratings"]["leave_out"]) if recipe["ratings"]["leave_out"] else frozenset()
     )
     return read_ratings(root, source, level=level, leave_out=unwanted)
-
-
-def examples_of(source: str, rows: Sequence[Rated], recipe: Recipe) -> list[Example]:
-    """Training rows of a source of ratings; facts are left out of some, so that replies are judged without them too."""
-    rng = np.random.default_rng([recipe["seed"], 31])
-    found = []
-    for row in rows:
-        exchange = row.exchange
-        if exchange.facts and exchange.context and rng.random() < recipe["ratings"]["fact_dropout"]:
-            exchange = replace(exchange, facts=())
-        if source.startswith("dbdc"):
-            counts = row.ratings.get("no_breakdown", {})
-            found.append(Example("dbdc", exchange, (row.scores["no_breakdown"],), sum(counts.values()) or 1))
-        elif source == "dstc7":
-            raters = len(row.ratings.get("relevance", ())) or 1
-            found.append(Example("dstc7", exchange, (row.scores["relevance"], row.scores["informativeness"]), raters))
-        else:
-            raise SystemExit(f"ratings.train names {source}; there is a head for dbdc3, dbdc4 and dstc7")
-    return found
-
-
-def damaged(rows: Sequence[Example], seed: int) -> list[Example]:
-    """Replies to ordinary contexts as they are, and with words dropped, repeated, shuffled or cut off."""
-    found = []
-    for number, row in enumerate(rows):
-        broken = corrupt(row.exchange.response, np.random.default_rng([seed, number]))
-        if broken is not None:
-            found.append(replace(row, task="fluency", targets=(1.0,)))
-            found.append(replace(row, task="fluency", exchange=replace(row.exchange, response=broken), targets=(0.0,)))
-    return found
-
-
-def read_examples(
-    recipe: Recipe, arguments: argparse.Namespace
-) -> tuple[list[list[Example]], list[float], dict[str, Any]]:
-    """All tasks' rows, their shares of the batches, and what they are made of."""
-    groups, shares, _ = read_grouped(recipe, arguments.corpora)
-    settings = recipe["ratings"]
-    sources: list[list[Example]] = []
-    for number, part in enumerate(groups.values()):
-        rows = labelled_rows(part, seed=recipe["seed"] + number)
-        sources.append([Example("replay", row.exchange, (float(row.valid),)) for row in rows])
-    weights = [settings["replay_share"] * share / sum(shares) for share in shares]
-    # Wrong replies are damaged, too: if only right ones were, a reply that fits nothing would look the most fluent.
-    whole = [row for rows in sources for row in rows]
-    chosen = np.random.default_rng(recipe["seed"]).permutation(len(whole))[: settings["damaged"]]
-    sources.append(damaged([whole[int(at)] for at in chosen], recipe["seed"]))
-    weights.append(settings["fluency_share"])
-    rated = {
-        name: [row for row in rated_rows(recipe, arguments.ratings, name) if row.split == "train"]
-        for name in settings["train"]
-    }
-    # In proportion to the root of their size: a large source does not drown a small one.
-    roots = {name: np.sqrt(len(rows)) for name, rows in rated.items()}
-    left = 1 - settings["replay_share"] - settings["fluency_share"]
-    for name, own in rated.items():
-        sources.append(examples_of(name, own, recipe))
-        weights.append(left * roots[name] / sum(roots.values()))
-    made_of = {
-        "available": count_kinds(groups),
-        "rated_rows": {name: len(rows) for name, rows in rated.items()},
-        "damaged_rows": len(sources[len(groups)]),
-        "corpora": corpora_of(groups),
-    }
-    return sources, weights, made_of
-
-
-# --- training --------------------------------------------------------------------------------------
-
-
-def begin_from_deb(network: JudgeNetwork, recipe: Recipe) -> None:
-    """The head for valid replies begins as the difference of DEB's two logits, where DEB's head is linear."""
-    from safetensors.torch import load_file
-
-    from dialeval.weights.find import find_checkpoint
-
-    if recipe["start_from"] is None:
-        return
-    folder = find_checkpoint(recipe["start_from"], default=recipe["start_from"]).folder
-    stored = load_file(folder / "model.safetensors")
-    if "pooler.weight" in stored or "classifier.weight" not in stored:
-        return
-    with torch.no_grad():
-        at = HEADS.index("valid")
-        network.heads.weight[at] = stored["classifier.weight"][0] - stored["classifier.weight"][1]
-        network.heads.bias[at] = stored["classifier.bias"][0] - stored["classifier.bias"][1]
-
-
-def loss_of(logits: Tensor, batch: Sequence[Example]) -> tuple[Tensor, Figures]:
-    """The loss of one task: shares where raters voted or the truth is known, ranks where they gave points."""
-    task = batch[0].task
-    targets = torch.tensor([row.targets for row in batch], device=logits.device)
-    raters = torch.tensor([float(row.raters) for row in batch], device=logits.device)
-    parts = []
-    for number, head in enumerate(TASKS[task]):
-        said = logits[:, HEADS.index(head)]
-        wanted = targets[:, number]
-        parts.append(ranking_loss(said, wanted, raters) if task == "dstc7" else soft_label_loss(said, wanted))
-    return torch.stack(parts).sum(), {
-        f"{task}_{head}": part.item() for head, part in zip(TASKS[task], parts, strict=True)
-    }
-
-
-def head_logits(network: JudgeNetwork, rows: Sequence[Exchange]) -> NDArray[np.float32]:
-    """What the heads say in evaluation mode."""
-    return network_rows(network, list(rows))[:, -len(HEADS) :]
-
-
-def train(recipe: Recipe, arguments: argparse.Namespace) -> tuple[Run, dict[str, Any]]:
-    """Leaves OUT/best."""
-    settings = recipe["training_steps"]
-    set_seed(recipe["seed"])
-    network = new_network(JudgeNetwork, recipe, {})
-    begin_from_deb(network, recipe)
-    collator = Collator(network, recipe["training"]["max_length"])
-    sources, shares, made_of = read_examples(recipe, arguments)
-    batches = mixed_item_batches(
-        sources,
-        shares,
-        size=settings["batch_size"],
-        seed=recipe["seed"],
-        length=lambda row: min(500, sum(map(len, (*row.exchange.facts, *row.exchange.context, row.exchange.response)))),
-    )
-    early = [
-        row for row in rated_rows(recipe, arguments.ratings, recipe["ratings"]["early_stopping"]) if row.split == "dev"
-    ]
-    # Unlabelled by the breakdown task: what the head for relevance says there is only logged.
-    other = [row for row in rated_rows(recipe, arguments.ratings, "dstc7") if row.split == "dev"]
-    # Held-out human turns, whole and damaged; logged too.
-    pairs = [pair for part in human_pairs(recipe, arguments.corpora, "human") for pair in part]
-    spoken = [Example("fluency", pair, (1.0,)) for pair in pairs]
-    broken = damaged(spoken[:: max(1, len(spoken) // 200)], recipe["seed"] + 1)
-
-    def loss(forward: Forward, batch: list[Example]) -> tuple[Tensor, Figures]:
-        rows = collator.rows_of(forward, [row.exchange for row in batch])
-        return loss_of(rows[:, -len(HEADS) :].float(), batch)
-
-    def validate() -> tuple[float, Figures]:
-        logits = head_logits(network, [row.exchange for row in early])
-        truth = [row.scores["no_breakdown"] for row in early]
-        said = head_logits(network, [row.exchange for row in other])
-        whole = head_logits(network, [row.exchange for row in broken])[:, HEADS.index("fluent")]
-        figures = {
-            f"{recipe['ratings']['early_stopping']}_follows": spearmanr(
-                logits[:, HEADS.index("follows")], truth
-            ).statistic,
-            f"{recipe['ratings']['early_stopping']}_valid": spearmanr(logits[:, HEADS.index("valid")], truth).statistic,
-            "dstc7_fits": spearmanr(said[:, HEADS.index("fits")], [row.scores["relevance"] for row in other]).statistic,
-            "dstc7_informative": spearmanr(
-                said[:, HEADS.index("informative")], [row.scores["informativeness"] for row in other]
-            ).statistic,
-            "fluency_auc": auc([row.targets[0] for row in broken], whole).value,
-        }
-        plain = {name: float(value) for name, value in figures.items()}
-        return plain[f"{recipe['ratings']['early_stopping']}_follows"], plain
-
-    run = run_stage(
-        arguments.out,
-        recipe,
-        settings,
-        arguments,
-        model=network,
-        batches=batches,
-        loss=loss,
-        validate=validate,
-        keep=network.save_pretrained,
-        first_token_only=True,
-    )
-    return run, made_of
-
-
-# --- tables, weights, interval ---------------------------------------------------------------------
 
 
 def human_pairs(recipe: Recipe, root: Path, part: str) -> list[list[Exchange]]:
@@ -411,16 +227,12 @@ def add_random(network: JudgeNetwork, key: str, values: NDArray[np.float64]) -> 
 
 
 def finish(network: JudgeNetwork, recipe: Recipe, arguments: argparse.Namespace) -> tuple[JudgeNetwork, dict[str, Any]]:
-    """Fit what stands on the encoder; the network to save, and what to record of it.
-
-    Densities and the rarity of words are known of an encoder that stays.
-    """
-    network.round_adapters()
+    """Fit what stands on the encoder; the network to save, and what to record of it."""
     folder = arguments.out / "fitted"
-    # Scoring merges the adapters and runs fused: all is fitted where its rows lie, in a third of the time.
+    # All is fitted on what the files say, in float16, and where its rows lie when they are scored: fused.
     network.save_pretrained(folder)
     encoder = Judge(folder).encoder
-    if arguments.fitted_on is None:
+    if is_trunk(recipe["start_from"]):  # of an earlier judge these stay
         fit_density(network, encoder, recipe, arguments.corpora)
         corpora = human_pairs(recipe, arguments.corpora, "density")
         network.set_array("rarity", signs.idf_table([one.response for part in corpora for one in part]))
@@ -439,42 +251,23 @@ def finish(network: JudgeNetwork, recipe: Recipe, arguments: argparse.Namespace)
     return network, figures
 
 
-def save(network: JudgeNetwork, folder: Path) -> None:
-    """The checkpoint with its card."""
-    network.save_pretrained(folder)
-    Judge(folder)  # what was written can be loaded
-    (folder / "README.md").write_text(render_card(network.config), "utf-8")
-
-
 def main() -> None:
-    """Adapter, then what stands on it."""
+    """Fit, record, save."""
     recipe, arguments = parse_arguments(
         __doc__ or "",
         "judge-minilm.yaml",
         ratings="folder with SOURCE.jsonl.gz of each source of ratings",
-        fitted_on="a judge whose encoder stays as it is: only heads, tables and intervals on it are fitted anew",
     )
     if arguments.ratings is None:
         raise SystemExit("--ratings is missing; name the folder of the rated sources")
-    if arguments.fitted_on is not None:
-        network = JudgeNetwork.from_pretrained(str(arguments.fitted_on), trainable=True)
-        network, figures = finish(network, recipe, arguments)
-        made = network.config.training
-        corpora = list(dict.fromkeys([*made["corpora"], *recipe["faults"]["corpora"]]))
-        network.config = replace(
-            network.config, training={**made, "recipe": recipe, "corpora": corpora, "fit": figures}
-        )
-        save(network, arguments.out / "checkpoint")
-        return
-    run, made_of = train(recipe, arguments)
-    if run.accelerator.is_main_process:
-        best = JudgeNetwork.from_pretrained(run.folder / "best", device=run.accelerator.device, trainable=True)
-        earlier = best.config.training
-        network, figures = finish(best, recipe, arguments)
-        made = record(run, arguments, earlier=earlier, **made_of, fit=figures)
-        network.config = replace(network.config, training=made)
-        save(network, run.folder / "checkpoint")
-        run.log("final", **{f"{family}_spearman": one["spearman"] for family, one in figures["turns"].items()})
+    network, figures = finish(begin(recipe), recipe, arguments)
+    made = network.config.training
+    corpora = list(dict.fromkeys([*made["corpora"], *recipe["faults"]["corpora"]]))
+    network.config = replace(network.config, training={**made, "recipe": recipe, "corpora": corpora, "fit": figures})
+    folder = arguments.out / "checkpoint"
+    network.save_pretrained(folder)
+    Judge(folder)  # what was written can be loaded
+    (folder / "README.md").write_text(render_card(network.config), "utf-8")
 
 
 if __name__ == "__main__":

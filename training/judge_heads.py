@@ -29,15 +29,7 @@ def fit_heads(
     network: JudgeNetwork, encoder: PairEncoder, recipe: Recipe, arguments: argparse.Namespace
 ) -> dict[str, float]:
     """Fill `heads`, `words`, `word_pairs` and `fluency`; the AUC on held-out contexts and words, by kind of fault."""
-    settings = recipe["faults"]
-    trunk = yaml.safe_load((Path(__file__).parent / "recipes" / "trunk.yaml").read_text())
-    trunk |= {"leave_out": recipe["leave_out"], "corpora": settings["corpora"]}
-    trunk["stages"] = [{"corpora": list(settings["corpora"])}]
-    trunk["validation"] |= {"dialogues": settings["held_out"]["dialogues"]}
-    rated = {"leave_out": recipe["ratings"]["leave_out"], "train_open": [], "labelled": recipe["ratings"]["labelled"]}
-    sources = Sources(
-        {"seed": trunk["seed"], "ratings": rated}, trunk, argparse.Namespace(**vars(arguments), open=True)
-    )
+    settings, sources = recipe["faults"], fault_sources(recipe, arguments)
     replies = (one.get(at).exchange.response for one in sources.train.values() for at in range(len(one)))
     singles, pairs = signs.wording_tables(replies)
     network.set_array("words", singles)
@@ -68,6 +60,17 @@ def fit_heads(
                 network.heads.bias[HEADS.index(task)] = float(weights[-1])
         figures |= _aucs(task, rows["dev"], inputs["dev"][task] @ weights[:-1])
     return figures
+
+
+def fault_sources(recipe: Recipe, arguments: argparse.Namespace) -> Sources:
+    """Dialogues to be made wrong, those of training and held-out ones, and the rated right and wrong rows."""
+    settings = recipe["faults"]
+    trunk = yaml.safe_load((Path(__file__).parent / "recipes" / "trunk.yaml").read_text())
+    trunk |= {"leave_out": recipe["leave_out"], "corpora": settings["corpora"]}
+    trunk["stages"] = [{"corpora": list(settings["corpora"])}]
+    trunk["validation"] |= {"dialogues": settings["held_out"]["dialogues"]}
+    rated = {"leave_out": recipe["ratings"]["leave_out"], "train_open": [], "labelled": recipe["ratings"]["labelled"]}
+    return Sources({"seed": trunk["seed"], "ratings": rated}, trunk, argparse.Namespace(**vars(arguments), open=True))
 
 
 def _aucs(task: str, rows: Sequence[Row], told: NDArray[np.float64]) -> dict[str, float]:

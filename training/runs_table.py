@@ -25,8 +25,6 @@ _FIGURES = {
     "auc_without_mi": "of NSP alone",
     "levels_in_order": "levels in order",
     "spearman": "Spearman with ratings",
-    "dbdc3_follows": "Spearman with DBDC3's dev ratings",
-    "fluency_auc": "AUC of damaged replies",
 }
 #: The same of runs that train several heads: a figure's name ends in that of its head.
 _OF_HEADS = {

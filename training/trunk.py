@@ -137,10 +137,10 @@ class Trainer:
         self.copy_weights()
         return stood
 
-    def save_weights(self, path: Path, **stood: float) -> None:
-        """What is trained, in float16, and where the run stands."""
+    def save_weights(self, path: Path, **said: Any) -> None:
+        """What is trained, in float16, and in the file's header what is said of it."""
         weights = {name: weight.half() for name, weight in self.master.named_parameters() if weight.requires_grad}
-        save_file(weights, path, {"stood": json.dumps(stood)})
+        save_file(weights, path, {name: json.dumps(value) for name, value in said.items()})
 
     def load(self, state: dict[str, Any]) -> None:
         """Take over a state."""
@@ -248,7 +248,7 @@ def run(rank: int, recipe: dict[str, Any], arguments: argparse.Namespace) -> Non
             _save(state, kept)
             if rank == 0:
                 stood = {"step": step, "seconds": state["seconds"], "validated": validated}
-                trainer.save_weights(arguments.out / "trunk.safetensors", **stood)
+                trainer.save_weights(arguments.out / "trunk.safetensors", stood=stood)
             if reached:
                 _save(state, arguments.out / f"contexts-{step * size}.pt")
     if rank == 0 and (decays or last == first):

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from dialeval.approaches import signs, stack
 from dialeval.approaches.judge import (
@@ -22,8 +21,6 @@ from dialeval.approaches.judge import (
     VETO_BELOW,
     VETO_LEAVES,
     Judge,
-    ranking_loss,
-    soft_label_loss,
     turn_moves,
     turn_ranks,
     turn_values,
@@ -116,8 +113,8 @@ def test_aspects_are_means_of_their_features_ranks(metric: Judge) -> None:
     ranks = ranks_of(metric, [row])[0]
     of = dict(zip(FEATURES, ranks, strict=True))
     found = {name: column[0] for name, column in metric.judge([row]).aspects.items()}
-    assert found["relevant"] == pytest.approx((of["valid"] + of["follows"] + of["fits"] + of["human_like"]) / 4)
-    assert found["specific"] == pytest.approx((of["informative"] + of["specific"]) / 2)
+    assert found["relevant"] == pytest.approx((of["next"] + of["follows"] + of["valid"] + of["human_like"]) / 4)
+    assert found["specific"] == pytest.approx(of["specific"])
     assert found["fluent"] == pytest.approx(of["fluent"])
 
 
@@ -293,23 +290,6 @@ def test_worse_conversations_have_lower_values(ranked: Any) -> None:
     assert 'the other side complains ("what?")' in scores.explain(2).lower()
     assert "does not complain" in scores.explain(0).lower()
     assert 'echoes the turn before ("hello there")' in scores.explain(3).lower()
-
-
-# --- losses ----------------------------------------------------------------------------------------
-
-
-def test_losses_by_hand() -> None:
-    logits, shares = torch.tensor([0.0, math.log(3)]), torch.tensor([0.25, 1.0])
-    # Cross-entropy: log 2 whatever the share at logit 0; -log 0.75 at log 3.
-    assert soft_label_loss(logits, shares).item() == pytest.approx((math.log(2) - math.log(0.75)) / 2)
-    # Gaps: 2 over 1 by 1 with min(4, 1) raters, 2 over 0 by 2 with 4, 1 over 0 by 1 with 1: weights 1, 4, 1.
-    said, rated, raters = torch.tensor([1.0, 0.0, 0.0]), torch.tensor([2.0, 1.0, 0.0]), torch.tensor([4.0, 1.0, 4.0])
-    steps = [math.log1p(math.exp(-1)), math.log1p(math.exp(-1)), math.log(2)]
-    assert ranking_loss(said, rated, raters).item() == pytest.approx((steps[0] + 4 * steps[1] + steps[2]) / 6)
-    # Equal ratings teach nothing, and do not divide by nothing.
-    assert ranking_loss(said, torch.ones(3), raters).item() == 0.0
-    # Only order and gaps count, not where a source's scale begins.
-    assert ranking_loss(said, rated + 7, raters).item() == pytest.approx(ranking_loss(said, rated, raters).item())
 
 
 def test_what_a_row_lacks_moves_nothing(metric: Judge) -> None:

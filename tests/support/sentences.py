@@ -117,14 +117,14 @@ def reasons() -> Iterator[str]:
     copied = signs.repetition("do you like to eat fish", ["do you like to eat fish"], np.full(signs.IDF_BUCKETS, 5.0))
     talk = DialogueSigns(*[0.5] * 8, complaint="what?", warm="i love it", exclaimed="ha!")
     cases: list[tuple[TurnSigns | DialogueSigns, dict[str, tuple[float, float]], dict[str, float]]] = [
-        (turn(), {}, {"fits": -0.1, "fluent": 0.02, "not_repetitive": 0.011}),
-        (turn(), {}, {"fits": 0.0099, "reaction": 0.02}),
-        (turn(), {}, {"fits": 0.009, "fluent": -0.009}),
+        (turn(), {}, {"next": -0.1, "fluent": 0.02, "not_repetitive": 0.011}),
+        (turn(), {}, {"next": 0.0099, "reaction": 0.02}),
+        (turn(), {}, {"next": 0.009, "fluent": -0.009}),
         (turn(), {}, {"valid": 0.006, "follows": 0.006}),
-        (turn(), {"relevant": (0.12, 0.88)}, {"fits": -0.1, "not_repetitive": 0.05}),
-        *((turn(), {"relevant": (share, 0.0)}, {"fits": 0.1}) for share in (1.0, 0.9999, 0.5, 0.0)),
-        *((turn(), {"relevant": (0.0, share)}, {"fits": -0.1}) for share in (1.0, 0.9999, 0.5, 0.0)),
-        (turn(asked=True), {"relevant": (0.07, 0.93)}, {"fits": -0.1}),
+        (turn(), {"relevant": (0.12, 0.88)}, {"next": -0.1, "not_repetitive": 0.05}),
+        *((turn(), {"relevant": (share, 0.0)}, {"next": 0.1}) for share in (1.0, 0.9999, 0.5, 0.0)),
+        *((turn(), {"relevant": (0.0, share)}, {"next": -0.1}) for share in (1.0, 0.9999, 0.5, 0.0)),
+        (turn(asked=True), {"relevant": (0.07, 0.93)}, {"next": -0.1}),
         *((turn(), {}, {name: -0.3}) for name in ("fluent", "respectful", "faithful", "consistent")),
         (turn(repetition=again), {}, {"not_repetitive": -0.2}),
         (turn(repetition=again), {}, {"not_repetitive": 0.02}),

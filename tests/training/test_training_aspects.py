@@ -1,11 +1,10 @@
-"""The last phase of the encoder's training on a tiny encoder; faults and losses by hand."""
+"""The last phase of the encoder's training and metrics on it, on a tiny encoder; faults and losses by hand."""
 
 from __future__ import annotations
 
 import json
 import math
 import random
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +15,20 @@ import yaml
 from safetensors.torch import load_file
 
 import aspects
+import dialeval
+import judge
 import trunk
+from common import read_recipe
 from corpora.faults import DAMAGES, contradicted, damage, insult, insulting, statement_of
+from corpora.ratings import Rated
+from dialeval.approaches.judge import ASPECTS, Judge
 from dialeval.exchange import Exchange
+from dialeval.weights.config import CheckpointConfig
 from tiny_words import WORDS
-from training_runs import TRAINING, write_lines
+from training_runs import TRAINING, run_here, settings, write_lines
 
+GROUPS = {"name": "pp", "split": "dev", "held_out": 0.25, "seed": 0}
+FAULTS = "{dialogues: 0.3, contexts: 40, fluent: 32, insults: 8, convabuse: 12, consistent: 0, faithful: 6, begin: 12}"
 LAYOUT = {"max_length": 48, "response_budget": 16, "facts_budget": 12, "separator": "[unused0]"}
 
 
@@ -120,7 +127,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
         chat = [
             {"id": f"{split}{at}", "utterances": [text("i have two dogs and") for _ in range(5)],
              "speakers": list("ababa"), "persona": [["i like two dogs"], ["i have a cat"]]}
-            for at in range(30)
+            for at in range(60)
         ]  # fmt: skip
         write_lines(root / "chat" / f"{split}.jsonl", chat)
 
@@ -135,60 +142,152 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_lines(root / "ratings" / "dbdc3.jsonl", rated("dbdc3", {"no_breakdown": 1}))
     write_lines(root / "ratings" / "begin.jsonl", rated("begin", {"attributable": 1}, facts=["i have a cat"]))
     write_lines(root / "ratings" / "convabuse.jsonl", rated("convabuse", {"respectful": 1}))
+    chats = {"level": "dialogue", "response": None, "context": [text() for _ in range(4)]}
+    write_lines(
+        root / "ratings" / "chats.jsonl", rated("chats", {"overall": 5}, **chats, speakers=["user", "system"] * 2)
+    )
     (root / "ratings" / "overlaps.json").write_text(json.dumps({"dbdc3-0": ["x"], "dbdc3-2": ["x"]}))
     (root / "overlaps.json").write_text(json.dumps({"pp": {}}))
     return root
 
 
 def recipe_of(name: str, folder: Path, **changes: Any) -> Path:
-    settings = yaml.safe_load((TRAINING / "recipes" / f"{name}.yaml").read_text()) | changes
+    chosen = yaml.safe_load((TRAINING / "recipes" / f"{name}.yaml").read_text()) | changes
     path = folder / f"{name}.yaml"
-    path.write_text(yaml.safe_dump(settings))
+    path.write_text(yaml.safe_dump(chosen))
     return path
 
 
-def started(monkeypatch: pytest.MonkeyPatch, script: Any, *words: Any) -> None:
-    monkeypatch.setattr(sys, "argv", [script.__name__, *map(str, words)])
+def started(script: Any, *words: Any) -> None:
     try:
-        script.main()
+        run_here([str(TRAINING / f"{script.__name__}.py"), *map(str, words)])
     finally:  # a setting of the whole thread, which would follow the other tests
         torch.set_flush_denormal(False)
 
 
-@pytest.mark.slow
-def test_one_phase_teaches_all_heads(
-    data: Path, tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture(scope="module")
+def encoders(data: Path, tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The folders of both runs: next replies alone, and the last phase after it."""
+    out = tmp_path_factory.mktemp("encoders")
     layers = recipe_of(
-        "trunk", tmp_path, leave_out="overlaps.json", layout=LAYOUT, corpora={"chat": ["train"]},
+        "trunk", out, leave_out="overlaps.json", layout=LAYOUT, corpora={"chat": ["train"]},
         stages=[{"name": "all", "contexts": 8, "corpora": ["chat"]}], batch_contexts=4, save_every=2,
         validation={"dialogues": 0.3, "contexts": 4, "candidates": 5, "every_processor_hours": 1.0},
     )  # fmt: skip
-    groups = {"name": "pp", "split": "dev", "held_out": 0.25, "seed": 0}
     phase = recipe_of(
-        "aspects", tmp_path, steps=4, warmup=1, leave_out="overlaps.json", groups=groups,
+        "aspects", out, steps=4, warmup=1, leave_out="overlaps.json", groups=GROUPS,
+        start_from=[str(out / "trunk" / "trunk.safetensors")],
         ratings={"leave_out": "overlaps.json", "train": ["dbdc3"], "labelled": ["begin", "convabuse"]},
         rows={"contexts": 4, "rated": 6, "valid": 6, "fluent": 4, "insults": 2, "convabuse": 4, "consistent": 3,
               "faithful": 3, "begin": 4},
         validation={"contexts": 3, "rows": 12, "every": 2},
     )  # fmt: skip
-    common = ["--corpora", data, "--encoder", tiny_encoder]
-    started(monkeypatch, trunk, *common, "--recipe", layers, "--out", tmp_path / "trunk", "--dtype", "float32")
-    begun = tmp_path / "trunk" / "trunk.safetensors"
-    rated = ["--ratings", data / "ratings"]
-    started(
-        monkeypatch, aspects, *common, *rated, "--start", begun, "--recipe", phase, "--trunk", layers,
-        "--out", tmp_path / "aspects", "--dtype", "float32",
-    )  # fmt: skip
-    start, *_, last = [json.loads(line) for line in (tmp_path / "aspects" / "log.jsonl").open()]
+    common = ["--corpora", data, "--encoder", tiny_encoder, "--dtype", "float32"]
+    started(trunk, *common, "--recipe", layers, "--out", out / "trunk")
+    rated = ["--ratings", data / "ratings", "--trunk", layers]
+    started(aspects, *common, *rated, "--recipe", phase, "--out", out / "aspects")
+    return out / "trunk", out / "aspects"
+
+
+@pytest.fixture(scope="module")
+def judged(encoders: tuple[Path, Path], data: Path, tiny_encoder: Path) -> Path:
+    """A judge on that encoder."""
+    pairs, out = "[{name: chat, splits: [%s], pairs: 30}]", encoders[1].parent / "judge"
+    run_here([
+        str(TRAINING / "judge.py"), "--cpu", "--corpora", str(data), "--ratings", str(data / "ratings"),
+        "--out", str(out), *settings((
+            f"start_from={encoders[1] / 'trunk.safetensors'}", f"encoder={tiny_encoder}", "lora.rank=8",
+            "leave_out=overlaps.json", "layout={max_length: 48, response_budget: 16, facts_budget: 12}",
+            f"density={pairs % 'train'}", f"human={pairs % 'validation'}", "ratings.leave_out=overlaps.json",
+            "ratings.stack=[dbdc3]", "ratings.dialogues=[chats]", "ratings.train=[dbdc3]",
+            f"faults={{corpora: {{chat: [train]}}, rows: {FAULTS}, held_out: {FAULTS}, weight_decay: 0.01}}",
+        )),
+    ])  # fmt: skip
+    return out / "checkpoint"
+
+
+@pytest.mark.slow
+def test_one_phase_teaches_all_heads(encoders: tuple[Path, Path]) -> None:
+    ended = encoders[1]
+    start, *_, last = [json.loads(line) for line in (ended / "log.jsonl").open()]
     # Of twenty rated rows to train on two share text with an evaluation set.
     assert start["rated_rows"]["dbdc3"] == 18
     assert last["step"] == 4
     assert {"next_accuracy", "dbdc3_rated", "fluent_auc", "consistent_auc", "respectful_convabuse_auc"} <= last.keys()
     # All heads have learned something, and the encoder is another one than it began with.
-    before, after = load_file(begun), load_file(tmp_path / "aspects" / "trunk.safetensors")
+    before, after = (load_file(folder / "trunk.safetensors") for folder in encoders)
     assert after["head.weight"].shape[0] == len(aspects.HEADS)
     assert bool((after["head.weight"].float().abs().sum(dim=1) > 0).all())
     layers_before = {name for name in before if name.startswith("encoder.encoder.layer.")}
     assert layers_before <= set(after)
     assert any(not torch.equal(before[name], after[name]) for name in layers_before)
+
+
+@pytest.mark.slow
+def test_a_judge_stands_on_the_encoder(judged: Path, encoders: tuple[Path, Path]) -> None:
+    record = CheckpointConfig.read(judged).training
+    assert [stage["name"] for stage in record["stages"]] == ["trunk", "aspects"]
+    assert set(record["fit"]) == {"heads", "turns", "dialogues"}
+    assert set(record["fit"]["turns"]) == {"dbdc3"}
+    assert {"respectful_insult", "fluent_mashed", "faithful_begin"} <= record["fit"]["heads"].keys()
+    scorer = Judge(judged, device="cpu")
+    scores = scorer.score(["fish and chips"], [["what do you like to eat"]], facts=[["i like fish"]])
+    assert 0 < scores.values[0] < 1
+    assert set(scores.aspects) == set(ASPECTS)
+    assert scores.explain(0).endswith(".")
+    assert scores.interval is not None
+    assert scores.interval[0, 0] <= scores.interval[0, 1]
+    assert 0 <= scorer.score(["fish"], [["hello"]], scale="human_percentile").values[0] <= 1
+    assert np.isfinite(scorer.score_dialogues([["hello", "how are you", "fine thanks", "nice"]]).values).all()
+    # The adapter is what the layers became, but for what its rank leaves out.
+    tuned = load_file(encoders[1] / "trunk.safetensors")
+    name = "encoder.layer.0.attention.self.query.weight"
+    assert torch.allclose(scorer.network.encoder.get_parameter(name), tuned[f"encoder.{name}"].float(), atol=1e-3)
+
+
+@pytest.mark.slow
+def test_an_earlier_judge_keeps_its_encoder(judged: Path) -> None:
+    recipe = read_recipe(TRAINING / "recipes" / "judge-minilm.yaml")
+    network = judge.begin(recipe | {"start_from": str(judged)})
+    assert network.encoder_id == Judge(judged, device="cpu").network.encoder_id
+
+
+@pytest.mark.slow
+def test_metrics_on_one_encoder_cost_one_pass(
+    judged: Path, encoders: tuple[Path, Path], data: Path, tiny_encoder: Path, tmp_path: Path
+) -> None:
+    begun = [
+        f"start_from={encoders[1] / 'trunk.safetensors'}", f"encoder={tiny_encoder}", "lora.rank=8",
+        "layout={max_length: 48, response_budget: 16, facts_budget: 12}", "leave_out=overlaps.json",
+    ]  # fmt: skip
+    validation = "validation={corpus: chat, split: validation, contexts: 10, candidates: 3}"
+    corpora, groups = "[{name: chat, splits: [train], %s}]", f"groups={json.dumps(GROUPS)}"
+    own = {
+        "density": ["training.steps=0", validation, f"corpora={corpora % 'share: 1.0'}", "fit.held_out_pairs=20",
+                    f"fit.corpora={corpora % 'pairs: 30'}"],
+        "deb": ["fine_tuning.steps=0", groups, "augmentation=[]"],
+    }  # fmt: skip
+    for approach, more in own.items():
+        words = [str(TRAINING / f"{approach}.py"), "--cpu", "--corpora", str(data), "--out", str(tmp_path / approach)]
+        run_here([*words, *settings((*begun, *more))])
+    folders = {"judge": judged, **{name: tmp_path / name / "checkpoint" for name in own}}
+    suite = dialeval.load(list(folders), checkpoints={name: str(one) for name, one in folders.items()}, device="cpu")
+    passes: list[int] = []
+    suite["deb"].network.encoder.register_forward_pre_hook(
+        lambda module, given, named: passes.append(len(named["input_ids"])), with_kwargs=True
+    )
+    together = suite.score(["fish is nice", "see you"], [["hello there"], ["shall we go for a walk"]])
+    assert sum(passes) == 2
+    for name, folder in folders.items():
+        alone = dialeval.load(name, checkpoint=folder, device="cpu")
+        values = alone.score(["fish is nice", "see you"], [["hello there"], ["shall we go for a walk"]]).values
+        assert together[name].values == pytest.approx(values, abs=1e-5)
+
+
+def test_what_ratings_ask_for() -> None:
+    def row(source: str, **scores: float) -> Rated:
+        return Rated(Exchange(("hi",), "hello"), source, source, "dev", scores)
+
+    assert judge.target_of(row("abc_eval", irrelevant=0.25, redundant=0.75)) == 0.25
+    assert judge.target_of(row("dbdc3", no_breakdown=0.6)) == 0.6
+    assert judge.target_of(row("other", politeness=1.0)) is None

@@ -16,7 +16,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from dialeval.approaches import row_signs, signs, stack
 from dialeval.approaches.density import squared_mahalanobis
@@ -39,8 +38,8 @@ from dialeval.weights.network import Network, unit_matrix
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
-#: What the heads say, one logit each. The encoder learned with the first five; the others are fitted on it.
-HEADS = ("valid", "follows", "fits", "informative", "fluent", "respectful", "faithful")
+#: What the heads say, one logit each. The encoder learned with the first four; the others are fitted on it.
+HEADS = ("next", "follows", "valid", "fluent", "respectful", "faithful")
 
 
 @dataclass(frozen=True)
@@ -61,11 +60,10 @@ def _by_aspect(table: Mapping[str, Feature]) -> dict[str, tuple[str, ...]]:
 #: those cannot see; how people like a reply hardly depends on rare words. Votes and vetoes are our own judgement,
 #: informed by benchmarks; a checkpoint records what they reach on rated sources.
 TURN: Mapping[str, Feature] = {
-    "valid": Feature("relevant", 1),  # a valid next turn, against adversarial and random replies
+    "next": Feature("relevant", 1),  # what was said next, among other replies
     "follows": Feature("relevant", 1),  # people could go on after it (dialogue breakdown)
-    "fits": Feature("relevant", 1),  # people found it relevant
+    "valid": Feature("relevant", 1),  # a valid next turn, against adversarial and random replies
     "human_like": Feature("relevant", 1),  # nearer to human pairs of turns than to random ones
-    "informative": Feature("specific", 0),  # people found it informative
     "specific": Feature("specific", 0),  # how rare its rarest words are
     "uses_facts": Feature("uses_facts", 3),  # words of the facts that the context has not used yet
     "reaction": Feature("reaction", 1),  # how the user answers it
@@ -111,7 +109,7 @@ class JudgeNetwork(Network):
     """Encoder, a linear head per task, what the signs are read with. A row: the first token's features, then logits."""
 
     approach = "judge"
-    oldest_format = 2
+    oldest_format = 3
 
     def build_heads(self, width: int) -> None:
         """Heads, the two Gaussians of relative density, the tables that make ranks of features."""
@@ -152,25 +150,6 @@ class JudgeNetwork(Network):
         """Fill a buffer."""
         buffer: Tensor = getattr(self, name)
         buffer.copy_(torch.as_tensor(np.asarray(values), dtype=buffer.dtype).reshape(buffer.shape))
-
-
-# --- losses ----------------------------------------------------------------------------------------
-
-
-def soft_label_loss(logits: Tensor, shares: Tensor) -> Tensor:
-    """Cross-entropy against the share of raters who said yes."""
-    return F.binary_cross_entropy_with_logits(logits, shares)
-
-
-def ranking_loss(logits: Tensor, ratings: Tensor, raters: Tensor) -> Tensor:
-    """Bradley and Terry's loss over all pairs of a batch, weighted by the gap and the root of the number of raters.
-
-    Ratings of one source only: the scale drops out, and a pair that raters could not tell apart teaches nothing.
-    """
-    gap = ratings[:, None] - ratings[None, :]
-    weight = gap.clamp(min=0) * torch.sqrt(torch.minimum(raters[:, None], raters[None, :]))
-    margin = logits[:, None] - logits[None, :]
-    return (weight * F.softplus(-margin)).sum() / weight.sum().clamp(min=1e-6)
 
 
 # --- scoring rule ----------------------------------------------------------------------------------

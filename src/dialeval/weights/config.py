@@ -25,8 +25,8 @@ from dialeval.weights.untrusted import (
     check_config,
 )
 
-#: 2: the judge has tables of words and heads for faults. All else of format 1 is still read.
-FORMAT_VERSION = 2
+#: 2: the judge has tables of words and heads for faults; 3: other heads. All else of format 1 is still read.
+FORMAT_VERSION = 3
 
 
 Tuning = Literal["lora", "full", "frozen"]
