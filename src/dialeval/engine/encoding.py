@@ -22,6 +22,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
 from dialeval.engine.formatting import PairTokenizer, TokenPair
 from dialeval.engine.int8 import has_fast_int8, run_in_int8
@@ -187,6 +188,10 @@ def default_batch_tokens(device: torch.device, width: int) -> int:
     return max(1024, min(usual, free // 2 // (_ALIVE * 4 * width)))
 
 
+#: Rows that go through heads at once.
+_HEAD_ROWS = 64
+
+
 class PairEncoder:
     """Runs a network over exchanges and returns one row of numbers for each.
 
@@ -298,9 +303,16 @@ class PairEncoder:
             advance(sum(len(owners[key]) for key in batch))
         encoded = np.stack([row for row in results if row is not None])
         if self.heads is not None:
-            with torch.inference_mode():
-                encoded = self.heads(torch.from_numpy(encoded).to(self.device)).float().cpu().numpy()
+            encoded = self._through_heads(torch.from_numpy(encoded), self.heads)
         return Encoded(encoded, np.array([pair.cut for pair in pairs]))
+
+    def _through_heads(self, states: Tensor, heads: Callable[[Tensor], Tensor]) -> NDArray[np.float32]:
+        """In blocks of one size, so that a row gives the same to the last bit in any company."""
+        with torch.inference_mode():
+            blocks = [pad(block, (0, 0, 0, _HEAD_ROWS - len(block))) for block in torch.split(states, _HEAD_ROWS)]
+            rows = torch.cat([heads(block.to(self.device)).float().cpu() for block in blocks])
+        found: NDArray[np.float32] = rows[: len(states)].numpy()
+        return found
 
     def _batches(self, keys: Sequence[bytes], pair_of: dict[bytes, TokenPair]) -> Iterator[list[bytes]]:
         """Runs of neighbours in length order whose padded size stays within the token budget."""
