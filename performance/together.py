@@ -1,4 +1,4 @@
-"""What several metrics cost in one call, beside one call for each, and what the judge's adapter says in DEB's place.
+"""What several metrics cost in one call, beside one call for each, and what the judge says in DEB's place.
 
     python performance/together.py               # both tables, into README.md
     python performance/together.py --benchmarks '' # the first only
@@ -7,8 +7,7 @@ Every call begins with nothing remembered. Processor time, by turns; the middle 
 share the features of one encoder; the other metrics have adapters of their own, so that they share tokens only. With
 `--dtype auto` the one call is in the fastest precision of the machine, as `dialeval score --dtype auto` is.
 
-The judge's adapter began as DEB's and kept learning DEB's rows beside human ratings, so that one pass of it can stand
-for two: the second table holds Spearman with people of DEB, of the judge's head for valid replies and of its aspect
+The judge's encoder learned DEB's rows beside human ratings, so that one pass of it can stand for two: the second table holds Spearman with people of DEB, of the judge's head for valid replies and of its aspect
 `relevant`.
 """
 
