@@ -7,8 +7,8 @@ Every call begins with nothing remembered. Processor time, by turns; the middle 
 share the features of one encoder; the other metrics have adapters of their own, so that they share tokens only. With
 `--dtype auto` the one call is in the fastest precision of the machine, as `dialeval score --dtype auto` is.
 
-The judge's encoder learned DEB's rows beside human ratings, so that one pass of it can stand for two: the second table holds Spearman with people of DEB, of the judge's head for valid replies and of its aspect
-`relevant`.
+The judge's encoder learned DEB's rows beside human ratings, so that one pass of it can stand for two: the second table
+holds Spearman with people of DEB, of the judge's head for valid replies and of its aspect `relevant`.
 """
 
 from __future__ import annotations
