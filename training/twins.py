@@ -8,7 +8,7 @@ Writes OUT/README.md: a row for each fault, a column for each corpus. Insults ar
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,14 +16,18 @@ from pathlib import Path
 import numpy as np
 
 from common import plain_errors, read_recipe
-from corpora.faults import Draw, contradicted, damage, insulting, statement_of
+from corpora.dialogues import CorpusDialogue
+from corpora.faults import Draw, contradicted, damage, insult, insulting, statement_of
 from dialeval.approaches.judge import Judge
 from dialeval.approaches.row_signs import own_turns
 from dialeval.exchange import Exchange
+from dialeval.statistics.discrimination import auc
 from dialeval.tables import markdown_table
 from judge_heads import fault_sources
 
-CONTEXTS = 200
+CONTEXTS, CONVERSATIONS = 200, 60
+#: Turns of a conversation; of shorter ones little can be wrong.
+FEWEST_TURNS, MOST_TURNS = 6, 12
 #: A reply and its twin, or None where a reply cannot have this fault.
 Twins = tuple[Exchange, Exchange] | None
 #: From a context's candidates, the true reply first.
@@ -85,6 +89,68 @@ def twins_of(fault: Fault, contexts: list[list[Exchange]], draw: Draw) -> Iterat
             yield twins
 
 
+# --- whole conversations: the side that speaks second has the fault --------------------------------
+
+Turns = Sequence[str]
+#: By fault the values of conversations, and of their twins.
+Values = dict[str, tuple[list[float], list[float]]]
+#: From its turns, those of another conversation, and where its own turns stand.
+Spoiled = Callable[[Turns, Turns, list[int], Draw], dict[int, str]]
+
+
+def one_contradiction(turns: Turns, other: Turns, own: list[int], draw: Draw) -> dict[int, str]:
+    """The last own turn denies an earlier one."""
+    for at in own[:-1]:
+        statement = statement_of(turns[at])
+        contrary = contradicted(statement, draw) if statement else None
+        if contrary and contrary != statement:
+            return {own[-1]: contrary}
+    return {}
+
+
+CONVERSATION_FAULTS: dict[str, Spoiled] = {
+    "rude": lambda turns, other, own, draw: {at: insult(draw, held_out=True) for at in own},
+    "one insult added": lambda turns, other, own, draw: {own[-1]: insulting(turns[own[-1]], draw, held_out=True)},
+    "echoing": lambda turns, other, own, draw: {at: turns[at - 1] for at in own},
+    "off the topic": lambda turns, other, own, draw: {at: other[at % len(other)] for at in own},
+    "repeating itself": lambda turns, other, own, draw: dict.fromkeys(own, turns[own[0]]),
+    "word salad": lambda turns, other, own, draw: {at: damage(turns[at], "shuffled", draw) or turns[at] for at in own},
+    "one word": lambda turns, other, own, draw: dict.fromkeys(own, "Okay."),
+    "denies itself": one_contradiction,
+}
+
+
+def judged_conversations(
+    judge: Judge, dialogues: Sequence[CorpusDialogue]
+) -> dict[str, tuple[list[float], list[float]]]:
+    """Of those that are long enough, which are cut."""
+    long = [one.turns[:MOST_TURNS] for one in dialogues if len(one.turns) >= FEWEST_TURNS][: CONVERSATIONS + 1]
+    true = judge.score_dialogues(long).values
+    found = {}
+    for name, spoil in CONVERSATION_FAULTS.items():
+        draw, sound, spoiled = np.random.default_rng(3), [], []
+        for number, turns in enumerate(long[:-1]):
+            said = spoil(turns, long[number + 1], list(range(1, len(turns), 2)), draw)
+            if said:
+                sound.append(float(true[number]))
+                spoiled.append([said.get(at, turn) for at, turn in enumerate(turns)])
+        if spoiled:
+            found[name] = sound, [float(value) for value in judge.score_dialogues(spoiled).values]
+    return found
+
+
+def conversation_table(parts: Sequence[Values]) -> Iterator[str]:
+    """Twins, and the AUC over all conversations of all corpora."""
+    rows = []
+    for name in CONVERSATION_FAULTS:
+        sound = np.concatenate([part[name][0] for part in parts if name in part])
+        spoiled = np.concatenate([part[name][1] for part in parts if name in part])
+        right = np.repeat([1.0, 0.0], [len(sound), len(spoiled)])
+        area = auc(right, np.concatenate([sound, spoiled])).value
+        rows.append([name, f"{(sound > spoiled).mean():.0%} of {len(sound)}", f"{area:.2f}"])
+    return markdown_table(["fault of a conversation", "above its twin", "AUC over conversations"], rows, left=(0,))
+
+
 def main() -> None:
     """Judge all twins and write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -95,6 +161,7 @@ def main() -> None:
     recipe = read_recipe(Path(__file__).parent / "recipes" / "judge-minilm.yaml")
     judge, sources = Judge(), fault_sources(recipe, arguments)
     columns: dict[str, list[str]] = {}
+    whole = []
     for held_out in sources.held_out.values():
         order = np.random.default_rng(1).permutation(len(held_out))[: 5 * CONTEXTS]
         contexts = [held_out.get(int(at)).exchanges()[:4] for at in order]
@@ -105,12 +172,14 @@ def main() -> None:
                 values = judge.judge([one for pair in twins for one in pair]).values.reshape(-1, 2)
                 cell = f"{(values[:, 0] > values[:, 1]).mean():.0%} of {len(twins)}"
             columns.setdefault(name, []).append(cell)
+        whole.append(judged_conversations(judge, held_out.dialogues))
     table = markdown_table(["fault", *sources.held_out], [[name, *cells] for name, cells in columns.items()], left=(0,))
     arguments.out.mkdir(parents=True, exist_ok=True)
     checkpoint = judge.signature()["checkpoint"]
     made = f"Made by `python training/twins.py` with `{checkpoint}`, on dialogues that its heads were not fitted on:"
     told = "how many replies have the higher value. A denial stands behind the reply, the truth behind its twin."
     lines = ["# Replies above their twins with a fault", f"{made}\n{told}", "\n".join(table)]
+    lines += ["Of conversations the side that speaks second has the fault.", "\n".join(conversation_table(whole))]
     (arguments.out / "README.md").write_text("\n\n".join(lines) + "\n", "utf-8")
 
 
