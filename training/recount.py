@@ -69,8 +69,9 @@ class Verdict:
 
 def family(recipe: Recipe) -> list[Recipe]:
     """A recipe and those of the checkpoints that it goes back to, each once."""
-    found = {recipe["name"]: recipe}
-    for start in (recipe.get("start_from"), *(recipe.get("average_of") or ())):
+    found, begun = {recipe["name"]: recipe}, recipe.get("start_from")
+    several = begun if isinstance(begun, list) else [begun]
+    for start in (*several, *(recipe.get("average_of") or ()), recipe.get("corpora_of")):
         if start is not None:
             # runs/NAME/checkpoint, or the name of an embedded checkpoint
             name = Path(start).parent.name or start
