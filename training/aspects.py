@@ -32,12 +32,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers import AutoTokenizer
 
+from common import JUDGE_HEADS, recounted
 from common import TRUNK_HEADS as HEADS
-from common import recounted
 from corpora.faults import DAMAGES, Draw, contradicted, damage, insulting, statement_of
 from corpora.grouped import Group
 from corpora.ratings import Rated, overlapping_ratings, read_ratings
 from dialeval.approaches import network_class
+from dialeval.approaches.judge import HEADS as OF_JUDGE
 from dialeval.approaches.row_signs import own_turns
 from dialeval.engine.formatting import PairFormat, PairTokenizer
 from dialeval.exchange import Exchange
@@ -203,7 +204,8 @@ def balanced_loss(logits: Tensor, truth: Tensor) -> Tensor:
 def start_weights(start: str) -> dict[str, Tensor]:
     """Layers of an encoder, and heads as their weights and bias in one row.
 
-    From a file of `training/trunk.py`, or a checkpoint of DENSITY or DEB, which say what is next and what is valid.
+    From a file of `training/trunk.py` or of this script, or a checkpoint of DENSITY (what is next), DEB (what is valid)
+    or the judge (both, and more).
     """
     if start.endswith(".safetensors"):
         stored = {name: tensor.float() for name, tensor in load_file(start).items()}
@@ -214,6 +216,9 @@ def start_weights(start: str) -> dict[str, Tensor]:
     layers = {f"encoder.{name}": one for name, one in network.encoder.state_dict().items() if "embeddings" not in name}
     if network.approach == "density":
         return layers | {"head.next": torch.cat([network.head.weight[0], network.head.bias])}
+    if network.approach == "judge":
+        rows = torch.cat([network.heads.weight, network.heads.bias[:, None]], dim=1)
+        return layers | {f"head.{there}": rows[OF_JUDGE.index(head)] for head, there in JUDGE_HEADS.items()}
     rows = torch.cat([network.classifier.weight, network.classifier.bias[:, None]], dim=1)
     return layers | {"head.valid": rows[0] - rows[1]}
 

@@ -43,6 +43,8 @@ from history import TrainingRun, joined, kept_line, stage_in, stages_of, total
 Recipe = dict[str, Any]
 #: What the encoder learns in `training/aspects.py`, one head each.
 TRUNK_HEADS = ("next", "rated", "valid", "fluent", "faithful", "consistent", "respectful")
+#: Heads of the judge that are learned there, and what they are called there.
+JUDGE_HEADS = {"next": "next", "follows": "rated", "valid": "valid", "fluent": "fluent"}
 
 
 def parse_arguments(description: str, default_recipe: str, **folders: str) -> tuple[Recipe, argparse.Namespace]:

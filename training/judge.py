@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
 import judge_heads
-from common import Recipe, is_trunk, left_out, parse_arguments, plain_errors, read_trunk, trunk_head
+from common import JUDGE_HEADS, Recipe, is_trunk, left_out, parse_arguments, plain_errors, read_trunk, trunk_head
 from corpora.batches import CandidateSet
 from corpora.dialogues import CorpusDialogue, read_corpus
 from corpora.negatives import NegativeCounts
@@ -52,9 +52,6 @@ from dialeval.weights.config import current_versions
 from history import TrainingRun, total
 from stages import new_network
 
-#: The judge's heads that the last phase trained, and what they are called there.
-LEARNED = {"next": "next", "follows": "rated", "valid": "valid", "fluent": "fluent"}
-
 
 def begin(recipe: Recipe) -> JudgeNetwork:
     """A judge on the encoder, and with the heads, that `training/aspects.py` saved; or an earlier judge."""
@@ -64,7 +61,7 @@ def begin(recipe: Recipe) -> JudgeNetwork:
     network = new_network(JudgeNetwork, recipe, {})
     stored, made = read_trunk(start)
     with torch.no_grad():
-        for head, source in LEARNED.items():
+        for head, source in JUDGE_HEADS.items():
             at = HEADS.index(head)
             network.heads.weight[at], network.heads.bias[at] = trunk_head(stored, source)
     stages = [TrainingRun(**one) for one in made["stages"]]
