@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 from safetensors import safe_open
-from torch import Tensor, nn
+from torch import nn
 
 from common import Recipe
 from corpora.batches import CandidateSet
@@ -18,6 +18,7 @@ from dialeval.engine.encoding import PairEncoder
 from dialeval.engine.formatting import PairTokenizer
 from dialeval.exchange import Exchange
 from dialeval.weights.find import find_encoder
+from dialeval.weights.network import FirstToken
 from stages import new_network
 
 
@@ -68,19 +69,6 @@ def random_pairs(train_set: CandidateSet, count: int, seed: int) -> list[Exchang
     """True pairs of a corpus, the same ones every time."""
     chosen = np.random.default_rng(seed).permutation(len(train_set))[:count]
     return [train_set.get(int(index)).exchange for index in chosen]
-
-
-class FirstToken(nn.Module):
-    """An encoder's state of the first token, before any pooling."""
-
-    def __init__(self, encoder: nn.Module) -> None:
-        super().__init__()
-        self.encoder = encoder
-
-    def forward(self, **tensors: Tensor) -> Tensor:
-        """`[batch, width]`."""
-        states: Tensor = self.encoder(**tensors).last_hidden_state[:, 0]
-        return states
 
 
 @torch.no_grad()

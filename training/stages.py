@@ -86,8 +86,8 @@ def new_network(network_class: type[N], recipe: Recipe, architecture: dict[str, 
 def become(adapted: Any, tuned: Mapping[str, Tensor]) -> None:
     """Set adapters to the largest parts of how far fully tuned layers moved away from those that they adapt.
 
-    What rank 64 leaves out after a phase of a few hundred steps hardly shows in any logit (r = .998); biases and norms,
-    which move little, stay those of the base.
+    What a rank of 64 leaves out after a phase of a few hundred steps hardly shows in any logit; biases and norms, which
+    move little, stay those of the base.
     """
     for name, module in adapted.named_modules():
         if not isinstance(module, LoraLayer):

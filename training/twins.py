@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from aspects import PERSONA
 from common import plain_errors, read_recipe
 from corpora.dialogues import CorpusDialogue
 from corpora.faults import Draw, contradicted, damage, insult, insulting, statement_of
@@ -59,7 +60,7 @@ def from_elsewhere(candidates: list[Exchange], draw: Draw) -> Twins:
 def denied(candidates: list[Exchange], draw: Draw, *, facts: bool) -> Twins:
     """What the facts, or own earlier turns, say and its contrary, behind the reply."""
     one = candidates[0]
-    said = [fact.removeprefix("your persona: ") for fact in one.facts] if facts else own_turns(one)
+    said = [fact.removeprefix(PERSONA) for fact in one.facts] if facts else own_turns(one)
     for text in said:
         statement = statement_of(text)
         contrary = contradicted(statement, draw) if statement else None

@@ -31,6 +31,13 @@ def test_the_first_token_is_the_same(config: Any, lengths: tuple[int, ...]) -> N
     assert found.shape == (len(lengths), 1, 32)
     assert torch.allclose(found[:, 0], expected[:, 0], atol=1e-5)
     assert not torch.allclose(found[:, 0], expected[:, 1 % expected.shape[1]], atol=0.01)
+    # A copy computes with its own weights.
+    other = copy.deepcopy(short)
+    with torch.no_grad():
+        other.encoder.layer[-1].output.LayerNorm.bias.add_(1.0)
+    with torch.inference_mode():
+        assert torch.allclose(short(**batch(*lengths)).last_hidden_state, found)
+        assert not torch.allclose(other(**batch(*lengths)).last_hidden_state, found)
 
 
 @pytest.mark.parametrize(

@@ -184,7 +184,7 @@ def encoders(data: Path, tiny_encoder: Path, tmp_path_factory: pytest.TempPathFa
     )  # fmt: skip
     common = ["--corpora", data, "--encoder", tiny_encoder, "--dtype", "float32"]
     started(trunk, *common, "--recipe", layers, "--out", out / "trunk")
-    rated = ["--ratings", data / "ratings", "--trunk", layers]
+    rated = ["--ratings", data / "ratings"]
     started(aspects, *common, *rated, "--recipe", phase, "--out", out / "aspects")
     return out / "trunk", out / "aspects"
 
@@ -196,7 +196,7 @@ def judged(encoders: tuple[Path, Path], data: Path, tiny_encoder: Path) -> Path:
     run_here([
         str(TRAINING / "judge.py"), "--cpu", "--corpora", str(data), "--ratings", str(data / "ratings"),
         "--out", str(out), *settings((
-            f"start_from={encoders[1] / 'trunk.safetensors'}", f"encoder={tiny_encoder}", "lora.rank=8",
+            f"start_from={encoders[1] / 'trunk.safetensors'}", f"encoder={tiny_encoder}", "lora.rank=32",
             "leave_out=overlaps.json", "layout={max_length: 48, response_budget: 16, facts_budget: 12}",
             f"density={pairs % 'train'}", f"human={pairs % 'validation'}", "ratings.leave_out=overlaps.json",
             "ratings.stack=[dbdc3]", "ratings.dialogues=[chats]", "ratings.train=[dbdc3]",
@@ -224,7 +224,7 @@ def test_one_phase_teaches_all_heads(encoders: tuple[Path, Path]) -> None:
 
 
 @pytest.mark.slow
-def test_a_judge_stands_on_the_encoder(judged: Path, encoders: tuple[Path, Path]) -> None:
+def test_a_judge_stands_on_the_encoder(judged: Path, encoders: tuple[Path, Path], tiny_encoder: Path) -> None:
     record = CheckpointConfig.read(judged).training
     assert [stage["name"] for stage in record["stages"]] == ["trunk", "aspects"]
     assert set(record["fit"]) == {"heads", "turns", "dialogues"}
@@ -241,8 +241,11 @@ def test_a_judge_stands_on_the_encoder(judged: Path, encoders: tuple[Path, Path]
     assert np.isfinite(scorer.score_dialogues([["hello", "how are you", "fine thanks", "nice"]]).values).all()
     # The adapter is what the layers became, but for what its rank leaves out.
     tuned = load_file(encoders[1] / "trunk.safetensors")
+    base = load_file(tiny_encoder / "model.safetensors")
     name = "encoder.layer.0.attention.self.query.weight"
-    assert torch.allclose(scorer.network.encoder.get_parameter(name), tuned[f"encoder.{name}"].float(), atol=1e-3)
+    wanted, held = tuned[f"encoder.{name}"].float(), next(one for key, one in base.items() if key.endswith(name))
+    moved, missed = wanted - held, scorer.network.encoder.get_parameter(name) - wanted
+    assert missed.norm() < 0.1 * moved.norm()
 
 
 @pytest.mark.slow
@@ -258,7 +261,7 @@ def test_metrics_on_one_encoder_cost_one_pass(
     judged: Path, encoders: tuple[Path, Path], data: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
     begun = [
-        f"start_from={encoders[1] / 'trunk.safetensors'}", f"encoder={tiny_encoder}", "lora.rank=8",
+        f"start_from={encoders[1] / 'trunk.safetensors'}", f"encoder={tiny_encoder}", "lora.rank=32",
         "layout={max_length: 48, response_budget: 16, facts_budget: 12}", "leave_out=overlaps.json",
     ]  # fmt: skip
     validation = "validation={corpus: chat, split: validation, contexts: 10, candidates: 3}"
@@ -273,6 +276,7 @@ def test_metrics_on_one_encoder_cost_one_pass(
         run_here([*words, *settings((*begun, *more))])
     folders = {"judge": judged, **{name: tmp_path / name / "checkpoint" for name in own}}
     suite = dialeval.load(list(folders), checkpoints={name: str(one) for name, one in folders.items()}, device="cpu")
+    assert len({id(suite[name].network.encoder) for name in folders}) == 1
     passes: list[int] = []
     suite["deb"].network.encoder.register_forward_pre_hook(
         lambda module, given, named: passes.append(len(named["input_ids"])), with_kwargs=True

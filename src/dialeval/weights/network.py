@@ -69,14 +69,21 @@ class Network(nn.Module):
         self.tokenizer = tokenizer
         #: Name and commit, or digest, of the weights, as signatures have them.
         self.identity = ""
-        #: Networks whose encoders are called the same have the same encoder.
-        self.encoder_id = ""
+        self.folder: Path | None = None
         for name in self.encoders:
             setattr(self, name, base[name])
         self.build_heads(int(base[self.encoders[0]].config.hidden_size))  # type: ignore[union-attr, arg-type]
 
     def build_heads(self, width: int) -> None:
         """Create the modules and buffers that stand on encoder features of `width` dimensions."""
+
+    @property
+    def encoder_id(self) -> str:
+        """Networks of one name have one encoder: that of an adapter's digest, or of a checkpoint of another kind."""
+        source = self.config.encoder
+        if self.folder is None or source.tuning != "lora" or len(self.encoders) > 1:
+            return str(self.folder)
+        return f"{source.id} {source.sha256} {file_sha256(self.folder / 'adapter' / 'adapter_model.safetensors')}"
 
     def rows(self, first: Tensor) -> Tensor:
         """What the heads make of the first token's last state: `[batch, width]` becomes one row of numbers for each."""
@@ -156,7 +163,7 @@ class Network(nn.Module):
         network = cls(config, base, tokenizer)
         name = config.name or located.folder.name
         network.identity = f"{name}@{located.revision or weights_digest(located.folder)[:12]}"
-        network.encoder_id = _encoder_id(config, located.folder, cls.encoders)
+        network.folder = located.folder
         network._load_heads(weights)
         chosen = choose_device(device)
         network.to(chosen)
@@ -292,14 +299,6 @@ def tokenizer_folder(folder: Path, config: CheckpointConfig) -> Path:
     if source.tuning == "lora" and any((folder / name).is_file() for name in TOKENIZER_FILES):
         return folder
     return find_encoder(source.id, revision=source.revision, sha256=source.sha256).folder
-
-
-def _encoder_id(config: CheckpointConfig, folder: Path, encoders: tuple[str, ...]) -> str:
-    """The digest of its adapter where there is one; a checkpoint of another kind has its encoder to itself."""
-    source = config.encoder
-    if source.tuning != "lora" or len(encoders) > 1:
-        return str(folder)
-    return f"{source.id} {source.sha256} {file_sha256(folder / 'adapter' / 'adapter_model.safetensors')}"
 
 
 def _start_folder(start: str | Path, encoder: EncoderSource) -> Path:
