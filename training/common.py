@@ -32,7 +32,6 @@ from dialeval.approaches.frozen_features import FeatureNetwork
 from dialeval.engine.bert import compute_first_token_only
 from dialeval.engine.encoding import PairEncoder, choose_device, has_fast_bfloat16
 from dialeval.engine.formatting import PairFormat, PairTokenizer
-from dialeval.engine.lora import quicken_adapters
 from dialeval.exchange import Exchange
 from dialeval.io import read_json_lines
 from dialeval.weights.config import CheckpointConfig
@@ -156,8 +155,7 @@ def make_accelerator(recipe: Recipe, arguments: argparse.Namespace) -> Accelerat
 
 
 def quicken(encoder: Any, accelerator: Accelerator, *, first_token_only: bool = True) -> None:
-    """Spare work that no loss needs: the last layer computes its first token only, if that is all that is read, and
-    adapters go through memory once.
+    """Spare work that no loss needs: the last layer computes its first token only, if that is all that is read.
 
     On a CPU the backward pass of torch's fused attention is slow in bfloat16, a third of a step at 48 tokens, so plain
     products take its place there; in float32 and on a GPU the fused one wins.
@@ -165,7 +163,6 @@ def quicken(encoder: Any, accelerator: Accelerator, *, first_token_only: bool = 
     plain = encoder.get_base_model() if hasattr(encoder, "get_base_model") else encoder
     if first_token_only:
         compute_first_token_only(plain)
-    quicken_adapters(plain)
     if accelerator.mixed_precision == "bf16" and accelerator.device.type == "cpu":
         plain.set_attn_implementation("eager")
 
