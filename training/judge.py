@@ -33,13 +33,13 @@ from dialeval.approaches import signs, stack
 from dialeval.approaches.density import fit_gaussian
 from dialeval.approaches.judge import (
     ASPECTS,
-    DIALOGUE_VOTES,
     FEATURES,
     HEADS,
     TURN_VOTES,
     Judge,
     JudgeNetwork,
     aspect_values,
+    dialogue_values,
     turn_ranks,
     turn_values,
 )
@@ -193,10 +193,10 @@ def fit_dialogues(judge: Judge, recipe: Recipe, arguments: argparse.Namespace) -
         order = np.random.default_rng(recipe["seed"]).permutation(len(there))[: settings["dialogue_rows"]]
         rows += [there[int(at)] for at in sorted(order)]
     dialogues = [Dialogue(row.exchange.context, row.exchange.facts, speakers=row.speakers) for row in rows]
-    features, _, _ = judge.dialogue_features_of(dialogues, progress=True)
-    tables = np.stack([stack.reference_table(column) for column in features.T])
+    read = judge.read_dialogues(dialogues, progress=True)
+    tables = np.stack([stack.reference_table(column) for column in read.features.T])
     judge.network.set_array("dialogue_tables", tables)
-    values = stack.combine(stack.rank_all(features, tables), DIALOGUE_VOTES)
+    values = dialogue_values(stack.rank_all(read.features, tables), read.left)
     store_interval(judge.network, "dialogue", stack.fit_interval(values, within_source_ranks(rows)))
     return rated_by_source(rows, values)
 

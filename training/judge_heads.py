@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +15,8 @@ from torch.nn import functional as F
 
 from aspects import RATED, Row, Sources, faulty_rows
 from common import Recipe
+from corpora.batches import CandidateSet
+from corpora.dialogues import CorpusDialogue
 from dialeval.approaches import signs
 from dialeval.approaches.judge import HEADS, JudgeNetwork
 from dialeval.engine.encoding import PairEncoder
@@ -23,19 +25,28 @@ from dialeval.statistics.discrimination import auc
 Matrix = NDArray[np.float64]
 #: Of these the encoder knows nothing; the head for wording, which it learned with, gets the words' own signs beside it.
 FITTED = ("respectful", "faithful")
+#: Every so many dialogues one is not counted; the heads are fitted to its replies.
+UNCOUNTED = 10
 
 
 def fit_heads(
     network: JudgeNetwork, encoder: PairEncoder, recipe: Recipe, arguments: argparse.Namespace
 ) -> dict[str, float]:
-    """Fill `heads`, `words`, `word_pairs` and `fluency`; the AUC on held-out contexts and words, by kind of fault."""
+    """Fill `heads`, `runs`, `run_counts` and `fluency`; the AUC on held-out contexts and words, by kind of fault."""
     settings, sources = recipe["faults"], fault_sources(recipe, arguments)
-    replies = (one.get(at).exchange.response for one in sources.train.values() for at in range(len(one)))
-    singles, pairs = signs.wording_tables(replies)
-    network.set_array("words", singles)
-    network.set_array("word_pairs", pairs)
+    # A reply whose own words were counted would look more usual than any new one.
+    dialogues = [one for part in sources.train.values() for at, one in enumerate(part.dialogues) if at % UNCOUNTED]
+    for name, counted in zip(("runs", "run_counts"), signs.count_runs(_replies(dialogues)), strict=True):
+        network.set_array(name, counted)
     wording = network.wording()
-    rows = {"train": _rows(sources, "train", settings["rows"]), "dev": _rows(sources, "dev", settings["held_out"])}
+    fitted_to = {
+        name: CandidateSet(part.dialogues[::UNCOUNTED], part.sampler.counts, seed=part.seed, fact_share=part.fact_share)
+        for name, part in sources.train.items()
+    }
+    rows = {
+        "train": _rows(sources, "train", fitted_to, settings["rows"]),
+        "dev": _rows(sources, "dev", sources.held_out, settings["held_out"]),
+    }
     inputs, right = {}, {}
     for split, own in rows.items():
         encoded = encoder.encode([row[1] for row in own], progress=True).rows.astype(np.float64)
@@ -50,7 +61,7 @@ def fit_heads(
     for task in (*FITTED, "fluent"):
         chosen = {split: np.array([row[0] == task for row in own]) for split, own in rows.items()}
         weights = logistic(
-            inputs["train"][task][chosen["train"]], right["train"][chosen["train"]], settings["weight_decay"]
+            inputs["train"][task][chosen["train"]], right["train"][chosen["train"]], settings["weight_decay"][task]
         )
         if task == "fluent":
             network.set_array("fluency", weights)
@@ -85,10 +96,14 @@ def _aucs(task: str, rows: Sequence[Row], told: NDArray[np.float64]) -> dict[str
     return figures
 
 
-def _rows(sources: Sources, split: str, counts: dict[str, int]) -> list[Row]:
-    """Sound and faulty replies of training or of held-out contexts, and rated ones."""
+def _replies(dialogues: Iterable[CorpusDialogue]) -> Iterator[str]:
+    for dialogue in dialogues:
+        yield from dialogue.turns[1:]
+
+
+def _rows(sources: Sources, split: str, sets: dict[str, CandidateSet], counts: dict[str, int]) -> list[Row]:
+    """Sound and faulty replies to contexts of `sets`, and rated ones."""
     draw = np.random.default_rng([sources.recipe["seed"], len(split)])
-    sets = sources.train if split == "train" else sources.held_out
     contexts = []
     for one in sets.values():
         chosen = draw.permutation(len(one))[: counts["contexts"]]

@@ -17,10 +17,13 @@ from dialeval.approaches.judge import (
     DIALOGUE_ASPECTS,
     DIALOGUE_FEATURES,
     FEATURES,
+    SAID_AGAIN,
     TURN_VOTES,
     VETO_BELOW,
     VETO_LEAVES,
     Judge,
+    dialogue_moves,
+    dialogue_vetoes,
     turn_moves,
     turn_ranks,
     turn_values,
@@ -231,10 +234,27 @@ ECHOING = [GOOD[0], "hello there", GOOD[2], "great, went to see dog", GOOD[4], "
 
 
 def signs_of(metric: Judge, turns: list[str]) -> DialogueSigns:
-    features, read, _ = metric.dialogue_features_of([Dialogue(tuple(turns), speakers=tuple(SPEAKERS))])
-    found = read[0]
-    assert features[0].tolist() == pytest.approx([getattr(found, name) for name in DIALOGUE_FEATURES])
+    read = metric.read_dialogues([Dialogue(tuple(turns), speakers=tuple(SPEAKERS))])
+    found = read.signs[0]
+    assert read.features[0].tolist() == pytest.approx([getattr(found, name) for name in DIALOGUE_FEATURES])
     return found
+
+
+def test_what_replies_leave_of_the_value_of_their_conversation() -> None:
+    ranks = np.full((4, len(FEATURES)), 0.5)
+    assert dialogue_vetoes(ranks) == 1.0
+    assert dialogue_vetoes(ranks[:0]) == 1.0
+    assert dialogue_vetoes(ranks, said_again=0.5) == pytest.approx(1 - SAID_AGAIN / 2)
+    # One damaged reply of four, one that denies something, both in the same conversation.
+    ranks[0, FEATURES.index("fluent")] = ranks[1, FEATURES.index("consistent")] = 0.0
+    share = (3 + VETO_LEAVES) / 4
+    assert dialogue_vetoes(ranks) == pytest.approx(share**2)
+    # One insult is never forgiven, however many replies are civil.
+    ranks[2, FEATURES.index("respectful")] = 0.0
+    assert dialogue_vetoes(ranks) == pytest.approx(share**2 * 2 * VETO_LEAVES)
+    moves = dialogue_moves(np.full((1, len(DIALOGUE_FEATURES)), 0.8), np.array([0.25]))
+    assert 0.5 + moves.sum() == pytest.approx(0.2)
+    assert moves[0, 1:].min() > 0 > moves[0, 0]
 
 
 def test_signs_of_whole_conversations(metric: Judge) -> None:
@@ -246,6 +266,9 @@ def test_signs_of_whole_conversations(metric: Judge) -> None:
     # The first of three replies is new, the others stand word by word in it.
     repeating = signs_of(metric, REPEATING)
     assert repeating.not_repetitive == pytest.approx(1 / 3)
+    bored = signs_of(metric, [turn if at % 2 == 0 else "Okay." for at, turn in enumerate(GOOD)])
+    assert bored.not_repetitive == pytest.approx(1 / 3)
+    assert (good.said_again, bored.said_again) == (0.0, pytest.approx(2 / 3))
     assert repeating.repeated == REPEATING[1]
     complained = signs_of(metric, COMPLAINED)
     assert complained.not_complaining == pytest.approx(0)

@@ -88,14 +88,19 @@ def test_repetition_of_earlier_turns() -> None:
 
 def test_the_order_of_words_is_counted_in_human_replies() -> None:
     texts = ["i like green tea.", "i like green apples.", "do you like tea?", "we drink tea."] * 20
-    wording = signs.Wording(*signs.wording_tables(texts))
-    usual, least, unknown = wording.of("i like green tea")
-    assert unknown == 0
+    wording = signs.Wording(*signs.count_runs(texts))
+    usual, least, _, unknown, again = wording.of("i like green tea")
+    assert unknown == again == 0
     shuffled = wording.of("tea green like i")
     assert shuffled[0] < usual
     assert shuffled[1] < least
     # Five of the seven that are counted, a full stop before and after among them, were said by nobody.
-    assert wording.of("asdf qwer zxcv uiop hjkl")[2] == pytest.approx(5 / 7)
+    assert wording.of("asdf qwer zxcv uiop hjkl")[3] == pytest.approx(5 / 7)
+    # Nobody ends with "green", and a run twice in a row is counted, whichever words it holds.
+    assert wording.of("i like green")[2] < wording.of("i like green tea")[2]
+    assert wording.of("do you do you like tea")[4] == 1
+    # Pairs in their order are not enough: "like green tea" and "green tea ." were said, "do you drink" was not.
+    assert wording.of("do you drink tea")[0] < wording.of("do you like tea")[0]
 
 
 def test_fact_words_that_the_context_has_not_used() -> None:
@@ -169,6 +174,11 @@ def test_an_echo_is_measured_in_content_words() -> None:
         ("i hate dogs", "My favorite animals are dogs"),
         ("I have three kids.", "i have two kids."),
         ("I'm not married.", "What a day! I am married, and my wife sings."),
+        # The same words but for one, or but for a denial of what is no content word.
+        ("Yes, my sister works in a bank in Chicago.", "my sister works in a bank in Boston."),
+        ("I do like him too.", "Well, I hate him too."),
+        ("oh great i did not know that", "I did know that."),
+        ("i hate being in nature.", "your persona: i love being in nature."),
     ],
 )
 def test_what_denies_an_earlier_statement(said: str, before: str) -> None:
@@ -189,6 +199,8 @@ def test_what_denies_an_earlier_statement(said: str, before: str) -> None:
         ("I have three kids.", "I have two dogs."),
         ("I do not ski.", "I play chess."),
         ("i have one dog", "i have two dogs and a cat"),  # "one" often counts nothing
+        ("i like red apples", "i like green apples"),  # short enough for both to be true
+        ("I was glad to see her there.", "I am glad to see her there."),
         ("", "i have two dogs"),
     ],
 )

@@ -18,7 +18,7 @@ import dialeval
 from dialeval.approaches import stack
 from dialeval.approaches.judge import FEATURES, READ_BESIDE, Judge, ReadReplies
 from dialeval.approaches.row_signs import read_signs
-from dialeval.approaches.signs import IDF_BUCKETS, Wording, wording_tables
+from dialeval.approaches.signs import IDF_BUCKETS, Wording, count_runs
 from dialeval.cli import build_app
 from dialeval.exchange import Exchange
 from dialeval.readers import Source
@@ -51,7 +51,7 @@ def values_of(folder: Path, rows: list[dict[str, Any]]) -> Any:
     return Judge(folder, device="cpu").score_exchanges(read_opinions(Source(rows)).exchanges).values
 
 
-WORDING = Wording(*wording_tables(["good day"]))
+WORDING = Wording(*count_runs(["good day"]))
 
 
 def some_read(count: int, width: int = 8, seed: int = 1) -> ReadReplies:

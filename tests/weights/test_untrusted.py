@@ -197,6 +197,14 @@ def test_weights_cut_at_any_byte(folder: Path, name: str) -> None:
         refused(lambda: tensor_shapes(folder / name))
 
 
+def test_whole_numbers_stand_only_where_they_are_wanted(tmp_path: Path) -> None:
+    path = tmp_path / "model.safetensors"
+    save_file({"counts": np.ones(2, np.uint8), "weights": np.ones(3, np.float32)}, path)
+    assert tensor_shapes(path, counts=["counts"]) == {"counts": (2,), "weights": (3,)}
+    assert "counts" in refused(lambda: tensor_shapes(path))
+    assert "weights" in refused(lambda: tensor_shapes(path, counts=["counts", "weights"]))
+
+
 def test_weights_changed_at_any_byte_of_the_header(folder: Path) -> None:
     """What can still be read has other names, types or shapes, or is the same table spelt differently."""
     path = folder / "model.safetensors"

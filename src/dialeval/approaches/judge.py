@@ -76,15 +76,18 @@ TURN: Mapping[str, Feature] = {
 FEATURES = tuple(TURN)
 #: A feature with a veto that ranks below this takes from the value, and the last of all leaves it this share.
 VETO_BELOW, VETO_LEAVES = 0.03, 0.3
+#: What a conversation would lose if all turns of the judged side had been said before.
+SAID_AGAIN = 0.3
 #: Logits from which on a reply is more probably sound than not; how much more tells nothing of how good it is.
 SOUND = 0.0
 #: What its words make sure of lies below all that a head says.
 SURE = -1e3
 #: Aspects that users see, and the features that each of them stands for.
 ASPECTS = _by_aspect(TURN)
-#: The same of a whole conversation, seen from the judged side. Votes that agreed with ratings of whole conversations.
+#: The same of a whole conversation, seen from the judged side. Votes that agreed with ratings of whole conversations;
+#: what the vetoes of its replies leave of it, `dialogue_vetoes` says.
 DIALOGUE: Mapping[str, Feature] = {
-    "coherent": Feature("coherent", 2),  # mean value of the judged side's replies
+    "coherent": Feature("coherent", 3),  # mean value of the judged side's replies
     "weakest": Feature("coherent", 1),  # the lowest of them
     "not_repetitive": Feature("not_repetitive", 1),
     "not_echoing": Feature("not_repetitive", 0.5),  # says other things than the turn before it
@@ -118,9 +121,9 @@ class JudgeNetwork(Network):
             self.register_buffer(f"{name}_mean", torch.zeros(width))
             self.register_buffer(f"{name}_precision", unit_matrix(width))
         self.register_buffer("rarity", torch.zeros(signs.IDF_BUCKETS))
-        self.register_buffer("words", torch.zeros(signs.WORD_BUCKETS, dtype=torch.float16))
-        self.register_buffer("word_pairs", torch.zeros(signs.PAIR_BUCKETS, dtype=torch.float16))
-        self.register_buffer("fluency", unit_matrix(1, 5)[0])
+        self.register_buffer("runs", torch.zeros(signs.RUNS, dtype=torch.int32))
+        self.register_buffer("run_counts", torch.zeros(signs.RUNS, dtype=torch.uint8))
+        self.register_buffer("fluency", unit_matrix(1, signs.Wording.SIGNS + 2)[0])
         if self.config.architecture.get("corrected"):
             self.register_buffer("correction", torch.zeros(2, width + sum(READ_BESIDE) + 2))
         for level, features in (("turn", FEATURES), ("dialogue", DIALOGUE_FEATURES)):
@@ -142,9 +145,8 @@ class JudgeNetwork(Network):
         return np.asarray(getattr(self, name).detach().cpu().numpy(), dtype=np.float64)
 
     def wording(self) -> signs.Wording:
-        """The counts of words and pairs, the pairs as they are stored: a row looks up a few of a million."""
-        pairs: Tensor = self.word_pairs  # type: ignore[assignment]
-        return signs.Wording(self.array("words"), pairs.detach().cpu().numpy())
+        """The counts of runs of words, as they are stored: a row looks up a few of a million."""
+        return signs.Wording(*(self.get_buffer(name).detach().cpu().numpy() for name in ("runs", "run_counts")))
 
     def set_array(self, name: str, values: Any) -> None:
         """Fill a buffer."""
@@ -214,6 +216,43 @@ def turn_values(ranks: Matrix) -> Vector:
     """Votes times vetoes."""
     values: Vector = 0.5 + turn_moves(ranks).sum(axis=1)
     return values
+
+
+def dialogue_vetoes(ranks: Matrix, said_again: float = 0.0) -> float:
+    """What the replies of one side leave of the value of their conversation.
+
+    How many are damaged, deny something or were said before counts, of insults the worst one. Other repetition has
+    votes, and what speaks against the facts lowers the value of its reply.
+    """
+    if not len(ranks):
+        return 1.0
+    left = dict(zip(FEATURES, vetoes(ranks).T, strict=True))
+    insulted = min(1.0, 2 * left["respectful"].min())
+    return float(left["fluent"].mean() * left["consistent"].mean() * insulted * (1 - SAID_AGAIN * said_again))
+
+
+def dialogue_moves(ranks: Matrix, left: Vector) -> Matrix:
+    """How far each feature moves a conversation from one half; what vetoes take counts as coherence."""
+    moves = stack.contributions(ranks, DIALOGUE_VOTES)
+    moves[:, DIALOGUE_FEATURES.index("coherent")] -= (0.5 + moves.sum(axis=1)) * (1 - left)
+    return moves
+
+
+def dialogue_values(ranks: Matrix, left: Vector) -> Vector:
+    """Votes times what the vetoes leave."""
+    values: Vector = 0.5 + dialogue_moves(ranks, left).sum(axis=1)
+    return values
+
+
+@dataclass(frozen=True)
+class ReadDialogues:
+    """All that is computed of some conversations, on the features' own scales."""
+
+    features: Matrix
+    #: What the vetoes of the replies leave.
+    left: Vector
+    signs: list[DialogueSigns]
+    replies: Judged
 
 
 @dataclass(frozen=True)
@@ -288,8 +327,7 @@ class Judge(LearnedMetric):
 
     def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
         """Encode, read the signs, combine."""
-        read = self.read(exchanges, progress=progress)
-        return self._judged(read.ranks, read.signs, "turn", values=read.values, cut=read.n_truncated)
+        return self._replies(self.read(exchanges, progress=progress))
 
     def read(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> ReadReplies:
         """Everything but the words about it."""
@@ -321,10 +359,10 @@ class Judge(LearnedMetric):
 
     def judge_dialogues(self, dialogues: Sequence[Dialogue], *, progress: bool = False) -> Judged:
         """Read both sides of whole conversations; the judged side's replies are judged one by one, too."""
-        features, read, replies = self.dialogue_features_of(dialogues, progress=progress)
-        ranks = stack.rank_all(features, self.array("dialogue_tables"))
-        values = stack.combine(ranks, DIALOGUE_VOTES)
-        whole = self._judged(ranks, read, "dialogue", values=values, cut=replies.n_truncated)
+        read = self.read_dialogues(dialogues, progress=progress)
+        replies, ranks = read.replies, stack.rank_all(read.features, self.array("dialogue_tables"))
+        moves, values = dialogue_moves(ranks, read.left), dialogue_values(ranks, read.left)
+        whole = self._judged(ranks, moves, read.signs, "dialogue", values=values, cut=replies.n_truncated)
         turns, reasons, start = [], [], 0
         for number, (dialogue, why) in enumerate(zip(dialogues, whole.reasons, strict=True)):
             places = [at for at in judged_side(number, dialogue) if at]
@@ -338,36 +376,48 @@ class Judge(LearnedMetric):
             start += len(places)
         return replace(whole, reasons=tuple(reasons), turns=turns)
 
-    def dialogue_features_of(
-        self, dialogues: Sequence[Dialogue], *, progress: bool = False
-    ) -> tuple[Matrix, list[DialogueSigns], Judged]:
-        """The features of whole conversations, the signs behind some of them, and what is said of each reply."""
+    def read_dialogues(self, dialogues: Sequence[Dialogue], *, progress: bool = False) -> ReadDialogues:
+        """Everything but the words about them."""
         sides = [judged_side(number, dialogue) for number, dialogue in enumerate(dialogues)]
         answered = [judged_replies(number, dialogue) for number, dialogue in enumerate(dialogues)]
         rows = [row for own in answered for row in own]
-        nothing = Judged(np.zeros(0))
-        replies = self.judge(rows, progress=progress) if rows else nothing
+        read = self.read(rows, progress=progress) if rows else None
+        values, ranks = (read.values, read.ranks) if read else (np.zeros(0), np.zeros((0, len(FEATURES))))
         ends = np.cumsum([len(own) for own in answered])[:-1]
         table = self.array("rarity")
-        read = [
-            read_dialogue(one.turns, side, values, table)
-            for one, side, values in zip(dialogues, sides, np.split(replies.values, ends), strict=True)
+        signs_read = [
+            read_dialogue(one.turns, side, own, table)
+            for one, side, own in zip(dialogues, sides, np.split(values, ends), strict=True)
         ]
-        return np.array([[getattr(one, name) for name in DIALOGUE_FEATURES] for one in read]), read, replies
+        features = np.array([[getattr(one, name) for name in DIALOGUE_FEATURES] for one in signs_read])
+        left = [
+            dialogue_vetoes(own, one.said_again) for own, one in zip(np.split(ranks, ends), signs_read, strict=True)
+        ]
+        return ReadDialogues(features, np.array(left), signs_read, self._replies(read) if read else Judged(np.zeros(0)))
 
     def array(self, name: str) -> Vector:
         """A buffer of the checkpoint."""
         return self.network.array(name)
 
+    def _replies(self, read: ReadReplies) -> Judged:
+        moves = turn_moves(read.ranks)
+        return self._judged(read.ranks, moves, read.signs, "turn", values=read.values, cut=read.n_truncated)
+
     def _judged(
-        self, ranks: Matrix, read: Sequence[TurnSigns | DialogueSigns], level: str, *, values: Vector, cut: int
+        self,
+        ranks: Matrix,
+        moved: Matrix,
+        read: Sequence[TurnSigns | DialogueSigns],
+        level: str,
+        *,
+        values: Vector,
+        cut: int,
     ) -> Judged:
         names, aspects = (FEATURES, ASPECTS) if level == "turn" else (DIALOGUE_FEATURES, DIALOGUE_ASPECTS)
         weights = TURN_VOTES if level == "turn" else DIALOGUE_VOTES
         low, high = self.interval(level).around(values)
         found = aspect_values(ranks, weights, names, aspects)
         shares = {name: self._human_shares(f"{level}.{name}", column) for name, column in found.items()}
-        moved = turn_moves(ranks) if level == "turn" else stack.contributions(ranks, weights)
         reasons = tuple(
             reason(
                 dict(zip(names, moved[row], strict=True)),

@@ -33,7 +33,7 @@ class TurnSigns:
     #: Words that insult the other side.
     insult: str = ""
     #: How usual the order of its words is, see `signs.Wording`.
-    wording: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    wording: tuple[float, ...] = (0.0,) * signs.Wording.SIGNS
     #: The reply itself, if it holds no word: there is nothing in it that could be judged.
     wordless: str | None = None
 
@@ -87,6 +87,8 @@ class DialogueSigns:
     positive: float
     lively: float
     not_complaining: float
+    #: Share of its turns that the judged side has said before, word by word.
+    said_again: float = 0.0
     #: The reply that repeats most of its side's earlier ones, and the one that says most of the turn before it again.
     repeated: str = ""
     echoed: str = ""
@@ -135,8 +137,12 @@ def read_dialogue(turns: Sequence[str], side: Sequence[int], values: Vector, tab
     own = set(side)
     others = [turn for at, turn in enumerate(turns) if at not in own and at > min(side, default=0)]
     taken = signs.reaction(others) if others else None
+    said = [signs.words(turns[at]) for at in side]
+    # Who says a turn again repeats themselves, even if "okay" is all that it holds.
+    same = [said[number] in said[:number] for number in range(len(said))]
     again = [
-        signs.repetition(turns[at], [turns[earlier] for earlier in side if earlier < at], table).share for at in side
+        1.0 if same[number] else signs.repetition(turns[at], [turns[earlier] for earlier in side[:number]], table).share
+        for number, at in enumerate(side)
     ]
     echoed = {at: signs.echo(turns[at], turns[at - 1]) for at in side if at}
     nothing = float("nan")
@@ -149,6 +155,7 @@ def read_dialogue(turns: Sequence[str], side: Sequence[int], values: Vector, tab
         positive=taken.positive if taken else nothing,
         lively=taken.lively if taken else nothing,
         not_complaining=1 - taken.complaining if taken else nothing,
+        said_again=float(np.mean(same)) if same else 0.0,
         repeated=turns[side[int(np.argmax(again))]] if any(again) else "",
         echoed=turns[max(echoed, key=lambda at: echoed[at])] if any(echoed.values()) else "",
         complaint=next((turn for turn in others if signs.complains(turn)), ""),

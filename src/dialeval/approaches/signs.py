@@ -53,7 +53,7 @@ _VAGUE = frozenset(
 _NUMBERS = {word: number for number, word in enumerate("zero one two three four five six seven eight nine ten".split())}
 _ABOUT_NOTHING = _NEGATIONS | _VAGUE | _LIKING | _DISLIKING | _NUMBERS.keys()
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
-_CLAUSE = re.compile(r"[.!?;,]+|\b(?:but|and|because|so|although|though)\b", re.IGNORECASE)
+_CLAUSE = re.compile(r"[.!?;:,]+|\b(?:but|and|because|so|although|though)\b", re.IGNORECASE)
 #: What people say to a partner that has lost them.
 _COMPLAINT = re.compile(
     "|".join(
@@ -217,8 +217,12 @@ def _most_repeated(said: list[str]) -> tuple[str, int]:
     return best[2], best[0] if best[2] else 0
 
 
-#: Words, and pairs of neighbouring words, are counted in so many buckets.
-WORD_BUCKETS, PAIR_BUCKETS = 2**16, 2**20
+#: So many runs of one to three words are counted, the most frequent ones.
+RUNS = 2**20
+#: Counts are kept as logarithms in so many steps each, in one byte.
+_STEPS = 16
+#: So many words stand for all that were never said.
+_NEVER_SAID = 2**16
 _WORD_OR_STOP = re.compile(_WORD.pattern + r"|[.?!]")
 
 
@@ -228,42 +232,65 @@ def _in_order(text: str) -> list[str]:
     return [".", *found, "."]
 
 
-def _pair_bucket(pair: tuple[str, str]) -> int:
-    return zlib.crc32(" ".join(pair).encode()) % PAIR_BUCKETS
+def _runs_of(said: list[str], length: int) -> list[str]:
+    return [" ".join(said[at : at + length]) for at in range(len(said) - length + 1)]
 
 
-def wording_tables(texts: Iterable[str]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """How often words, and pairs of neighbours, stand in human replies: logarithms of counts and one more."""
-    singles, pairs = np.zeros(WORD_BUCKETS), np.zeros(PAIR_BUCKETS)
+def _keys(runs: Sequence[str]) -> NDArray[np.int32]:
+    return np.array([zlib.crc32(run.encode()) for run in runs], dtype=np.uint32).view(np.int32)
+
+
+def count_runs(texts: Iterable[str]) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+    """How often runs of words stand in human replies: keys in order, and counts. The empty run counts all words."""
+    counts: Counter[str] = Counter()
     for text in texts:
         said = _in_order(text)
-        for word in said:
-            singles[zlib.crc32(word.encode()) % WORD_BUCKETS] += 1
-        for pair in pairwise(said):
-            pairs[_pair_bucket(pair)] += 1
-    return np.log1p(singles).astype(np.float32), np.log1p(pairs).astype(np.float32)
+        counts[""] += len(said)
+        for length in (1, 2, 3):
+            counts.update(_runs_of(said, length))
+    kept = sorted(counts, key=lambda run: (-counts[run], run))[:RUNS]
+    keys, places = np.unique(_keys(kept), return_inverse=True)
+    totals = np.bincount(places, weights=[counts[run] for run in kept])
+    steps = np.clip(np.round(_STEPS * np.log1p(totals)), 0, 255).astype(np.uint8)
+    missing = (0, RUNS - len(keys))
+    return np.pad(keys, missing, mode="edge"), np.pad(steps, missing)
 
 
 class Wording:
-    """How usual the order of a reply's words is."""
+    """How usual the words of a reply and their order are, by the runs that `count_runs` found."""
 
-    def __init__(self, singles: NDArray[np.floating], pairs: NDArray[np.floating]) -> None:
-        self._singles, self._pairs = np.expm1(singles), pairs
-        self._total = float(self._singles.sum()) + WORD_BUCKETS
+    #: What `of` tells.
+    SIGNS = 5
 
-    def of(self, text: str) -> tuple[float, float, float]:
-        """How much more often each word follows the one before than it stands anywhere (in logarithms): the mean, and
-        the mean of the lowest quarter; and the share of words that nobody has said.
+    def __init__(self, keys: NDArray[np.int32], counts: NDArray[np.uint8]) -> None:
+        self._keys, self._steps = keys, counts
+        self._total = float(self._counts([""])[0]) + _NEVER_SAID
+
+    def _counts(self, runs: Sequence[str]) -> NDArray[np.float64]:
+        wanted = _keys(runs)
+        at = np.minimum(np.searchsorted(self._keys, wanted), len(self._keys) - 1)
+        return np.where(self._keys[at] == wanted, np.expm1(self._steps[at] / _STEPS), 0.0)
+
+    def of(self, text: str) -> tuple[float, ...]:
+        """How much more likely its words are behind the two before them than anywhere (in logarithms): the mean, the
+        mean of the lowest quarter, and that of the last full stop; the share of words that nobody has said; and how
+        many runs of up to three words stand twice in a row, three at most.
         """
         said = _in_order(text)
-        counts = [float(self._singles[zlib.crc32(word.encode()) % WORD_BUCKETS]) for word in said]
-        found = []
-        for pair, first, second in zip(pairwise(said), counts, counts[1:], strict=False):
-            alone = (second + 1) / self._total
-            together = float(np.expm1(float(self._pairs[_pair_bucket(pair)])))
-            found.append(np.log((together + alone) / (first + 1) / alone) if pair != (".", ".") else 0.0)
-        lowest = sorted(found)[: max(1, len(found) // 4)]
-        return float(np.mean(found)), float(np.mean(lowest)), sum(count < 1 for count in counts) / len(counts)
+        one, two, three = (self._counts(_runs_of(said, length)) for length in (1, 2, 3))
+        anywhere = (one + 1) / self._total
+        likely = (two + anywhere[1:]) / (one[:-1] + 1)
+        likely[1:] = (three + likely[1:]) / (np.maximum(two[:-1], three) + 1)
+        found = np.log(likely / anywhere[1:])
+        found[[pair == (".", ".") for pair in pairwise(said)]] = 0.0
+        again = sum(
+            said[at : at + length] == said[at + length : at + 2 * length] and "." not in said[at : at + length]
+            for length in (1, 2, 3)
+            for at in range(len(said) - 2 * length + 1)
+        )
+        lowest = np.sort(found)[: max(1, len(found) // 4)]
+        unknown = float((one < 1).mean())
+        return float(found.mean()), float(lowest.mean()), float(found[-1]), unknown, float(min(again, 3))
 
 
 @dataclass(frozen=True)
@@ -315,12 +342,12 @@ def contradiction(response: str, own: Sequence[str]) -> Contradiction | None:
     """The first statement of a reply that denies, or counts otherwise, what its speaker said of the same thing.
 
     One of the two says no and the other does not, or one likes what the other dislikes, and the shorter is about
-    nothing that the longer is not about; or both count the same thing and come to another number. What takes knowledge
-    of the world to see is not seen.
+    nothing that the longer is not about; or both count the same thing and come to another number; or they are the same
+    words but for a denial or for one word. What takes knowledge of the world to see is not seen.
     """
     for said in statements(response):
         for before in (one for turn in own for one in statements(turn)):
-            if _denies(said, before) or _counts_otherwise(said, before):
+            if _denies(said, before) or _counts_otherwise(said, before) or _same_but_one_word(said, before):
                 return Contradiction(said, before)
     return None
 
@@ -334,6 +361,23 @@ def _denies(one: str, other: str) -> bool:
 def _counts_otherwise(one: str, other: str) -> bool:
     counted, of_other = _counted(one), _counted(other)
     return any(counted[thing] != of_other[thing] for thing in counted.keys() & of_other.keys())
+
+
+def _same_but_one_word(one: str, other: str) -> bool:
+    """Whether the shorter ends the longer, but for what denies it or, of five words or more, for one that matters."""
+    said, before = _undenied(one), _undenied(other)
+    length = min(len(said), len(before))
+    differing = [pair for pair in zip(said[-length:], before[-length:], strict=True) if pair[0] != pair[1]]
+    if (_is_negated(one) != _is_negated(other)) != _feel_differently(one, other):
+        return length >= 3 and not differing
+    return length >= 5 and len(differing) == 1 and not _FUNCTION_WORDS & set(differing[0])
+
+
+def _undenied(clause: str) -> list[str]:
+    """Stems of a statement without what denies it: "I don't like" and "I hate" are the same."""
+    opened = " ".join(words(clause)).replace("'m", " am").replace("n't", " not").split()
+    kept = ("like" if word in _LIKING | _DISLIKING else word for word in opened if word not in _NEGATIONS)
+    return [_stem(word) for word in kept if word not in ("do", "does", "did", "ca", "wo")]
 
 
 def _is_negated(clause: str) -> bool:

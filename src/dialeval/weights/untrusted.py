@@ -10,7 +10,7 @@ import json
 import math
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -97,20 +97,24 @@ def check_sizes(raw: Mapping[str, Any], path: Path) -> None:
             raise CheckpointError(f"{path} is damaged: {key} is {value}, which no encoder has")
 
 
-def tensor_shapes(path: Path, *, with_buffers: bool = False) -> dict[str, tuple[int, ...]]:
-    """Names and shapes in a weights file, from its header alone; only floating-point tensors are accepted.
+def tensor_shapes(
+    path: Path, *, with_buffers: bool = False, counts: Collection[str] = ()
+) -> dict[str, tuple[int, ...]]:
+    """Names and shapes in a weights file, from its header alone; only those of `counts` hold whole numbers.
 
-    `with_buffers` passes over whole numbers: releases of BERT hold the positions' ids beside the weights.
+    `with_buffers` passes over others: releases of BERT hold the positions' ids beside the weights.
     """
     shapes = {}
     try:
         with safe_open(path, framework="pt") as stored:
             for key in stored.keys():  # noqa: SIM118
                 part = stored.get_slice(key)
-                if (kind := str(part.get_dtype())) not in _FLOATS:
+                kind, whole = str(part.get_dtype()), key in counts
+                if kind not in (_INTEGERS if whole else _FLOATS):
                     if with_buffers and kind in _INTEGERS:
                         continue
-                    raise CheckpointError(f"{path} is damaged: {key} holds {kind}, not floating-point numbers")
+                    wanted = "whole" if whole else "floating-point"
+                    raise CheckpointError(f"{path} is damaged: {key} holds {kind}, not {wanted} numbers")
                 shapes[key] = tuple(part.get_shape())
     except FileNotFoundError:
         raise CheckpointError(f"{path} is missing; pickled weights are not loaded") from None
