@@ -31,7 +31,7 @@ from dialeval.approaches.judge import (
 )
 from dialeval.approaches.reasons import aspect_moves
 from dialeval.approaches.row_signs import DialogueSigns, TurnSigns, judged_side
-from dialeval.exchange import BadRow, Dialogue
+from dialeval.exchange import BadRow, Dialogue, Exchange
 from refusals import refused
 from small_checkpoints import small_checkpoint
 
@@ -55,7 +55,6 @@ def metric(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Judg
 
 
 def made_rows() -> list[Any]:
-    from dialeval.exchange import Exchange
 
     facts = ("i have a dog", "i like fish and chips")
     said = ["i am fine thanks", "do you like fish do you like fish", "my dog", "cat cat cat cat", "see you next week"]
@@ -89,10 +88,16 @@ def test_reasons_name_the_largest_aspects_first(metric: Judge) -> None:
     moved = turn_moves(turn_ranks(features, read, metric.array("turn_tables")))
     for at, given in enumerate(metric.judge(rows).reasons):
         moves = aspect_moves(dict(zip(FEATURES, moved[at], strict=True)), ASPECTS)
+        rude = moves.pop("respectful", 0.0)
         wanted = sorted((amount for amount in moves.values() if abs(amount) >= 0.01), key=lambda amount: -abs(amount))
         told = [part.rpartition(" [")[2].rstrip("].") for part in given.split("; ")]
-        assert told == [f"{one:+.2f}" for one in wanted]
+        assert told == [f"{one:+.2f}" for one in ([rude] if abs(rude) >= 0.01 else []) + wanted]
     assert read[1].repetition.phrase == "do you like fish"
+
+
+def test_an_insult_is_named_before_all_else(metric: Judge) -> None:
+    (why,) = metric.judge([Exchange(("hello there",), "you are an idiot")]).reasons
+    assert "you are an idiot" in why.partition(";")[0]
 
 
 def test_a_missing_input_is_a_missing_aspect(metric: Judge) -> None:
@@ -155,7 +160,6 @@ def turn(**given: Any) -> TurnSigns:
 
 
 def test_a_reply_without_a_word_is_the_worst_and_says_so(metric: Judge) -> None:
-    from dialeval.exchange import Exchange
 
     context, facts = ("hello there", "how are you today"), ("i have a dog",)
     said = {
@@ -184,7 +188,6 @@ def test_a_reply_without_a_word_is_the_worst_and_says_so(metric: Judge) -> None:
 
 
 def test_a_reply_that_contradicts_its_speaker_says_so(metric: Judge) -> None:
-    from dialeval.exchange import Exchange
 
     context = ("do you have pets?", "yes, i have two cats.", "lucky you!")
     rows = [

@@ -68,7 +68,7 @@ def test_the_command(judge: Any) -> None:
     assert printed.exit_code == 0, printed.output
     first, *rest = printed.output.splitlines()
     assert first == compare_replies(judge, CONTEXT, [BAD, GOOD]).sentence
-    assert [line.split() for line in rest[:2]] == [["B", "A"], ["value", "0.83", "0.18"]]
+    assert [line.split() for line in rest[:2]] == [["B", "A"], ["value", "0.83", "0.17"]]
     assert CliRunner().invoke(build_app(["judge"]), ["judge", *CONTEXT, "--reply", " "]).exit_code != 0
 
 

@@ -85,7 +85,11 @@ def reason(
     if isinstance(read, TurnSigns) and read.wordless is not None:
         taken = moves.pop("reaction", 0.0)
         moves = {"wordless": sum(moves.values()), "reaction": taken}
-    strongest = sorted((item for item in moves.items() if abs(item[1]) >= SHOWN_FROM), key=lambda item: -abs(item[1]))
+    # An insult comes first, however little a reply that fits nothing either had to lose by it.
+    strongest = sorted(
+        (item for item in moves.items() if abs(item[1]) >= SHOWN_FROM),
+        key=lambda item: (item[0] != "respectful", -abs(item[1])),
+    )
     if not strongest:
         return "Nothing stands out."
     parts = [
