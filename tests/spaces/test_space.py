@@ -112,6 +112,11 @@ def test_a_published_page_shows_what_the_checkouts_does(tmp_path: Path) -> None:
     assert shown[1][1] == str(upload.folder / "results")
 
 
+def holds(text: str, value: float) -> bool:
+    """Whether a number stands in a text, with two digits or more."""
+    return any(abs(float(number) - value) < 0.006 for number in re.findall(r"\d\.\d\d+", text))
+
+
 def test_what_is_ready_to_copy_gives_the_pages_values(judge: Any, tmp_path: Path, monkeypatch: Any) -> None:
     talk = "User: Hi, did you have fun?\nBot: Yes, I went hiking.\nUser: Pizza is round.\nBot: Is it?"
     rows = [{"bot": name, "before": one, "said": reply} for name in "AB" for one in CONTEXT for reply in REPLIES]
@@ -139,13 +144,13 @@ def test_what_is_ready_to_copy_gives_the_pages_values(judge: Any, tmp_path: Path
     found = judge_conversation(judge, Dialogue(tuple(turns), speakers=("assistant", "user") * 2))
     assert found.sentence in replied[1]
     for value in (found.whole.values[0], found.turns.values[0]):
-        assert f"{value:.3f}"[:-1] in asked[1]
-        assert f"{value:.3f}"[:-1] in replied[1]
+        assert holds(asked[1], value)
+        assert holds(replied[1], value)
     plain = [{"context": [row["before"]], "response": row["said"]} for row in rows]
     values = judge.score_exchanges([row for _, row in Source(plain).exchanges()]).values
     with (tmp_path / "rows-scores.csv").open(newline="") as file:
         assert [float(row["judge"]) for row in csv.DictReader(file)] == pytest.approx(values, abs=1e-4)
-    assert f"{values[0]:.3f}"[:-1] in replied[2]
+    assert holds(replied[2], values[0])
     assert "cannot be told apart" in asked[3]
 
 
