@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,6 @@ from torch.nn import functional as F
 from aspects import RATED, Row, Sources, faulty_rows
 from common import Recipe
 from corpora.batches import CandidateSet
-from corpora.dialogues import CorpusDialogue
 from dialeval.approaches import signs
 from dialeval.approaches.judge import HEADS, JudgeNetwork
 from dialeval.engine.encoding import PairEncoder
@@ -36,8 +35,9 @@ def fit_heads(
     settings, sources = recipe["faults"], fault_sources(recipe, arguments)
     # A reply whose own words were counted would look more usual than any new one.
     dialogues = [one for part in sources.train.values() for at, one in enumerate(part.dialogues) if at % UNCOUNTED]
-    for name, counted in zip(("runs", "run_counts"), signs.count_runs(_replies(dialogues)), strict=True):
-        network.set_array(name, counted)
+    counted = signs.count_runs(turn for dialogue in dialogues for turn in dialogue.turns[1:])
+    for name, table in zip(("runs", "run_counts"), counted, strict=True):
+        network.set_array(name, table)
     wording = network.wording()
     fitted_to = {
         name: CandidateSet(part.dialogues[::UNCOUNTED], part.sampler.counts, seed=part.seed, fact_share=part.fact_share)
@@ -94,11 +94,6 @@ def _aucs(task: str, rows: Sequence[Row], told: NDArray[np.float64]) -> dict[str
         if len(set(right)) == 2:
             figures[f"{task}_{kind}" if kind else task] = round(float(auc(right, told[beside]).value), 4)
     return figures
-
-
-def _replies(dialogues: Iterable[CorpusDialogue]) -> Iterator[str]:
-    for dialogue in dialogues:
-        yield from dialogue.turns[1:]
 
 
 def _rows(sources: Sources, split: str, sets: dict[str, CandidateSet], counts: dict[str, int]) -> list[Row]:

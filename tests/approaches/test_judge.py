@@ -16,6 +16,7 @@ from dialeval.approaches.judge import (
     ASPECTS,
     DIALOGUE_ASPECTS,
     DIALOGUE_FEATURES,
+    DIALOGUE_VOTES,
     FEATURES,
     SAID_AGAIN,
     TURN_VOTES,
@@ -29,7 +30,7 @@ from dialeval.approaches.judge import (
     turn_values,
     vetoes,
 )
-from dialeval.approaches.reasons import aspect_moves
+from dialeval.approaches.reasons import aspect_moves, reason
 from dialeval.approaches.row_signs import DialogueSigns, TurnSigns, judged_side
 from dialeval.exchange import BadRow, Dialogue, Exchange
 from refusals import refused
@@ -96,8 +97,11 @@ def test_reasons_name_the_largest_aspects_first(metric: Judge) -> None:
 
 
 def test_an_insult_is_named_before_all_else(metric: Judge) -> None:
-    (why,) = metric.judge([Exchange(("hello there",), "you are an idiot")]).reasons
-    assert "you are an idiot" in why.partition(";")[0]
+    _, (read,), _ = metric.features_of([Exchange(("hello there",), "you are an idiot")])
+    why = reason({"next": -0.4, "respectful": -0.1}, {"relevant": ["next"], "respectful": ["respectful"]}, read, {})
+    first, _, second = why.partition(";")
+    assert "you are an idiot" in first
+    assert second
 
 
 def test_a_missing_input_is_a_missing_aspect(metric: Judge) -> None:
@@ -258,6 +262,15 @@ def test_what_replies_leave_of_the_value_of_their_conversation() -> None:
     moves = dialogue_moves(np.full((1, len(DIALOGUE_FEATURES)), 0.8), np.array([0.25]))
     assert 0.5 + moves.sum() == pytest.approx(0.2)
     assert moves[0, 1:].min() > 0 > moves[0, 0]
+
+
+def test_an_insult_takes_from_the_whole_conversation(metric: Judge) -> None:
+    rude = [*GOOD[:3], "you are an idiot", *GOOD[4:]]
+    read = metric.read_dialogues([Dialogue(tuple(rude), speakers=tuple(SPEAKERS))])
+    assert read.left[0] < 0.7
+    voted = stack.combine(stack.rank_all(read.features, metric.array("dialogue_tables")), DIALOGUE_VOTES)
+    found = metric.score_dialogues([rude], speakers=[SPEAKERS]).values
+    assert found == pytest.approx(voted * read.left)
 
 
 def test_signs_of_whole_conversations(metric: Judge) -> None:

@@ -184,11 +184,11 @@ def repetition(response: str, earlier: Sequence[str], table: NDArray[np.floating
         whole += weight
         again += weight if pair in before or pair[0] == pair[1] else 0.0
         before.add(pair)
-    known = {run for turn in earlier for run in _runs(words(turn))}
+    known = {run for turn in earlier for run in _runs(words(turn), _RUN)}
     copied = np.zeros(len(said), dtype=bool)
-    for start, run in enumerate(_runs(said)):
+    for start, run in enumerate(_runs(said, _RUN)):
         if run in known:
-            copied[start : start + len(run)] = True
+            copied[start : start + _RUN] = True
     phrase, times = _most_repeated(said) if again else ("", 0)
     return Repetition(
         float(again / whole) if whole else 0.0,
@@ -201,8 +201,8 @@ def repetition(response: str, earlier: Sequence[str], table: NDArray[np.floating
 _RUN = 4
 
 
-def _runs(said: list[str]) -> list[tuple[str, ...]]:
-    return [tuple(said[start : start + _RUN]) for start in range(len(said) - _RUN + 1)]
+def _runs(said: list[str], length: int) -> list[str]:
+    return [" ".join(said[at : at + length]) for at in range(len(said) - length + 1)]
 
 
 def _most_repeated(said: list[str]) -> tuple[str, int]:
@@ -232,10 +232,6 @@ def _in_order(text: str) -> list[str]:
     return [".", *found, "."]
 
 
-def _runs_of(said: list[str], length: int) -> list[str]:
-    return [" ".join(said[at : at + length]) for at in range(len(said) - length + 1)]
-
-
 def _keys(runs: Sequence[str]) -> NDArray[np.int32]:
     return np.array([zlib.crc32(run.encode()) for run in runs], dtype=np.uint32).view(np.int32)
 
@@ -247,7 +243,7 @@ def count_runs(texts: Iterable[str]) -> tuple[NDArray[np.int32], NDArray[np.uint
         said = _in_order(text)
         counts[""] += len(said)
         for length in (1, 2, 3):
-            counts.update(_runs_of(said, length))
+            counts.update(_runs(said, length))
     kept = sorted(counts, key=lambda run: (-counts[run], run))[:RUNS]
     keys, places = np.unique(_keys(kept), return_inverse=True)
     totals = np.bincount(places, weights=[counts[run] for run in kept])
@@ -277,7 +273,7 @@ class Wording:
         many runs of up to three words stand twice in a row, three at most.
         """
         said = _in_order(text)
-        one, two, three = (self._counts(_runs_of(said, length)) for length in (1, 2, 3))
+        one, two, three = (self._counts(_runs(said, length)) for length in (1, 2, 3))
         anywhere = (one + 1) / self._total
         likely = (two + anywhere[1:]) / (one[:-1] + 1)
         likely[1:] = (three + likely[1:]) / (np.maximum(two[:-1], three) + 1)
