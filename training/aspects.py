@@ -26,19 +26,15 @@ import torch
 import torch.distributed as dist
 import yaml
 from safetensors import safe_open
-from safetensors.torch import load_file
 from scipy.stats import spearmanr
 from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers import AutoTokenizer
 
-from common import JUDGE_HEADS, recounted
-from common import TRUNK_HEADS as HEADS
+from common import recounted
 from corpora.faults import DAMAGES, Draw, contradicted, damage, insulting, statement_of
 from corpora.grouped import Group
 from corpora.ratings import Rated, overlapping_ratings, read_ratings
-from dialeval.approaches import network_class
-from dialeval.approaches.judge import HEADS as OF_JUDGE
 from dialeval.approaches.row_signs import own_turns
 from dialeval.engine.formatting import PairFormat, PairTokenizer
 from dialeval.exchange import Exchange
@@ -47,7 +43,9 @@ from dialeval.weights.config import CheckpointConfig
 from dialeval.weights.find import find_checkpoint
 from history import TrainingRun, joined, stages_of
 from stages import split_groups
+from starts import mean_weights
 from trunk import Trainer, commit, in_processes, log, next_reply_loss
+from trunk_network import TRUNK_HEADS as HEADS
 from trunk_steps import corpus_shares, read_sets
 
 FAULTS = (*DAMAGES, "glued")
@@ -201,28 +199,6 @@ def balanced_loss(logits: Tensor, truth: Tensor) -> Tensor:
     return torch.stack(parts).mean()
 
 
-def start_weights(start: str) -> dict[str, Tensor]:
-    """Layers of an encoder, and heads as their weights and bias in one row.
-
-    From a file of `training/trunk.py` or of this script, or a checkpoint of DENSITY (what is next), DEB (what is valid)
-    or the judge (both, and more).
-    """
-    if start.endswith(".safetensors"):
-        stored = {name: tensor.float() for name, tensor in load_file(start).items()}
-        rows = torch.cat([stored.pop("head.weight"), stored.pop("head.bias")[:, None]], dim=1)
-        return stored | {f"head.{head}": row for head, row in zip(HEADS, rows, strict=False)}
-    located = find_checkpoint(start, default=start)
-    network = network_class(CheckpointConfig.read(located.folder).approach).from_pretrained(start)
-    layers = {f"encoder.{name}": one for name, one in network.encoder.state_dict().items() if "embeddings" not in name}
-    if network.approach == "density":
-        return layers | {"head.next": torch.cat([network.head.weight[0], network.head.bias])}
-    if network.approach == "judge":
-        rows = torch.cat([network.heads.weight, network.heads.bias[:, None]], dim=1)
-        return layers | {f"head.{there}": rows[OF_JUDGE.index(head)] for head, there in JUDGE_HEADS.items()}
-    rows = torch.cat([network.classifier.weight, network.classifier.bias[:, None]], dim=1)
-    return layers | {"head.valid": rows[0] - rows[1]}
-
-
 class LastPhase(Trainer):
     """The trunk's trainer with a head a task; heads learn faster than the encoder."""
 
@@ -237,16 +213,14 @@ class LastPhase(Trainer):
 
     def begin(self, starts: Sequence[str]) -> None:
         """Take over the mean of some encoders, and of each head the mean of those that have it; others are zero."""
-        found = [start_weights(one) for one in starts]
-        means = {name: torch.stack([one[name] for one in found]).mean(dim=0) for name in found[0] if "head" not in name}
-        self.master.load_state_dict(means, strict=False)
+        means = mean_weights(starts)
+        self.master.load_state_dict({name: one for name, one in means.items() if "head" not in name}, strict=False)
         nn.init.zeros_(self.master.head.weight)
         nn.init.zeros_(self.master.head.bias)
         with torch.no_grad():
             for number, head in enumerate(HEADS):
-                known = [one[f"head.{head}"] for one in found if f"head.{head}" in one]
-                if known:
-                    row = torch.stack(known).mean(dim=0)
+                if f"head.{head}" in means:
+                    row = means[f"head.{head}"]
                     self.master.head.weight[number], self.master.head.bias[number] = row[:-1], row[-1]
         self.copy_weights()
 

@@ -38,12 +38,9 @@ from dialeval.weights.config import CheckpointConfig
 from dialeval.weights.find import CheckpointError, find_checkpoint, find_encoder
 from dialeval.weights.loading import load_encoder, load_tokenizer
 from history import TrainingRun, joined, kept_line, stage_in, stages_of, total
+from trunk_network import TRUNK_HEADS
 
 Recipe = dict[str, Any]
-#: What the encoder learns in `training/aspects.py`, one head each.
-TRUNK_HEADS = ("next", "rated", "valid", "fluent", "faithful", "consistent", "respectful")
-#: Heads of the judge that are learned there, and what they are called there.
-JUDGE_HEADS = {"next": "next", "follows": "rated", "valid": "valid", "fluent": "fluent"}
 
 
 def parse_arguments(description: str, default_recipe: str, **folders: str) -> tuple[Recipe, argparse.Namespace]:

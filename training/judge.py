@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
 import judge_heads
-from common import JUDGE_HEADS, Recipe, is_trunk, left_out, parse_arguments, plain_errors, read_trunk, trunk_head
+from common import Recipe, is_trunk, left_out, parse_arguments, plain_errors, read_trunk, trunk_head
 from corpora.batches import CandidateSet
 from corpora.dialogues import CorpusDialogue, read_corpus
 from corpora.negatives import NegativeCounts
@@ -51,6 +51,7 @@ from dialeval.exchange import Dialogue, Exchange
 from dialeval.weights.config import current_versions
 from history import TrainingRun, total
 from stages import new_network
+from trunk_network import JUDGE_HEADS
 
 
 def begin(recipe: Recipe) -> JudgeNetwork:

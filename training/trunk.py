@@ -4,13 +4,15 @@
     python training/trunk.py --corpora CORPORA --encoder FOLDER --out runs/trunk --processes 2
     python training/trunk.py --corpora CORPORA --encoder FOLDER --out runs/trunk-150000 \
         --decay runs/trunk/contexts-150000.pt
-    python training/trunk.py --corpora CORPORA --encoder FOLDER --out runs/trunk --warm training/trunk.safetensors
+    python training/trunk.py --corpora CORPORA --encoder FOLDER --out runs/trunk \
+        --warm results/trunk/trunk.safetensors judge-minilm
 
 All layers are trained, the embeddings stay. The same command goes on where it was stopped. `--decay` ends a
 snapshot with a falling rate, as whatever is published needs, and writes OUT/encoder. OUT/trunk.safetensors holds what
-is trained, in float16; where the state was lost, `--warm` goes on from it with a new optimizer. The contexts of a step
-follow from the seed and the step alone, so neither processes nor resumption change them. One process per core is faster
-than several threads. `--set batch_contexts=256` overrides a value of the recipe.
+is trained, in float16; where the state was lost, `--warm` goes on from it with a new optimizer, or from its mean with
+other encoders (checkpoints of DENSITY, DEB or the judge). The contexts of a step follow from the seed and the step
+alone, so neither processes nor resumption change them. One process per core is faster than several threads.
+`--set batch_contexts=256` overrides a value of the recipe.
 """
 
 from __future__ import annotations
@@ -41,6 +43,7 @@ from transformers import AutoTokenizer
 from corpora.batches import CandidateSet
 from dialeval.engine.encoding import collate
 from dialeval.engine.formatting import PairFormat, PairTokenizer, TokenPair
+from starts import mean_weights
 from trunk_network import Trunk
 from trunk_steps import Steps, in_batches, read_sets
 
@@ -125,17 +128,18 @@ class Trainer:
         """What resumption needs beside the step."""
         return {"model": self.master.state_dict(), "optimizer": self.optimizer.state_dict()}
 
-    def warm(self, path: Path | None) -> dict[str, Any]:
-        """Take over weights, if there are any, and say where their run stood."""
+    def warm(self, starts: Sequence[str]) -> dict[str, Any]:
+        """Take over the mean of some weights, if there are any, and say where the first of them stood."""
         stood = {"step": 0, "seconds": 0.0, "validated": 0.0}
-        if path is None:
+        if not starts:
             return stood
-        with safe_open(path, "pt") as stored:
-            weights = {name: stored.get_tensor(name).float() for name in stored.keys()}  # noqa: SIM118
-            stood |= json.loads(stored.metadata()["stood"])
-        self.master.load_state_dict(weights, strict=False)
+        means = mean_weights(starts)
+        row = means["head.next"]
+        layers = {name: one for name, one in means.items() if "head" not in name}
+        self.master.load_state_dict(layers | {"head.weight": row[None, :-1], "head.bias": row[-1:]}, strict=False)
         self.copy_weights()
-        return stood
+        with safe_open(starts[0], "pt") as stored:
+            return stood | dict(json.loads(stored.metadata()["stood"]))
 
     def save_weights(self, path: Path, **said: Any) -> None:
         """What is trained, in float16, and in the file's header what is said of it."""
@@ -171,7 +175,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="state, snapshots and log.jsonl")
     parser.add_argument("--recipe", type=Path, default=Path(__file__).parent / "recipes" / "trunk.yaml")
     parser.add_argument("--decay", type=Path, metavar="SNAPSHOT", help="end this snapshot with a falling rate")
-    parser.add_argument("--warm", type=Path, metavar="WEIGHTS", help="begin with these instead of the bare encoder")
+    parser.add_argument(
+        "--warm", nargs="+", default=[], metavar="WEIGHTS", help="begin with these, or their mean, not the bare encoder"
+    )
     parser.add_argument("--dtype", choices=("float32", "bfloat16"), default="bfloat16", help="in what to compute")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--processes", type=int, default=1, help="of one thread each, on a CPU")

@@ -9,6 +9,11 @@ import torch
 from torch import Tensor, nn
 from transformers import AutoModel
 
+#: What the encoder learns in `training/aspects.py`, one head each.
+TRUNK_HEADS = ("next", "rated", "valid", "fluent", "faithful", "consistent", "respectful")
+#: Heads of the judge that are learned there, and what they are called there.
+JUDGE_HEADS = {"next": "next", "follows": "rated", "valid": "valid", "fluent": "fluent"}
+
 
 class Trunk(nn.Module):
     """The encoder, and on its first token one number, how well the reply follows, or one for each of several heads."""

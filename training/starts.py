@@ -1,0 +1,45 @@
+"""What training of the shared encoder may begin from, and the mean of several of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+
+from dialeval.approaches import network_class
+from dialeval.approaches.judge import HEADS as OF_JUDGE
+from dialeval.weights.config import CheckpointConfig
+from dialeval.weights.find import find_checkpoint
+from trunk_network import JUDGE_HEADS
+from trunk_network import TRUNK_HEADS as HEADS
+
+
+def start_weights(start: str) -> dict[str, Tensor]:
+    """Layers of an encoder, and heads as their weights and bias in one row.
+
+    From a file of `training/trunk.py` or of `training/aspects.py`, or a checkpoint of DENSITY (what is next), DEB (what
+    is valid) or the judge (both, and more).
+    """
+    if start.endswith(".safetensors"):
+        stored = {name: tensor.float() for name, tensor in load_file(start).items()}
+        rows = torch.cat([stored.pop("head.weight"), stored.pop("head.bias")[:, None]], dim=1)
+        return stored | {f"head.{head}": row for head, row in zip(HEADS, rows, strict=False)}
+    located = find_checkpoint(start, default=start)
+    network = network_class(CheckpointConfig.read(located.folder).approach).from_pretrained(start)
+    layers = {f"encoder.{name}": one for name, one in network.encoder.state_dict().items() if "embeddings" not in name}
+    if network.approach == "density":
+        return layers | {"head.next": torch.cat([network.head.weight[0], network.head.bias])}
+    if network.approach == "judge":
+        rows = torch.cat([network.heads.weight, network.heads.bias[:, None]], dim=1)
+        return layers | {f"head.{there}": rows[OF_JUDGE.index(head)] for head, there in JUDGE_HEADS.items()}
+    rows = torch.cat([network.classifier.weight, network.classifier.bias[:, None]], dim=1)
+    return layers | {"head.valid": rows[0] - rows[1]}
+
+
+def mean_weights(starts: Sequence[str]) -> dict[str, Tensor]:
+    """The mean of the encoders, and of each head the mean of those that have it."""
+    found = [start_weights(one) for one in starts]
+    names = {name: None for one in found for name in one}
+    return {name: torch.stack([one[name] for one in found if name in one]).mean(dim=0) for name in names}
