@@ -310,7 +310,7 @@ def finish(
     """Calibrate the best network, record what it was made of, write OUT/checkpoint."""
     recipe = run.recipe
     network = DebNetwork.from_pretrained(run.folder / "best", device=run.accelerator.device, trainable=True)
-    network.round_adapters()
+    network.round_tuned()
     halves = labelled_rows(held_out[0::2]), labelled_rows(held_out[1::2])
     judged = [*halves[0], *halves[1]]
     kinds, valid = np.array([row.kind for row in judged]), np.array([row.valid for row in judged])

@@ -139,7 +139,7 @@ def finish(run: Run, arguments: argparse.Namespace, held_out: CandidateSet) -> N
         return scorer.encoder.encode(exchanges, progress=True).rows
 
     network = DensityNetwork.from_pretrained(run.folder / "best", device=device, trainable=True)
-    network.round_adapters()
+    network.round_tuned()
     measured = fit_and_choose(network, encode, recipe, arguments.corpora, held_out)
     figures = validate(encode, held_out, recipe, 2 * recipe["validation"]["contexts"])
     network.config = replace(

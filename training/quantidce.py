@@ -299,7 +299,7 @@ def finish(
     """Quantiles of held-out human and random replies, the record, and OUT/checkpoint."""
     sources, _, held_out = data
     network = QuantiDceNetwork.from_pretrained(run.folder / "best", device=run.accelerator.device, trainable=True)
-    network.round_adapters()
+    network.round_tuned()
     figures = ranking_figures(network, held_out, run.recipe)
     if held:
         figures |= rating_figures(network, held)

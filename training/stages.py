@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from peft.tuners.lora import LoraLayer
 from torch import Tensor, nn
 
 from common import (
@@ -52,20 +51,21 @@ def new_network(network_class: type[N], recipe: Recipe, architecture: dict[str, 
     An encoder that `training/aspects.py` saved stays as it is: only heads are trained on it. With `keep_head` a
     checkpoint of the same approach is gone on with as a whole.
     """
+    start = recipe["start_from"]
     config = CheckpointConfig(
         approach=network_class.approach,
         name=recipe["name"],
-        encoder=encoder_source(recipe["encoder"], recipe["tuning"]),
+        encoder=encoder_source(recipe["encoder"], "layers" if is_trunk(start) else recipe["tuning"]),
         layout=PairFormat(**recipe["layout"]),
         architecture=architecture,
         contaminated_by=contaminated_by(recipe),
         versions=current_versions(),
     )
-    start = recipe["start_from"]
     if is_trunk(start):
-        network = network_class.create(config, lora=LoraSettings(**recipe["lora"]))
-        become(network.encoder, read_trunk(start)[0])
-        network.round_adapters()
+        network = network_class.create(config)
+        layers = {name.removeprefix("encoder."): one for name, one in read_trunk(start)[0].items()}
+        encoder: Any = network.encoder
+        encoder.load_state_dict(layers, strict=False)
         network.encoder.requires_grad_(False)
         return network
     if start is not None:
@@ -81,25 +81,6 @@ def new_network(network_class: type[N], recipe: Recipe, architecture: dict[str, 
             return network
     lora = LoraSettings(**recipe["lora"]) if recipe["tuning"] == "lora" else None
     return with_dropout(network_class.create(config, lora=lora, start=start), recipe)
-
-
-def become(adapted: Any, tuned: Mapping[str, Tensor]) -> None:
-    """Set adapters to the largest parts of how far fully tuned layers moved away from those that they adapt.
-
-    What a rank of 64 leaves out after a phase of a few hundred steps hardly shows in any logit; biases and norms, which
-    move little, stay those of the base.
-    """
-    for name, module in adapted.named_modules():
-        if not isinstance(module, LoraLayer):
-            continue
-        layer: Any = module
-        moved = tuned[f"encoder.{name.removeprefix('base_model.model.')}.weight"] - layer.get_base_layer().weight
-        left, sizes, right = torch.linalg.svd(moved, full_matrices=False)
-        inward, outward = layer.lora_A["default"].weight, layer.lora_B["default"].weight
-        root = (sizes[: len(inward)] / layer.scaling["default"]).sqrt()
-        with torch.no_grad():
-            inward.copy_(root[:, None] * right[: len(inward)])
-            outward.copy_(left[:, : len(inward)] * root)
 
 
 def continued(network_class: type[N], folder: Path | str, recipe: Recipe) -> N:

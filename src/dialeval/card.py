@@ -51,7 +51,7 @@ class Measured:
         """
         from dialeval.agreement.results import read_results
 
-        checkpoint = f"{config.name or folder.name}@{weights_digest(folder)[:12]}"
+        checkpoint = f"{config.name or folder.name}@{weights_digest(folder, config.encoder.layers)[:12]}"
         tables = sorted(results.rglob("agreement.jsonl"), key=lambda path: (len(path.parts), path)) if results else []
         found: dict[tuple[str, ...], Result] = {}
         for row in (row for path in tables for row in read_results(path.parent)):

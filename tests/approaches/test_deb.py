@@ -240,7 +240,7 @@ def test_checkpoint_keeps_temperature_quantiles_and_contamination(tiny_encoder: 
     one.config = replace(
         one.config, quantiles={"native": quantile_curves(np.linspace(0, 1, 50), np.linspace(0, 0.5, 50))}
     )
-    one.round_adapters()
+    one.round_tuned()
     one.save_pretrained(tmp_path)
     metric = Deb(tmp_path, device="cpu")
     scores = metric.score_exchanges(TEXTS)

@@ -263,7 +263,7 @@ def test_scores_before_the_softmax_give_the_probabilities_after_it(tiny_encoder:
 
 def test_checkpoint_scores_lie_between_1_and_5(tiny_encoder: Path, tmp_path: Path) -> None:
     one = network(tiny_encoder)
-    one.round_adapters()
+    one.round_tuned()
     with torch.no_grad():
         expected = 1 + 4 * one(**tensors(one))[:, -1].double().numpy()
     one.config = replace(one.config, name="tiny")

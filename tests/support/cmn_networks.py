@@ -39,5 +39,5 @@ def make_network(encoder: Path, **architecture: int) -> CmnNetwork:
             if name.startswith("to_p"):
                 parameter.normal_(std=0.4)
     network.set_bank(*np.random.default_rng(0).normal(size=(2, BANK, 2 * LATENT)))
-    network.round_adapters()
+    network.round_tuned()
     return network.eval()

@@ -29,5 +29,5 @@ def make_network(encoder: Path, tuning: str = "lora", separator: str = "[unused0
         for name, parameter in network.named_parameters():
             if "lora_B" in name:
                 parameter.normal_(std=0.05)
-    network.round_adapters()
+    network.round_tuned()
     return network.eval()

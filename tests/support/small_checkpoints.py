@@ -34,6 +34,6 @@ def small_checkpoint(approach: str, encoder: Path, folder: Path) -> Path:
         for name, parameter in network.named_parameters():
             if "lora_B" in name:
                 parameter.normal_(std=0.05)
-    network.round_adapters()
+    network.round_tuned()
     network.save_pretrained(folder)
     return folder

@@ -10,12 +10,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from density_networks import ROWS, make_network
 from dialeval.approaches.density import Density, DensityNetwork
 from dialeval.approaches.learned import percentile
+from dialeval.weights import find
 from dialeval.weights.config import CheckpointConfig
-from dialeval.weights.find import BASE_ENCODER, WEIGHTS, CheckpointError, file_sha256, find_checkpoint, find_encoder
+from dialeval.weights.find import (
+    BASE_ENCODER,
+    LAYERS,
+    WEIGHTS,
+    CheckpointError,
+    file_sha256,
+    find_checkpoint,
+    find_encoder,
+)
 from refusals import refused
 
 
@@ -25,7 +35,7 @@ def folder(tiny_encoder: Path, tmp_path: Path) -> Path:
     return tmp_path / "checkpoint"
 
 
-@pytest.mark.parametrize("tuning", ["lora", "full", "frozen"])
+@pytest.mark.parametrize("tuning", ["lora", "layers", "full", "frozen"])
 def test_saving_and_loading_changes_no_score(tiny_encoder: Path, tmp_path: Path, tuning: str) -> None:
     network = make_network(tiny_encoder, tuning)
     ids = torch.tensor([[3, 6, 7, 4, 8, 9, 4]])
@@ -37,6 +47,31 @@ def test_saving_and_loading_changes_no_score(tiny_encoder: Path, tmp_path: Path,
         assert torch.allclose(loaded(**inputs), before, atol=1e-5)
     first, second = Density(tmp_path / "one"), Density(tmp_path / "one")
     assert (first.score(**ROWS).values == second.score(**ROWS).values).all()
+
+
+def test_layers_are_kept_without_embeddings_and_may_be_an_embedded_checkpoint_s(
+    tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network, folder = make_network(tiny_encoder, "layers"), tmp_path / "heads"
+    with torch.no_grad():
+        for parameter in network.encoder.encoder.parameters():
+            parameter.add_(0.25)
+    network.save_pretrained(folder)
+    own = Density(folder)
+    layers = folder / LAYERS
+    assert not any("embeddings" in name for name in load_file(layers))
+    base = make_network(tiny_encoder, "frozen").encoder
+    for name in ("encoder.layer.0.output.LayerNorm.bias", "encoder.layer.0.output.dense.weight"):
+        moved = own.network.encoder.get_parameter(name) - base.get_parameter(name)
+        assert torch.allclose(moved, torch.tensor(0.25), atol=1e-3)
+    # Taken out, they are looked for in the embedded checkpoints, by their digest.
+    (tmp_path / "embedded" / "judge").mkdir(parents=True)
+    layers.rename(tmp_path / "embedded" / "judge" / LAYERS)
+    assert LAYERS in refused(CheckpointError, "fetch it again", Density, folder)
+    monkeypatch.setattr(find, "WEIGHTS", tmp_path / "embedded")
+    shared = Density(folder)
+    assert (shared.score(**ROWS).values == own.score(**ROWS).values).all()
+    assert shared.network.encoder_id.split()[-1] == CheckpointConfig.read(folder).encoder.layers
 
 
 def test_the_folder_holds_data_only(folder: Path) -> None:

@@ -92,7 +92,7 @@ def _checkpoint(source: str) -> dict[str, str]:
         "name": config.name or found.folder.name,
         "approach": f"{config.approach}: dialeval.load({config.approach!r}, checkpoint={source!r})",
         "found": f"{found.origin}, {found.folder}",
-        "weights": f"{weights_digest(found.folder)[:12]}, {size / 1e6:.1f} MB",
+        "weights": f"{weights_digest(found.folder, config.encoder.layers)[:12]}, {size / 1e6:.1f} MB",
         "base encoder": f"{config.encoder.id}, {config.encoder.tuning}",
         "tokens": f"{layout.max_length} for facts, context and reply"
         + (f", {layout.facts_budget} of them kept for facts" if layout.facts_budget else "")

@@ -29,7 +29,7 @@ from dialeval.weights.untrusted import (
 FORMAT_VERSION = 3
 
 
-Tuning = Literal["lora", "full", "frozen"]
+Tuning = Literal["lora", "layers", "full", "frozen"]
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,8 @@ class EncoderSource:
     revision: str | None = None
     sha256: str | None = None
     tuning: Tuning = "lora"
+    #: Digest of the tuned layers. A checkpoint that does not hold them shares those of an embedded one.
+    layers: str | None = None
 
 
 @dataclass(frozen=True)

@@ -77,15 +77,29 @@ def embedded_checkpoints() -> list[str]:
     return sorted(path.parent.name for path in WEIGHTS.glob("*/config.json"))
 
 
+#: All of an encoder but its embeddings, if its layers were tuned and these stayed those of the base.
+LAYERS = "layers.safetensors"
+
+
+def find_layers(folder: Path, sha256: str | None) -> Path:
+    """The tuned layers of a checkpoint: in its folder, or those of this digest in an embedded one."""
+    if (own := folder / LAYERS).is_file():
+        return own
+    for path in sorted(WEIGHTS.glob(f"*/{LAYERS}")):
+        if file_sha256(path) == sha256:
+            return path
+    raise CheckpointError(f"{folder} has no {LAYERS}, and this dialeval does not embed them; fetch it again")
+
+
 def file_sha256(path: Path) -> str:
     """Digest of a file, read in pieces."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def weights_digest(folder: Path) -> str:
-    """One digest over every weights file of a checkpoint, whatever its folder is called."""
-    digest = hashlib.sha256()
+def weights_digest(folder: Path, layers: str | None = None) -> str:
+    """One digest over every weights file of a checkpoint, whatever its folder is called, and the layers it shares."""
+    digest = hashlib.sha256((layers or "").encode())
     for path in sorted(folder.rglob("*.safetensors")):
         digest.update(path.relative_to(folder).as_posix().encode())
         digest.update(file_sha256(path).encode())

@@ -221,6 +221,21 @@ def _without_pooler(encoder: Any) -> nn.Module:
     return empty
 
 
+def layers_of(encoder: nn.Module) -> dict[str, torch.Tensor]:
+    """All tensors of an encoder but its embeddings."""
+    return {name: one for name, one in encoder.state_dict().items() if not name.startswith("embeddings.")}
+
+
+def load_layers(encoder: nn.Module, path: Path) -> nn.Module:
+    """The encoder with the layers of a checkpoint in place of its own."""
+    if tensor_shapes(path) != {name: tuple(one.shape) for name, one in layers_of(encoder).items()}:
+        raise CheckpointError(f"{path} does not fit the encoder that it is for; fetch both again")
+    stored = load_file(path)
+    check_finite(stored, path)
+    encoder.load_state_dict(stored, strict=False)
+    return encoder
+
+
 def with_lora(encoder: nn.Module, settings: LoraSettings) -> nn.Module:
     """The encoder with fresh adapters on all its linear layers."""
     from peft import LoraConfig

@@ -4,6 +4,7 @@ config.json         approach, base encoder (id, revision, sha256), layout, recip
 model.safetensors   heads and fitted statistics; the encoder too if it was fully tuned
 encoder.json        the encoder's configuration, if it was fully tuned: such a checkpoint needs no base encoder
 adapter/            LoRA weights in PEFT's format, if it was tuned that way
+layers.safetensors  the encoder but for its embeddings, if these alone are the base's; may be an embedded checkpoint's
 tokenizer files     if it was fully tuned; any other has the tokenizer of its base encoder
 README.md           the model card
 """
@@ -25,10 +26,12 @@ from dialeval.engine.encoding import choose_device, choose_dtype
 from dialeval.io import disk_errors, replace_file
 from dialeval.weights.config import CheckpointConfig, EncoderSource, LoraSettings
 from dialeval.weights.find import (
+    LAYERS,
     CheckpointError,
     file_sha256,
     find_checkpoint,
     find_encoder,
+    find_layers,
     first_line,
     weights_digest,
 )
@@ -38,8 +41,10 @@ from dialeval.weights.loading import (
     check_finite,
     check_vocabulary,
     empty_encoder,
+    layers_of,
     load_adapter,
     load_encoder,
+    load_layers,
     load_tokenizer,
     share_embeddings,
     with_lora,
@@ -79,11 +84,13 @@ class Network(nn.Module):
 
     @property
     def encoder_id(self) -> str:
-        """Networks of one name have one encoder: that of an adapter's digest, or of a checkpoint of another kind."""
+        """Networks of one name have one encoder: the digest's of an adapter or of layers, or a checkpoint's own."""
         source = self.config.encoder
-        if self.folder is None or source.tuning != "lora" or len(self.encoders) > 1:
+        if self.folder is None or source.tuning not in ("lora", "layers") or len(self.encoders) > 1:
             return str(self.folder)
-        return f"{source.id} {source.sha256} {file_sha256(self.folder / 'adapter' / 'adapter_model.safetensors')}"
+        adapter = self.folder / "adapter" / "adapter_model.safetensors"
+        tuned = adapter if source.tuning == "lora" else find_layers(self.folder, source.layers)
+        return f"{source.id} {source.sha256} {file_sha256(tuned)}"
 
     def rows(self, first: Tensor) -> Tensor:
         """What the heads make of the first token's last state: `[batch, width]` becomes one row of numbers for each."""
@@ -160,9 +167,12 @@ class Network(nn.Module):
         if config.encoder.tuning == "lora":
             for name in cls.encoders:
                 base[name] = load_adapter(base[name], adapter_folder(located.folder, cls.encoders, name), trainable)
+        elif config.encoder.tuning == "layers":
+            layers = find_layers(located.folder, config.encoder.layers)
+            base = {name: load_layers(encoder, layers) for name, encoder in base.items()}
         network = cls(config, base, tokenizer)
         name = config.name or located.folder.name
-        network.identity = f"{name}@{located.revision or weights_digest(located.folder)[:12]}"
+        network.identity = f"{name}@{located.revision or weights_digest(located.folder, config.encoder.layers)[:12]}"
         network.folder = located.folder
         network._load_heads(weights)
         chosen = choose_device(device)
@@ -206,6 +216,12 @@ class Network(nn.Module):
         if self.config.encoder.tuning == "lora":
             for name in self.encoders:
                 save_adapter(getattr(self, name), adapter_folder(target, self.encoders, name))
+        if self.config.encoder.tuning == "layers":
+            tuned: Any = self.encoder
+            half = {name: one.half().cpu().contiguous() for name, one in layers_of(tuned).items()}
+            replace_file(target / LAYERS, lambda path: save_file(half, path))
+            source = replace(self.config.encoder, layers=file_sha256(target / LAYERS))
+            self.config = replace(self.config, encoder=source)
         if self.config.encoder.tuning == "full":
             encoder: Any = getattr(self, self.encoders[0])
             replace_file(target / ENCODER_CONFIG, encoder.config.to_json_file)
@@ -217,10 +233,11 @@ class Network(nn.Module):
             (target / "README.md").write_text(card, encoding="utf-8")
         replace_file(target / "config.json", lambda path: path.write_text(self.config.to_json(), encoding="utf-8"))
 
-    def round_adapters(self) -> None:
-        """Round adapter weights to what will be saved, so that statistics fitted now fit what is loaded later."""
+    def round_tuned(self) -> None:
+        """Round tuned weights to what will be saved, so that statistics fitted now fit what is loaded later."""
+        mark = {"lora": "lora_", "layers": "encoder.encoder."}.get(self.config.encoder.tuning)
         for name, parameter in self.named_parameters():
-            if "lora_" in name:
+            if mark is not None and mark in name:
                 parameter.data = parameter.data.to(torch.float16).to(parameter.dtype)
 
     def _own_state(self) -> dict[str, torch.Tensor]:

@@ -22,7 +22,7 @@ def compact(file: Path) -> None:
 
 
 def save_adapter(adapted: nn.Module, folder: Path) -> None:
-    """Save in PEFT's format, in float16: half the size, and `round_adapters` made it exact."""
+    """Save in PEFT's format, in float16: half the size, and `round_tuned` made it exact."""
     from peft import get_peft_model_state_dict
 
     folder.mkdir(parents=True, exist_ok=True)

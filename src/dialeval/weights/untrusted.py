@@ -167,7 +167,8 @@ def check_config(raw: Mapping[str, Any]) -> None:
     _require(_is_label(encoder["id"]) and bool(encoder["id"]), "encoder.id", encoder["id"], "a name")
     inside = not encoder["id"].startswith("~") and ".." not in re.split(r"[/\\]", encoder["id"])
     _require(inside, "encoder.id", encoder["id"], "the name of an encoder; it leads elsewhere")
-    for key, pattern, kind in (("revision", _REVISION, "a revision"), ("sha256", _SHA256, "a digest of 64 digits")):
+    digest = (_SHA256, "a digest of 64 digits")
+    for key, (pattern, kind) in {"revision": (_REVISION, "a revision"), "sha256": digest, "layers": digest}.items():
         value = encoder.get(key)
         _require(value is None or (isinstance(value, str) and bool(pattern.fullmatch(value))), key, value, kind)
     layout = raw["layout"]
