@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 from density_networks import ROWS, make_network
 from dialeval.approaches.density import Density, DensityNetwork
@@ -72,6 +72,26 @@ def test_layers_are_kept_without_embeddings_and_may_be_an_embedded_checkpoint_s(
     shared = Density(folder)
     assert (shared.score(**ROWS).values == own.score(**ROWS).values).all()
     assert shared.network.encoder_id.split()[-1] == CheckpointConfig.read(folder).encoder.layers
+
+
+@pytest.mark.parametrize("damage", ["cut", "no number", "another shape", "one less", "a link"])
+def test_damaged_layers_are_refused(tiny_encoder: Path, tmp_path: Path, damage: str) -> None:
+    make_network(tiny_encoder, "layers").save_pretrained(tmp_path / "one")
+    path = tmp_path / "one" / LAYERS
+    stored = load_file(path)
+    name = next(iter(stored))
+    if damage == "cut":
+        path.write_bytes(path.read_bytes()[:-1])
+    elif damage == "a link":
+        path.rename(tmp_path / LAYERS)
+        path.symlink_to(tmp_path / LAYERS)
+    else:
+        if damage == "one less":
+            del stored[name]
+        else:
+            stored[name] = stored[name] * torch.nan if damage == "no number" else stored[name][:-1].contiguous()
+        save_file(stored, path)
+    refused(CheckpointError, LAYERS, Density, tmp_path / "one")
 
 
 def test_the_folder_holds_data_only(folder: Path) -> None:
