@@ -1,14 +1,14 @@
 """The last phase of the shared encoder: it learns from ratings, and to see the faults that the judge names.
 
     python training/aspects.py --corpora CORPORA --ratings RATINGS --encoder FOLDER --out runs/aspects --processes 2
-    python training/aspects.py --corpora CORPORA --ratings RATINGS --encoder FOLDER --out runs/mean \
-        --set "start_from=[runs/trunk/trunk.safetensors, density-minilm]"
+    python training/aspects.py --corpora CORPORA --ratings RATINGS --encoder FOLDER --out runs/aspects-mean \
+        --recipe training/recipes/aspects-mean.yaml
 
 One head a task on the first token: which reply is next, which of two replies people rated higher, is it a valid
 reply, is it sound English, do the facts bear it out, does it agree with what its speaker said, is it civil. Every step
 holds rows of all tasks; the rate falls to zero. OUT/trunk.safetensors holds encoder and heads in float16, OUT/log.jsonl
 the losses and, on held-out rows of each task, AUC (or rank correlation, or accuracy among ten). `--open` reads only
-sources whose licences allow commercial use.
+sources whose licences allow commercial use. A recipe of no steps keeps the mean of what it begins from.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers import AutoTokenizer
 
-from common import recounted
+from common import read_recipe, recounted
 from corpora.faults import DAMAGES, Draw, contradicted, damage, insulting, statement_of
 from corpora.grouped import Group
 from corpora.ratings import Rated, overlapping_ratings, read_ratings
@@ -305,17 +305,21 @@ def history_of(starts: Sequence[str], own: TrainingRun, sources: Sources) -> dic
     for start in starts:
         if start.endswith(".safetensors"):
             with safe_open(start, framework="pt") as stored:
-                stood = json.loads(stored.metadata()["stood"])
-            hours = round(stood["seconds"] / 3600, 2)
-            stages.append([TrainingRun("trunk", stood["step"], stood["step"], hours)])
+                said = {name: json.loads(text) for name, text in stored.metadata().items()}
+            training = said.get("made") or _trunk_history(**said["stood"])
         else:
             training = CheckpointConfig.read(find_checkpoint(start, default=start).folder).training
-            stages.append(stages_of(training))
-            corpora += training["corpora"]
+        stages.append(stages_of(training))
+        corpora += training["corpora"]
     return {
-        "stages": [asdict(one) for one in joined(*stages, [own])],
+        "stages": [asdict(one) for one in joined(*stages, [own] if own.steps else [])],
         "corpora": list(dict.fromkeys(corpora)),
     }
+
+
+def _trunk_history(step: int, seconds: float, validated: float) -> dict[str, Any]:
+    hours = round(seconds / 3600, 2)
+    return {"stages": [asdict(TrainingRun("trunk", step, step, hours))], "corpora": []}
 
 
 def rates_at(recipe: dict[str, Any], step: int) -> list[float]:
@@ -338,21 +342,23 @@ def run(rank: int, recipe: dict[str, Any], trunk: dict[str, Any], arguments: arg
     log(arguments.out, "start", commit=commit(), open=arguments.open, recipe=recipe, rated_rows=rated)
     begun, seen = time.process_time(), 0
     share = slice(rank, None, arguments.processes)
-    for step in range(recipe["steps"]):
+    for step in range(recipe["steps"] + 1):
+        last = step == recipe["steps"]
+        if rank == 0 and (last or (step > 0 and step % recipe["validation"]["every"] == 0)):
+            seconds = round(arguments.processes * (time.process_time() - begun))
+            figures = phase.figures(sources, tokenizer)
+            log(arguments.out, "validation", step=step, seconds=seconds, **figures)
+            own = TrainingRun(recipe["name"], step, step, round(seconds / 3600, 2), {"replies": seen})
+            made = {"recipe": recipe, **history_of(recipe["start_from"], own, sources), "rated_rows": rated}
+            made |= {"validation": figures, "hardware": f"{arguments.processes} process(es), {arguments.device}"}
+            phase.save_weights(arguments.out / "trunk.safetensors", made=made)
+        if last:
+            break
         contexts, rows = sources.step(step)
         seen += sum(len(candidates) for candidates in contexts) + len(rows)
         losses = phase.learn(contexts[share], rows[share], tokenizer, rates_at(recipe, step))
         if (step + 1) % 10 == 0:
             log(arguments.out, "train", step=step + 1, **losses)
-        last = step + 1 == recipe["steps"]
-        seconds = round(arguments.processes * (time.process_time() - begun))
-        if rank == 0 and (last or (step + 1) % recipe["validation"]["every"] == 0):
-            figures = phase.figures(sources, tokenizer)
-            log(arguments.out, "validation", step=step + 1, seconds=seconds, **figures)
-            own = TrainingRun(recipe["name"], step + 1, step + 1, round(seconds / 3600, 2), {"replies": seen})
-            made = {"recipe": recipe, **history_of(recipe["start_from"], own, sources), "rated_rows": rated}
-            made |= {"validation": figures, "hardware": f"{arguments.processes} process(es), {arguments.device}"}
-            phase.save_weights(arguments.out / "trunk.safetensors", made=made)
 
 
 def main() -> None:
@@ -370,7 +376,7 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=1, help="of one thread each, on a CPU")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="override the recipe")
     arguments = parser.parse_args()
-    recipe = yaml.safe_load(arguments.recipe.read_text())
+    recipe = read_recipe(arguments.recipe)
     trunk = yaml.safe_load((arguments.recipe.parent / f"{recipe['corpora_of']}.yaml").read_text())
     recipe.update({name: yaml.safe_load(value) for name, value in (one.split("=", 1) for one in arguments.set)})
     arguments.out.mkdir(parents=True, exist_ok=True)

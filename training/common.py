@@ -62,14 +62,7 @@ def parse_arguments(description: str, default_recipe: str, **folders: str) -> tu
     recipe = read_recipe(Path(arguments.recipe))
     for override in arguments.set:
         _override(recipe, override, parser)
-    if recipe.get("start_from") and recipe.get("average_of"):
-        parser.error(
-            f"{Path(arguments.recipe).name} averages runs (average_of) and begins from no other checkpoint; on your "
-            f"own dialogues use --recipe training/recipes/own-{recipe['approach']}.yaml, or pass "
-            "--set average_of=null as well"
-        )
-    for start in (recipe.get("start_from"), *(recipe.get("average_of") or ())):
-        _check_start(start, parser)
+    _check_start(recipe.get("start_from"), parser)
     return recipe, arguments
 
 

@@ -61,7 +61,6 @@ from dialeval.weights.find import find_encoder
 from masking import MaskingCollator, TwoTasks
 from stages import (
     Forward,
-    averaged,
     continued,
     corpora_of,
     count_kinds,
@@ -187,9 +186,6 @@ def fine_tune(recipe: Recipe, arguments: argparse.Namespace) -> None:
     set_seed(recipe["seed"])
     if recipe["pretraining"]["steps"]:
         network = continued(DebNetwork, arguments.out / "pretraining" / "checkpoint", recipe)
-        model = TwoTasks(network, settings["mlm_weight"])
-    elif recipe.get("average_of"):
-        network = averaged(DebNetwork, [Path(folder) for folder in recipe["average_of"]], recipe)
         model = TwoTasks(network, settings["mlm_weight"])
     else:
         network = new_network(DebNetwork, recipe, recipe["head"])

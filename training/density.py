@@ -14,7 +14,6 @@ import interruptible  # noqa: F401  # isort: skip
 import argparse
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -52,14 +51,12 @@ from dialeval.approaches.density import (
 from dialeval.card import render_card
 from dialeval.weights.config import CheckpointConfig, current_versions
 from dialeval.weights.find import find_checkpoint
-from stages import Collator, averaged, network_rows, new_network, record
+from stages import Collator, network_rows, new_network, record
 from trainer import Figures, batches_of_process, train_steps, trained
 
 
 def build_network(recipe: Recipe) -> DensityNetwork:
-    """A fresh network on the recipe's base encoder, the continuation of another checkpoint, or the mean of several."""
-    if recipe["average_of"]:
-        return averaged(DensityNetwork, [Path(folder) for folder in recipe["average_of"]], recipe)
+    """A fresh network on the recipe's base encoder, the continuation of another checkpoint."""
     network = new_network(DensityNetwork, recipe, {"bias": True})
     if recipe["start_from"] is not None:
         continue_head(network, recipe["start_from"])

@@ -69,14 +69,16 @@ class Verdict:
 
 def family(recipe: Recipe) -> list[Recipe]:
     """A recipe and those of the checkpoints that it goes back to, each once."""
-    found, begun = {recipe["name"]: recipe}, recipe.get("start_from")
-    several = begun if isinstance(begun, list) else [begun]
-    for start in (*several, *(recipe.get("average_of") or ()), recipe.get("corpora_of")):
-        if start is not None:
+    found: dict[str, Recipe] = {}
+    waiting = [recipe]
+    while waiting:
+        one = waiting.pop()
+        if one["name"] not in found:
+            found[one["name"]], begun = one, one.get("start_from")
+            several = begun if isinstance(begun, list) else [begun]
             # runs/NAME/checkpoint, or the name of an embedded checkpoint
-            name = Path(start).parent.name or start
-            for one in family(read_recipe(RECIPES / f"{name}.yaml")):
-                found.setdefault(one["name"], one)
+            names = [Path(start).parent.name or start for start in (*several, one.get("corpora_of")) if start]
+            waiting += [read_recipe(RECIPES / f"{name}.yaml") for name in names]
     return list(found.values())
 
 

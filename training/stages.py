@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -37,7 +37,7 @@ from dialeval.exchange import Exchange
 from dialeval.weights.config import CheckpointConfig, LoraSettings, current_versions, encoder_source
 from dialeval.weights.find import find_checkpoint, find_encoder
 from dialeval.weights.network import Network
-from history import joined, stages_of
+from history import stages_of
 from trainer import Figures, batches_of_process, train_steps
 
 N = TypeVar("N", bound=Network)
@@ -86,35 +86,6 @@ def new_network(network_class: type[N], recipe: Recipe, architecture: dict[str, 
 def continued(network_class: type[N], folder: Path | str, recipe: Recipe) -> N:
     """The network that an earlier stage left in `folder`, to be trained further."""
     return with_dropout(network_class.from_pretrained(folder, device="cpu", trainable=True), recipe)
-
-
-def averaged(network_class: type[N], folders: Sequence[Path], recipe: Recipe) -> N:
-    """One network whose weights are the mean of those in the folders, which must have begun alike to lie close."""
-    networks = [continued(network_class, folder, recipe) for folder in folders]
-    states = [network.state_dict() for network in networks]
-    shapes = [{key: tuple(value.shape) for key, value in state.items()} for state in states]
-    if any(shape != shapes[0] for shape in shapes):
-        raise SystemExit("average_of: the checkpoints differ in their weights; average runs of one architecture")
-    first = networks[0]
-    histories = [dict(one.config.training) for one in networks]
-    first.load_state_dict(
-        {
-            key: torch.stack([state[key] for state in states]).mean(dim=0) if value.is_floating_point() else value
-            for key, value in states[0].items()
-        }
-    )
-    left = ("recipe", "stages", "total")
-    first.config = replace(
-        first.config,
-        name=recipe["name"],
-        contaminated_by=tuple(recipe["contaminated_by"]),
-        training={
-            "averaged": [{key: value for key, value in one.items() if key not in left} for one in histories],
-            "corpora": list(dict.fromkeys(name for history in histories for name in history["corpora"])),
-            "stages": [asdict(stage) for stage in joined(*map(stages_of, histories))],
-        },
-    )
-    return first
 
 
 def with_dropout(network: N, recipe: Recipe) -> N:

@@ -68,7 +68,8 @@ def test_the_command(judge: Any) -> None:
     assert printed.exit_code == 0, printed.output
     first, *rest = printed.output.splitlines()
     assert first == compare_replies(judge, CONTEXT, [BAD, GOOD]).sentence
-    assert [line.split() for line in rest[:2]] == [["B", "A"], ["value", "0.83", "0.17"]]
+    worse, better = judge.score([BAD, GOOD], [CONTEXT] * 2).values
+    assert [line.split() for line in rest[:2]] == [["B", "A"], ["value", f"{better:.2f}", f"{worse:.2f}"]]
     assert CliRunner().invoke(build_app(["judge"]), ["judge", *CONTEXT, "--reply", " "]).exit_code != 0
 
 

@@ -33,7 +33,6 @@ def overrides(encoder: Path, steps: int) -> list[str]:
         "corpora": "[{name: chat, splits: [train], share: 1.0}]",
         "negatives": "{random: 2, same_dialogue: 1, shared_word: 0, corrupted: 1}",
         "validation": "{corpus: chat, split: validation, contexts: 10, candidates: 4}",
-        "average_of": "null",
         "training.batch_contexts": 4,
         "training.steps": steps,
         **{f"training.{key}": value for key, value in STEPS.items()},

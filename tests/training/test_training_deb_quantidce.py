@@ -104,7 +104,7 @@ def arguments(
     if script == "deb":
         common += [f"corpora={CHAT}", "validation={corpus: chat, split: validation, contexts: 10, candidates: 2}"]
         common += [f"{stage}.{setting}" for stage in ("pretraining", "fine_tuning") for setting in STAGE]
-        common += ["layout.response_budget=null", "average_of=null"]
+        common += ["layout.response_budget=null"]
     else:
         common += ["pretraining.per_level=3", "pretraining.batch_size=2", "fine_tuning.batch_size=4"]
         common += [f"ratings={{benchmark: {corpora / 'ratings' / 'rated.jsonl'}, held_out: 6}}"]

@@ -76,23 +76,6 @@ def test_a_killed_run_resumes_to_the_same_weights(
         torch.testing.assert_close(resumed[name], value, rtol=1e-4, atol=1e-5)
 
 
-def test_the_mean_of_runs_is_only_fitted(
-    finished: Path, tiny_encoder: Path, tiny_corpora: Path, tmp_path: Path
-) -> None:
-    both = f"average_of=[{finished / 'checkpoint'}, {finished / 'checkpoint'}]"
-    run_here(command(tiny_encoder, tiny_corpora, tmp_path / "mean", 0, "--set", both))
-    expected, mean = weights(finished / "checkpoint"), weights(tmp_path / "mean" / "checkpoint")
-    assert expected.keys() == mean.keys()
-    for name, value in expected.items():
-        torch.testing.assert_close(mean[name], value, rtol=1e-4, atol=1e-4)
-    training = CheckpointConfig.read(tmp_path / "mean" / "checkpoint").training
-    shipped = CheckpointConfig.read(finished / "checkpoint").training["steps"]
-    assert (training["steps"], training["steps_run"]) == (0, 0)
-    # Both parts are one run here, which counts once.
-    assert training["total"]["steps"] == shipped
-    assert [history["steps"] for history in training["pretraining"]["averaged"]] == [shipped, shipped]
-
-
 @pytest.mark.parametrize(
     ("setting", "named"),
     [("training.stepz=3", "training.stepz"), ("start_from=runs/trunk-minilm/checkpoint-that-is-none", "trunk-minilm")],

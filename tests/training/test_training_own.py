@@ -78,11 +78,3 @@ def test_what_is_wrong_with_a_corpus_is_named(
     for approach in SHORT:
         assert "overlaps.json.gz" in ends(words(approach, corpora, tmp_path / "run", *listed), capsys)
     assert "mine" in ends(words("density", tmp_path, tmp_path / "run", "start_from=null"), capsys)
-
-
-def test_a_start_for_a_recipe_that_averages_runs_is_refused_with_the_way_out(
-    corpora: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    given = [str(TRAINING / "density.py"), "--corpora", str(corpora), "--out", str(tmp_path / "run")]
-    both = settings(["start_from=density-minilm", "average_of=[density-minilm]"])
-    assert "own-density.yaml" in ends([*given, *both], capsys)

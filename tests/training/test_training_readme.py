@@ -49,7 +49,8 @@ def test_a_recipe_that_begins_from_a_run_stands_behind_that_run() -> None:
     for command in COMMANDS:
         if "--recipe" in command:
             settings = read_recipe(TRAINING.parent / command[command.index("--recipe") + 1])
-            for start in (settings.get("start_from"), *(settings.get("average_of") or ())):
+            begun = settings.get("start_from")
+            for start in begun if isinstance(begun, list) else [begun]:
                 assert not str(start).startswith("runs/") or str(Path(start).parent) in finished
             finished.append(command[command.index("--out") + 1])
 
