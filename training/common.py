@@ -10,7 +10,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,7 @@ from dialeval.io import read_json_lines
 from dialeval.weights.config import CheckpointConfig
 from dialeval.weights.find import CheckpointError, find_checkpoint, find_encoder
 from dialeval.weights.loading import load_encoder, load_tokenizer
-from history import TrainingRun, joined, kept_line, stage_in, stages_of, total
+from history import TrainingRun, joined, kept_line, stages_of, total
 from trunk_network import TRUNK_HEADS
 
 Recipe = dict[str, Any]
@@ -389,24 +389,7 @@ def earlier_training(source: str | None) -> dict[str, Any]:
         return {}
     if is_trunk(source):
         return read_trunk(source)[1]
-    folder = find_checkpoint(source, default=source).folder
-    training = dict(CheckpointConfig.read(folder).training)
-    # A run of before stages were recorded: its log tells which of its steps was kept.
-    if "stages" not in training and (log := folder.parent / "log.jsonl").is_file():
-        stage, recipe = stage_in(log, training["recipe"]["name"]), training["recipe"]
-        if not stage.seen and recipe["approach"] == "density":
-            seen = {"pairs": stage.steps * pairs_per_step(recipe)}
-            stage = replace(stage, seen=seen)
-        training["stages"] = [asdict(one) for one in joined(stages_of(_begun_with(recipe)), [stage])]
-    return training
-
-
-def _begun_with(recipe: Recipe) -> dict[str, Any]:
-    """What the start of an older run was itself, where it is still there."""
-    try:
-        return earlier_training(recipe.get("start_from"))
-    except CheckpointError:
-        return {}
+    return dict(CheckpointConfig.read(find_checkpoint(source, default=source).folder).training)
 
 
 def provenance(
