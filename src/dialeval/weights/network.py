@@ -193,7 +193,7 @@ class Network(nn.Module):
         """A copy without adapters: the encoders as they score, so that it stands without its base encoder."""
         whole = copy.deepcopy(self)
         name = f"{self.config.name or self.approach}-merged"
-        whole.config = replace(self.config, name=name, encoder=replace(self.config.encoder, tuning="full"))
+        whole.config = replace(self.config, name=name, encoder=replace(self.config.encoder, tuning="full", layers=None))
         for attribute in self.encoders:
             encoder: Any = getattr(whole, attribute)
             if hasattr(encoder, "merge_and_unload"):
