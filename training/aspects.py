@@ -306,7 +306,7 @@ def history_of(starts: Sequence[str], own: TrainingRun, sources: Sources) -> dic
         if start.endswith(".safetensors"):
             with safe_open(start, framework="pt") as stored:
                 said = {name: json.loads(text) for name, text in stored.metadata().items()}
-            training = said.get("made") or _trunk_history(**said["stood"])
+            training = said.get("made") or trunk_history(said["stood"])
         else:
             training = CheckpointConfig.read(find_checkpoint(start, default=start).folder).training
         stages.append(stages_of(training))
@@ -317,9 +317,10 @@ def history_of(starts: Sequence[str], own: TrainingRun, sources: Sources) -> dic
     }
 
 
-def _trunk_history(step: int, seconds: float, validated: float) -> dict[str, Any]:
-    hours = round(seconds / 3600, 2)
-    return {"stages": [asdict(TrainingRun("trunk", step, step, hours))], "corpora": []}
+def trunk_history(stood: dict[str, Any]) -> dict[str, Any]:
+    """What a run of `training/trunk.py` is, in the form of a checkpoint's record."""
+    run = TrainingRun("trunk", stood["step"], stood["step"], round(stood["seconds"] / 3600, 2))
+    return {"stages": [asdict(run)], "corpora": []}
 
 
 def rates_at(recipe: dict[str, Any], step: int) -> list[float]:

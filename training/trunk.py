@@ -176,7 +176,7 @@ def main() -> None:
     parser.add_argument("--recipe", type=Path, default=Path(__file__).parent / "recipes" / "trunk.yaml")
     parser.add_argument("--decay", type=Path, metavar="SNAPSHOT", help="end this snapshot with a falling rate")
     parser.add_argument(
-        "--warm", nargs="+", default=[], metavar="WEIGHTS", help="begin with these, or their mean, not the bare encoder"
+        "--warm", nargs="+", default=[], metavar="WEIGHTS", help="begin with a run's file, or its mean with others"
     )
     parser.add_argument("--dtype", choices=("float32", "bfloat16"), default="bfloat16", help="in what to compute")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 import yaml
+from safetensors import safe_open
 from safetensors.torch import load_file
 
 import aspects
@@ -224,6 +225,29 @@ def test_one_phase_teaches_all_heads(encoders: tuple[Path, Path]) -> None:
     layers_before = {name for name in before if name.startswith("encoder.encoder.layer.")}
     assert layers_before <= set(after)
     assert any(not torch.equal(before[name], after[name]) for name in layers_before)
+
+
+@pytest.mark.slow
+def test_no_steps_keep_the_mean(encoders: tuple[Path, Path], data: Path, tiny_encoder: Path, tmp_path: Path) -> None:
+    parts = [str(folder / "trunk.safetensors") for folder in encoders]
+    phase = encoders[1].parent / "aspects.yaml"
+    started(
+        aspects, "--corpora", data, "--encoder", tiny_encoder, "--dtype", "float32", "--ratings", data / "ratings",
+        "--recipe", phase, "--out", tmp_path, "--set", "steps=0", "--set", f"start_from=[{', '.join(parts)}]",
+    )  # fmt: skip
+    trunk_alone, phase_alone, mean = (load_file(part) for part in (*parts, str(tmp_path / "trunk.safetensors")))
+    name = "encoder.encoder.layer.0.output.LayerNorm.bias"
+    assert not torch.equal(trunk_alone[name], phase_alone[name])
+    half = (trunk_alone[name].float() + phase_alone[name].float()) / 2
+    torch.testing.assert_close(mean[name].float(), half, rtol=1e-3, atol=1e-4)
+    # The trunk has a head for the next reply alone; of the others there is nothing to take the mean of.
+    next_reply, rated = aspects.HEADS.index("next"), aspects.HEADS.index("rated")
+    both = (trunk_alone["head.weight"][0].float() + phase_alone["head.weight"][next_reply].float()) / 2
+    torch.testing.assert_close(mean["head.weight"][next_reply].float(), both, rtol=1e-3, atol=1e-4)
+    assert torch.equal(mean["head.weight"][rated], phase_alone["head.weight"][rated])
+    with safe_open(tmp_path / "trunk.safetensors", framework="pt") as stored:
+        made = json.loads(stored.metadata()["made"])
+    assert [stage["name"] for stage in made["stages"]] == ["trunk", "aspects"]
 
 
 @pytest.mark.slow

@@ -74,13 +74,17 @@ def test_layers_are_kept_without_embeddings_and_may_be_an_embedded_checkpoint_s(
     assert shared.network.encoder_id.split()[-1] == CheckpointConfig.read(folder).encoder.layers
 
 
-@pytest.mark.parametrize("damage", ["cut", "no number", "another shape", "one less", "a link"])
+@pytest.mark.parametrize("damage", ["cut", "no number", "another shape", "one less", "a link", "another digest"])
 def test_damaged_layers_are_refused(tiny_encoder: Path, tmp_path: Path, damage: str) -> None:
     make_network(tiny_encoder, "layers").save_pretrained(tmp_path / "one")
     path = tmp_path / "one" / LAYERS
     stored = load_file(path)
     name = next(iter(stored))
-    if damage == "cut":
+    config = path.with_name("config.json")
+    if damage == "another digest":
+        stored[name] += 1
+        save_file(stored, path)
+    elif damage == "cut":
         path.write_bytes(path.read_bytes()[:-1])
     elif damage == "a link":
         path.rename(tmp_path / LAYERS)
@@ -91,6 +95,9 @@ def test_damaged_layers_are_refused(tiny_encoder: Path, tmp_path: Path, damage: 
         else:
             stored[name] = stored[name] * torch.nan if damage == "no number" else stored[name][:-1].contiguous()
         save_file(stored, path)
+    if damage != "another digest":  # whoever sends a file can name its digest, too
+        known = CheckpointConfig.read(path.parent).encoder.layers
+        config.write_text(config.read_text().replace(str(known), file_sha256(path)))
     refused(CheckpointError, LAYERS, Density, tmp_path / "one")
 
 

@@ -82,13 +82,11 @@ LAYERS = "layers.safetensors"
 
 
 def find_layers(folder: Path, sha256: str | None) -> Path:
-    """The tuned layers of a checkpoint: in its folder, or those of this digest in an embedded one."""
-    if (own := folder / LAYERS).is_file():
-        return own
-    for path in sorted(WEIGHTS.glob(f"*/{LAYERS}")):
-        if file_sha256(path) == sha256:
+    """The file of tuned layers that has this digest: a checkpoint's own, or an embedded one's."""
+    for path in (folder / LAYERS, *sorted(WEIGHTS.glob(f"*/{LAYERS}"))):
+        if path.is_file() and file_sha256(path) == sha256:
             return path
-    raise CheckpointError(f"{folder} has no {LAYERS}, and this dialeval does not embed them; fetch it again")
+    raise CheckpointError(f"{folder} lacks the {LAYERS} that its config.json names; fetch it again")
 
 
 def file_sha256(path: Path) -> str:

@@ -89,8 +89,7 @@ class Network(nn.Module):
         if self.folder is None or source.tuning not in ("lora", "layers") or len(self.encoders) > 1:
             return str(self.folder)
         adapter = self.folder / "adapter" / "adapter_model.safetensors"
-        tuned = adapter if source.tuning == "lora" else find_layers(self.folder, source.layers)
-        return f"{source.id} {source.sha256} {file_sha256(tuned)}"
+        return f"{source.id} {source.sha256} {source.layers or file_sha256(adapter)}"
 
     def rows(self, first: Tensor) -> Tensor:
         """What the heads make of the first token's last state: `[batch, width]` becomes one row of numbers for each."""
