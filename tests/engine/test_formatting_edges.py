@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,19 @@ def test_facts_outlive_the_context_and_give_way_to_the_response(tokenizer: Any) 
     assert pair.cut
 
 
+def test_only_the_last_turns_are_read_beside_all_facts(tokenizer: Any) -> None:
+    exchange = Exchange(context=("are you here", "hello", "how are you"), response="i", facts=("there",))
+    for budget in (None, 4):
+        layout = PairFormat(turns=2, facts_budget=budget, facts_separator="[SEP]")
+        (pair,) = PairTokenizer(tokenizer, layout).pairs([exchange])
+        whole = PairFormat(facts_budget=budget, facts_separator="[SEP]")
+        (shorter,) = PairTokenizer(tokenizer, whole).pairs([replace(exchange, context=exchange.context[-2:])])
+        assert (pair.ids.tolist(), pair.cut) == (shorter.ids.tolist(), False)
+        (context,) = PairTokenizer(tokenizer, layout).contexts([exchange])
+        (alone,) = PairTokenizer(tokenizer, whole).contexts([replace(exchange, context=exchange.context[-2:])])
+        assert context.ids.tolist() == alone.ids.tolist()
+
+
 def test_without_a_budget_facts_are_the_first_turns(tokenizer: Any) -> None:
     layout = PairFormat(max_length=10, separator="[unused0]")
     laid, pair = lay(tokenizer, layout, "how are you", "fine", "i like fish")
@@ -113,6 +127,7 @@ def test_a_context_alone_is_laid_out_by_the_same_rules(tokenizer: Any) -> None:
         {"facts_budget": -1},
         {"facts_budget": 4, "truncation": "right_longest_first"},
         {"truncation": "middle"},
+        {"turns": 0},
     ],
 )
 def test_impossible_layouts(options: dict[str, Any]) -> None:

@@ -121,6 +121,7 @@ class LearnedMetric(Metric):
                 "dtype": self.precision,
                 "max_length": str(self.layout.max_length),
                 "truncation": self.layout.truncation,
+                **({} if self.layout.turns is None else {"turns": str(self.layout.turns)}),
                 **self.versions,
             }
         )

@@ -96,7 +96,8 @@ def _checkpoint(source: str) -> dict[str, str]:
         "base encoder": f"{config.encoder.id}, {config.encoder.tuning}",
         "tokens": f"{layout.max_length} for facts, context and reply"
         + (f", {layout.facts_budget} of them kept for facts" if layout.facts_budget else "")
-        + (f", {layout.response_budget} for the reply" if layout.response_budget else ""),
+        + (f", {layout.response_budget} for the reply" if layout.response_budget else "")
+        + (f"; of the context the last {layout.turns} turns" if layout.turns else ""),
         "stages": "; ".join(f"{one['name']}: {one['steps']:,} steps" for one in stages) or "unknown",
         "hours": f"{sum(one['hours'] for one in stages):g}" if stages else "unknown",
         "corpora": ", ".join(str(name) for name in training.get("corpora", ())) or "unknown",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -56,6 +56,8 @@ class PairFormat:
     #: does: it drops the last token of the longer side, so recent turns are lost first.
     truncation: Literal["left", "right_longest_first"] = "left"
     tidy: bool = True
+    #: Read at most so many of the context's last turns. What is older is no part of the input, and not counted as cut.
+    turns: int | None = None
 
     def __post_init__(self) -> None:
         if self.max_length < 8:
@@ -66,13 +68,8 @@ class PairFormat:
             raise ValueError("facts_budget needs truncation='left'; the other rule knows two segments only")
         if self.facts_budget is not None and self.facts_budget < 0:
             raise ValueError(f"facts_budget is {self.facts_budget}; it is 0 or more")
-
-    def to_dict(self) -> dict[str, Any]:
-        """For `config.json`; what an older layout did not have is left out where it is not used."""
-        fields = asdict(self)
-        if self.facts_budget is None:
-            del fields["facts_budget"], fields["facts_separator"]
-        return fields
+        if self.turns is not None and self.turns < 1:
+            raise ValueError(f"turns is {self.turns}; it is 1 or more")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +143,10 @@ class PairTokenizer:
 
     def _contexts(self, exchanges: Sequence[Exchange]) -> list[tuple[str, ...]]:
         """The turns to join; facts are the first of them where they have no place of their own."""
+        last = slice(None if self.layout.turns is None else -self.layout.turns, None)
         if self.layout.facts_budget is None:
-            return [exchange.facts + exchange.context for exchange in exchanges]
-        return [exchange.context for exchange in exchanges]
+            return [exchange.facts + exchange.context[last] for exchange in exchanges]
+        return [exchange.context[last] for exchange in exchanges]
 
     def _facts(self, exchanges: Sequence[Exchange]) -> list[tuple[str, ...]]:
         """Facts that get a place of their own, without the words that a corpus puts before each."""

@@ -172,7 +172,7 @@ def check_config(raw: Mapping[str, Any]) -> None:
         value = encoder.get(key)
         _require(value is None or (isinstance(value, str) and bool(pattern.fullmatch(value))), key, value, kind)
     layout = raw["layout"]
-    for key, lowest in (("max_length", 8), ("response_budget", 1), ("facts_budget", 0)):
+    for key, lowest in (("max_length", 8), ("response_budget", 1), ("facts_budget", 0), ("turns", 1)):
         value = layout.get(key)
         _require(value is None or _is_int(value, lowest, MAX_SIZE), key, value, f"a number from {lowest}")
     for key in ("segment_ids", "tidy"):
