@@ -204,7 +204,7 @@ def main() -> None:
     bank = random_pairs(sets[0], recipe["architecture"]["bank"], recipe["seed"] + 1)
     check = Validation(recipe, arguments.corpora, bank)
     network = build_network(recipe)
-    if recipe["whitening_pairs"]:
+    if recipe["whitening_pairs"] and not recipe.get("keep_head"):
         whiten(network, random_pairs(sets[0], recipe["whitening_pairs"], recipe["seed"]))
     decoder, decoder_tokenizer = build_decoder(recipe, network)
     objective = Objective(network, decoder, recipe["losses"])

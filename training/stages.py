@@ -46,7 +46,7 @@ Forward = Callable[[dict[str, Tensor]], Any]
 
 
 def new_network(network_class: type[N], recipe: Recipe, architecture: dict[str, Any]) -> N:
-    """A network on the recipe's encoder; its adapter begins as that of the checkpoint `start_from`, if one is named.
+    """A network on the recipe's encoder; its adapter, or its layers, begin as those of the checkpoint `start_from`.
 
     An encoder that `training/aspects.py` saved stays as it is: only heads are trained on it. With `keep_head` a
     checkpoint of the same approach is gone on with as a whole.
@@ -70,11 +70,14 @@ def new_network(network_class: type[N], recipe: Recipe, architecture: dict[str, 
         return network
     if start is not None:
         begun = CheckpointConfig.read(find_checkpoint(start, default=start).folder)
-        if recipe["tuning"] != "lora" or begun.encoder.sha256 not in (None, config.encoder.sha256):
+        tuning = begun.encoder.tuning
+        if recipe["tuning"] != tuning or begun.encoder.sha256 not in (None, config.encoder.sha256):
             raise SystemExit(
-                f"start_from: {start} holds an adapter over {begun.encoder.id}; use that encoder with "
-                "tuning: lora, or set start_from to null"
+                f"start_from: {start} was tuned over {begun.encoder.id}; use that encoder with "
+                f"tuning: {tuning}, or set start_from to null"
             )
+        if tuning == "layers" and len(network_class.encoders) > 1:
+            raise SystemExit(f"start_from: {start} holds layers, and {network_class.approach} needs an adapter")
         if recipe.get("keep_head") and begun.approach == network_class.approach:
             network = continued(network_class, start, recipe)
             network.config = replace(config, architecture=begun.architecture)
@@ -84,8 +87,11 @@ def new_network(network_class: type[N], recipe: Recipe, architecture: dict[str, 
 
 
 def continued(network_class: type[N], folder: Path | str, recipe: Recipe) -> N:
-    """The network that an earlier stage left in `folder`, to be trained further."""
-    return with_dropout(network_class.from_pretrained(folder, device="cpu", trainable=True), recipe)
+    """The network that an earlier stage left in `folder`, to be trained further; the shared encoder stays as it is."""
+    network = with_dropout(network_class.from_pretrained(folder, device="cpu", trainable=True), recipe)
+    if is_trunk(recipe["start_from"]):
+        network.encoder.requires_grad_(False)
+    return network
 
 
 def with_dropout(network: N, recipe: Recipe) -> N:

@@ -64,9 +64,7 @@ def _trained(label: str, pbc: float, accuracy: float, ours: str | None = None, n
     return Row(label, {"PBC": pbc, "accuracy": accuracy}, ours, note)
 
 
-_DEB = (
-    "our encoder has 22.7 M parameters and saw no Reddit; one checkpoint, trained with random and adversarial replies"
-)
+_DEB = "our encoder has 22.7 M parameters, saw no Reddit, and learned from ratings of other data, too; one checkpoint"
 _HEAD = "a head on our fixed encoder"
 #: Of Table 7, where only the negatives may differ.
 _ALIKE = f"{_HEAD}, trained for this table: on DailyDialog++'s dev part and these negatives, nothing else"

@@ -22,7 +22,7 @@ _SETS = {"ConvAI2": "convai2_grade", "Empathetic": "empathetic_grade"}
 _AVERAGE = "average"
 _NAMES = tuple(f"{name} {column}" for name in _SETS for column in (*_STATISTICS, _AVERAGE))
 _HEAD = "a head on our fixed encoder"
-_OTHER_ENCODER = "our encoder has 22.7 M parameters, the paper's 110 M"
+_OTHER_ENCODER = "our encoder has 22.7 M parameters, the paper's 110 M, and learned from ratings of other data, too"
 
 
 def _columns(sets: dict[str, str]) -> list[Column]:

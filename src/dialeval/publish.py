@@ -13,7 +13,7 @@ from typing import Any, Literal
 from dialeval.module_install import module_folders
 from dialeval.version import __version__
 from dialeval.weights.config import CheckpointConfig
-from dialeval.weights.find import WEIGHTS, embedded_checkpoints
+from dialeval.weights.find import LAYERS, WEIGHTS, embedded_checkpoints, find_layers
 
 #: Words that stand for all of a kind.
 KINDS = ("models", "modules", "spaces", "all")
@@ -128,6 +128,8 @@ def _model(folder: Path, org: str, workspace: Path, results: Path | None, *, mer
             target = copy / path.relative_to(folder)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, target)
+        if config.encoder.tuning == "layers":  # an embedded checkpoint may share those of another
+            shutil.copyfile(find_layers(folder, config.encoder.layers), copy / LAYERS)
     card = render_card(config, measured, org=org, merged_from=f"{org}/{name}" if merge else "")
     (copy / "README.md").write_text(card, encoding="utf-8")
     return Upload(f"{org}/{config.name or copy.name}", "model", copy)

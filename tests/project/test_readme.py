@@ -136,6 +136,6 @@ def test_non_commercial_corpora_of_the_weights_are_named() -> None:
 
 
 def test_the_box_says_how_much_is_read() -> None:
-    assert "the last 160 tokens of a row are read" in README
+    assert "The last 128 tokens of a row are read" in README
     for name in embedded_checkpoints():
-        assert CheckpointConfig.read(WEIGHTS / name).layout.max_length == (128 if name == "judge-minilm" else 160), name
+        assert CheckpointConfig.read(WEIGHTS / name).layout.max_length == (160 if name == "cmn-minilm" else 128), name

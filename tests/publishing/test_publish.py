@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from density_networks import ROWS, make_network
 from dialeval.approaches.density import Density
 from dialeval.cli import build_app
+from dialeval.weights.find import LAYERS, WEIGHTS
 from loopback_hub import LoopbackHub, User
 from rated_rows import small_judge
 
@@ -124,6 +125,13 @@ def test_a_tuned_judge_is_published(hub: LoopbackHub, publish: Any, tiny_encoder
     rename(folder, encoder="someone/tiny-encoder", name="ours")
     publish(folder)
     assert "model.safetensors" in hub.repos["models", "dialeval/ours"].files
+
+
+@pytest.mark.encoder
+def test_heads_take_along_the_layers_that_they_share(hub: LoopbackHub, publish: Any) -> None:
+    publish("deb-minilm")
+    shared = (WEIGHTS / "judge-minilm" / LAYERS).read_bytes()
+    assert hub.repos["models", "dialeval/deb-minilm"].files[LAYERS] == shared
 
 
 @pytest.mark.parametrize(

@@ -298,6 +298,9 @@ def test_metrics_on_one_encoder_cost_one_pass(
         "density": ["training.steps=0", validation, f"corpora={corpora % 'share: 1.0'}", "fit.held_out_pairs=20",
                     f"fit.corpora={corpora % 'pairs: 30'}"],
         "deb": ["fine_tuning.steps=0", groups, "augmentation=[]"],
+        # Its own heads are trained, the encoder stays as it is in both stages.
+        "quantidce": ["pretraining.steps=2", "pretraining.per_level=1", "pretraining.evaluate_every=1", groups,
+                      "augmentation=[]", "ratings=null"],
     }  # fmt: skip
     for approach, more in own.items():
         words = [str(TRAINING / f"{approach}.py"), "--cpu", "--corpora", str(data), "--out", str(tmp_path / approach)]

@@ -21,6 +21,7 @@ from dialeval.weights.config import CheckpointConfig
 from refusals import refused
 from tiny_words import WORDS
 from training_runs import (
+    RECIPES,
     TRAINING,
     killed_after_saves,
     log_of,
@@ -111,6 +112,7 @@ def arguments(
         for stage in ("pretraining", "fine_tuning"):
             common += [f"{stage}.{setting}" for setting in STAGE[2:]] + [f"{stage}.warmup_epochs=0.1"]
     words = [str(TRAINING / f"{script}.py"), "--cpu", "--corpora", str(corpora), "--out", str(out)]
+    words += ["--recipe", str(RECIPES / f"{script}-lora.yaml")]
     return [*words, *settings((*common, *chosen)), *(["--resume"] if resume else [])]
 
 

@@ -103,7 +103,7 @@ def test_an_earlier_density_gives_adapter_and_head_and_nothing_else(tiny_encoder
     network.config = replace(network.config, architecture={"bias": True, "default_scoring": "euclidean"})
     network.save_pretrained(earlier)
     recipe = {
-        **read_recipe(RECIPES / "density-minilm.yaml"),
+        **read_recipe(RECIPES / "density-lora.yaml"),
         "encoder": str(tiny_encoder),
         "start_from": str(earlier),
     }

@@ -27,7 +27,7 @@ STARTS = {
     "density": "density-minilm",
     "deb": "deb-minilm",
     "quantidce": "quantidce-minilm",
-    "cmn": "deb-minilm",  # both encoders begin from one
+    "cmn": "cmn-minilm",
 }
 
 

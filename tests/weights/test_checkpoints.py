@@ -214,4 +214,12 @@ def test_the_embedded_checkpoints_are_small() -> None:
     sizes = {one.name: sum(file.stat().st_size for file in one.rglob("*") if file.is_file()) for one in folders}
     assert len(sizes) == len(folders) >= 10
     assert max(sizes.values()) <= 28_500_000  # the judge: the layers of an encoder, a million runs of words
-    assert sum(sizes.values()) <= 56_000_000
+    assert sum(sizes.values()) <= 44_000_000
+
+
+def test_the_embedded_heads_share_the_encoder_of_the_judge_and_what_it_reads() -> None:
+    judge, *heads = (
+        CheckpointConfig.read(WEIGHTS / f"{one}-minilm") for one in ("judge", "deb", "density", "quantidce")
+    )
+    for one in heads:
+        assert (one.encoder, one.layout) == (judge.encoder, judge.layout), one.name

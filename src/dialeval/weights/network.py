@@ -106,7 +106,7 @@ class Network(nn.Module):
         """A fresh network for training.
 
         `lora=None` leaves every weight of the encoder trainable. `start` names a checkpoint of any
-        approach (with one encoder) whose adapter every encoder of this network begins from.
+        approach (with one encoder) whose adapter or layers every encoder of this network begins from.
         """
         located = find_encoder(config.encoder.id, revision=config.encoder.revision, sha256=config.encoder.sha256)
         tokenizer = load_tokenizer(located.folder, config.layout)
@@ -114,8 +114,12 @@ class Network(nn.Module):
         base = {}
         for name in cls.encoders:
             encoder = load_encoder(located.folder, len(tokenizer), trainable=True)
-            if begun is not None:
-                encoder = load_adapter(encoder, begun / "adapter", trainable=True)
+            if config.encoder.tuning == "layers":
+                encoder.embeddings.requires_grad_(False)
+            if begun is not None and begun[1].tuning == "layers":
+                encoder = load_layers(encoder, find_layers(begun[0], begun[1].layers))
+            elif begun is not None:
+                encoder = load_adapter(encoder, begun[0] / "adapter", trainable=True)
             elif config.encoder.tuning == "lora" and lora is not None:
                 encoder = with_lora(encoder, lora)
             base[name] = encoder
@@ -318,12 +322,12 @@ def tokenizer_folder(folder: Path, config: CheckpointConfig) -> Path:
     return find_encoder(source.id, revision=source.revision, sha256=source.sha256).folder
 
 
-def _start_folder(start: str | Path, encoder: EncoderSource) -> Path:
-    """The folder of a checkpoint to begin from; its adapter fits only the base encoder it was trained over."""
+def _start_folder(start: str | Path, encoder: EncoderSource) -> tuple[Path, EncoderSource]:
+    """A checkpoint to begin from and its encoder; what is tuned fits only the base that it was trained over."""
     folder = find_checkpoint(start, default=str(start)).folder
     check_files(folder)
     theirs = CheckpointConfig.read(folder).encoder
-    if theirs.tuning != "lora":
+    if theirs.tuning not in ("lora", "layers"):
         raise CheckpointError(f"{start} has no adapter to begin from (its encoder is {theirs.tuning}); choose another")
     known = theirs.sha256 is not None and encoder.sha256 is not None
     if theirs.sha256 != encoder.sha256 if known else theirs.id != encoder.id:
@@ -331,4 +335,4 @@ def _start_folder(start: str | Path, encoder: EncoderSource) -> Path:
         raise CheckpointError(
             f"{start} was trained over {encoders[0]}, not over {encoders[1]}; begin from one over the same"
         )
-    return folder
+    return folder, theirs
