@@ -18,6 +18,7 @@ from dialeval.approaches.judge import (
     DIALOGUE_FEATURES,
     DIALOGUE_VOTES,
     FEATURES,
+    INSULT,
     SAID_AGAIN,
     TURN_VOTES,
     VETO_BELOW,
@@ -258,7 +259,7 @@ def test_what_replies_leave_of_the_value_of_their_conversation() -> None:
     assert dialogue_vetoes(ranks) == pytest.approx(share**2)
     # One insult is never forgiven, however many replies are civil.
     ranks[2, FEATURES.index("respectful")] = 0.0
-    assert dialogue_vetoes(ranks) == pytest.approx(share**2 * 2 * VETO_LEAVES)
+    assert dialogue_vetoes(ranks) == pytest.approx(share**2 * INSULT * VETO_LEAVES)
     moves = dialogue_moves(np.full((1, len(DIALOGUE_FEATURES)), 0.8), np.array([0.25]))
     assert 0.5 + moves.sum() == pytest.approx(0.2)
     assert moves[0, 1:].min() > 0 > moves[0, 0]

@@ -76,6 +76,8 @@ TURN: Mapping[str, Feature] = {
 FEATURES = tuple(TURN)
 #: A feature with a veto that ranks below this takes from the value, and the last of all leaves it this share.
 VETO_BELOW, VETO_LEAVES = 0.03, 0.3
+#: An insult takes less from a whole conversation than from its reply: what the veto leaves, times this.
+INSULT = 1.5
 #: What a conversation would lose if all turns of the judged side had been said before.
 SAID_AGAIN = 0.3
 #: Logits from which on a reply is more probably sound than not; how much more tells nothing of how good it is.
@@ -227,7 +229,7 @@ def dialogue_vetoes(ranks: Matrix, said_again: float = 0.0) -> float:
     if not len(ranks):
         return 1.0
     left = dict(zip(FEATURES, vetoes(ranks).T, strict=True))
-    insulted = min(1.0, 2 * left["respectful"].min())
+    insulted = min(1.0, INSULT * left["respectful"].min())
     return float(left["fluent"].mean() * left["consistent"].mean() * insulted * (1 - SAID_AGAIN * said_again))
 
 
