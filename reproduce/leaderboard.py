@@ -88,7 +88,7 @@ def with_present_marks(results: Iterable[Result], weights: Path) -> list[Result]
     trained_on = {}
     for path in weights.glob("*/config.json"):
         config = CheckpointConfig.read(path.parent)
-        name = f"{config.name or path.parent.name}@{weights_digest(path.parent)[:12]}"
+        name = f"{config.name or path.parent.name}@{weights_digest(path.parent, config.encoder.layers)[:12]}"
         trained_on[name] = frozenset(config.contaminated_by)
     marked = []
     for row in results:

@@ -3,7 +3,7 @@
     python training/ablations.py --corpora CORPORA --ratings MIRROR --out runs/ablations
     python training/ablations.py --corpora CORPORA --out runs/ablations --only density-plain,deb-both
 
-The variants stand in recipes/ablations.yaml; nothing that is not embedded is needed to begin. Finished ones are kept
+The variants stand in recipes/ablations.yaml; some begin from density-lora.yaml or deb-lora.yaml. Finished ones are kept
 and interrupted ones go on, so the same command continues. --table gets what each reached on held-out dialogues.
 `python -m reproduce papers` says which commands measure them against people, and lays the outcome beside the published
 tables.

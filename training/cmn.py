@@ -43,7 +43,7 @@ from dialeval.engine.encoding import collate
 from dialeval.engine.formatting import PairTokenizer
 from dialeval.exchange import Exchange
 from dialeval.weights.config import current_versions
-from stages import split_groups
+from stages import goes_on, split_groups
 from trainer import Figures, batches_of_process, train_steps, trained
 
 
@@ -204,7 +204,7 @@ def main() -> None:
     bank = random_pairs(sets[0], recipe["architecture"]["bank"], recipe["seed"] + 1)
     check = Validation(recipe, arguments.corpora, bank)
     network = build_network(recipe)
-    if recipe["whitening_pairs"] and not recipe.get("keep_head"):
+    if recipe["whitening_pairs"] and not goes_on(CmnNetwork, recipe):
         whiten(network, random_pairs(sets[0], recipe["whitening_pairs"], recipe["seed"]))
     decoder, decoder_tokenizer = build_decoder(recipe, network)
     objective = Objective(network, decoder, recipe["losses"])

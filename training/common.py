@@ -91,8 +91,8 @@ def _check_start(start: str | None, parser: argparse.ArgumentParser) -> None:
         made = Path(__file__).parent / "recipes" / f"{stage}.yaml"
         earlier = f"run the recipe {stage}.yaml with --out {Path(start).parent} first, or " if made.is_file() else ""
         parser.error(
-            f"start_from: {error}; {earlier}pass --set start_from=null to begin from the bare encoder, "
-            "or --set start_from=density-minilm to go on from an embedded checkpoint"
+            f"start_from: {error}; {earlier}take a recipe own-*.yaml, which begins from an embedded checkpoint or, "
+            "with --set start_from=null, from the bare encoder"
         )
 
 
@@ -405,6 +405,10 @@ def provenance(
     if begun:
         figures["started_from"] = begun["recipe"]["name"]
         figures["corpora"] = list(dict.fromkeys([*figures.get("corpora", ()), *begun["corpora"]]))
+        rated = begun["recipe"].get("ratings")
+        before = {use: rated[use] for use in ("train", "labelled") if use in rated} if isinstance(rated, dict) else {}
+        if before := before or begun.get("ratings_before", {}):
+            figures["ratings_before"] = before
     script = Path(sys.argv[0]).name
     words = [f"training/{script}", "--recipe", f"training/recipes/{Path(arguments.recipe).name}"]
     words += ["--corpora", "CORPORA", "--out", "RUN", *[word for pair in arguments.set for word in ("--set", pair)]]

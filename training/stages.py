@@ -52,6 +52,8 @@ def new_network(network_class: type[N], recipe: Recipe, architecture: dict[str, 
     checkpoint of the same approach is gone on with as a whole.
     """
     start = recipe["start_from"]
+    if is_trunk(start) and len(network_class.encoders) > 1:
+        raise SystemExit(f"start_from: {start} holds layers, and {network_class.approach} needs an adapter")
     config = CheckpointConfig(
         approach=network_class.approach,
         name=recipe["name"],
@@ -71,19 +73,27 @@ def new_network(network_class: type[N], recipe: Recipe, architecture: dict[str, 
     if start is not None:
         begun = CheckpointConfig.read(find_checkpoint(start, default=start).folder)
         tuning = begun.encoder.tuning
+        if tuning == "layers" and len(network_class.encoders) > 1:
+            raise SystemExit(f"start_from: {start} holds layers, and {network_class.approach} needs an adapter")
         if recipe["tuning"] != tuning or begun.encoder.sha256 not in (None, config.encoder.sha256):
             raise SystemExit(
                 f"start_from: {start} was tuned over {begun.encoder.id}; use that encoder with "
                 f"tuning: {tuning}, or set start_from to null"
             )
-        if tuning == "layers" and len(network_class.encoders) > 1:
-            raise SystemExit(f"start_from: {start} holds layers, and {network_class.approach} needs an adapter")
-        if recipe.get("keep_head") and begun.approach == network_class.approach:
+        if goes_on(network_class, recipe):
             network = continued(network_class, start, recipe)
             network.config = replace(config, architecture=begun.architecture)
             return network
     lora = LoraSettings(**recipe["lora"]) if recipe["tuning"] == "lora" else None
     return with_dropout(network_class.create(config, lora=lora, start=start), recipe)
+
+
+def goes_on(network_class: type[Network], recipe: Recipe) -> bool:
+    """Whether a run goes on with the heads of a checkpoint, too."""
+    start = recipe["start_from"]
+    if start is None or is_trunk(start) or not recipe.get("keep_head"):
+        return False
+    return CheckpointConfig.read(find_checkpoint(start, default=start).folder).approach == network_class.approach
 
 
 def continued(network_class: type[N], folder: Path | str, recipe: Recipe) -> N:

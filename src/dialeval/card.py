@@ -28,7 +28,7 @@ _SHOWN = {
     "accuracy": ("accuracy", "accuracy"),
 }
 _USES = {
-    "train": "adapter and heads", "labelled": "heads for faults",
+    "train": "encoder and heads", "labelled": "heads for faults",
     "stack": "ranks and interval of replies", "dialogues": "of conversations",
 }  # fmt: skip
 _LEVELS = {"turns": "Single replies", "dialogues": "Whole conversations"}
@@ -157,11 +157,11 @@ def _source(kind: str, name: str) -> dict[str, str]:
 
 def _rated(training: Mapping[str, Any]) -> dict[str, list[str]]:
     """Sources of ratings, and what each was used for."""
-    settings = training.get("recipe", {}).get("ratings", {})
     found: dict[str, list[str]] = {}
-    for use, shown in _USES.items():
-        for name in settings.get(use, ()) if isinstance(settings, Mapping) else ():
-            found.setdefault(name, []).append(shown)
+    for settings in (training.get("ratings_before", {}), training.get("recipe", {}).get("ratings", {})):
+        for use, shown in _USES.items():
+            for name in settings.get(use, ()) if isinstance(settings, Mapping) else ():
+                found.setdefault(name, []).append(shown)
     return found
 
 

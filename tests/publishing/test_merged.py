@@ -1,4 +1,4 @@
-"""One full model instead of an adapter: it scores the same, and needs no base encoder."""
+"""One full model instead of an adapter or layers: it scores the same, and needs no base encoder."""
 
 from __future__ import annotations
 
@@ -11,15 +11,17 @@ from safetensors.torch import load_file, save_file
 
 from density_networks import ROWS, make_network
 from dialeval.approaches.density import Density, DensityNetwork
-from dialeval.weights.find import CheckpointError
+from dialeval.weights.find import LAYERS, CheckpointError
 from refusals import refused
 
 
-@pytest.fixture(scope="module")
-def folders(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """An adapter, and what was merged from it; both from the same network."""
+@pytest.fixture(scope="module", params=["lora", "layers"])
+def folders(
+    request: pytest.FixtureRequest, tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, Path]:
+    """A tuned network, and what was merged from it; both from the same network."""
     home = tmp_path_factory.mktemp("merged")
-    make_network(tiny_encoder).save_pretrained(home / "adapter", card="# A card\n")
+    make_network(tiny_encoder, request.param).save_pretrained(home / "adapter", card="# A card\n")
     DensityNetwork.from_pretrained(home / "adapter").save_pretrained(home / "full", merged=True, card="# Full\n")
     return home / "adapter", home / "full"
 
@@ -29,7 +31,7 @@ def test_it_scores_the_same_in_float32(folders: tuple[Path, Path]) -> None:
     after = Density(full).score(**ROWS)
     assert after.values == pytest.approx(Density(adapter).score(**ROWS).values, abs=1e-5)
     assert after.signature["checkpoint"].startswith("tiny-merged@")
-    assert not (full / "adapter").exists()
+    assert not any((full / part).exists() for part in ("adapter", LAYERS))
     assert (full / "README.md").read_text() == "# Full\n"
     state = load_file(full / "model.safetensors")
     assert all(tensor.dtype is torch.float32 for name, tensor in state.items() if name.startswith("encoder."))

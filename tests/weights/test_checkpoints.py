@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -183,10 +184,22 @@ def test_a_network_begins_only_from_an_adapter_over_its_own_encoder(tiny_encoder
     for encoder, message in (
         ({"sha256": "0" * 64}, "trained over"),
         ({"sha256": None, "id": "someone/other"}, "someone/other"),
-        ({"tuning": "frozen"}, "no adapter to begin from"),
+        ({"tuning": "frozen"}, "neither adapter nor layers"),
     ):
         (folder / "config.json").write_text(json.dumps(raw | {"encoder": raw["encoder"] | encoder}))
         refused(CheckpointError, message, DensityNetwork.create, config, start=folder)
+
+
+def test_a_network_begins_from_layers(tiny_encoder: Path, tmp_path: Path) -> None:
+    earlier = make_network(tiny_encoder, "layers")
+    with torch.no_grad():
+        for parameter in earlier.encoder.encoder.parameters():
+            parameter.add_(0.25)
+    earlier.save_pretrained(tmp_path)
+    begun = DensityNetwork.create(CheckpointConfig.read(tmp_path), start=tmp_path)
+    stored = DensityNetwork.from_pretrained(tmp_path)
+    for one, other in zip(begun.encoder.parameters(), stored.encoder.parameters(), strict=True):
+        assert torch.equal(one, other)
 
 
 def test_percentile_is_the_share_that_is_lower() -> None:
@@ -215,6 +228,27 @@ def test_the_embedded_checkpoints_are_small() -> None:
     assert len(sizes) == len(folders) >= 10
     assert max(sizes.values()) <= 28_500_000  # the judge: the layers of an encoder, a million runs of words
     assert sum(sizes.values()) <= 44_000_000
+
+
+@pytest.mark.parametrize("tuning", ["lora", "layers"])
+def test_a_config_names_layers_and_turns_only_where_it_has_them(
+    tiny_encoder: Path, tmp_path: Path, tuning: str
+) -> None:
+    network = make_network(tiny_encoder, tuning)
+    turns = 3 if tuning == "layers" else None
+    network.config = replace(network.config, layout=replace(network.config.layout, turns=turns))
+    network.save_pretrained(tmp_path)
+    raw = json.loads((tmp_path / "config.json").read_text())
+    assert ("layers" in raw["encoder"], "turns" in raw["layout"]) == (tuning == "layers", tuning == "layers")
+    assert CheckpointConfig.read(tmp_path).layout.turns == turns
+    assert Density(tmp_path).signature().get("turns") == (None if turns is None else "3")
+
+
+def test_embeddings_that_are_not_saved_are_not_trained(tiny_encoder: Path, tmp_path: Path) -> None:
+    make_network(tiny_encoder, "layers").save_pretrained(tmp_path)
+    network = DensityNetwork.from_pretrained(tmp_path, trainable=True)
+    trained = {name for name, one in network.encoder.named_parameters() if one.requires_grad}
+    assert trained == {name for name, _ in network.encoder.named_parameters() if not name.startswith("embeddings.")}
 
 
 def test_the_embedded_heads_share_the_encoder_of_the_judge_and_what_it_reads() -> None:

@@ -100,11 +100,12 @@ class FrozenFeatures:
         self.name = own_name if located.origin == "folder" else name
         #: What must be equal for two sets of features to be comparable.
         self.made_with = {
-            "weights": weights_digest(located.folder)[:12],
+            "weights": weights_digest(located.folder, config.encoder.layers if config else None)[:12],
             "pooling": pooling,
             "max_length": str(layout.max_length),
             "segments": str(layout.segment_ids).lower(),
             "tidy": str(layout.tidy).lower(),
+            **({} if layout.turns is None else {"turns": str(layout.turns)}),
             "dtype": precision,
         }
 

@@ -40,7 +40,7 @@ def publish(
     org: Annotated[str, typer.Option(help="User or organisation on the Hub.")] = "dialeval",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List what would be uploaded.")] = False,
     merge: Annotated[
-        bool, typer.Option("--merge", help="Each checkpoint also as NAME-merged, one full model without an adapter.")
+        bool, typer.Option("--merge", help="Each checkpoint also as NAME-merged, one full model.")
     ] = False,
     private: Annotated[bool, typer.Option("--private", help="Make new repositories private.")] = False,
     tag: Annotated[str | None, typer.Option(help="Tag the commits.")] = None,

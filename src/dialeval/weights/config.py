@@ -74,7 +74,11 @@ class CheckpointConfig:
 
     def to_json(self) -> str:
         """The text of `config.json`; `model_type` is what `AutoModel` looks for."""
-        plain = {"model_type": "dialeval", "architectures": [self.approach], **asdict(self)}
+        plain: dict[str, Any] = {"model_type": "dialeval", "architectures": [self.approach], **asdict(self)}
+        # What only newer versions know is left out where it is not used, so that older ones still read the rest.
+        for part, key in (("encoder", "layers"), ("layout", "turns")):
+            if plain[part][key] is None:
+                del plain[part][key]
         return json.dumps(plain, indent=2, ensure_ascii=False) + "\n"
 
     @classmethod

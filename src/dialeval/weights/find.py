@@ -86,7 +86,9 @@ def find_layers(folder: Path, sha256: str | None) -> Path:
     for path in (folder / LAYERS, *sorted(WEIGHTS.glob(f"*/{LAYERS}"))):
         if path.is_file() and file_sha256(path) == sha256:
             return path
-    raise CheckpointError(f"{folder} lacks the {LAYERS} that its config.json names; fetch it again")
+    raise CheckpointError(
+        f"{folder} lacks the {LAYERS} that its config.json names, and no embedded checkpoint has it; fetch it again"
+    )
 
 
 def file_sha256(path: Path) -> str:
@@ -99,6 +101,8 @@ def weights_digest(folder: Path, layers: str | None = None) -> str:
     """One digest over every weights file of a checkpoint, whatever its folder is called, and the layers it shares."""
     digest = hashlib.sha256((layers or "").encode())
     for path in sorted(folder.rglob("*.safetensors")):
+        if layers and path.name == LAYERS:
+            continue
         digest.update(path.relative_to(folder).as_posix().encode())
         digest.update(file_sha256(path).encode())
     return digest.hexdigest()

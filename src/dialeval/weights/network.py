@@ -173,6 +173,8 @@ class Network(nn.Module):
         elif config.encoder.tuning == "layers":
             layers = find_layers(located.folder, config.encoder.layers)
             base = {name: load_layers(encoder, layers) for name, encoder in base.items()}
+            for encoder in base.values():
+                encoder.embeddings.requires_grad_(False)  # which stay those of the base
         network = cls(config, base, tokenizer)
         name = config.name or located.folder.name
         network.identity = f"{name}@{located.revision or weights_digest(located.folder, config.encoder.layers)[:12]}"
@@ -328,7 +330,9 @@ def _start_folder(start: str | Path, encoder: EncoderSource) -> tuple[Path, Enco
     check_files(folder)
     theirs = CheckpointConfig.read(folder).encoder
     if theirs.tuning not in ("lora", "layers"):
-        raise CheckpointError(f"{start} has no adapter to begin from (its encoder is {theirs.tuning}); choose another")
+        raise CheckpointError(
+            f"{start} has neither adapter nor layers to begin from (its encoder is {theirs.tuning}); choose another"
+        )
     known = theirs.sha256 is not None and encoder.sha256 is not None
     if theirs.sha256 != encoder.sha256 if known else theirs.id != encoder.id:
         encoders = [f"{one.id} ({(one.sha256 or 'no sha256')[:12]})" for one in (theirs, encoder)]
