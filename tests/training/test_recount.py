@@ -110,7 +110,7 @@ def test_no_recipe_trains_on_a_benchmark_that_it_does_not_declare(monkeypatch: p
     found = list(script.verdicts(script.recipe_names(), Recount(mirror=MIRROR), CORPORA, MIRROR))
     assert {one.name: one.undeclared for one in found if one.undeclared} == {}
     # The recount sees what is there to be seen.
-    deb = next(one for one in found if one.name == "deb-minilm")
+    deb = next(one for one in found if one.name == "deb-lora")
     assert deb.marked == ["dailydialogpp_dev", "dailydialogpp_positives"]
     fitted = next(one for one in found if one.name == "quantidce-minilm")
     assert "dailydialog_grade" in fitted.marked
