@@ -20,16 +20,14 @@ from measure import processor
 from pages import replace_block, table
 
 import dialeval
-from dialeval.metric import Metric
 
 METRICS = ("judge", "deb", "density", "quantidce")
 
 
-def forget(metrics: list[Metric]) -> None:
+def forget(metrics: list[Any]) -> None:
     """Drop what encoders and tokenizers remember of earlier calls."""
     for metric in metrics:
-        held: Any = metric
-        held.encoder.forget()
+        metric.encoder.forget()
 
 
 def processor_time(action: Callable[[], Any]) -> float:
@@ -62,7 +60,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=1000, help="default: %(default)s")
     parser.add_argument("--rounds", type=int, default=3, help="default: %(default)s")
-    parser.add_argument("--dtype", default="float32")
+    parser.add_argument("--dtype", default="float32", help="default: %(default)s")
     parser.add_argument("--page", type=Path, default=Path(__file__).with_name("README.md"))
     arguments = parser.parse_args()
     asked = f"--rows {arguments.rows} --rounds {arguments.rounds} --dtype {arguments.dtype}"

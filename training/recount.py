@@ -30,6 +30,7 @@ from corpora.ratings import read_ratings as read_rated
 from corpora.recount import Leaks, Recount, Turns, merged
 from dialeval import benchmarks
 from dialeval.exchange import Exchange
+from dialeval.weights.find import WEIGHTS
 from ratings import read_ratings
 from stages import extra_groups, split_groups
 
@@ -180,9 +181,10 @@ def recipe_names() -> list[str]:
 
 
 def leaked_rows(found: Sequence[Verdict]) -> dict[str, dict[str, Any]]:
-    """By recipe and marked benchmark the ids of leaked rows, `all` where these are nine in ten."""
+    """By embedded checkpoint and marked benchmark the ids of leaked rows, `all` where these are nine in ten."""
     leaked: dict[str, dict[str, Any]] = {}
-    for one in found:
+    embedded = {path.parent.name for path in WEIGHTS.rglob("config.json")}
+    for one in (one for one in found if one.name in embedded):
         # Attacks and training material have no table of agreement.
         rated = [benchmarks.info(name) for name in one.marked]
         for name in (info.name for info in rated if info.kind != "pairs" and info.tells_apart):
@@ -198,7 +200,7 @@ def main() -> None:
     parser.add_argument("--mirror", type=Path, help="folder with the benchmarks' files; DIALEVAL_MIRROR if left out")
     parser.add_argument("--only", help="names of recipes, by commas")
     parser.add_argument("--rows", action="store_true", help="name every leaked row and the dialogues that hold it")
-    parser.add_argument("--write", type=Path, help="JSON file for the leaked rows of the recipes, without text")
+    parser.add_argument("--write", type=Path, help="JSON file for leaked rows of embedded checkpoints, without text")
     arguments = parser.parse_args()
     names = recipe_names() if arguments.only is None else arguments.only.split(",")
     console = Console(stderr=True)

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from dialeval.agreement.settings import Settings
 from dialeval.weights.find import WEIGHTS
-from reproduce.papers.tables import CellQuery, Column, Paper, Picture, Row, Table, ablation, published
+from reproduce.papers.tables import (
+    JUDGES_ENCODER,
+    OTHER_ENCODER,
+    CellQuery,
+    Column,
+    Paper,
+    Picture,
+    Row,
+    Table,
+    ablation,
+    published,
+)
 from reproduce.spread import spread_in
 
 _BOTH = ("pearson", "spearman")
@@ -20,8 +31,6 @@ _PAPERS_ROWS = {
 _ALL_ROWS = {name: (benchmark, Settings(_BOTH, levels="own")) for name, (benchmark, _) in _PAPERS_ROWS.items()}
 _NAMES = tuple(f"{name} {part}" for name in _PAPERS_ROWS for part in _PARTS)
 
-_OTHER_ENCODER = "our encoder has 22.7 M parameters, the paper's 110 M"
-_JUDGES_ENCODER = f"{_OTHER_ENCODER}, and learned from ratings of other data, too"
 _OTHER_VECTORS = "other word vectors"
 _HEAD = "a head on our fixed encoder"
 _NO_TUNING = "language model not tuned on the corpus"
@@ -76,7 +85,7 @@ _ROWS = (
         "BERTScore",
         *(15.32, 15.36, 15.16, 12.27, 12.88, 9.94, 22.48, 22.50),
         ours="bertscore",
-        note=f"{_OTHER_ENCODER}; in print the last two cells equal METEOR's, one of them is probably a slip",
+        note=f"{OTHER_ENCODER}; in print the last two cells equal METEOR's, one of them is probably a slip",
     ),
     _row(
         "SimCSE",
@@ -103,30 +112,30 @@ _ROWS = (
         "DENSITY, DailyDialog",
         published(_NAMES, 56.81, 57.03, None, None, 30.33, 29.45, None, None),
         _MAHALANOBIS,
-        _JUDGES_ENCODER,
+        JUDGES_ENCODER,
     ),
     Row(
         "DENSITY, ConvAI2",
         published(_NAMES, None, None, 57.03, 62.97, None, None, 48.01, 48.62),
         f"{_CONVAI2}&scoring=mahalanobis&name=density_convai2_mahalanobis",
-        f"{_JUDGES_ENCODER}, and its Gaussians are of ConvAI2",
+        f"{JUDGES_ENCODER}, and its Gaussians are of ConvAI2",
     ),
-    Row("DENSITY, DailyDialog, relative (not in the paper)", ours=_RELATIVE, note=_JUDGES_ENCODER),
+    Row("DENSITY, DailyDialog, relative (not in the paper)", ours=_RELATIVE, note=JUDGES_ENCODER),
     Row(
         "DENSITY, ConvAI2, relative (not in the paper)",
         ours=f"{_CONVAI2}&scoring=relative&name=density_convai2_relative",
-        note=_JUDGES_ENCODER,
+        note=JUDGES_ENCODER,
     ),
-    Row("DEB (not in the paper)", ours="deb", note=_JUDGES_ENCODER),
-    Row("QuantiDCE (not in the paper)", ours="quantidce", note=_JUDGES_ENCODER),
-    Row("CMN (not in the paper)", ours="cmn", note=_OTHER_ENCODER),
+    Row("DEB (not in the paper)", ours="deb", note=JUDGES_ENCODER),
+    Row("QuantiDCE (not in the paper)", ours="quantidce", note=JUDGES_ENCODER),
+    Row("CMN (not in the paper)", ours="cmn", note=OTHER_ENCODER),
 )
 
 _TABLE_2_NAMES = ("Zhao r", "Zhao ρ", "GRADE-DD r", "GRADE-DD ρ")
 
 
 def _scoring(label: str, *values: float, ours: str | None = None) -> Row:
-    return Row(label, published(_TABLE_2_NAMES, *values), ours, _JUDGES_ENCODER if ours else "")
+    return Row(label, published(_TABLE_2_NAMES, *values), ours, JUDGES_ENCODER if ours else "")
 
 
 #: Runs with and without the contrastive loss, and the further seeds of each.
@@ -138,7 +147,7 @@ def _short(label: str, *values: float) -> Row:
     loss, rule = label.split(": ")
     run = _LOSSES[loss != "With"]
     first, *others = (ablation(f"{run}{seed}", scoring=rule.lower()) for seed in _SEEDS)
-    return Row(label, published(_TABLE_2_NAMES, *values), first, _OTHER_ENCODER, repeats=others)
+    return Row(label, published(_TABLE_2_NAMES, *values), first, OTHER_ENCODER, repeats=others)
 
 
 def _spread() -> str:
@@ -175,7 +184,7 @@ PAPER = Paper(
                 _scoring("With contrastive loss: Mahalanobis", 56.81, 57.03, 30.33, 29.45, ours=_MAHALANOBIS),
                 _scoring("With contrastive loss: Euclidean", 54.57, 56.84, 28.97, 31.92, ours=_EUCLIDEAN),
                 _scoring("With contrastive loss: classifier", 53.36, 55.14, 28.25, 29.10, ours=_CLASSIFIER),
-                Row("Relative (not in the paper)", ours=_RELATIVE, note=_JUDGES_ENCODER),
+                Row("Relative (not in the paper)", ours=_RELATIVE, note=JUDGES_ENCODER),
             ),
             "Rows as in the paper; ours is the shipped checkpoint.",
             _spread,
@@ -201,9 +210,9 @@ PAPER = Paper(
             (
                 Row("USR-Retrieval", {"ρ": 39.4}, "usr_retrieval", _HEAD),
                 Row("GPT2-Coherency", {"ρ": 30.4}, lacks="weights"),
-                Row("DENSITY", {"ρ": 43.3}, _MAHALANOBIS, _JUDGES_ENCODER),
-                Row("DENSITY, relative (not in the paper)", {}, _RELATIVE, _JUDGES_ENCODER),
-                Row("DENSITY, classifier (not in the paper)", {}, _CLASSIFIER, _JUDGES_ENCODER),
+                Row("DENSITY", {"ρ": 43.3}, _MAHALANOBIS, JUDGES_ENCODER),
+                Row("DENSITY, relative (not in the paper)", {}, _RELATIVE, JUDGES_ENCODER),
+                Row("DENSITY, classifier (not in the paper)", {}, _CLASSIFIER, JUDGES_ENCODER),
                 Row("FED (quoted there)", {"ρ": 40.1}, lacks="weights"),
                 Row("DynaEval (quoted there)", {"ρ": 49.2}, lacks="weights"),
                 Row("People (quoted there)", {"ρ": 83.0}, lacks="data"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dialeval.agreement.settings import Settings
 from reproduce.papers.tables import (
+    JUDGES_ENCODER,
+    OTHER_ENCODER,
     SHORT_TRAINING,
     CellQuery,
     Chart,
@@ -22,8 +24,6 @@ _SETS = {"ConvAI2": "convai2_grade", "Empathetic": "empathetic_grade"}
 _AVERAGE = "average"
 _NAMES = tuple(f"{name} {column}" for name in _SETS for column in (*_STATISTICS, _AVERAGE))
 _HEAD = "a head on our fixed encoder"
-_OTHER_ENCODER = "our encoder has 22.7 M parameters, the paper's 110 M"
-_JUDGES_ENCODER = f"{_OTHER_ENCODER}, and learned from ratings of other data, too"
 
 
 def _columns(sets: dict[str, str]) -> list[Column]:
@@ -88,7 +88,7 @@ PAPER = Paper(
                     0.021,
                     0.033,
                     ours="bertscore",
-                    note=_OTHER_ENCODER,
+                    note=OTHER_ENCODER,
                 ),
                 _row("ADEM", 0.026, 0.037, 0.049, 0.037, 0.007, 0.009, 0.040, 0.019, ours="adem", note=_HEAD),
                 _row(
@@ -121,11 +121,11 @@ PAPER = Paper(
                     0.274,
                     0.360,
                     ours="quantidce",
-                    note=_JUDGES_ENCODER,
+                    note=JUDGES_ENCODER,
                 ),
-                Row("DENSITY (not in the paper)", ours="density", note=_JUDGES_ENCODER),
-                Row("DEB (not in the paper)", ours="deb", note=_JUDGES_ENCODER),
-                Row("CMN (not in the paper)", ours="cmn", note=_OTHER_ENCODER),
+                Row("DENSITY (not in the paper)", ours="density", note=JUDGES_ENCODER),
+                Row("DEB (not in the paper)", ours="deb", note=JUDGES_ENCODER),
+                Row("CMN (not in the paper)", ours="cmn", note=OTHER_ENCODER),
             ),
             "All systems of a set together, 600 and 300 rows. Correlations of the scores that the authors released "
             "for QuantiDCE and GRADE come out as printed (GRADE's Pearson on Empathetic as .349).",
@@ -170,7 +170,7 @@ PAPER = Paper(
             "Table 3, training data",
             _columns({"DailyDialogEVAL": "dailydialog_grade"}),
             (
-                Row("QuantiDCE, KD-MSE", published(_FITTED, 0.804, 0.832, 0.678, 0.771), "quantidce", _JUDGES_ENCODER),
+                Row("QuantiDCE, KD-MSE", published(_FITTED, 0.804, 0.832, 0.678, 0.771), "quantidce", JUDGES_ENCODER),
                 _fitted("QuantiDCE, MSE", "mse", 0.934, 0.945, 0.867, 0.915),
                 _fitted("QuantiDCE, MSE, fixed encoder", "mse-fixed", 0.379, 0.402, 0.281, 0.354),
                 Row("GRADE (by its released scores)", published(_FITTED, 0.374, 0.394, 0.274, None)),

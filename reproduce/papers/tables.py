@@ -140,6 +140,8 @@ def ablation(variant: str, **options: str) -> str:
 
 
 #: Said under every table of such runs.
+OTHER_ENCODER = "our encoder has 22.7 M parameters, the paper's 110 M"
+JUDGES_ENCODER = f"{OTHER_ENCODER}, and learned from ratings of other data, too"
 SHORT_TRAINING = (
     "Ours: every row had the same few minutes of training with one seed (training/recipes/ablations.yaml; from the "
     "embedded DENSITY checkpoint, which tells true from random replies already), so compare rows with each other, not "

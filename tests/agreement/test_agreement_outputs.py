@@ -18,7 +18,7 @@ from dialeval.agreement.settings import Settings
 from dialeval.cli import build_app
 from dialeval.reports.leaderboard import render_markdown, render_page
 from dialeval.reports.outputs import write_outputs
-from dialeval.weights.config import CheckpointConfig
+from dialeval.weights.config import CheckpointConfig, EncoderSource
 from dialeval.weights.find import weights_digest
 from notebooks import Page
 from reproduce.leaderboard import read_report, with_present_marks
@@ -187,8 +187,10 @@ def test_an_earlier_run_is_read_back_and_marked_by_what_checkpoints_now_say(repo
     weights = tmp_path / "weights" / "mine"
     weights.mkdir(parents=True)
     (weights / "model.safetensors").write_bytes(b"x")
-    (weights / "config.json").write_text(CheckpointConfig("deb", name="mine", contaminated_by=("toy",)).to_json())
-    own = f"metric:deb|checkpoint:mine@{weights_digest(weights)[:12]}|dtype:float32"
+    layers = "0" * 64  # of another checkpoint
+    config = CheckpointConfig("deb", "mine", EncoderSource(tuning="layers", layers=layers), contaminated_by=("toy",))
+    (weights / "config.json").write_text(config.to_json())
+    own = f"metric:deb|checkpoint:mine@{weights_digest(weights, layers)[:12]}|dtype:float32"
     best = next(one for one in back.results if one.in_best_group and one.level == "turn")
     signed = [replace(one, metric_signature=own) if one.metric == best.metric else one for one in back.results]
     marked = with_present_marks(signed, tmp_path / "weights")

@@ -72,6 +72,8 @@ def test_layers_are_kept_without_embeddings_and_may_be_an_embedded_checkpoint_s(
     monkeypatch.setattr(find, "WEIGHTS", tmp_path / "embedded")
     shared = Density(folder)
     assert (shared.score(**ROWS).values == own.score(**ROWS).values).all()
+    # One set of weights has one name, wherever its layers lie.
+    assert shared.signature() == own.signature()
     assert shared.network.encoder_id.split()[-1] == CheckpointConfig.read(folder).encoder.layers
 
 
