@@ -269,7 +269,7 @@ def test_a_judge_stands_on_the_encoder(judged: Path, encoders: tuple[Path, Path]
     # Its layers are those of the run, its embeddings the base's.
     tuned = load_file(encoders[1] / "trunk.safetensors")
     for name, held in layers_of(scorer.network.encoder).items():
-        assert torch.equal(held, tuned[f"encoder.{name}"].float())
+        assert torch.allclose(held, tuned[f"encoder.{name}"].float(), atol=2e-3)
     base = load_file(tiny_encoder / "model.safetensors")
     name = "embeddings.word_embeddings.weight"
     known = next(one for key, one in base.items() if key.endswith(name))

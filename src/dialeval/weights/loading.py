@@ -226,13 +226,45 @@ def layers_of(encoder: nn.Module) -> dict[str, torch.Tensor]:
     return {name: one for name, one in encoder.state_dict().items() if not name.startswith("embeddings.")}
 
 
+#: Beside a matrix of whole numbers from -127 to 127: what each row is to be multiplied by.
+_SCALE = "_scale"
+_STEPS = 127
+
+
+def packed(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Tensors as they are stored: matrices in one byte a weight, with a scale a row, all others in float16."""
+    stored = {}
+    for name, tensor in tensors.items():
+        held = tensor.detach().float().cpu()
+        if held.ndim == 2:
+            # With twelve bits a scale times 127 is exact, so what was read is stored again as it was.
+            mantissa, exponent = torch.frexp(held.abs().amax(dim=1, keepdim=True) / _STEPS)
+            scale = torch.ldexp((mantissa * 4096).round() / 4096, exponent)
+            steps = (held / scale.clamp(min=1e-30)).round().clamp(-_STEPS, _STEPS)
+            stored[name], stored[name + _SCALE] = steps.to(torch.int8), scale
+        else:
+            stored[name] = held.half().contiguous()
+    return stored
+
+
+def unpacked(stored: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """The tensors of `packed`, in float32."""
+    return {
+        name: one.float() * stored[name + _SCALE] if name + _SCALE in stored else one.float()
+        for name, one in stored.items()
+        if not name.endswith(_SCALE)
+    }
+
+
 def load_layers(encoder: nn.Module, path: Path) -> nn.Module:
     """The encoder with the layers of a checkpoint in place of its own."""
-    if tensor_shapes(path) != {name: tuple(one.shape) for name, one in layers_of(encoder).items()}:
+    asked = {name: tuple(one.shape) for name, one in layers_of(encoder).items()}
+    matrices = [name for name, shape in asked.items() if len(shape) == 2]
+    if tensor_shapes(path, counts=matrices) != asked | {name + _SCALE: (asked[name][0], 1) for name in matrices}:
         raise CheckpointError(f"{path} does not fit the encoder that it is for; fetch both again")
     stored = load_file(path)
     check_finite(stored, path)
-    encoder.load_state_dict(stored, strict=False)
+    encoder.load_state_dict(unpacked(stored), strict=False)
     return encoder
 
 

@@ -4,7 +4,8 @@ config.json         approach, base encoder (id, revision, sha256), layout, recip
 model.safetensors   heads and fitted statistics; the encoder too if it was fully tuned
 encoder.json        the encoder's configuration, if it was fully tuned: such a checkpoint needs no base encoder
 adapter/            LoRA weights in PEFT's format, if it was tuned that way
-layers.safetensors  the encoder but for its embeddings, if these alone are the base's; may be an embedded checkpoint's
+layers.safetensors  the encoder but for its embeddings, if these alone are the base's, a byte for each weight of a matrix
+                    with a scale a row; may be an embedded checkpoint's
 tokenizer files     if it was fully tuned; any other has the tokenizer of its base encoder
 README.md           the model card
 """
@@ -46,7 +47,9 @@ from dialeval.weights.loading import (
     load_encoder,
     load_layers,
     load_tokenizer,
+    packed,
     share_embeddings,
+    unpacked,
     with_lora,
 )
 from dialeval.weights.saving import compact, save_adapter
@@ -223,8 +226,7 @@ class Network(nn.Module):
                 save_adapter(getattr(self, name), adapter_folder(target, self.encoders, name))
         if self.config.encoder.tuning == "layers":
             tuned: Any = self.encoder
-            half = {name: one.half().cpu().contiguous() for name, one in layers_of(tuned).items()}
-            replace_file(target / LAYERS, lambda path: save_file(half, path))
+            replace_file(target / LAYERS, lambda path: save_file(packed(layers_of(tuned)), path))
             source = replace(self.config.encoder, layers=file_sha256(target / LAYERS))
             self.config = replace(self.config, encoder=source)
         if self.config.encoder.tuning == "full":
@@ -240,9 +242,11 @@ class Network(nn.Module):
 
     def round_tuned(self) -> None:
         """Round tuned weights to what will be saved, so that statistics fitted now fit what is loaded later."""
-        mark = {"lora": "lora_", "layers": "encoder.encoder."}.get(self.config.encoder.tuning)
+        if self.config.encoder.tuning == "layers":
+            tuned: Any = self.encoder
+            tuned.load_state_dict(unpacked(packed(layers_of(tuned))), strict=False)
         for name, parameter in self.named_parameters():
-            if mark is not None and mark in name:
+            if "lora_" in name:
                 parameter.data = parameter.data.to(torch.float16).to(parameter.dtype)
 
     def _own_state(self) -> dict[str, torch.Tensor]:

@@ -31,7 +31,7 @@ _REVISION = re.compile(r"(?!.*\.\.)[\w.\-/]{1,255}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _TEXTS = frozenset({".json", ".txt", ".model"})
 _FLOATS = frozenset({"F64", "F32", "F16", "BF16"})
-_INTEGERS = frozenset({"I64", "I32", "U8", "BOOL"})
+_INTEGERS = frozenset({"I64", "I32", "I8", "U8", "BOOL"})
 #: What would make an adapter something else than low-rank updates of linear layers.
 _BEYOND_LORA = (
     "alpha_pattern fan_in_fan_out layer_replication layers_to_transform lora_bias modules_to_save rank_pattern "
