@@ -7,8 +7,9 @@
 One head a task on the first token: which reply is next, which of two replies people rated higher, is it a valid
 reply, is it sound English, do the facts bear it out, does it agree with what its speaker said, is it civil. Every step
 holds rows of all tasks; the rate falls to zero. OUT/trunk.safetensors holds encoder and heads in float16, OUT/log.jsonl
-the losses and, on held-out rows of each task, AUC (or rank correlation, or accuracy among ten). `--open` reads only
-sources whose licences allow commercial use. A recipe of no steps keeps the mean of what it begins from.
+the losses and, on held-out rows of each task, AUC (or rank correlation, or accuracy among ten). A recipe that is
+`open` reads the corpora of the trunk's first stage only, whose licences allow commercial use. A recipe of no steps
+keeps the mean of what it begins from.
 """
 
 from __future__ import annotations
@@ -63,19 +64,19 @@ class Sources:
 
     def __init__(self, recipe: dict[str, Any], trunk: dict[str, Any], arguments: argparse.Namespace) -> None:
         self.recipe = recipe
-        if arguments.open:
+        if recipe["open"]:
             trunk = {**trunk, "stages": trunk["stages"][:1]}
         self.train, self.held_out = read_sets(trunk, arguments.corpora)
         self.names, self.shares = corpus_shares(trunk["stages"][-1], self.train)
         rated = recipe["ratings"]
         unwanted = overlapping_ratings(arguments.ratings / rated["leave_out"]) | frozenset(recounted()["leave_out"])
-        self.rated = rated["train_open"] if arguments.open else rated["train"]
+        self.rated = rated["train"]
         self.ratings: dict[tuple[str, str], list[Rated]] = {}
         for name in (*self.rated, *rated["labelled"]):
             rows = read_ratings(arguments.ratings, name, leave_out=unwanted)
             for split in ("train", "dev"):
                 self.ratings[name, split] = [row for row in rows if row.split == split]
-        self.groups, self.held_groups = ([], []) if arguments.open else split_groups(recipe, arguments.corpora)
+        self.groups, self.held_groups = ([], []) if recipe["open"] else split_groups(recipe, arguments.corpora)
 
     def of_split(self, name: str, split: str) -> list[Rated]:
         """Rated rows of one source."""
@@ -340,7 +341,7 @@ def run(rank: int, recipe: dict[str, Any], trunk: dict[str, Any], arguments: arg
     tokenizer = PairTokenizer(AutoTokenizer.from_pretrained(arguments.encoder), PairFormat(**trunk["layout"]))
     sources = Sources(recipe, trunk, arguments)
     rated = {name: len(rows) for (name, split), rows in sources.ratings.items() if split == "train"}
-    log(arguments.out, "start", commit=commit(), open=arguments.open, recipe=recipe, rated_rows=rated)
+    log(arguments.out, "start", commit=commit(), recipe=recipe, rated_rows=rated)
     begun, seen = time.process_time(), 0
     share = slice(rank, None, arguments.processes)
     for step in range(recipe["steps"] + 1):
@@ -371,7 +372,6 @@ def main() -> None:
     parser.add_argument("--encoder", type=Path, required=True, help="folder of the base encoder")
     parser.add_argument("--out", type=Path, required=True, help="weights and log.jsonl")
     parser.add_argument("--recipe", type=Path, default=recipes / "aspects.yaml")
-    parser.add_argument("--open", action="store_true", help="only sources whose licences allow commercial use")
     parser.add_argument("--dtype", choices=("float32", "bfloat16"), default="bfloat16", help="in what to compute")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--processes", type=int, default=1, help="of one thread each, on a CPU")

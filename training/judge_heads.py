@@ -80,8 +80,8 @@ def fault_sources(recipe: Recipe, arguments: argparse.Namespace) -> Sources:
     trunk |= {"leave_out": recipe["leave_out"], "corpora": settings["corpora"]}
     trunk["stages"] = [{"corpora": list(settings["corpora"])}]
     trunk["validation"] |= {"dialogues": settings["held_out"]["dialogues"]}
-    rated = {"leave_out": recipe["ratings"]["leave_out"], "train_open": [], "labelled": recipe["ratings"]["labelled"]}
-    return Sources({"seed": trunk["seed"], "ratings": rated}, trunk, argparse.Namespace(**vars(arguments), open=True))
+    rated = {"leave_out": recipe["ratings"]["leave_out"], "train": [], "labelled": recipe["ratings"]["labelled"]}
+    return Sources({"seed": trunk["seed"], "open": True, "ratings": rated}, trunk, arguments)
 
 
 def _aucs(task: str, rows: Sequence[Row], told: NDArray[np.float64]) -> dict[str, float]:
