@@ -11,8 +11,9 @@ from files_on_path import of_library, of_score
 
 @pytest.mark.slow
 def test_score_of_one_file(tmp_path: Path) -> None:
-    assert len(of_score(tmp_path)) <= 27
+    assert len(of_score(tmp_path)) <= 26
+    assert len(of_score(tmp_path, after="load_metrics")) <= 20
 
 
 def test_the_judge_in_python() -> None:
-    assert len(of_library("judge")) <= 14
+    assert len(of_library("judge")) <= 12

@@ -24,13 +24,18 @@ PACKAGE = Path(dialeval.__file__).parent
 ROWS = [{"context": ["Hi!", "Hello, how are you?"], "response": f"Fine, thanks, number {at}!"} for at in range(3)]
 
 
-def files_on_path(call: Callable[[], object]) -> list[str]:
-    """The files in which a function runs in the second of two calls, in any thread that it starts."""
+def files_on_path(call: Callable[[], object], *, after: str = "") -> list[str]:
+    """The files in which a function runs in the second of two calls, in any thread that it starts.
+
+    With `after` only what runs once the function of that name has returned counts.
+    """
     call()
     names: set[str] = set()
 
     def note(frame: FrameType, event: str, argument: Any) -> None:
-        if event == "call" and frame.f_code.co_name != "<module>":
+        if after and event == "return" and frame.f_code.co_name == after:
+            names.clear()
+        elif event == "call" and frame.f_code.co_name != "<module>":
             names.add(frame.f_code.co_filename)
 
     before = sys.getprofile()
@@ -45,8 +50,8 @@ def files_on_path(call: Callable[[], object]) -> list[str]:
     return sorted(path.relative_to(PACKAGE).as_posix() for path in ours)
 
 
-def of_score(folder: Path, metric: str = "deb") -> list[str]:
-    """The files of `dialeval score` with one file of JSON lines."""
+def of_score(folder: Path, metric: str = "deb", *, after: str = "") -> list[str]:
+    """The files of `dialeval score` with one file of JSON lines: all, or (`after`) those that its rows pass."""
     rows = folder / "rows.jsonl"
     rows.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
     app = build_app(["score"])
@@ -57,7 +62,7 @@ def of_score(folder: Path, metric: str = "deb") -> list[str]:
         if done.exit_code:
             raise RuntimeError(done.output)
 
-    return files_on_path(call)
+    return files_on_path(call, after=after)
 
 
 def of_library(name: str = "judge") -> list[str]:
@@ -69,5 +74,9 @@ def of_library(name: str = "judge") -> list[str]:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
-        for what, found in (("dialeval score", of_score(Path(folder))), ('load("judge").score', of_library())):
+        for what, found in (
+            ("dialeval score", of_score(Path(folder))),
+            ("dialeval score, once the metric is loaded", of_score(Path(folder), after="load_metrics")),
+            ('load("judge").score', of_library()),
+        ):
             print(f"{what}: {len(found)} files", *found, sep="\n  ")

@@ -4,7 +4,7 @@ config.json         approach, base encoder (id, revision, sha256), layout, recip
 model.safetensors   heads and fitted statistics; the encoder too if it was fully tuned
 encoder.json        the encoder's configuration, if it was fully tuned: such a checkpoint needs no base encoder
 adapter/            LoRA weights in PEFT's format, if it was tuned that way
-layers.safetensors  the encoder but for its embeddings, if these alone are the base's, a byte for each weight of a matrix
+layers.safetensors  the encoder but for its embeddings, if these alone are the base's, a byte for a weight of a matrix
                     with a scale a row; may be an embedded checkpoint's
 tokenizer files     if it was fully tuned; any other has the tokenizer of its base encoder
 README.md           the model card
