@@ -7,8 +7,7 @@
 One head a task on the first token: which reply is next, which of two replies people rated higher, is it a valid
 reply, is it sound English, do the facts bear it out, does it agree with what its speaker said, is it civil. Every step
 holds rows of all tasks; the rate falls to zero. OUT/trunk.safetensors holds encoder and heads in float16, OUT/log.jsonl
-the losses and, on held-out rows of each task, AUC (or rank correlation, or accuracy among ten). A recipe that is
-`open` reads the corpora of the trunk's first stage only, whose licences allow commercial use. A recipe of no steps
+the losses and, on held-out rows of each task, AUC (or rank correlation, or accuracy among ten). A recipe of no steps
 keeps the mean of what it begins from.
 """
 
@@ -64,8 +63,6 @@ class Sources:
 
     def __init__(self, recipe: dict[str, Any], trunk: dict[str, Any], arguments: argparse.Namespace) -> None:
         self.recipe = recipe
-        if recipe["open"]:
-            trunk = {**trunk, "stages": trunk["stages"][:1]}
         self.train, self.held_out = read_sets(trunk, arguments.corpora)
         self.names, self.shares = corpus_shares(trunk["stages"][-1], self.train)
         rated = recipe["ratings"]
@@ -76,7 +73,7 @@ class Sources:
             rows = read_ratings(arguments.ratings, name, leave_out=unwanted)
             for split in ("train", "dev"):
                 self.ratings[name, split] = [row for row in rows if row.split == split]
-        self.groups, self.held_groups = ([], []) if recipe["open"] else split_groups(recipe, arguments.corpora)
+        self.groups, self.held_groups = split_groups(recipe, arguments.corpora) if recipe["rows"]["valid"] else ([], [])
 
     def of_split(self, name: str, split: str) -> list[Rated]:
         """Rated rows of one source."""
@@ -378,7 +375,7 @@ def main() -> None:
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="override the recipe")
     arguments = parser.parse_args()
     recipe = read_recipe(arguments.recipe)
-    trunk = yaml.safe_load((arguments.recipe.parent / f"{recipe['corpora_of']}.yaml").read_text())
+    trunk = read_recipe(arguments.recipe.parent / f"{recipe['corpora_of']}.yaml")
     recipe.update({name: yaml.safe_load(value) for name, value in (one.split("=", 1) for one in arguments.set)})
     arguments.out.mkdir(parents=True, exist_ok=True)
     in_processes(run, arguments.processes, recipe, trunk, arguments)

@@ -81,7 +81,7 @@ def fault_sources(recipe: Recipe, arguments: argparse.Namespace) -> Sources:
     trunk["stages"] = [{"corpora": list(settings["corpora"])}]
     trunk["validation"] |= {"dialogues": settings["held_out"]["dialogues"]}
     rated = {"leave_out": recipe["ratings"]["leave_out"], "train": [], "labelled": recipe["ratings"]["labelled"]}
-    return Sources({"seed": trunk["seed"], "open": True, "ratings": rated}, trunk, arguments)
+    return Sources({"seed": trunk["seed"], "rows": {"valid": 0}, "ratings": rated}, trunk, arguments)
 
 
 def _aucs(task: str, rows: Sequence[Row], told: NDArray[np.float64]) -> dict[str, float]:

@@ -98,7 +98,11 @@ def reading(recipe: Recipe, root: Path, mirror: Path | None) -> Reading:
         named = (
             corpora.items() if isinstance(corpora, dict) else [(one["name"], one.get("splits", ())) for one in corpora]
         )
+        # The trunk draws from the corpora of its stages.
+        drawn = {name for stage in recipe.get("stages", ()) for name in stage["corpora"]}
         for name, splits in named:
+            if drawn and name not in drawn:
+                continue
             # What is not at hand (the papers' corpora, a folder of threads) cannot be counted.
             dialogues(name, [split for split in splits if _is_there(root, name, split)])
     if "groups" in recipe and recipe.get("group_share", 1):

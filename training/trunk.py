@@ -40,6 +40,7 @@ from torch.nn import functional as F
 from torch.utils.data import DataLoader
 from transformers import AutoTokenizer
 
+from common import read_recipe
 from corpora.batches import CandidateSet
 from dialeval.engine.encoding import collate
 from dialeval.engine.formatting import PairFormat, PairTokenizer, TokenPair
@@ -184,7 +185,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, help="stop after this step (default: all contexts)")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="override the recipe")
     arguments = parser.parse_args()
-    recipe = yaml.safe_load(arguments.recipe.read_text())
+    recipe = read_recipe(arguments.recipe)
     recipe.update({name: yaml.safe_load(value) for name, value in (one.split("=", 1) for one in arguments.set)})
     arguments.out.mkdir(parents=True, exist_ok=True)
     in_processes(run, arguments.processes, recipe, arguments)
