@@ -33,17 +33,17 @@ def add_to(app: typer.Typer) -> None:
 
 
 def calibration(
-    metrics: Annotated[list[str], typer.Option("--metrics", "-m", help="Learned ones, as in `dialeval agreement`.")],
+    metrics: Annotated[list[str], typer.Option("--metrics", "-m", help="Learned metrics, as in `dialeval agreement`.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for results.")],
     dialogues: Annotated[list[str] | None, typer.Option(help="CORPUS:SPLIT, several separated by commas.")] = None,
     corpora: Annotated[Path, typer.Option(help="Folder of the corpora.")] = Path(),
-    benchmarks: Annotated[list[str] | None, typer.Option("--benchmarks", "-b", help="Labelled ones.")] = None,
+    benchmarks: Annotated[list[str] | None, typer.Option("--benchmarks", "-b", help="Benchmarks with labels.")] = None,
     pairs: Annotated[int, typer.Option(min=10, help="True replies drawn from each corpus.")] = 500,
     mirror: Annotated[
-        str | None, typer.Option(envvar="DIALEVAL_MIRROR", help="Folder or address in GitHub's place.")
+        str | None, typer.Option(envvar="DIALEVAL_MIRROR", help="Folder or URL of benchmark files, instead of GitHub.")
     ] = None,
     plots: Annotated[str, typer.Option(help="Formats of the picture: png, svg, png,svg or none.")] = "png",
-    seed: Annotated[int, typer.Option(min=0, help="Of every random draw.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
 ) -> None:
     """Score, compare, and write what was found."""
     from dialeval.agreement.sources import find_sources

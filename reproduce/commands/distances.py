@@ -30,17 +30,17 @@ def add_to(app: typer.Typer) -> None:
 
 
 def distances(
-    benchmarks: Annotated[list[str], typer.Option("--benchmarks", "-b", help="Whose replies of people are tested.")],
+    benchmarks: Annotated[list[str], typer.Option("--benchmarks", "-b", help="Benchmarks with human replies.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for results.")],
     curves: Annotated[
-        list[str] | None, typer.Option(help="Benchmarks whose replies are spoilt; none if left out.")
+        list[str] | None, typer.Option(help="Benchmarks whose replies are damaged; none by default.")
     ] = None,
     encoder: Annotated[
         list[str] | None,
         typer.Option(help="NAME=ENCODER beside the plain one: a pretrained encoder or a trained checkpoint."),
     ] = None,
     mirror: Annotated[
-        str | None, typer.Option(envvar="DIALEVAL_MIRROR", help="Folder or address in GitHub's place.")
+        str | None, typer.Option(envvar="DIALEVAL_MIRROR", help="Folder or URL of benchmark files, instead of GitHub.")
     ] = None,
 ) -> None:
     """Encode, test, spoil, and write what was found."""

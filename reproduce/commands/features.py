@@ -46,11 +46,11 @@ def features(
     encoder: Annotated[
         str | None, typer.Option(help="Folder or name of a pretrained encoder, or of the metric's checkpoint.")
     ] = None,
-    contexts: Annotated[int | None, typer.Option(min=1, help="Only so many contexts, drawn by the seed.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the draw.")] = 0,
+    contexts: Annotated[int | None, typer.Option(min=1, help="Maximum number of contexts, drawn at random.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed for drawing contexts.")] = 0,
     plot: Annotated[Literal["pca", "tsne"] | None, typer.Option(help="Draw the features in two dimensions.")] = None,
     mirror: Annotated[
-        str | None, typer.Option(envvar="DIALEVAL_MIRROR", help="Folder or address in GitHub's place.")
+        str | None, typer.Option(envvar="DIALEVAL_MIRROR", help="Folder or URL of benchmark files, instead of GitHub.")
     ] = None,
 ) -> None:
     """Encode, measure, and write what was found."""

@@ -30,9 +30,9 @@ def papers(
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for Markdown files and, in `figures`, pictures.")],
     only: Annotated[list[str] | None, typer.Option(help="Papers by name; all if left out.")] = None,
     mirror: Annotated[
-        str | None, typer.Option(envvar="DIALEVAL_MIRROR", help="Folder or address in GitHub's place.")
+        str | None, typer.Option(envvar="DIALEVAL_MIRROR", help="Folder or URL of benchmark files, instead of GitHub.")
     ] = None,
-    resamples: Annotated[int, typer.Option(min=0, help="Of the bootstrap.")] = 2_000,
+    resamples: Annotated[int, typer.Option(min=0, help="Number of bootstrap resamples.")] = 2_000,
     keep: Annotated[
         bool,
         typer.Option("--keep", help="Rows without values keep the numbers of the page that is there, with a note."),

@@ -115,7 +115,7 @@ def render_card(
         org=org,
         approach=config.approach,
         info=info,
-        about=facts()["approaches"][config.approach],
+        about=facts()["approaches"].get(config.approach, {"measures": info.summary, "bibtex": info.citation}),
         direction="higher is better" if info.higher_is_better else "lower is better",
         low=f"{info.range[0]:g}",
         high=f"{info.range[1]:g}",

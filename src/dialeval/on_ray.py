@@ -1,11 +1,5 @@
 """Scoring on a Ray cluster, or on all GPUs of one machine: Ray Data reads and writes, its actors hold the models.
 
-    >>> import ray
-    >>> from dialeval.on_ray import score_dataset
-    >>> rows = ray.data.read_parquet("s3://bucket/replies/")                          # doctest: +SKIP
-    >>> scored = score_dataset(rows, ["judge", "deb"])                                # doctest: +SKIP
-    >>> scored.write_parquet("s3://bucket/scores/")                                   # doctest: +SKIP
-
 A run that is killed starts again: Ray repeats what a lost actor had in hand, and nothing else is kept.
 """
 
@@ -19,9 +13,8 @@ import numpy as np
 
 from dialeval.approaches.distribution import DistributionMetric, EncodedRows
 from dialeval.exchange import BadRow, Exchange
-from dialeval.metric import Level
 from dialeval.readers import Source
-from dialeval.registry import load_metrics, metric_class
+from dialeval.registry import load_metrics
 from dialeval.scores import Scores
 
 if TYPE_CHECKING:
@@ -43,7 +36,10 @@ class _Actor:
     def exchanges(self, batch: Any) -> list[Exchange]:
         """The rows of a batch, checked; an error shows the row, since its number is not known here."""
         needs = frozenset().union(*(metric.info.needs for metric in self.metrics.values()))
-        rows = [{name: _as_list(cell) for name, cell in row.items()} for row in batch.to_dict("records")]
+        rows = [
+            {name: cell.tolist() if isinstance(cell, np.ndarray) else cell for name, cell in row.items()}
+            for row in batch.to_dict("records")
+        ]
         found: list[Exchange] = []
         try:
             for _, exchange in Source(rows, columns=self.columns).exchanges(needs=needs):
@@ -138,11 +134,6 @@ def read_dataset(path: str) -> Dataset:
     return ray.data.read_csv(path) if path.endswith(".csv") else ray.data.read_parquet(path)
 
 
-def of_systems(names: Sequence[str]) -> list[str]:
-    """Those of the metrics that compare sets."""
-    return [name for name in names if metric_class(name)[0].info.level is Level.SYSTEM]
-
-
 def _pool(actors: int | None, batch_rows: int) -> dict[str, Any]:
     import ray
     from ray.data import ActorPoolStrategy
@@ -154,7 +145,3 @@ def _pool(actors: int | None, batch_rows: int) -> dict[str, Any]:
     size = actors or gpus or max(1, cores // 2)
     pool: ActorPoolStrategy = ActorPoolStrategy(size=size)
     return {"compute": pool, "batch_size": batch_rows, **({"num_gpus": min(1.0, gpus / size)} if gpus else {})}
-
-
-def _as_list(cell: Any) -> Any:
-    return cell.tolist() if isinstance(cell, np.ndarray) else cell

@@ -4,5 +4,5 @@ __version__ = "0.2.0"
 
 
 def how_to_install(extra: str) -> str:
-    """A command that works wherever the package came from; on no index is it to be had by its name alone."""
+    """A command that works wherever the package came from; it is on no package index."""
     return f"pip install '.[{extra}]' in a clone of https://github.com/dialeval/dialeval"

@@ -68,9 +68,9 @@ def test_the_wheel_holds_what_it_needs_and_nothing_else(wheel: Path) -> None:
         f"dialeval-{__version__}.dist-info/licenses/LICENSE",
     ):
         assert held in names
-    # One encoder for the judge, DEB, DENSITY and QuantiDCE.
-    layers = [name for name in names if name.endswith("layers.safetensors")]
-    assert layers == ["dialeval/weights/judge-minilm/layers.safetensors"]
+    # One encoder for the judge, DEB, DENSITY and QuantiDCE, and one from sources that a company may use.
+    layers = {name for name in names if name.endswith("layers.safetensors")}
+    assert layers == {f"dialeval/weights/{judge}/layers.safetensors" for judge in ("judge-minilm", "judge-open")}
     assert not [name for name in names if name.split("/")[0] in ("tests", "results", "docs") or "__pycache__" in name]
 
 

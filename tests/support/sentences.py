@@ -71,7 +71,6 @@ tune rows.jsonl --out mine
 agreement -m densty -b rows.jsonl -o out
 agreement -m bleu2 -b nothing -o out
 agreement -m bleu2 -b rows.jsonl -o out --plots pdf
-leaderboard nowhere
 robustness -m bleu1 -i rows.jsonl -o out --attacks jumbel
 benchmarks info convai_grade
 plot scores nothing.jsonl --out out

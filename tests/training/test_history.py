@@ -50,16 +50,19 @@ def test_totals_count_a_shared_ancestor_once() -> None:
     assert stages_of({}) == []
 
 
-def test_the_judge_s_last_phase_is_what_its_log_says() -> None:
-    training = CheckpointConfig.read(WEIGHTS / "judge-minilm").training
-    logs = ROOT / "results" / "trunk"
-    phase, mean = (read_json_lines(logs / f"{name}.jsonl")[-1] for name in ("aspects", "aspects-mean"))
+@pytest.mark.parametrize(
+    ("name", "phase", "validated"),
+    [("judge-minilm", "aspects", "aspects-mean"), ("judge-open", "aspects-open", "aspects-open")],
+)
+def test_a_judge_s_last_phase_is_what_its_log_says(name: str, phase: str, validated: str) -> None:
+    training = CheckpointConfig.read(WEIGHTS / name).training
+    ended, last = (read_json_lines(ROOT / "results" / "trunk" / f"{one}.jsonl")[-1] for one in (phase, validated))
     own = stages_of(training)[-1]
-    assert (own.name, own.steps, own.hours) == ("aspects", phase["step"], round(phase["seconds"] / 3600, 2))
-    assert training["validation"].items() <= mean.items()
+    assert (own.name, own.steps, own.hours) == (phase, ended["step"], round(ended["seconds"] / 3600, 2))
+    assert training["validation"].items() <= last.items()
 
 
-@pytest.mark.parametrize("name", [name for name in embedded_checkpoints() if name != "judge-minilm"])
+@pytest.mark.parametrize("name", [name for name in embedded_checkpoints() if not name.startswith("judge-")])
 def test_what_a_card_says_of_a_run_is_what_its_log_says(name: str) -> None:
     config = CheckpointConfig.read(WEIGHTS / name)
     card = (ROOT / "model_cards" / f"{name}.md").read_text("utf-8")
@@ -93,7 +96,7 @@ def test_the_page_on_training_holds_the_table_that_the_logs_give() -> None:
 
 def test_one_figure_is_measured_on_one_number_of_contexts() -> None:
     contexts: dict[str, set[int]] = {}
-    for written in (LOGS / f"{name}.jsonl" for name in embedded_checkpoints() if name != "judge-minilm"):
+    for written in (LOGS / f"{name}.jsonl" for name in embedded_checkpoints() if not name.startswith("judge-")):
         figures = figures_of(written)
         if "contexts" in figures:
             kind = next((key for key in ("r1", "auc_full", "accuracy_random") if key in figures), written.stem)

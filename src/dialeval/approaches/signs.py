@@ -42,7 +42,7 @@ _NEGATIONS = frozenset("not never no none nobody nothing neither nor cannot with
 _NO_NEGATION = re.compile(
     r"\b(?:can(?:no|')t wait|not (?:only|much|sure|just)|no (?:wonder|worries|problem|doubt))\b", re.IGNORECASE
 )
-_LIKING = frozenset("like likes love loves loved enjoy enjoys favorite favourite adore".split())
+_LIKING = frozenset("like likes liked love loves loved enjoy enjoys enjoyed favorite favourite adore".split())
 _DISLIKING = frozenset("hate hates hated dislike dislikes despise loathe".split())
 _FIRST_PERSON = frozenset("i me my mine i'm i'd i've i'll we our we're we've myself".split())
 #: Words that say little of what a statement is about.
@@ -53,7 +53,10 @@ _VAGUE = frozenset(
 _NUMBERS = {word: number for number, word in enumerate("zero one two three four five six seven eight nine ten".split())}
 _ABOUT_NOTHING = _NEGATIONS | _VAGUE | _LIKING | _DISLIKING | _NUMBERS.keys()
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
-_CLAUSE = re.compile(r"[.!?;:,]+|\b(?:but|and|because|so|although|though)\b", re.IGNORECASE)
+_CLAUSE = re.compile(
+    r"[.!?;:,]+|\b(?:but|and|because|although|though|so(?= (?:i|we|you|he|she|it|they|that|there|my)\b))\b",
+    re.IGNORECASE,
+)
 #: What people say to a partner that has lost them.
 _COMPLAINT = re.compile(
     "|".join(

@@ -63,7 +63,7 @@ def load(
 
     Args:
         name_or_file: a name of `available()`, or the path of a .jsonl or .jsonl.gz file.
-        mirror: a folder or address that takes GitHub's place; DIALEVAL_MIRROR if None.
+        mirror: a folder or URL to read from instead of GitHub; DIALEVAL_MIRROR if None.
         protocol: which reading, where a benchmark allows several; see `protocols()`.
         progress: show a bar on a terminal while fetching.
     """

@@ -51,7 +51,7 @@ def fetch_files(
     """Local copies of all files of a benchmark, by their path in the repository.
 
     `mirror` (or the environment variable DIALEVAL_MIRROR) is a folder or an http(s) or file address with the layout
-    OWNER/REPO/COMMIT/PATH that takes GitHub's place. What is in the cache already is asked for nowhere.
+    OWNER/REPO/COMMIT/PATH that is read instead of GitHub. What is in the cache is not fetched again.
     """
     place = (os.environ.get("DIALEVAL_MIRROR") if mirror is None else os.fspath(mirror)) or HOST
     for source, file in info.files:

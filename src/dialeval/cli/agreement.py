@@ -67,7 +67,7 @@ Following = Annotated[
         help="Give metrics the next user turn, where known (fed_turn); not the standard protocol.",
     ),
 ]
-Statistics = Annotated[str, typer.Option(rich_help_panel=_STATISTICS, help="Of pearson, spearman, kendall.")]
+Statistics = Annotated[str, typer.Option(rich_help_panel=_STATISTICS, help="pearson, spearman or kendall.")]
 Absolute = Annotated[
     bool, typer.Option("--absolute", rich_help_panel=_STATISTICS, help="System-level correlations without sign.")
 ]

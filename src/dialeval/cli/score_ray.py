@@ -35,14 +35,15 @@ def score_ray(
     ] = None,
 ) -> None:
     """Read, score, write."""
-    from dialeval.on_ray import of_systems, read_dataset, score_dataset, score_systems
-    from dialeval.registry import check_options, registered
+    from dialeval.metric import Level
+    from dialeval.on_ray import read_dataset, score_dataset, score_systems
+    from dialeval.registry import check_options, metric_class, registered
 
     names = [registered(name) for name in listed(metric)]
     options: dict[str, Any] = {} if dtype is None else {"dtype": dtype}
     weights, mapped = checkpoints(checkpoint, names), pairs(columns)
     check_options(names, options, weights)
-    sets = of_systems(names)
+    sets = [name for name in names if metric_class(name)[0].info.level is Level.SYSTEM]
     of_rows = [name for name in names if name not in sets]
     if of_rows and output is None:
         raise ValueError("scores of rows need a folder; pass --output")

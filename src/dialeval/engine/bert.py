@@ -211,7 +211,7 @@ _OF_TRANSFORMERS = frozenset(
 
 
 def compute_first_token_only(encoder: nn.Module) -> bool:
-    """From now on this encoder's last hidden state holds the first token alone; tells whether that could be done.
+    """From now on this encoder's last hidden state holds the first token alone; returns whether that could be done.
 
     Scoring reads nothing else. Every token still gives a key and a value, but only the first one asks, and only it goes
     through the feed-forward part: of six layers about a seventh of the work is spared. Encoders of the BERT and RoBERTa

@@ -159,7 +159,7 @@ _SAMPLES = (
 def speed_up(
     encoders: Sequence[Any], precision: Precision, tokenizer: PairTokenizer, *, asked: str | torch.dtype
 ) -> Precision:
-    """Let encoders of one kind score in the fastest way of this precision; tells in which they do.
+    """Let encoders of one kind score in the fastest way of this precision; returns the one they use.
 
     Where int8 was chosen by `auto` and the layers are of a kind that cannot, that is float32.
     """

@@ -42,7 +42,7 @@ _FEWEST, _FEWEST_ASKING = 32, 2
 def run_in_int8(encoder: nn.Module, samples: Mapping[str, Tensor]) -> bool:
     """From now on this encoder's layers run in int8, the one that computes its first token only as well.
 
-    Encoders of the BERT and RoBERTa kind with exact GELU and fused attention can; tells whether that could be done.
+    Encoders of the BERT and RoBERTa kind with exact GELU and fused attention can; returns whether that could be done.
     No weight is touched, so that the encoder is saved and copied as before. `samples` are inputs of the encoder
     that show which channels hold large numbers.
     """
