@@ -60,7 +60,7 @@ def test_a_few_words_have_no_language() -> None:
 def test_many_cut_rows_are_told() -> None:
     assert cautions(rows(ENGLISH[:10]), n_truncated=1) == ()
     (one,) = cautions(rows(ENGLISH[:10]), n_truncated=2)
-    assert one.startswith("2 of 10 rows were cut")
+    assert one.startswith("2 of 10 rows")
 
 
 def test_canned_replies_and_parrots_are_told_by_system() -> None:

@@ -78,7 +78,7 @@ def _languages(exchanges: Sequence[Exchange]) -> str:
 
 
 def cut_note(rows: int, n_truncated: int) -> str:
-    """A sentence where more than a tenth of the rows were cut, else nothing."""
+    """A sentence where more than a tenth of the rows were truncated, else nothing."""
     if n_truncated <= CUT_SHARE * rows:
         return ""
     return f"{n_truncated} of {rows} rows were truncated to what the encoder reads; their oldest turns are not seen"

@@ -34,7 +34,7 @@ from toy_benchmark import (
 
 @pytest.fixture
 def toy(tmp_path, monkeypatch):
-    monkeypatch.setitem(agreement_score._CHUNK, "exchange", 16)
+    monkeypatch.setitem(agreement_score.CHUNK, "exchange", 16)
     SEEN.clear()
     KILL_AT[0] = -1
     return benchmarks.load(write_rows(tmp_path / "toy.jsonl", rated_rows(contexts=10)))
@@ -114,7 +114,7 @@ def test_a_metric_that_always_fails_is_given_up(toy, monkeypatch):
         calls.append(len(exchanges))
         raise OSError("no model")
 
-    monkeypatch.setitem(agreement_score._CHUNK, "exchange", 512)
+    monkeypatch.setitem(agreement_score.CHUNK, "exchange", 512)
     refused(MetricFailed, "no model", score, broken, toy)
     assert len(calls) < 80
 
@@ -155,7 +155,7 @@ def test_silent_systems_are_scored_and_counted(tmp_path):
 
 
 def test_dialogues_are_the_mean_of_their_turns(tmp_path, monkeypatch):
-    monkeypatch.setitem(agreement_score._CHUNK, "dialogue", 2)
+    monkeypatch.setitem(agreement_score.CHUNK, "dialogue", 2)
     rows = [
         {"id": f"d{number}", "dataset": "talks", "dialogue": ["hi", "one two", "a b c d"][: 3 - number % 2],
          "scores": {"overall": number}}

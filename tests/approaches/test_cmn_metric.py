@@ -67,7 +67,7 @@ def test_a_row_is_scored_alone(folder: Path) -> None:
 
 def test_blocks_of_sampling_change_nothing(metric: Cmn, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = metric.score(RESPONSES, CONTEXTS, REFERENCES).values
-    monkeypatch.setitem(cmn._BLOCK, "cpu", 1)
+    monkeypatch.setitem(cmn.BLOCK, "cpu", 1)
     monkeypatch.setattr(cmn, "_ROWS", 2)
     assert metric.score(RESPONSES, CONTEXTS, REFERENCES).values == pytest.approx(whole, abs=1e-12)
 

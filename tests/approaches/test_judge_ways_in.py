@@ -89,7 +89,7 @@ def test_the_command(checkpoint: Path, judge: Any, expected: Scores) -> None:
         build_app(), [*given, "-i", "talks.jsonl", "-o", "whole.jsonl", "--level", "dialogue", "--per-turn"]
     )
     assert ended.exit_code == 0, ended.output
-    assert "judges one side of each dialogue" in ended.stderr
+    assert "one side" in ended.stderr
     found = lines("whole.jsonl")
     speakers = [row["speakers"] or [] for row in TALKS]
     whole = judge.score_dialogues([row["dialogue"] for row in TALKS], speakers=speakers)

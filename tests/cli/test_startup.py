@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import dialeval
-from dialeval.cli import COMMANDS, _app_for, build_app
+from dialeval.cli import COMMANDS, app_for, build_app
 from small_checkpoints import small_checkpoint
 
 #: Each of these costs a tenth of a second or much more.
@@ -70,13 +70,13 @@ def test_the_overview_and_one_command_look_at_no_other() -> None:
 
 def test_the_overview_is_that_of_the_whole_command() -> None:
     whole = CliRunner().invoke(build_app(), ["--help"], prog_name="dialeval", color=False)
-    quick = CliRunner().invoke(_app_for(["--help"]), ["--help"], prog_name="dialeval", color=False)
+    quick = CliRunner().invoke(app_for(["--help"]), ["--help"], prog_name="dialeval", color=False)
     assert quick.output == whole.output
     assert all(name.replace("_", "-") in quick.output for name in COMMANDS)
     # What was left out for the overview is there for whoever builds the command in the same process.
     assert "--help" in CliRunner().invoke(build_app(), ["benchmarks", "list", "--help"]).output
     assert "dailydialog_zhao" in CliRunner().invoke(build_app(), ["benchmarks", "list"]).output
-    printed = CliRunner().invoke(_app_for(["--version"]), ["--version"])
+    printed = CliRunner().invoke(app_for(["--version"]), ["--version"])
     assert (printed.output, printed.exit_code) == (f"dialeval {dialeval.__version__}\n", 0)
 
 

@@ -21,7 +21,7 @@ from dialeval.approaches.frozen_features import FrozenFeatures
 from dialeval.engine import encoding
 from dialeval.engine.bert import compute_first_token_only
 from dialeval.engine.encoding import choose_precision
-from dialeval.engine.int8 import _Product, has_fast_int8, run_in_int8
+from dialeval.engine.int8 import Product, has_fast_int8, run_in_int8
 from dialeval.exchange import Exchange
 from refusals import refused
 from small_checkpoints import small_checkpoint
@@ -74,9 +74,9 @@ def test_rows_of_whole_numbers_times_whole_weights_are_exact() -> None:
     inputs = torch.randint(-127, 128, (40, 96), generator=generator)
     inputs[:, 1] = -127
     expected = (inputs.double() / 4) @ (whole.double() / 64).T + linear.bias.double()
-    found = _Product.of([linear])(inputs / 4)
+    found = Product.of([linear])(inputs / 4)
     assert torch.allclose(found.double(), expected, rtol=1e-6, atol=1e-4)
-    with_large = _Product.of([linear], torch.tensor([0, 5]))(inputs / 4)
+    with_large = Product.of([linear], torch.tensor([0, 5]))(inputs / 4)
     assert torch.allclose(with_large.double(), expected, rtol=1e-2, atol=8.0)
 
 

@@ -102,7 +102,7 @@ def test_resamples_do_not_depend_on_the_blocks_they_are_drawn_in(monkeypatch: py
     x, y = np.random.default_rng(3).normal(size=(2, 40))
     groups = np.arange(40) // 2
     whole = list(bootstrap.draw_counts(20, 33, 7, 20))
-    monkeypatch.setattr(bootstrap, "_BLOCK", 200)
+    monkeypatch.setattr(bootstrap, "BLOCK", 200)
     parts = list(bootstrap.draw_counts(20, 33, 7, 20))
     assert (len(whole), [len(part) for part in parts]) == (1, [10, 10, 10, 3])
     assert np.array_equal(np.concatenate(parts), whole[0])

@@ -129,7 +129,7 @@ def _checked(dataset: Dataset) -> tuple[list[Exchange], dict[str, str]]:
 
 
 #: Rows per chunk: large enough for the metric to sort by length, small enough to lose little when killed.
-_CHUNK = {"exchange": 2048, "dialogue": 96}
+CHUNK = {"exchange": 2048, "dialogue": 96}
 
 #: After so many failing rows and no success the metric is given up, rather than called once for every row.
 _HOPELESS = 32
@@ -208,7 +208,7 @@ def _from_table(source: ValueSource, info: BenchmarkInfo, dataset: Dataset, adva
 
 
 def _chunks(job: Judgement, cell: Cell | None, advance: Advance) -> Iterator[Values]:
-    size = _CHUNK[job.kind]
+    size = CHUNK[job.kind]
     for number, start in enumerate(range(0, len(job.ids), size)):
         ids, items = job.ids[start : start + size], job.items[start : start + size]
         done = cell.read_chunk(number, ids) if cell is not None else None

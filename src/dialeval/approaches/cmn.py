@@ -29,7 +29,7 @@ Vector = NDArray[np.float64]
 
 #: Rows sampled together, and critic values held at once: what fits into a processor's cache is twice as fast.
 _ROWS = 256
-_BLOCK = {"cpu": 2**18, "cuda": 2**26}
+BLOCK = {"cpu": 2**18, "cuda": 2**26}
 
 
 # --- bounds on mutual information ------------------------------------------------------------------
@@ -49,7 +49,7 @@ class NegativeLatents(NamedTuple):
 
     def critic(self, points: Tensor) -> Tensor:
         """log E exp(z . z_k) for each negative k over its draws, `[..., size]`."""
-        block = max(1, _BLOCK[points.device.type] // len(self.draws))
+        block = max(1, BLOCK[points.device.type] // len(self.draws))
         parts = [self._log_mean_exp(part) for part in torch.split(points.flatten(0, -2), block)]
         return torch.cat(parts).view(*points.shape[:-1], self.size)
 

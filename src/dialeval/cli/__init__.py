@@ -66,14 +66,14 @@ def main() -> None:
     warnings.simplefilter("ignore", FutureWarning)
     warnings.formatwarning = _in_a_sentence
     try:
-        app = _app_for(sys.argv[1:])
+        app = app_for(sys.argv[1:])
         with interrupts.listening():
             app()
     except SystemExit as ended:
         raise SystemExit(last_words(ended.code)) from None
 
 
-def _app_for(arguments: Sequence[str]) -> typer.Typer:
+def app_for(arguments: Sequence[str]) -> typer.Typer:
     """As much of the command as these arguments need: typer looks at every option of every command that it is given."""
     if "_DIALEVAL_COMPLETE" in os.environ:  # a shell asks what could follow
         return build_app()

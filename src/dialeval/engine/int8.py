@@ -117,7 +117,7 @@ class _Rows(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Product:
+class Product:
     """A matrix product and its bias; what leaves the whole numbers lacks the steps of the rows, which come last."""
 
     packed: Tensor
@@ -130,7 +130,7 @@ class _Product:
     others: Tensor
 
     @classmethod
-    def of(cls, linears: Sequence[Any], large: Tensor | None = None) -> _Product:
+    def of(cls, linears: Sequence[Any], large: Tensor | None = None) -> Product:
         """The linear layers that read one input, as one product."""
         weight = torch.cat([one.weight.detach() for one in linears])
         large = torch.empty(0, dtype=torch.long) if large is None else large
@@ -170,22 +170,22 @@ class _Products:
 
     def __init__(self) -> None:
         self.made_from: tuple[tuple[int, int], ...] = ()
-        self.made: tuple[_Product, ...] = ()
+        self.made: tuple[Product, ...] = ()
 
     def __reduce__(self) -> tuple[type[_Products], tuple[()]]:
         return _Products, ()
 
-    def of(self, layer: Any) -> tuple[_Product, ...]:
+    def of(self, layer: Any) -> tuple[Product, ...]:
         """Query, key and value at once, the output of attention, up and down; made anew where a weight has changed."""
         parts = _linears(layer)
         now = tuple((one.weight.data_ptr(), 0 if one.weight.is_inference() else one.weight._version) for one in parts)
         if now != self.made_from:
             before, between = layer.__dict__["_large_channels"]
             self.made = (
-                _Product.of(parts[:3], before),
-                _Product.of(parts[3:4]),
-                _Product.of(parts[4:5], between),
-                _Product.of(parts[5:]),
+                Product.of(parts[:3], before),
+                Product.of(parts[3:4]),
+                Product.of(parts[4:5], between),
+                Product.of(parts[5:]),
             )
             self.made_from = now
         return self.made
@@ -232,7 +232,7 @@ def _answered(layer: Any, query: Tensor, key: Tensor, value: Tensor, states: Ten
     return output.view(states.shape)
 
 
-def _products(layer: Any) -> tuple[_Product, ...]:
+def _products(layer: Any) -> tuple[Product, ...]:
     kept: _Products = layer.__dict__.setdefault("_int8", _Products())
     return kept.of(layer)
 
@@ -254,6 +254,6 @@ def has_fast_int8() -> bool:
         nn.init.constant_(linear.weight, 1.0)
         nn.init.zeros_(linear.bias)
         rows = torch.full((4, 64), 2.0)
-        return bool((_Product.of([linear])(rows) - 128).abs().max() < 1e-3)
+        return bool((Product.of([linear])(rows) - 128).abs().max() < 1e-3)
     except (AttributeError, RuntimeError, TypeError):
         return False

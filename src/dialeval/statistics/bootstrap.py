@@ -21,7 +21,7 @@ from dialeval.statistics.correlation import Floats
 Resampled = Callable[[Floats], Floats]
 
 #: Values held at once by one step of the bootstrap, so that memory does not grow with resamples x rows.
-_BLOCK = 2_000_000
+BLOCK = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def draw_counts(n_groups: int, resamples: int, seed: int, width: int) -> Iterato
     random = np.random.default_rng(seed)
     if n_groups == 0:
         return
-    for start in range(0, resamples, step := max(1, _BLOCK // width)):
+    for start in range(0, resamples, step := max(1, BLOCK // width)):
         size = min(step, resamples - start)
         picked = random.integers(n_groups, size=(size, n_groups))
         picked += np.arange(size)[:, None] * n_groups
