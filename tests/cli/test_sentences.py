@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from sentences import GOLDEN, sentences
 
+AGAIN = "run: PYTHONPATH=. python tests/support/sentences.py"
+
 
 def test_sentences_are_those_of_the_golden_file() -> None:
-    assert sentences().splitlines() == GOLDEN.read_text("utf-8").splitlines(), "run: python tests/support/sentences.py"
+    assert sentences().splitlines() == GOLDEN.read_text("utf-8").splitlines(), AGAIN

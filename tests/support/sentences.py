@@ -1,6 +1,6 @@
 """The sentences that a user reads: help, errors and reasons, as `tests/golden/sentences.txt` holds them.
 
-`python tests/support/sentences.py` writes that file anew; look at what changed before committing it.
+`PYTHONPATH=. python tests/support/sentences.py` writes that file anew; look at what changed before committing it.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 import overlap_metric
+import reproduce.__main__ as reproduce
 from dialeval.approaches import signs
 from dialeval.approaches.judge import ASPECTS, DIALOGUE_ASPECTS, DIALOGUE_FEATURES, FEATURES
 from dialeval.approaches.reasons import reason
@@ -154,6 +155,7 @@ def sentences() -> str:
     lines = [
         "# Help",
         *helps(get_command(build_app()), "dialeval"),
+        *helps(get_command(reproduce.build_app()), "python -m reproduce"),
         "\n# Errors",
         *errors(),
         "\n# Reasons\n",
