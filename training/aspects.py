@@ -294,7 +294,8 @@ class LastPhase(Trainer):
                 beside = of_kind if kind in rated else of_kind | (right == 1) & plain_rows
                 if task != "valid" and 0 < right[beside].mean() < 1:
                     found[f"{task}_{kind}_auc"] = float(auc(right[beside], scores[beside]).value)
-        return {name: round(value, 4) for name, value in found.items()}
+        # No corpus has rows of every kind.
+        return {name: round(value, 4) for name, value in found.items() if value == value}
 
 
 def history_of(starts: Sequence[str], own: TrainingRun, sources: Sources) -> dict[str, Any]:
