@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import dialeval
 from dialeval.approaches import stack
-from dialeval.approaches.judge import FEATURES, READ_BESIDE, Judge, ReadReplies
+from dialeval.approaches.judge import FEATURES, READ_BESIDE, VETO_LEAVES, Judge, ReadReplies
 from dialeval.approaches.row_signs import read_signs
 from dialeval.approaches.signs import IDF_BUCKETS, Wording, count_runs
 from dialeval.cli import build_app
@@ -60,7 +60,8 @@ def some_read(count: int, width: int = 8, seed: int = 1) -> ReadReplies:
     rng = np.random.default_rng(seed)
     inputs = rng.normal(size=(count, width + sum(READ_BESIDE)))
     signs = read_signs(Exchange(("Hello.",), "Good day."), np.zeros(IDF_BUCKETS), WORDING)
-    return ReadReplies(inputs, np.ones((count, len(FEATURES))), [signs] * count, 0.5 + inputs[:, 0] / 10, 0)
+    every = np.ones((count, len(FEATURES)))
+    return ReadReplies(inputs, every, [signs] * count, 0.5 + inputs[:, 0] / 10, every, 0)
 
 
 # --- what is learned -------------------------------------------------------------------------------
@@ -79,7 +80,27 @@ def test_what_people_go_by_is_found_and_learned(done: tuple[Tuned, Path]) -> Non
     assert outcome.comparison.difference.value == pytest.approx(
         outcome.comparison.after.value - outcome.comparison.before.value
     )
-    assert CheckpointConfig.read(folder).architecture == {"corrected": True}
+    assert CheckpointConfig.read(folder).architecture["corrected"] is True
+
+
+def test_a_tuned_judge_keeps_its_vetoes(done: tuple[Tuned, Path]) -> None:
+    outcome, folder = done
+    assert "respectful" not in outcome.fitted.lifted
+    rude = [{**row, "response": f"{row['response']} You are such an idiot."} for row in rated(20, seed=5)]
+    assert values_of(folder, rude).max() <= VETO_LEAVES + 0.01
+
+
+@pytest.mark.slow
+def test_ratings_can_speak_against_vetoes(judge: Path, tmp_path: Path) -> None:
+    """Where people do not mind half of the replies being rude."""
+    rows = rated(300)
+    for row in rows[::2]:
+        row["response"] += " You are such an idiot."
+    outcome = tuned(rows, judge, tmp_path / "mine")
+    assert "respectful" in outcome.fitted.lifted
+    assert "respectful" in str(CheckpointConfig.read(tmp_path / "mine").architecture["lifted"])
+    assert "respectful" in str(outcome)
+    assert values_of(tmp_path / "mine", rows[::2]).max() > VETO_LEAVES + 0.1
 
 
 def test_what_it_reaches_elsewhere_is_what_it_promised(judge: Path, done: tuple[Tuned, Path]) -> None:
@@ -139,13 +160,13 @@ def test_a_swapped_pair_says_the_same() -> None:
     ]
     read, chosen = some_read(100), np.arange(50)
     around = np.roll(np.arange(100), 50)
-    turned = replace(read, inputs=read.inputs[around], values=read.values[around])
+    turned = replace(read, inputs=read.inputs[around], voted=read.voted[around])
     one, two = read_opinions(Source(pairs)), read_opinions(Source(swapped))
     first, last = (correction.fit(opinions, some, chosen) for opinions, some in ((one, read), (two, turned)))
     assert first == pytest.approx(last)
     counts = np.ones((1, one.contexts))
     agreed = [
-        opinions.agreement(opinions.of_opinions(some.corrected(first)), chosen)(counts)
+        opinions.agreement(opinions.of_opinions(some.corrected(first).values), chosen)(counts)
         for opinions, some in ((one, read), (two, turned))
     ]
     assert agreed[0] == agreed[1]

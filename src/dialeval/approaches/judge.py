@@ -137,10 +137,17 @@ class JudgeNetwork(Network):
         """`[batch, width + heads]`."""
         return torch.cat([first, self.heads(first)], dim=-1)
 
-    def correct(self, correction: Matrix) -> None:
-        """Keep what a user's ratings add: see `dialeval.tuning.correction`."""
-        self.config = replace(self.config, architecture={**self.config.architecture, "corrected": True})
+    def correct(self, correction: Matrix, lifted: Sequence[str] = ()) -> None:
+        """Keep what a user's ratings add, see `dialeval.tuning.correction`, and the vetoes that they speak against."""
+        without = dict.fromkeys([*self.lifted, *lifted])
+        chosen = {"corrected": True, **({"lifted": " ".join(without)} if without else {})}
+        self.config = replace(self.config, architecture={**self.config.architecture, **chosen})
         self.register_buffer("correction", torch.as_tensor(correction, dtype=torch.float32))
+
+    @property
+    def lifted(self) -> list[str]:
+        """Features whose vetoes somebody's ratings spoke against."""
+        return str(self.config.architecture.get("lifted", "")).split()
 
     def array(self, name: str) -> Vector:
         """A buffer as numpy keeps it."""
@@ -265,20 +272,31 @@ class ReadReplies:
     inputs: Matrix
     ranks: Matrix
     signs: list[TurnSigns]
-    values: Vector
+    #: What the votes come to, and what the veto of each feature leaves of it.
+    voted: Vector
+    left: Matrix
     n_truncated: int
 
-    def corrected(self, correction: Matrix) -> Vector:
-        """Values as a user's own ratings change them: its rows are what to subtract from `[inputs, value, 1]`, and
-        weights. A missing input is taken as its mean.
+    @property
+    def values(self) -> Vector:
+        """Votes times vetoes."""
+        kept: Vector = self.voted * self.left.prod(axis=1)
+        return kept
 
-        A reply without a word keeps its value: no rating of others tells that it is better than nothing. Vetoes stay as
-        far as the ratings leave the judge's own value its weight.
+    def corrected(self, correction: Matrix) -> ReadReplies:
+        """With the votes as a user's own ratings change them: its rows are what to subtract from `[inputs, votes, 1]`,
+        and weights. A missing input is taken as its mean.
+
+        A reply without a word keeps its votes: no rating of others tells that it is better than nothing.
         """
         means, weights = correction
-        own = np.column_stack([self.inputs, self.values, np.ones(len(self.values))])
+        own = np.column_stack([self.inputs, self.voted, np.ones(len(self.voted))])
         said = [one.wordless is None for one in self.signs]
-        return np.where(said, np.clip(np.nan_to_num(own - means) @ weights, 0, 1), self.values)
+        return replace(self, voted=np.where(said, np.clip(np.nan_to_num(own - means) @ weights, 0, 1), self.voted))
+
+    def without(self, vetoes: Sequence[str]) -> ReadReplies:
+        """Where ratings speak against these vetoes."""
+        return replace(self, left=np.where([name in vetoes for name in FEATURES], 1.0, self.left))
 
 
 def aspect_values(
@@ -336,10 +354,9 @@ class Judge(LearnedMetric):
         rows, signs_read, cut = self._encoded(exchanges, progress)
         ranks = turn_ranks(turn_features(self.network, rows, signs_read), signs_read, self.array("turn_tables"))
         inputs = np.hstack([rows, ranks, [counts(row) for row in exchanges]])
-        read = ReadReplies(inputs, ranks, signs_read, turn_values(ranks), cut)
-        if not self.network.config.architecture.get("corrected"):
-            return read
-        return replace(read, values=read.corrected(self.array("correction")))
+        votes = stack.combine(ranks, TURN_VOTES)
+        read = ReadReplies(inputs, ranks, signs_read, votes, vetoes(ranks), cut).without(self.network.lifted)
+        return read.corrected(self.array("correction")) if self.network.config.architecture.get("corrected") else read
 
     def aspects_of(self, read: ReadReplies) -> dict[str, Vector]:
         """The aspects of replies, as `Scores.aspects` has them."""

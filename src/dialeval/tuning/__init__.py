@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from dialeval.approaches import stack
-from dialeval.approaches.judge import Judge, JudgeNetwork, ReadReplies
+from dialeval.approaches.judge import TURN, Judge, JudgeNetwork, ReadReplies
 from dialeval.approaches.learned import QUANTILE_GRID
 from dialeval.approaches.stack import Vector
 from dialeval.exchange import EmptyPolicy, Exchange
@@ -99,10 +99,10 @@ def tune(
     )
     if fitted.correction is not None:
         former = network.array("correction") if "corrected" in network.config.architecture else None
-        network.correct(correction.joined(former, fitted.correction))
+        network.correct(correction.joined(former, fitted.correction), fitted.lifted)
         curves = {name: curve for name, curve in network.config.quantiles.items() if name != OVERALL}
         if people:
-            values = judge.read(people).corrected(fitted.correction)
+            values = judge.read(people).without(fitted.lifted).corrected(fitted.correction).values
             curves[OVERALL] = {"human": [float(one) for one in np.quantile(values, QUANTILE_GRID)]}
         network.config = replace(network.config, quantiles=curves)
     write_folder(network, target, record={**outcome.record(), "contaminated_by": list(contaminated_by)})
@@ -110,12 +110,22 @@ def tune(
 
 
 def _fit(opinions: Opinions, read: ReadReplies, resamples: int, seed: int) -> crossing.Fitted:
-    """A correction, where the judge agrees better with it on contexts that it was not fitted on."""
-    before, after = opinions.of_opinions(read.values), crossing.out_of_fold(opinions, read, seed)
+    """A correction, where the judge agrees better with it on contexts that it was not fitted on.
+
+    Few ratings are of replies that are rude or garbled, so a veto goes only where it agrees better without.
+    """
+    before, kept = opinions.of_opinions(read.values), crossing.out_of_fold(opinions, read, seed)
+
+    def speak_against(name: str) -> bool:
+        without = crossing.out_of_fold(opinions, read.without([name]), seed)
+        return crossing.compare(opinions, kept, without, resamples=resamples, seed=seed).gains
+
+    lifted = tuple(name for name, one in TURN.items() if one.veto and speak_against(name))
+    after = crossing.out_of_fold(opinions, read.without(lifted), seed)
     comparison = crossing.compare(opinions, before, after, resamples=resamples, seed=seed)
     if not comparison.gains:
         return crossing.Fitted(comparison, before)
-    return crossing.Fitted(comparison, after, correction.fit(opinions, read, np.arange(len(opinions))))
+    return crossing.Fitted(comparison, after, correction.fit(opinions, read, np.arange(len(opinions))), lifted)
 
 
 def _human_rows(human: Input | Source | None) -> list[Exchange]:

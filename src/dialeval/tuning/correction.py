@@ -1,7 +1,7 @@
 """What one's own ratings add to the judge: a ridge regression on all that it computes of a reply.
 
-It begins from the judge's own value, so that few ratings change little: its slope is fitted first, and the ridge
-explains what is left. One row of numbers says it all, so the checkpoint keeps it as a buffer.
+It begins from the judge's own votes, so that few ratings change little: their slope is fitted first, and the ridge
+explains what is left; vetoes come after it. One row of numbers says it all, so the checkpoint keeps it as a buffer.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Chosen = NDArray[np.intp]
 
 def fit(opinions: Opinions, read: ReadReplies, chosen: Chosen) -> Matrix:
     """The correction that some of the opinions ask for, as `ReadReplies.corrected` takes it."""
-    rows, inputs, values = opinions.rows_of(chosen), read.inputs, read.values
+    rows, inputs, values = opinions.rows_of(chosen), read.inputs, read.voted
     widths = (inputs.shape[1] - sum(READ_BESIDE), *READ_BESIDE)
     known = np.isfinite(inputs[rows]).sum(axis=0)
     means = np.nansum(inputs[rows], axis=0) / np.maximum(known, 1)

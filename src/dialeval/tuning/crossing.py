@@ -40,7 +40,7 @@ def out_of_fold(opinions: Opinions, read: ReadReplies, seed: int) -> Vector:
     values = np.zeros(len(opinions))
     for fold in range(FOLDS):
         held, others = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
-        values[held] = opinions.of_opinions(read.corrected(correction.fit(opinions, read, others)))[held]
+        values[held] = opinions.of_opinions(read.corrected(correction.fit(opinions, read, others)).values)[held]
     return values
 
 
@@ -103,6 +103,8 @@ class Fitted:
     #: The values that are kept, on contexts held out.
     values: Vector
     correction: Matrix | None = None
+    #: Features whose vetoes the ratings speak against.
+    lifted: tuple[str, ...] = ()
 
     @property
     def changed(self) -> bool:

@@ -73,6 +73,8 @@ class Tuned:
                 f"no gain: less than {SURE:.0%} of the resamples favour a change, or it agrees no better than chance; "
                 "the judge is unchanged"
             )
+        if self.fitted.lifted:
+            lines.append(f"vetoes removed, since your ratings speak against them: {', '.join(self.fitted.lifted)}")
         if self.coverage is None:
             lines.append("preferences give no interval for single replies: the checkpoint's is kept")
         else:
@@ -90,6 +92,7 @@ class Tuned:
             "contexts": self.opinions.contexts,
             "ratings_each": round(self.raters, 2),
             "changed": self.changed,
+            "lifted": list(self.fitted.lifted),
             "measure": self.opinions.measure,
             "before": found.before.record(),
             "after": found.after.record(),
