@@ -179,6 +179,8 @@ def test_an_echo_is_measured_in_content_words() -> None:
         ("I do like him too.", "Well, I hate him too."),
         ("oh great i did not know that", "I did know that."),
         ("i hate being in nature.", "your persona: i love being in nature."),
+        ("I am not so happy with my life.", "I am so happy with my life."),
+        ("i never liked pizza", "i like pizza"),
     ],
 )
 def test_what_denies_an_earlier_statement(said: str, before: str) -> None:
@@ -206,3 +208,18 @@ def test_what_denies_an_earlier_statement(said: str, before: str) -> None:
 )
 def test_what_denies_nothing(said: str, before: str) -> None:
     assert signs.contradiction(said, [before]) is None
+
+
+@pytest.mark.parametrize("word", ["hklk", "kgajag", "ttvcfzx", "zvqqylde", "jfj", "fjlhkg"])
+def test_keys_pressed_at_random_are_no_word(word: str) -> None:
+    known = signs.Wording(*signs.count_runs(["a good movie"]))
+    assert known.mashed(f"It was a good {word} movie.") == word
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["The NFL and ESPN", "rhythm", "pbs", "a strange schedule", "three phrases", "lightbulb", "Schwartz", "hmm", "shh"],
+)
+def test_words_that_are_rare_or_said_are_words(text: str) -> None:
+    known = signs.Wording(*signs.count_runs(["the rhythm of pbs", "hmm", "shh"]))
+    assert known.mashed(text) == ""

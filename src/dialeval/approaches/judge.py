@@ -174,6 +174,7 @@ def turn_features(network: JudgeNetwork, rows: NDArray[np.float32], read: Sequen
     of["fluent"] = np.column_stack([of["fluent"], np.array([one.wording for one in read])]) @ weights[:-1] + weights[-1]
     for name in ("fluent", "respectful"):
         of[name] = np.minimum(of[name], SOUND)
+    of["fluent"] = np.where([bool(one.mashed) for one in read], SURE, of["fluent"])
     of["human_like"] = squared_mahalanobis(
         features, network.array("random_mean"), network.array("random_precision")
     ) - squared_mahalanobis(features, network.array("human_mean"), network.array("human_precision"))

@@ -138,6 +138,8 @@ def _of_turn(aspect: str, amount: float, read: TurnSigns) -> str:
         return _repetition_sentence(read.repetition, lowered=lowered)
     if aspect == "respectful" and read.insult:
         return f'is rude ("{_short(read.insult)}")'
+    if aspect == "fluent" and lowered and read.mashed:
+        return f'is hard to read ("{_short(read.mashed)}")'
     if aspect in ("fluent", "respectful", "faithful") or (aspect == "consistent" and read.contradiction is None):
         return _SAID[aspect][lowered]
     if aspect == "consistent" and read.contradiction is not None:

@@ -34,6 +34,8 @@ class TurnSigns:
     insult: str = ""
     #: How usual the order of its words is, see `signs.Wording`.
     wording: tuple[float, ...] = (0.0,) * signs.Wording.SIGNS
+    #: A word of it that is only keys pressed at random.
+    mashed: str = ""
     #: The reply itself, if it holds no word: there is nothing in it that could be judged.
     wordless: str | None = None
 
@@ -60,6 +62,7 @@ def read_signs(row: Exchange, table: Vector, wording: signs.Wording) -> TurnSign
         asked=bool(row.context) and row.context[-1].rstrip().endswith("?"),
         insult=signs.insult(row.response),
         wording=wording.of(row.response),
+        mashed=wording.mashed(row.response),
         wordless=None if signs.words(row.response) else row.response.strip(),
     )
 

@@ -255,6 +255,13 @@ def count_runs(texts: Iterable[str]) -> tuple[NDArray[np.int32], NDArray[np.uint
     return np.pad(keys, missing, mode="edge"), np.pad(steps, missing)
 
 
+#: Letters as keys pressed at random give them: no vowel, one row of the keyboard, more consonants than a syllable has.
+_MASH = re.compile(
+    r"[bcdfghjklmnpqrstvwxz]{3,}|[asdfghjkl]{4,}|[a-z]*[bcdfghjklmnpqrstvwxz]{5,}[a-z]*"
+    r"|(?!s[cpt][hlr]|s[hkqw]r|[cst]hr|chl|phr|phl|sch|spl|sph)[bcdfghjklmnpqrstvwxz]{3}[a-z]*"
+)
+
+
 class Wording:
     """How usual the words of a reply and their order are, by the runs that `count_runs` found."""
 
@@ -269,6 +276,11 @@ class Wording:
         wanted = _keys(runs)
         at = np.minimum(np.searchsorted(self._keys, wanted), len(self._keys) - 1)
         return np.where(self._keys[at] == wanted, np.expm1(self._steps[at] / _STEPS), 0.0)
+
+    def mashed(self, text: str) -> str:
+        """The first word that nobody has said and that is no word by its letters; names and acronyms have capitals."""
+        strange = [word for word in _WORD.findall(tidy(text)) if _MASH.fullmatch(word)]
+        return next((word for word in strange if self._counts([word])[0] < 1), "")
 
     def of(self, text: str) -> tuple[float, ...]:
         """How much more likely its words are behind the two before them than anywhere (in logarithms): the mean, the
