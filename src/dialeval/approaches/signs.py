@@ -255,9 +255,11 @@ def count_runs(texts: Iterable[str]) -> tuple[NDArray[np.int32], NDArray[np.uint
     return np.pad(keys, missing, mode="edge"), np.pad(steps, missing)
 
 
-#: Letters as keys pressed at random give them: no vowel, one row of the keyboard, more consonants than a syllable has.
+#: Letters as keys pressed at random give them: no vowel, neighbours on the keyboard that are none in English, more
+#: consonants than a syllable has.
 _MASH = re.compile(
-    r"[bcdfghjklmnpqrstvwxz]{3,}|[asdfghjkl]{4,}|[a-z]*[bcdfghjklmnpqrstvwxz]{5,}[a-z]*"
+    r"[bcdfghjklmnpqrstvwxz]{3,}|[a-z]*[bcdfghjklmnpqrstvwxz]{5,}[a-z]*"
+    r"|(?=[a-z]*(?:j[dfghkls]|[fghkls]j|[dfhg]k|k[dfg]|[fh]g|g[df]|[lf]h|h[dgl]|df))[asdfghjkl]{4,}"
     r"|(?!s[cpt][hlr]|s[hkqw]r|[cst]hr|chl|phr|phl|sch|spl|sph)[bcdfghjklmnpqrstvwxz]{3}[a-z]*"
 )
 
@@ -280,7 +282,7 @@ class Wording:
     def mashed(self, text: str) -> str:
         """The first word that nobody has said and that is no word by its letters; names and acronyms have capitals."""
         strange = [word for word in _WORD.findall(tidy(text)) if _MASH.fullmatch(word)]
-        return next((word for word in strange if self._counts([word])[0] < 1), "")
+        return next((word for word in strange if not self._counts([word])[0]), "")
 
     def of(self, text: str) -> tuple[float, ...]:
         """How much more likely its words are behind the two before them than anywhere (in logarithms): the mean, the
