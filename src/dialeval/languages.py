@@ -20,7 +20,8 @@ _ENGLISH_WORDS = frozenset(
 _WORDS = {
     "de": "ich du er sie wir ihr nicht und oder aber das der den dem ein eine einen einem ist sind bin bist habe hast "
     "haben hatte wird werden würde kann könnte mit von zu auf für nach bei auch noch nur schon sehr wie wo wenn "
-    "weil dass ja nein mein meine dein es gibt mir dir mich dich sich uns gut danke bitte heute",
+    "weil dass ja nein mein meine dein es gibt mir dir mich dich sich uns gut danke bitte heute zum zur vom beim "
+    "vielleicht leider schade mal hier doch keine ihnen wieder",
     "fr": "je tu il elle nous vous ils et ou mais le la les un une des du est sont suis es ai avez avons pas ne que "
     "qui pour avec dans sur ce cette c'est j'ai mon ma mes ton ta tes votre très bien oui non merci aussi comme "
     "quand où être fait moi toi au aux bonjour",
@@ -37,6 +38,14 @@ _WORDS = {
     "bra ja nej min din som när var hur tack",
     "da": "jeg du han hun vi ikke og eller men det den en et er har havde med af til på for fra også meget godt ja "
     "nej min din som når hvor hvordan tak",
+    "fi": "minä sinä hän me te he ja on ei että mutta niin kuin tämä se olen olet oli ovat myös hyvä hyvää kiitos mitä "
+    "missä miten kun tai nyt sitten ole olisi minun sinun",
+    "hu": "én te ő mi ti ők és vagy de hogy nem van vagyok egy ez az igen jó nagyon köszönöm mit hol "
+    "mikor miért is volt",
+    "cs": "já ty ona my vy oni nebo jak máte máš ale že ne je jsem jsi jsou se co kdo kde kdy velmi dobře ano děkuji "
+    "mám na to",
+    "ro": "eu tu el ea noi voi și sau dar că nu este sunt am ai are un o la cu pentru foarte bine da "
+    "mulțumesc ce unde cum",
     "pl": "ja ty on ona my nie i lub ale to jest są jestem mam masz ma z do na w że się co kto jak gdzie kiedy bardzo "
     "dobrze tak mój moja dziękuję też dla czy",
     "tr": "ben sen o biz siz ve veya ama bu şu bir değil var yok mı mi için ile çok iyi evet hayır ne nasıl nerede da "
@@ -52,6 +61,11 @@ _LANGUAGES: dict[str, list[str]] = {}
 for _language, _words in _WORDS.items():
     for _word in set(_words.split()) - _AMBIGUOUS:
         _LANGUAGES.setdefault(_word, []).append(_language)
+#: Letters that one language has and its neighbours on this list have not.
+_LETTERS = {letter: language for language, letters in {
+    "pl": "ąęłżźśćń", "tr": "ğşı", "hu": "őű", "cs": "řůě", "ro": "țșă", "vi": "ỏĩũơưđạảậấầẩẫắặềếểệịọồốổộờớợụừứựỳỷỹ",
+    "de": "ß", "es": "ñ¿¡", "pt": "ãõ",
+}.items() for letter in letters}  # fmt: skip
 #: The language that most texts in a script are written in.
 _SCRIPTS = {
     "CYRILLIC": "ru",
@@ -80,10 +94,11 @@ def language_of(text: str) -> str:
     if not text.isascii() and (found := _language_of_script(text)):
         return found
     words = _WORD.findall(text.lower().replace("’", "'"))
-    if len(words) < _FEW_WORDS:
+    others = Counter(language for word in set(words) for language in _LANGUAGES.get(word, ()))
+    others.update(_LETTERS[letter] for letter in set(text.lower()) & _LETTERS.keys())
+    if len(words) < _FEW_WORDS and not (len(words) > 1 and others.total() > 1):
         return ""
     english = sum(word in _ENGLISH_WORDS for word in words)
-    others = Counter(language for word in set(words) for language in _LANGUAGES.get(word, ()))
     language, count = others.most_common(1)[0] if others else ("", 0)
     if count >= 2 and count > english and count >= 0.15 * len(words):
         return language

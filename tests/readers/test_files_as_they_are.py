@@ -181,7 +181,9 @@ ROWS = [
         ("Je ne sais pas.", "fr"), ("¿Qué tal? Estoy muy bien, gracias.", "es"), ("Я не знаю.", "ru"),
         ("我不知道这个", "zh"), ("それは何ですか", "ja"), ("모르겠어요 그것", "ko"),
         ("Danke!", ""), ("La La Land!", ""),
-        ("I went to Los Angeles and had el pastor.", "en"), ("", ""), ("42", ""),
+        ("I went to Los Angeles and had el pastor.", "en"), ("", ""), ("42", ""), ("Jalapeño poppers?", ""),
+        ("Hyvää huomenta, mitä kuuluu?", "fi"), ("Jó napot, hogy van?", "hu"), ("Dobrý den, jak se máte?", "cs"),
+        ("Bardzo dziękuję!", "pl"), ("Xin chào, bạn có khỏe không?", "vi"), ("Bună ziua, ce mai faceți?", "ro"),
     ],
 )  # fmt: skip
 def test_the_language_of_one_reply(text: str, language: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -262,3 +263,15 @@ def test_the_embedded_heads_share_the_encoder_of_the_judge_and_what_it_reads() -
     )
     for one in heads:
         assert (one.encoder, one.layout) == (judge.encoder, judge.layout), one.name
+
+
+@pytest.mark.parametrize(("key", "value"), [("response_budget", 5), ("separator", " | "), ("segment_ids", False)])
+def test_another_layout_has_another_name(folder: Path, tmp_path: Path, key: str, value: object) -> None:
+    """What moves values is in the signature, and the layout of a checkpoint does."""
+    other = tmp_path / "other"
+    shutil.copytree(folder, other)
+    config = json.loads((other / "config.json").read_text())
+    assert config["layout"].get(key) != value
+    config["layout"][key] = value
+    (other / "config.json").write_text(json.dumps(config))
+    assert Density(other).signature() != Density(folder).signature()

@@ -6,12 +6,13 @@ Local places are always looked at first, so that nothing waits for a network tha
 from __future__ import annotations
 
 import hashlib
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dialeval.exchange import one_line
-from dialeval.io import is_reachable
+from dialeval.io import is_reachable, parse_json
 from dialeval.version import how_to_install
 
 WEIGHTS = Path(__file__).parent
@@ -98,8 +99,12 @@ def file_sha256(path: Path) -> str:
 
 
 def weights_digest(folder: Path, layers: str | None = None) -> str:
-    """One digest over every weights file of a checkpoint, whatever its folder is called, and the layers it shares."""
+    """One digest over what moves a checkpoint's values: weights, the layers it shares, layout; not its folder's name."""
     digest = hashlib.sha256((layers or "").encode())
+    config = folder / "config.json"
+    told = parse_json(config.read_text("utf-8")) if config.is_file() else {}
+    if "layout" in told:
+        digest.update(json.dumps([told["layout"], told.get("architecture")], sort_keys=True).encode())
     for path in sorted(folder.rglob("*.safetensors")):
         if layers and path.name == LAYERS:
             continue
