@@ -265,7 +265,7 @@ def test_the_embedded_heads_share_the_encoder_of_the_judge_and_what_it_reads() -
         assert (one.encoder, one.layout) == (judge.encoder, judge.layout), one.name
 
 
-@pytest.mark.parametrize(("key", "value"), [("response_budget", 5), ("separator", " | "), ("segment_ids", False)])
+@pytest.mark.parametrize(("key", "value"), [("response_budget", 5), ("separator", " | "), ("segment_ids", True)])
 def test_another_layout_has_another_name(folder: Path, tmp_path: Path, key: str, value: object) -> None:
     """What moves values is in the signature, and the layout of a checkpoint does."""
     other = tmp_path / "other"

@@ -99,7 +99,7 @@ def file_sha256(path: Path) -> str:
 
 
 def weights_digest(folder: Path, layers: str | None = None) -> str:
-    """One digest over what moves a checkpoint's values: weights, the layers it shares, layout; not its folder's name."""
+    """One digest over what moves a checkpoint's values: weights, shared layers, layout; not its folder's name."""
     digest = hashlib.sha256((layers or "").encode())
     config = folder / "config.json"
     told = parse_json(config.read_text("utf-8")) if config.is_file() else {}
