@@ -57,7 +57,7 @@ def module_info(name: str, examples: str) -> dict[str, Any]:
         "inputs_description": _INPUTS.replace("{name}", name) + examples,
         "features": datasets.Features({"predictions": text, "contexts": several, "references": several}),
         "homepage": "https://github.com/dialeval/dialeval",
-        "license": "Apache-2.0",
+        "license": "Apache-2.0 (code; weights as their model card says)",
     }
 
 
