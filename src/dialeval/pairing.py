@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -52,15 +52,23 @@ class Pairs:
     #: Rows of both sides.
     n_rows: tuple[int, int]
     names: tuple[str, str]
+    #: Pairs that were left out since one of the two has no value.
+    n_without_value: int = 0
+
+    def keep(self, known: NDArray[np.bool_]) -> Pairs:
+        """Only the pairs with two values: the others are left out as rows without a partner are."""
+        groups = np.unique(self.groups[known], return_inverse=True)[1].astype(np.intp)
+        dropped = self.n_without_value + int((~known).sum())
+        return replace(self, first=self.first[known], second=self.second[known], groups=groups, n_without_value=dropped)
 
     @property
     def n_groups(self) -> int:
         """How many different contexts there are."""
-        return int(self.groups.max()) + 1
+        return int(self.groups.max(initial=-1)) + 1
 
     @property
     def alone(self) -> int:
-        """Rows of either side that have no partner."""
+        """Rows of either side that are left out."""
         return sum(self.n_rows) - 2 * len(self.first)
 
     @property
@@ -69,13 +77,15 @@ class Pairs:
         counts = " and ".join(
             f"{n - len(self.first)} of {n} in {name}" for n, name in zip(self.n_rows, self.names, strict=True)
         )
-        return f"rows without a partner were left out: {counts}" if self.alone else ""
+        what = "a partner or a value" if self.n_without_value else "a partner"
+        return f"rows without {what} were left out: {counts}" if self.alone else ""
 
     def check(self, allow_missing: bool = False) -> Pairs:
         """Refuse pairs that leave out more than a tenth of the rows of one side."""
         if not allow_missing and len(self.first) < MIN_COVERAGE * max(self.n_rows):
             raise ValueError(
-                f"{self.note}; more than {1 - MIN_COVERAGE:.0%} are missing. Give both the same rows, or allow it "
+                f"{self.note}; more than {1 - MIN_COVERAGE:.0%} are missing. Give both the same rows"
+                f"{', a value for each' if self.n_without_value else ''}, or allow it "
                 "(allow_missing; in the command --allow-missing)"
             )
         return self

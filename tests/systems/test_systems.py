@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -293,6 +294,57 @@ def test_rows_that_are_left_out_are_counted_and_many_are_refused(tmp_path: Path,
     ranking = rank(dict(zip("ab", sides, strict=True)), Number(), resamples=100, allow_missing=True)
     told = (dialeval.compare(old, new, resamples=100, allow_missing=True)[0].left_out, "".join(ranking.warnings))
     assert all((f" {60 - shared} of 60" in one) is (shared < 60) for one in told)
+
+
+@pytest.mark.parametrize("without", [0, 6, 7])
+def test_rows_without_a_value_are_told_and_many_are_refused(without: int) -> None:
+    old, new = (
+        rows(noisy(3)),
+        [{**row, "response": ""} if at < without else row for at, row in enumerate(rows(noisy(4)))],
+    )
+    talks = [[{"dialogue": ["0", row["response"]]} for row in side] for side in (old, new)]
+    scored = Number().score(old), Number().score(new, empty="score")
+    asked: list[Any] = [
+        lambda **more: dialeval.compare(*scored, resamples=100, **more)[0].left_out,
+        lambda **more: "".join(rank({"a": old, "b": new}, Number(), resamples=100, **more).warnings),
+        lambda **more: "".join(
+            rank(dict(zip("ab", talks, strict=True)), Number(), level="dialogue", resamples=100, **more).warnings
+        ),
+    ]
+    for ask in asked:
+        if without > 6:
+            refused(ValueError, f"{without} of 60", ask)
+        assert (f" {without} of 60" in ask(allow_missing=True)) is (without > 0)
+
+
+def test_an_aspect_that_no_reply_has_is_nothing_lost() -> None:
+    scored = Number().score(rows(noisy(3)))
+    beside = np.where(np.arange(60) < 20, np.nan, 1.0)
+    first, second = (replace(scored, aspects={"facts": beside + more}) for more in (0, 1))
+    assert [(one.n_rows, one.left_out) for one in dialeval.compare(first, second, resamples=100)] == [
+        (60, ""),
+        (40, ""),
+    ]
+
+
+@pytest.mark.parametrize("covered", [60, 54, 30, 0])
+def test_rows_without_a_context_are_told_and_many_are_refused(tmp_path: Path, covered: int) -> None:
+    kept = [*rows(noisy(3), per_context=4)[:covered], {"id": "other", "context": ["Hi"], "response": "Hi"}]
+    old, new = (
+        written(
+            tmp_path / f"{more}.jsonl", [{"id": f"row-{at}", "mine": one + more} for at, one in enumerate(noisy(3))]
+        )
+        for more in (0, 1)
+    )
+    ask: Any = partial(dialeval.compare, old, new, rows=[written(tmp_path / "rows.jsonl", kept)], resamples=100)
+    if covered < 54:
+        refused(ValueError, f"{60 - covered} of 60", ask)
+    (found,) = ask(allow_missing=True)
+    assert (f"{60 - covered} of 60" in found.left_out, found.n_contexts) == (
+        covered < 60,
+        covered // 4 + 60 - covered + (covered % 4 > 0),
+    )
+    refused(ValueError, "resamples", lambda: ask(resamples=0))
 
 
 def test_compare_says_that_contexts_are_not_known(tmp_path: Path) -> None:
