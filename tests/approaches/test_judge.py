@@ -103,6 +103,11 @@ def test_an_insult_is_named_before_all_else(metric: Judge) -> None:
     first, _, second = why.partition(";")
     assert "you are an idiot" in first
     assert second
+    # What only the head takes for one comes first where it took most.
+    for taken, comes_first in ((-0.1, False), (-0.5, True)):
+        why = reason({"next": -0.4, "respectful": taken}, {"relevant": ["next"], "respectful": ["respectful"]},
+                     replace(read, insult=""), {})  # fmt: skip
+        assert why.startswith("Is rude") is comes_first
 
 
 def test_a_missing_input_is_a_missing_aspect(metric: Judge) -> None:
@@ -322,7 +327,7 @@ def test_worse_conversations_have_lower_values(ranked: Any) -> None:
     good, repeating, complained, echoing = scores.values
     assert good > max(repeating, complained, echoing)
     aspects = scores.aspects
-    assert tuple(aspects) == tuple(DIALOGUE_ASPECTS)
+    assert tuple(aspects) == Judge.info.dialogue_aspects == (*DIALOGUE_ASPECTS, "respectful")
     assert aspects["not_repetitive"][1] < aspects["not_repetitive"][0] > aspects["not_repetitive"][3]
     assert aspects["reaction"][2] < aspects["reaction"][0] == pytest.approx(aspects["reaction"][1])
     assert scores.interval.shape == (4, 2)
