@@ -52,14 +52,11 @@ class Pairs:
     #: Rows of both sides.
     n_rows: tuple[int, int]
     names: tuple[str, str]
-    #: Pairs that were left out since one of the two has no value.
-    n_without_value: int = 0
 
     def keep(self, known: NDArray[np.bool_]) -> Pairs:
-        """Only the pairs with two values: the others are left out as rows without a partner are."""
+        """Only these pairs."""
         groups = np.unique(self.groups[known], return_inverse=True)[1].astype(np.intp)
-        dropped = self.n_without_value + int((~known).sum())
-        return replace(self, first=self.first[known], second=self.second[known], groups=groups, n_without_value=dropped)
+        return replace(self, first=self.first[known], second=self.second[known], groups=groups)
 
     @property
     def n_groups(self) -> int:
@@ -68,7 +65,7 @@ class Pairs:
 
     @property
     def alone(self) -> int:
-        """Rows of either side that are left out."""
+        """Rows of either side that have no partner."""
         return sum(self.n_rows) - 2 * len(self.first)
 
     @property
@@ -77,18 +74,27 @@ class Pairs:
         counts = " and ".join(
             f"{n - len(self.first)} of {n} in {name}" for n, name in zip(self.n_rows, self.names, strict=True)
         )
-        what = "a partner or a value" if self.n_without_value else "a partner"
-        return f"rows without {what} were left out: {counts}" if self.alone else ""
+        return f"rows without a partner were left out: {counts}" if self.alone else ""
 
     def check(self, allow_missing: bool = False) -> Pairs:
         """Refuse pairs that leave out more than a tenth of the rows of one side."""
         if not allow_missing and len(self.first) < MIN_COVERAGE * max(self.n_rows):
             raise ValueError(
-                f"{self.note}; more than {1 - MIN_COVERAGE:.0%} are missing. Give both the same rows"
-                f"{', a value for each' if self.n_without_value else ''}, or allow it "
+                f"{self.note}; more than {1 - MIN_COVERAGE:.0%} are missing. Give both the same rows, or allow it "
                 "(allow_missing; in the command --allow-missing)"
             )
         return self
+
+
+def lost(there: NDArray[np.bool_], what: str, allow_missing: bool) -> list[str]:
+    """What to tell of rows that lack something; more than a tenth are refused as rows without a partner are."""
+    told = f"{what}: {int((~there).sum())} of {len(there)}"
+    if there.sum() < MIN_COVERAGE * len(there) and not allow_missing:
+        raise ValueError(
+            f"{told}; more than {1 - MIN_COVERAGE:.0%} are missing. Add them, or allow it (allow_missing; in the "
+            "command --allow-missing)"
+        )
+    return [] if there.all() else [told]
 
 
 def read_items(rows: Rows, level: ItemLevel = "turn", columns: Mapping[str, str] | None = None) -> list[Any]:
@@ -106,6 +112,8 @@ def read_items(rows: Rows, level: ItemLevel = "turn", columns: Mapping[str, str]
             return exchanges_from_columns(**arguments_of(rows, columns), empty="score")
         table: Any = rows
         rows = table.to_dict("records")
+    if not isinstance(rows, Iterable):
+        raise ValueError(f"rows is a {type(rows).__name__}; pass a file, a data frame, mappings or exchanges")
     held: list[Any] = list(rows)
     if held and all(isinstance(row, Dialogue if level == "dialogue" else Exchange) for row in held):
         return held
@@ -113,17 +121,15 @@ def read_items(rows: Rows, level: ItemLevel = "turn", columns: Mapping[str, str]
 
 
 def pair_conversations(first: Sequence[Dialogue], second: Sequence[Dialogue], names: tuple[str, str]) -> Pairs | None:
-    """Pair conversations where half of the smaller side's ids, or more, stand on the other side, too.
+    """Pair conversations where any id stands on both sides; else none belong together, and each stands for itself.
 
-    Else none belong together, and each stands for itself. What such pairs leave out counts as with replies: a system
-    must not pass for want of its worst conversations.
+    What pairs leave out counts as with replies: a system must not pass for want of its worst conversations.
     """
     ids = [[row.id for row in rows if row.id is not None] for rows in (first, second)]
     if any(len(own) < len(rows) or len(set(own)) < len(own) for own, rows in zip(ids, (first, second), strict=True)):
         return None
     matched = matching_ids(*ids)
-    shared = len(set(matched[0]) & set(matched[1]))
-    if shared < 0.5 * min(len(first), len(second)):
+    if not set(matched[0]) & set(matched[1]):
         return None
     return pair_sides(*(Side(name, own, [None] * len(own)) for name, own in zip(names, ids, strict=True)))
 

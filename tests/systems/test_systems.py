@@ -389,6 +389,23 @@ def test_the_gate_names_the_aspect_that_fell_and_the_rows_that_pulled_it_down() 
         assert found.worst[1].reason in report
     assert [row["id"] for row in json.loads(json.dumps(found.to_dict()))["worst"]] == ["row-20", "row-7"]
     assert not gate(rows(old), rows(old), Aspects(), margin=0.1).worst
+    told = refused(AssertionError, "on topic", lambda: assert_not_worse(rows(new), rows(old), Aspects(), margin=0.1))
+    assert told.index("row-20") < told.index("row-7")
+    unnamed = gate(rows(new, ids=False), rows(old, ids=False), Aspects(), margin=0.1).to_markdown()
+    assert unnamed.index("| 20 |") < unnamed.index("| 7 |")
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"margin": "0.1"}, "margin"),
+        ({"margin": 0.1, "new": 5}, "int"),
+        ({"margin": 0.1, "confidnce": 0.9}, "confidnce"),
+    ],
+)
+def test_wrong_arguments_of_assert_not_worse_end_in_one_sentence(given: dict[str, Any], named: str) -> None:
+    asked = {"new": rows(noisy(3)), "baseline": rows(noisy(3)), "metric": Number(), **given}
+    refused(pytest.fail.Exception, named, lambda: assert_not_worse(**asked))
 
 
 def test_rank_and_gate_read_what_score_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

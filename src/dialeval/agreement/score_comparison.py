@@ -15,7 +15,7 @@ import numpy as np
 
 from dialeval.agreement.settings import Settings
 from dialeval.agreement.sources import ValueSource, score_pairs
-from dialeval.pairing import MIN_COVERAGE, Pairs, Side, pair_sides
+from dialeval.pairing import Side, lost, pair_sides
 from dialeval.readers import Rejects
 from dialeval.readers import Source as Rows
 from dialeval.registry import REGISTRY, metric_class
@@ -136,10 +136,14 @@ def _verdict(
     if not (known[0] & known[1]).any():
         raise ValueError(f"{files[0]} and {files[1]} share no row id with two values; score the same rows")
     # An aspect that neither reply has is nothing lost, and what one of them lacks does not stop the other columns.
-    is_aspect = "." in a.name
-    left = pairs.keep(known[0] == known[1] if is_aspect else known[0] & known[1]).check(allow_missing or is_aspect)
-    notes = [f"{a.name}: {left.note}" if left.n_without_value else left.note]
-    notes += [_without_context(sides, pairs, allow_missing)] if any(contexts) else []
+    is_aspect, notes = "." in a.name, [pairs.note] if pairs.note else []
+    for name, own in zip(files, known, strict=True):
+        judged = own[known[0] | known[1]] if is_aspect else own
+        notes += lost(judged, f"{a.name}: rows of {name} without a value", allow_missing or is_aspect)
+    if any(contexts):
+        at = zip(pairs.first, pairs.second, strict=True)
+        shown = np.array([sides[0].contexts[a] is not None or sides[1].contexts[b] is not None for a, b in at])
+        notes += lost(shown, "rows without a context, each of which counts as one of its own", allow_missing)
     # What chance draws are contexts; a row of unknown context counts as one of its own.
     pairs = pairs.keep(known[0] & known[1])
     x, y, groups = x[pairs.first], y[pairs.second], pairs.groups
@@ -152,23 +156,8 @@ def _verdict(
     return Verdict(
         a.name if a.name == b.name else f"{a.name}, {b.name}", _direction(a, b, lower_is_better), *files,
         float(x.mean()), float(y.mean()), float((x - y).mean()), spread.low, spread.high, test.p, len(x),
-        pairs.n_groups, 1 - settings.confidence, "; ".join(filter(None, notes)), any(contexts),
+        pairs.n_groups, 1 - settings.confidence, "; ".join(notes), any(contexts),
     )  # fmt: skip
-
-
-def _without_context(sides: tuple[Side, Side], pairs: Pairs, allow_missing: bool) -> str:
-    """How many rows have no context; more than a tenth are refused."""
-    first, second = (side.contexts for side in sides)
-    count = sum(
-        first[at] is None and second[other] is None for at, other in zip(pairs.first, pairs.second, strict=True)
-    )
-    if not count:
-        return ""
-    told = f"{count} of {len(pairs.first)} rows have no context and count as one of their own"
-    if count > (1 - MIN_COVERAGE) * len(pairs.first) and not allow_missing:
-        raise ValueError(f"{told}; name all rows that were scored (rows; in the command --rows), or allow it "
-                         "(allow_missing; in the command --allow-missing)")  # fmt: skip
-    return told
 
 
 def _side(source: ValueSource, name: str, contexts: Mapping[str, str]) -> Side:

@@ -15,12 +15,12 @@ from dialeval.cautions import cautions, cut_note
 from dialeval.exchange import Dialogue, Exchange
 from dialeval.metric import Level, Metric
 from dialeval.pairing import (
-    MIN_COVERAGE,
     ItemLevel,
     Pairs,
     Rows,
     context_numbers,
     files_by_name,
+    lost,
     pair,
     pair_by_context,
     pair_conversations,
@@ -94,37 +94,14 @@ def rank(
         signatures[metric.info.name] = str(scored.signature)
         if sentence := cut_note(len(scored), scored.n_truncated):
             cut.append(f"{metric.info.name}: {sentence}")
-        left_out += (f"{metric.info.name}: {note}" for note in _without_value(values, pairs, allow_missing))
+        for name, own in values.items():
+            left_out += lost(np.isfinite(own), f"{metric.info.name}: rows of {name} without a value", allow_missing)
         places, tests = rank_values(metric, rows, values, pairs, confidence=confidence, resamples=resamples, seed=seed)
         standings += places
         pair_tests += tests
     replies = [replace(row, system=name) for name, own in rows.items() for row in own if isinstance(row, Exchange)]
     warnings = cautions(replies)
     return Ranking(tuple(standings), tuple(pair_tests), confidence, signatures, (*left_out, *warnings, *cut))
-
-
-def _without_value(
-    values: Mapping[str, Vector], pairs: Mapping[tuple[str, str], Pairs | None], allow_missing: bool
-) -> list[str]:
-    """What is left out for want of a value; more than a tenth of a system's rows are refused."""
-    found = []
-    for names, paired in pairs.items():
-        if paired is not None and (kept := _valued(paired, values, names)).n_without_value:
-            found.append(kept.check(allow_missing).note)
-        for name in names if paired is None else ():
-            lost, total = int((~np.isfinite(values[name])).sum()), len(values[name])
-            told = f"rows without a value were left out: {lost} of {total} in {name}"
-            if lost > (1 - MIN_COVERAGE) * total and not allow_missing:
-                raise ValueError(f"{told}; score them again, or allow it (allow_missing; in the command "
-                                 "--allow-missing)")  # fmt: skip
-            found += [told] if lost else []
-    return list(dict.fromkeys(found))
-
-
-def _valued(paired: Pairs, values: Mapping[str, Vector], names: tuple[str, str]) -> Pairs:
-    """Those pairs where both systems have a value."""
-    first, second = values[names[0]][paired.first], values[names[1]][paired.second]
-    return paired.keep(np.isfinite(first) & np.isfinite(second))
 
 
 def are_conversations(items: Items) -> TypeGuard[Sequence[Dialogue]]:
@@ -198,7 +175,7 @@ def _pair_tests(
             x, y = (values[name][np.isfinite(values[name])] for name in (a, b))
             n_rows = n_groups = min(len(x), len(y))
         else:
-            paired = _valued(paired, values, (a, b))
+            paired = paired.keep(np.isfinite(values[a][paired.first]) & np.isfinite(values[b][paired.second]))
             x, y = values[a][paired.first], values[b][paired.second]
             n_rows, n_groups = len(x), paired.n_groups
         if not n_rows:
