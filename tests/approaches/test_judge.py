@@ -99,15 +99,14 @@ def test_reasons_name_the_largest_aspects_first(metric: Judge) -> None:
 
 def test_an_insult_is_named_before_all_else(metric: Judge) -> None:
     _, (read,), _ = metric.features_of([Exchange(("hello there",), "you are an idiot")])
-    why = reason({"next": -0.4, "respectful": -0.1}, {"relevant": ["next"], "respectful": ["respectful"]}, read, {})
+    aspects = {"relevant": ["next"], "respectful": ["respectful"]}
+    why = reason({"next": -0.4, "respectful": -0.1}, aspects, read, {})
     first, _, second = why.partition(";")
     assert "you are an idiot" in first
     assert second
-    # What only the head takes for one comes first where it took most.
-    for taken, comes_first in ((-0.1, False), (-0.5, True)):
-        why = reason({"next": -0.4, "respectful": taken}, {"relevant": ["next"], "respectful": ["respectful"]},
-                     replace(read, insult=""), {})  # fmt: skip
-        assert why.startswith("Is rude") is comes_first
+    for taken in (-0.1, -0.5):  # what only the head takes for one comes first where it took most
+        why = reason({"next": -0.4, "respectful": taken}, aspects, replace(read, insult=""), {})
+        assert why.startswith("Is rude") is (taken < -0.4)
 
 
 def test_a_missing_input_is_a_missing_aspect(metric: Judge) -> None:

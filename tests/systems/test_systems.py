@@ -297,54 +297,38 @@ def test_rows_that_are_left_out_are_counted_and_many_are_refused(tmp_path: Path,
 
 
 @pytest.mark.parametrize("without", [0, 6, 7])
-def test_rows_without_a_value_are_told_and_many_are_refused(without: int) -> None:
-    old, new = (
-        rows(noisy(3)),
-        [{**row, "response": ""} if at < without else row for at, row in enumerate(rows(noisy(4)))],
-    )
-    talks = [[{"dialogue": ["0", row["response"]]} for row in side] for side in (old, new)]
-    scored = Number().score(old), Number().score(new, empty="score")
-    asked: list[Any] = [
-        lambda **more: dialeval.compare(*scored, resamples=100, **more)[0].left_out,
-        lambda **more: "".join(rank({"a": old, "b": new}, Number(), resamples=100, **more).warnings),
-        lambda **more: "".join(
-            rank(dict(zip("ab", talks, strict=True)), Number(), level="dialogue", resamples=100, **more).warnings
-        ),
-    ]
-    for ask in asked:
-        if without > 6:
-            refused(ValueError, f"{without} of 60", ask)
-        assert (f" {without} of 60" in ask(allow_missing=True)) is (without > 0)
+@pytest.mark.parametrize("how", ["compare", "turn", "dialogue"])
+def test_rows_without_a_value_are_told_and_many_are_refused(how: Any, without: int) -> None:
+    sides = {name: [{**row, "dialogue": ["0", row["response"]]} for row in rows(noisy(3))] for name in "ab"}
+    for row in sides["b"][:without]:
+        row |= {"response": "", "dialogue": ["0", ""], "id": None if how == "dialogue" else row["id"]}
+
+    def ask(**more: Any) -> str:
+        if how != "compare":
+            return "".join(rank(sides, Number(), level=how, resamples=100, **more).warnings)
+        scored = (Number().score(own, empty="score") for own in sides.values())
+        return dialeval.compare(*scored, resamples=100, **more)[0].left_out
+
+    if without > 6:
+        refused(ValueError, f"{without} of 60", ask)
+    assert (f" {without} of 60" in ask(allow_missing=without > 6)) is (without > 0)
 
 
 def test_an_aspect_that_no_reply_has_is_nothing_lost() -> None:
-    scored = Number().score(rows(noisy(3)))
-    beside = np.where(np.arange(60) < 20, np.nan, 1.0)
-    first, second = (replace(scored, aspects={"facts": beside + more}) for more in (0, 1))
-    assert [(one.n_rows, one.left_out) for one in dialeval.compare(first, second, resamples=100)] == [
-        (60, ""),
-        (40, ""),
-    ]
+    scored = replace(Number().score(rows(noisy(3))), aspects={"facts": np.array([np.nan] * 20 + [1.0] * 40)})
+    assert [(one.n_rows, one.left_out) for one in dialeval.compare(scored, scored)] == [(60, ""), (40, "")]
 
 
-@pytest.mark.parametrize("covered", [60, 54, 30, 0])
-def test_rows_without_a_context_are_told_and_many_are_refused(tmp_path: Path, covered: int) -> None:
-    kept = [*rows(noisy(3), per_context=4)[:covered], {"id": "other", "context": ["Hi"], "response": "Hi"}]
-    old, new = (
-        written(
-            tmp_path / f"{more}.jsonl", [{"id": f"row-{at}", "mine": one + more} for at, one in enumerate(noisy(3))]
-        )
-        for more in (0, 1)
-    )
-    ask: Any = partial(dialeval.compare, old, new, rows=[written(tmp_path / "rows.jsonl", kept)], resamples=100)
+@pytest.mark.parametrize(("covered", "contexts"), [(60, 15), (54, 14 + 6), (30, 8 + 30), (0, 60)])
+def test_rows_without_a_context_are_told_and_many_are_refused(tmp_path: Path, covered: int, contexts: int) -> None:
+    known = [*rows(noisy(3), per_context=4)[:covered], {"id": "other", "context": "Hi", "response": "Hi"}]
+    scored, file = Number().score(rows(noisy(3))), written(tmp_path / "rows.jsonl", known)
+    ask: Any = partial(dialeval.compare, scored, scored, rows=[file])
     if covered < 54:
         refused(ValueError, f"{60 - covered} of 60", ask)
-    (found,) = ask(allow_missing=True)
-    assert (f"{60 - covered} of 60" in found.left_out, found.n_contexts) == (
-        covered < 60,
-        covered // 4 + 60 - covered + (covered % 4 > 0),
-    )
-    refused(ValueError, "resamples", lambda: ask(resamples=0))
+    (found,) = ask(allow_missing=covered < 54)
+    assert (f"{60 - covered} of 60" in found.left_out, found.n_contexts) == (covered < 60, contexts)
+    refused(ValueError, "resamples", partial(ask, resamples=0))
 
 
 def test_compare_says_that_contexts_are_not_known(tmp_path: Path) -> None:
@@ -395,17 +379,10 @@ def test_the_gate_names_the_aspect_that_fell_and_the_rows_that_pulled_it_down() 
     assert unnamed.index("| 20 |") < unnamed.index("| 7 |")
 
 
-@pytest.mark.parametrize(
-    ("given", "named"),
-    [
-        ({"margin": "0.1"}, "margin"),
-        ({"margin": 0.1, "new": 5}, "int"),
-        ({"margin": 0.1, "confidnce": 0.9}, "confidnce"),
-    ],
-)
-def test_wrong_arguments_of_assert_not_worse_end_in_one_sentence(given: dict[str, Any], named: str) -> None:
-    asked = {"new": rows(noisy(3)), "baseline": rows(noisy(3)), "metric": Number(), **given}
-    refused(pytest.fail.Exception, named, lambda: assert_not_worse(**asked))
+@pytest.mark.parametrize(("name", "value"), [("margin", "0.1"), ("baseline", 5), ("confidnce", 0.9)])
+def test_wrong_arguments_of_assert_not_worse_end_in_one_sentence(name: str, value: Any) -> None:
+    asked = {"new": rows([3]), "baseline": rows([3]), "metric": Number(), "margin": 0.1, name: value}
+    refused(pytest.fail.Exception, name.replace("baseline", "int"), lambda: assert_not_worse(**asked))
 
 
 def test_rank_and_gate_read_what_score_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
