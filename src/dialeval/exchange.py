@@ -107,10 +107,10 @@ class Dialogue:
             yield Exchange(self.turns[:turn], self.turns[turn], facts=self.facts, speakers=self.speakers[:turn])
 
 
-def last_turns(row: Exchange | Dialogue) -> tuple[str, str]:
-    """The last turn, behind the one before it."""
+def turn_at(row: Exchange | Dialogue, at: int = -1) -> tuple[str, str]:
+    """A turn, the last one unless another is asked for, behind the one before it."""
     turns = row.turns if isinstance(row, Dialogue) else (*row.context, row.response)
-    return turns[-2] if len(turns) > 1 else "", turns[-1]
+    return turns[at - 1] if at % len(turns) else "", turns[at]
 
 
 def check_exchange(

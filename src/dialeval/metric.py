@@ -251,6 +251,8 @@ class Metric(ABC):
         """
         if self.info.level is not Level.TURN:
             raise ValueError(f"{self.info.name} judges a {self.info.level}, so it has no dialogue-level value")
+        if hasattr(dialogues, "iloc"):  # of a data frame `list` gives names of columns, and its truth is undefined
+            raise TypeError(f"dialogues is a {type(dialogues).__name__}; pass a list of lists of turns (.tolist())")
         for beside, column in (("facts", facts), ("speakers", speakers)):
             if column is not None and len(column) != len(dialogues):
                 raise ValueError(f"there are {len(column)} {beside} for {len(dialogues)} dialogues; give one of each")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -53,10 +53,15 @@ class Pairs:
     n_rows: tuple[int, int]
     names: tuple[str, str]
 
+    def keep(self, known: NDArray[np.bool_]) -> Pairs:
+        """Only these pairs."""
+        groups = np.unique(self.groups[known], return_inverse=True)[1].astype(np.intp)
+        return replace(self, first=self.first[known], second=self.second[known], groups=groups)
+
     @property
     def n_groups(self) -> int:
         """How many different contexts there are."""
-        return int(self.groups.max()) + 1
+        return int(self.groups.max(initial=-1)) + 1
 
     @property
     def alone(self) -> int:
@@ -81,6 +86,17 @@ class Pairs:
         return self
 
 
+def lost(there: NDArray[np.bool_], what: str, allow_missing: bool) -> list[str]:
+    """What to tell of rows that lack something; more than a tenth are refused as rows without a partner are."""
+    told = f"{what}: {int((~there).sum())} of {len(there)}"
+    if there.sum() < MIN_COVERAGE * len(there) and not allow_missing:
+        raise ValueError(
+            f"{told}; more than {1 - MIN_COVERAGE:.0%} are missing. Add them, or allow it (allow_missing; in the "
+            "command --allow-missing)"
+        )
+    return [] if there.all() else [told]
+
+
 def read_items(rows: Rows, level: ItemLevel = "turn", columns: Mapping[str, str] | None = None) -> list[Any]:
     """Checked replies, or whole conversations. Blank ones are scored: who falls silent must not pass for want of rows.
 
@@ -96,6 +112,8 @@ def read_items(rows: Rows, level: ItemLevel = "turn", columns: Mapping[str, str]
             return exchanges_from_columns(**arguments_of(rows, columns), empty="score")
         table: Any = rows
         rows = table.to_dict("records")
+    if not isinstance(rows, Iterable):
+        raise ValueError(f"rows is a {type(rows).__name__}; pass a file, a data frame, mappings or exchanges")
     held: list[Any] = list(rows)
     if held and all(isinstance(row, Dialogue if level == "dialogue" else Exchange) for row in held):
         return held
@@ -103,17 +121,15 @@ def read_items(rows: Rows, level: ItemLevel = "turn", columns: Mapping[str, str]
 
 
 def pair_conversations(first: Sequence[Dialogue], second: Sequence[Dialogue], names: tuple[str, str]) -> Pairs | None:
-    """Pair conversations where half of the smaller side's ids, or more, stand on the other side, too.
+    """Pair conversations where any id stands on both sides; else none belong together, and each stands for itself.
 
-    Else none belong together, and each stands for itself. What such pairs leave out counts as with replies: a system
-    must not pass for want of its worst conversations.
+    What pairs leave out counts as with replies: a system must not pass for want of its worst conversations.
     """
     ids = [[row.id for row in rows if row.id is not None] for rows in (first, second)]
     if any(len(own) < len(rows) or len(set(own)) < len(own) for own, rows in zip(ids, (first, second), strict=True)):
         return None
     matched = matching_ids(*ids)
-    shared = len(set(matched[0]) & set(matched[1]))
-    if shared < 0.5 * min(len(first), len(second)):
+    if not set(matched[0]) & set(matched[1]):
         return None
     return pair_sides(*(Side(name, own, [None] * len(own)) for name, own in zip(names, ids, strict=True)))
 

@@ -13,24 +13,28 @@ if TYPE_CHECKING:
 
 
 def assert_not_worse(new: Any, baseline: Any, metric: Any = "judge", *, margin: float, **options: Any) -> Gate:
-    """Fail with one sentence if `new` is, or may be, worse than `baseline` by more than `margin`.
+    """Fail if `new` is, or may be, worse than `baseline` by more than `margin`, and say by what and where.
 
-    Rows that cannot be read fail in one sentence, too. The arguments are those of `dialeval.gate`. What misleads
-    about the rows is warned of, or told beside a failure.
+    Rows that cannot be read and unknown options fail in one sentence. The arguments are those of `dialeval.gate`.
+    What misleads about the rows is warned of, or told beside a failure.
     """
     __tracebackhide__ = True
+    import inspect
     import warnings
 
     from dialeval.systems import gate
 
     try:
+        if unknown := options.keys() - inspect.signature(gate).parameters.keys():
+            known = ", ".join(inspect.signature(gate).parameters)
+            raise ValueError(f"there is no option {', '.join(sorted(unknown))}; there are {known}")
         found = gate(new, baseline, metric, margin=margin, **options)
     except (OSError, ValueError) as error:
         import pytest
 
         raise pytest.fail.Exception(str(error), pytrace=False) from None
     if not found.passed:
-        raise AssertionError("\n".join((found.sentence, *(f"warning: {one}" for one in found.warnings))))
+        raise AssertionError("\n".join((found.report, *(f"warning: {one}" for one in found.warnings))))
     for one in found.warnings:
         warnings.warn(one, stacklevel=2)
     return found

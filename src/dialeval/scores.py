@@ -138,6 +138,11 @@ class Scores:
         known = np.flatnonzero(np.isfinite(turned))
         return [int(at) for at in known[np.argsort(turned[known], kind="stable")][:count]]
 
+    def weakest_turn(self, row: int) -> int:
+        """The place of a conversation's worst turn; -1, the last one, where its turns have no values."""
+        turned = (self.turns[row] if self.higher_is_better else -self.turns[row]) if self.turns else np.zeros(0)
+        return int(np.nanargmin(turned)) if np.isfinite(turned).any() else -1
+
     def to_dict(self) -> dict[str, Any]:
         """Plain Python values, ready for JSON; NaN becomes None because JSON has no NaN."""
         return {

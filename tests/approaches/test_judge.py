@@ -99,10 +99,14 @@ def test_reasons_name_the_largest_aspects_first(metric: Judge) -> None:
 
 def test_an_insult_is_named_before_all_else(metric: Judge) -> None:
     _, (read,), _ = metric.features_of([Exchange(("hello there",), "you are an idiot")])
-    why = reason({"next": -0.4, "respectful": -0.1}, {"relevant": ["next"], "respectful": ["respectful"]}, read, {})
+    aspects = {"relevant": ["next"], "respectful": ["respectful"]}
+    why = reason({"next": -0.4, "respectful": -0.1}, aspects, read, {})
     first, _, second = why.partition(";")
     assert "you are an idiot" in first
     assert second
+    for taken in (-0.1, -0.5):  # what only the head takes for one comes first where it took most
+        why = reason({"next": -0.4, "respectful": taken}, aspects, replace(read, insult=""), {})
+        assert why.startswith("Is rude") is (taken < -0.4)
 
 
 def test_a_missing_input_is_a_missing_aspect(metric: Judge) -> None:
@@ -322,7 +326,7 @@ def test_worse_conversations_have_lower_values(ranked: Any) -> None:
     good, repeating, complained, echoing = scores.values
     assert good > max(repeating, complained, echoing)
     aspects = scores.aspects
-    assert tuple(aspects) == tuple(DIALOGUE_ASPECTS)
+    assert tuple(aspects) == Judge.info.dialogue_aspects == (*DIALOGUE_ASPECTS, "respectful")
     assert aspects["not_repetitive"][1] < aspects["not_repetitive"][0] > aspects["not_repetitive"][3]
     assert aspects["reaction"][2] < aspects["reaction"][0] == pytest.approx(aspects["reaction"][1])
     assert scores.interval.shape == (4, 2)

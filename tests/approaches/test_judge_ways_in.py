@@ -94,7 +94,7 @@ def test_the_command(checkpoint: Path, judge: Any, expected: Scores) -> None:
     speakers = [row["speakers"] or [] for row in TALKS]
     whole = judge.score_dialogues([row["dialogue"] for row in TALKS], speakers=speakers)
     same(found, whole)
-    assert set(whole.aspects) == set(DIALOGUE_ASPECTS)
+    assert set(whole.aspects) == {*DIALOGUE_ASPECTS, "respectful"}
     assert 'complains ("what?")' in found[0]["judge.why"]
 
 
@@ -124,4 +124,4 @@ def test_the_evaluate_module(checkpoint: Path, judge: Any, expected: Scores, mon
     )  # fmt: skip
     own = judge.score_dialogues(talks, speakers=[row["speakers"] for row in TALKS[:2]])
     assert whole["reasons"] == list(own.reasons)
-    assert set(whole["aspects"]) == set(DIALOGUE_ASPECTS)
+    assert set(whole["aspects"]) == {*DIALOGUE_ASPECTS, "respectful"}

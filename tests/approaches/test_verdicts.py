@@ -40,6 +40,25 @@ def test_equal_replies_are_not_told_apart_and_one_alone_has_its_reason(judge: An
     assert compare_replies(judge, CONTEXT, [GOOD]).sentence == alone
 
 
+def test_what_speaks_for_a_turn_is_no_reason_why_it_is_weakest(judge: Any) -> None:
+    turns = ["Hi, did you have a good weekend?", "Yes, I went hiking in the mountains!", "Nice! Was it cold there?",
+             "A bit, but the sun was out all day."]  # fmt: skip
+    why = judge.score_dialogues([turns]).explain(0).partition("Weakest is turn ")[2]
+    assert [good for good in ("it fits", "it answers", "it reads well", "it repeats") if good in why or not why] == []
+
+
+def test_replies_as_sound_as_most_are_not_below_most(judge: Any) -> None:
+    scores = judge.score([GOOD, "You stupid idiot.", "I like it."], [CONTEXT] * 3, scale="human_percentile")
+    assert (scores.aspects["respectful"] < 0.2).tolist() == [False, True, False]
+    assert scores.aspects["not_repetitive"].min() > 0.9
+
+
+def test_one_insult_is_seen_in_a_whole_conversation(judge: Any) -> None:
+    talk = ["How was your trip?", "It was great.", "Where did you go?", "To the sea.", "Was it warm?", "Yes, very."]
+    civil, insulted = judge.score_dialogues([talk, [*talk[:3], "You stupid idiot.", *talk[4:]]]).aspects["respectful"]
+    assert insulted < 0.03 < civil
+
+
 def test_the_weakest_turn_of_a_conversation(judge: Any) -> None:
     turns = (
         "Hi, did you have a good weekend?",
@@ -81,6 +100,7 @@ def test_the_command(judge: Any) -> None:
         ("Less specific than most; repeats nothing.", "it is less specific than most"),
         ('The other side takes it well ("thanks!").', 'the other side takes it well ("thanks!")'),
         ("Nothing stands out.", "nothing stands out"),
+        ("56 % of its words repeat an earlier turn.", "56 % of its words repeat an earlier turn"),
     ],
 )  # fmt: skip
 def test_a_reason_goes_on_a_sentence(reason: str, said: str) -> None:

@@ -70,10 +70,11 @@ def test_values_problems_answers_and_cost(files):
 
     with serving(behave) as server:
         done = run(files, server, "--model", "some", "--prices", files / "prices.yaml")
-        assert done.returncode == 0, done.stderr
+        assert done.returncode == 3, done.stderr
         again = run(files, server, "--model", "some", "--prices", files / "prices.yaml", "--overwrite")
-        assert (again.returncode, len(server.requests)) == (0, 6)
+        assert (again.returncode, len(server.requests)) == (3, 6)
     assert "row 3 " in done.stderr
+    assert "1 of 5 rows" in done.stderr
     assert "$0.010000" in done.stderr
     unread = table(files)[3]
     assert (unread["llm"], unread["llm.grammar"], unread["llm.answer"]) == (None, None, "No, I won't.")

@@ -13,6 +13,7 @@ import pytest
 from card_rows import spearman as result
 from dialeval.exchange import Dialogue, Exchange
 from dialeval.plots.scores import metric_of, read_table, scores
+from dialeval.scoring.outputs import OutputFormat, table
 from refusals import refused
 from reproduce.cost import mean_agreement, rows_per_second
 from reproduce.growth import growth, read_curve
@@ -105,6 +106,17 @@ def test_what_cannot_be_drawn_is_named(tmp_path: Path) -> None:
     refused(ValueError, "notes.txt", read_table, tmp_path / "notes.txt")
     (tmp_path / "other.csv").write_text("a,b\n1,2\n")
     refused(ValueError, "row", read_table, tmp_path / "other.csv")
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
+def test_rows_of_another_file_are_refused(tmp_path: Path, ending: OutputFormat) -> None:
+    ids = ["001", "=1"]
+    rows = [Exchange(("Hi",), "Hello", id=one) for one in ids]
+    with (tmp_path / f"scores.{ending}").open("wb") as stream, table(stream, ending, ["mine"]) as write:
+        write({"row": [0, 1], "id": ids, "system": [None] * 2, "language": ["en"] * 2, "values": {"mine": [0, 1]}})
+    kept = read_table(tmp_path / f"scores.{ending}")
+    scores(kept, "mine", rows)
+    refused(ValueError, ids[0], scores, kept, "mine", rows[::-1])
 
 
 def test_ends_of_the_interval_are_no_aspects() -> None:

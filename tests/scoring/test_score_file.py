@@ -205,3 +205,4 @@ def test_the_worst_rows_are_named_even_of_a_run_that_went_on(breaks: bool) -> No
     lowest = sorted(range(len(rows)), key=lambda at: (scored[at]["overlap"], at))[:3]
     assert told == lowest
     assert repr(rows[told[0]]["response"]) in lines[1]
+    assert lines[1].split()[2] == str(rows[told[0]]["id"])

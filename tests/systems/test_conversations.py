@@ -57,11 +57,26 @@ def test_conversations_that_share_their_ids_are_paired() -> None:
 
 def test_a_gate_is_undecided_where_conversations_are_missing() -> None:
     old = talks(0.0, 60, ids=True)
-    for shared, verdict, how in ((60, "passed", "id"), (48, "undecided", "id"), (20, "passed", "nothing")):
+    for shared, verdict in ((60, "passed"), (48, "undecided"), (19, "undecided"), (0, "passed")):
         other = [{**row, "id": f"other {row['id']}"} for row in talks(9.0, 60 - shared, ids=True)]
-        new = old[:shared] if how == "id" else [*old[:shared], *other]
+        new = [*old[:shared], *other]
         found = gate(new, old, Number(), margin=0.5, level="dialogue", resamples=200)
-        assert (found.verdict, found.paired_by) == (verdict, how)
+        assert (found.verdict, found.paired_by) == (verdict, "id" if shared else "nothing")
+        assert (f"{shared} of 60" in found.sentence) is (verdict == "undecided")
+    silent = [{**row, "dialogue": ["0", ""]} if at < 7 else row for at, row in enumerate(talks(1.0, 60))]
+    assert gate(silent, talks(0.0, 60), Number(), margin=0.1, level="dialogue", resamples=200).verdict == "undecided"
+
+
+@pytest.mark.parametrize("metric", [Number(), Distance()])
+def test_the_gate_names_the_weakest_turn_of_conversations_that_fell(metric: Number) -> None:
+    turned = 1 if metric.info.higher_is_better else -1
+    old = [{"id": f"talk {at}", "dialogue": ["0", "1", "1", "1"]} for at in range(40)]
+    new = [{**row, "dialogue": ["0", f"{1 - 8 * turned}", "", "1"]} if at == 7 else row for at, row in enumerate(old)]
+    found = gate(new, old, metric, margin=9, level="dialogue", resamples=200)
+    (worst,) = json.loads(json.dumps(found.to_dict(), allow_nan=False))["worst"]
+    assert (worst["row"], worst["weakest_turn"], worst["response"]) == (7, 2, f"{1 - 8 * turned}")
+    assert worst["turns"] == [None, 1 - 8 * turned, None, 1]
+    assert "turn 2" in found.to_markdown()
 
 
 def test_conversations_of_logs_without_ids_are_not_paired_by_their_place() -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -295,6 +296,41 @@ def test_rows_that_are_left_out_are_counted_and_many_are_refused(tmp_path: Path,
     assert all((f" {60 - shared} of 60" in one) is (shared < 60) for one in told)
 
 
+@pytest.mark.parametrize("without", [0, 6, 7])
+@pytest.mark.parametrize("how", ["compare", "turn", "dialogue"])
+def test_rows_without_a_value_are_told_and_many_are_refused(how: Any, without: int) -> None:
+    sides = {name: [{**row, "dialogue": ["0", row["response"]]} for row in rows(noisy(3))] for name in "ab"}
+    for row in sides["b"][:without]:
+        row |= {"response": "", "dialogue": ["0", ""], "id": None if how == "dialogue" else row["id"]}
+
+    def ask(**more: Any) -> str:
+        if how != "compare":
+            return "".join(rank(sides, Number(), level=how, resamples=100, **more).warnings)
+        scored = (Number().score(own, empty="score") for own in sides.values())
+        return dialeval.compare(*scored, resamples=100, **more)[0].left_out
+
+    if without > 6:
+        refused(ValueError, f"{without} of 60", ask)
+    assert (f" {without} of 60" in ask(allow_missing=without > 6)) is (without > 0)
+
+
+def test_an_aspect_that_no_reply_has_is_nothing_lost() -> None:
+    scored = replace(Number().score(rows(noisy(3))), aspects={"facts": np.array([np.nan] * 20 + [1.0] * 40)})
+    assert [(one.n_rows, one.left_out) for one in dialeval.compare(scored, scored)] == [(60, ""), (40, "")]
+
+
+@pytest.mark.parametrize(("covered", "contexts"), [(60, 15), (54, 14 + 6), (30, 8 + 30), (0, 60)])
+def test_rows_without_a_context_are_told_and_many_are_refused(tmp_path: Path, covered: int, contexts: int) -> None:
+    known = [*rows(noisy(3), per_context=4)[:covered], {"id": "other", "context": "Hi", "response": "Hi"}]
+    scored, file = Number().score(rows(noisy(3))), written(tmp_path / "rows.jsonl", known)
+    ask: Any = partial(dialeval.compare, scored, scored, rows=[file])
+    if covered < 54:
+        refused(ValueError, f"{60 - covered} of 60", ask)
+    (found,) = ask(allow_missing=covered < 54)
+    assert (f"{60 - covered} of 60" in found.left_out, found.n_contexts) == (covered < 60, contexts)
+    refused(ValueError, "resamples", partial(ask, resamples=0))
+
+
 def test_compare_says_that_contexts_are_not_known(tmp_path: Path) -> None:
     rows = [{"id": str(at), "context": ["Hi"], "response": "a"} for at in range(8)]
     for name, key, values in (("rows", None, rows), ("old", 0.0, rows), ("new", 0.1, rows)):
@@ -337,6 +373,16 @@ def test_the_gate_names_the_aspect_that_fell_and_the_rows_that_pulled_it_down() 
         assert found.worst[1].reason in report
     assert [row["id"] for row in json.loads(json.dumps(found.to_dict()))["worst"]] == ["row-20", "row-7"]
     assert not gate(rows(old), rows(old), Aspects(), margin=0.1).worst
+    told = refused(AssertionError, "on topic", lambda: assert_not_worse(rows(new), rows(old), Aspects(), margin=0.1))
+    assert told.index("row-20") < told.index("row-7")
+    unnamed = gate(rows(new, ids=False), rows(old, ids=False), Aspects(), margin=0.1).to_markdown()
+    assert unnamed.index("| 20 |") < unnamed.index("| 7 |")
+
+
+@pytest.mark.parametrize(("name", "value"), [("margin", "0.1"), ("baseline", 5), ("confidnce", 0.9)])
+def test_wrong_arguments_of_assert_not_worse_end_in_one_sentence(name: str, value: Any) -> None:
+    asked = {"new": rows([3]), "baseline": rows([3]), "metric": Number(), "margin": 0.1, name: value}
+    refused(pytest.fail.Exception, name.replace("baseline", "int"), lambda: assert_not_worse(**asked))
 
 
 def test_rank_and_gate_read_what_score_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from dialeval.agreement.settings import Settings
 from dialeval.agreement.sources import ValueSource, score_pairs
-from dialeval.pairing import Side, pair_sides
+from dialeval.pairing import Side, lost, pair_sides
 from dialeval.readers import Rejects
 from dialeval.readers import Source as Rows
 from dialeval.registry import REGISTRY, metric_class
@@ -95,6 +95,8 @@ def compare(
         raise ValueError("a file cannot be compared with Scores; pass two files or two Scores")
     if not 0.5 <= confidence < 1:
         raise ValueError(f"confidence is {confidence}; it must be between 0.5 and 1")
+    if resamples < 100:
+        raise ValueError(f"{resamples} resamples are too few for a test; use 1000 or more")
     settings = Settings(resamples=resamples, seed=seed, confidence=confidence)
     first, second = (one if isinstance(one, Scores) else str(one) for one in (first, second))
     if len(rows) > 2:
@@ -127,37 +129,35 @@ def _verdict(
     lower_is_better: Sequence[str],
     allow_missing: bool,
 ) -> Verdict:
-    pairs = pair_sides(_side(a, files[0], contexts[0]), _side(b, files[1], contexts[1])).check(allow_missing)
-    columns = (np.array(list(one.table.values()), dtype=np.float64) for one in (a, b))
-    x, y = (column[places] for column, places in zip(columns, (pairs.first, pairs.second), strict=True))
-    known = np.isfinite(x) & np.isfinite(y)
-    if not known.any():
+    sides = _side(a, files[0], contexts[0]), _side(b, files[1], contexts[1])
+    pairs = pair_sides(*sides).check(allow_missing)
+    x, y = (np.array(list(one.table.values()), dtype=np.float64) for one in (a, b))
+    known = np.isfinite(x[pairs.first]), np.isfinite(y[pairs.second])
+    if not (known[0] & known[1]).any():
         raise ValueError(f"{files[0]} and {files[1]} share no row id with two values; score the same rows")
-    x, y = x[known], y[known]
+    # An aspect that neither reply has is nothing lost, and what one of them lacks does not stop the other columns.
+    is_aspect, notes = "." in a.name, [pairs.note] if pairs.note else []
+    for name, own in zip(files, known, strict=True):
+        judged = own[known[0] | known[1]] if is_aspect else own
+        notes += lost(judged, f"{a.name}: rows of {name} without a value", allow_missing or is_aspect)
+    if any(contexts):
+        at = zip(pairs.first, pairs.second, strict=True)
+        shown = np.array([sides[0].contexts[a] is not None or sides[1].contexts[b] is not None for a, b in at])
+        notes += lost(shown, "rows without a context, each of which counts as one of its own", allow_missing)
     # What chance draws are contexts; a row of unknown context counts as one of its own.
-    groups = np.unique(pairs.groups[known], return_inverse=True)[1].astype(np.intp)
-    count = int(groups.max()) + 1
-    test = paired_mean_test(x, y, groups, resamples=max(settings.resamples, 1), seed=settings.seed)
+    pairs = pairs.keep(known[0] & known[1])
+    x, y, groups = x[pairs.first], y[pairs.second], pairs.groups
+    test = paired_mean_test(x, y, groups, resamples=settings.resamples, seed=settings.seed)
     drawn = bootstrap(
-        {"gap": mean_of(x - y, groups, count)}, count, resamples=settings.resamples, seed=settings.seed, rows=len(x)
-    )["gap"]
+        {"gap": mean_of(x - y, groups, pairs.n_groups)}, pairs.n_groups, resamples=settings.resamples,
+        seed=settings.seed, rows=len(x),
+    )["gap"]  # fmt: skip
     spread = interval(drawn, settings.confidence)
     return Verdict(
-        a.name if a.name == b.name else f"{a.name}, {b.name}",
-        _direction(a, b, lower_is_better),
-        *files,
-        float(x.mean()),
-        float(y.mean()),
-        float((x - y).mean()),
-        spread.low,
-        spread.high,
-        test.p,
-        len(x),
-        count,
-        1 - settings.confidence,
-        pairs.note,
-        bool(contexts[0] or contexts[1]),
-    )
+        a.name if a.name == b.name else f"{a.name}, {b.name}", _direction(a, b, lower_is_better), *files,
+        float(x.mean()), float(y.mean()), float((x - y).mean()), spread.low, spread.high, test.p, len(x),
+        pairs.n_groups, 1 - settings.confidence, "; ".join(notes), any(contexts),
+    )  # fmt: skip
 
 
 def _side(source: ValueSource, name: str, contexts: Mapping[str, str]) -> Side:

@@ -100,6 +100,8 @@ DIALOGUE: Mapping[str, Feature] = {
 }
 DIALOGUE_FEATURES = tuple(DIALOGUE)
 DIALOGUE_ASPECTS = _by_aspect(DIALOGUE)
+#: Beside them, without a vote: the lowest of the judged side's replies, since one insult is one too many.
+WORST_OF_TURNS = "respectful"
 TURN_VOTES, DIALOGUE_VOTES = (np.array([one.votes for one in table.values()]) for table in (TURN, DIALOGUE))
 
 
@@ -228,6 +230,11 @@ def turn_values(ranks: Matrix) -> Vector:
     return values
 
 
+def civility(ranks: Matrix) -> Vector:
+    """1 for replies whose civility has no veto, down to 0: those that are civil are equal."""
+    return np.clip(ranks[:, FEATURES.index(WORST_OF_TURNS)] / VETO_BELOW, 0, 1)
+
+
 def dialogue_vetoes(ranks: Matrix, said_again: float = 0.0) -> float:
     """What the replies of one side leave of the value of their conversation.
 
@@ -262,7 +269,8 @@ class ReadDialogues:
     #: What the vetoes of the replies leave.
     left: Vector
     signs: list[DialogueSigns]
-    replies: Judged
+    #: Of all judged turns, conversation by conversation; None where there are none.
+    replies: ReadReplies | None
 
 
 @dataclass(frozen=True)
@@ -283,6 +291,11 @@ class ReadReplies:
         """Votes times vetoes."""
         kept: Vector = self.voted * self.left.prod(axis=1)
         return kept
+
+    def one(self, at: int) -> ReadReplies:
+        """A single one of them."""
+        part = slice(at, at + 1)
+        return ReadReplies(self.inputs[part], self.ranks[part], self.signs[part], self.voted[part], self.left[part], 0)
 
     def corrected(self, correction: Matrix) -> ReadReplies:
         """With the votes as a user's own ratings change them: its rows are what to subtract from `[inputs, votes, 1]`,
@@ -328,7 +341,7 @@ class Judge(LearnedMetric):
         "known. 0.5 lies in the middle of what it learned from.",
         citation="The dialeval developers: opinions learned from human ratings of no benchmark, and plain signs",
         aspects=tuple(ASPECTS),
-        dialogue_aspects=tuple(DIALOGUE_ASPECTS),
+        dialogue_aspects=(*DIALOGUE_ASPECTS, WORST_OF_TURNS),
         explains=True,
         of_dialogues="one side of each dialogue: the bot's where speakers are named so, else that of who speaks second",
     )
@@ -382,19 +395,23 @@ class Judge(LearnedMetric):
         read = self.read_dialogues(dialogues, progress=progress)
         replies, ranks = read.replies, stack.rank_all(read.features, self.array("dialogue_tables"))
         moves, values = dialogue_moves(ranks, read.left), dialogue_values(ranks, read.left)
-        whole = self._judged(ranks, moves, read.signs, "dialogue", values=values, cut=replies.n_truncated)
-        turns, reasons, start = [], [], 0
-        for number, (dialogue, why) in enumerate(zip(dialogues, whole.reasons, strict=True)):
+        cut = replies.n_truncated if replies else 0
+        whole = self._judged(ranks, moves, read.signs, "dialogue", values=values, cut=cut)
+        each, civil = (replies.values, civility(replies.ranks)) if replies else (np.zeros(0),) * 2
+        turns, reasons, worst, start = [], list(whole.reasons), np.full(len(dialogues), np.nan), 0
+        for number, dialogue in enumerate(dialogues):
             places = [at for at in judged_side(number, dialogue) if at]
-            values = replies.values[start : start + len(places)]
+            own = slice(start, start + len(places))
             turns.append(np.full(len(dialogue.turns), np.nan))
-            turns[-1][places] = values
-            if len(places) > 1:
-                low = int(values.argmin())
-                why = with_weakest(why, places[low], replies.reasons[start + low])
-            reasons.append(why)
-            start += len(places)
-        return replace(whole, reasons=tuple(reasons), turns=turns)
+            turns[-1][places] = each[own]
+            worst[number] = np.fmin.reduce(civil[own], initial=np.nan)
+            if replies and len(places) > 1:
+                low = int(each[own].argmin())
+                why = self._replies(replies.one(own.start + low), lowered_only=True).reasons[0]
+                reasons[number] = with_weakest(reasons[number], places[low], why)
+            start = own.stop
+        aspects = {**whole.aspects, WORST_OF_TURNS: worst}
+        return replace(whole, reasons=tuple(reasons), turns=turns, aspects=aspects)
 
     def read_dialogues(self, dialogues: Sequence[Dialogue], *, progress: bool = False) -> ReadDialogues:
         """Everything but the words about them."""
@@ -413,14 +430,17 @@ class Judge(LearnedMetric):
         left = [
             dialogue_vetoes(own, one.said_again) for own, one in zip(np.split(ranks, ends), signs_read, strict=True)
         ]
-        return ReadDialogues(features, np.array(left), signs_read, self._replies(read) if read else Judged(np.zeros(0)))
+        return ReadDialogues(features, np.array(left), signs_read, read)
 
     def array(self, name: str) -> Vector:
         """A buffer of the checkpoint."""
         return self.network.array(name)
 
-    def _replies(self, read: ReadReplies) -> Judged:
+    def _replies(self, read: ReadReplies, *, lowered_only: bool = False) -> Judged:
         moves = turn_moves(read.ranks)
+        for names in ASPECTS.values() if lowered_only else ():  # what speaks for a reply is no reason why it is weak
+            at = [FEATURES.index(name) for name in names]
+            moves[:, at] *= moves[:, at].sum(axis=1, keepdims=True) < 0
         return self._judged(read.ranks, moves, read.signs, "turn", values=read.values, cut=read.n_truncated)
 
     def _judged(
@@ -481,7 +501,9 @@ class Judge(LearnedMetric):
         """Every aspect has the quantiles of human replies, too."""
         if scale != "human_percentile":
             return super().rescale_aspect(aspect, values, scale)
-        return self._human_shares(f"turn.{aspect}", values)[0]
+        below, above = self._human_shares(f"turn.{aspect}", values)
+        # Most human replies are as sound as can be: who ties with them is not worse than most.
+        return 1 - above if any(TURN[name].veto for name in ASPECTS[aspect]) else below
 
     def score_dialogues(self, dialogues: Sequence[Sequence[str]], *, scale: Scale = "native", **options: Any) -> Scores:
         """Score whole dialogues, see `Metric`."""

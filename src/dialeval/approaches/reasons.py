@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -60,7 +61,7 @@ def statement(subject: str, reason: str) -> str:
     first = first[:1].lower() + first[1:]
     if first.startswith(("more ", "less ", "as ")):
         return f"{subject} is {first}"
-    return first if first.startswith(("the other side ", "nothing ", '"')) else f"{subject} {first}"
+    return first if re.match(r'the other side |nothing |"|\d', first) else f"{subject} {first}"
 
 
 def with_weakest(whole: str, position: int, of_turn: str) -> str:
@@ -85,10 +86,12 @@ def reason(
     if isinstance(read, TurnSigns) and read.wordless is not None:
         taken = moves.pop("reaction", 0.0)
         moves = {"wordless": sum(moves.values()), "reaction": taken}
-    # An insult comes first, however little a reply that fits nothing either had to lose by it.
+    # An insult comes first, however little a reply that fits nothing either had to lose by it; but what only a head
+    # takes for one has to be what took most.
+    rude = isinstance(read, TurnSigns) and (read.insult or moves.get("respectful", 0.0) == min(moves.values()))
     strongest = sorted(
         (item for item in moves.items() if abs(item[1]) >= SHOWN_FROM),
-        key=lambda item: (item[0] != "respectful", -abs(item[1])),
+        key=lambda item: (not rude or item[0] != "respectful", -abs(item[1])),
     )
     if not strongest:
         return "Nothing stands out."

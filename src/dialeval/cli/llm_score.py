@@ -34,7 +34,8 @@ $ dialeval llm-score --model my-model --base-url http://localhost:8000/v1 -i row
 $ dialeval llm-score --config judge.yaml -i dialogues.jsonl -o scores.jsonl --level dialogue"""
 
 _EPILOG = """[bold]Exit codes[/bold]: 0 done; 1 no row has a value, or the program or the machine failed; 2 wrong usage
-or input, or the cost limit is reached; 3 done, but rows were set aside (--skip-bad); 130 interrupted."""
+or input, or the cost limit is reached; 3 done, but rows were set aside (--skip-bad) or have no value; 130
+interrupted."""
 
 _MODEL, _COST = "Model", "Requests and cost"
 
@@ -186,11 +187,14 @@ def _score(
             skip_bad=skip_bad, overwrite=overwrite, resume=resume, progress=progress, reads=reads,
         )  # fmt: skip
     show(summary, output)
-    if not summary.tallies["llm"].mean.n:
+    without = summary.n - summary.tallies["llm"].mean.n
+    if without == summary.n:
         typer.echo(
             "error: no row has a value; the reasons stand above, what the model answered in the column llm.answer",
             err=True,
         )
         raise typer.Exit(FAILED)
-    if summary.n_rejected:
+    if without:
+        typer.echo(f"{without} of {summary.n} rows have no value; --overwrite asks for them again", err=True)
+    if without or summary.n_rejected:
         raise typer.Exit(ROWS_SET_ASIDE)

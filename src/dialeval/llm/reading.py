@@ -47,6 +47,8 @@ def read_aspects(text: str, aspects: Sequence[str], low: float, high: float) -> 
         raise NoAnswer(
             "the answer is not valid JSON" if text.rstrip()[-1:] == "}" else "the answer's JSON is incomplete"
         )
+    if not any(lines.values()):
+        raise NoAnswer("the answer holds no scores that can be read" if text.strip() else "the answer is empty")
     for aspect, numbers in lines.items():
         if len(numbers) != 1:
             raise NoAnswer(f"the answer {'gives several scores for' if numbers else 'lacks'} {aspect}")

@@ -32,8 +32,8 @@ def read_table(path: Path) -> DataFrame:
     import pandas as pd
 
     kinds: Mapping[str, Any] = {
-        ".jsonl": lambda file: pd.read_json(file, lines=True),
-        ".csv": pd.read_csv,
+        ".jsonl": lambda file: pd.read_json(file, lines=True, dtype={"id": False}),
+        ".csv": lambda file: pd.read_csv(file, dtype={"id": str}),
         ".parquet": pd.read_parquet,
     }
     if path.suffix not in kinds:
@@ -69,6 +69,11 @@ def scores(
     ]  # fmt: skip
     if len(rows) and int(table["row"].max()) >= len(rows):
         raise ValueError(f"the scores go up to row {int(table['row'].max())}, but there are {len(rows)} rows")
+    for row, named in zip(table["row"], table.get("id", ()), strict=False) if len(rows) else ():
+        if (own := rows[int(row)].id) is not None and isinstance(named, str) and named.removeprefix("'") != own:
+            raise ValueError(
+                f"row {row} is {named!r} in the scores and {own!r} in the rows; pass the rows that were scored"
+            )
     parts = {name: own for name, own in table.groupby(systems, sort=False) if own[metric].notna().any()}
     if not parts:
         raise ValueError(f"no row has a value in {metric}")

@@ -18,6 +18,7 @@ from dialeval.exchange import from_first_visible
 from dialeval.metric import Level, MetricInfo
 from dialeval.scores import Scores, aspect_column
 from dialeval.scoring.flags import FLAGS
+from dialeval.tables import counted
 
 OutputFormat = Literal["jsonl", "csv", "parquet"]
 OUTPUT_FORMATS: tuple[OutputFormat, ...] = ("jsonl", "csv", "parquet")
@@ -300,7 +301,7 @@ class Summary:
                 for system, number in (tally.systems or {}).items()
             ]
             lines += [
-                f"  {system} {_rounded(mean.value)} ({mean.n} {'value' if mean.n == 1 else 'values'})"
+                f"  {system} {_rounded(mean.value)} ({counted(mean.n, 'value')})"
                 for system, mean in list(tally.by_system.items())[:_SYSTEMS_SHOWN]
             ]
             if (more := len(tally.by_system) - _SYSTEMS_SHOWN) > 0:
@@ -310,7 +311,7 @@ class Summary:
             if (more := len(tally.problems) - _SHOWN) > 0:
                 lines.append(f"  {more} more rows have none")
             lines.append(f"  {tally.signature}")
-        counts = f"{self.n} {'row' if self.n == 1 else 'rows'} scored, {self.n_empty} of them empty"
+        counts = f"{counted(self.n, 'row')} scored, {self.n_empty} of them empty"
         if self.n_resumed:
             counts += f", {self.n_resumed} from the interrupted run"
         lines += [counts, *(f"{count} of them flagged {flag}" for flag, count in self.flags.items()), *self.worst]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass, field
 
-from dialeval.exchange import Dialogue, Exchange, last_turns, one_line
+from dialeval.exchange import Dialogue, Exchange, one_line, turn_at
 from dialeval.scores import Scores, weakest_aspects
 from dialeval.scoring.outputs import Record
 from dialeval.scoring.task import Chunk, Task
@@ -40,7 +40,7 @@ class Worst:
                     heapq.heappop(self.kept)
 
     def lines(self) -> list[str]:
-        """The worst first: value, reply, the turn before it, and what the metric says of it."""
+        """The worst first: value, reply (or weakest turn), the turn before it, and what the metric says of it."""
         if not self.kept:
             return []
         name, found = self.task.of_rows[0], sorted(self.kept, key=lambda one: one[:3], reverse=True)
@@ -51,9 +51,9 @@ class Worst:
         scores = self.task.judge(self.task.metrics[name], chunk)
         lines = [f"the worst {len(found)} by {name}:"]
         for at, (*_, item) in enumerate(found):
-            before, said = (one_line(text)[:_SHOWN] for text in last_turns(item))
-            system = f" {item.system}" if item.system else ""
-            lines.append(f"  row {chunk.rows[at]}{system} {scores.values[at]:.4g}: {said!r} after {before!r}")
+            before, said = (one_line(text)[:_SHOWN] for text in turn_at(item, scores.weakest_turn(at)))
+            named = " ".join(one_line(name) for name in (f"row {chunk.rows[at]}", item.id, item.system) if name)
+            lines.append(f"  {named} {scores.values[at]:.4g}: {said!r} after {before!r}")
             lines.append(f"    {_said_of(scores, at)}")
         return [line for line in lines if line.strip()]
 

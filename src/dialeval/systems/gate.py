@@ -15,7 +15,7 @@ from xml.sax.saxutils import escape, quoteattr
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.exchange import Dialogue, Exchange, last_turns, one_line
+from dialeval.exchange import Dialogue, Exchange, one_line, turn_at
 from dialeval.io import plain
 from dialeval.metric import Metric, Scale
 from dialeval.pairing import MIN_COVERAGE, ItemLevel, Pairs, Rows, pair, pair_conversations, read_items
@@ -24,7 +24,7 @@ from dialeval.scores import Scores, weakest_aspects
 from dialeval.statistics.bootstrap import bootstrap
 from dialeval.statistics.resampled import mean_of
 from dialeval.systems.ranking import score_items
-from dialeval.tables import Table, markdown_table, to_html
+from dialeval.tables import Table, counted, markdown_table, to_html
 
 #: Fewer contexts than these say little about a system.
 MIN_CONTEXTS = 30
@@ -41,8 +41,11 @@ class WorseRow:
     """A row on which the new system lost."""
 
     id: str | None
-    #: The last turn before the reply.
+    #: Its place in the new file, from 0.
+    row: int
+    #: The turn before the reply.
     asked: str
+    #: Of a conversation, its weakest turn.
     response: str
     value: float
     #: NaN where no row of the baseline belongs to it.
@@ -50,6 +53,9 @@ class WorseRow:
     #: Of the new reply, where the metric has them.
     aspects: Mapping[str, float]
     reason: str
+    #: Of a conversation, the number of its weakest turn, from 1, and the values of all turns.
+    weakest_turn: int | None = None
+    turns: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -104,16 +110,20 @@ class Gate:
     def sentence(self) -> str:
         """The verdict in one sentence."""
         means = f"{self.mean_new:.4g} against {self.mean_baseline:.4g}"
-        where = f"on {self.n_rows} paired rows of {self.n_contexts} contexts"
+        where = f"on {counted(self.n_rows, 'paired row')} of {counted(self.n_contexts, 'context')}"
         if self.paired_by == "nothing":
             where = f"on unpaired conversations, {self.n_contexts} or more of either system"
         bound = f"at {self.confidence:.0%} confidence the gain is at least {self.at_least:+.4g}"
         if self.verdict == "undecided" and self.paired_by == "nothing":
-            return f"undecided: {self.n_contexts} conversations are too few; the gate needs {self.min_contexts}."
+            return (
+                f"undecided: {counted(self.n_contexts, 'conversation')} could be compared; the gate needs "
+                f"{self.min_contexts}, and values for {MIN_COVERAGE:.0%} of either system's."
+            )
         if self.verdict == "undecided":
             return (
-                f"undecided: {self.n_rows} of {self.n_total} rows could be compared, in {self.n_contexts} contexts; "
-                f"the gate needs {MIN_COVERAGE:.0%} of the rows of both systems and {self.min_contexts} contexts."
+                f"undecided: {self.n_rows} of {self.n_total} rows could be compared, by {self.paired_by}, in "
+                f"{counted(self.n_contexts, 'context')}; the gate needs {MIN_COVERAGE:.0%} of the rows of both systems "
+                f"and {counted(self.min_contexts, 'context')}."
             )
         if self.passed:
             return f"passed: {self.metric} is {means} {where}; {bound}, above the margin of {-self.margin:+.4g}."
@@ -141,13 +151,12 @@ class Gate:
         """What a reader should know beside the verdict."""
         found = []
         if self.n_contexts < MIN_CONTEXTS:
-            found.append(
-                f"{self.n_contexts} contexts are few; with {MIN_CONTEXTS} or more the gate sees smaller losses"
-            )
+            few = f"only {counted(self.n_contexts, 'context')}"
+            found.append(f"{few}; with {MIN_CONTEXTS} or more the gate sees smaller losses")
         if self.n_alone:
-            found.append(f"{self.n_alone} rows without a partner were left out")
+            found.append(f"{counted(self.n_alone, 'row')} without a partner left out")
         if self.n_without_value:
-            found.append(f"{self.n_without_value} rows without a value were left out")
+            found.append(f"{counted(self.n_without_value, 'row')} without a value left out")
         return [*found, *self.cautions]
 
     def to_dict(self) -> dict[str, Any]:
@@ -190,19 +199,23 @@ class Gate:
         header = ["row", "asked", "reply", "new", "baseline", "weakest aspects", "reason"]
         rows = []
         for one in self.worst:
-            texts = [one.id or "", *(one_line(text)[:100] for text in (one.asked, one.response))]
+            turn = f", turn {one.weakest_turn}" if one.weakest_turn else ""
+            texts = [(one.id or str(one.row)) + turn, *(one_line(text)[:100] for text in (one.asked, one.response))]
             baseline = "" if math.isnan(one.baseline) else f"{one.baseline:.4g}"
             rows.append([*texts, f"{one.value:.4g}", baseline, weakest_aspects(one.aspects), one.reason])
         return header, rows
+
+    @property
+    def report(self) -> str:
+        """The sentence, the aspect that fell most and the rows that lost most, a line each."""
+        return "\n".join(filter(None, (self.sentence, self.fell, *map(" | ".join, self._worst_table()[1]))))
 
     def to_junit(self) -> str:
         """A JUnit report with one test, which CI services show beside others."""
         failure = (
             "" if self.passed else f"<failure message={quoteattr(self.sentence)}>{escape(self.sentence)}</failure>"
         )
-        worst = (" | ".join(row) for row in self._worst_table()[1])
-        told = "\n".join(filter(None, (self.sentence, self.fell, *worst)))
-        inner = f"{failure}<system-out>{escape(told)}</system-out>"
+        inner = f"{failure}<system-out>{escape(self.report)}</system-out>"
         return _junit(f"{self.metric} is not worse by more than {self.margin:g}", inner, failures=int(not self.passed))
 
 
@@ -258,8 +271,8 @@ def gate(
         columns: FIELD: COLUMN where names differ, for both sides.
         progress: show a bar while scoring.
     """
-    if not (math.isfinite(margin) and margin >= 0):
-        raise ValueError(f"margin is {margin}; the accepted loss must be zero or more")
+    if not (isinstance(margin, int | float | np.floating) and math.isfinite(margin) and margin >= 0):
+        raise ValueError(f"margin is {margin!r}; the accepted loss must be a number, zero or more")
     if not 0.5 <= confidence < 1:
         raise ValueError(f"confidence is {confidence}; it must be between 0.5 and 1")
     if resamples < 100:
@@ -283,7 +296,7 @@ def gate(
     return replace(
         found,
         aspects=_aspect_gains(scored[0], scored[1], turned, pairs is not None),
-        worst=_worst(first, scored[0], beside, gains),
+        worst=_worst(first, pairs.first if pairs else np.arange(len(first)), scored[0], beside, gains),
     )
 
 
@@ -325,32 +338,20 @@ def gate_values(
         drawn = _means(turned * (x - y), groups, resamples, seed)
         unchanged = not (x - y).any()
     at_least = float(np.quantile(drawn, 1 - confidence))
-    enough = count >= min_contexts and n_rows >= MIN_COVERAGE * n_total
+    covered = n_rows / n_total if n_total else min(one.mean() for one in known)
+    enough = count >= min_contexts and covered >= MIN_COVERAGE
     # Equal replies pass even without a margin.
     not_worse = at_least > -margin or unchanged
     return Gate(
         verdict=("passed" if not_worse else "failed") if enough else "undecided",
-        metric=metric.info.name,
-        higher_is_better=metric.info.higher_is_better,
-        margin=margin,
-        mean_new=float(x.mean()),
-        mean_baseline=float(y.mean()),
-        gain=gain,
-        at_least=at_least,
-        at_most=float(np.quantile(drawn, confidence)),
-        confidence=confidence,
-        p=(int(np.sum(drawn <= -margin)) + 1) / (resamples + 1),
-        n_rows=n_rows,
-        n_contexts=count,
-        n_total=n_total or n_rows,
-        min_contexts=min_contexts,
-        paired_by=pairs.by if pairs else "nothing",
-        n_alone=pairs.alone if pairs else 0,
-        n_without_value=n_without_value,
-        cautions=cautions,
-        scale=scale,
+        metric=metric.info.name, higher_is_better=metric.info.higher_is_better, margin=margin,
+        mean_new=float(x.mean()), mean_baseline=float(y.mean()), gain=gain, at_least=at_least,
+        at_most=float(np.quantile(drawn, confidence)), confidence=confidence,
+        p=(int(np.sum(drawn <= -margin)) + 1) / (resamples + 1), n_rows=n_rows, n_contexts=count,
+        n_total=n_total or n_rows, min_contexts=min_contexts, paired_by=pairs.by if pairs else "nothing",
+        n_alone=pairs.alone if pairs else 0, n_without_value=n_without_value, cautions=cautions, scale=scale,
         signature=signature,
-    )
+    )  # fmt: skip
 
 
 def _means(values: Vector, groups: NDArray[np.intp] | None, resamples: int, seed: int) -> Vector:
@@ -373,19 +374,18 @@ def _aspect_gains(new: Scores, old: Scores, turned: float, paired: bool) -> dict
     return dict(sorted(found.items(), key=lambda pair: (pair[1], pair[0])))
 
 
-def _worst(rows: Sequence[Exchange | Dialogue], new: Scores, old: Vector, gains: Vector) -> tuple[WorseRow, ...]:
-    return tuple(
-        WorseRow(
-            rows[at].id,
-            *last_turns(rows[at]),
-            float(new.values[at]),
-            float(old[at]),
-            {name: float(column[at]) for name, column in new.aspects.items() if np.isfinite(column[at])},
-            new.reasons[at] if new.reasons else "",
-        )
-        for at in new.weakest(N_WORST, gains)
-        if gains[at] < 0
-    )
+def _worst(
+    rows: Sequence[Exchange | Dialogue], numbers: NDArray[np.intp], new: Scores, old: Vector, gains: Vector
+) -> tuple[WorseRow, ...]:
+    found = []
+    for at in (one for one in new.weakest(N_WORST, gains) if gains[one] < 0):
+        turn, turns = new.weakest_turn(at), tuple(map(float, new.turns[at])) if new.turns else ()
+        aspects = {name: float(column[at]) for name, column in new.aspects.items() if np.isfinite(column[at])}
+        found.append(WorseRow(
+            rows[at].id, int(numbers[at]), *turn_at(rows[at], turn), float(new.values[at]), float(old[at]), aspects,
+            new.reasons[at] if new.reasons else "", None if turn < 0 else turn + 1, turns,
+        ))  # fmt: skip
+    return tuple(found)
 
 
 def _named(rows: Rows, otherwise: str) -> str:

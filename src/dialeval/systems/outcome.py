@@ -103,7 +103,7 @@ class Ranking:
         return pandas.DataFrame([asdict(one) for one in self.standings])
 
     def tables(self, metric: str) -> list[Block]:
-        """The answer under one metric: a sentence, the systems, and their paired tests, the surest difference first."""
+        """The answer under one metric: a sentence, the systems, and their tests, the surest difference first."""
         header = ["", "system", "mean", f"{self.confidence:.0%} interval", "human percentile", "wins", "rows"]
         rows = [
             [
@@ -130,7 +130,7 @@ class Ranking:
             ]
             for one in found
         ]
-        pairs = Table(["better", "than", "by", "p", "p, corrected", "contexts", ""], tests, (0, 1, 6), "paired tests")
+        pairs = Table(["better", "than", "by", "p", "p, corrected", "contexts", ""], tests, (0, 1, 6), "tests by pair")
         return [self.sentence(metric), Table(header, rows, (1, 3)), pairs]
 
     def document(self) -> list[Block]:

@@ -20,6 +20,7 @@ from dialeval.pairing import (
     Rows,
     context_numbers,
     files_by_name,
+    lost,
     pair,
     pair_by_context,
     pair_conversations,
@@ -93,6 +94,8 @@ def rank(
         signatures[metric.info.name] = str(scored.signature)
         if sentence := cut_note(len(scored), scored.n_truncated):
             cut.append(f"{metric.info.name}: {sentence}")
+        for name, own in values.items():
+            left_out += lost(np.isfinite(own), f"{metric.info.name}: rows of {name} without a value", allow_missing)
         places, tests = rank_values(metric, rows, values, pairs, confidence=confidence, resamples=resamples, seed=seed)
         standings += places
         pair_tests += tests
@@ -172,17 +175,15 @@ def _pair_tests(
             x, y = (values[name][np.isfinite(values[name])] for name in (a, b))
             n_rows = n_groups = min(len(x), len(y))
         else:
+            paired = paired.keep(np.isfinite(values[a][paired.first]) & np.isfinite(values[b][paired.second]))
             x, y = values[a][paired.first], values[b][paired.second]
-            known = np.isfinite(x) & np.isfinite(y)
-            x, y, n_rows = x[known], y[known], int(known.sum())
-            groups = np.unique(paired.groups[known], return_inverse=True)[1].astype(np.intp)
-            n_groups = int(groups.max(initial=-1)) + 1
+            n_rows, n_groups = len(x), paired.n_groups
         if not n_rows:
             raise ValueError(f"{metric.info.name} has no value for any pair of rows of {a} and {b}")
         if paired is None:
             test = unpaired_mean_test(x, y, resamples=resamples, seed=seed)
         else:
-            test = paired_mean_test(x, y, groups, resamples=resamples, seed=seed)
+            test = paired_mean_test(x, y, paired.groups, resamples=resamples, seed=seed)
         gap = turned * float(x.mean() - y.mean() if paired is None else (x - y).mean())
         first, second = (a, b) if gap >= 0 else (b, a)
         p = test.p if np.isfinite(test.p) else 1.0
@@ -218,20 +219,10 @@ def _standings(
         drawn = bootstrap({"mean": mean_of(column[known], groups, count)}, count, resamples=resamples, seed=seed,
                           rows=int(known.sum()))["mean"]  # fmt: skip
         spread = interval(drawn, confidence)
-        found.append(
-            Standing(
-                metric.info.name,
-                name,
-                clusters[name],
-                means[name],
-                spread.low,
-                spread.high,
-                shares.get(name),
-                _win_rate(name, values, pairs, turned),
-                int(known.sum()),
-                count,
-            )
-        )
+        found.append(Standing(
+            metric.info.name, name, clusters[name], means[name], spread.low, spread.high, shares.get(name),
+            _win_rate(name, values, pairs, turned), int(known.sum()), count,
+        ))  # fmt: skip
     return found
 
 
