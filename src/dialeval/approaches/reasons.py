@@ -90,7 +90,7 @@ def reason(
     # takes for one has to be what took most.
     rude = isinstance(read, TurnSigns) and (read.insult or moves.get("respectful", 0.0) == min(moves.values()))
     strongest = sorted(
-        (item for item in moves.items() if abs(item[1]) >= SHOWN_FROM),
+        (item for item in moves.items() if abs(item[1]) >= SHOWN_FROM and (full or not _is_mild(*item, shares))),
         key=lambda item: (not rude or item[0] != "respectful", -abs(item[1])),
     )
     if not strongest:
@@ -101,6 +101,11 @@ def reason(
     ]
     sentence = "; ".join(parts)
     return f"{sentence[0].upper()}{sentence[1:]}."
+
+
+def _is_mild(aspect: str, amount: float, shares: Mapping[str, tuple[float, float]]) -> bool:
+    """Whether the wording of a reply is a little less usual than others', which makes none hard to read."""
+    return aspect == "fluent" and amount < 0 and shares.get(aspect, _UNKNOWN)[1] < CLEARLY
 
 
 def _said_of(
