@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
+import shlex
 from pathlib import Path
 from typing import Any
 
 import openpyxl
 import pytest
 
+from dialeval.cli.options import pairs
 from dialeval.exchange import BadRow
 from dialeval.languages import language_of
 from dialeval.readers import (
@@ -112,6 +114,13 @@ def test_a_history_and_the_message_are_one_context(tmp_path: Path, history: Any)
          ("user", "assistant")),
         ("2/1/24, 10:02 PM - Messages are encrypted.\n2/1/24, 10:02 PM - ShopBot: Hello\n2/1/24, 10:03 PM - Anna: Hi",
          ("Hello", "Hi"), ("assistant", "anna")),
+        ("12/03/2024, 9:14 am - Anna: Hi\n12/03/2024, 9:15 am - +49 151: Hello\n1/3/24, 9:16 am - Al: <Media omitted>",
+         ("Hi", "Hello"), ("user", "assistant")),
+        ("[2024-03-12, 9:14:02 PM] Anna: Hi\n\u200e[2024-03-12, 9:15:02 PM] ~\u202fMeta \U0001f389: Hello: you?\n"
+         "[2024-03-12, 9:16 PM] Anna: \u200eThis message was deleted.", ("Hi", "Hello: you?"), ("user", "assistant")),
+        ("Customer: Hi\nAgent (Bot): Hello\n1.5 km away", ("Hi", "Hello\n1.5 km away"), ("user", "assistant")),
+        ("User: Hi\n\U0001f916: Hello", ("Hi", "Hello"), ("user", "assistant")),
+        ("User: Hi\nCustomer Support Representative Number One: Hello", ("Hi", "Hello"), ("user", "assistant")),
         ("Hi\nHello\nFine?", ("Hi", "Hello", "Fine?"), ("user", "assistant", "user")),
         ('{"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]}',
          ("Hi", "Hello"), ("user", "assistant")),
@@ -148,6 +157,31 @@ def test_excel(tmp_path: Path) -> None:
     assert [(one.response, one.id) for one in read_exchanges(tmp_path / "rows.xlsx")] == [("Fine", "7"), ("42", "8")]
     (tmp_path / "rows.xlsx").write_bytes(b"PK\x03\x04rest")
     refused(ValueError, "rows", lambda: list(read_exchanges(tmp_path / "rows.xlsx")))
+
+
+def test_of_several_sheets_the_one_that_is_read_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    book = openpyxl.Workbook()
+    for sheet in (book.active, book.create_sheet("Later")):
+        for row in (["context", "response"], ["Hi", sheet.title]):
+            sheet.append(row)
+    book.save(tmp_path / "rows.xlsx")
+    with caplog.at_level(logging.WARNING):
+        assert [one.response for one in read_exchanges(tmp_path / "rows.xlsx")] == ["Sheet"]
+    assert ["'Sheet'" in told for told in caplog.messages] == [True]
+
+
+def test_a_text_of_several_turns_is_cut_in_every_format(tmp_path: Path) -> None:
+    path = lines(tmp_path / "rows.jsonl", {"context": "Hi __eou__ Hello", "response": "Fine", "facts": " a "})
+    (one,) = read_exchanges(path)
+    assert (one.context, one.facts) == (("Hi", "Hello"), (" a ",))
+
+
+def test_the_option_that_is_told_reads_the_same(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = lines(tmp_path / "rows.jsonl", {"history": ["Hi", "Hello"], "message": "And?", "Bot reply": "Fine."})
+    with caplog.at_level(logging.WARNING):
+        (guessed,) = read_exchanges(path)
+    (option,) = shlex.split(caplog.messages[0].partition("--columns ")[2])
+    assert list(read_exchanges(path, columns=pairs([option]))) == [guessed]
 
 
 def test_ids_of_chat_logs_meet_without_their_numbers() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from typer.testing import CliRunner
 from dialeval.cli import build_app
 from dialeval.exchange import BadRow
 from dialeval.frames import arguments_of
-from dialeval.readers import Chats, Source, read_exchanges, read_transcript
+from dialeval.readers import Chats, Rejects, Source, read_exchanges, read_transcript
 from refusals import refused
 
 CHAT = [
@@ -171,6 +172,87 @@ def test_an_export_that_begins_with_the_newest_message_is_turned(tmp_path: Path)
     first, second = (one for _, one in Source(path).dialogues())
     assert first.turns == ("When?", "Tomorrow.")
     assert second.turns == ("Yes.", "Open?")  # equal times tell no order
+
+
+SILENT = [("user", "Hi!"), ("assistant", " "), ("user", "Hello?"), ("assistant", "Yes.")]
+CALL: dict[str, Any] = {"role": "assistant", "content": "", "tool_calls": [{"id": "1"}]}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("log.jsonl", json.dumps({"messages": [{"role": who, "content": said} for who, said in SILENT] + [CALL]})),
+        ("log.json", json.dumps([{"role": who, "content": said.strip() or None} for who, said in SILENT])),
+        ("log.jsonl", json.dumps({"contents": [{"role": who, "parts": [{"text": said}]} for who, said in SILENT]})),
+        ("log.csv", "\n".join(["session_id,role,content,tool_calls", *(f"1,{who},{said},[]" for who, said in SILENT)])),
+        ("log.txt", "\n".join(f"{who}:{said}" if said == " " else f"{who}: {said}" for who, said in SILENT)),
+    ],
+)  # fmt: skip
+def test_a_silent_bot_is_a_row_with_a_blank_reply(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    assert "message 1" in refused(BadRow, "response", lambda: list(read_exchanges(tmp_path / name)))
+    rows = list(read_exchanges(tmp_path / name, empty="score"))
+    assert [(len(row.context), row.is_empty) for row in rows] == [(1, True), (3, False)]
+
+
+@pytest.mark.parametrize(
+    ("times", "turned"),
+    [
+        (["9:58 AM", "10:02 AM"], False), (["9/30/2024", "10/1/2024"], False), (["11:59 PM", "12:01 AM"], False),
+        (["9", "10", "11"], False), (["11", "10", "9"], True), (["10:02 AM", "9:58 AM"], True),
+        (["10/1/2024", "9/30/2024"], True), (["01/10/2024", "30/09/2024"], True), (["01/12/2023", "02/11/2023"], False),
+        (["2024-02-01T00:00:00Z", "2024-01-31 23:59"], True), (["2", "1", "3"], False), (["b", "a"], False),
+    ],
+)  # fmt: skip
+def test_only_times_that_are_read_as_such_turn_a_conversation(times: list[str], turned: bool) -> None:
+    said = [f"turn {at}" for at in range(len(times))]
+    rows = [{"conversationId": 1, "role": "user", "content": one, "createdAt": when}
+            for one, when in zip(said, times, strict=True)]  # fmt: skip
+    ((_, one),) = Source(rows).dialogues()
+    assert list(one.turns) == (said[::-1] if turned else said)
+
+
+@pytest.mark.parametrize(("judge", "judged"), [("helpy", "Which?"), ("ANNA", "Help!"), ("assistant", "Help!")])
+def test_a_speaker_is_judged_by_name_and_a_guess_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, judge: str, judged: str
+) -> None:
+    (tmp_path / "a.txt").write_text("Helpy: Hello\nAnna: Help!\nHelpy: Which?\n\n---\nBert: Hi\nZoe: Help!\n")
+    with caplog.at_level(logging.WARNING):
+        rejects = Rejects()
+        found = Source(tmp_path / "a.txt", chats=Chats(judge)).exchanges(skip_bad=rejects)
+        assert [one.response for _, one in found][:1] == [judged]
+    told = [("Anna" in one, "Helpy" in one) for one in caplog.messages]
+    assert (told, rejects.count) == (([(True, True)], 0) if judge == "assistant" else ([], 1))
+
+
+def test_a_member_of_a_channel_is_judged_by_name() -> None:
+    said = [("Anna", "Joined.", "RecipientAdd"), ("Anna", "Hi", "Default"), ("Chat", "Hey", "Reply")]
+    log = [{"author": {"name": who, "isBot": who == "Chat"}, "content": one, "type": kind} for who, one, kind in said]
+    for judge in ("assistant", "chat"):
+        ((_, one),) = Source([{"messages": log}], chats=Chats(judge)).exchanges()
+        assert (one.context, one.response) == (("Hi",), "Hey")
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        {"events": [{"event": "user", "text": "Hi"}, {"event": "slot", "value": ["a"]}, {"event": "slot", "value": "b"},
+                    {"event": "bot", "text": None, "data": {"image": "x"}}, {"event": "bot", "text": "Hello"}]},
+        {"messages": [{"role": "user", "parts": [{"text": "Hi"}]},
+                      {"role": "assistant", "parts": [{"type": "reasoning", "text": "Hm"}, {"text": "Hello"}]}]},
+        {"contents": [{"role": "user", "parts": [{"text": "Hi"}]},
+                      {"role": "model", "parts": [{"text": "Hm", "thought": True}, {"text": "Hello"}]}]},
+        [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}],
+        [{"type": "human", "data": {"content": "Hi"}}, {"type": "ai", "data": {"content": "Hello"}}],
+        [{"type": "message", "ts": "1", "user": "U1", "text": "Hi"},
+         {"type": "message", "ts": "2", "bot_id": "B1", "text": "Hello"}],
+    ],
+    ids=["rasa", "vercel", "gemini", "openai", "langchain", "slack"],
+)  # fmt: skip
+def test_what_is_said_and_nothing_else_is_read(tmp_path: Path, log: Any) -> None:
+    (tmp_path / "log.json").write_text(json.dumps(log))
+    (one,) = read_exchanges(tmp_path / "log.json")
+    assert (one.context, one.response) == (("Hi",), "Hello")
 
 
 @pytest.mark.slow

@@ -88,7 +88,7 @@ ContextSeparator = Annotated[
 ]
 Split = Annotated[str | None, typer.Option(rich_help_panel=PANEL, help="Split of a data set.")]
 Subset = Annotated[str | None, typer.Option(rich_help_panel=PANEL, help="Configuration of a data set.")]
-JudgeRole = Annotated[str, typer.Option(rich_help_panel=PANEL, help="Role to judge in chat logs.")]
+JudgeRole = Annotated[str, typer.Option(rich_help_panel=PANEL, help="Role or speaker to judge in chat logs.")]
 SystemAsFacts = Annotated[
     bool, typer.Option("--system-as-facts", rich_help_panel=PANEL, help="Use the system prompts of chat logs as facts.")
 ]

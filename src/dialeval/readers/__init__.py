@@ -16,6 +16,7 @@ unfolded, see `chats`. Where these names are missing, columns are guessed from c
 from __future__ import annotations
 
 import logging
+import shlex
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -26,11 +27,12 @@ from typing import Any, BinaryIO, Literal, TypeVar
 
 from dialeval.exchange import MAX_TEXTS, BadRow, Dialogue, EmptyPolicy, Exchange, one_line
 from dialeval.languages import ENGLISH, language_of
-from dialeval.readers.chats import Chats, matching_ids
+from dialeval.readers.chats import Chats, matching_ids, read_transcript
 from dialeval.readers.guess import guess_columns
 from dialeval.readers.messages import FORMS, message_columns
 from dialeval.readers.rows import (
     FIELDS,
+    MESSAGE,
     RATED_FIELDS,
     Columns,
     RawRow,
@@ -40,7 +42,6 @@ from dialeval.readers.rows import (
     to_exchange,
 )
 from dialeval.readers.text import CONTEXT_SEPARATOR, csv_rows, json_rows, table_row, text_rows
-from dialeval.readers.transcripts import read_transcript
 
 __all__ = [
     "CONTEXT_SEPARATOR",
@@ -168,11 +169,10 @@ class Source:
         if is_table and (absent := columns.missing(values, required_fields(columns, values, level))) and values:
             raise ValueError(f"{self.name}: {absent}")
         whole = self._watched(chain(first, rows), columns, known={*values, *columns.wanted()})
-        if is_table and self._format() in ("csv", "tsv", "xlsx"):
-            if not self.separator:
-                raise ValueError("the context separator is empty; pass the text between two turns")
-            whole = (table_row(row, columns, self.separator) for row in whole)
-        return columns, whole
+        cells = is_table and self._format() in ("csv", "tsv", "xlsx")
+        if not self.separator:
+            raise ValueError("the context separator is empty; pass the text between two turns")
+        return columns, (table_row(row, columns, self.separator, cells=cells) for row in whole)
 
     def _rows(self, level: str, fields: tuple[str, ...]) -> Iterator[RawRow]:
         """The raw rows, of conversations their replies. What a file holds is told by its first row."""
@@ -181,7 +181,7 @@ class Source:
         if first is None:
             return iter(())
         rows = chain([first], rows)
-        return rows if first.is_reply else self.chats.unfold(rows, level=level)
+        return rows if first.is_reply else self.chats.unfold(rows, level=level, tell=self._tell)
 
     @property
     def _is_table(self) -> bool:
@@ -201,9 +201,9 @@ class Source:
         guessed = {field: column for field, column in guess_columns(names, rows).items() if field not in self.columns}
         if not guessed or not ("response" in guessed or "response" in self.columns):
             return columns
-        taken = ", ".join(f"{field}={column}" for field, column in guessed.items() if field != column)
+        taken = [f"{field}={column}" for field, column in guessed.items() if field != column or field == MESSAGE]
         if taken:
-            self._tell(f"{self.name}: columns are read as --columns {taken.replace(', ', ',')}")
+            self._tell(f"columns are read as --columns {shlex.quote(','.join(taken))}")
         columns = Columns({**guessed, **self.columns}, fields)
         self._tell_unread(names, columns)
         return columns
@@ -212,13 +212,13 @@ class Source:
         unread = [str(name) for name in names if name not in columns.wanted() and name not in _PASSED_OVER]
         if unread and isinstance(self.input, str | Path):
             more = f" and {len(unread) - 10} more" if len(unread) > 10 else ""
-            self._tell(f"{self.name}: ignored columns: {', '.join(unread[:10])}{more}")
+            self._tell(f"ignored columns: {', '.join(unread[:10])}{more}")
 
-    def _tell(self, message: str) -> None:
-        """Log a message once, though a file may be read twice."""
-        if message not in self._told:
-            self._told.add(message)
-            _log.warning("%s", one_line(message))
+    def _tell(self, message: str, about: str = "") -> None:
+        """Log a message once, though a file may be read twice; of several messages about the same, the first."""
+        if (about or message) not in self._told:
+            self._told.add(about or message)
+            _log.warning("%s", one_line(f"{self.name}: {message}"))
 
     def _watched(self, rows: Iterable[RawRow], columns: Columns, known: set[Any]) -> Iterator[RawRow]:
         """The rows; what nobody reads of those behind the first, and where a key stood twice, is told at the end."""
@@ -234,7 +234,7 @@ class Source:
         if twice:
             shown = ", ".join(str(row.number) for row in twice[:10]) + (" ..." if len(twice) > 10 else "")
             self._tell(
-                f"{self.name}: {len(twice)} rows have a duplicate key, such as {twice[0].duplicate!r}; "
+                f"{len(twice)} rows have a duplicate key, such as {twice[0].duplicate!r}; "
                 f"the last value counts (rows {shown})"
             )
 
@@ -254,7 +254,7 @@ class Source:
                 skip_bad.add(row, error)
         if skipped:
             shown = ", ".join(map(str, skipped[:10])) + (" ..." if len(skipped) > 10 else "")
-            self._tell(f"{self.name}: {len(skipped)} rows in other languages were left out (rows {shown})")
+            self._tell(f"{len(skipped)} rows in other languages were left out (rows {shown})")
 
     def _open(self, level: str, fields: tuple[str, ...]) -> Iterator[RawRow]:
         from dialeval.readers import tables
@@ -285,7 +285,7 @@ class Source:
             with self._binary():  # says in our words why a file cannot be opened
                 pass
             if file_format == "xlsx":
-                yield from tables.excel_rows(Path(self.input), self.name)
+                yield from tables.excel_rows(Path(self.input), self.name, self._tell)
             else:
                 yield from tables.parquet_rows(Path(self.input), self.name, choose)
             return
@@ -317,7 +317,8 @@ class Source:
         if (file_format := _told_by_ending(path)) is not None:
             return file_format
         if path.exists():
-            raise ValueError(f"cannot infer the format of {path}; pass one of: {', '.join(FORMATS)}")
+            endings = ", ".join(_SUFFIXES)
+            raise ValueError(f"{path} has no ending that is read; rename it ({endings}), or pipe JSON lines to -")
         # What is no file may be a data set of the Hub: `owner/name`.
         if str(self.input).count("/") == 1 and not str(self.input).startswith((".", "/", "~")):
             return "dataset"

@@ -2,19 +2,22 @@
 
 A row holds a whole conversation, or one message of it, beside the conversation's id. At the level of replies it becomes
 one row per message of the judged role, with what was said before as context and the other side's next message as
-`following`; at the level of dialogues one row. Messages without text (calls of tools, their results, pictures) are
-passed over: nobody read them as a reply.
+`following`; at the level of dialogues one row. Calls of tools, their results and pictures are passed over: nobody read
+them as a reply. A blank message of the judged role is a reply like any other.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, cycle
 from typing import Any
 
-from dialeval.exchange import MAX_TEXTS, BadRow, CheckedTexts, check_text, one_line
+from dialeval.exchange import MAX_TEXTS, BadRow, CheckedTexts, Dialogue, check_text, one_line
 from dialeval.readers.messages import (
     aside,
     form_of,
@@ -22,60 +25,73 @@ from dialeval.readers.messages import (
     message_columns,
     message_text,
     messages_of,
+    name_of,
     role_of,
     said_by,
+    snake_case,
 )
 from dialeval.readers.rows import RawRow
+from dialeval.readers.transcripts import conversations
 
 #: Which message of a conversation a reply is, behind the conversation's id.
 _NUMBER = re.compile(r"(?<=.)#\d+$")
 #: Names of the time of a message.
 _WHEN = frozenset({"timestamp", "time", "created_at", "created", "date", "sent_at", "ts"})
 #: Names of a conversation's id.
-_IDS = ("id", "conversation_id", "uuid")
+_IDS = ("id", "conversation_id", "conversationId", "uuid")
+Tell = Callable[..., None]
+_CLOCK = re.compile(r"\d{1,2}:\d\d(:\d\d)?\s*([ap]m)?", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Chats:
     """How conversations become rows."""
 
-    #: Whose messages are judged.
+    #: Whose messages are judged: a role, or the name of a speaker.
     judge_role: str = "assistant"
     #: Whether what the system prompt says counts as facts that a reply may use.
     system_as_facts: bool = False
 
-    def unfold(self, rows: Iterator[RawRow], *, level: str) -> Iterator[RawRow]:
+    def unfold(self, rows: Iterator[RawRow], *, level: str, tell: Tell = lambda *_: None) -> Iterator[RawRow]:
         """Rows of conversations unfolded; other rows pass as they are. What a file holds is told by its first row."""
         first = next(rows, None)
         if first is None:
             return
         rows = chain([first], rows)
-        names = list(first.values or ())
         form = form_of(first.values or {})
-        if form is None and (columns := message_columns(names)):
+        if form is None and (columns := message_columns(list(first.values or ()))):
             form, rows = "messages", _together(rows, columns)
+            if not columns[0]:
+                tell("no column names the conversation, so all messages are read as one; add conversation_id")
         if form is None:
             yield from rows
             return
         number = 0
         for row in rows:
-            for one in self._rows_of(row, form, level):
+            for one in self._rows_of(row, form, level, tell):
                 yield RawRow(number, one.where, one.values, one.problem, one.raw, one.duplicate)
                 number += 1
 
-    def _rows_of(self, row: RawRow, form: str, level: str) -> Iterator[RawRow]:
+    def _rows_of(self, row: RawRow, form: str, level: str, tell: Tell) -> Iterator[RawRow]:
         if row.values is None:
             yield row
             return
+        judge = role_of(self.judge_role)
         try:
-            turns, prompts = _turns(row, form)
+            turns, prompts, names = _turns(row, form, judge)
         except BadRow as error:
             yield RawRow(row.number, row.where, problem=error.problem, raw=dict(row.values))
             return
         spoke = {role for role, _ in turns}
-        if role_of(self.judge_role) not in spoke and ("user" not in spoke or "system" in spoke):
+        if judge not in spoke and ("user" not in spoke or "system" in spoke):
             known = known_roles(role for role, _ in turns)
             turns = [(known[role], text) for role, text in turns]
+            names = {known[role]: name for role, name in names.items()}
+        turns = [(role, text) for role, text in turns if role == judge or text.strip()]
+        judged_name = names.get(judge, judge)
+        if judge == "assistant" and known_roles([judged_name])[judged_name] not in (judge, "system"):
+            others = " or ".join(f"--judge-role {name!r}" for role, name in names.items() if role != judge)
+            tell(f"{judged_name!r} is taken for the one to judge; for another speaker pass {others}", "judged")
         shared = {key: row.values[key] for key in ("facts", "system") if row.values.get(key) is not None}
         if _is_prompt(shared.get("system")):
             prompts = [message_text(shared.pop("system")), *prompts]
@@ -89,10 +105,12 @@ class Chats:
             values = {**shared, **fields, "id": None if name is None else str(name)}
             yield RawRow(row.number, row.where, values, duplicate=row.duplicate)
             return
-        judged = [at for at, (role, _) in enumerate(turns) if at and role == role_of(self.judge_role)]
+        judged = [at for at, (role, _) in enumerate(turns) if at and role == judge]
         if not judged:
             there = ", ".join(dict.fromkeys(role for role, _ in turns)) or "none"
-            problem = f"the conversation has no answer of the role {self.judge_role!r}; its roles are: {there}"
+            problem = (
+                f"the conversation has no answer of the role {self.judge_role!r}; choose a --judge-role of: {there}"
+            )
             yield RawRow(row.number, row.where, problem=problem, raw=dict(row.values))
         roles, texts = zip(*turns, strict=True) if judged else ((), ())
         for at in judged:
@@ -114,6 +132,36 @@ class Chats:
         return "user" if role == "assistant" else role
 
 
+def read_transcript(text: str) -> Dialogue:
+    """One conversation from pasted text; speakers are `user`, `assistant`, or the names that stand there.
+
+    It reads lines that begin with a name (`User: Hi`; lines without one go on with the turn), one turn a line where no
+    names stand, and JSON: one conversation of a chat log, as `messages` names its kinds, or its messages alone.
+
+    >>> read_transcript("User: Hi!\\nBot: Hello.").speakers
+    ('user', 'assistant')
+    """
+    value: Any = None
+    with suppress(ValueError, RecursionError):
+        value = json.loads(text)
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], Mapping) and form_of(value[0]):
+        value = value[0]  # an export of one conversation
+    if isinstance(value, list):
+        sides = zip(cycle(("user", "assistant")), value, strict=False)
+        value = {"messages": [{"role": who, "content": one} if isinstance(one, str) else one for who, one in sides]}
+    is_log = isinstance(value, Mapping) and form_of(value)
+    read = [value] if is_log else [{"messages": one} for one in conversations(text.splitlines())]
+    turns: list[tuple[str, str]] = []
+    for row in Chats().unfold((RawRow(0, "the text", values) for values in read), level="dialogue"):
+        if row.values is None:
+            raise row.bad(row.problem)
+        both = zip(row.values["speakers"], row.values["dialogue"], strict=True)
+        turns += [(who, said) for who, said in both if said.strip()]
+    if len(turns) < 2:
+        raise ValueError("the text holds fewer than two turns; write one turn a line, such as User: Hi!")
+    return Dialogue(tuple(said for _, said in turns), speakers=tuple(who for who, _ in turns))
+
+
 def matching_ids(first: Sequence[str], second: Sequence[str]) -> tuple[list[str], list[str]]:
     """Ids of two files as they belong together: where none is shared, without the `#4` that a reply of a chat log has.
 
@@ -130,43 +178,72 @@ def _together(rows: Iterable[RawRow], columns: tuple[str, str, str]) -> Iterator
     """Rows of one message each as rows of one conversation each."""
     whose, who, what = columns
     found: dict[str, list[Any]] = {}
-    times: dict[str, list[str]] = {}
+    times: list[tuple[str, str]] = []
     for row in rows:
         if row.values is None:
             yield row
             continue
-        message = {"role": str(row.values.get(who) or ""), "content": row.values.get(what)}
+        message = {**row.values, "role": str(row.values.get(who) or ""), "content": row.values.get(what)}
         name = str(row.values.get(whose))
         found.setdefault(name, []).append(message)
-        when = next((cell for key, cell in row.values.items() if str(key).casefold() in _WHEN), None)
-        times.setdefault(name, []).append("" if when is None else str(when))
+        when = next((cell for key, cell in row.values.items() if snake_case(key) in _WHEN), None)
+        times.append((name, "" if when is None else str(when)))
+    backwards = _backwards(times) if any(when for _, when in times) else set()
     for number, (name, messages) in enumerate(found.items()):
-        if times[name][0] > times[name][-1] and times[name] == sorted(times[name], reverse=True):
+        if name in backwards:
             messages.reverse()  # exports of help desks begin with the newest
-        yield RawRow(number, f"conversation {one_line(name)[:100]}", {"messages": messages, "id": name})
+        values = {"messages": messages, "id": name if whose else None}
+        yield RawRow(number, f"conversation {one_line(name)[:100]}" if whose else "all messages", values)
 
 
-def _turns(row: RawRow, form: str) -> tuple[list[tuple[str, str]], list[str]]:
-    """Who said what, and what the system prompts say."""
+def _backwards(times: list[tuple[str, str]]) -> set[str]:
+    """Conversations whose times, as numbers or dates, fall from message to message, whichever way a day is written."""
+    import pandas as pd
+
+    whose, texts = (pd.Series(column) for column in zip(*times, strict=True))
+    with warnings.catch_warnings(action="ignore"):  # that a day may be a month
+        iso, *ways = (
+            (pd.to_datetime(texts, errors="coerce", utc=True, **way) - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(1, "s")
+            for way in ({"format": "ISO8601"}, {}, {"dayfirst": True})
+        )
+    sure = pd.to_numeric(texts, errors="coerce").fillna(iso)
+    ways = [sure.fillna(way) for way in ways]
+    found = set(whose)
+    for way in [way for way in ways if way.notna().all()] or ways:
+        step = way.groupby(whose).diff()
+        past_midnight = texts.str.fullmatch(_CLOCK) & (step < -43200)
+        found -= set(whose[whose.duplicated() & ~((step < 0) & ~past_midnight)])
+    return found
+
+
+def _turns(row: RawRow, form: str, judge: str) -> tuple[list[tuple[str, str]], list[str], dict[str, str]]:
+    """Who said what, what the system prompts say, and the name behind each role."""
     assert row.values is not None
     messages = messages_of(row.values, form)
     if not isinstance(messages, Sequence) or isinstance(messages, str) or not len(messages):
         raise row.bad(f"{form} is not a list of messages; each row is one conversation")
     if len(messages) > MAX_TEXTS:
         raise row.bad(f"{form} has more than {MAX_TEXTS} entries; is this one conversation?")
-    turns, prompts = [], []
+    turns, prompts, names = [], [], dict[str, str]()
+    by_name = judge not in ("user", "assistant") and judge in map(role_of, map(name_of, messages))
     spoke = [role_of(found[0]) for message in messages if (found := said_by(message))]
     nobody = aside(spoke)
     for at, message in enumerate(messages):
         if (found := said_by(message)) is None:
             raise row.bad(f"message {at} has no 'role'; a message is an object with 'role' and 'content'")
-        role = role_of(check_text(row.place, f"the role of message {at}", found[0]))
-        text = _text(row, found[1], at)
+        who = (by_name and role_of(found[0]) not in nobody and name_of(message)) or found[0]
+        role = role_of(check_text(row.place, f"the role of message {at}", who))
+        if found[1] is None:
+            continue
+        if not isinstance(found[1], str):
+            raise row.bad(f"the content of message {at} is a {type(found[1]).__name__}; pass a text or a list of parts")
+        text = check_text(row.place, f"the content of message {at}", found[1])
         if role in nobody & {"system", "developer"} and text.strip():
             prompts.append(text)
-        if role not in nobody and text.strip():
+        if role not in nobody:
             turns.append((role, text))
-    return turns, prompts
+            names.setdefault(role, str(message.get("speaker") or who))
+    return turns, prompts, names
 
 
 def _is_prompt(system: Any) -> bool:
@@ -174,15 +251,3 @@ def _is_prompt(system: Any) -> bool:
     if not isinstance(system, str):
         return isinstance(system, list | tuple) and bool(message_text(system))
     return len(system.split()) > 5 or system.rstrip().endswith((".", "!", "?", ":"))
-
-
-def _text(row: RawRow, content: Any, at: int) -> str:
-    """The text of a message; none where a tool was called."""
-    if content is None:
-        return ""
-    field = f"the content of message {at}"
-    if isinstance(content, str) or (
-        isinstance(content, list | tuple) and all(isinstance(part, Mapping) for part in content)
-    ):
-        return check_text(row.place, field, message_text(content))
-    raise row.bad(f"{field} is a {type(content).__name__}; it is a text or a list of parts")

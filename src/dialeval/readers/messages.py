@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+from dialeval.exchange import is_blank
 
 #: Where the messages of a conversation stand: OpenAI, ShareGPT, LMSYS, Claude, Gemini, Rasa and others, ChatGPT.
 FORMS = ("messages", "conversations", "conversation", "chat_messages", "contents", "turns", "events", "mapping")
 _WHO = ("role", "from", "sender", "author", "speaker", "event", "type")
 _WHAT = ("content", "value", "text", "parts", "utterance", "message", "data", "body")
 #: Names of the conversation where every row is one message.
-_WHOSE = ("conversation_id", "session_id", "ticket_id", "thread_id", "chat_id", "dialogue_id", "dialog_id", "session")
+_WHOSE = "conversation_id session_id ticket_id thread_id chat_id dialogue_id dialog_id session thread".split()
+#: What a message may carry in place of a text: then it is no silence.
+_BESIDE = "tool_calls function_call attachments attachment files file photo image audio embeds stickers refusal".split()
+_NOTHING = frozenset({"", "none", "null", "nan", "false", "0", "[]", "{}", "()"})
+#: What Discord says of a channel in a member's name.
+_NEWS = frozenset("RecipientAdd RecipientRemove Call ChannelPinnedMessage GuildMemberJoin ThreadCreated".split())
 #: Contents of ChatGPT's messages that its user reads as a reply; others are thoughts, code, and what that gave.
 _SAID = frozenset({"text", "multimodal_text"})
 #: Names of the same role.
@@ -24,13 +32,18 @@ MORE_ROLES = {
     **dict.fromkeys("chatbot agent claude gemini llama".split(), "assistant"),
 }
 #: Nobody's turn in the conversation.
-_ASIDE = frozenset({"system", "developer", "tool", "function", "observation", "function_call"})
+_ASIDE = frozenset({"system", "developer", "tool", "function", "observation", "function_call", "service"})
 
 
 def role_of(name: str) -> str:
     """The role behind a name: `user`, `assistant`, or the name itself."""
     name = name.strip().lower()
     return ROLES.get(name, name)
+
+
+def snake_case(name: Any) -> str:
+    """A column's name as it is compared: `conversationId` and `Conversation ID` as conversation_id."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", str(name)).casefold().replace(" ", "_")
 
 
 def aside(roles: Sequence[str]) -> frozenset[str]:
@@ -41,7 +54,7 @@ def aside(roles: Sequence[str]) -> frozenset[str]:
 def known_roles(names: Iterable[str]) -> dict[str, str]:
     """The role behind each name: of two people whom no name tells apart, the one who answers is the assistant."""
     roles = {
-        name: "assistant" if name.lower().endswith("bot") else MORE_ROLES.get(name.lower(), role_of(name))
+        name: "assistant" if name.lower().rstrip(")").endswith("bot") else MORE_ROLES.get(name.lower(), role_of(name))
         for name in names
     }
     speaking = list(dict.fromkeys(roles.values()))
@@ -74,25 +87,53 @@ def messages_of(values: Mapping[str, Any], form: str) -> Any:
 
 
 def said_by(message: Any) -> tuple[str, Any] | None:
-    """Who speaks in a message, and what is said; None where nobody is named."""
+    """Who speaks in a message, and what is said: an empty text by who is silent, None where it is no turn (calls of
+    tools, pictures, events). None where nobody is named."""
     if not isinstance(message, Mapping):
         return None
-    who = next((message[key] for key in _WHO if message.get(key)), None)
+    whose = next((key for key in _WHO if message.get(key)), "")
+    who = message.get(whose)
     if isinstance(who, Mapping):
         who = "assistant" if who.get("isBot") else who.get("role") or who.get("name")
+    if who == "message":  # Slack
+        who = "assistant" if message.get("bot_id") else message.get("user") or who
     if not isinstance(who, str):
         return None
     key = next((key for key in _WHAT if key in message), "")
     what = message.get(key)
+    if not key or message.get("type") in _NEWS or (whose == "event" and who not in ("user", "bot", "agent")):
+        return who, None
     if isinstance(what, Mapping):
-        if what.get("content_type", "text") not in _SAID:
+        # ChatGPT leaves a blank where it thinks or calls a tool.
+        if what.get("content_type", "text") not in _SAID or what.get("parts") in ([], [""]):
             return who, None
         key = next((key for key in ("parts", "content", "text") if key in what), "")
         what = what.get(key)
-    if key in ("parts", "text") and isinstance(what, list | tuple):
-        pieces = [piece.get("text") if isinstance(piece, Mapping) else piece for piece in what]
-        what = "".join(piece for piece in pieces if isinstance(piece, str))
+    texts = [_text_of(piece) for piece in what] if isinstance(what, list | tuple) else []
+    if isinstance(what, list | tuple) and key in ("parts", "text"):
+        what = "".join(text for text in texts if isinstance(text, str))
+    elif isinstance(what, list | tuple) and all(isinstance(piece, Mapping) for piece in what):
+        what = message_text(what)
+    if what is None or (isinstance(what, str) and is_blank(what)):
+        places = [message, message.get("data"), message.get("additional_kwargs")]
+        beside = [str(place.get(key, "")) for place in places if isinstance(place, Mapping) for key in _BESIDE]
+        what = None if None in texts or {one.strip().casefold() for one in beside} - _NOTHING else ""
     return who, what
+
+
+def name_of(message: Any) -> str:
+    """The name of who speaks, beside the role; empty where there is none."""
+    keys = ("speaker", "name", "author") if isinstance(message, Mapping) else ()
+    found = next((message[key] for key in keys if message.get(key)), "")
+    return str(found.get("name") if isinstance(found, Mapping) else found)
+
+
+def _text_of(piece: Any) -> Any:
+    """What a part of a message says, which is nothing where it is a thought; None for what is no text."""
+    if not isinstance(piece, Mapping):
+        return piece
+    text = "" if piece.get("thought") or piece.get("type") == "reasoning" else piece.get("text")
+    return text.get("value") if isinstance(text, Mapping) else text
 
 
 def message_text(content: Any) -> str:
@@ -100,7 +141,7 @@ def message_text(content: Any) -> str:
     if isinstance(content, str):
         return content
     parts = [part for part in content if isinstance(part, Mapping)] if isinstance(content, list | tuple) else []
-    texts = [part.get("text") for part in parts if part.get("type") in ("text", "input_text", "output_text")]
+    texts = [_text_of(part) for part in parts if part.get("type") in ("text", "input_text", "output_text")]
     return "\n".join(text for text in texts if isinstance(text, str))
 
 
@@ -111,7 +152,10 @@ def said_by_one(value: Any) -> str | None:
 
 
 def message_columns(names: Sequence[str]) -> tuple[str, str, str] | None:
-    """The columns of conversation, speaker and text in a table that holds one message a row."""
-    known = {str(name).casefold().replace(" ", "_"): str(name) for name in reversed(names)}
+    """The columns of conversation (empty where all is one), speaker and text where every row is one message."""
+    known = {snake_case(name): str(name) for name in reversed(names)}
     found = [next((known[key] for key in keys if key in known), None) for keys in (_WHOSE, _WHO[:5], _WHAT)]
+    columns = known.keys() - {"name", "timestamp", *_BESIDE}
+    if columns in ({"role", "content"}, {"type", "data"}) or columns >= {"type", "text", "ts"}:
+        return found[0] or "", found[1] or known["type"], str(found[2])
     return None if None in found else (found[0], found[1], found[2])  # type: ignore[return-value]

@@ -44,6 +44,8 @@ _CONVERSATIONS = (
 )
 #: The other way round.
 _NO_REPLIES = "; for whole conversations choose the level dialogue"
+#: What to do about logs that are read in no other way.
+_MESSAGES = "; a chat log is one row with a list messages of {role, content}, or a row for each message"
 #: Ratings; only rated rows have these beside the others.
 RATED_FIELDS = ("rating", "ratings", "response_a", "response_b", "preferred")
 
@@ -113,6 +115,7 @@ class Columns:
                 there = ", ".join(str(name)[:40] for name in list(present)[:20]) or "none"
                 hint = _suggest(column, [str(name)[:100] for name in present])
                 level = _CONVERSATIONS if field == "dialogue" else _NO_REPLIES if "dialogue" in present else ""
+                level = level or (_MESSAGES if {"text", "content", "type", "data", "kwargs"} & set(present) else "")
                 return one_line(
                     f"column {column!r} is missing{hint}; the columns are: {there}; rename one or map it: "
                     f"{field}=COLUMN{level}"
@@ -198,10 +201,9 @@ def _present(row: RawRow, columns: Columns, level: str) -> dict[str, Any]:
 
 def _turns(context: Any) -> tuple[Any, list[str]]:
     """A history as chat libraries hold it, as turns and speakers: messages with roles, pairs of turns, a transcript."""
-    if isinstance(context, list | tuple) and len(context) == 1 and isinstance(context[0], str):  # a CSV cell
-        return _turns(context[0]) if is_transcript(context[0]) else (context, [])
-    if isinstance(context, str) and is_transcript(context):
-        turns = turns_of(context)
+    text = context[0] if isinstance(context, list | tuple) and len(context) == 1 else context  # a CSV cell
+    if isinstance(text, str) and is_transcript(text):
+        turns = turns_of(text)
         return [turn for _, turn in turns], [who for who, _ in turns]
     if isinstance(context, list | tuple) and context and not isinstance(context[0], str):
         found = [one for turn in context if (one := said_by(turn)) is not None]

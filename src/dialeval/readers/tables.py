@@ -46,7 +46,7 @@ def parquet_rows(path: Path, name: str, choose: Choice) -> Iterator[RawRow]:
             raise ValueError(f"{name} is damaged after row {number - 1} ({first_line(error)})") from None
 
 
-def excel_rows(path: Path, name: str) -> Iterator[RawRow]:
+def excel_rows(path: Path, name: str, tell: Callable[[str], None]) -> Iterator[RawRow]:
     """Rows of the first sheet, all cells as texts; its first row names the columns."""
     try:
         import openpyxl  # type: ignore[import-untyped]
@@ -56,8 +56,10 @@ def excel_rows(path: Path, name: str) -> Iterator[RawRow]:
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
     except Exception:  # a zip archive of anything else: openpyxl raises what comes
         raise ValueError(f"{name} is not an Excel file, or is damaged; save it again") from None
-    sheet = book.worksheets[0].iter_rows(values_only=True)
-    cells = (["" if cell is None else str(cell) for cell in row] for row in sheet)
+    sheet, *others = book.worksheets
+    if any(cell is not None for other in others for row in other.iter_rows(values_only=True) for cell in row):
+        tell(f"only the first sheet is read, {sheet.title!r}; save another one as a file of its own")
+    cells = (["" if cell is None else str(cell) for cell in row] for row in sheet.iter_rows(values_only=True))
     filled = ((number, row) for number, row in enumerate(cells, start=1) if any(row))
     _, header = next(filled, (0, []))
     named = [at for at, column in enumerate(header) if column]

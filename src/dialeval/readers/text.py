@@ -193,9 +193,8 @@ def text_rows(stream: BinaryIO, name: str, tell: Callable[[str], None]) -> Itera
     except UnicodeDecodeError:
         raise ValueError(f"{name} is not UTF-8; save the file as UTF-8") from None
     if text.strip() and not names_speakers(text.splitlines()):
-        tell(f"{name}: no line names its speaker, so lines are read as user and assistant in turn")
-    for number, turns in enumerate(conversations(text.splitlines())):
-        messages = [{"role": role, "content": said} for role, said in turns]
+        tell("no line names its speaker, so lines are read as user and assistant in turn")
+    for number, messages in enumerate(conversations(text.splitlines())):
         yield RawRow(number, f"{name}, conversation {number}", {"messages": messages})
 
 
@@ -230,11 +229,11 @@ def csv_rows(stream: BinaryIO, name: str, *, delimiter: str) -> Iterator[RawRow]
         number += 1
 
 
-def table_row(row: RawRow, columns: Columns, separator: str) -> RawRow:
+def table_row(row: RawRow, columns: Columns, separator: str, *, cells: bool = True) -> RawRow:
     """A row of a table as its JSON form would be.
 
-    Cells that hold several texts (context, references, facts, speakers, dialogue) are cut at `separator`; a cell
-    that is a JSON array of strings is taken as that array. An empty cell of an optional column is no value.
+    Cells that hold several texts (context, references, facts, speakers, dialogue) are cut at `separator`, and texts of
+    other files that hold one; a JSON array of strings is one. An empty cell of an optional column is no value.
     """
     if row.values is None:
         return row
@@ -242,9 +241,9 @@ def table_row(row: RawRow, columns: Columns, separator: str) -> RawRow:
     try:
         for field in columns.fields:
             column = columns.name(field)
-            if isinstance(typed.get(column), str) and field in LISTS:
+            if isinstance(typed.get(column), str) and field in LISTS and (cells or separator in typed[column]):
                 typed[column] = split_cell(typed[column], field, separator)
-            elif column in typed and field != "response":
+            elif cells and column in typed and field != "response":
                 typed[column] = typed[column] or None
     except ValueError as error:
         return RawRow(row.number, row.where, problem=str(error), raw=row.values)
