@@ -17,7 +17,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from dialeval.approaches.learned import LearnedMetric
-from dialeval.io import replacing
 from dialeval.metric import Level, MetricInfo
 from dialeval.weights.find import CheckpointError
 from dialeval.weights.network import Network
@@ -247,23 +246,6 @@ def expected_calibration_error(table: list[ReliabilityBin]) -> float:
     """Mean distance between promise and outcome, bins weighted by their size."""
     total = sum(one.count for one in table)
     return sum(one.count * abs(one.predicted - one.observed) for one in table) / total if total else float("nan")
-
-
-def plot_reliability(table: list[ReliabilityBin], path: Path) -> None:
-    """Promise against outcome; the diagonal is perfect calibration. Nothing is drawn without matplotlib."""
-    try:
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError:
-        return
-    figure = Figure(figsize=(4, 4), layout="constrained")
-    axes = figure.add_subplot(
-        xlabel="predicted P(valid)", ylabel="share that is valid", xlim=(0, 1), ylim=(0, 1), aspect="equal"
-    )
-    axes.plot([0, 1], [0, 1], color="0.6", linestyle="--")
-    axes.plot([one.predicted for one in table], [one.observed for one in table], marker="o")
-    axes.set_title(f"expected calibration error {expected_calibration_error(table):.3f}")
-    with replacing(path) as temporary:
-        figure.savefig(temporary, dpi=150)
 
 
 class Deb(LearnedMetric):
