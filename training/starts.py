@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from typing import Any
 
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file
 from torch import Tensor
 
@@ -12,6 +15,7 @@ from dialeval.approaches import network_class
 from dialeval.approaches.judge import HEADS as OF_JUDGE
 from dialeval.weights.config import CheckpointConfig
 from dialeval.weights.find import find_checkpoint
+from history import TrainingRun, stages_of
 from trunk_network import JUDGE_HEADS
 from trunk_network import TRUNK_HEADS as HEADS
 
@@ -36,6 +40,16 @@ def start_weights(start: str) -> dict[str, Tensor]:
         return layers | {f"head.{there}": rows[OF_JUDGE.index(head)] for head, there in JUDGE_HEADS.items()}
     rows = torch.cat([network.classifier.weight, network.classifier.bias[:, None]], dim=1)
     return layers | {"head.valid": rows[0] - rows[1]}
+
+
+def stood_at(start: str) -> dict[str, Any]:
+    """The step and the processor seconds of a trunk's file, or of the trunk behind a checkpoint."""
+    if start.endswith(".safetensors"):
+        with safe_open(start, "pt") as stored:
+            return dict(json.loads(stored.metadata()["stood"]))
+    made = CheckpointConfig.read(find_checkpoint(start, default=start).folder).training
+    trunk = next((one for one in stages_of(made) if one.name == "trunk"), TrainingRun("trunk", 0, 0, 0.0))
+    return {"step": trunk.steps, "seconds": trunk.hours * 3600, "validated": trunk.hours * 3600}
 
 
 def mean_weights(starts: Sequence[str]) -> dict[str, Tensor]:

@@ -5,7 +5,7 @@
     python training/trunk.py --corpora CORPORA --encoder FOLDER --out runs/trunk-150000 \
         --decay runs/trunk/contexts-150000.pt
     python training/trunk.py --corpora CORPORA --encoder FOLDER --out runs/trunk \
-        --warm results/trunk/trunk.safetensors judge-minilm
+        --warm runs/lost/trunk.safetensors judge-minilm
 
 All layers are trained, the embeddings stay. The same command goes on where it was stopped. `--decay` ends a
 snapshot with a falling rate, as whatever is published needs, and writes OUT/encoder. OUT/trunk.safetensors holds what
@@ -33,7 +33,6 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 import yaml
-from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -44,7 +43,7 @@ from common import read_recipe
 from corpora.batches import CandidateSet
 from dialeval.engine.encoding import collate
 from dialeval.engine.formatting import PairFormat, PairTokenizer, TokenPair
-from starts import mean_weights
+from starts import mean_weights, stood_at
 from trunk_network import Trunk
 from trunk_steps import Steps, in_batches, read_sets
 
@@ -131,16 +130,14 @@ class Trainer:
 
     def warm(self, starts: Sequence[str]) -> dict[str, Any]:
         """Take over the mean of some weights, if there are any, and say where the first of them stood."""
-        stood = {"step": 0, "seconds": 0.0, "validated": 0.0}
         if not starts:
-            return stood
+            return {"step": 0, "seconds": 0.0, "validated": 0.0}
         means = mean_weights(starts)
         row = means["head.next"]
         layers = {name: one for name, one in means.items() if "head" not in name}
         self.master.load_state_dict(layers | {"head.weight": row[None, :-1], "head.bias": row[-1:]}, strict=False)
         self.copy_weights()
-        with safe_open(starts[0], "pt") as stored:
-            return stood | dict(json.loads(stored.metadata()["stood"]))
+        return stood_at(starts[0])
 
     def save_weights(self, path: Path, **said: Any) -> None:
         """What is trained, in float16, and in the file's header what is said of it."""
