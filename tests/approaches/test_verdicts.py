@@ -56,7 +56,8 @@ def test_replies_as_sound_as_most_are_not_below_most(judge: Any) -> None:
 def test_one_insult_is_seen_in_a_whole_conversation(judge: Any) -> None:
     talk = ["How was your trip?", "It was great.", "Where did you go?", "To the sea.", "Was it warm?", "Yes, very."]
     civil, insulted = judge.score_dialogues([talk, [*talk[:3], "You stupid idiot.", *talk[4:]]]).aspects["respectful"]
-    assert insulted < 0.03 < civil
+    assert insulted < 0.2
+    assert civil > 0.5
 
 
 def test_the_weakest_turn_of_a_conversation(judge: Any) -> None:

@@ -89,7 +89,7 @@ ASPECTS = _by_aspect(TURN)
 #: The same of a whole conversation, seen from the judged side. Votes that agreed with ratings of whole conversations;
 #: what the vetoes of its replies leave of it, `dialogue_vetoes` says.
 DIALOGUE: Mapping[str, Feature] = {
-    "coherent": Feature("coherent", 3),  # mean value of the judged side's replies
+    "coherent": Feature("coherent", 6),  # mean value of the judged side's replies
     "weakest": Feature("coherent", 1),  # the lowest of them
     "not_repetitive": Feature("not_repetitive", 1),
     "not_echoing": Feature("not_repetitive", 0.5),  # says other things than the turn before it
