@@ -76,7 +76,7 @@ def growth(results: Sequence[Result], curves: Curves) -> Figure:
             )
         axes.set_title(f"{question[0]}, {question[2]}", fontsize="small")
         axes.set_xscale("log")
-        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
+        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axes.xaxis.set_major_formatter(EngFormatter(sep=""))
         axes.xaxis.set_minor_formatter(NullFormatter())
     panels[0].legend(frameon=False, fontsize="small")
