@@ -43,6 +43,11 @@ def from_first_visible(text: str) -> str:
     return "" if found is None else text[found.start() :]
 
 
+def counted(count: int, what: str) -> str:
+    """A number of things in words."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
 def one_line(text: str) -> str:
     """A message without line breaks, escape sequences and directional marks that a user's own text brought in."""
     if text.isprintable():

@@ -62,11 +62,6 @@ class Items:
 Block = str | Heading | Table | Code | Items
 
 
-def counted(count: int, what: str) -> str:
-    """A number of things in words."""
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
-
-
 def to_markdown(blocks: Iterable[Block]) -> str:
     """The whole as Markdown."""
     return "\n\n".join(filter(None, map(_markdown, blocks))) + "\n"

@@ -8,7 +8,6 @@ them as a reply. A blank message of the judged role is a reply like any other.
 
 from __future__ import annotations
 
-import json
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ from itertools import chain, cycle
 from typing import Any
 
 from dialeval.exchange import MAX_TEXTS, BadRow, CheckedTexts, Dialogue, check_text, one_line
+from dialeval.io import parse_json
 from dialeval.readers.messages import (
     aside,
     form_of,
@@ -142,8 +142,8 @@ def read_transcript(text: str) -> Dialogue:
     ('user', 'assistant')
     """
     value: Any = None
-    with suppress(ValueError, RecursionError):
-        value = json.loads(text)
+    with suppress(ValueError):
+        value = parse_json(text)
     if isinstance(value, list) and len(value) == 1 and isinstance(value[0], Mapping) and form_of(value[0]):
         value = value[0]  # an export of one conversation
     if isinstance(value, list):

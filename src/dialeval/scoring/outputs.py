@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
 from dialeval.cautions import cut_note
-from dialeval.exchange import from_first_visible
+from dialeval.exchange import counted, from_first_visible
 from dialeval.metric import Level, MetricInfo
 from dialeval.scores import Scores, aspect_column
 from dialeval.scoring.flags import FLAGS
-from dialeval.tables import counted
 
 OutputFormat = Literal["jsonl", "csv", "parquet"]
 OUTPUT_FORMATS: tuple[OutputFormat, ...] = ("jsonl", "csv", "parquet")

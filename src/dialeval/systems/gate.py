@@ -15,7 +15,7 @@ from xml.sax.saxutils import escape, quoteattr
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.exchange import Dialogue, Exchange, one_line, turn_at
+from dialeval.exchange import Dialogue, Exchange, counted, one_line, turn_at
 from dialeval.io import plain
 from dialeval.metric import Metric, Scale
 from dialeval.pairing import MIN_COVERAGE, ItemLevel, Pairs, Rows, pair, pair_conversations, read_items
@@ -24,7 +24,7 @@ from dialeval.scores import Scores, weakest_aspects
 from dialeval.statistics.bootstrap import bootstrap
 from dialeval.statistics.resampled import mean_of
 from dialeval.systems.ranking import score_items
-from dialeval.tables import Table, counted, markdown_table, to_html
+from dialeval.tables import Table, markdown_table, to_html
 
 #: Fewer contexts than these say little about a system.
 MIN_CONTEXTS = 30
