@@ -105,7 +105,7 @@ def reading(recipe: Recipe, root: Path, mirror: Path | None) -> Reading:
                 continue
             # What is not at hand (the papers' corpora, a folder of threads) cannot be counted.
             dialogues(name, [split for split in splits if _is_there(root, name, split)])
-    if "groups" in recipe and recipe.get("group_share", 1):
+    if "groups" in recipe and recipe.get("group_share", 1) and recipe.get("rows", {}).get("valid", 1):
         main = recipe["groups"]
         found[f"{main['name']}/{main['split']}"] = list(_texts(*split_groups(recipe, root)))
     for source in recipe.get("augmentation", ()):
