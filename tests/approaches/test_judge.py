@@ -74,7 +74,7 @@ def ranks_of(metric: Judge, rows: list[Any]) -> Any:
 
 def test_contributions_are_all_that_moved_a_value(metric: Judge) -> None:
     rows = made_rows()
-    moved = turn_moves(ranks_of(metric, rows))
+    moved = turn_moves(ranks := ranks_of(metric, rows), vetoes(ranks))
     judged = metric.judge(rows)
     for at, value in enumerate(judged.values):
         moves = aspect_moves(dict(zip(FEATURES, moved[at], strict=True)), ASPECTS)
@@ -87,7 +87,8 @@ def test_contributions_are_all_that_moved_a_value(metric: Judge) -> None:
 def test_reasons_name_the_largest_aspects_first(metric: Judge) -> None:
     rows = made_rows()
     features, read, _ = metric.features_of(rows)
-    moved = turn_moves(turn_ranks(features, read, metric.array("turn_tables")))
+    ranks = turn_ranks(features, read, metric.array("turn_tables"))
+    moved = turn_moves(ranks, vetoes(ranks))
     for at, given in enumerate(metric.judge(rows).reasons):
         moves = aspect_moves(dict(zip(FEATURES, moved[at], strict=True)), ASPECTS)
         rude = moves.pop("respectful", 0.0)
@@ -254,16 +255,16 @@ def signs_of(metric: Judge, turns: list[str]) -> DialogueSigns:
 
 def test_what_replies_leave_of_the_value_of_their_conversation() -> None:
     ranks = np.full((4, len(FEATURES)), 0.5)
-    assert dialogue_vetoes(ranks) == 1.0
-    assert dialogue_vetoes(ranks[:0]) == 1.0
-    assert dialogue_vetoes(ranks, said_again=0.5) == pytest.approx(1 - SAID_AGAIN / 2)
+    assert dialogue_vetoes(vetoes(ranks)) == 1.0
+    assert dialogue_vetoes(vetoes(ranks[:0])) == 1.0
+    assert dialogue_vetoes(vetoes(ranks), said_again=0.5) == pytest.approx(1 - SAID_AGAIN / 2)
     # One damaged reply of four, one that denies something, both in the same conversation.
     ranks[0, FEATURES.index("fluent")] = ranks[1, FEATURES.index("consistent")] = 0.0
     share = (3 + VETO_LEAVES) / 4
-    assert dialogue_vetoes(ranks) == pytest.approx(share**2)
+    assert dialogue_vetoes(vetoes(ranks)) == pytest.approx(share**2)
     # One insult is never forgiven, however many replies are civil.
     ranks[2, FEATURES.index("respectful")] = 0.0
-    assert dialogue_vetoes(ranks) == pytest.approx(share**2 * INSULT * VETO_LEAVES)
+    assert dialogue_vetoes(vetoes(ranks)) == pytest.approx(share**2 * INSULT * VETO_LEAVES)
     moves = dialogue_moves(np.full((1, len(DIALOGUE_FEATURES)), 0.8), np.array([0.25]))
     assert 0.5 + moves.sum() == pytest.approx(0.2)
     assert moves[0, 1:].min() > 0 > moves[0, 0]
@@ -354,7 +355,7 @@ def test_vetoes_take_from_a_value_and_say_so() -> None:
     half = VETO_LEAVES + (1 - VETO_LEAVES) / 2
     voted = 0.8 - (0.8 - VETO_BELOW / 2) * 0.5 / TURN_VOTES.sum()  # wording has half a vote, too
     assert turn_values(ranks) == pytest.approx([0.8, 0.8 * VETO_LEAVES, voted * VETO_LEAVES * half, 0.8])
-    moved = turn_moves(ranks)
+    moved = turn_moves(ranks, vetoes(ranks))
     assert moved[1, FEATURES.index("respectful")] == pytest.approx(-0.8 * (1 - VETO_LEAVES))
     assert max(moved[2, FEATURES.index("respectful")], moved[2, FEATURES.index("fluent")]) < -0.1
     assert moved[3, FEATURES.index("specific")] == 0

@@ -56,7 +56,9 @@ def test_json_lines() -> None:
     for line, pattern in zip(told, [r"overlap 0\.466667 .*\b3\b.*\b1\b", r" *S 0\.4\b", r" *-T 0\b"], strict=False):
         assert re.match(pattern, line), line
     assert told[3].strip() == "metric:overlap|weight:1.0"
-    assert re.search(r"\b1 of 3 rows\b", told[-1])
+    assert re.match(r"3 rows .*\b0\b.*empty", told[4])
+    assert re.search(r"\b1 of 3 rows\b", told[5])
+    assert len(told) == 6
     assert files() == {"rows.jsonl", "scores.jsonl"}
 
 

@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 from common import read_recipe
+from dialeval.card import licence_of
 from dialeval.io import read_json_lines
 from dialeval.weights.config import CheckpointConfig
 from dialeval.weights.find import WEIGHTS, embedded_checkpoints
 from history import TrainingRun, joined, stage_in, stages_of, total
 from runs_table import figures_of, runs_table
+from starts import stood_at
 
 ROOT = Path(__file__).resolve().parents[2]
 LOGS = ROOT / "results" / "training"
@@ -102,3 +104,19 @@ def test_one_figure_is_measured_on_one_number_of_contexts() -> None:
             kind = next((key for key in ("r1", "auc_full", "accuracy_random") if key in figures), written.stem)
             contexts.setdefault(kind, set()).add(figures["contexts"])
     assert all(len(numbers) == 1 for numbers in contexts.values()), contexts
+
+
+def test_a_trunk_goes_on_where_the_log_ends() -> None:
+    """From the judge that stands on it, when its own file is gone."""
+    last = read_json_lines(ROOT / "results" / "trunk" / "log.jsonl")[-1]
+    assert stood_at("judge-minilm")["step"] == last["step"]
+    assert stood_at("cmn-minilm")["step"] == 0
+
+
+def test_judge_open_learned_from_what_a_company_may_use() -> None:
+    training = CheckpointConfig.read(WEIGHTS / "judge-open").training
+    assert licence_of(training) == "apache-2.0"
+    assert set(training["corpora"]) == set(
+        read_recipe(ROOT / "training/recipes/trunk-open.yaml")["stages"][0]["corpora"]
+    )
+    assert licence_of(CheckpointConfig.read(WEIGHTS / "judge-minilm").training) != "apache-2.0"

@@ -25,7 +25,7 @@ from corpora.ratings import Rated
 from dialeval.approaches.judge import ASPECTS, Judge
 from dialeval.exchange import Exchange
 from dialeval.weights.config import CheckpointConfig
-from dialeval.weights.loading import layers_of
+from dialeval.weights.loading import layers_of, packed, unpacked
 from starts import start_weights
 from tiny_words import WORDS
 from training_runs import TRAINING, run_here, settings, write_lines
@@ -268,8 +268,9 @@ def test_a_judge_stands_on_the_encoder(judged: Path, encoders: tuple[Path, Path]
     assert np.isfinite(scorer.score_dialogues([["hello", "how are you", "fine thanks", "nice"]]).values).all()
     # Its layers are those of the run, its embeddings the base's.
     tuned = load_file(encoders[1] / "trunk.safetensors")
-    for name, held in layers_of(scorer.network.encoder).items():
-        assert torch.allclose(held, tuned[f"encoder.{name}"].float(), atol=2e-3)
+    held = layers_of(scorer.network.encoder)
+    stored = unpacked(packed({name: tuned[f"encoder.{name}"] for name in held}))
+    assert all(torch.equal(held[name], stored[name]) for name in held)
     base = load_file(tiny_encoder / "model.safetensors")
     name = "embeddings.word_embeddings.weight"
     known = next(one for key, one in base.items() if key.endswith(name))

@@ -21,7 +21,7 @@ from dialeval.approaches.judge import FEATURES, READ_BESIDE, VETO_LEAVES, Judge,
 from dialeval.approaches.row_signs import read_signs
 from dialeval.approaches.signs import IDF_BUCKETS, Wording, count_runs
 from dialeval.cli import build_app
-from dialeval.exchange import Exchange
+from dialeval.exchange import Dialogue, Exchange
 from dialeval.readers import Source
 from dialeval.statistics.raters import human_ceiling
 from dialeval.tuning import Tuned, correction, tune
@@ -101,6 +101,12 @@ def test_ratings_can_speak_against_vetoes(judge: Path, tmp_path: Path) -> None:
     assert "respectful" in str(CheckpointConfig.read(tmp_path / "mine").architecture["lifted"])
     assert "respectful" in str(outcome)
     assert values_of(tmp_path / "mine", rows[::2]).max() > VETO_LEAVES + 0.1
+    # Nor do its conversations and its reasons know a veto that is gone.
+    talk = ["hello there", "You are such an idiot."] * 2
+    left = [
+        Judge(one, device="cpu").read_dialogues([Dialogue(tuple(talk))]).left[0] for one in (judge, tmp_path / "mine")
+    ]
+    assert left[0] < left[1]
 
 
 def test_what_it_reaches_elsewhere_is_what_it_promised(judge: Path, done: tuple[Tuned, Path]) -> None:
@@ -190,11 +196,11 @@ def test_a_value_out_of_fold_has_not_seen_its_own_context() -> None:
     rng = np.random.default_rng(0)
     read = some_read(120)
     opinions = Ratings((), rng.random(120), np.arange(120) // 3)
-    first = out_of_fold(opinions, read, 0)
+    (first,) = out_of_fold(opinions, read, 0, ())
     folds = divide(opinions.groups, 5, 0)
     turned = opinions.targets.copy()
     turned[folds == 2] = 1 - turned[folds == 2]
-    second = out_of_fold(Ratings((), turned, opinions.groups), read, 0)
+    (second,) = out_of_fold(Ratings((), turned, opinions.groups), read, 0, ())
     assert np.array_equal(first[folds == 2], second[folds == 2])
     assert not np.array_equal(first[folds != 2], second[folds != 2])
 

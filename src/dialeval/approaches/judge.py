@@ -205,18 +205,24 @@ def turn_ranks(features: Matrix, read: Sequence[TurnSigns], tables: Matrix) -> M
     return ranks
 
 
+def soundness(ranks: Matrix) -> Matrix:
+    """1 above `VETO_BELOW`, where what has a veto is equal, and down to 0 below."""
+    sound: Matrix = np.clip(ranks / VETO_BELOW, 0, 1)
+    return sound
+
+
 def vetoes(ranks: Matrix) -> Matrix:
     """What each feature with a veto leaves of a value: all of it above `VETO_BELOW`, less and less below."""
-    left = VETO_LEAVES + (1 - VETO_LEAVES) * np.clip(ranks / VETO_BELOW, 0, 1)
+    left = VETO_LEAVES + (1 - VETO_LEAVES) * soundness(ranks)
     has_veto = np.array([one.veto for one in TURN.values()])
     kept: Matrix = np.where(has_veto & np.isfinite(ranks), left, 1.0)
     return kept
 
 
-def turn_moves(ranks: Matrix) -> Matrix:
-    """How far each feature moves a value from one half, by its votes and its veto."""
+def turn_moves(ranks: Matrix, left: Matrix) -> Matrix:
+    """How far each feature moves a value from one half, by its votes and by what its veto leaves."""
     moved = stack.contributions(ranks, TURN_VOTES)
-    voted, left = 0.5 + moved.sum(axis=1, keepdims=True), vetoes(ranks)
+    voted = 0.5 + moved.sum(axis=1, keepdims=True)
     # Several vetoes share what they take together by how much each of them would take alone.
     taken, alone = voted * (1 - left.prod(axis=1, keepdims=True)), 1 - left
     share = np.divide(alone, alone.sum(axis=1, keepdims=True), out=np.zeros_like(alone), where=alone > 0)
@@ -226,24 +232,19 @@ def turn_moves(ranks: Matrix) -> Matrix:
 
 def turn_values(ranks: Matrix) -> Vector:
     """Votes times vetoes."""
-    values: Vector = 0.5 + turn_moves(ranks).sum(axis=1)
+    values: Vector = 0.5 + turn_moves(ranks, vetoes(ranks)).sum(axis=1)
     return values
 
 
-def civility(ranks: Matrix) -> Vector:
-    """1 for replies whose civility has no veto, down to 0: those that are civil are equal."""
-    return np.clip(ranks[:, FEATURES.index(WORST_OF_TURNS)] / VETO_BELOW, 0, 1)
-
-
-def dialogue_vetoes(ranks: Matrix, said_again: float = 0.0) -> float:
+def dialogue_vetoes(of_replies: Matrix, said_again: float = 0.0) -> float:
     """What the replies of one side leave of the value of their conversation.
 
     How many are damaged, deny something or were said before counts, of insults the worst one. Other repetition has
     votes, and what speaks against the facts lowers the value of its reply.
     """
-    if not len(ranks):
+    if not len(of_replies):
         return 1.0
-    left = dict(zip(FEATURES, vetoes(ranks).T, strict=True))
+    left = dict(zip(FEATURES, of_replies.T, strict=True))
     insulted = min(1.0, INSULT * left["respectful"].min())
     return float(left["fluent"].mean() * left["consistent"].mean() * insulted * (1 - SAID_AGAIN * said_again))
 
@@ -397,7 +398,8 @@ class Judge(LearnedMetric):
         moves, values = dialogue_moves(ranks, read.left), dialogue_values(ranks, read.left)
         cut = replies.n_truncated if replies else 0
         whole = self._judged(ranks, moves, read.signs, "dialogue", values=values, cut=cut)
-        each, civil = (replies.values, civility(replies.ranks)) if replies else (np.zeros(0),) * 2
+        at = FEATURES.index(WORST_OF_TURNS)
+        each, civil = (replies.values, soundness(replies.ranks[:, at])) if replies else (np.zeros(0),) * 2
         turns, reasons, worst, start = [], list(whole.reasons), np.full(len(dialogues), np.nan), 0
         for number, dialogue in enumerate(dialogues):
             places = [at for at in judged_side(number, dialogue) if at]
@@ -419,7 +421,7 @@ class Judge(LearnedMetric):
         answered = [judged_replies(number, dialogue) for number, dialogue in enumerate(dialogues)]
         rows = [row for own in answered for row in own]
         read = self.read(rows, progress=progress) if rows else None
-        values, ranks = (read.values, read.ranks) if read else (np.zeros(0), np.zeros((0, len(FEATURES))))
+        values, left_of = (read.values, read.left) if read else (np.zeros(0), np.zeros((0, len(FEATURES))))
         ends = np.cumsum([len(own) for own in answered])[:-1]
         table = self.array("rarity")
         signs_read = [
@@ -428,7 +430,7 @@ class Judge(LearnedMetric):
         ]
         features = np.array([[getattr(one, name) for name in DIALOGUE_FEATURES] for one in signs_read])
         left = [
-            dialogue_vetoes(own, one.said_again) for own, one in zip(np.split(ranks, ends), signs_read, strict=True)
+            dialogue_vetoes(own, one.said_again) for own, one in zip(np.split(left_of, ends), signs_read, strict=True)
         ]
         return ReadDialogues(features, np.array(left), signs_read, read)
 
@@ -437,7 +439,7 @@ class Judge(LearnedMetric):
         return self.network.array(name)
 
     def _replies(self, read: ReadReplies, *, lowered_only: bool = False) -> Judged:
-        moves = turn_moves(read.ranks)
+        moves = turn_moves(read.ranks, read.left)
         for names in ASPECTS.values() if lowered_only else ():  # what speaks for a reply is no reason why it is weak
             at = [FEATURES.index(name) for name in names]
             moves[:, at] *= moves[:, at].sum(axis=1, keepdims=True) < 0

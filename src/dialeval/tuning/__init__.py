@@ -114,14 +114,14 @@ def _fit(opinions: Opinions, read: ReadReplies, resamples: int, seed: int) -> cr
 
     Few ratings are of replies that are rude or garbled, so a veto goes only where it agrees better without.
     """
-    before, kept = opinions.of_opinions(read.values), crossing.out_of_fold(opinions, read, seed)
-
-    def speak_against(name: str) -> bool:
-        without = crossing.out_of_fold(opinions, read.without([name]), seed)
-        return crossing.compare(opinions, kept, without, resamples=resamples, seed=seed).gains
-
-    lifted = tuple(name for name, one in TURN.items() if one.veto and speak_against(name))
-    after = crossing.out_of_fold(opinions, read.without(lifted), seed)
+    vetoes = [(name,) for name, one in TURN.items() if one.veto]
+    kept, *each = crossing.out_of_fold(opinions, read, seed, (), *vetoes)
+    lifted = tuple(
+        name
+        for (name,), without in zip(vetoes, each, strict=True)
+        if crossing.compare(opinions, kept, without, resamples=resamples, seed=seed).gains
+    )
+    (after,), before = crossing.out_of_fold(opinions, read, seed, lifted), opinions.of_opinions(read.values)
     comparison = crossing.compare(opinions, before, after, resamples=resamples, seed=seed)
     if not comparison.gains:
         return crossing.Fitted(comparison, before)

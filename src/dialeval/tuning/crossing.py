@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,13 +35,15 @@ def divide(groups: NDArray[np.intp], folds: int, seed: int) -> NDArray[np.intp]:
     return np.array([fold_of[int(group)] for group in groups], dtype=np.intp)
 
 
-def out_of_fold(opinions: Opinions, read: ReadReplies, seed: int) -> Vector:
-    """Every opinion's value by a correction that was fitted without its context."""
+def out_of_fold(opinions: Opinions, read: ReadReplies, seed: int, *lifted: Sequence[str]) -> list[Vector]:
+    """Every opinion's value by a correction that was fitted without its context, for each set of vetoes to lift."""
     folds = divide(opinions.groups, FOLDS, seed)
-    values = np.zeros(len(opinions))
+    values = [np.zeros(len(opinions)) for _ in lifted]
     for fold in range(FOLDS):
         held, others = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
-        values[held] = opinions.of_opinions(read.corrected(correction.fit(opinions, read, others)).values)[held]
+        corrected = read.corrected(correction.fit(opinions, read, others))
+        for own, vetoes in zip(values, lifted, strict=True):
+            own[held] = opinions.of_opinions(corrected.without(vetoes).values)[held]
     return values
 
 
