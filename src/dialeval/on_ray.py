@@ -6,6 +6,7 @@ A run that is killed starts again: Ray repeats what a lost actor had in hand, an
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +15,13 @@ import numpy as np
 from dialeval.approaches.distribution import DistributionMetric, EncodedRows
 from dialeval.exchange import BadRow, Exchange
 from dialeval.readers import Source
+from dialeval.readers.messages import message_columns
+from dialeval.readers.rows import RawRow
 from dialeval.registry import load_metrics
 from dialeval.scores import Scores
 
 if TYPE_CHECKING:
-    from ray.data import ActorPoolStrategy, Dataset
+    from ray.data import Dataset
 
 #: Rows that an actor is given at once.
 BATCH_ROWS = 2048
@@ -27,38 +30,39 @@ BATCH_ROWS = 2048
 class _Actor:
     """Metrics in one process of Ray."""
 
-    def __init__(
-        self, names: Sequence[str], options: Mapping[str, Any], checkpoints: Mapping[str, str], columns: dict[str, str]
-    ) -> None:
-        self.metrics = load_metrics(names, options, checkpoints)
-        self.columns = columns
+    def __init__(self, names: list[str], options: dict[str, Any], weights: dict[str, str], source: Source) -> None:
+        self.metrics, self.source = load_metrics(names, options, weights), source
 
-    def exchanges(self, batch: Any) -> list[Exchange]:
+    def exchanges(self, batch: Any) -> tuple[list[RawRow], list[Exchange]]:
         """The rows of a batch, checked; an error shows the row, since its number is not known here."""
         needs = frozenset().union(*(metric.info.needs for metric in self.metrics.values()))
         rows = [
             {name: cell.tolist() if isinstance(cell, np.ndarray) else cell for name, cell in row.items()}
             for row in batch.to_dict("records")
         ]
-        found: list[Exchange] = []
+        if "response" not in batch.columns and message_columns(list(batch.columns)):
+            raise ValueError("a row holds one message; make it hold a whole conversation, since rows are spread")
         try:
-            for _, exchange in Source(rows, columns=self.columns).exchanges(needs=needs):
-                found.append(exchange)  # those before a bad row tell which one it is
+            found = list(replace(self.source, input=rows).exchanges(needs=needs))
         except BadRow as error:
-            raise ValueError(f"{error.problem}; the row: {rows[len(found)]!r:.300}") from None
-        return found
+            at = int(str(error.row).split()[0])
+            raise ValueError(f"{error.problem}; the row: {rows[min(at, len(rows) - 1)]!r:.300}") from None
+        return [raw for raw, _ in found], [exchange for _, exchange in found]
 
 
 class RowScorer(_Actor):
     """Adds a column per metric and aspect."""
 
     def __call__(self, batch: Any) -> Any:
-        """A batch of rows and their scores."""
-        exchanges = self.exchanges(batch)
+        """The rows that were read and their scores; of conversations, the replies."""
+        rows, exchanges = self.exchanges(batch)
+        read = [dict(row.values or {}) for row in rows]
+        whole = all(row.keys() == set(batch.columns) for row in read)
+        table = batch.iloc[[row.number for row in rows]] if whole else type(batch)(read)
         columns: dict[str, Any] = {}
-        for name, metric in self.metrics.items():
+        for name, metric in self.metrics.items() if exchanges else ():
             columns |= metric.score_exchanges(exchanges).columns(name)
-        return batch.assign(**columns)
+        return table.assign(**columns)
 
 
 class RowEncoder(_Actor):
@@ -69,7 +73,7 @@ class RowEncoder(_Actor):
         (metric,) = self.metrics.values()
         assert isinstance(metric, DistributionMetric)
         encoded = np.empty(1, dtype=object)
-        encoded[0] = metric.encode(self.exchanges(batch))
+        encoded[0] = metric.encode(self.exchanges(batch)[1])
         return {"encoded": encoded}
 
 
@@ -77,7 +81,7 @@ def score_dataset(
     dataset: Dataset,
     metrics: Sequence[str],
     *,
-    columns: Mapping[str, str] | None = None,
+    source: Source | None = None,
     checkpoints: Mapping[str, str] | None = None,
     actors: int | None = None,
     batch_rows: int = BATCH_ROWS,
@@ -88,13 +92,13 @@ def score_dataset(
     Args:
         dataset: rows with `context` and `response`, and what else the metrics need.
         metrics: names of metrics of replies, as `dialeval.load` takes them.
-        columns: field to column, for instance `{"response": "reply"}`.
+        source: how rows are laid out, for instance `Source((), columns={"response": "reply"})`.
         checkpoints: weights by metric, where not the embedded ones.
         actors: processes that hold models; default: one per GPU, or per two cores without any.
         batch_rows: rows that an actor is given at once.
         options: `device`, `dtype`, ... for those metrics that take them.
     """
-    given = (list(metrics), options, dict(checkpoints or {}), dict(columns or {}))
+    given = (list(metrics), options, dict(checkpoints or {}), source or Source(()))
     return dataset.map_batches(RowScorer, fn_constructor_args=given, batch_format="pandas", **_pool(actors, batch_rows))
 
 
@@ -102,7 +106,7 @@ def score_systems(
     dataset: Dataset,
     metric: str,
     *,
-    columns: Mapping[str, str] | None = None,
+    source: Source | None = None,
     checkpoint: str | None = None,
     actors: int | None = None,
     batch_rows: int = BATCH_ROWS,
@@ -113,10 +117,9 @@ def score_systems(
     The driver holds the features, 1.6 kB for each reply and reference; beyond its memory, merge `FbdState`s.
     """
     weights = {} if checkpoint is None else {metric: checkpoint}
-    given: tuple[Any, ...] = ([metric], options, weights, dict(columns or {}))
-    encoded = dataset.map_batches(
-        RowEncoder, fn_constructor_args=given, batch_format="pandas", **_pool(actors, batch_rows)
-    )
+    given: tuple[Any, ...] = ([metric], options, weights, source or Source(()))
+    pool = _pool(actors, batch_rows)
+    encoded = dataset.map_batches(RowEncoder, fn_constructor_args=given, batch_format="pandas", **pool)
     parts: list[EncodedRows] = [row["encoded"] for row in encoded.iter_rows()]
     if not parts:
         raise ValueError("the data set has no rows; there is nothing to score")
@@ -143,5 +146,5 @@ def _pool(actors: int | None, batch_rows: int) -> dict[str, Any]:
     there: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
     gpus, cores = int(there.get("GPU", 0)), int(there.get("CPU", 1))
     size = actors or gpus or max(1, cores // 2)
-    pool: ActorPoolStrategy = ActorPoolStrategy(size=size)
-    return {"compute": pool, "batch_size": batch_rows, **({"num_gpus": min(1.0, gpus / size)} if gpus else {})}
+    share = {"num_gpus": min(1.0, gpus / size)} if gpus else {}
+    return {"compute": ActorPoolStrategy(size=size), "batch_size": batch_rows, **share}

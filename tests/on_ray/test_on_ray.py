@@ -68,6 +68,35 @@ def test_systems_are_merged(name: str, file: Path, tiny_encoder: Path) -> None:
     )
 
 
+def test_rows_are_read_as_by_score(tmp_path: Path) -> None:
+    import pandas as pd
+
+    table = "history,answer,id\nhello there|how are you,fine thanks,1\nhi there,guten Morgen und wie geht es dir,2\n"
+    (tmp_path / "rows.csv").write_text(table)
+    chats = {"messages": [{"role": who, "content": what} for who, what in [("user", "hi"), ("bot", "fine thanks")] * 2]}
+    (tmp_path / "chats.jsonl").write_text(json.dumps({**chats, "id": "c"}) + "\n")
+    options = ["--columns", "context=history,response=answer", "--context-separator", "|", "--other-languages", "skip"]
+    for name, given in (("rows.csv", options), ("chats.jsonl", [])):
+        out, file = str(tmp_path / f"{name}.out"), str(tmp_path / name)
+        done = CliRunner().invoke(build_app(), ["score-ray", "-m", "deb", "-i", file, "-o", out, *given])
+        assert done.exit_code == 0, done.output
+        there = str(tmp_path / f"{name}.jsonl")
+        done = CliRunner().invoke(build_app(), ["score", "-m", "deb", "-i", file, "-o", there, *given])
+        assert done.exit_code == 0, done.output
+        one_process = [json.loads(line) for line in Path(there).read_text().splitlines()]
+        found = pd.read_parquet(out)
+        assert [str(one) for one in found["id"]] == [one["id"] for one in one_process]
+        assert found["deb"].to_list() == pytest.approx([one["deb"] for one in one_process], abs=1e-5)
+    assert found["response"].to_list() == ["fine thanks"] * 2
+
+
+def test_rows_of_one_message_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps({"chat_id": 1, "role": who, "content": "hi"}) + "\n" for who in ("user", "bot")))
+    done = CliRunner().invoke(build_app(), ["score-ray", "-m", "bleu1", "-i", str(path), "-o", str(tmp_path / "out")])
+    assert done.exit_code != 0
+
+
 def test_a_bad_row_is_shown(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text(json.dumps({"context": ["hello"], "response": ""}) + "\n")

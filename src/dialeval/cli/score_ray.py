@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from dialeval.cli.options import checkpoints, flowing, listed, pairs
+from dialeval.cli import options as reading
+from dialeval.cli.options import checkpoints, flowing, listed
 
 _HELP = """Score files on the Ray cluster of RAY_ADDRESS, else on all processors and GPUs of this machine.
 
@@ -20,19 +21,20 @@ $ dialeval score-ray -m judge,deb -i 's3://bucket/replies/' -o s3://bucket/score
 
 def add_to(app: typer.Typer) -> None:
     """Add the command to the app."""
-    app.command("score-ray", help=flowing(_HELP), no_args_is_help=True)(score_ray)
+    app.command("score-ray", help=flowing(_HELP), no_args_is_help=True)(reading.reads_rows(score_ray))
 
 
 def score_ray(
     metric: Annotated[list[str], typer.Option("--metric", "-m", help="One metric, or several separated by commas.")],
     input: Annotated[str, typer.Option("--input", "-i", help="File or folder of .parquet, .jsonl or .csv.")],
     output: Annotated[str | None, typer.Option("--output", "-o", help="Folder for Parquet files.")] = None,
-    columns: Annotated[list[str] | None, typer.Option(help="Map fields to columns: FIELD=COLUMN.")] = None,
     checkpoint: Annotated[list[str] | None, typer.Option(help="Weights; METRIC=CHECKPOINT with several.")] = None,
     dtype: Annotated[str | None, typer.Option(help="float32, bfloat16 or auto.")] = None,
     actors: Annotated[
         int | None, typer.Option(min=1, help="Number of model processes; default: one per GPU or per two cores.")
     ] = None,
+    *,
+    read: reading.Read,
 ) -> None:
     """Read, score, write."""
     from dialeval.metric import Level
@@ -41,7 +43,9 @@ def score_ray(
 
     names = [registered(name) for name in listed(metric)]
     options: dict[str, Any] = {} if dtype is None else {"dtype": dtype}
-    weights, mapped = checkpoints(checkpoint, names), pairs(columns)
+    weights, source = checkpoints(checkpoint, names), read(input)
+    if source.split is not None or source.subset is not None:
+        raise ValueError("score-ray reads files, which have no splits or subsets; leave those options out")
     check_options(names, options, weights)
     sets = [name for name in names if metric_class(name)[0].info.level is Level.SYSTEM]
     of_rows = [name for name in names if name not in sets]
@@ -50,11 +54,11 @@ def score_ray(
     dataset = read_dataset(input)
     if of_rows and output is not None:
         score_dataset(
-            dataset, of_rows, columns=mapped, checkpoints=weights, actors=actors, **options
+            dataset, of_rows, source=source, checkpoints=weights, actors=actors, **options
         ).write_parquet(output)  # fmt: skip
         typer.echo(f"scores: {output}", err=True)
     for name in sets:
         own = weights.get(name)
-        scores = score_systems(dataset, name, columns=mapped, checkpoint=own, actors=actors, **options)
+        scores = score_systems(dataset, name, source=source, checkpoint=own, actors=actors, **options)
         for system, value in zip(scores.ids or ("all",), scores.values, strict=True):
             typer.echo(f"{name}\t{system or 'all'}\t{value:.6g}")
