@@ -390,10 +390,14 @@ def test_rank_and_gate_read_what_score_reads(tmp_path: Path, monkeypatch: pytest
     old = [{"q": row["frage"], "a": "a dog", "r": row["soll"]} for row in new]
     files = [str(written(tmp_path / name, own)) for name, own in (("new.jsonl", new), ("old.jsonl", old))]
     named = ["--columns", "context=frage,response=antwort,references=soll"]
-    asked = ["gate", files[0], "-b", files[1], "-m", "bleu2", "--margin", "0.1", *named]
-    assert CliRunner().invoke(build_app(), asked).exit_code == 2
-    asked += ["--columns-b", "context=q,response=a,references=r"]
-    assert CliRunner().invoke(build_app(), asked).exit_code == 0
+    gated = ["gate", files[0], "-b", files[1], "-m", "bleu2", "--margin", "0.1", *named]
+    scores = [{"row": at, "value": at % 3} for at in range(40)]
+    scored = [str(written(tmp_path / name, scores)) for name in ("a_scores.jsonl", "b_scores.jsonl")]
+    compared = ["compare", *scored, "--rows", files[0], "--rows", files[1], "--resamples", "100", *named]
+    for asked in (gated, ["rank", *files, "-m", "bleu2", *named], compared):
+        assert CliRunner().invoke(build_app(), asked).exit_code == 2
+        done = CliRunner().invoke(build_app(), [*asked, "--columns-b", "context=q,response=a,references=r"])
+        assert done.exit_code == 0, done.output
     logs = []
     for name in ("a", "b"):
         turns = [("user", "hello there"), ("guide", f"hi from {name}")]

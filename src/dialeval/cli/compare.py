@@ -38,6 +38,7 @@ def compare(
         list[str] | None,
         typer.Option(help="The scored rows, if score files have no ids: one file, or one each for A and B."),
     ] = None,
+    columns_b: reading.ColumnsB = None,
     allow_missing: Annotated[
         bool, typer.Option("--allow-missing", help="Allow more than 10 % unpaired rows in one file.")
     ] = False,
@@ -55,7 +56,7 @@ def compare(
     found = compare_scores(
         first,
         second,
-        rows=[read(file) for file in rows or ()],
+        rows=[read(file, **reading.of_second(at, columns_b)) for at, file in enumerate(rows or ())],
         lower_is_better=listed(lower_is_better),
         allow_missing=allow_missing,
         resamples=resamples,

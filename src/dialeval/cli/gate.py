@@ -77,7 +77,7 @@ def gate(
         loaded = load(metric, checkpoint=checkpoint) if checkpoint else load(metric)
         found = test(
             read(new),
-            read(baseline, **({"columns": columns_b} if columns_b else {})),
+            read(baseline, **reading.of_second(1, columns_b)),
             loaded,
             margin=margin,
             confidence=confidence,

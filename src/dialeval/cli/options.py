@@ -115,6 +115,11 @@ def source(
     return Source(input, None, pairs(columns), unescaped(context_separator), split, subset, chats, other_languages)
 
 
+def of_second(place: int, columns: list[str] | None) -> dict[str, list[str]]:
+    """What `read` is told of the file in a place: the columns of the second one, if they were named."""
+    return {"columns": columns} if columns and place == 1 else {}
+
+
 def reads_rows(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of reading in place of its parameter `read`, which makes a `Source` of a file."""
     hints = get_type_hints(source, localns={"Source": Any}, include_extras=True)

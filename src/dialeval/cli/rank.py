@@ -36,6 +36,7 @@ def add_to(app: typer.Typer) -> None:
 def rank(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="FILE, or NAME=FILE for each system.")],
     metrics: Annotated[list[str] | None, typer.Option("--metric", "-m", help="Names, separated by commas.")] = None,
+    columns_b: reading.ColumnsB = None,
     *,
     read: reading.Read,
     level: Annotated[
@@ -65,7 +66,10 @@ def rank(
     from dialeval.systems.outcome import LEGEND, draw
     from dialeval.tables import show
 
-    named = {name: read(file) for name, file in files_by_name(files).items()}
+    named = {
+        name: read(file, **reading.of_second(at, columns_b))
+        for at, (name, file) in enumerate(files_by_name(files).items())
+    }
     reports = {"--markdown": markdown, "--json": json_file, "--html": html_file, "--plot": plot}
     check_reports(reports, (str(source.input) for source in named.values()))
     wanted = listed(metrics) or ["judge"]
