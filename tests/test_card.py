@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from huggingface_hub import ModelCard
 
-from card_rows import result
+from card_rows import result, signed
 from cards import write_cards
 from dialeval.agreement.results import Result
 from dialeval.card import Measured, facts, is_hub_id, licence_of, render_card
@@ -106,11 +106,11 @@ def test_only_rows_of_these_weights_count(tmp_path: Path) -> None:
     (weights / "model.safetensors").write_bytes(b"x")
     own = f"deb-minilm@{weights_digest(weights)[:12]}"
     rows = [
-        result(metric_signature=f"metric:deb|checkpoint:{own}"),
-        result(metric_signature="metric:deb|checkpoint:deb-minilm@ffffffffffff"),
-        result(metric_signature=f"metric:density|checkpoint:{own}"),
-        result(metric="deb?threshold=0.4", aspect="variant", metric_signature=f"metric:deb|checkpoint:{own}"),
-        result(statistic="kendall", metric_signature=f"metric:deb|checkpoint:{own}"),
+        result(signature=signed(f"metric:deb|checkpoint:{own}")),
+        result(signature=signed("metric:deb|checkpoint:deb-minilm@ffffffffffff")),
+        result(signature=signed(f"metric:density|checkpoint:{own}")),
+        result(metric="deb?threshold=0.4", aspect="variant", signature=signed(f"metric:deb|checkpoint:{own}")),
+        result(statistic="kendall", signature=signed(f"metric:deb|checkpoint:{own}")),
     ]
     results = tmp_path / "results"
     for folder, value in ((results / "later", 0.1), (results, 0.5)):

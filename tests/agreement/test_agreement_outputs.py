@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 from typer.testing import CliRunner
 
+from card_rows import signed
 from dialeval import benchmarks
 from dialeval.agreement.leaderboard import sections
 from dialeval.agreement.results import Report, read_results
@@ -53,7 +54,7 @@ def invoke(*arguments):
 def test_the_table_is_read_back(report, tmp_path):
     report.write(tmp_path)
     lines = [json.loads(line) for line in (tmp_path / "agreement.jsonl").read_text().splitlines()]
-    assert lines == report.to_rows()
+    assert lines == [{key: one for key, one in row.items() if one is not None} for row in report.to_rows()]
     assert [one.value for one in read_results(tmp_path)] == [one.value for one in report.results]
     first = lines[0]
     assert (first["metric"], first["benchmark"], first["contaminated"]) == ("length", "toy", True)
@@ -192,8 +193,8 @@ def test_an_earlier_run_is_read_back_and_marked_by_what_checkpoints_now_say(repo
     (weights / "config.json").write_text(config.to_json())
     own = f"metric:deb|checkpoint:mine@{weights_digest(weights, layers)[:12]}|dtype:float32"
     best = next(one for one in back.results if one.in_best_group and one.level == "turn")
-    signed = [replace(one, metric_signature=own) if one.metric == best.metric else one for one in back.results]
-    marked = with_present_marks(signed, tmp_path / "weights")
+    renamed = [replace(one, signature=signed(own)) if one.metric == best.metric else one for one in back.results]
+    marked = with_present_marks(renamed, tmp_path / "weights")
     of_best = [one for one in marked if one.metric == best.metric]
     assert {(one.benchmark, one.contaminated) for one in of_best} == {("toy", True), ("good_or_bad", False)}
     toys = [one for one in marked if one.question == best.question]

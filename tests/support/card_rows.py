@@ -39,11 +39,15 @@ def result(**changes: Any) -> Result:
         "n_empty": 0,
         "higher_is_better": True,
         "selection": "all rows",
-        "signature": "benchmark:convai2_grade@1|interval:0.95 percentile, 10000 resamples|metric:[a|b]",
-        "metric_signature": "metric:deb|checkpoint:deb-minilm@0123456789ab|dtype:float32",
+        "signature": signed("metric:deb|checkpoint:deb-minilm@0123456789ab|dtype:float32"),
         "revision": "abc",
     }
     return Result(**row | changes)
+
+
+def signed(metric: str) -> str:
+    """The signature of a number that a metric with this one gave."""
+    return f"benchmark:convai2_grade@1|interval:0.95 percentile, 10000 resamples|metric:[{metric}]|dialeval:0.2.0"
 
 
 def spearman(metric: str, benchmark: str, value: float, **changes: Any) -> Result:

@@ -43,8 +43,7 @@ def result_of(
         n_empty=values.n_empty,
         higher_is_better=source.higher_is_better,
         selection=selection(judged, settings),
-        signature=str(signature(measured, source, cut, judged, settings)),
-        metric_signature=values.signature or source.signature,
+        signature=str(signature(measured, values.signature or source.signature, cut, judged, settings)),
         cost_per_row=values.took["cost"] / asked if values.took else math.nan,
         seconds_per_row=values.took["seconds"] / asked if values.took else math.nan,
         revision=info.revision,
@@ -60,7 +59,7 @@ def selection(judged: Judgements, settings: Settings) -> str:
     return {"none": "all rows", "generated": "generated rows"}.get(name, f"without {name}")
 
 
-def signature(measured: Measured, source: ValueSource, cut: Cut, judged: Judgements, settings: Settings) -> Signature:
+def signature(measured: Measured, metric: str, cut: Cut, judged: Judgements, settings: Settings) -> Signature:
     """Everything that, if changed, may change the number, its p-value or its interval."""
     parts = {
         "benchmark": f"{judged.info.name}@{judged.info.revision}",
@@ -86,7 +85,7 @@ def signature(measured: Measured, source: ValueSource, cut: Cut, judged: Judgeme
     if measured.resamples:
         drawn = settings.resamples_for(measured.statistic)
         parts["interval"] = f"{settings.confidence:g} percentile, {drawn} resamples of contexts, seed {settings.seed}"
-    parts["metric"] = f"[{source.signature}]"
+    parts["metric"] = f"[{metric}]"
     parts["dialeval"] = __version__
     return Signature(parts)
 

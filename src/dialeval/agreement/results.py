@@ -16,6 +16,9 @@ from dialeval.agreement.settings import Settings
 from dialeval.io import plain, read_json_lines, write_atomically
 from dialeval.statistics.correlation import Floats
 
+#: Between them stands the metric's own signature in that of a number.
+METRIC_PART, END_OF_METRIC = "|metric:[", "]|dialeval:"
+
 
 @dataclass(frozen=True)
 class Result:
@@ -50,7 +53,6 @@ class Result:
     higher_is_better: bool
     selection: str
     signature: str
-    metric_signature: str
     revision: str
     within_systems: float = math.nan
     within_systems_low: float = math.nan
@@ -70,6 +72,11 @@ class Result:
     def question(self) -> tuple[str, str, str, str, str]:
         """What rows must share to be compared: benchmark, protocol, level, aspect, statistic."""
         return self.benchmark, self.protocol, self.level, self.aspect, self.statistic
+
+    @property
+    def metric_signature(self) -> str:
+        """The part of the signature that is the metric's."""
+        return self.signature.partition(METRIC_PART)[2].rpartition(END_OF_METRIC)[0]
 
     @property
     def can_be_best(self) -> bool:
@@ -264,5 +271,6 @@ def _shallow(test: PairedTest) -> dict[str, Any]:
 
 
 def _write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
-    write_atomically(path, (json.dumps(row, ensure_ascii=False) for row in rows))
+    known = ({name: value for name, value in row.items() if value is not None} for row in rows)
+    write_atomically(path, (json.dumps(row, ensure_ascii=False) for row in known))
     return path
