@@ -14,7 +14,8 @@ from huggingface_hub import ModelCard
 from card_rows import result, signed
 from cards import write_cards
 from dialeval.agreement.results import Result
-from dialeval.card import Measured, facts, is_hub_id, licence_of, render_card
+from dialeval.card import Measured, is_hub_id, render_card
+from dialeval.licences import facts, licence_of
 from dialeval.registry import metric_class
 from dialeval.weights.config import CheckpointConfig, EncoderSource
 from dialeval.weights.find import WEIGHTS, weights_digest

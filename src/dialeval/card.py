@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dialeval.licences import facts, licence_of, rated
 from dialeval.registry import metric_class
 from dialeval.scores import Signature
 from dialeval.weights.config import CheckpointConfig
@@ -27,13 +27,7 @@ _SHOWN = {
     "auc": ("AUC", "roc_auc"),
     "accuracy": ("accuracy", "accuracy"),
 }
-_USES = {
-    "train": "encoder and heads", "labelled": "heads for faults",
-    "stack": "ranks and interval of replies", "dialogues": "of conversations",
-}  # fmt: skip
 _LEVELS = {"turns": "Single replies", "dialogues": "Whole conversations"}
-#: From what a company may use to what it may not; a checkpoint has the last that one of its sources asks for.
-_LICENCES = ("apache-2.0", "cc-by-nc-4.0", "cc-by-nc-sa-4.0")
 
 
 @dataclass(frozen=True)
@@ -61,25 +55,6 @@ class Measured:
                 found.setdefault(row.question, row)
         rows = sorted(found.values(), key=lambda row: (row.benchmark, row.protocol, row.level, row.aspect))
         return cls(checkpoint, rows)
-
-
-@cache
-def facts() -> Mapping[str, Mapping[str, Any]]:
-    """What no config can say: of approaches what they measure and where they fail, of data titles and licences."""
-    read: dict[str, dict[str, Any]] = json.loads(_TEMPLATE.with_name("card_facts.json").read_text(encoding="utf-8"))
-    return read
-
-
-def licence_of(training: Mapping[str, Any]) -> str:
-    """Of the weights: the strictest that a source asks for; one that states none counts as non-commercial."""
-    stated = [
-        facts()[kind].get(name, {"licence": "none stated"})["licence"]
-        for kind, names in (("corpora", training.get("corpora", ())), ("ratings", _rated(training)))
-        for name in names
-    ]
-    unknown = ("NC", "none stated", "not stated")
-    asked = [2 if "NC-SA" in one else 1 if any(mark in one for mark in unknown) else 0 for one in stated]
-    return _LICENCES[max(asked, default=0)]
 
 
 def render_card(
@@ -126,7 +101,7 @@ def render_card(
         recipe_text=json.dumps(training.get("recipe", {}), indent=2, ensure_ascii=False),
         licence=licence_of(training),
         corpora=[_source("corpora", one) for one in training.get("corpora", ())],
-        ratings=[{**_source("ratings", one), "uses": ", ".join(uses)} for one, uses in _rated(training).items()],
+        ratings=[{**_source("ratings", one), "uses": ", ".join(uses)} for one, uses in rated(training).items()],
         votes=_votes() if config.approach == "judge" else [],
         rated_families=[(_LEVELS[level], training["fit"][level]) for level in _LEVELS if "fit" in training],
         faults=training.get("fit", {}).get("heads", {}),
@@ -153,16 +128,6 @@ def _source(kind: str, name: str) -> dict[str, str]:
         "name": name,
         **facts()[kind].get(name, {"title": "data of the user's", "licence": "not known to dialeval"}),
     }
-
-
-def _rated(training: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Sources of ratings, and what each was used for."""
-    found: dict[str, list[str]] = {}
-    for settings in (training.get("ratings_before", {}), training.get("recipe", {}).get("ratings", {})):
-        for use, shown in _USES.items():
-            for name in settings.get(use, ()) if isinstance(settings, Mapping) else ():
-                found.setdefault(name, []).append(shown)
-    return found
 
 
 def _votes() -> list[tuple[str, list[tuple[str, float, bool]]]]:

@@ -96,7 +96,7 @@ def test_info_names_versions_devices_metrics_and_folders(monkeypatch: pytest.Mon
     monkeypatch.setattr("dialeval.registry.REGISTRY", entries)
     result = CliRunner().invoke(build_app(), ["info"])
     assert result.exit_code == 0
-    lines = [line.split() for line in result.stdout.splitlines()]
+    lines = [line.replace("│", " ").split() for line in result.stdout.splitlines()]
     assert ["dialeval", dialeval.__version__] in lines
     assert any(line[:1] == ["cpu"] and line[-1] in ("float32", "bfloat16", "int8") for line in lines)
     assert ["density", "turn", "higher", "-inf", "to", "inf", "contexts"] in lines

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from dialeval import benchmarks
-from dialeval.card import facts
 from dialeval.io import read_json_lines
+from dialeval.licences import facts
 from dialeval.weights.config import CheckpointConfig
 from dialeval.weights.find import WEIGHTS, embedded_checkpoints
 

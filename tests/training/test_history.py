@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from common import read_recipe
-from dialeval.card import licence_of
 from dialeval.io import read_json_lines
+from dialeval.licences import licence_of
 from dialeval.weights.config import CheckpointConfig
 from dialeval.weights.find import WEIGHTS, embedded_checkpoints
 from history import TrainingRun, joined, stage_in, stages_of, total

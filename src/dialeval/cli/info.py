@@ -49,7 +49,8 @@ def info(
     Nothing is downloaded, except a checkpoint named by its Hub id.
     """
     from rich.console import Console
-    from rich.table import Table
+
+    from dialeval.tables import Table, show
 
     # A pipe has no width; cutting paths to eighty columns there would make them useless.
     console = Console(width=None if Console().is_terminal else 200, soft_wrap=True)
@@ -61,10 +62,7 @@ def info(
     _show(console, "Weights", _weights())
     _show(console, "Folders", _folders())
     header = ("metric", "judges", "better", "range", "needs", "extra")
-    table = Table(*header, box=None, title="Metrics", title_justify="left")
-    for cells in _metrics():
-        table.add_row(*cells)
-    console.print(table, highlight=False)
+    show([Table(header, list(_metrics()), left=range(len(header)), title="Metrics")])
 
 
 def _show(console: Console, title: str, facts: Mapping[str, str]) -> None:

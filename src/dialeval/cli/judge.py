@@ -33,20 +33,18 @@ def judge(
     checkpoint: Annotated[str | None, typer.Option(help="Folder, name or Hub id; default: the embedded judge.")] = None,
 ) -> None:
     """Load the judge, ask it, print the answer and a table."""
-    from rich.console import Console
-    from rich.table import Table
-
     from dialeval.registry import load
+    from dialeval.tables import Table, show
     from dialeval.verdicts import compare_replies
 
     found = compare_replies(load("judge", checkpoint=checkpoint), context, reply, facts=fact or (), following=following)
     typer.echo(found.sentence)
     scores = found.scores
-    table = Table("", *(found.names[at] for at in found.order), box=None, pad_edge=False)
-    for name, column in {"value": scores.values, **scores.aspects}.items():
-        if not all(map(isnan, column)):
-            cells = ("" if isnan(column[at]) else f"{column[at]:.2f}" for at in found.order)
-            table.add_row(name.replace("_", " "), *cells)
-    Console().print(table)
+    rows = [
+        (name.replace("_", " "), *("" if isnan(column[at]) else f"{column[at]:.2f}" for at in found.order))
+        for name, column in {"value": scores.values, **scores.aspects}.items()
+        if not all(map(isnan, column))
+    ]
+    show([Table(("", *(found.names[at] for at in found.order)), rows)])
     for at in found.order if len(found.order) > 1 else ():
         typer.echo(f"{found.names[at]}: {scores.explain(at)}")
