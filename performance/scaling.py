@@ -1,12 +1,12 @@
 """Rows a second through a local Ray beside one process: `python performance/scaling.py --rows 4000 --actors 2`.
 
-Writes scaling.json beside this file. Measure on a machine that does nothing else.
+Ray scores a quarter of the rows and then all of them, each time with new actors; what the additional rows take is the
+rate, and the rest is the start. Writes the table of docs/scaling.md. Measure on a machine that does nothing else.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import time
 from collections.abc import Callable
@@ -14,10 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measure import machine
+from measure import processor
+from pages import replace_block, table
 from rows import generated
 
 import dialeval
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "scaling.md"
 
 
 def timed(run: Callable[[], Any]) -> tuple[float, Any]:
@@ -28,7 +31,7 @@ def timed(run: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def main() -> None:
-    """Score the same rows both ways, models loaded and actors started before the clock."""
+    """Score the same rows both ways; in one process the model is loaded before the clock."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=4000)
     parser.add_argument("--actors", type=int, default=2, help="one thread each")
@@ -49,21 +52,29 @@ def main() -> None:
         {"context": list(one.context), "response": one.response, "id": f"r{at}"} for at, one in enumerate(exchanges)
     ]
     ray.init(num_cpus=arguments.actors + 1, include_dashboard=False, log_to_driver=False)
-    dataset = ray.data.from_items(rows).materialize()
-    together, table = timed(
-        lambda: score_dataset(dataset, [arguments.metric], actors=arguments.actors, batch_rows=512).to_pandas()
+    few = arguments.rows // 4
+    (start, _), (whole, scored) = (
+        timed(
+            lambda some=some: score_dataset(
+                ray.data.from_items(some), [arguments.metric], actors=arguments.actors, batch_rows=128
+            ).to_pandas()
+        )
+        for some in (rows[:few], rows)
     )
-    found = table.set_index("id")[arguments.metric].loc[[row["id"] for row in rows]]
-    outcome = {
-        "machine": machine(),
-        "rows": arguments.rows,
-        "actors": arguments.actors,
-        "rows_per_second": {"one process, one thread": arguments.rows / alone, "ray": arguments.rows / together},
-        "times_as_fast": alone / together,
-        "largest_difference": float(np.abs(found.to_numpy() - scores.values).max()),
-    }
-    Path(__file__).with_name("scaling.json").write_text(json.dumps(outcome, indent=1) + "\n", encoding="utf-8")
-    print(json.dumps(outcome, indent=1))
+    found = scored.set_index("id")[arguments.metric].loc[[row["id"] for row in rows]]
+    rate, ray_rate = arguments.rows / alone, (arguments.rows - few) / (whole - start)
+    lines = [
+        ("one process, one thread", f"{rate:.0f}", "1.00", ""),
+        (f"Ray, {arguments.actors} actors of one thread", f"{ray_rate:.0f}", f"{ray_rate / rate:.2f}",
+         f"{max(0.0, start - few / ray_rate):.0f}"),
+    ]  # fmt: skip
+    text = (
+        f"`python performance/scaling.py --rows {arguments.rows} --actors {arguments.actors}` on {processor()}, "
+        f"{arguments.metric}; largest difference of a value {np.abs(found.to_numpy() - scores.values).max():.0e}.\n\n"
+        + table(("", "rows a second", "times as fast", "seconds to start"), lines)
+    )
+    print(text)
+    replace_block(PAGE, "figures of scaling.py", text)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """What a start costs in processor time, beside what the libraries alone cost: `python performance/startup.py`.
 
 Each line is a new process, the least of several runs. Seconds belong to the machine; the last column, the share of a
-line in the one that loads the judge and scores with it, travels better.
+line in the one that loads the judge and scores with it, travels better. Writes the table of README.md.
 """
 
 from __future__ import annotations
@@ -10,6 +10,10 @@ import argparse
 import resource
 import subprocess
 import sys
+from pathlib import Path
+
+from measure import processor
+from pages import replace_block, table
 
 _COMMAND = (
     "import sys\nsys.argv = ['dialeval', {words}]\nfrom dialeval.cli import main\ntry: main()\nexcept SystemExit: pass"
@@ -37,15 +41,17 @@ def processor_time(code: str) -> float:
 
 
 def main() -> None:
-    """Print the table."""
+    """Measure, and write the table of README.md."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=3, help="of each line; the least counts")
     runs = max(1, parser.parse_args().runs)
     found = {name: min(processor_time(code) for _ in range(runs)) for name, code in STARTS.items()}
     whole = found["load judge, one score"]
-    print("| start | processor seconds | share |\n|---|---:|---:|")
-    for name, seconds in found.items():
-        print(f"| {name} | {seconds:.2f} | {seconds / whole:.0%} |")
+    rows = [(name, f"{seconds:.2f}", f"{seconds / whole:.0%}") for name, seconds in found.items()]
+    figures = f"`python performance/startup.py --runs {runs}` on {processor()}.\n\n"
+    figures += table(("start", "processor seconds", "share"), rows)
+    print(figures)
+    replace_block(Path(__file__).with_name("README.md"), "figures of startup.py", figures)
 
 
 if __name__ == "__main__":
