@@ -44,8 +44,9 @@ from dialeval.weights.find import find_checkpoint
 from history import TrainingRun, joined, stages_of
 from stages import split_groups
 from starts import mean_weights
-from trunk import Trainer, commit, in_processes, log, next_reply_loss
+from trunk import Trainer, commit, in_processes, log
 from trunk_network import TRUNK_HEADS as HEADS
+from trunk_network import next_reply_loss
 from trunk_steps import corpus_shares, read_sets
 
 FAULTS = (*DAMAGES, "glued")

@@ -7,11 +7,11 @@
     python training/trunk.py --corpora CORPORA --encoder FOLDER --out runs/trunk \
         --warm runs/lost/trunk.safetensors judge-minilm
 
-All layers are trained, the embeddings stay. The same command goes on where it was stopped. `--decay` ends a
-snapshot with a falling rate, as whatever is published needs, and writes OUT/encoder. OUT/trunk.safetensors holds what
-is trained, in float16; where the state was lost, `--warm` goes on from it with a new optimizer, or from its mean with
-other encoders (checkpoints of DENSITY, DEB or the judge). The contexts of a step follow from the seed and the step
-alone, so neither processes nor resumption change them. One process per core is faster than several threads.
+All layers are trained, the embeddings stay. The same command goes on where it was stopped. OUT/trunk.safetensors
+holds what is trained, in float16: its mean over the last steps, which is also what is validated. `--decay` ends a
+snapshot with a falling rate, and writes OUT/encoder. Where the state was lost, `--warm` goes on from trunk.safetensors
+with a new optimizer, or from its mean with other encoders (checkpoints of DENSITY, DEB or the judge). The contexts of a
+step follow from the seed and the step alone. One process per core is faster than several threads.
 `--set batch_contexts=256` overrides a value of the recipe.
 """
 
@@ -24,7 +24,8 @@ import os
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,6 @@ import torch.multiprocessing as mp
 import yaml
 from safetensors.torch import save_file
 from torch import Tensor, nn
-from torch.nn import functional as F
 from torch.utils.data import DataLoader
 from transformers import AutoTokenizer
 
@@ -44,12 +44,12 @@ from corpora.batches import CandidateSet
 from dialeval.engine.encoding import collate
 from dialeval.engine.formatting import PairFormat, PairTokenizer, TokenPair
 from starts import mean_weights, stood_at
-from trunk_network import Trunk
-from trunk_steps import Steps, in_batches, read_sets
+from trunk_network import Trunk, next_reply_loss
+from trunk_steps import Steps, in_batches, learning_rate, read_sets
 
 
 class Trainer:
-    """Weights in float32, the copy of them that computes, and the optimizer."""
+    """Weights in float32, the copy of them that computes, the optimizer, and the mean of the weights over steps."""
 
     def __init__(
         self, recipe: dict[str, Any], encoder: Path, dtype: torch.dtype, device: torch.device, heads: int = 1
@@ -66,6 +66,9 @@ class Trainer:
         self.optimizer = torch.optim.AdamW(
             self.weights, lr=0.0, betas=tuple(recipe["betas"]), weight_decay=recipe["weight_decay"], fused=True
         )
+        #: Over as many steps as the recipe says: at a constant rate the weights of one step are worse than their mean.
+        self.mean = [one.detach().clone() for one in self.weights] if "mean_over" in recipe else []
+        self.averaged = 0
         self.copy_weights()
 
     @torch.no_grad()
@@ -74,6 +77,21 @@ class Trainer:
         if self.model is not self.master:
             for copy, weight in zip(self.copies, self.weights, strict=True):
                 copy.copy_(weight)
+
+    @torch.no_grad()
+    def take(self, weights: Sequence[Tensor]) -> None:
+        """Have these weights."""
+        for weight, value in zip(self.weights, weights, strict=True):
+            weight.copy_(value)
+        self.copy_weights()
+
+    @contextmanager
+    def by_mean(self) -> Iterator[None]:
+        """Have the mean over the last steps for a while, if one is kept."""
+        held = [one.detach().clone() for one in self.weights]
+        self.take(self.mean or held)
+        yield
+        self.take(held)
 
     def logits(self, pairs: Sequence[TokenPair], pad_id: int) -> Tensor:
         """`[pairs]` or `[pairs, heads]`, in the order of the pairs whatever went through the encoder together."""
@@ -108,6 +126,9 @@ class Trainer:
         self.optimizer.step()
         self.optimizer.zero_grad()
         self.copy_weights()
+        self.averaged += 1
+        for mean, weight in zip(self.mean, self.weights, strict=False):
+            mean.lerp_(weight.detach(), 1 / min(self.averaged, self.recipe["mean_over"]))
         return figures
 
     @torch.inference_mode()
@@ -126,7 +147,8 @@ class Trainer:
 
     def state(self) -> dict[str, Any]:
         """What resumption needs beside the step."""
-        return {"model": self.master.state_dict(), "optimizer": self.optimizer.state_dict()}
+        mean = {"mean": self.mean, "averaged": self.averaged}
+        return {"model": self.master.state_dict(), "optimizer": self.optimizer.state_dict(), **mean}
 
     def warm(self, starts: Sequence[str]) -> dict[str, Any]:
         """Take over the mean of some weights, if there are any, and say where the first of them stood."""
@@ -148,21 +170,8 @@ class Trainer:
         """Take over a state."""
         self.master.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
+        self.mean, self.averaged = state["mean"] if self.mean else [], state["averaged"]
         self.copy_weights()
-
-
-def next_reply_loss(logits: Tensor, binary_weight: float) -> Tensor:
-    """`[contexts]`: cross-entropy over the candidates, the true one first, and a little of the binary loss."""
-    truth = torch.zeros_like(logits)
-    truth[:, 0] = 1
-    choice = F.cross_entropy(logits, truth, reduction="none")
-    return choice + binary_weight * F.binary_cross_entropy_with_logits(logits, truth, reduction="none").mean(dim=1)
-
-
-def learning_rate(recipe: dict[str, Any], step: int, decays: range | None) -> float:
-    """Constant after the warm-up; along a straight line to zero where it decays."""
-    rate: float = recipe["learning_rate"] * min(1.0, (step + 1) / recipe["warmup"])
-    return rate if decays is None else rate * (decays.stop - step) / len(decays)
 
 
 def main() -> None:
@@ -220,6 +229,7 @@ def run(rank: int, recipe: dict[str, Any], arguments: argparse.Namespace) -> Non
     if arguments.decay:
         begun = int(torch.load(arguments.decay, map_location="cpu")["step"])
         decays = range(begun, begun + round(begun * float(recipe["decay"])))
+        trainer.mean = []
         last = decays.stop
     last = min(last, arguments.steps or last)
     spent, validated = state["seconds"] - _seconds(), state["validated"]
@@ -243,16 +253,17 @@ def run(rank: int, recipe: dict[str, Any], arguments: argparse.Namespace) -> Non
         reached = any((step - 1) * size < wanted <= step * size for wanted in recipe["snapshots"]) and decays is None
         if step % recipe["save_every"] == 0 or step == last or reached:
             total = spent + _seconds()
-            if total - validated >= recipe["validation"]["every_processor_hours"] * 3600 or step == last or reached:
-                validated, figures = total, trainer.validate(held_out, tokenizer, share)
-                log(arguments.out, "validation", step=step, contexts=step * size,
-                     processor_hours=round(total / 3600, 3), **figures)  # fmt: skip
-                mark = time.monotonic()
-            state = {**trainer.state(), "step": step, "seconds": spent + _seconds(), "validated": validated}
+            with trainer.by_mean():
+                if total - validated >= recipe["validation"]["every_processor_hours"] * 3600 or step == last or reached:
+                    validated, figures = total, trainer.validate(held_out, tokenizer, share)
+                    log(arguments.out, "validation", step=step, contexts=step * size,
+                         processor_hours=round(total / 3600, 3), **figures)  # fmt: skip
+                    mark = time.monotonic()
+                stood = {"step": step, "seconds": spent + _seconds(), "validated": validated}
+                if rank == 0:
+                    trainer.save_weights(arguments.out / "trunk.safetensors", stood=stood)
+            state = {**trainer.state(), **stood}
             _save(state, kept)
-            if rank == 0:
-                stood = {"step": step, "seconds": state["seconds"], "validated": validated}
-                trainer.save_weights(arguments.out / "trunk.safetensors", stood=stood)
             if reached:
                 _save(state, arguments.out / f"contexts-{step * size}.pt")
     if rank == 0 and (decays or last == first):

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 from transformers import AutoModel
 
 #: What the encoder learns in `training/aspects.py`, one head each.
@@ -54,3 +55,11 @@ def through_layer(layer: Any, hidden: Tensor, queries: Tensor, mask: Tensor) -> 
     seen = attention.output.LayerNorm(mixed + queries)
     result: Tensor = layer.output.LayerNorm(layer.output.dense(layer.intermediate(seen)) + seen)
     return result
+
+
+def next_reply_loss(logits: Tensor, binary_weight: float) -> Tensor:
+    """`[contexts]`: cross-entropy over the candidates, the true one first, and a little of the binary loss."""
+    truth = torch.zeros_like(logits)
+    truth[:, 0] = 1
+    choice = F.cross_entropy(logits, truth, reduction="none")
+    return choice + binary_weight * F.binary_cross_entropy_with_logits(logits, truth, reduction="none").mean(dim=1)

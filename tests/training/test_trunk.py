@@ -16,6 +16,7 @@ TRAINING = Path(__file__).parents[2] / "training"
 sys.path.insert(0, str(TRAINING))
 
 import trunk  # noqa: E402
+from trunk_steps import learning_rate  # noqa: E402
 
 pytestmark = pytest.mark.slow
 
@@ -34,6 +35,7 @@ def recipe(tmp_path: Path) -> Path:
         "batch_contexts": 4,
         "save_every": 4,
         "snapshots": [40],
+        "mean_over": 5,
         "validation": {"dialogues": 0.3, "contexts": 6, "candidates": 5, "every_processor_hours": 1.0},
     }
     path = tmp_path / "trunk.yaml"
@@ -65,6 +67,8 @@ def test_an_interrupted_run_ends_as_an_undisturbed_one(
     assert whole["step"] == halves["step"] == 16
     for name, weight in whole["model"].items():
         torch.testing.assert_close(halves["model"][name], weight, rtol=0, atol=1e-7)
+    for one, other in zip(halves["mean"], whole["mean"], strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-7)
     assert [row["step"] for row in events(tmp_path / "halves", "start")] == [0, 7]
     assert [row["contexts"] for row in events(tmp_path / "whole", "validation")] == [40, 64]
     start = AutoModel.from_pretrained(tiny_encoder)
@@ -78,6 +82,25 @@ def test_an_interrupted_run_ends_as_an_undisturbed_one(
     assert not any("embeddings" in name for name in moved)
 
 
+def test_the_mean_over_the_last_steps_is_kept(recipe: Path, tiny_encoder: Path) -> None:
+    settings = {**yaml.safe_load(recipe.read_text()), "mean_over": 3}
+    trainer = trunk.Trainer(settings, tiny_encoder, torch.float32, torch.device("cpu"))
+    head = trainer.master.head.bias
+    at = [one is head for one in trainer.weights].index(True)
+
+    def move(to: float) -> None:
+        trainer.take([torch.full_like(one, to) for one in trainer.weights])
+        nothing = sum((one * 0).sum() for one in trainer.weights)
+        trainer.update(nothing, torch.zeros(1), [0.0])
+
+    for to, expected in ((3.0, 3.0), (6.0, 4.5), (9.0, 6.0), (0.0, 4.0)):
+        move(to)
+        assert trainer.mean[at].item() == pytest.approx(expected)
+    with trainer.by_mean():
+        assert head.item() == pytest.approx(4.0)
+    assert head.item() == 0.0
+
+
 def test_a_snapshot_is_ended_with_a_falling_rate(
     recipe: Path, tiny_corpora: Path, tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -88,7 +111,7 @@ def test_a_snapshot_is_ended_with_a_falling_rate(
     assert torch.load(tmp_path / "end" / "state.pt")["step"] == 11
     assert AutoModel.from_pretrained(tmp_path / "end" / "encoder").dtype == torch.float16
     settings = yaml.safe_load(recipe.read_text())
-    rates = [trunk.learning_rate(settings, step, range(1000, 1100)) for step in (1000, 1050, 1099)]
+    rates = [learning_rate(settings, step, range(1000, 1100)) for step in (1000, 1050, 1099)]
     assert rates == pytest.approx([1e-4, 0.5e-4, 0.01e-4])
 
 
