@@ -95,7 +95,32 @@ def test_the_row_and_the_column_of_a_bad_value_are_named(bad: float) -> None:
 
 def test_tests_say_how_their_p_was_found() -> None:
     nothing = paired_tests.paired_mean_test([], [], np.array([], int))
-    assert (nothing.method, math.isnan(nothing.statistic)) == ("undefined", True)
+    assert (nothing.method, math.isnan(nothing.statistic), math.isnan(nothing.p)) == ("undefined", True, True)
+
+
+def test_means_are_tested_in_blocks_as_by_hand() -> None:
+    """Rows of one context change sides together: of the four ways to swap two contexts, two are as far apart."""
+    x, y = np.array([3.0, 1.0, 4.0, 2.0]), np.array([1.0, 1.0, 1.0, 1.0])
+    found = paired_tests.paired_mean_test(x, y, np.array([0, 0, 1, 1]))
+    assert (found.statistic, found.p, found.method) == (pytest.approx(1.5), 0.5, "permutation, exact")
+    x = np.array([3.0, 1.0, 0.0, 0.0])  # 2, 0 in one context and -1, -1 in the other: the others' gaps are 0 and ±1
+    found = paired_tests.paired_mean_test(x, y, np.array([0, 0, 1, 1]))
+    assert (found.statistic, found.p) == (pytest.approx(0.0), 1.0)
+
+
+def test_means_of_different_rows_are_tested_as_by_scipy() -> None:
+    first, second = [5.0, 6.0, 7.0], [1.0, 2.0, 3.0, 4.0]
+    found = paired_tests.unpaired_mean_test(first, second)
+    assert (found.statistic, found.method) == (pytest.approx(3.5), "permutation, unpaired")
+    # Of 35 ways to deal the rows out none other has this side higher by as much; scipy doubles the share of one side.
+    assert found.p == pytest.approx(2 / 35)
+    again = [paired_tests.unpaired_mean_test(range(30), range(3, 40), resamples=200, seed=seed).p for seed in (1, 1, 2)]
+    assert again[0] == again[1] != again[2]
+
+
+def test_groups_are_numbered_in_the_order_of_their_first_rows() -> None:
+    found = bootstrap.number_groups(["b", ("a",), "b", None, ("a",)])
+    assert (found.tolist(), found.dtype) == ([0, 1, 0, 2, 1], np.intp)
 
 
 def test_resamples_do_not_depend_on_the_blocks_they_are_drawn_in(monkeypatch: pytest.MonkeyPatch) -> None:
