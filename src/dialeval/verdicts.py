@@ -74,7 +74,7 @@ def compare_replies(
         facts=[list(facts)] * rows if facts else None,
         following=[following] * rows if following else None,
     )
-    order = tuple(sorted(range(rows), key=lambda at: -scores.values[at]))
+    order = tuple(sorted(range(rows), key=lambda at: -round(float(scores.values[at]), 9)))
     return Comparison(called, scores, order, _comparing(called, scores, order))
 
 

@@ -35,7 +35,10 @@ def test_the_better_reply_is_named_first_wherever_it_stands(judge: Any) -> None:
 
 
 def test_equal_replies_are_not_told_apart_and_one_alone_has_its_reason(judge: Any) -> None:
-    assert len(set(compare_replies(judge, CONTEXT, [GOOD] * 3).scores.values)) == 1
+    same = compare_replies(judge, CONTEXT, [GOOD] * 3)
+    assert np.ptp(same.scores.values) < 1e-12  # a product of matrices may round each row in its own way
+    assert same.order == (0, 1, 2)
+    assert same.sentence.count(" A, B and C ") == 1
     (alone,) = judge.score([GOOD], [CONTEXT]).reasons
     assert compare_replies(judge, CONTEXT, [GOOD]).sentence == alone
 
@@ -89,7 +92,8 @@ def test_the_command(judge: Any) -> None:
     first, *rest = printed.output.splitlines()
     assert first == compare_replies(judge, CONTEXT, [BAD, GOOD]).sentence
     worse, better = judge.score([BAD, GOOD], [CONTEXT] * 2).values
-    assert [line.split() for line in rest[:2]] == [["B", "A"], ["value", f"{better:.2f}", f"{worse:.2f}"]]
+    cells = [[word for word in line.split() if word.isascii()] for line in rest]
+    assert [row for row in cells if row][:2] == [["B", "A"], ["value", f"{better:.2f}", f"{worse:.2f}"]]
     assert CliRunner().invoke(build_app(["judge"]), ["judge", *CONTEXT, "--reply", " "]).exit_code != 0
 
 
