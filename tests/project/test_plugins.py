@@ -150,7 +150,7 @@ def test_the_steps_of_contributing_make_a_plug_in(tmp_path: Path) -> None:
         ["bash", "-euc", "\n".join(lines)], cwd=tmp_path, env=environment, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert re.search(r"^\s*questions .*of dialeval-questions", done.stdout, re.MULTILINE), done.stdout
+    assert re.search(r"^\W*questions .*of dialeval-questions", done.stdout, re.MULTILINE), done.stdout
     assert json.loads((tmp_path / "scores.jsonl").read_text())["questions"] == 0.5
     assert "3 passed" in done.stdout
 

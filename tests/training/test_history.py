@@ -106,9 +106,9 @@ def test_one_figure_is_measured_on_one_number_of_contexts() -> None:
     assert all(len(numbers) == 1 for numbers in contexts.values()), contexts
 
 
-def test_a_trunk_goes_on_where_the_log_ends() -> None:
+def test_a_trunk_goes_on_where_the_logs_end() -> None:
     """From the judge that stands on it, when its own file is gone."""
-    last = read_json_lines(ROOT / "results" / "trunk" / "log.jsonl")[-1]
+    last = read_json_lines(ROOT / "results" / "trunk" / "decay.jsonl")[-1]
     assert stood_at("judge-minilm")["step"] == last["step"]
     assert stood_at("cmn-minilm")["step"] == 0
 
