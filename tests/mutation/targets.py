@@ -21,7 +21,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "approaches/signs.py": ("test_signs.py", "test_judge.py"),
     "approaches/stack.py": ("test_stack.py",),
     "engine/formatting.py": ("test_formatting.py", "test_formatting_edges.py"),
-    "engine/encoding.py": ("test_encoding.py", "test_encoding_rules.py", "test_int8.py", "test_suite.py"),
+    "engine/encoding.py": ("test_encoding.py", "test_encoding_rules.py"),
     "engine/moments.py": ("test_density.py", "test_fbd.py", "test_intervals.py"),
     "statistics/bootstrap.py": _STATISTICS,
     "statistics/paired_tests.py": _STATISTICS,
