@@ -12,7 +12,6 @@ holds what is trained, in float16: its mean over the last steps, which is also w
 snapshot with a falling rate, and writes OUT/encoder. Where the state was lost, `--warm` goes on from trunk.safetensors
 with a new optimizer, or from its mean with other encoders (checkpoints of DENSITY, DEB or the judge). The contexts of a
 step follow from the seed and the step alone. One process per core is faster than several threads.
-`--set batch_contexts=256` overrides a value of the recipe.
 """
 
 from __future__ import annotations
@@ -170,7 +169,7 @@ class Trainer:
         """Take over a state."""
         self.master.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
-        self.mean, self.averaged = state["mean"] if self.mean else [], state["averaged"]
+        self.mean, self.averaged = (state["mean"], state["averaged"]) if self.mean else ([], 0)
         self.copy_weights()
 
 
@@ -215,6 +214,8 @@ def run(rank: int, recipe: dict[str, Any], arguments: argparse.Namespace) -> Non
     if arguments.processes > 1:
         torch.set_num_threads(1)
         dist.init_process_group("gloo", rank=rank, world_size=arguments.processes)
+    if arguments.decay:  # whose last weights are the ones to keep
+        recipe.pop("mean_over", None)
     trainer = Trainer(recipe, arguments.encoder, getattr(torch, arguments.dtype), torch.device(arguments.device))
     tokenizer = PairTokenizer(AutoTokenizer.from_pretrained(arguments.encoder), PairFormat(**recipe["layout"]))
     train, held_out = read_sets(recipe, arguments.corpora)
@@ -229,7 +230,6 @@ def run(rank: int, recipe: dict[str, Any], arguments: argparse.Namespace) -> Non
     if arguments.decay:
         begun = int(torch.load(arguments.decay, map_location="cpu")["step"])
         decays = range(begun, begun + round(begun * float(recipe["decay"])))
-        trainer.mean = []
         last = decays.stop
     last = min(last, arguments.steps or last)
     spent, validated = state["seconds"] - _seconds(), state["validated"]

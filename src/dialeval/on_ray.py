@@ -1,13 +1,11 @@
-"""Scoring on a Ray cluster, or on all GPUs of one machine: Ray Data reads and writes, its actors hold the models.
-
-A run that is killed starts again: Ray repeats what a lost actor had in hand, and nothing else is kept.
-"""
+"""Scoring on a Ray cluster, or on all GPUs of one machine: Ray Data reads and writes, its actors hold the models."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
+from operator import length_hint
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,11 +40,12 @@ class _Actor:
         ]
         if "response" not in batch.columns and message_columns(list(batch.columns)):
             raise ValueError("a row holds one message; make it hold a whole conversation, since rows are spread")
+        rest = iter(rows)  # read one after the other, so that what is left tells which row is bad
         try:
-            found = list(replace(self.source, input=rows).exchanges(needs=needs))
+            found = list(replace(self.source, input=rest).exchanges(needs=needs))
         except BadRow as error:
-            at = int(str(error.row).split()[0])
-            raise ValueError(f"{error.problem}; the row: {rows[min(at, len(rows) - 1)]!r:.300}") from None
+            bad = rows[len(rows) - length_hint(rest) - 1]
+            raise ValueError(f"{error.problem}; the row: {bad!r:.300}") from None
         return [raw for raw, _ in found], [exchange for _, exchange in found]
 
 

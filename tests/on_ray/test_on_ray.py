@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -93,8 +94,22 @@ def test_rows_are_read_as_by_score(tmp_path: Path) -> None:
 def test_rows_of_one_message_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text("".join(json.dumps({"chat_id": 1, "role": who, "content": "hi"}) + "\n" for who in ("user", "bot")))
-    done = CliRunner().invoke(build_app(), ["score-ray", "-m", "bleu1", "-i", str(path), "-o", str(tmp_path / "out")])
+    done = CliRunner().invoke(build_app(), ["score-ray", "-m", "deb", "-i", str(path), "-o", str(tmp_path / "out")])
     assert done.exit_code != 0
+    assert "one message" in str(done.exception) + done.output
+    assert not list((tmp_path / "out").glob("*.parquet"))
+
+
+def test_a_bad_conversation_is_the_one_that_is_shown(tmp_path: Path) -> None:
+    good = [{"role": who, "content": "hi"} for who in ("user", "assistant")] * 3
+    chats = [{"messages": good, "id": "good"}, {"messages": good[:1], "id": "bad"}, {"messages": good, "id": "last"}]
+    path = tmp_path / "chats.jsonl"
+    path.write_text("".join(json.dumps(chat) + "\n" for chat in chats))
+    done = CliRunner().invoke(build_app(), ["score-ray", "-m", "deb", "-i", str(path), "-o", str(tmp_path / "out")])
+    assert done.exit_code != 0
+    told = re.findall(r"the row: (\{'.*)", str(done.exception) + done.output)
+    assert told
+    assert all("'id': 'bad'" in one for one in told)
 
 
 def test_a_bad_row_is_shown(tmp_path: Path) -> None:
