@@ -183,9 +183,10 @@ class Network(nn.Module):
         network.identity = f"{name}@{located.revision or weights_digest(located.folder, config.encoder.layers)[:12]}"
         network.folder = located.folder
         network._load_heads(weights)
-        chosen = choose_device(device)
+        # A metric comes with both chosen already.
+        chosen = device if isinstance(device, torch.device) else choose_device(device)
         network.to(chosen)
-        precision = choose_dtype(dtype, chosen)
+        precision = dtype if isinstance(dtype, torch.dtype) else choose_dtype(dtype, chosen)
         for name in cls.encoders:
             encoder = getattr(network, name).to(precision)
             if config.encoder.tuning != "full" and not trainable:
