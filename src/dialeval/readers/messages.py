@@ -10,8 +10,8 @@ from dialeval.exchange import is_blank
 
 #: Where the messages of a conversation stand: OpenAI, ShareGPT, LMSYS, Claude, Gemini, Rasa and others, ChatGPT.
 FORMS = ("messages", "conversations", "conversation", "chat_messages", "contents", "turns", "events", "mapping")
-_WHO = ("role", "from", "sender", "author", "speaker", "event", "type")
-_WHAT = ("content", "value", "text", "parts", "utterance", "message", "data", "body")
+_WHO = ("role", "from", "sender", "author", "speaker", "direction", "event", "type")
+_WHAT = ("content", "value", "text", "parts", "utterance", "message", "data", "body", "payload")
 #: Names of the conversation where every row is one message.
 _WHOSE = "conversation_id session_id ticket_id thread_id chat_id dialogue_id dialog_id session thread".split()
 #: What a message may carry in place of a text: then it is no silence.
@@ -23,8 +23,8 @@ _NEWS = frozenset("RecipientAdd RecipientRemove Call ChannelPinnedMessage GuildM
 _SAID = frozenset({"text", "multimodal_text"})
 #: Names of the same role.
 ROLES = {
-    **dict.fromkeys(("human", "prompter"), "user"),
-    **dict.fromkeys(("gpt", "bot", "chatgpt", "model", "ai"), "assistant"),
+    **dict.fromkeys(("human", "prompter", "incoming", "inbound"), "user"),
+    **dict.fromkeys(("gpt", "bot", "chatgpt", "model", "ai", "outgoing", "outbound"), "assistant"),
 }
 #: Names where nothing else says who is who.
 MORE_ROLES = {
@@ -91,6 +91,8 @@ def said_by(message: Any) -> tuple[str, Any] | None:
     tools, pictures, events). None where nobody is named."""
     if not isinstance(message, Mapping):
         return None
+    if message.get("lc") and isinstance(message.get("kwargs"), Mapping):  # LangChain's dumpd
+        message = message["kwargs"]
     whose = next((key for key in _WHO if message.get(key)), "")
     who = message.get(whose)
     if isinstance(who, Mapping):
@@ -108,6 +110,8 @@ def said_by(message: Any) -> tuple[str, Any] | None:
         if what.get("content_type", "text") not in _SAID or what.get("parts") in ([], [""]):
             return who, None
         key = next((key for key in ("parts", "content", "text") if key in what), "")
+        if not key and "payload" in message:  # a picture, a card
+            return who, None
         what = what.get(key)
     texts = [_text_of(piece) for piece in what] if isinstance(what, list | tuple) else []
     if isinstance(what, list | tuple) and key in ("parts", "text"):
