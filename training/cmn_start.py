@@ -14,11 +14,10 @@ from torch import nn
 from common import Recipe
 from corpora.batches import CandidateSet
 from dialeval.approaches.cmn_network import CmnNetwork, ReplyDecoder
-from dialeval.engine.encoding import PairEncoder
+from dialeval.engine.encoding import FirstToken, PairEncoder
 from dialeval.engine.formatting import PairTokenizer
 from dialeval.exchange import Exchange
 from dialeval.weights.find import find_encoder
-from dialeval.weights.network import FirstToken
 from stages import new_network
 
 

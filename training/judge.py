@@ -38,12 +38,13 @@ from dialeval.approaches.judge import (
     TURN_VOTES,
     Judge,
     JudgeNetwork,
+    RankInterval,
     aspect_values,
     dialogue_values,
     turn_ranks,
     turn_values,
 )
-from dialeval.approaches.learned import QUANTILE_GRID
+from dialeval.approaches.learned import QUANTILE_GRID, rank_all
 from dialeval.card import render_card
 from dialeval.engine.encoding import PairEncoder
 from dialeval.engine.moments import Moments
@@ -197,12 +198,12 @@ def fit_dialogues(judge: Judge, recipe: Recipe, arguments: argparse.Namespace) -
     read = judge.read_dialogues(dialogues, progress=True)
     tables = np.stack([stack.reference_table(column) for column in read.features.T])
     judge.network.set_array("dialogue_tables", tables)
-    values = dialogue_values(stack.rank_all(read.features, tables), read.left)
+    values = dialogue_values(rank_all(read.features, tables), read.left)
     store_interval(judge.network, "dialogue", stack.fit_interval(values, within_source_ranks(rows)))
     return rated_by_source(rows, values)
 
 
-def store_interval(network: JudgeNetwork, level: str, fitted: stack.RankInterval) -> None:
+def store_interval(network: JudgeNetwork, level: str, fitted: RankInterval) -> None:
     """Write an interval into the network's buffers."""
     ends = [np.append(end, end[-1]) for end in (fitted.low, fitted.high)]
     network.set_array(f"{level}_interval", np.stack([fitted.edges, *ends]))

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from dialeval.cautions import ENGLISH, cautions, language_of
 from dialeval.exchange import Exchange
 from dialeval.io import plain
-from dialeval.languages import ENGLISH, language_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -117,8 +117,6 @@ class Scores:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Where the numbers mislead: other languages, many rows cut, replies that are all alike."""
-        from dialeval.cautions import cautions
-
         return cautions(self.exchanges, self.n_truncated)
 
     def explain(self, row: int) -> str:

@@ -19,11 +19,14 @@ from dialeval.approaches.judge import (
     DIALOGUE_VOTES,
     FEATURES,
     INSULT,
+    INTERVAL_BINS,
     SAID_AGAIN,
+    TABLE_SIZE,
     TURN_VOTES,
     VETO_BELOW,
     VETO_LEAVES,
     Judge,
+    combine,
     dialogue_moves,
     dialogue_vetoes,
     turn_moves,
@@ -31,6 +34,7 @@ from dialeval.approaches.judge import (
     turn_values,
     vetoes,
 )
+from dialeval.approaches.learned import rank_all
 from dialeval.approaches.reasons import aspect_moves, reason
 from dialeval.approaches.row_signs import DialogueSigns, TurnSigns, judged_side
 from dialeval.exchange import BadRow, Dialogue, Exchange
@@ -48,8 +52,8 @@ def metric(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Judg
     rows = made.features_of(made_rows())[0]
     tables = np.stack([stack.reference_table(column) for column in rows.T])
     made.network.set_array("turn_tables", tables)
-    edges = np.linspace(0, 1, stack.INTERVAL_BINS + 1)
-    ends = np.linspace(0, 0.4, stack.INTERVAL_BINS), np.linspace(0.6, 1, stack.INTERVAL_BINS)
+    edges = np.linspace(0, 1, INTERVAL_BINS + 1)
+    ends = np.linspace(0, 0.4, INTERVAL_BINS), np.linspace(0.6, 1, INTERVAL_BINS)
     interval = np.stack([edges, *(np.append(end, end[-1]) for end in ends)])
     for level in ("turn", "dialogue"):
         made.network.set_array(f"{level}_interval", interval)
@@ -274,7 +278,7 @@ def test_an_insult_takes_from_the_whole_conversation(metric: Judge) -> None:
     rude = [*GOOD[:3], "you are an idiot", *GOOD[4:]]
     read = metric.read_dialogues([Dialogue(tuple(rude), speakers=tuple(SPEAKERS))])
     assert read.left[0] < 0.7
-    voted = stack.combine(stack.rank_all(read.features, metric.array("dialogue_tables")), DIALOGUE_VOTES)
+    voted = combine(rank_all(read.features, metric.array("dialogue_tables")), DIALOGUE_VOTES)
     found = metric.score_dialogues([rude], speakers=[SPEAKERS]).values
     assert found == pytest.approx(voted * read.left)
 
@@ -308,9 +312,9 @@ def test_signs_of_whole_conversations(metric: Judge) -> None:
 @pytest.fixture
 def ranked(metric: Judge) -> Callable[..., Any]:
     """Scores conversations against tables from 0 to 1 (engagement to 3, rarity to 5); most repeat and echo nothing."""
-    grid = np.linspace(0, 1, stack.TABLE_SIZE)
+    grid = np.linspace(0, 1, TABLE_SIZE)
     # An untrained network knows nothing of coherence: every value has the same rank.
-    nothing = np.zeros(stack.TABLE_SIZE // 2 + 1), np.ones(stack.TABLE_SIZE // 2)
+    nothing = np.zeros(TABLE_SIZE // 2 + 1), np.ones(TABLE_SIZE // 2)
     mostly = stack.reference_table(np.concatenate([np.linspace(0, 1, 100), np.ones(900)]))
     tables = {"engaged": 3 * grid, "not_repetitive": mostly, "not_echoing": mostly}
     tables |= dict.fromkeys(("coherent", "weakest"), np.concatenate(nothing))

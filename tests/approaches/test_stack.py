@@ -6,32 +6,34 @@ import numpy as np
 import pytest
 
 from dialeval.approaches import stack
+from dialeval.approaches.judge import TABLE_SIZE, combine, contributions
+from dialeval.approaches.learned import mid_ranks
 
-GRID = np.linspace(0.0, 1.0, stack.TABLE_SIZE)
+GRID = np.linspace(0.0, 1.0, TABLE_SIZE)
 
 
 def test_mid_ranks_against_an_even_table() -> None:
     values = np.array([-1.0, 0.25, 0.5, 2.0, np.nan])
-    found = stack.mid_ranks(values, GRID)
-    assert found[:4] == pytest.approx([0.0, 0.25, 0.5, 1.0], abs=0.5 / stack.TABLE_SIZE)
+    found = mid_ranks(values, GRID)
+    assert found[:4] == pytest.approx([0.0, 0.25, 0.5, 1.0], abs=0.5 / TABLE_SIZE)
     assert np.isnan(found[4])
-    assert stack.mid_ranks(np.array([0.12345]), GRID) == pytest.approx([0.12345])  # between two quantiles
+    assert mid_ranks(np.array([0.12345]), GRID) == pytest.approx([0.12345])  # between two quantiles
 
 
 def test_ties_share_the_middle_of_their_places() -> None:
     # Three quarters of the reference rows have the highest value there is: it is worth 1 - 0.75 / 2.
     table = stack.reference_table(np.array([0.0] * 250 + [1.0] * 750))
-    low, high = stack.mid_ranks(np.array([0.0, 1.0]), table)
+    low, high = mid_ranks(np.array([0.0, 1.0]), table)
     assert low == pytest.approx(0.125, abs=0.005)
     assert high == pytest.approx(0.625, abs=0.005)
     constant = stack.reference_table(np.full(10, 3.0))
-    assert stack.mid_ranks(np.array([2.0, 3.0, 4.0]), constant) == pytest.approx([0.0, 0.5, 1.0], abs=0.005)
+    assert mid_ranks(np.array([2.0, 3.0, 4.0]), constant) == pytest.approx([0.0, 0.5, 1.0], abs=0.005)
 
 
 def test_ranks_never_fall_as_values_rise() -> None:
     rng = np.random.default_rng(0)
     table = stack.reference_table(rng.choice([0.0, 0.2, 0.7, 1.0], 500) + rng.choice([0.0, 0.01], 500))
-    ranks = stack.mid_ranks(np.sort(rng.uniform(-0.5, 1.5, 300)), table)
+    ranks = mid_ranks(np.sort(rng.uniform(-0.5, 1.5, 300)), table)
     assert (np.diff(ranks) >= 0).all()
     assert ranks.min() >= 0
     assert ranks.max() <= 1
@@ -40,12 +42,12 @@ def test_ranks_never_fall_as_values_rise() -> None:
 def test_contributions_add_up_to_the_outcome() -> None:
     ranks = np.array([[1.0, 0.0, 0.75], [1.0, np.nan, 0.25], [np.nan, np.nan, np.nan]])
     weights = np.array([2.0, 1.0, 1.0])
-    moved = stack.contributions(ranks, weights)
+    moved = contributions(ranks, weights)
     assert moved[0] == pytest.approx([0.25, -0.125, 0.0625])
     assert moved[1] == pytest.approx([1 / 3, 0.0, -0.25 / 3])  # the missing one's weight goes to the others
     assert moved[2] == pytest.approx([0.0, 0.0, 0.0])
-    assert stack.combine(ranks, weights) == pytest.approx([0.6875, 0.75, 0.5])
-    assert stack.contributions(ranks, np.zeros(3)) == pytest.approx(np.zeros((3, 3)))
+    assert combine(ranks, weights) == pytest.approx([0.6875, 0.75, 0.5])
+    assert contributions(ranks, np.zeros(3)) == pytest.approx(np.zeros((3, 3)))
 
 
 def test_ratings_are_ranked_within_their_source() -> None:

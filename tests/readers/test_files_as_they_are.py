@@ -11,9 +11,9 @@ from typing import Any
 import openpyxl
 import pytest
 
+from dialeval.cautions import language_of
 from dialeval.cli.options import pairs
 from dialeval.exchange import BadRow
-from dialeval.languages import language_of
 from dialeval.readers import (
     Rejects,
     Source,

@@ -1,7 +1,7 @@
 """Files of src/dialeval in which a function runs in one warm call: `python tests/support/files_on_path.py`.
 
 The number says how many files somebody has to open to follow a row. The first call imports and loads; only the second
-counts.
+counts, and it has other rows: what was encoded before is remembered.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -50,7 +51,7 @@ def files_on_path(call: Callable[[], object], *, after: str = "") -> list[str]:
     return sorted(path.relative_to(PACKAGE).as_posix() for path in ours)
 
 
-def of_score(folder: Path, metric: str = "deb", *, after: str = "") -> list[str]:
+def of_score(folder: Path, metric: str = "judge", *, after: str = "") -> list[str]:
     """The files of `dialeval score` with one file of JSON lines: all, or (`after`) those that its rows pass."""
     rows = folder / "rows.jsonl"
     rows.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
@@ -68,8 +69,10 @@ def of_score(folder: Path, metric: str = "deb", *, after: str = "") -> list[str]
 def of_library(name: str = "judge") -> list[str]:
     """The files of `load(name).score`."""
     metric = dialeval.load(name)
-    responses, contexts = [row["response"] for row in ROWS], [row["context"] for row in ROWS]
-    return files_on_path(lambda: metric.score(responses=responses, contexts=contexts))
+    contexts, calls = [row["context"] for row in ROWS], count()
+    return files_on_path(
+        lambda: metric.score(responses=[f"{row['response']} Call {next(calls)}." for row in ROWS], contexts=contexts)
+    )
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from dialeval.approaches.learned import LearnedMetric
+from dialeval.approaches.learned import LearnedMetric, squared_mahalanobis
 from dialeval.engine.moments import Moments
 from dialeval.metric import Level, MetricInfo
 from dialeval.weights.find import CheckpointError
@@ -122,16 +122,6 @@ def fit_gaussian(moments: Moments, *, shrinkage: float = 0.0, resolution: float 
     from scipy.linalg import pinvh  # half a second that scoring does without
 
     return moments.mean, pinvh(covariance, rtol=max(rounding, resolution**2))
-
-
-def squared_mahalanobis(features: NDArray[Any], mean: NDArray[Any], precision: NDArray[Any]) -> Vector:
-    """Squared distances in float64, clipped at zero: rounding may leave a point of the centre below it."""
-    centre, weights = np.asarray(mean, dtype=np.float64), np.asarray(precision, dtype=np.float64)
-    squared = np.empty(len(features))
-    for start in range(0, len(features), 4096):  # in float64 a block at a time: twice the size of the features
-        offset = np.asarray(features[start : start + 4096], dtype=np.float64) - centre
-        squared[start : start + 4096] = np.einsum("nd,nd->n", offset @ weights, offset)
-    return np.clip(squared, 0.0, None)
 
 
 def relative_density(

@@ -17,9 +17,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from dialeval.approaches import row_signs, signs, stack
-from dialeval.approaches.density import squared_mahalanobis
-from dialeval.approaches.learned import LearnedMetric, percentile
+from dialeval.approaches import row_signs, signs
+from dialeval.approaches.learned import LearnedMetric, percentile, rank_all, squared_mahalanobis
 from dialeval.approaches.reasons import reason, with_weakest
 from dialeval.approaches.row_signs import (
     DialogueSigns,
@@ -38,6 +37,8 @@ from dialeval.weights.network import Network, unit_matrix
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
+#: Reference values kept of each feature, and the bins of outcomes that have an interval of their own.
+TABLE_SIZE, INTERVAL_BINS = 401, 5
 #: What the heads say, one logit each. The encoder learned with the first four; the others are fitted on it.
 HEADS = ("next", "follows", "valid", "fluent", "respectful", "faithful")
 
@@ -131,9 +132,9 @@ class JudgeNetwork(Network):
         if self.config.architecture.get("corrected"):
             self.register_buffer("correction", torch.zeros(2, width + sum(READ_BESIDE) + 2))
         for level, features in (("turn", FEATURES), ("dialogue", DIALOGUE_FEATURES)):
-            grid = np.tile(np.linspace(0, 1, stack.TABLE_SIZE, dtype=np.float32), (len(features), 1))
+            grid = np.tile(np.linspace(0, 1, TABLE_SIZE, dtype=np.float32), (len(features), 1))
             self.register_buffer(f"{level}_tables", torch.from_numpy(grid))
-            self.register_buffer(f"{level}_interval", torch.zeros(3, stack.INTERVAL_BINS + 1))
+            self.register_buffer(f"{level}_interval", torch.zeros(3, INTERVAL_BINS + 1))
 
     def rows(self, first: Tensor) -> Tensor:
         """`[batch, width + heads]`."""
@@ -196,13 +197,28 @@ def turn_ranks(features: Matrix, read: Sequence[TurnSigns], tables: Matrix) -> M
     What the network makes of such a reply means nothing; it can neither repeat, contradict nor insult, and what follows
     it stays a sign.
     """
-    ranks = stack.rank_all(features, tables)
+    ranks = rank_all(features, tables)
     wordless = np.array([one.wordless is not None for one in read], dtype=bool)
     for at, name in enumerate(FEATURES):
         if name != "reaction":
             worst = np.nan if TURN[name].veto and name != "fluent" else 0.0
             ranks[wordless, at] = np.where(np.isfinite(ranks[wordless, at]), worst, np.nan)
     return ranks
+
+
+def combine(ranks: Matrix, weights: Vector) -> Vector:
+    """Weighted mean of the features that a row has: one half and the contributions."""
+    outcome: Vector = 0.5 + contributions(ranks, weights).sum(axis=1)
+    return outcome
+
+
+def contributions(ranks: Matrix, weights: Vector) -> Matrix:
+    """How far each feature moves each row's outcome from one half; a missing feature moves nothing."""
+    there = np.isfinite(ranks)
+    total = (there * weights).sum(axis=1, keepdims=True)
+    moved = np.where(there, ranks - 0.5, 0.0) * weights
+    share: Matrix = np.divide(moved, total, out=np.zeros_like(moved), where=total > 0)
+    return share
 
 
 def soundness(ranks: Matrix) -> Matrix:
@@ -221,7 +237,7 @@ def vetoes(ranks: Matrix) -> Matrix:
 
 def turn_moves(ranks: Matrix, left: Matrix) -> Matrix:
     """How far each feature moves a value from one half, by its votes and by what its veto leaves."""
-    moved = stack.contributions(ranks, TURN_VOTES)
+    moved = contributions(ranks, TURN_VOTES)
     voted = 0.5 + moved.sum(axis=1, keepdims=True)
     # Several vetoes share what they take together by how much each of them would take alone.
     taken, alone = voted * (1 - left.prod(axis=1, keepdims=True)), 1 - left
@@ -251,7 +267,7 @@ def dialogue_vetoes(of_replies: Matrix, said_again: float = 0.0) -> float:
 
 def dialogue_moves(ranks: Matrix, left: Vector) -> Matrix:
     """How far each feature moves a conversation from one half; what vetoes take counts as coherence."""
-    moves = stack.contributions(ranks, DIALOGUE_VOTES)
+    moves = contributions(ranks, DIALOGUE_VOTES)
     moves[:, DIALOGUE_FEATURES.index("coherent")] -= (0.5 + moves.sum(axis=1)) * (1 - left)
     return moves
 
@@ -260,6 +276,20 @@ def dialogue_values(ranks: Matrix, left: Vector) -> Vector:
     """Votes times what the vetoes leave."""
     values: Vector = 0.5 + dialogue_moves(ranks, left).sum(axis=1)
     return values
+
+
+@dataclass(frozen=True)
+class RankInterval:
+    """Where the ratings of rows with such an outcome lie, as ranks among their source."""
+
+    edges: Vector
+    low: Vector
+    high: Vector
+
+    def around(self, outcomes: Vector) -> tuple[Vector, Vector]:
+        """Both ends for each outcome, bent between the middles of the bins so that they do not jump."""
+        middles = (self.edges[:-1] + self.edges[1:]) / 2
+        return np.interp(outcomes, middles, self.low), np.interp(outcomes, middles, self.high)
 
 
 @dataclass(frozen=True)
@@ -369,7 +399,7 @@ class Judge(LearnedMetric):
         rows, signs_read, cut = self._encoded(exchanges, progress)
         ranks = turn_ranks(turn_features(self.network, rows, signs_read), signs_read, self.array("turn_tables"))
         inputs = np.hstack([rows, ranks, [counts(row) for row in exchanges]])
-        votes = stack.combine(ranks, TURN_VOTES)
+        votes = combine(ranks, TURN_VOTES)
         read = ReadReplies(inputs, ranks, signs_read, votes, vetoes(ranks), cut).without(self.network.lifted)
         return read.corrected(self.array("correction")) if self.network.config.architecture.get("corrected") else read
 
@@ -394,7 +424,7 @@ class Judge(LearnedMetric):
     def judge_dialogues(self, dialogues: Sequence[Dialogue], *, progress: bool = False) -> Judged:
         """Read both sides of whole conversations; the judged side's replies are judged one by one, too."""
         read = self.read_dialogues(dialogues, progress=progress)
-        replies, ranks = read.replies, stack.rank_all(read.features, self.array("dialogue_tables"))
+        replies, ranks = read.replies, rank_all(read.features, self.array("dialogue_tables"))
         moves, values = dialogue_moves(ranks, read.left), dialogue_values(ranks, read.left)
         cut = replies.n_truncated if replies else 0
         whole = self._judged(ranks, moves, read.signs, "dialogue", values=values, cut=cut)
@@ -477,10 +507,10 @@ class Judge(LearnedMetric):
             )
         return Judged(values, n_truncated=cut, aspects=found, reasons=reasons, interval=np.stack([low, high], axis=1))
 
-    def interval(self, level: str) -> stack.RankInterval:
+    def interval(self, level: str) -> RankInterval:
         """The fitted 90 % interval of outcomes."""
         edges, low, high = self.array(f"{level}_interval")
-        return stack.RankInterval(edges, low[: stack.INTERVAL_BINS], high[: stack.INTERVAL_BINS])
+        return RankInterval(edges, low[:INTERVAL_BINS], high[:INTERVAL_BINS])
 
     def _human_shares(self, key: str, values: Vector) -> tuple[Vector, Vector]:
         """Shares of human replies below and above: together less than one where some of them are as good.

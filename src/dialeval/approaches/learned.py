@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from dialeval.engine.bert import compute_first_token_only
-from dialeval.engine.encoding import PairEncoder, choose_device, choose_precision, speed_up, weights_dtype
+from dialeval.engine.encoding import FirstToken, PairEncoder, choose_device, choose_precision, speed_up, weights_dtype
 from dialeval.engine.formatting import PairFormat, PairTokenizer
 from dialeval.exchange import Exchange
 from dialeval.io import parse_json
@@ -24,8 +24,10 @@ from dialeval.scores import Scores, Signature
 from dialeval.weights.config import CheckpointConfig, current_versions
 from dialeval.weights.find import WEIGHTS, find_checkpoint
 from dialeval.weights.loading import load_tokenizer, longest_input
-from dialeval.weights.network import FirstToken, Network, tokenizer_folder
+from dialeval.weights.network import Network, tokenizer_folder
 
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
 #: Points of the stored quantile curves: 0, 0.005, …, 1.
 QUANTILE_GRID = np.linspace(0.0, 1.0, 201)
 
@@ -179,7 +181,7 @@ def _changed(layout: PairFormat, **changes: Any) -> PairFormat:
     return replace(layout, **{key: value for key, value in changes.items() if value is not None})
 
 
-def percentile(values: NDArray[np.float64], quantiles: NDArray[np.float64]) -> NDArray[np.float64]:
+def percentile(values: Vector, quantiles: Vector) -> Vector:
     """Share of the population behind `quantiles` that lies below each value, in [0, 1]."""
     grid = np.linspace(0.0, 1.0, len(quantiles))
     # Where quantiles repeat, the curve jumps: a value there has below it what lies before the jump, not after it.
@@ -188,7 +190,36 @@ def percentile(values: NDArray[np.float64], quantiles: NDArray[np.float64]) -> N
     return np.where(values < quantiles[0], 0.0, share)
 
 
-def quantile_curves(human: NDArray[np.float64], random: NDArray[np.float64]) -> dict[str, list[float]]:
+def mid_ranks(values: Vector, table: Vector) -> Vector:
+    """Share of the reference values below each value, half of the equal ones counted; NaN stays NaN."""
+    below = np.searchsorted(table, values, side="left")
+    upto = np.searchsorted(table, values, side="right")
+    # A value between two quantiles lies where the line between them puts it; ties keep their middle.
+    left = np.clip(below, 1, len(table) - 1)
+    low, high = table[left - 1], table[left]
+    between = np.where(high > low, (values - low) / np.where(high > low, high - low, 1), 0.5)
+    smooth = np.clip((left - 1 + np.clip(between, 0, 1)) / (len(table) - 1), 0, 1)
+    ranks = np.where(upto > below, (below + upto) / 2 / len(table), smooth)
+    known: Vector = np.where(np.isfinite(values), ranks, np.nan)
+    return known
+
+
+def rank_all(features: Matrix, tables: Matrix) -> Matrix:
+    """Every column by its own table."""
+    return np.stack([mid_ranks(features[:, at], tables[at]) for at in range(features.shape[1])], axis=1)
+
+
+def squared_mahalanobis(features: NDArray[Any], mean: NDArray[Any], precision: NDArray[Any]) -> Vector:
+    """Squared distances in float64, clipped at zero: rounding may leave a point of the centre below it."""
+    centre, weights = np.asarray(mean, dtype=np.float64), np.asarray(precision, dtype=np.float64)
+    squared = np.empty(len(features))
+    for start in range(0, len(features), 4096):  # in float64 a block at a time: twice the size of the features
+        offset = np.asarray(features[start : start + 4096], dtype=np.float64) - centre
+        squared[start : start + 4096] = np.einsum("nd,nd->n", offset @ weights, offset)
+    return np.clip(squared, 0.0, None)
+
+
+def quantile_curves(human: Vector, random: Vector) -> dict[str, list[float]]:
     """Quantiles of the scores of held-out human replies and of random ones, to store in a checkpoint."""
     return {
         "human": [float(value) for value in np.quantile(human, QUANTILE_GRID)],

@@ -1,24 +1,16 @@
-"""A judge's last step: features on one scale, votes, an interval around the outcome.
+"""What the judge's votes are fitted with: tables of reference values, ratings as ranks, intervals around outcomes.
 
-Every feature is replaced by its mid-rank among fixed reference values, so that no feature wins by its spread and a
-row's value depends on that row alone.
+The judge itself replaces every feature by its mid-rank among fixed reference values, so that no feature wins by its
+spread and a row's value depends on that row alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
-
-#: Reference values kept of each feature.
-TABLE_SIZE = 401
-#: The bins of outcomes that have an interval of their own.
-INTERVAL_BINS = 5
+from dialeval.approaches.judge import INTERVAL_BINS, TABLE_SIZE, RankInterval, Vector
 
 
 def reference_table(values: Vector) -> Vector:
@@ -27,40 +19,6 @@ def reference_table(values: Vector) -> Vector:
     if len(known) < 2:
         return np.linspace(0.0, 1.0, TABLE_SIZE)
     return np.asarray(np.quantile(known, np.linspace(0, 1, TABLE_SIZE)), dtype=np.float64)
-
-
-def mid_ranks(values: Vector, table: Vector) -> Vector:
-    """Share of the reference values below each value, half of the equal ones counted; NaN stays NaN."""
-    below = np.searchsorted(table, values, side="left")
-    upto = np.searchsorted(table, values, side="right")
-    # A value between two quantiles lies where the line between them puts it; ties keep their middle.
-    left = np.clip(below, 1, len(table) - 1)
-    low, high = table[left - 1], table[left]
-    between = np.where(high > low, (values - low) / np.where(high > low, high - low, 1), 0.5)
-    smooth = np.clip((left - 1 + np.clip(between, 0, 1)) / (len(table) - 1), 0, 1)
-    ranks = np.where(upto > below, (below + upto) / 2 / len(table), smooth)
-    known: Vector = np.where(np.isfinite(values), ranks, np.nan)
-    return known
-
-
-def rank_all(features: Matrix, tables: Matrix) -> Matrix:
-    """Every column by its own table."""
-    return np.stack([mid_ranks(features[:, at], tables[at]) for at in range(features.shape[1])], axis=1)
-
-
-def combine(ranks: Matrix, weights: Vector) -> Vector:
-    """Weighted mean of the features that a row has: one half and the contributions."""
-    outcome: Vector = 0.5 + contributions(ranks, weights).sum(axis=1)
-    return outcome
-
-
-def contributions(ranks: Matrix, weights: Vector) -> Matrix:
-    """How far each feature moves each row's outcome from one half; a missing feature moves nothing."""
-    there = np.isfinite(ranks)
-    total = (there * weights).sum(axis=1, keepdims=True)
-    moved = np.where(there, ranks - 0.5, 0.0) * weights
-    share: Matrix = np.divide(moved, total, out=np.zeros_like(moved), where=total > 0)
-    return share
 
 
 def within_source_ranks(ratings: Vector, sources: Sequence[str]) -> Vector:
@@ -73,20 +31,6 @@ def within_source_ranks(ratings: Vector, sources: Sequence[str]) -> Vector:
         inside = names == name
         ranks[inside] = (rankdata(ratings[inside]) - 0.5) / inside.sum()
     return ranks
-
-
-@dataclass(frozen=True)
-class RankInterval:
-    """Where the ratings of rows with such an outcome lie, as ranks among their source."""
-
-    edges: Vector
-    low: Vector
-    high: Vector
-
-    def around(self, outcomes: Vector) -> tuple[Vector, Vector]:
-        """Both ends for each outcome, bent between the middles of the bins so that they do not jump."""
-        middles = (self.edges[:-1] + self.edges[1:]) / 2
-        return np.interp(outcomes, middles, self.low), np.interp(outcomes, middles, self.high)
 
 
 def fit_interval(

@@ -374,3 +374,22 @@ def collate(pairs: Sequence[TokenPair], pad_id: int, *, segment_ids: bool) -> di
 def _padded(length: int) -> int:
     """Widths in steps of eight: fewer distinct shapes, aligned matrix tiles."""
     return -(-length // 8) * 8
+
+
+def first_token(encoder: Any, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> Tensor:
+    """`[batch, width]` in float32: the first token of the last layer."""
+    output = encoder(input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids)
+    state: Tensor = output.last_hidden_state[:, 0].float()
+    return state
+
+
+class FirstToken(nn.Module):
+    """What networks on one encoder have in common."""
+
+    def __init__(self, encoder: Any) -> None:
+        super().__init__()
+        self.encoder = encoder
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> Tensor:
+        """See `first_token`."""
+        return first_token(self.encoder, input_ids, attention_mask, token_type_ids)

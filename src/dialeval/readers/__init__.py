@@ -25,8 +25,8 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeVar
 
+from dialeval.cautions import ENGLISH, language_of
 from dialeval.exchange import MAX_TEXTS, BadRow, Dialogue, EmptyPolicy, Exchange, one_line
-from dialeval.languages import ENGLISH, language_of
 from dialeval.readers.chats import Chats, matching_ids, read_transcript
 from dialeval.readers.guess import guess_columns
 from dialeval.readers.messages import FORMS, message_columns

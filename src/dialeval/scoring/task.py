@@ -13,9 +13,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from dialeval.cautions import language_of
 from dialeval.exchange import BadRow, Dialogue, EmptyPolicy, Exchange, is_blank
 from dialeval.io import plain
-from dialeval.languages import language_of
 from dialeval.metric import Level, Metric, MetricInfo, Scale
 from dialeval.readers import Rejects, Source, reply_text
 from dialeval.readers.rows import RawRow

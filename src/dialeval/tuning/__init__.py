@@ -20,9 +20,8 @@ from typing import Any
 import numpy as np
 
 from dialeval.approaches import stack
-from dialeval.approaches.judge import TURN, Judge, JudgeNetwork, ReadReplies
+from dialeval.approaches.judge import TURN, Judge, JudgeNetwork, ReadReplies, Vector
 from dialeval.approaches.learned import QUANTILE_GRID
-from dialeval.approaches.stack import Vector
 from dialeval.exchange import EmptyPolicy, Exchange
 from dialeval.readers import Input, Source, read_exchanges
 from dialeval.statistics.raters import human_ceiling

@@ -9,8 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.approaches.judge import READ_BESIDE, ReadReplies
-from dialeval.approaches.stack import Matrix
+from dialeval.approaches.judge import READ_BESIDE, Matrix, ReadReplies
 from dialeval.tuning.opinions import Opinions
 
 #: The penalty on squared weights. Every block of inputs weighs alike, whatever its width; the judge's own value is not

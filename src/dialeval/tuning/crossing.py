@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialeval.approaches import stack
-from dialeval.approaches.judge import ReadReplies
-from dialeval.approaches.stack import Matrix, Vector
+from dialeval.approaches.judge import Matrix, ReadReplies, Vector
 from dialeval.statistics.bootstrap import bootstrap, interval
 from dialeval.tuning import correction
 from dialeval.tuning.correction import Chosen

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialeval.approaches import stack
-from dialeval.approaches.stack import Vector
+from dialeval.approaches.judge import Vector
 from dialeval.exchange import EmptyPolicy, Exchange
 from dialeval.io import parse_json
 from dialeval.readers import Source

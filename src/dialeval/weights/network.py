@@ -23,7 +23,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from dialeval.engine.encoding import choose_device, choose_dtype
+from dialeval.engine.encoding import choose_device, choose_dtype, first_token
 from dialeval.io import disk_errors, replace_file
 from dialeval.weights.config import CheckpointConfig, EncoderSource, LoraSettings
 from dialeval.weights.find import (
@@ -289,25 +289,6 @@ class Network(nn.Module):
             raise CheckpointError(f"{path} is damaged: {first_line(error)}") from None
         check_finite(stored, path)
         self.load_state_dict(stored, strict=False)
-
-
-def first_token(encoder: Any, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> Tensor:
-    """`[batch, width]` in float32: the first token of the last layer."""
-    output = encoder(input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids)
-    state: Tensor = output.last_hidden_state[:, 0].float()
-    return state
-
-
-class FirstToken(nn.Module):
-    """What networks on one encoder have in common."""
-
-    def __init__(self, encoder: Any) -> None:
-        super().__init__()
-        self.encoder = encoder
-
-    def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> Tensor:
-        """See `first_token`."""
-        return first_token(self.encoder, input_ids, attention_mask, token_type_ids)
 
 
 def unit_matrix(rows: int, columns: int | None = None) -> torch.Tensor:
