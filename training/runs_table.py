@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dialeval.approaches.trained import HEADS
 from dialeval.io import read_json_lines
+from dialeval.registry import available
 from dialeval.tables import markdown_table
 from history import kept_line, stage_in
 
@@ -46,7 +46,7 @@ def runs_table(logs: Path, recipes: Path) -> str:
         parts += [
             f"{figure} {figures[start + head]:.3f} ({head})"
             for start, figure in _OF_HEADS.items()
-            for head in HEADS
+            for head in (*available(), "valid_utterance")
             if start + head in figures
         ]
         reached = ", ".join(parts)

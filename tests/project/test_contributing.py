@@ -1,61 +1,79 @@
-"""A learned metric that is added as CONTRIBUTING says is known wherever metrics of our own are."""
+"""A learned metric that is added word by word as CONTRIBUTING says is known wherever metrics of our own are."""
 
 from __future__ import annotations
 
-import sys
+import re
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import pytest
 
 import dialeval
+from dialeval import approaches, registry
 from dialeval.approaches import network_class
 from dialeval.card import render_card
-from dialeval.registry import REGISTRY
-from dialeval.weights.config import CheckpointConfig, EncoderSource
+from dialeval.weights.config import CheckpointConfig
+from training_runs import RECIPES, ROOT, TRAINING, run_here, settings, write_lines
 
-SOURCE = """
-import numpy as np
-from torch import nn
-from dialeval.approaches.learned import LearnedMetric
-from dialeval.metric import Level, MetricInfo
-from dialeval.weights.network import Network
-
-
-class ToyNetwork(Network):
-    approach = "toy"
-
-    def build_heads(self, width):
-        self.head = nn.Linear(width, 1)
-
-    def rows(self, first):
-        return self.head(first)
-
-
-class Toy(LearnedMetric):
-    network_class = ToyNetwork
-    info = MetricInfo("toy", "Toy", Level.TURN, True, (0.0, 1.0), "How much of a toy a reply is.")
-
-    def values_of(self, rows):
-        return 1 / (1 + np.exp(-rows[:, 0].astype(np.float64)))
-"""
+SECTION = (ROOT / "CONTRIBUTING.md").read_text("utf-8").split("## Add a learned metric\n")[1].split("\n## ")[0]
+CODE, LINE, RECIPE, COMMANDS, TEST = re.findall(r"```\w+\n(.*?)```", SECTION, re.DOTALL)
+TALKS = [
+    line.split(" | ")
+    for line in """
+What would you like to eat tonight? | I would love some fish and chips. | Maybe a pizza?
+When does the next train to London leave? | There is one at half past six. | At noon, from platform two.
+My sister is getting married in June. | How lovely! Who is she going to marry? | Will it be a big wedding?
+I have had a terrible headache all day. | Take an aspirin and lie down for a while. | You ought to see a doctor.
+Could you help me with my homework? | Sure, which exercise are you stuck on? | Yes, show me the first one.
+How much is this blue shirt? | It costs thirty dollars. | It is on sale for twenty.
+Where did you grow up? | In a small village by the lake. | I grew up in Madrid with my aunt.
+The printer is broken again. | I will call the technician to look at it. | Use the one downstairs.
+""".strip().splitlines()
+]
 
 
-def test_a_learned_metric_needs_a_file_and_a_line(
-    tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "toy_metric.py").write_text(SOURCE)
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr("dialeval.registry.REGISTRY", dict(REGISTRY))
-    dialeval.register("toy", "toy_metric:Toy")
-    found = network_class("toy")
-    assert found is sys.modules["toy_metric"].ToyNetwork
-    config = CheckpointConfig("toy", name="toy-tiny", encoder=EncoderSource(id=str(tiny_encoder), tuning="frozen"))
-    found.create(config).save_pretrained(tmp_path / "toy-tiny", card=render_card(config))
-    assert "How much of a toy a reply is." in (tmp_path / "toy-tiny" / "README.md").read_text("utf-8")
-    scores = dialeval.load("toy", checkpoint=tmp_path / "toy-tiny").score(["Fine."], [["How are you?"]])
-    assert np.isfinite(scores.values).all()
-    assert scores.signature["checkpoint"].startswith("toy-tiny@")
+def groups() -> list[dict[str, Any]]:
+    """Contexts with right replies, and those of other contexts."""
+    replies = [talk[1:] for talk in TALKS]
+    return [
+        {
+            "id": f"g{number}",
+            "context": [TALKS[number][0]],
+            "positive_responses": replies[number],
+            "random_negative_responses": replies[number - 1],
+            "adversarial_negative_responses": replies[number - 2],
+        }
+        for number in range(len(TALKS))
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.encoder
+def test_a_learned_metric_as_contributing_adds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "fits.py").write_text(CODE)
+    monkeypatch.setattr(approaches, "__path__", [*approaches.__path__, str(tmp_path)])
+    (entry,) = eval(f"dict({{{LINE.strip()}}})", vars(registry)).items()
+    monkeypatch.setitem(registry.REGISTRY, *entry)
+    recipe = tmp_path / "fits-minilm.yaml"
+    recipe.write_text(RECIPE.replace("based_on: ", f"based_on: {RECIPES}/"))
+    corpora = tmp_path / "corpora"
+    write_lines(corpora / "pp" / "dev.jsonl", groups())
+    (corpora / "overlaps.json").write_text("{}")
+    chosen = ["leave_out=overlaps.json", "augmentation=[]", "groups={name: pp, split: dev, held_out: 0.25, seed: 0}"]
+    chosen += ["training.steps=60", "training.batch_size=16", "training.warmup=2", "training.evaluate_every=20"]
+    (command,) = [line.split() for line in COMMANDS.splitlines() if line.startswith("python")]
+    out = tmp_path / command[command.index("--out") + 1]
+    given = {"training/baselines.py": TRAINING / "baselines.py", "training/recipes/fits-minilm.yaml": recipe}
+    given |= {"CORPORA": corpora, command[-1]: out}
+    run_here([*(str(given.get(word, word)) for word in command[1:]), "--cpu", *settings(chosen)])
+    (out / "checkpoint" / "layers.safetensors").unlink()  # as the last of the commands does
+
+    assert "probability that a reply fits its context" in render_card(CheckpointConfig.read(out / "checkpoint"))
+    load = dialeval.load
+    monkeypatch.setattr(dialeval, "load", lambda name: load(name, checkpoint=out / "checkpoint"))
+    scope: dict[str, Any] = {}
+    exec(TEST, scope)
+    scope["test_an_answer_fits_better_than_a_random_reply"]()
 
 
 @pytest.mark.parametrize("approach", ["bleu2", "python:os:system", "nothing"])

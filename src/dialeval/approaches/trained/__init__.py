@@ -6,25 +6,17 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
-#: What trains a head, by name: the metrics, and the parts of a metric that has several heads.
-HEADS = {
-    "ruber": "ruber:Ruber",
-    "bert_ruber": "bert_ruber:BertRuber",
-    "bert_dnn": "bert_dnn:BertDnn",
-    "adem": "adem:Adem",
-    "maude": "maude:Maude",
-    "usr_retrieval": "usr_retrieval:UsrRetrieval",
-    "valid_utterance": "usl_h:ValidUtterance",
-    "bert_regressor": "bert_regressor:BertRegressor",
-}
+from dialeval.registry import metric_class
 
 
 def head_class(name: str) -> Any:
-    """The metric whose head is trained under this name."""
-    if name not in HEADS:
-        raise ValueError(f"there is no head {name!r}; there are {', '.join(HEADS)}")
-    module, _, kind = HEADS[name].partition(":")
-    return getattr(importlib.import_module(f"{__name__}.{module}"), kind)
+    """The metric whose head `training/baselines.py` trains under this name; `valid_utterance` is a part of USL-H."""
+    from dialeval.approaches.trained.heads import TrainedHead
+    from dialeval.approaches.trained.usl_h import ValidUtterance
+
+    found = ValidUtterance if name == "valid_utterance" else metric_class(name)[0]
+    if not issubclass(found, TrainedHead):
+        raise ValueError(f"{name!r} has no head on fixed features; its class has to be a TrainedHead")
+    return found
