@@ -32,7 +32,7 @@ from torch.nn import functional as F
 from transformers import AutoTokenizer
 
 from common import read_recipe, recounted
-from corpora.faults import DAMAGES, Draw, contradicted, damage, insulting, statement_of
+from corpora.faults import DAMAGES, Draw, civil, contradicted, damage, insulting, statement_of
 from corpora.grouped import Group
 from corpora.ratings import Rated, overlapping_ratings, read_ratings
 from dialeval.approaches.row_signs import own_turns
@@ -150,6 +150,8 @@ def faulty_rows(
         candidates = contexts[int(draw.integers(len(contexts)))]
         one = candidates[int(draw.integers(len(candidates)))]
         rude = replace(one, response=insulting(one.response, draw, held_out=held_out))
+        if draw.random() < 0.5:  # no word is rude by itself
+            one = replace(one, response=civil(one.response, draw, held_out=held_out))
         rows += [("respectful", one, 1.0, ""), ("respectful", rude, 0.0, "insult")]
     for task, count in (("consistent", counts["consistent"]), ("faithful", counts["faithful"])):
         made = 0

@@ -70,6 +70,21 @@ def test_little_words_may_come_back_and_a_stutter_may_not() -> None:
     assert signs.repetition("dogs dogs bark", [], FLAT).within == pytest.approx(10 / 20)
 
 
+@pytest.mark.parametrize(
+    "reply",
+    ["Yes, I do. Do you?", "Paris! Paris is lovely.", "It was really, really good.", "No, I'm not. Not at all.",
+     "Lucky you, you could make a lot of sauce.", "I had had enough, bye bye."],
+)  # fmt: skip
+def test_a_word_on_both_sides_of_a_pause_is_no_stutter(reply: str) -> None:
+    assert signs.repetition(reply, [], FLAT).share == 0.0
+
+
+def test_a_stutter_is_named() -> None:
+    assert signs.repetition("We swam in the sea. sea.", [], FLAT).phrase == "sea"
+    found = signs.repetition("i i like dogs", [], FLAT)
+    assert (found.phrase, found.times) == ("i", 2)
+
+
 def test_repetition_of_earlier_turns() -> None:
     earlier = ["Do you like to eat fish?", "No thanks."]
     # Of the content words "well" is none: "eat" and "fish" are two of three.
@@ -154,8 +169,9 @@ def test_insults_are_quoted(turn: str, words: str) -> None:
 
 @pytest.mark.parametrize(
     "turn",
-    ["You are not stupid at all.", "That was a stupid question, sorry.", "Do you keep pigs?", "I felt like a fool."],
-)
+    ["You are not stupid at all.", "That was a stupid question, sorry.", "Do you keep pigs?", "I felt like a fool.",
+     "Don't let them call you a loser.", "He's such a jerk."],
+)  # fmt: skip
 def test_what_is_no_insult(turn: str) -> None:
     assert signs.insult(turn) == ""
 

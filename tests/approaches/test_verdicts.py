@@ -61,6 +61,8 @@ def test_one_insult_is_seen_in_a_whole_conversation(judge: Any) -> None:
     civil, insulted = judge.score_dialogues([talk, [*talk[:3], "You stupid idiot.", *talk[4:]]]).aspects["respectful"]
     assert insulted < 0.2
     assert civil > 0.5
+    assert "You idiot." in judge.score_dialogues([[*talk[:-1], "You idiot."]]).explain(0).split(". Weakest")[0]
+
 
 
 def test_the_weakest_turn_of_a_conversation(judge: Any) -> None:

@@ -20,8 +20,9 @@ import dialeval
 import judge
 import trunk
 from common import read_recipe
-from corpora.faults import DAMAGES, contradicted, damage, insult, insulting, statement_of
+from corpora.faults import DAMAGES, civil, contradicted, damage, insult, insulting, statement_of
 from corpora.ratings import Rated
+from dialeval.approaches import signs
 from dialeval.approaches.judge import ASPECTS, Judge
 from dialeval.exchange import Exchange
 from dialeval.weights.config import CheckpointConfig
@@ -74,7 +75,9 @@ def test_insults_are_tested_by_words_that_were_not_learned() -> None:
     learned = {insult(np.random.default_rng(seed)) for seed in range(400)}
     held_out = {insult(np.random.default_rng(seed), held_out=True) for seed in range(400)}
     assert learned.isdisjoint(held_out)
-    assert all(insulting("fine", np.random.default_rng(seed)) != "fine" for seed in range(20))
+    for write in (insulting, civil):
+        assert all(write("fine", np.random.default_rng(seed)) != "fine" for seed in range(20))
+    assert not any(signs.insult(civil("fine", np.random.default_rng(seed))) for seed in range(400))
 
 
 # --- losses ----------------------------------------------------------------------------------------

@@ -14,7 +14,6 @@ import numpy as np
 Draw = np.random.Generator
 
 _NUMBERS = "one two three four five six seven eight nine ten".split()
-_CONTENT = re.compile(r"[a-z]{4,}")
 #: Words between which a sentence stays a sentence and says something else.
 _EXCHANGES = tuple(
     tuple(group.split())
@@ -206,6 +205,13 @@ _FRAMES = (
     "you {a} {n}|you are such a {n}|you're a {a} {n}|what a {a} {n} you are|are you {a}|how {a} can you be|"
     "only a {n} would say that|you {n}|don't be so {a}, you {n}|you are {a}|listen, {n}"
 ).split("|")
+#: The same words where they are not meant for the other side: denied, of others, of oneself.
+_KIND_FRAMES = (
+    "you are not {a} at all|you're not a {n}|no, you are not {a}|don't let them call you {a}|he is such a {n}|"
+    "nobody should call you a {n}|they had no right to call you a {n}|what a {n} he is|she was so {a} to you|"
+    "my boss is a {a} {n}|i feel like a {n}|i was {a} to say that|i am so {a} sometimes|that sounds {a}|"
+    "it was a {a} day|you must feel {a}"
+).split("|")
 
 
 def _of_part(words: Sequence[str], held_out: bool) -> list[str]:
@@ -217,14 +223,25 @@ def insult(draw: Draw, *, held_out: bool = False) -> str:
     """A few rude words to the other side."""
     if draw.random() < 0.35:
         return str(draw.choice(_of_part(_PHRASES, held_out)))
-    frame = str(draw.choice(_FRAMES))
+    return _framed(_FRAMES, draw, held_out)
+
+
+def _framed(frames: Sequence[str], draw: Draw, held_out: bool) -> str:
     noun, adjective = (str(draw.choice(_of_part(part, held_out))) for part in (_NOUNS, _ADJECTIVES))
-    return frame.format(a=adjective, n=noun)
+    return str(draw.choice(frames)).format(a=adjective, n=noun)
 
 
 def insulting(reply: str, draw: Draw, *, held_out: bool = False) -> str:
     """The reply with an insult before it, behind it, or in its place."""
-    rude = insult(draw, held_out=held_out)
+    return _beside(reply, insult(draw, held_out=held_out), draw)
+
+
+def civil(reply: str, draw: Draw, *, held_out: bool = False) -> str:
+    """The reply with rude words that insult nobody who listens before it, behind it, or in its place."""
+    return _beside(reply, _framed(_KIND_FRAMES, draw, held_out), draw)
+
+
+def _beside(reply: str, rude: str, draw: Draw) -> str:
     rude = rude.capitalize() if draw.random() < 0.5 else rude
     end = str(draw.choice([".", "!", ",", ""]))
     where = draw.random()

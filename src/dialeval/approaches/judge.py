@@ -459,9 +459,12 @@ class Judge(LearnedMetric):
             for one, side, own in zip(dialogues, sides, np.split(values, ends), strict=True)
         ]
         features = np.array([[getattr(one, name) for name in DIALOGUE_FEATURES] for one in signs_read])
-        left = [
-            dialogue_vetoes(own, one.said_again) for own, one in zip(np.split(left_of, ends), signs_read, strict=True)
-        ]
+        left = []
+        for at, (kept, own) in enumerate(zip(np.split(left_of, ends), answered, strict=True)):
+            left.append(dialogue_vetoes(kept, signs_read[at].said_again))
+            civil = kept[:, FEATURES.index(WORST_OF_TURNS)]
+            if len(own) and INSULT * civil.min() < 1:
+                signs_read[at] = replace(signs_read[at], rude=own[int(civil.argmin())].response)
         return ReadDialogues(features, np.array(left), signs_read, read)
 
     def array(self, name: str) -> Vector:

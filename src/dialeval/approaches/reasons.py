@@ -166,12 +166,14 @@ def _repetition_sentence(found: signs.Repetition, *, lowered: bool) -> str:
     if not lowered:
         return "repeats little" if found.share else "repeats nothing"
     if found.within >= found.copied and found.phrase:
-        return f'says "{found.phrase}" {found.times} times'
+        return f'says "{found.phrase}" {"twice" if found.times == 2 else f"{found.times} times"}'
     return f"{100 * found.copied:.0f} % of its words repeat an earlier turn"
 
 
 def _of_dialogue(aspect: str, amount: float, moved: Mapping[str, float], read: DialogueSigns) -> str:
     lowered = amount < 0
+    if aspect == "coherent" and lowered and read.rude:
+        return _quoting("a reply is rude", read.rude)
     if aspect == "not_repetitive":
         if not lowered and moved["not_echoing"] > moved["not_repetitive"]:
             return "does not echo the turn before"

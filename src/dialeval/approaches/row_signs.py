@@ -96,6 +96,8 @@ class DialogueSigns:
     repeated: str = ""
     echoed: str = ""
     complaint: str = ""
+    #: The rudest reply of the judged side, where the conversation loses by it.
+    rude: str = ""
     #: The first turns of the other side with a positive word, and with an exclamation mark.
     warm: str = ""
     exclaimed: str = ""

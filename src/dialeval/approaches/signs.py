@@ -53,6 +53,13 @@ _VAGUE = frozenset(
 _NUMBERS = {word: number for number, word in enumerate("zero one two three four five six seven eight nine ten".split())}
 _ABOUT_NOTHING = _NEGATIONS | _VAGUE | _LIKING | _DISLIKING | _NUMBERS.keys()
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
+#: What parts words that stand side by side.
+_PAUSE = re.compile(r"[.!?;:,…]+(?=\s|$)|\s[-–—]+\s")
+#: What people say twice for emphasis, or because grammar has it so.
+_SAID_TWICE = frozenset(
+    "very really so too much more many long far never ever again no yes yeah yep ha haha hey hi hello bye oh wow ok "
+    "okay well please thanks now knock night there come go had that".split()
+)
 _CLAUSE = re.compile(
     r"[.!?;:,]+|\b(?:but|and|because|although|though|so(?= (?:i|we|you|he|she|it|they|that|there|my)\b))\b",
     re.IGNORECASE,
@@ -94,7 +101,8 @@ _BETWEEN = (
 _INSULT = re.compile(
     "|".join(
         (
-            rf"\b(?:you|u|ya|youre)[ ,'’]+{_BETWEEN}{_RUDE}\b(?! (?:question|idea|thing|of you|to|for|that))",
+            rf"(?<!call )(?<!calls )(?<!called )(?<!calling )(?<!made )(?<!make )(?<!makes )\b(?:you|u|ya|youre)[ ,'’]+"
+            rf"{_BETWEEN}{_RUDE}\b(?! (?:question|idea|thing|of you|to|for|that))",
             rf"\b(?:are|how|what an?|only an?) {_BETWEEN}{_RUDE} (?:can you be|you are|are you|would say that)\b",
             rf"^(?:listen|hey|look),? {_RUDE}\b",
             r"\bshut (?:the \w+ )?(?:up|your (?:mouth|face|trap))\b",
@@ -177,22 +185,31 @@ _QUOTED = re.compile(r"[\"\u201c][^\"\u201c\u201d]+[\"\u201d]")
 
 def repetition(response: str, earlier: Sequence[str], table: NDArray[np.floating]) -> Repetition:
     """Repeated pairs of words within a reply, and what it copies from earlier turns without quoting it."""
-    said = words(_QUOTED.sub(" ", response))
-    weights = np.array([0.0 if word in _FUNCTION_WORDS else rarity(word, table) for word in said])
+    parts = [part for text in _PAUSE.split(tidy(_QUOTED.sub(" ", response))) if (part := words(text))]
+    said = [word for part in parts for word in part]
+    weights = np.array([_weight(word, table) for word in said])
     before: set[tuple[str, str]] = set()
+    stutter = ""
     again = whole = 0.0
-    for pair, weight in zip(pairwise(said), weights[1:] + weights[:-1], strict=True):
-        # A word twice in a row is a stutter, whichever it is.
-        weight = max(weight, _ONE_WORD) if pair[0] == pair[1] else weight
-        whole += weight
-        again += weight if pair in before or pair[0] == pair[1] else 0.0
-        before.add(pair)
+    for part, last in zip(parts, [[], *parts], strict=False):
+        # "The sea. sea." says its end again; "Yes, I do. Do you?" and "Paris! Paris is lovely." go on.
+        across = [(last[-1], part[0])] if len(part) == 1 and len(last) > 1 and last[-1] == part[0] else []
+        for pair in (*across, *pairwise(part)):
+            weight = _weight(pair[0], table) + _weight(pair[1], table)
+            if pair[0] == pair[1] and pair[0] not in _SAID_TWICE:  # whichever word it is
+                weight, stutter = max(weight, _ONE_WORD), pair[0]
+                before.add(pair)
+            whole += weight
+            again += weight if pair in before else 0.0
+            before.add(pair)
     known = {run for turn in earlier for run in _runs(words(turn), _RUN)}
     copied = np.zeros(len(said), dtype=bool)
     for start, run in enumerate(_runs(said, _RUN)):
         if run in known:
             copied[start : start + _RUN] = True
     phrase, times = _most_repeated(said) if again else ("", 0)
+    if not phrase and stutter:
+        phrase, times = stutter, 2
     return Repetition(
         float(again / whole) if whole else 0.0,
         float(weights[copied].sum() / weights.sum()) if weights.any() else 0.0,
@@ -202,6 +219,10 @@ def repetition(response: str, earlier: Sequence[str], table: NDArray[np.floating
 
 
 _RUN = 4
+
+
+def _weight(word: str, table: NDArray[np.floating]) -> float:
+    return 0.0 if word in _FUNCTION_WORDS else rarity(word, table)
 
 
 def _runs(said: list[str], length: int) -> list[str]:
@@ -296,10 +317,13 @@ class Wording:
         likely[1:] = (three + likely[1:]) / (np.maximum(two[:-1], three) + 1)
         found = np.log(likely / anywhere[1:])
         found[[pair == (".", ".") for pair in pairwise(said)]] = 0.0
+        parts = [words(part) for part in _PAUSE.split(tidy(text))]
         again = sum(
-            said[at : at + length] == said[at + length : at + 2 * length] and "." not in said[at : at + length]
+            part[at : at + length] == part[at + length : at + 2 * length]
+            and not (length == 1 and part[at] in _SAID_TWICE)
+            for part in parts
             for length in (1, 2, 3)
-            for at in range(len(said) - 2 * length + 1)
+            for at in range(len(part) - 2 * length + 1)
         )
         lowest = np.sort(found)[: max(1, len(found) // 4)]
         unknown = float((one < 1).mean())
