@@ -64,7 +64,6 @@ def test_one_insult_is_seen_in_a_whole_conversation(judge: Any) -> None:
     assert "You idiot." in judge.score_dialogues([[*talk[:-1], "You idiot."]]).explain(0).split(". Weakest")[0]
 
 
-
 def test_the_weakest_turn_of_a_conversation(judge: Any) -> None:
     turns = (
         "Hi, did you have a good weekend?",

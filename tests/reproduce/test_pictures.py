@@ -1,9 +1,7 @@
-"""Pictures: agreement against cost, agreement over the amount of training, and one's own scores."""
+"""Pictures: agreement over the amount of training, and one's own scores."""
 
 from __future__ import annotations
 
-import json
-import math
 from pathlib import Path
 from typing import Any
 
@@ -15,42 +13,7 @@ from dialeval.exchange import Dialogue, Exchange
 from dialeval.plots.scores import metric_of, read_table, scores
 from dialeval.scoring.outputs import OutputFormat, table
 from refusals import refused
-from reproduce.cost import mean_agreement, rows_per_second
 from reproduce.growth import growth, read_curve
-
-
-def test_the_mean_leaves_out_what_a_metric_was_trained_on_and_other_levels():
-    results = [
-        result("a", "one", 0.2),
-        result("a", "two", 0.6),
-        result("a", "three", 0.9, contaminated=True),
-        result("a", "one", 0.95, level="system"),
-        result("a", "one", 0.99, statistic="pearson"),
-        result("b", "one", math.nan),
-    ]
-    assert mean_agreement(results) == {"a": (pytest.approx(0.4), 2)}
-
-
-def speeds(folder: Path, measured: object) -> Path:
-    file = folder / "suite.json"
-    file.write_text(json.dumps({"measured": measured}))
-    return file
-
-
-def test_rates_are_those_of_the_largest_size_and_of_ours_only(tmp_path):
-    points = [{"rows": 4000, "seconds": 20.0, "peak_mb": 1.0}, {"rows": 1000, "seconds": 10.0, "peak_mb": 1.0}]
-    measured = {
-        "a": {"ours": True, "points": points},
-        "rival": {"ours": False, "points": points},
-        "failed": {"ours": True, "points": []},
-    }
-    assert rows_per_second(speeds(tmp_path, measured)) == {"a": 200.0}
-
-
-@pytest.mark.parametrize("measured", [None, [], {"a": {}}, {"a": {"ours": True, "points": [{"rows": 1}]}}])
-def test_a_foreign_file_is_refused_in_a_sentence(tmp_path, measured):
-    refused(ValueError, "performance/suite.py", lambda: rows_per_second(speeds(tmp_path, measured)))
-    refused(ValueError, "none.json", rows_per_second, tmp_path / "none.json")
 
 
 def test_a_curve_names_metrics_and_sizes():

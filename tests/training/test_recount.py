@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from corpora.overlap import Index, signs_of, words
-from corpora.recount import Recount, corpora_folder, merged
+from corpora.recount import Recount, merged
 from dialeval import benchmarks
 from dialeval.approaches.trained.heads import SHIPPED
 from dialeval.weights.config import CheckpointConfig
@@ -19,7 +19,7 @@ from dialeval.weights.find import WEIGHTS, embedded_checkpoints
 
 ROOT = Path(__file__).resolve().parents[2]
 MIRROR = Path(os.environ.get("DIALEVAL_MIRROR") or ROOT.parent / "shared" / "data" / "raw")
-CORPORA = corpora_folder(ROOT)
+CORPORA = Path(os.environ.get("DIALEVAL_CORPORA") or ROOT.parent / "shared" / "data" / "corpora")
 
 
 def words_from(first: int, count: int) -> str:

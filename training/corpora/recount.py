@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,11 +15,6 @@ if TYPE_CHECKING:
 Turns = tuple[str, ...]
 #: Leaked rows by benchmark, and for each the dialogues that hold them.
 Leaks = dict[str, dict[str, set[str]]]
-
-
-def corpora_folder(beside: Path) -> Path:
-    """Where training corpora lie: DIALEVAL_CORPORA, else `shared/data/corpora` beside a checkout."""
-    return Path(os.environ.get("DIALEVAL_CORPORA") or beside.parent / "shared" / "data" / "corpora")
 
 
 class Recount:
