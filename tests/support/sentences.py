@@ -10,6 +10,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ import overlap_metric
 import reproduce.__main__ as reproduce
 from dialeval.approaches import signs
 from dialeval.approaches.judge import ASPECTS, DIALOGUE_ASPECTS, DIALOGUE_FEATURES, FEATURES
-from dialeval.approaches.reasons import reason
+from dialeval.approaches.reasons import reason, with_weakest
 from dialeval.approaches.row_signs import DialogueSigns, TurnSigns
 from dialeval.cli import build_app
 
@@ -114,6 +115,7 @@ def turn(**given: Any) -> TurnSigns:
 def reasons() -> Iterator[str]:
     """The judge's reasons for what moved a value: the signs, the shares of human replies, and how far it moved."""
     again = signs.repetition("i like to eat i like to eat i like to eat", [], np.full(signs.IDF_BUCKETS, 5.0))
+    stutter = signs.repetition("my my dog barks", [], np.full(signs.IDF_BUCKETS, 5.0))
     copied = signs.repetition("do you like to eat fish", ["do you like to eat fish"], np.full(signs.IDF_BUCKETS, 5.0))
     talk = DialogueSigns(*[0.5] * 8, complaint="what?", warm="i love it", exclaimed="ha!")
     cases: list[tuple[TurnSigns | DialogueSigns, dict[str, tuple[float, float]], dict[str, float]]] = [
@@ -122,13 +124,17 @@ def reasons() -> Iterator[str]:
         (turn(), {}, {"next": 0.009, "fluent": -0.009}),
         (turn(), {}, {"valid": 0.006, "follows": 0.006}),
         (turn(), {"relevant": (0.12, 0.88)}, {"next": -0.1, "not_repetitive": 0.05}),
-        *((turn(), {"relevant": (share, 0.0)}, {"next": 0.1}) for share in (1.0, 0.9999, 0.5, 0.0)),
-        *((turn(), {"relevant": (0.0, share)}, {"next": -0.1}) for share in (1.0, 0.9999, 0.5, 0.0)),
+        *((turn(), {"relevant": (share, 0.0)}, {"next": 0.1}) for share in (1.0, 0.9999, 0.75, 0.29, 0.5, 0.0)),
+        *((turn(), {"relevant": (0.0, share)}, {"next": -0.1}) for share in (1.0, 0.9999, 0.75, 0.29, 0.5, 0.0)),
         (turn(asked=True), {"relevant": (0.07, 0.93)}, {"next": -0.1}),
         *((turn(), {}, {name: -0.3}) for name in ("fluent", "respectful", "faithful", "consistent")),
         (turn(mashed="hklk"), {}, {"fluent": -0.3}),
         (turn(), {"fluent": (0.3, 0.7)}, {"fluent": -0.02}),
-        (turn(), {"fluent": (0.02, 0.98)}, {"fluent": -0.3}),
+        *((turn(), {"fluent": (0.02, share)}, {"fluent": amount}) for share in (0.75, 0.98) for amount in (-0.3, 0.3)),
+        (turn(insult="you idiot"), {}, {"next": -0.3, "respectful": -0.02}),
+        (turn(contradiction=signs.Contradiction("I have no dog", "I have a dog")), {}, {"consistent": -0.3}),
+        *((turn(wordless=text), {}, {"next": -0.3, "reaction": 0.1}) for text in ("", "...")),
+        (turn(repetition=stutter), {}, {"not_repetitive": -0.2}),
         (turn(repetition=again), {}, {"not_repetitive": -0.2}),
         (turn(repetition=again), {}, {"not_repetitive": 0.02}),
         (turn(repetition=copied), {}, {"not_repetitive": -0.2}),
@@ -138,19 +144,25 @@ def reasons() -> Iterator[str]:
         (turn(facts=signs.FactUse(0, ()), n_facts=1), {}, {"uses_facts": -0.1}),
         (turn(following="what do you mean?"), {}, {"reaction": -0.1}),
         (turn(following="ok."), {}, {"reaction": -0.1}),
-        (turn(following="what? " * 30), {}, {"reaction": -0.1}),
+        *((turn(following=text), {}, {"reaction": -0.1}) for text in ("what? " * 30, "a" * 60, "a" * 61)),
         (turn(following="great!"), {}, {"reaction": 0.1}),
         *((talk, {}, moved) for moved in (
             {"positive": 0.1, "lively": 0.02}, {"lively": 0.1}, {"engaged": 0.1, "positive": -0.02},
             {"not_complaining": 0.1}, {"not_complaining": -0.1, "positive": 0.02},
             {"engaged": -0.1, "not_complaining": -0.02}, {"engaged": -0.1, "not_complaining": -0.009},
+            {"coherent": -0.1}, {"coherent": 0.1}, {"not_repetitive": 0.1}, {"not_echoing": 0.1},
+            {"not_repetitive": 0.1, "not_echoing": 0.1}, {"not_repetitive": -0.1}, {"not_echoing": -0.1},
         )),
+        (replace(talk, repeated="okay"), {}, {"not_repetitive": 0.1}),
+        (replace(talk, rude="You idiot."), {}, {"coherent": -0.1}),
+        (replace(talk, rude="You idiot."), {}, {"coherent": 0.1}),
     ]  # fmt: skip
     for read, shares, moved in cases:
         turns = isinstance(read, TurnSigns)
         names, aspects = (FEATURES, ASPECTS) if turns else (DIALOGUE_FEATURES, DIALOGUE_ASPECTS)
         whole = {name: moved.get(name, 0.0) for name in names}
-        yield f"{reason(whole, aspects, read, shares, full=True)} / {reason(whole, aspects, read, shares)}"
+        said = reason(whole, aspects, read, shares)
+        yield f"{reason(whole, aspects, read, shares, full=True)} / {said} / {with_weakest('It is so.', 1, said)}"
 
 
 def sentences() -> str:

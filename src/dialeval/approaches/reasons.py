@@ -23,6 +23,8 @@ SHOWN_AT_MOST = 2
 #: Where so many human replies are better (or worse), an aspect is bad (or good) and not only less (or more).
 CLEARLY = 0.75
 MIDDLE = 0.5
+#: Where no aspect moved the value.
+NOTHING = "Nothing stands out."
 #: Shares of human replies below and above, where the checkpoint knows neither.
 _UNKNOWN = (float("nan"), float("nan"))
 
@@ -65,8 +67,9 @@ def statement(subject: str, reason: str) -> str:
 
 
 def with_weakest(whole: str, position: int, of_turn: str) -> str:
-    """The reason of a conversation, and which of its turns is weakest and why."""
-    return f"{whole.rstrip('.')}. Weakest is turn {position + 1}: {statement('it', of_turn)}."
+    """The reason of a conversation, and which of its turns is weakest and, if that can be said, why."""
+    why = "" if of_turn == NOTHING else f": {statement('it', of_turn)}"
+    return f"{whole.rstrip('.')}. Weakest is turn {position + 1}{why}."
 
 
 def reason(
@@ -94,7 +97,7 @@ def reason(
         key=lambda item: (not rude or item[0] != "respectful", -abs(item[1])),
     )
     if not strongest:
-        return "Nothing stands out."
+        return NOTHING
     parts = [
         _said_of(aspect, amount, moved, read, shares.get(aspect, _UNKNOWN)) + (f" [{amount:+.2f}]" if full else "")
         for aspect, amount in (strongest if full else strongest[:SHOWN_AT_MOST])
