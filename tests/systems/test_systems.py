@@ -23,7 +23,7 @@ import dialeval
 from dialeval.cli import build_app
 from dialeval.exchange import Exchange
 from dialeval.metric import Judged
-from dialeval.pairing import pair, pair_by_context, read_items
+from dialeval.pairing import ItemLevel, pair, pair_by_context, read_items
 from dialeval.pytest_plugin import assert_not_worse
 from dialeval.systems import gate, rank
 from number_metrics import Distance, Number, noisy, rows, written
@@ -168,6 +168,30 @@ def test_the_bound_is_that_of_the_mean_over_contexts() -> None:
     assert apart.n_contexts == 400
     assert found.at_most == pytest.approx((new - old).mean() + 1.645 * spread, abs=0.02)
     assert grouped.at_least < apart.at_least - 0.05
+
+
+class Length(Number):
+    """How long a reply is, from nothing to a hundred characters."""
+
+    info = replace(Number.info, name="length", range=(0.0, 100.0))
+
+    def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
+        return Judged(np.array([float(len(row.response)) for row in exchanges]))
+
+
+@pytest.mark.parametrize("level", ["turn", "dialogue"])
+@pytest.mark.parametrize("side", [0, 1])
+def test_the_gate_warns_of_either_side_by_name(side: int, level: ItemLevel) -> None:
+    texts = ["That is a good question and I like it."] * 2
+    texts[side] = "Das ist eine gute Frage und ich mag sie."
+    both: list[list[dict[str, Any]]] = [
+        [{"context": [f"{at}"], "response": text, "dialogue": [f"{at}", text], "id": f"{at}"} for at in range(40)]
+        for text in texts
+    ]
+    found = gate(*both, Length(), margin=5, level=level, resamples=200, names=("new.jsonl", "old.jsonl"))
+    told = [one.partition(": ") for one in found.warnings if "not English" in one]
+    assert [name for name, _, _ in told] == [("new.jsonl", "old.jsonl")[side]]
+    assert found.passed
 
 
 def test_bad_questions_are_refused() -> None:

@@ -15,6 +15,7 @@ from xml.sax.saxutils import escape, quoteattr
 import numpy as np
 from numpy.typing import NDArray
 
+from dialeval.cautions import FirstRows
 from dialeval.exchange import Dialogue, Exchange, counted, one_line, turn_at
 from dialeval.io import plain
 from dialeval.metric import Metric, Scale
@@ -89,7 +90,7 @@ class Gate:
     #: Rows of either system that have no partner, and pairs (or conversations) without a value; both are left out.
     n_alone: int
     n_without_value: int
-    #: What misleads about the new system's replies; see `dialeval.cautions`.
+    #: What misleads about the replies of either system; see `dialeval.cautions`.
     cautions: tuple[str, ...]
     scale: str
     signature: str
@@ -287,10 +288,12 @@ def gate(
     if pairs is not None:
         first, second = [first[at] for at in pairs.first], [second[at] for at in pairs.second]
     scored = [score_items(loaded, rows, scale=scale, progress=progress) for rows in (first, second)]
+    for name, items, scores in zip(called, (first, second), scored, strict=True):
+        notes += [f"{name}: {one}" for one in scores.warnings or _of_conversations(items)]
     found = gate_values(
         loaded, pairs, (scored[0].values, scored[1].values), (n_new, n_old), margin=margin,
         confidence=confidence, min_contexts=min_contexts, resamples=resamples, seed=seed, scale=scale,
-        cautions=(*notes, *scored[0].warnings), signature=str(scored[0].signature),
+        cautions=tuple(notes), signature=str(scored[0].signature),
     )  # fmt: skip
     turned = 1.0 if found.higher_is_better else -1.0
     beside = scored[1].values if pairs else np.full(len(first), np.nan)
@@ -357,6 +360,13 @@ def gate_values(
         n_alone=pairs.alone if pairs else 0, n_without_value=n_without_value, cautions=cautions, scale=scale,
         signature=signature,
     )  # fmt: skip
+
+
+def _of_conversations(items: Sequence[Exchange | Dialogue]) -> list[str]:
+    """Scores of conversations do not hold them, so that their turns are looked at here."""
+    seen = FirstRows()
+    seen.see(one for one in items if isinstance(one, Dialogue))
+    return seen.messages()
 
 
 def _means(values: Vector, groups: NDArray[np.intp] | None, resamples: int, seed: int) -> Vector:
