@@ -137,7 +137,7 @@ def test_an_undecided_gate_has_its_own_exit_code(tmp_path: Path) -> None:
         ]
         file.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     new, old = map(str, files)
-    result = CliRunner().invoke(build_app(), ["gate", new, "-b", old, "-m", "bleu2", "--margin", "1"])
+    result = CliRunner().invoke(build_app(), ["gate", new, "-b", old, "-m", "bleu2", "--margin", "0.5"])
     assert result.exit_code == 4, result.output
     assert "1 of 80" in result.output
 
@@ -199,6 +199,9 @@ def test_bad_questions_are_refused() -> None:
     for wrong in (-0.1, float("nan")):
         refused(ValueError, "margin", gate, old, old, Number(), margin=wrong)
     refused(ValueError, "system", gate, old, old, "fbd", margin=0.1)
+    for margin, scale in ((100, "native"), (250, "native"), (1, "human_percentile"), (5, "human_percentile")):
+        refused(ValueError, f"margin is {margin}", gate, old, old, Length(), margin=margin, scale=scale)
+    assert gate(old, old, Length(), margin=99).passed
     refused(ValueError, "confidence", lambda: gate(old, old, Number(), margin=0.1, confidence=1.0))
 
 

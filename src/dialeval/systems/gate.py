@@ -280,6 +280,12 @@ def gate(
         raise ValueError(f"{resamples} resamples are too few for a bound; use 1000 or more")
     called = names or (_named(new, "the new rows"), _named(baseline, "the baseline"))
     loaded = load(metric) if isinstance(metric, str) else metric
+    low, high = (0.0, 1.0) if scale == "human_percentile" else loaded.info.range
+    if margin >= high - low:
+        raise ValueError(
+            f"margin is {margin:g}, but {loaded.info.name} lies between {low:g} and {high:g} (scale {scale}), so that "
+            "no loss could exceed it; pass a smaller margin"
+        )
     (first, n_new), (second, n_old) = (read_counted(rows, level, columns) for rows in (new, baseline))
     skipped = dict(zip(called, (n_new - len(first), n_old - len(second)), strict=True))
     notes = [f"{name}: {counted(n, 'row')} in other languages left out" for name, n in skipped.items() if n]
