@@ -25,6 +25,7 @@ from dialeval.exchange import Exchange
 from dialeval.metric import Judged
 from dialeval.pairing import ItemLevel, pair, pair_by_context, read_items
 from dialeval.pytest_plugin import assert_not_worse
+from dialeval.scores import Signature
 from dialeval.systems import gate, rank
 from number_metrics import Distance, Number, noisy, rows, written
 from refusals import refused
@@ -537,6 +538,17 @@ def test_scores_are_compared_as_their_files_are(tmp_path: Path) -> None:
     other = Number().score([{**row, "context": ["else"]} for row in rows(base, ids=False)])
     refused(ValueError, "context", lambda: dialeval.compare(Number().score(rows(base, ids=False)), other))
     refused(ValueError, "Scores", dialeval.compare, old, files[0])
+    shares = replace(new, signature=Signature({**new.signature, "scale": "human_percentile@1234"}))
+    refused(ValueError, "human_percentile and native", dialeval.compare, old, shares)
+
+
+def test_the_ends_of_intervals_are_not_compared(tmp_path: Path) -> None:
+    columns = {"judge": 0.5, "judge.relevant": 0.4, "judge.low": 0.1, "judge.high": 0.9}
+    scores = [{"id": f"row-{at}", **{name: value + at / 100 for name, value in columns.items()}} for at in range(9)]
+    file = written(tmp_path / "scores.jsonl", scores)
+    assert [one.metric for one in dialeval.compare(file, file, resamples=100)] == ["judge", "judge.relevant"]
+    (chosen,) = dialeval.compare(f"{file}#judge.low", f"{file}#judge.low", resamples=100)
+    assert chosen.metric == "judge.low"
 
 
 @pytest.mark.slow
