@@ -22,6 +22,7 @@ import numpy as np
 from dialeval.approaches import stack
 from dialeval.approaches.judge import TURN, Judge, JudgeNetwork, ReadReplies, Vector
 from dialeval.approaches.learned import QUANTILE_GRID
+from dialeval.cautions import cautions
 from dialeval.exchange import EmptyPolicy, Exchange
 from dialeval.readers import Input, Source, read_exchanges
 from dialeval.statistics.raters import human_ceiling
@@ -78,6 +79,8 @@ def tune(
             "of them happened to be rated",
             stacklevel=2,
         )
+    for caution in cautions(opinions.exchanges):
+        warnings.warn(caution, stacklevel=2)
     people = _human_rows(human)
     judge = Judge(checkpoint, device=device)
     network = JudgeNetwork.from_pretrained(checkpoint, device=device, trainable=True)
