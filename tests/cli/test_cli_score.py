@@ -145,6 +145,13 @@ def test_scale_and_the_signature_that_tells_it() -> None:
     assert "metric:overlap|weight:1.0|scale:human_percentile" in result.stderr
 
 
+def test_options_are_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+    monkeypatch.setattr("dialeval.registry.check_options", lambda *given: asked.append(given))
+    assert score().exit_code == 0
+    assert len(asked) == 1
+
+
 def test_values_that_are_not_numbers_are_null() -> None:
     Path("blank.jsonl").write_text(
         '{"context": [""], "response": ""}\n{"context": ["a"], "response": "a"}\n', encoding="utf-8"

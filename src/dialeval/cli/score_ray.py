@@ -39,14 +39,13 @@ def score_ray(
     """Read, score, write."""
     from dialeval.metric import Level
     from dialeval.on_ray import read_dataset, score_dataset, score_systems
-    from dialeval.registry import check_options, metric_class, registered
+    from dialeval.registry import metric_class, registered
 
     names = [registered(name) for name in listed(metric)]
     options: dict[str, Any] = {} if dtype is None else {"dtype": dtype}
     weights, source = checkpoints(checkpoint, names), read(input)
     if source.split is not None or source.subset is not None:
         raise ValueError("score-ray reads files, which have no splits or subsets; leave those options out")
-    check_options(names, options, weights)
     sets = [name for name in names if metric_class(name)[0].info.level is Level.SYSTEM]
     of_rows = [name for name in names if name not in sets]
     if of_rows and output is None:
