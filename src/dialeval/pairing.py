@@ -191,9 +191,8 @@ def pair_sides(first: Side, second: Side) -> Pairs:
         )
     if None in first.contexts or None in second.contexts:
         raise ValueError(
-            f"{first.name} and {second.name} have no ids, and scores do not tell whether two rows answer the same "
-            "context; name the files that were scored (rows; in the command --rows OLD_ROWS --rows NEW_ROWS), or give "
-            "ids"
+            f"{first.name} and {second.name} have no ids, and score files have no contexts; pass the files that were "
+            "scored (rows; in the command --rows OLD_ROWS --rows NEW_ROWS), or add ids"
         )
     for at, (one, other) in enumerate(zip(first.contexts, second.contexts, strict=True)):
         if one != other:

@@ -12,7 +12,8 @@ from dialeval.cli.options import checkpoints, flowing, listed
 _HELP = """Score files on the Ray cluster of RAY_ADDRESS, else on all processors and GPUs of this machine.
 
 Files and folders can be anywhere that Ray Data reads and writes (s3://, gs://, local). Scores are
-Parquet files with the columns of the rows; values of fbd and prd are printed. A killed run starts again.
+Parquet files with the columns of the rows; values of fbd and prd are printed. An interrupted run is not
+resumed.
 
 [bold]Example[/bold]
 
