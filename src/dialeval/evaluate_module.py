@@ -224,9 +224,7 @@ def loaded(
     batch_tokens: int | None = None,
 ) -> Metric:
     """A metric, read once per process and kept, whichever module asks for it."""
-    from dialeval.registry import check_options, load
+    from dialeval.registry import load
 
-    given = {"checkpoint": checkpoint, "device": device, "dtype": dtype, "batch_tokens": batch_tokens}
-    options = {key: value for key, value in given.items() if value is not None}
-    check_options([name], options, {})
-    return load(name, **options)
+    options = {"checkpoint": checkpoint, "device": device, "dtype": dtype, "batch_tokens": batch_tokens}
+    return load([name], **{key: value for key, value in options.items() if value is not None})[name]

@@ -259,6 +259,5 @@ def _load_suite(names: Iterable[str], *, checkpoints: Mapping[str, str] | None =
     wanted = list(dict.fromkeys(names))
     if not wanted:
         raise ValueError("no metrics were given; pass at least one")
-    weights = checkpoints or {}
-    check_options(wanted, options, weights)
-    return Suite(load_metrics(wanted, options, weights))
+    check_options(wanted, options, checkpoints or {})
+    return Suite(load_metrics(wanted, options, checkpoints or {}))

@@ -99,10 +99,7 @@ def every_benchmark() -> list[str]:
 
 
 def benchmark_names(wanted: Sequence[str]) -> list[str]:
-    """The names that were asked for, each once; `all` and first words such as `fbd` or `fbd@clean` written out.
-
-    What names nothing is refused here, before anything is computed.
-    """
+    """The names asked for, each once; `all` and first words such as `fbd@clean` written out, unknown refused."""
     return list(dict.fromkeys(name for one in wanted for name in _written_out(one)))
 
 

@@ -58,9 +58,6 @@ def compare(
         first,
         second,
         rows=[read(file, **reading.of_second(at, columns_b)) for at, file in enumerate(rows or ())],
-        lower_is_better=listed(lower_is_better),
-        allow_missing=allow_missing,
-        resamples=resamples,
-        seed=seed,
-    )
+        lower_is_better=listed(lower_is_better), allow_missing=allow_missing, resamples=resamples, seed=seed,
+    )  # fmt: skip
     show_verdicts(found)

@@ -287,15 +287,17 @@ def gate(
             "no loss could exceed it; pass a smaller margin"
         )
     (first, n_new), (second, n_old) = (read_counted(rows, level, columns) for rows in (new, baseline))
-    skipped = dict(zip(called, (n_new - len(first), n_old - len(second)), strict=True))
-    notes = [f"{name}: {counted(n, 'row')} in other languages left out" for name, n in skipped.items() if n]
+    skipped = zip(called, (n_new - len(first), n_old - len(second)), strict=True)
+    notes = [f"{name}: {counted(n, 'row')} in other languages left out" for name, n in skipped if n]
     together: Any = pair_conversations if level == "dialogue" else pair
     pairs: Pairs | None = together(first, second, called)
     if pairs is not None:
         first, second = [first[at] for at in pairs.first], [second[at] for at in pairs.second]
     scored = [score_items(loaded, rows, scale=scale, progress=progress) for rows in (first, second)]
     for name, items, scores in zip(called, (first, second), scored, strict=True):
-        notes += [f"{name}: {one}" for one in scores.warnings or _of_conversations(items)]
+        seen = FirstRows()  # scores of conversations do not hold them, so that their turns are looked at here
+        seen.see(items)
+        notes += [f"{name}: {one}" for one in scores.warnings or seen.messages()]
     found = gate_values(
         loaded, pairs, (scored[0].values, scored[1].values), (n_new, n_old), margin=margin,
         confidence=confidence, min_contexts=min_contexts, resamples=resamples, seed=seed, scale=scale,
@@ -366,13 +368,6 @@ def gate_values(
         n_alone=pairs.alone if pairs else 0, n_without_value=n_without_value, cautions=cautions, scale=scale,
         signature=signature,
     )  # fmt: skip
-
-
-def _of_conversations(items: Sequence[Exchange | Dialogue]) -> list[str]:
-    """Scores of conversations do not hold them, so that their turns are looked at here."""
-    seen = FirstRows()
-    seen.see(one for one in items if isinstance(one, Dialogue))
-    return seen.messages()
 
 
 def _means(values: Vector, groups: NDArray[np.intp] | None, resamples: int, seed: int) -> Vector:

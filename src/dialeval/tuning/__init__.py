@@ -93,12 +93,9 @@ def tune(
         ceiling=_ceiling(opinions),
         coverage=_fit_interval(network, opinions, fitted.values, seed),
         has_percentile=bool(people) or not fitted.changed,
-        aspects={
-            name: crossing.agreement_where_known(opinions, column) for name, column in judge.aspects_of(read).items()
-        },
-        n_truncated=read.n_truncated,
-        seed=seed,
-    )
+        aspects={name: crossing.agreement_where_known(opinions, one) for name, one in judge.aspects_of(read).items()},
+        n_truncated=read.n_truncated, seed=seed,
+    )  # fmt: skip
     if fitted.correction is not None:
         former = network.array("correction") if "corrected" in network.config.architecture else None
         network.correct(correction.joined(former, fitted.correction), fitted.lifted)
