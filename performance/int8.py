@@ -129,7 +129,7 @@ def figures(outcome: dict[str, Any]) -> str:
         f"`{outcome['command']}` on {machine['processor']}, {machine['threads']} threads, torch {machine['torch']}.\n\n"
         f"DENSITY in int8 is {here} (processor time, by turns, {outcome['pairs']} generated pairs). With the libraries "
         f"kept to the instructions of a processor that has VNNI and no bfloat16 it is {capped}.\n\n"
-        f"Percentiles move by {share:.3f} or less on average. Correlations with people move by less than .005 in "
+        f"Percentiles move by {share:.4f} or less on average. Correlations with people move by less than .005 in "
         f"{sum(one < 0.005 for one in moved.values())} of {len(moved)} lines; the most, {moved[most_on, most]:.4f}, "
         f"is {most}'s on {most_on}.\n\n" + table(header, rows)
     )

@@ -68,7 +68,8 @@ def denied(candidates: list[Exchange], draw: Draw, *, facts: bool) -> Twins:
         statement = statement_of(text)
         contrary = contradicted(statement, draw) if statement else None
         if contrary and contrary != statement:
-            return tuple(replace(one, response=f"{one.response} {end}") for end in (statement, contrary))  # type: ignore[return-value]
+            true, false = (replace(one, response=f"{one.response} {end}") for end in (statement, contrary))
+            return true, false
     return None
 
 

@@ -120,9 +120,8 @@ def verdict(rows: Mapping[str, list[Exchange]], values: Mapping[str, Any], basel
     for name in rows:
         if name != baseline:
             pairs = together(rows[name], rows[baseline], (name, baseline))
-            most = max(len(rows[name]), len(rows[baseline]))
             both = values[name][pairs.first], values[baseline][pairs.second]
-            found = gate_values(judge("files"), pairs, both, most, margin=_MARGIN)
+            found = gate_values(judge("files"), pairs, both, pairs.n_rows, margin=_MARGIN)
             sentences.append(f"{name} against {baseline}: {found.sentence}")
     return sentences
 

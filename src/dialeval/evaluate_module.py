@@ -224,7 +224,7 @@ def loaded(
     batch_tokens: int | None = None,
 ) -> Metric:
     """A metric, read once per process and kept, whichever module asks for it."""
-    from dialeval.registry import load_metrics
+    from dialeval.registry import load
 
     options = {"checkpoint": checkpoint, "device": device, "dtype": dtype, "batch_tokens": batch_tokens}
-    return load_metrics([name], {key: value for key, value in options.items() if value is not None}, {})[name]
+    return load([name], **{key: value for key, value in options.items() if value is not None})[name]

@@ -138,7 +138,7 @@ def imported(target: str) -> Any:
         return getattr(importlib.import_module(module), attribute)
     except ModuleNotFoundError as error:
         raise ValueError(
-            f"python:{target}: there is no module {error.name}; go to its folder, or name that in PYTHONPATH"
+            f"python:{target}: there is no module {error.name}; run from its folder or set PYTHONPATH"
         ) from None
     except AttributeError:
         raise ValueError(f"python:{target}: {module} has no {attribute}; check the name") from None

@@ -128,11 +128,17 @@ class Metric(ABC):
     def signature(self) -> Signature:
         """Everything that, if changed, may change a value."""
 
+    def check_scale(self, scale: Scale) -> None:
+        """Refuse a scale that is not there; asked before anything is judged."""
+        if scale not in self.scales:
+            raise ValueError(f"{self.info.name} has no scale {scale!r}; it has {', '.join(self.scales)}")
+
     def rescale(self, values: NDArray[np.float64], scale: Scale) -> NDArray[np.float64]:
         """Map native values to another scale; metrics without one refuse."""
-        if scale == "native":
-            return values
-        raise ValueError(f"{self.info.name} has no scale {scale!r}; it has {', '.join(self.scales)}")
+        self.check_scale(scale)
+        if scale != "native":
+            raise NotImplementedError(f"{self.info.name} declares the scale {scale!r} and does not implement rescale")
+        return values
 
     def scale_signature(self, scale: Scale) -> str:
         """What a signature says of a scale: all that moves its values."""
@@ -194,6 +200,7 @@ class Metric(ABC):
         self, exchanges: Sequence[Exchange], *, scale: Scale = "native", progress: bool = False
     ) -> Scores:
         """Score exchanges that were checked before."""
+        self.check_scale(scale)
         self.check_needs(exchanges)
         return self.as_scores(self.judge(exchanges, progress=progress), exchanges, scale=scale)
 
@@ -258,6 +265,7 @@ class Metric(ABC):
                 raise ValueError(f"there are {len(column)} {beside} for {len(dialogues)} dialogues; give one of each")
         if not dialogues:
             raise ValueError("there are no dialogues to score; pass at least one")
+        self.check_scale(scale)
         whole: list[Dialogue] = []
         for number, turns in enumerate(dialogues):
             if len(turns) < 2:

@@ -15,7 +15,7 @@ from dialeval.exchange import BadRow, Exchange
 from dialeval.readers import Source
 from dialeval.readers.messages import message_columns
 from dialeval.readers.rows import RawRow
-from dialeval.registry import load_metrics
+from dialeval.registry import check_options, load_metrics
 from dialeval.scores import Scores
 
 if TYPE_CHECKING:
@@ -98,6 +98,7 @@ def score_dataset(
         options: `device`, `dtype`, ... for those metrics that take them.
     """
     given = (list(metrics), options, dict(checkpoints or {}), source or Source(()))
+    check_options(*given[:3])
     return dataset.map_batches(RowScorer, fn_constructor_args=given, batch_format="pandas", **_pool(actors, batch_rows))
 
 
@@ -116,6 +117,7 @@ def score_systems(
     The driver holds the features, 1.6 kB for each reply and reference; beyond its memory, merge `FbdState`s.
     """
     weights = {} if checkpoint is None else {metric: checkpoint}
+    check_options([metric], options, weights)
     given: tuple[Any, ...] = ([metric], options, weights, source or Source(()))
     pool = _pool(actors, batch_rows)
     encoded = dataset.map_batches(RowEncoder, fn_constructor_args=given, batch_format="pandas", **pool)

@@ -10,9 +10,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dialeval.cautions import ENGLISH, language_of
 from dialeval.exchange import Dialogue, Exchange, exchanges_from_columns
 from dialeval.frames import arguments_of, is_table
-from dialeval.readers import Source, matching_ids
+from dialeval.readers import Source, matching_ids, reply_text
 
 #: A file, standard input, a data set, a data frame, rows as mappings, or exchanges.
 Rows = str | Path | Source | Iterable[Mapping[str, Any]] | Sequence[Exchange] | Any
@@ -120,6 +121,15 @@ def read_items(rows: Rows, level: ItemLevel = "turn", columns: Mapping[str, str]
     return read_items(Source(held, columns=columns or {}), level)
 
 
+def read_counted(rows: Rows, level: ItemLevel, columns: Mapping[str, str] | None = None) -> tuple[list[Any], int]:
+    """The same, and how many there are with those that the source leaves out for their language."""
+    if not (isinstance(rows, Source) and rows.other_languages == "skip"):
+        found = read_items(rows, level, columns)
+        return found, len(found)
+    found = read_items(replace(rows, other_languages="mark"), level)
+    return [one for one in found if language_of(reply_text(one)) in ("", ENGLISH)], len(found)
+
+
 def pair_conversations(first: Sequence[Dialogue], second: Sequence[Dialogue], names: tuple[str, str]) -> Pairs | None:
     """Pair conversations where any id stands on both sides; else none belong together, and each stands for itself.
 
@@ -181,9 +191,8 @@ def pair_sides(first: Side, second: Side) -> Pairs:
         )
     if None in first.contexts or None in second.contexts:
         raise ValueError(
-            f"{first.name} and {second.name} have no ids, and scores do not tell whether two rows answer the same "
-            "context; name the files that were scored (rows; in the command --rows OLD_ROWS --rows NEW_ROWS), or give "
-            "ids"
+            f"{first.name} and {second.name} have no ids, and score files have no contexts; pass the files that were "
+            "scored (rows; in the command --rows OLD_ROWS --rows NEW_ROWS), or add ids"
         )
     for at, (one, other) in enumerate(zip(first.contexts, second.contexts, strict=True)):
         if one != other:

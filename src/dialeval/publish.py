@@ -109,8 +109,8 @@ def _model(folder: Path, org: str, workspace: Path, results: Path | None, *, mer
     config = CheckpointConfig.read(folder)
     if not is_hub_id(config.encoder.id):
         raise PublishError(
-            f"{folder} stands on the encoder {config.encoder.id}, a folder of this machine that nobody else has; "
-            "train on an encoder named as on the Hub, or put its name there into config.json"
+            f"{folder} uses a local encoder, {config.encoder.id}; publish it, or set encoder.id in config.json to a "
+            "Hub id"
         )
     # Damaged weights stop here.
     network = network_class(config.approach).from_pretrained(folder, device="cpu")

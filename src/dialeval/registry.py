@@ -219,8 +219,7 @@ def check_options(
 
 
 def load_metrics(names: Sequence[str], options: Mapping[str, Any], checkpoints: Mapping[str, str]) -> dict[str, Metric]:
-    """Load metrics by name; each gets those options that it takes."""
-    check_options(names, options, checkpoints)
+    """Load metrics by name; each gets those options that it takes. `check_options` refuses what none of them takes."""
     loaded = {}
     for name in names:
         taken = {option: value for option, value in options.items() if _takes(metric_class(name)[0], option)}
@@ -260,4 +259,5 @@ def _load_suite(names: Iterable[str], *, checkpoints: Mapping[str, str] | None =
     wanted = list(dict.fromkeys(names))
     if not wanted:
         raise ValueError("no metrics were given; pass at least one")
+    check_options(wanted, options, checkpoints or {})
     return Suite(load_metrics(wanted, options, checkpoints or {}))

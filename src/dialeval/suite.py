@@ -48,7 +48,8 @@ class Suite(Mapping[str, Metric]):
         if contexts is None and is_table(responses):
             columns |= arguments_of(responses, columns.pop("columns", None))
             scores = self.score_exchanges(exchanges_from_columns(**columns), scale=scale, progress=progress)
-            return scores.with_index(responses.index) if hasattr(responses, "iloc") else scores  # type: ignore[attr-defined]
+            index = getattr(responses, "index", None) if hasattr(responses, "iloc") else None
+            return scores if index is None else scores.with_index(index)
         exchanges = exchanges_from_columns(responses, contexts, references, **columns)  # type: ignore[arg-type]
         return self.score_exchanges(exchanges, scale=scale, progress=progress)
 

@@ -13,6 +13,7 @@ from dialeval.agreement.settings import Settings
 from dialeval.cli.options import command_line
 from dialeval.io import safe_name, without_machine
 from dialeval.reports.outputs import write_outputs
+from refusals import refused
 from toy_benchmark import count_words, rated_rows, word_share, write_rows
 
 QUICK = Settings(resamples=50, slow_resamples=50)
@@ -87,7 +88,7 @@ def test_safe_names(text, name):
 FBD = ["fbd_personam", "fbd_dailyh", "fbd_convai2", "fbd_empathetic", "fbd_dailyz", "fbd_personaz"]
 
 
-def test_all_counts_no_row_twice():
+def test_all_counts_no_row_twice(tmp_path):
     names = benchmark_names(["all"])
     assert "dailydialog_zhao" in names
     assert not {"dailydialogpp_positives", "adversarial_khalid"} & set(names)
@@ -97,7 +98,10 @@ def test_all_counts_no_row_twice():
     assert benchmark_names(["all", "fbd_dailyz", "all"]) == [*names, "fbd_dailyz"]
     assert benchmark_names(["fbd"]) == FBD
     assert benchmark_names(["fbd@as_released"]) == [f"{name}@as_released" for name in FBD]
-    assert benchmark_names(["persona_zhao@x", "mine.jsonl", "fb"]) == ["persona_zhao@x", "mine.jsonl", "fb"]
+    (tmp_path / "mine.jsonl").touch()
+    assert benchmark_names(["persona_zhao", str(tmp_path / "mine.jsonl")])[1:] == [str(tmp_path / "mine.jsonl")]
+    for unknown in ("persona_zhao@x", "fb", "fbd@x", "nothing.jsonl"):
+        refused((ValueError, OSError), unknown.partition("@")[0], benchmark_names, ["persona_zhao", unknown])
 
 
 def test_no_folder_of_this_machine_stands_beside_results(tmp_path, monkeypatch):

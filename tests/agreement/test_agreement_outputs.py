@@ -126,8 +126,9 @@ def test_the_agreement_command(files, tmp_path):
 @pytest.mark.slow
 def test_the_agreement_command_refuses_what_it_cannot_do(files, tmp_path):
     nothing = invoke("agreement", "-m", "python:toy_benchmark:count_words", "-b", "nonsense", "-o", tmp_path / "out")
-    assert nothing.exit_code == 1
+    assert nothing.exit_code == 2
     assert "nonsense" in nothing.output
+    assert not (tmp_path / "out").exists()
     for metric, option, value in (
         ("densty", "--threshold", "auto"),
         ("bleu2", "--threshold", "half"),

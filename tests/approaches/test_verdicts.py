@@ -96,6 +96,11 @@ def test_the_command(judge: Any) -> None:
     cells = [[word for word in line.split() if word.isascii()] for line in rest]
     assert [row for row in cells if row][:2] == [["B", "A"], ["value", f"{better:.2f}", f"{worse:.2f}"]]
     assert CliRunner().invoke(build_app(["judge"]), ["judge", *CONTEXT, "--reply", " "]).exit_code != 0
+    german = CliRunner().invoke(
+        build_app(["judge"]), ["judge", *CONTEXT, "-r", GOOD, "-r", "Das ist nicht gut für mich."]
+    )
+    assert "warning: 1 of 2 replies are not English (de 1)" in german.stderr
+    assert "warning" not in printed.stderr
 
 
 @pytest.mark.parametrize(

@@ -145,6 +145,13 @@ def test_scale_and_the_signature_that_tells_it() -> None:
     assert "metric:overlap|weight:1.0|scale:human_percentile" in result.stderr
 
 
+def test_options_are_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+    monkeypatch.setattr("dialeval.registry.check_options", lambda *given: asked.append(given))
+    assert score().exit_code == 0
+    assert len(asked) == 1
+
+
 def test_values_that_are_not_numbers_are_null() -> None:
     Path("blank.jsonl").write_text(
         '{"context": [""], "response": ""}\n{"context": ["a"], "response": "a"}\n', encoding="utf-8"
@@ -152,7 +159,7 @@ def test_values_that_are_not_numbers_are_null() -> None:
     assert "empty=score" in score("-i", "blank.jsonl").stderr
     result = score("-i", "blank.jsonl", "--empty", "score")
     assert [json.loads(line)["overlap"] for line in Path("scores.jsonl").read_text().splitlines()] == [None, 1.0]
-    assert re.search("overlap 1 .*2 values, 1 ", result.stderr)
+    assert re.search("overlap 1 .*1 value, 1 row without", result.stderr)
     assert re.search(r"\b2\b.*\b1\b.*empty", result.stderr)
 
 
@@ -179,6 +186,28 @@ def test_nothing_but_bad_rows() -> None:
     assert result.exit_code == 2
     assert "row 0 (bad.jsonl, line 1)" in result.stderr
     assert files() == {"rows.jsonl", "bad.jsonl"}
+
+
+@pytest.mark.parametrize("options", [[], ["-i", "-"]])
+def test_nothing_but_rows_in_other_languages(options: list[str]) -> None:
+    row = json.dumps({"context": ["who"], "response": "Ich bin es nicht und das ist gut."})
+    Path("rows.jsonl").write_text(row)
+    given = [
+        "score",
+        "-m",
+        "overlap",
+        "-o",
+        "scores.jsonl",
+        "--other-languages",
+        "skip",
+        *(options or ["-i", "rows.jsonl"]),
+    ]
+    result = CliRunner().invoke(build_app(), given, input=row)
+    assert result.exit_code == 2
+    assert result.stderr.splitlines()[-1] == (
+        "error: every row was left out for its language; --other-languages mark scores them"
+    )
+    assert files() == {"rows.jsonl"}
 
 
 def test_a_metric_that_needs_references_names_the_row_without() -> None:

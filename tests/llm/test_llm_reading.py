@@ -105,6 +105,18 @@ def test_expectation_stands_where_the_answer_stands():
     assert expectation("Score: 3", tokens, 1, 5) == pytest.approx(2.75)
 
 
+@pytest.mark.parametrize("thought", ['<think>Perhaps {"content": 1}, or 5? B is better.</think>\n', "It is 1.</think>"])
+def test_what_a_model_thinks_is_no_answer(thought):
+    assert read_aspects(f'{thought}{{"content": 4}}', ["content"], 1, 5) == {"content": 4}
+    assert read_choice(f"{thought}A") == 1
+    assert read_number(f"{thought}Score: 4", 1, 5) == (4, len(f"{thought}Score: "))
+    tokens = [token(thought), token("1", ("1", 1.0))]
+    assert expectation(f"{thought}1", tokens, 1, 5) == 1
+    for read in (read_choice, lambda text: read_number(text, 1, 5), lambda text: read_aspects(text, ["content"], 1, 5)):
+        with pytest.raises(NoAnswer, match="max-tokens"):
+            read('<think>Perhaps 4, {"content": 4}: A')
+
+
 def test_expectation_where_tokens_do_not_add_up_to_the_text():
     tokens = [token("\ufffd"), token("\ufffd"), token("3", ("3", 1.0))]
     assert expectation("✓ 3", tokens, 1, 5) == pytest.approx(3)

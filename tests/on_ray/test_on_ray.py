@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 import dialeval
 from dialeval.cli import build_app
 from local_ray import local_ray
+from refusals import refused
 from small_checkpoints import small_checkpoint
 
 pytestmark = pytest.mark.slow
@@ -52,6 +53,14 @@ def test_rows_from_the_shell(file: Path, tiny_encoder: Path, tmp_path: Path) -> 
     columns = {f"{name}s": [row[name] for row in ROWS] for name in ("response", "context", "id")}
     expected = dialeval.load("deb", checkpoint=checkpoint, device="cpu").score(**columns)
     assert np.allclose(scored.loc[columns["ids"]], expected.values, atol=1e-6)
+
+
+def test_what_no_metric_takes_is_refused_before_a_row_is_read() -> None:
+    from dialeval.on_ray import score_dataset, score_systems
+
+    nothing: Any = None
+    refused(ValueError, "bleu1", score_dataset, nothing, ["bleu1"], checkpoints={"bleu1": "mine"})
+    refused(ValueError, "colour", score_systems, nothing, "deb", colour="red")
 
 
 @pytest.mark.parametrize("name", ["fbd", "prd"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -36,6 +37,16 @@ def test_the_tutorial_runs_from_top_to_bottom(tmp_path: Path) -> None:
 def test_the_tutorial_is_kept_without_outputs() -> None:
     cells = json.loads(TUTORIAL.read_text("utf-8"))["cells"]
     assert not [cell for cell in cells if cell.get("outputs") or cell.get("execution_count")]
+
+
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
+
+
+@pytest.mark.parametrize("page", [*PAGES, *(ROOT / "results").rglob("README.md")], ids=str)
+def test_relative_links_lead_somewhere(page: Path) -> None:
+    targets = re.findall(r"\]\(([^)\s#]+)", page.read_text("utf-8"))
+    files = [target for target in targets if "://" not in target and not target.startswith("mailto:")]
+    assert not [target for target in files if not (page.parent / target).exists()]
 
 
 def test_every_page_is_in_the_menu() -> None:

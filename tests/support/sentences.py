@@ -67,6 +67,7 @@ rank rows.jsonl rows.jsonl -m bleu2
 gate rows.jsonl -b nothing.jsonl -m bleu2 --margin 0.1
 gate rows.jsonl -b rows.jsonl -m fbd --margin 0.1
 gate rows.jsonl -b rows.jsonl -m bleu2 --margin 0.1 --json rows.jsonl
+gate rows.jsonl -b rows.jsonl -m bleu2 --margin 2
 compare scores.jsonl other.jsonl
 compare scores.jsonl nothing.jsonl
 tune rows.jsonl --out mine

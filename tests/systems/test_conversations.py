@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dialeval.cli import build_app
+from dialeval.readers import Source
 from dialeval.statistics.paired_tests import unpaired_mean_test
 from dialeval.systems import gate, rank
 from number_metrics import Distance, Number
@@ -65,6 +66,20 @@ def test_a_gate_is_undecided_where_conversations_are_missing() -> None:
         assert (f"{shared} of 60" in found.sentence) is (verdict == "undecided")
     silent = [{**row, "dialogue": ["0", ""]} if at < 7 else row for at, row in enumerate(talks(1.0, 60))]
     assert gate(silent, talks(0.0, 60), Number(), margin=0.1, level="dialogue", resamples=200).verdict == "undecided"
+
+
+@pytest.mark.parametrize("ids", [True, False])
+@pytest.mark.parametrize("german", [0, 9, 60])
+@pytest.mark.parametrize("side", [0, 1])
+def test_rows_that_were_skipped_for_their_language_count_as_not_compared(side: int, german: int, ids: bool) -> None:
+    reply = "Ich bin heute nicht zu Hause und das ist schade."
+    sides = [[{"dialogue": ["0", str(at % 7)], **({"id": f"{at}"} if ids else {})} for at in range(100)]] * 2
+    sides[side] = [{**row, "dialogue": [reply, reply]} if at < german else row for at, row in enumerate(sides[side])]
+    read = [Source(rows, other_languages="skip") for rows in sides]
+    found = gate(*read, Number(), margin=0.9, level="dialogue", resamples=200)
+    assert (found.verdict, found.n_total) == ("undecided" if german > 10 else "passed", 100)
+    told = [one for one in found.warnings if f"{german} rows in other languages left out" in one]
+    assert [one.split(":")[0] for one in told] == ([("the new rows", "the baseline")[side]] if german else [])
 
 
 @pytest.mark.parametrize("metric", [Number(), Distance()])

@@ -23,8 +23,9 @@ import dialeval
 from dialeval.cli import build_app
 from dialeval.exchange import Exchange
 from dialeval.metric import Judged
-from dialeval.pairing import pair, pair_by_context, read_items
+from dialeval.pairing import ItemLevel, pair, pair_by_context, read_items
 from dialeval.pytest_plugin import assert_not_worse
+from dialeval.scores import Signature
 from dialeval.systems import gate, rank
 from number_metrics import Distance, Number, noisy, rows, written
 from refusals import refused
@@ -137,7 +138,7 @@ def test_an_undecided_gate_has_its_own_exit_code(tmp_path: Path) -> None:
         ]
         file.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     new, old = map(str, files)
-    result = CliRunner().invoke(build_app(), ["gate", new, "-b", old, "-m", "bleu2", "--margin", "1"])
+    result = CliRunner().invoke(build_app(), ["gate", new, "-b", old, "-m", "bleu2", "--margin", "0.5"])
     assert result.exit_code == 4, result.output
     assert "1 of 80" in result.output
 
@@ -170,11 +171,38 @@ def test_the_bound_is_that_of_the_mean_over_contexts() -> None:
     assert grouped.at_least < apart.at_least - 0.05
 
 
+class Length(Number):
+    """How long a reply is, from nothing to a hundred characters."""
+
+    info = replace(Number.info, name="length", range=(0.0, 100.0))
+
+    def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
+        return Judged(np.array([float(len(row.response)) for row in exchanges]))
+
+
+@pytest.mark.parametrize("level", ["turn", "dialogue"])
+@pytest.mark.parametrize("side", [0, 1])
+def test_the_gate_warns_of_either_side_by_name(side: int, level: ItemLevel) -> None:
+    texts = ["That is a good question and I like it."] * 2
+    texts[side] = "Das ist eine gute Frage und ich mag sie."
+    both: list[list[dict[str, Any]]] = [
+        [{"context": [f"{at}"], "response": text, "dialogue": [f"{at}", text], "id": f"{at}"} for at in range(40)]
+        for text in texts
+    ]
+    found = gate(*both, Length(), margin=5, level=level, resamples=200, names=("new.jsonl", "old.jsonl"))
+    told = [one.partition(": ") for one in found.warnings if "not English" in one]
+    assert [name for name, _, _ in told] == [("new.jsonl", "old.jsonl")[side]]
+    assert found.passed
+
+
 def test_bad_questions_are_refused() -> None:
     old = rows(noisy(3))
     for wrong in (-0.1, float("nan")):
         refused(ValueError, "margin", gate, old, old, Number(), margin=wrong)
     refused(ValueError, "system", gate, old, old, "fbd", margin=0.1)
+    for margin, scale in ((100, "native"), (250, "native"), (1, "human_percentile"), (5, "human_percentile")):
+        refused(ValueError, f"margin is {margin}", gate, old, old, Length(), margin=margin, scale=scale)
+    assert gate(old, old, Length(), margin=99).passed
     refused(ValueError, "confidence", lambda: gate(old, old, Number(), margin=0.1, confidence=1.0))
 
 
@@ -510,6 +538,17 @@ def test_scores_are_compared_as_their_files_are(tmp_path: Path) -> None:
     other = Number().score([{**row, "context": ["else"]} for row in rows(base, ids=False)])
     refused(ValueError, "context", lambda: dialeval.compare(Number().score(rows(base, ids=False)), other))
     refused(ValueError, "Scores", dialeval.compare, old, files[0])
+    shares = replace(new, signature=Signature({**new.signature, "scale": "human_percentile@1234"}))
+    refused(ValueError, "human_percentile and native", dialeval.compare, old, shares)
+
+
+def test_the_ends_of_intervals_are_not_compared(tmp_path: Path) -> None:
+    columns = {"judge": 0.5, "judge.relevant": 0.4, "judge.low": 0.1, "judge.high": 0.9}
+    scores = [{"id": f"row-{at}", **{name: value + at / 100 for name, value in columns.items()}} for at in range(9)]
+    file = written(tmp_path / "scores.jsonl", scores)
+    assert [one.metric for one in dialeval.compare(file, file, resamples=100)] == ["judge", "judge.relevant"]
+    (chosen,) = dialeval.compare(f"{file}#judge.low", f"{file}#judge.low", resamples=100)
+    assert chosen.metric == "judge.low"
 
 
 @pytest.mark.slow

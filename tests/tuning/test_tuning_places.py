@@ -51,6 +51,13 @@ def test_the_command_says_what_it_found(judge: Path, place: Path) -> None:
     assert json.loads((place / "mine" / "config.json").read_text())["name"] == "mine"
 
 
+def test_the_command_warns_of_other_languages(judge: Path, place: Path) -> None:
+    german = [{**row, "response": f"Das ist nicht gut und ich mag {row['response']}"} for row in rated(120)]
+    (place / "rated.jsonl").write_text("\n".join(map(json.dumps, german)))
+    with pytest.warns(UserWarning, match=r"^120 of 120 replies are not English \(de 120\)"):
+        assert run(judge, place)[0] == 0
+
+
 def test_a_folder_that_holds_something_is_refused(judge: Path, place: Path) -> None:
     (place / "mine").mkdir()
     (place / "mine" / "thesis.txt").write_text("years of work")

@@ -99,7 +99,7 @@ def every_benchmark() -> list[str]:
 
 
 def benchmark_names(wanted: Sequence[str]) -> list[str]:
-    """The names that were asked for, each once; `all` and first words such as `fbd` or `fbd@clean` written out."""
+    """The names asked for, each once; `all` and first words such as `fbd@clean` written out, unknown refused."""
     return list(dict.fromkeys(name for one in wanted for name in _written_out(one)))
 
 
@@ -111,4 +111,9 @@ def _written_out(wanted: str) -> list[str]:
     word, at, protocol = wanted.partition("@")
     known = benchmarks.available()
     family = [name for name in known if name.startswith(f"{word}_")] if word not in known else []
-    return [f"{name}{at}{protocol}" for name in family] or [wanted]
+    names = [f"{name}{at}{protocol}" for name in family] or [wanted]
+    for name in (one for one in names if not Path(one).expanduser().exists()):
+        if name.endswith(benchmarks.SUFFIXES):
+            raise FileNotFoundError(f"there is no file {name}")
+        benchmarks.info(name.partition("@")[0], protocol or None)
+    return names

@@ -93,6 +93,9 @@ def compare(
     """
     if isinstance(first, Scores) != isinstance(second, Scores):
         raise ValueError("a file cannot be compared with Scores; pass two files or two Scores")
+    given = [one.signature.get("scale", "native") for one in (first, second) if isinstance(one, Scores)]
+    if len(scales := {one.partition("@")[0] for one in given}) > 1:
+        raise ValueError(f"the scores are on two scales, {' and '.join(sorted(scales))}; compare scores of one scale")
     if not 0.5 <= confidence < 1:
         raise ValueError(f"confidence is {confidence}; it must be between 0.5 and 1")
     if resamples < 100:

@@ -24,7 +24,7 @@ from dialeval.agreement.score_files import read_scores
 from dialeval.functions import FunctionMetric, Judge, imported
 from dialeval.metric import Level, Metric
 from dialeval.registry import load
-from dialeval.scores import Scores, aspect_column
+from dialeval.scores import Scores, aspect_column, explaining_columns
 from dialeval.specs import ANY_RANGE, OWN, Declared, declared_in, split_options
 
 Spec = str | Metric | Judge
@@ -103,7 +103,8 @@ def score_pairs(first: str | Scores, second: str | Scores) -> list[tuple[ValueSo
     )
     if len(left) == len(right) == 1:
         return [(left[0], right[0])]
-    other = {source.name: source for source in right}
+    ends = {end for source in left for end in explaining_columns(source.name)[:2]}  # of intervals: no values
+    other = {source.name: source for source in right if source.name not in ends}
     pairs = [(source, other[source.name]) for source in left if source.name in other]
     if not pairs:
         raise ValueError(f"{first} and {second} have no column of the same name; choose one each with #column")

@@ -20,7 +20,7 @@ from dialeval.engine.formatting import PairFormat, PairTokenizer
 from dialeval.exchange import Exchange
 from dialeval.io import parse_json
 from dialeval.metric import Judged, Metric, Scale
-from dialeval.scores import Scores, Signature
+from dialeval.scores import Signature
 from dialeval.weights.config import CheckpointConfig, current_versions
 from dialeval.weights.find import WEIGHTS, find_checkpoint
 from dialeval.weights.loading import load_tokenizer, longest_input
@@ -148,14 +148,20 @@ class LearnedMetric(Metric):
         """Under which name the checkpoint keeps the quantiles of this variant's scores."""
         return "native"
 
+    def check_scale(self, scale: Scale) -> None:
+        """Human percentiles need the checkpoint's quantiles of this variant."""
+        super().check_scale(scale)
+        if scale == "human_percentile" and not self.network.config.quantiles.get(self.quantile_key):
+            raise ValueError(f"the checkpoint of {self.info.name} holds no human quantiles for this variant")
+
     def rescale(self, values: NDArray[np.float64], scale: Scale) -> NDArray[np.float64]:
         """`human_percentile`: the share of held-out human replies that score lower."""
         if scale != "human_percentile":
             return super().rescale(values, scale)
-        curves = self.network.config.quantiles.get(self.quantile_key)
-        if not curves:
-            raise ValueError(f"the checkpoint of {self.info.name} holds no human quantiles for this variant")
-        return percentile(values, np.asarray(curves["human"], dtype=np.float64))
+        self.check_scale(scale)
+        return percentile(
+            values, np.asarray(self.network.config.quantiles[self.quantile_key]["human"], dtype=np.float64)
+        )
 
     def scale_signature(self, scale: Scale) -> str:
         """A percentile depends on the table of human quantiles, which no file of weights holds."""
@@ -163,18 +169,6 @@ class LearnedMetric(Metric):
             return super().scale_signature(scale)
         table = json.dumps(self.network.config.quantiles, sort_keys=True).encode()
         return f"{scale}@{hashlib.sha256(table).hexdigest()[:12]}"
-
-    def score_exchanges(
-        self, exchanges: Sequence[Exchange], *, scale: Scale = "native", progress: bool = False
-    ) -> Scores:
-        """Score exchanges that were checked before; a scale that is not there is refused before they are encoded."""
-        self.rescale(np.zeros(0), scale)
-        return super().score_exchanges(exchanges, scale=scale, progress=progress)
-
-    def score_dialogues(self, dialogues: Sequence[Sequence[str]], *, scale: Scale = "native", **options: Any) -> Scores:
-        """Score whole dialogues, see `Metric`; the scale is checked first here, too."""
-        self.rescale(np.zeros(0), scale)
-        return super().score_dialogues(dialogues, scale=scale, **options)
 
 
 def _changed(layout: PairFormat, **changes: Any) -> PairFormat:

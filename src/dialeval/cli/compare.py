@@ -12,7 +12,8 @@ from dialeval.cli.options import flowing, listed
 _HELP = """Compare two files of scores, as `dialeval score` writes them for two systems, by paired tests.
 
 For each column that both have: the means, their difference with its bootstrap interval, and the p-value of a
-permutation test that swaps whole contexts. FILE#COLUMN chooses a column.
+permutation test that swaps whole contexts. FILE#COLUMN chooses a column. A file of scores does not record its metric's
+options: both must have been scored with the same --scale and checkpoint.
 
 Rows belong together by id. Without ids, name the rows that were scored (--rows), which show whether they answer the
 same contexts; without either the files are refused. `dialeval rank` compares systems from their replies in one step;
@@ -57,9 +58,6 @@ def compare(
         first,
         second,
         rows=[read(file, **reading.of_second(at, columns_b)) for at, file in enumerate(rows or ())],
-        lower_is_better=listed(lower_is_better),
-        allow_missing=allow_missing,
-        resamples=resamples,
-        seed=seed,
-    )
+        lower_is_better=listed(lower_is_better), allow_missing=allow_missing, resamples=resamples, seed=seed,
+    )  # fmt: skip
     show_verdicts(found)

@@ -78,17 +78,9 @@ def gate(
         found = test(
             read(new),
             read(baseline, **reading.of_second(1, columns_b)),
-            loaded,
-            margin=margin,
-            confidence=confidence,
-            min_contexts=min_contexts,
-            scale=scale,
-            level=level,
-            resamples=resamples,
-            seed=seed,
-            names=(new, baseline),
-            progress=True,
-        )
+            loaded, margin=margin, confidence=confidence, min_contexts=min_contexts, scale=scale, level=level,
+            resamples=resamples, seed=seed, names=(new, baseline), progress=True,
+        )  # fmt: skip
         for path, text in (
             (junit, found.to_junit),
             (markdown, found.to_markdown),

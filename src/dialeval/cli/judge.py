@@ -46,5 +46,7 @@ def judge(
         if not all(map(isnan, column))
     ]
     show([Table(("", *(found.names[at] for at in found.order)), rows)])
+    for warning in scores.warnings:
+        typer.echo(f"warning: {warning}", err=True)
     for at in found.order if len(found.order) > 1 else ():
         typer.echo(f"{found.names[at]}: {scores.explain(at)}")

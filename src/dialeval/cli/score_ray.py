@@ -12,7 +12,8 @@ from dialeval.cli.options import checkpoints, flowing, listed
 _HELP = """Score files on the Ray cluster of RAY_ADDRESS, else on all processors and GPUs of this machine.
 
 Files and folders can be anywhere that Ray Data reads and writes (s3://, gs://, local). Scores are
-Parquet files with the columns of the rows; values of fbd and prd are printed. A killed run starts again.
+Parquet files with the columns of the rows; values of fbd and prd are printed. An interrupted run is not
+resumed.
 
 [bold]Example[/bold]
 
@@ -39,14 +40,13 @@ def score_ray(
     """Read, score, write."""
     from dialeval.metric import Level
     from dialeval.on_ray import read_dataset, score_dataset, score_systems
-    from dialeval.registry import check_options, metric_class, registered
+    from dialeval.registry import metric_class, registered
 
     names = [registered(name) for name in listed(metric)]
     options: dict[str, Any] = {} if dtype is None else {"dtype": dtype}
     weights, source = checkpoints(checkpoint, names), read(input)
     if source.split is not None or source.subset is not None:
         raise ValueError("score-ray reads files, which have no splits or subsets; leave those options out")
-    check_options(names, options, weights)
     sets = [name for name in names if metric_class(name)[0].info.level is Level.SYSTEM]
     of_rows = [name for name in names if name not in sets]
     if of_rows and output is None:

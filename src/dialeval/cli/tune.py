@@ -83,14 +83,9 @@ def tune(
         out=out,
         checkpoint=checkpoint,
         human=None if human is None else read(human, columns=None, split=None, subset=None, other_languages="mark"),
-        empty=empty,
-        contaminated_by=listed(contaminated_by),
-        seed=seed,
-        resamples=resamples,
-        device=device,
-        overwrite=overwrite,
-        progress=True,
-    )
+        empty=empty, contaminated_by=listed(contaminated_by), seed=seed, resamples=resamples, device=device,
+        overwrite=overwrite, progress=True,
+    )  # fmt: skip
     for line in found.lines():
         typer.echo(line)
     typer.echo(f"{found.folder}: dialeval score --metric judge --checkpoint {found.folder} ...")

@@ -138,7 +138,7 @@ def choose_precision(dtype: str | torch.dtype, device: torch.device) -> Precisio
     except ValueError:
         raise ValueError(f"dtype is {dtype!r}; it is 'float32', 'bfloat16', 'int8' or 'auto'") from None
     if chosen == "bfloat16" and dtype != "auto" and not gains_by_bfloat16(device):
-        warnings.warn("bfloat16 is slower than float32 on this machine; dtype='auto' knows", stacklevel=2)
+        warnings.warn("bfloat16 is slower than float32 on this machine; use dtype='auto'", stacklevel=2)
     return chosen
 
 

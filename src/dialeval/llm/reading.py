@@ -34,8 +34,17 @@ class Rating:
     aspects: Mapping[str, float] = field(default_factory=dict)
 
 
+def _answer(text: str) -> str:
+    """What follows a model's thinking: numbers that it weighed there are none that it gave."""
+    answer = text.rpartition("</think>")[2]
+    if "<think>" in answer:
+        raise NoAnswer("the answer ends inside <think>; allow more tokens (--max-tokens)")
+    return answer
+
+
 def read_aspects(text: str, aspects: Sequence[str], low: float, high: float) -> dict[str, float]:
     """The score of every aspect, from JSON or, failing that, from lines such as `grammar: 4`."""
+    text = _answer(text)
     objects = [one for one in _objects(text) if any(aspect in one for aspect in aspects)]
     found = [_of_object(one, aspects, low, high) for one in objects]
     if any(other != found[0] for other in found[1:]):
@@ -57,6 +66,7 @@ def read_aspects(text: str, aspects: Sequence[str], low: float, high: float) -> 
 
 def read_number(text: str, low: float, high: float) -> tuple[float, int]:
     """The one score that a text gives, and where it stands; several different ones are none."""
+    whole, text = text, _answer(text)
     shares = [(found, float(found[2])) for found in _SHARE.finditer(text)]
     if other := [found[0] for found, of in shares if of != high]:
         raise NoAnswer(f"the answer {other[0]!r} is on another scale than {low:g} to {high:g}")
@@ -65,13 +75,14 @@ def read_number(text: str, low: float, high: float) -> tuple[float, int]:
         if len(values) > 1:
             raise NoAnswer(f"the answer gives several numbers ({', '.join(f'{one:g}' for one in sorted(values))})")
         if candidates:
-            return _scored(values.pop(), low, high, "the score"), candidates[0].start(1)
+            start = len(whole) - len(text) + candidates[0].start(1)
+            return _scored(values.pop(), low, high, "the score"), start
     raise NoAnswer("the answer holds no number" if text.strip() else "the answer is empty")
 
 
 def read_choice(text: str) -> float:
     """1 for A, 0 for B, 0.5 for a tie."""
-    points = {"a": 1.0, "b": 0.0}
+    text, points = _answer(text), {"a": 1.0, "b": 0.0}
     if (whole := _CHOICE.fullmatch(text.strip())) is not None:
         return points.get(whole[1].lower(), 0.5)
     found = {points.get((one[1] or one[2]).lower(), 0.5) for one in _VERDICT.finditer(text)}

@@ -283,12 +283,9 @@ class Summary:
         for name, tally in self.tallies.items():
             better = "higher is better" if tally.higher_is_better else "lower is better"
             value = _rounded(tally.aggregate)
-            undefined = (
-                f", {tally.n - tally.mean.n} without a value"
-                if tally.systems is None and tally.n > tally.mean.n
-                else ""
-            )
-            lines.append(f"{name} {value} ({better}; {tally.n} values{undefined}, {tally.n_truncated} {cut})")
+            n = tally.n if tally.systems is not None else tally.mean.n
+            undefined = f", {counted(tally.n - n, 'row')} without one" if tally.n > n else ""
+            lines.append(f"{name} {value} ({better}; {counted(n, 'value')}{undefined}, {tally.n_truncated} {cut})")
             if tally.judges:
                 lines.append(f"  judges {tally.judges}")
             lines += [
@@ -319,7 +316,7 @@ class Summary:
 
 
 def _rounded(value: float | None) -> str:
-    return "not a number" if value is None else f"{value:.6g}"
+    return "has no value" if value is None else f"{value:.6g}"
 
 
 def _usage_lines(usage: Mapping[str, float]) -> list[str]:

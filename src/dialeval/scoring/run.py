@@ -19,7 +19,7 @@ from dialeval.io import is_stream, lock, name_place, replacing
 from dialeval.metric import Metric
 from dialeval.readers import Rejects
 from dialeval.scoring.outputs import OutputFormat, Record, Summary, output_format, table
-from dialeval.scoring.task import Chunk, Task, chunked, unscored
+from dialeval.scoring.task import Chunk, Task, chunked, nothing_left, unscored
 from dialeval.scoring.worst import Worst
 
 #: Called with the number of rows done so far, of all rows where it is known, and of those that an earlier run did.
@@ -170,7 +170,7 @@ def _score_chunks(
         progress(summary.n, summary.n_resumed)
     summary.n_rejected = rejects.count if rejects else 0
     if not summary.n:
-        raise ValueError(f"none of the {summary.n_rejected} rows can be scored")
+        raise nothing_left(rejects)
     for name in task.of_systems:
         summary.add_systems(name, task.score_systems(name, collected))
     summary.cautions, summary.worst = seen.messages(), lowest.lines() if lowest else []

@@ -175,8 +175,8 @@ class Task:
         """Read every row once and count the good ones, so that a bad last row stops a long run before it starts."""
         rejects = Rejects() if skip_bad else None
         count = sum(1 for _ in self.rows(rejects))
-        if not count and rejects:
-            raise ValueError(f"none of the {rejects.count} rows can be scored; the first: {rejects.first}")
+        if not count:
+            raise nothing_left(rejects)
         return count
 
     def identity(self) -> dict[str, Any]:
@@ -276,6 +276,13 @@ def _beside(scored: Mapping[str, Scores], chunk: Chunk) -> dict[str, Any]:
 def unscored(chunk: Chunk) -> dict[str, Any]:
     """The record of a chunk that only metrics of systems see."""
     return {"fingerprint": chunk.fingerprint(), "row": chunk.rows, "values": {}, "n_empty": count_empty(chunk)}
+
+
+def nothing_left(rejects: Rejects | None) -> ValueError:
+    """What to say where no row can be scored: all are bad, or their language leaves them out."""
+    if rejects and rejects.count:
+        return ValueError(f"none of the {rejects.count} rows can be scored; the first: {rejects.first}")
+    return ValueError("every row was left out for its language; --other-languages mark scores them")
 
 
 def count_empty(chunk: Chunk) -> int:

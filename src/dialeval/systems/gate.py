@@ -15,10 +15,11 @@ from xml.sax.saxutils import escape, quoteattr
 import numpy as np
 from numpy.typing import NDArray
 
+from dialeval.cautions import FirstRows
 from dialeval.exchange import Dialogue, Exchange, counted, one_line, turn_at
 from dialeval.io import plain
 from dialeval.metric import Metric, Scale
-from dialeval.pairing import MIN_COVERAGE, ItemLevel, Pairs, Rows, pair, pair_conversations, read_items
+from dialeval.pairing import MIN_COVERAGE, ItemLevel, Pairs, Rows, pair, pair_conversations, read_counted
 from dialeval.registry import load
 from dialeval.scores import Scores, weakest_aspects
 from dialeval.statistics.bootstrap import bootstrap
@@ -89,7 +90,7 @@ class Gate:
     #: Rows of either system that have no partner, and pairs (or conversations) without a value; both are left out.
     n_alone: int
     n_without_value: int
-    #: What misleads about the new system's replies; see `dialeval.cautions`.
+    #: What misleads about the replies of either system; see `dialeval.cautions`.
     cautions: tuple[str, ...]
     scale: str
     signature: str
@@ -279,16 +280,28 @@ def gate(
         raise ValueError(f"{resamples} resamples are too few for a bound; use 1000 or more")
     called = names or (_named(new, "the new rows"), _named(baseline, "the baseline"))
     loaded = load(metric) if isinstance(metric, str) else metric
-    first, second = read_items(new, level, columns), read_items(baseline, level, columns)
+    low, high = (0.0, 1.0) if scale == "human_percentile" else loaded.info.range
+    if margin >= high - low:
+        raise ValueError(
+            f"margin is {margin:g}, but {loaded.info.name} lies between {low:g} and {high:g} (scale {scale}), so that "
+            "no loss could exceed it; pass a smaller margin"
+        )
+    (first, n_new), (second, n_old) = (read_counted(rows, level, columns) for rows in (new, baseline))
+    skipped = zip(called, (n_new - len(first), n_old - len(second)), strict=True)
+    notes = [f"{name}: {counted(n, 'row')} in other languages left out" for name, n in skipped if n]
     together: Any = pair_conversations if level == "dialogue" else pair
     pairs: Pairs | None = together(first, second, called)
     if pairs is not None:
         first, second = [first[at] for at in pairs.first], [second[at] for at in pairs.second]
     scored = [score_items(loaded, rows, scale=scale, progress=progress) for rows in (first, second)]
+    for name, items, scores in zip(called, (first, second), scored, strict=True):
+        seen = FirstRows()  # scores of conversations do not hold them, so that their turns are looked at here
+        seen.see(items)
+        notes += [f"{name}: {one}" for one in scores.warnings or seen.messages()]
     found = gate_values(
-        loaded, pairs, (scored[0].values, scored[1].values), max(pairs.n_rows) if pairs else 0, margin=margin,
+        loaded, pairs, (scored[0].values, scored[1].values), (n_new, n_old), margin=margin,
         confidence=confidence, min_contexts=min_contexts, resamples=resamples, seed=seed, scale=scale,
-        cautions=scored[0].warnings, signature=str(scored[0].signature),
+        cautions=tuple(notes), signature=str(scored[0].signature),
     )  # fmt: skip
     turned = 1.0 if found.higher_is_better else -1.0
     beside = scored[1].values if pairs else np.full(len(first), np.nan)
@@ -304,7 +317,7 @@ def gate_values(
     metric: Metric,
     pairs: Pairs | None,
     values: tuple[Vector, Vector],
-    n_total: int,
+    n_rows: tuple[int, int],
     *,
     margin: float,
     confidence: float = 0.95,
@@ -315,7 +328,10 @@ def gate_values(
     cautions: tuple[str, ...] = (),
     signature: str = "",
 ) -> Gate:
-    """The same from values that are there already, new and baseline: of paired rows, or each side's own."""
+    """The same from values that are there already, new and baseline: of paired rows, or each side's own.
+
+    `n_rows` counts all rows of either side, those too that were left out before anything was scored.
+    """
     x, y = (np.asarray(one, dtype=np.float64) for one in values)
     known = (np.isfinite(x), np.isfinite(y))
     n_without_value = int((~known[0]).sum() + (~known[1]).sum())
@@ -323,8 +339,8 @@ def gate_values(
         known = (known[0] & known[1],) * 2
         n_without_value = int((~known[0]).sum())
     x, y = x[known[0]], y[known[1]]
-    n_rows = count = min(len(x), len(y))
-    if not n_rows:
+    n_compared = count = min(len(x), len(y))
+    if not n_compared:
         raise ValueError(f"{metric.info.name} has no value for any pair of rows; nothing can be compared")
     turned = 1.0 if metric.info.higher_is_better else -1.0
     if pairs is None:
@@ -338,7 +354,7 @@ def gate_values(
         drawn = _means(turned * (x - y), groups, resamples, seed)
         unchanged = not (x - y).any()
     at_least = float(np.quantile(drawn, 1 - confidence))
-    covered = n_rows / n_total if n_total else min(one.mean() for one in known)
+    covered = min(len(one) / n for one, n in zip((x, y), n_rows, strict=True))
     enough = count >= min_contexts and covered >= MIN_COVERAGE
     # Equal replies pass even without a margin.
     not_worse = at_least > -margin or unchanged
@@ -347,8 +363,8 @@ def gate_values(
         metric=metric.info.name, higher_is_better=metric.info.higher_is_better, margin=margin,
         mean_new=float(x.mean()), mean_baseline=float(y.mean()), gain=gain, at_least=at_least,
         at_most=float(np.quantile(drawn, confidence)), confidence=confidence,
-        p=(int(np.sum(drawn <= -margin)) + 1) / (resamples + 1), n_rows=n_rows, n_contexts=count,
-        n_total=n_total or n_rows, min_contexts=min_contexts, paired_by=pairs.by if pairs else "nothing",
+        p=(int(np.sum(drawn <= -margin)) + 1) / (resamples + 1), n_rows=n_compared, n_contexts=count,
+        n_total=max(n_rows), min_contexts=min_contexts, paired_by=pairs.by if pairs else "nothing",
         n_alone=pairs.alone if pairs else 0, n_without_value=n_without_value, cautions=cautions, scale=scale,
         signature=signature,
     )  # fmt: skip

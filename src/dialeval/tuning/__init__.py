@@ -22,6 +22,7 @@ import numpy as np
 from dialeval.approaches import stack
 from dialeval.approaches.judge import TURN, Judge, JudgeNetwork, ReadReplies, Vector
 from dialeval.approaches.learned import QUANTILE_GRID
+from dialeval.cautions import cautions
 from dialeval.exchange import EmptyPolicy, Exchange
 from dialeval.readers import Input, Source, read_exchanges
 from dialeval.statistics.raters import human_ceiling
@@ -78,6 +79,8 @@ def tune(
             "of them happened to be rated",
             stacklevel=2,
         )
+    for caution in cautions(opinions.exchanges):
+        warnings.warn(caution, stacklevel=2)
     people = _human_rows(human)
     judge = Judge(checkpoint, device=device)
     network = JudgeNetwork.from_pretrained(checkpoint, device=device, trainable=True)
@@ -90,12 +93,9 @@ def tune(
         ceiling=_ceiling(opinions),
         coverage=_fit_interval(network, opinions, fitted.values, seed),
         has_percentile=bool(people) or not fitted.changed,
-        aspects={
-            name: crossing.agreement_where_known(opinions, column) for name, column in judge.aspects_of(read).items()
-        },
-        n_truncated=read.n_truncated,
-        seed=seed,
-    )
+        aspects={name: crossing.agreement_where_known(opinions, one) for name, one in judge.aspects_of(read).items()},
+        n_truncated=read.n_truncated, seed=seed,
+    )  # fmt: skip
     if fitted.correction is not None:
         former = network.array("correction") if "corrected" in network.config.architecture else None
         network.correct(correction.joined(former, fitted.correction), fitted.lifted)
