@@ -133,7 +133,9 @@ def test_pasted_conversations(text: str, turns: tuple[str, ...], speakers: tuple
     assert (found.turns, found.speakers) == (turns, speakers)
 
 
-@pytest.mark.parametrize("text", ["", "Hi", '[{"text": "Hi"}, {"text": "Hello"}]', '{"messages": []}'])
+@pytest.mark.parametrize(
+    "text", ["", "Hi", "User: Hi\nUser: Hello?", '[{"text": "Hi"}, {"text": "Hello"}]', '{"messages": []}']
+)
 def test_what_is_no_conversation(text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011
         read_transcript(text)

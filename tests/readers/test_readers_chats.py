@@ -143,6 +143,20 @@ def test_what_is_no_conversation_is_named(messages: Any, named: str) -> None:
     assert "row 0" in refused(BadRow, named, lambda: list(read_exchanges([{"messages": messages}])))
 
 
+@pytest.mark.parametrize(
+    ("row", "named"),
+    [
+        ({"messages": [{"role": "user", "content": one} for one in ("Hi", "Hello?")]}, "'assistant'"),
+        ({"messages": [*CHAT[:2], *CHAT[4:6], CHAT[1]]}, "'assistant'"),
+        ({"messages": [{"role": "assistant", "content": one} for one in ("Hi", "Hello?")]}, "'assistant'"),
+        ({"dialogue": ["Hi", "Hello?"], "speakers": ["user", "user"]}, "'user'"),
+    ],
+    ids=["user", "calls", "bot", "speakers"],
+)
+def test_a_conversation_of_one_side_is_named(row: Any, named: str) -> None:
+    refused(BadRow, named, lambda: list(Source([row]).dialogues()))
+
+
 @pytest.mark.parametrize("system", ["Be nice.", [{"type": "text", "text": "Be nice."}]])
 def test_a_system_prompt_beside_the_messages_is_no_name(system: Any) -> None:
     for row, name in (({"model": "claude"}, "claude"), ({}, None)):
@@ -206,8 +220,8 @@ def test_a_silent_bot_is_a_row_with_a_blank_reply(tmp_path: Path, name: str, tex
 )  # fmt: skip
 def test_only_times_that_are_read_as_such_turn_a_conversation(times: list[str], turned: bool) -> None:
     said = [f"turn {at}" for at in range(len(times))]
-    rows = [{"conversationId": 1, "role": "user", "content": one, "createdAt": when}
-            for one, when in zip(said, times, strict=True)]  # fmt: skip
+    rows = [{"conversationId": 1, "role": role, "content": one, "createdAt": when}
+            for role, one, when in zip(["user", "bot", "user"], said, times, strict=False)]  # fmt: skip
     ((_, one),) = Source(rows).dialogues()
     assert list(one.turns) == (said[::-1] if turned else said)
 

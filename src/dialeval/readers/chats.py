@@ -99,20 +99,21 @@ class Chats:
         if self.system_as_facts and prompts:
             shared["facts"] = [*(shared.get("facts") or ()), *prompts]
         name = next((row.values[key] for key in _IDS if row.values.get(key) is not None), None)
-        if level == "dialogue":
-            fields = {"dialogue": [text for _, text in turns], "speakers": [self._side(role) for role, _ in turns]}
-            # An id that nobody gave would pair conversations that have nothing to do with each other.
-            values = {**shared, **fields, "id": None if name is None else str(name)}
-            yield RawRow(row.number, row.where, values, duplicate=row.duplicate)
-            return
-        judged = [at for at, (role, _) in enumerate(turns) if at and role == judge]
+        judged = [at for at, (role, _) in enumerate(turns) if role == judge and (at or level == "dialogue")]
         if not judged:
             there = ", ".join(dict.fromkeys(role for role, _ in turns)) or "none"
             problem = (
                 f"the conversation has no answer of the role {self.judge_role!r}; choose a --judge-role of: {there}"
             )
             yield RawRow(row.number, row.where, problem=problem, raw=dict(row.values))
-        roles, texts = zip(*turns, strict=True) if judged else ((), ())
+            return
+        if level == "dialogue":
+            fields = {"dialogue": [text for _, text in turns], "speakers": [self._side(role) for role, _ in turns]}
+            # An id that nobody gave would pair conversations that have nothing to do with each other.
+            values = {**shared, **fields, "id": None if name is None else str(name)}
+            yield RawRow(row.number, row.where, values, duplicate=row.duplicate)
+            return
+        roles, texts = zip(*turns, strict=True)
         for at in judged:
             values = {
                 **shared,
@@ -149,16 +150,18 @@ def read_transcript(text: str) -> Dialogue:
     if isinstance(value, list):
         sides = zip(cycle(("user", "assistant")), value, strict=False)
         value = {"messages": [{"role": who, "content": one} if isinstance(one, str) else one for who, one in sides]}
-    is_log = isinstance(value, Mapping) and form_of(value)
-    read = [value] if is_log else [{"messages": one} for one in conversations(text.splitlines())]
-    turns: list[tuple[str, str]] = []
-    for row in Chats().unfold((RawRow(0, "the text", values) for values in read), level="dialogue"):
-        if row.values is None:
-            raise row.bad(row.problem)
-        both = zip(row.values["speakers"], row.values["dialogue"], strict=True)
-        turns += [(who, said) for who, said in both if said.strip()]
+    few = ValueError("the text holds fewer than two turns; write one turn a line, such as User: Hi!")
+    if not (isinstance(value, Mapping) and form_of(value)):
+        value = {"messages": list(chain.from_iterable(conversations(text.splitlines())))}
+        if len(value["messages"]) < 2:
+            raise few
+    (row,) = Chats().unfold(iter([RawRow(0, "the text", value)]), level="dialogue")
+    if row.values is None:
+        raise row.bad(row.problem)
+    both = zip(row.values["speakers"], row.values["dialogue"], strict=True)
+    turns = [(who, said) for who, said in both if said.strip()]
     if len(turns) < 2:
-        raise ValueError("the text holds fewer than two turns; write one turn a line, such as User: Hi!")
+        raise few
     return Dialogue(tuple(said for _, said in turns), speakers=tuple(who for who, _ in turns))
 
 

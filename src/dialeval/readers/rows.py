@@ -180,6 +180,8 @@ def to_dialogue(row: RawRow, columns: Columns, *, empty: EmptyPolicy) -> Dialogu
     if empty == "error" and blank is not None:
         raise row.bad(f"turn {blank} of the dialogue is empty; give it text (`score` accepts it with empty=score)")
     speakers = check_speakers(row.place, values["speakers"], len(whole), "dialogue")
+    if len(set(speakers)) == 1:
+        raise row.bad(f"only {speakers[0]!r} speaks in the dialogue; a conversation has two sides")
     return Dialogue(whole, checked.facts, checked.system, checked.id, speakers)
 
 
