@@ -78,6 +78,13 @@ def test_lines_without_a_name_are_told(tmp_path: Path, caplog: pytest.LogCapture
         assert sum(name in record.getMessage() for record in caplog.records) == (name == "plain.txt")
 
 
+def test_lines_that_only_look_like_a_turn_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "a.txt").write_text("User: Hi\nBot: Hello\nNote: at 9\n---\nUser: Hi\nBot: Yes\nNote: at 10\n", "utf-8")
+    with caplog.at_level(logging.WARNING):
+        assert [one.response for one in read_exchanges(tmp_path / "a.txt")] == ["Hello\nNote: at 9", "Yes\nNote: at 10"]
+    assert ["Note:" in one for one in caplog.messages] == [True]
+
+
 def test_a_key_that_stands_in_a_later_row_only_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     row = {"context": ["Hi"], "response": "Hello"}
     path = lines(tmp_path / "rows.jsonl", {**row, "stars": 3}, {**row, "referense": "Hi"}, {**row, "referense": "Hey"})
@@ -122,6 +129,13 @@ def test_a_history_and_the_message_are_one_context(tmp_path: Path, history: Any)
         ("User: Hi\n\U0001f916: Hello", ("Hi", "Hello"), ("user", "assistant")),
         ("User: Hi\nCustomer Support Representative Number One: Hello", ("Hi", "Hello"), ("user", "assistant")),
         ("Hi\nHello\nFine?", ("Hi", "Hello", "Fine?"), ("user", "assistant", "user")),
+        ("User: Where?\nBot: Here.\n\nAddress: 5 Main Street\nMonday: 9 to 5\nUser: Thanks", ("Where?",
+         "Here.\nAddress: 5 Main Street\nMonday: 9 to 5", "Thanks"), ("user", "assistant", "user")),
+        ("Anna: Where?\nShop: Here.\nAddress: 5 Main Street\nAnna: Ok",
+         ("Where?", "Here.\nAddress: 5 Main Street", "Ok"), ("user", "assistant", "user")),
+        ("[1/2/24, 10:02] Al: Hi\n[1/2/24, 10:03] Shop: Hello.\nOpening hours: 9 to 5\nOpening hours: none today",
+         ("Hi", "Hello.\nOpening hours: 9 to 5\nOpening hours: none today"), ("user", "assistant")),
+        ("Hi\nStep 2: wait.", ("Hi", "Step 2: wait."), ("user", "assistant")),
         ('{"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]}',
          ("Hi", "Hello"), ("user", "assistant")),
         ('[{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Hello"}]', ("Hi", "Hello"),

@@ -32,7 +32,7 @@ MORE_ROLES = {
     **dict.fromkeys("chatbot agent claude gemini llama".split(), "assistant"),
 }
 #: Nobody's turn in the conversation.
-_ASIDE = frozenset({"system", "developer", "tool", "function", "observation", "function_call", "service"})
+ASIDE = frozenset({"system", "developer", "tool", "function", "observation", "function_call", "service"})
 
 
 def role_of(name: str) -> str:
@@ -48,15 +48,17 @@ def snake_case(name: Any) -> str:
 
 def aside(roles: Sequence[str]) -> frozenset[str]:
     """Roles that have no turn. A system that speaks again and again is the bot, as in MultiWOZ."""
-    return _ASIDE - {"system"} if roles.count("system") > 1 and "assistant" not in roles else _ASIDE
+    return ASIDE - {"system"} if roles.count("system") > 1 and "assistant" not in roles else ASIDE
+
+
+def plain_role(name: str) -> str:
+    """The role behind a name where nothing else says who is who: `user`, `assistant`, or the name itself."""
+    return "assistant" if name.lower().rstrip(")").endswith("bot") else MORE_ROLES.get(name.lower(), role_of(name))
 
 
 def known_roles(names: Iterable[str]) -> dict[str, str]:
     """The role behind each name: of two people whom no name tells apart, the one who answers is the assistant."""
-    roles = {
-        name: "assistant" if name.lower().rstrip(")").endswith("bot") else MORE_ROLES.get(name.lower(), role_of(name))
-        for name in names
-    }
+    roles = {name: plain_role(name) for name in names}
     speaking = list(dict.fromkeys(roles.values()))
     if "assistant" not in speaking and len(speaking) == 2:  # user and system; Anna and Bert
         judged = next((role for role in ("system", *speaking[1:]) if role in speaking and role != "user"), speaking[0])
