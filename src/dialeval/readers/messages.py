@@ -15,7 +15,10 @@ _WHAT = ("content", "value", "text", "parts", "utterance", "message", "data", "b
 #: Names of the conversation where every row is one message.
 _WHOSE = "conversation_id session_id ticket_id thread_id chat_id dialogue_id dialog_id session thread".split()
 #: What a message may carry in place of a text: then it is no silence.
-_BESIDE = "tool_calls function_call attachments attachment files file photo image audio embeds stickers refusal".split()
+_BESIDE = frozenset(
+    "tool_calls function_call attachments attachment files file photo image audio embeds stickers refusal buttons "
+    "custom elements quick_replies".split()
+)
 _NOTHING = frozenset({"", "none", "null", "nan", "false", "0", "[]", "{}", "()"})
 #: What Discord says of a channel in a member's name.
 _NEWS = frozenset("RecipientAdd RecipientRemove Call ChannelPinnedMessage GuildMemberJoin ThreadCreated".split())
