@@ -119,8 +119,9 @@ def test_prompt_and_completion_as_messages() -> None:
     assert (one.context, one.response) == (("Hi!",), "Hello.")
 
 
-def test_a_conversation_is_one_dialogue() -> None:
-    ((_, dialogue),) = Source([{"messages": CHAT, "id": "c7"}]).dialogues()
+@pytest.mark.parametrize("key", ["id", "sender_id"])
+def test_a_conversation_is_one_dialogue(key: str) -> None:
+    ((_, dialogue),) = Source([{"messages": CHAT, key: "c7"}]).dialogues()
     assert dialogue.turns[-1] == "The red one, 20 kg."
     assert dialogue.speakers == ("user", "assistant", "user", "assistant")
     assert dialogue.id == "c7"
@@ -210,20 +211,29 @@ def test_a_silent_bot_is_a_row_with_a_blank_reply(tmp_path: Path, name: str, tex
 
 
 @pytest.mark.parametrize(
-    ("times", "turned"),
+    ("times", "order"),
     [
-        (["9:58 AM", "10:02 AM"], False), (["9/30/2024", "10/1/2024"], False), (["11:59 PM", "12:01 AM"], False),
-        (["9", "10", "11"], False), (["11", "10", "9"], True), (["10:02 AM", "9:58 AM"], True),
-        (["10/1/2024", "9/30/2024"], True), (["01/10/2024", "30/09/2024"], True), (["01/12/2023", "02/11/2023"], False),
-        (["2024-02-01T00:00:00Z", "2024-01-31 23:59"], True), (["2", "1", "3"], False), (["b", "a"], False),
+        (["9:58 AM", "10:02 AM"], "01"), (["9/30/2024", "10/1/2024"], "01"), (["11:59 PM", "12:01 AM"], "01"),
+        (["9", "10", "11"], "012"), (["11", "10", "9"], "210"), (["10:02 AM", "9:58 AM"], "10"),
+        (["10/1/2024", "9/30/2024"], "10"), (["01/10/2024", "30/09/2024"], "10"), (["01/12/2023", "02/11/2023"], "01"),
+        (["2024-02-01T00:00:00Z", "2024-01-31 23:59"], "10"), (["2", "1", "3"], "102"), (["b", "a"], "01"),
+        (["2024-05-01", "2024-05-03", "2024-05-02"], "021"), (["3", "1", "1"], "210"), (["3", "1", "1", "4"], "1203"),
+        (["2", "", "1"], "012"), (["10:05", "10:01", "10:03"], "120"), (["00:05", "23:59", "23:58"], "012"),
     ],
 )  # fmt: skip
-def test_only_times_that_are_read_as_such_turn_a_conversation(times: list[str], turned: bool) -> None:
-    said = [f"turn {at}" for at in range(len(times))]
-    rows = [{"conversationId": 1, "role": role, "content": one, "createdAt": when}
-            for role, one, when in zip(["user", "bot", "user"], said, times, strict=False)]  # fmt: skip
+def test_messages_are_read_in_the_order_of_their_times(times: list[str], order: str) -> None:
+    rows = [{"conversationId": 1, "role": role, "content": f"turn {at}", "createdAt": when}
+            for at, (role, when) in enumerate(zip(["user", "bot"] * 2, times, strict=False))]  # fmt: skip
     ((_, one),) = Source(rows).dialogues()
-    assert list(one.turns) == (said[::-1] if turned else said)
+    assert one.turns == tuple(f"turn {at}" for at in order)
+
+
+@pytest.mark.parametrize("blank", [None, " ", float("nan")])
+def test_a_message_of_no_conversation_is_named(blank: Any) -> None:
+    rows = [{"session_id": "a", "role": role, "content": said} for role, said in SAID]
+    rows.insert(2, {"session_id": blank, "role": "user", "content": "Hi"})
+    assert "message 2" in refused(BadRow, "session_id", lambda: list(read_exchanges(rows)))
+    assert len(list(read_exchanges(rows, skip_bad=Rejects()))) == 2
 
 
 @pytest.mark.parametrize(("judge", "judged"), [("helpy", "Which?"), ("ANNA", "Help!"), ("assistant", "Help!")])
@@ -251,7 +261,9 @@ def test_a_member_of_a_channel_is_judged_by_name() -> None:
     "log",
     [
         {"events": [{"event": "user", "text": "Hi"}, {"event": "slot", "value": ["a"]}, {"event": "slot", "value": "b"},
-                    {"event": "bot", "text": None, "data": {"image": "x"}}, {"event": "bot", "text": "Hello"}]},
+                    {"event": "bot", "text": None, "data": {"image": "x"}},
+                    {"event": "bot", "text": None, "data": {"buttons": [{"title": "Yes"}]}},
+                    {"event": "bot", "text": "Hello"}]},
         {"messages": [{"role": "user", "parts": [{"text": "Hi"}]},
                       {"role": "assistant", "parts": [{"type": "reasoning", "text": "Hm"}, {"text": "Hello"}]}]},
         {"contents": [{"role": "user", "parts": [{"text": "Hi"}]},
