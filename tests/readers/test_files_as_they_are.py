@@ -37,6 +37,8 @@ def lines(path: Path, *rows: Any) -> Path:
         (["Prompt", "Completion"], {"message": "Prompt"}, "Completion"),
         (["question", "answer"], {"message": "question"}, "answer"),
         (["input", "output"], {"message": "input"}, "output"),
+        (["question", "answer", "prediction"], {"message": "question", "reference": "answer"}, "prediction"),
+        (["question", "answer", "Model Answer"], {"message": "question", "reference": "answer"}, "Model Answer"),
         (["history", "input", "output"], {"context": "history", "message": "input"}, "output"),
         (["context", "message", "reply"], {"context": "context"}, "reply"),
         (["Chat History", "User Message", "Model Response"],
