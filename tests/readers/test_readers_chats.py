@@ -60,11 +60,8 @@ def test_sharegpt_calls_them_otherwise() -> None:
 
 
 SAID = [
-    ("user", "Hi!"),
-    ("assistant", "Hello, how can I help?"),
-    ("user", "My parcel is late."),
-    ("assistant", "Sorry!"),
-]
+    ("user", "Hi!"), ("assistant", "Hello, how can I help?"), ("user", "My parcel is late."), ("assistant", "Sorry!"),
+]  # fmt: skip
 NODES = {
     str(at): {"id": str(at), "parent": str(at - 1), "message": {"author": {"role": role}, "content": {"parts": [text]}}}
     for at, (role, text) in enumerate(SAID)
@@ -88,9 +85,21 @@ OTHER_ANSWER = {"id": "x", "parent": "0", "message": {"author": {"role": "assist
                     *({"event": "user" if role == "user" else "bot", "text": text} for role, text in SAID)]},
         {"turns": [{"speaker": "USER" if role == "user" else "SYSTEM", "utterance": text} for role, text in SAID]},
         {"messages": [{"sender": "customer" if role == "user" else "agent", "body": text} for role, text in SAID]},
+        {"messages": [{"lc": 1, "type": "constructor", "id": ["langchain", "schema", "messages", "Message"],
+                       "kwargs": {"content": text, "type": "human" if role == "user" else "ai"}}
+                      for role, text in SAID]},
+        {"messages": [{"direction": "incoming" if role == "user" else "outgoing", "userId": "u",
+                       "payload": {"type": "text", "text": text}} for role, text in SAID]},
+        {"messages": [{"direction": "inbound" if role == "user" else "outbound-reply", "from": "+1", "to": "+2",
+                       "body": text} for role, text in SAID]},
+        {"activities": [*({"type": "message", "from": {"id": "x", "role": {"assistant": "bot"}.get(role, role)},
+                           "text": text} for role, text in SAID), {"type": "typing", "from": {"role": "bot"}}]},
+        {"comments": [{"author_id": 7 if role == "user" else 9, "body": text} for role, text in SAID]},
+        {"messages": [*({"message_type": int(role != "user"), "sender": {"name": "A"}, "content": text}
+                        for role, text in SAID), {"message_type": 2, "content": "Resolved by A"}]},
     ],
     ids=["chatgpt", "claude", "gemini", "lmsys", "telegram", "discord", "langchain", "oasst", "rasa", "multiwoz",
-         "desk"],
+         "desk", "dumpd", "botpress", "twilio", "azure", "zendesk", "chatwoot"],
 )  # fmt: skip
 @pytest.mark.parametrize("indent", [None, 1])
 def test_exports_of_products(tmp_path: Path, log: Any, indent: int | None) -> None:
@@ -111,6 +120,33 @@ def test_a_table_of_messages(tmp_path: Path) -> None:
     assert [len(row.context) for row in rows] == [1, 3, 1, 3]
     unfolded = arguments_of(pd.read_csv(tmp_path / "log.csv"))
     assert unfolded["responses"] == [row.response for row in rows]
+
+
+def test_a_list_of_activities_and_an_account_of_chats(tmp_path: Path) -> None:
+    place = {"id": "c1", "isGroup": False}
+    said = [{"type": "message", "from": {"id": "x", "role": {"assistant": "bot"}.get(role, role)}, "text": text,
+             "conversation": place} for role, text in SAID]  # fmt: skip
+    update = {"type": "conversationUpdate", "membersAdded": [], "from": {"role": "bot"}, "conversation": place}
+    texts = [{"type": "message", "from": "Anna" if role == "user" else "ShopBot", "text": text} for role, text in SAID]
+    news = {"type": "service", "actor": "Anna", "action": "joined", "text": ""}
+    chats = {"chats": {"list": [{"id": 5, "type": "bot_chat", "messages": [news, *texts]}] * 2}}
+    for log, ids in (([update, *said], ["c1#1", "c1#3"]), (chats, ["5#1", "5#3"] * 2)):
+        (tmp_path / "log.json").write_text(json.dumps(log))
+        rows = list(read_exchanges(tmp_path / "log.json"))
+        assert ([row.id for row in rows], rows[1].context) == (ids, tuple(text for _, text in SAID[:3]))
+
+
+def test_a_channel_of_discord_as_a_table(tmp_path: Path) -> None:
+    said = [f'{at},{role},2024-05-01,"{text}",' for at, (role, text) in enumerate(SAID)]
+    (tmp_path / "log.csv").write_text("\n".join(["AuthorID,Author,Date,Content,Attachments", *said]))
+    assert [row.response for row in read_exchanges(tmp_path / "log.csv")] == [SAID[1][1], SAID[3][1]]
+
+
+def test_what_is_to_be_done_about_other_exports_is_told() -> None:
+    intercom = {"id": 1, "source": {"body": "<p>Hi</p>"}, "conversation_parts": {"conversation_parts": []}}
+    for log in (intercom, {"turns": [{"queryText": "Hi", "fulfillmentText": "Hello"}]}, {"queryResult": {}}):
+        for read in (Source([log]).exchanges, Source([log]).dialogues):
+            assert "one row with a list" in refused(ValueError, list(log)[-1], lambda read=read: list(read()))
 
 
 def test_prompt_and_completion_as_messages() -> None:

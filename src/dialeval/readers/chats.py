@@ -60,6 +60,11 @@ class Chats:
         first = next(rows, None)
         if first is None:
             return
+        chats = (first.values or {}).get("chats")
+        if isinstance(chats, Mapping) and isinstance(listed := chats.get("list"), list):  # an account of Telegram
+            found = (one for one in listed if isinstance(one, Mapping))
+            rows = (RawRow(at, f"{first.where}, chat {at}", one) for at, one in enumerate(found))
+            first = next(rows, first)
         rows = chain([first], rows)
         form = form_of(first.values or {})
         if form is None and (columns := message_columns(list(first.values or ()))):
@@ -189,13 +194,14 @@ def _together(rows: Iterable[RawRow], columns: tuple[str, str, str]) -> Iterator
         if row.values is None:
             yield row
             continue
-        name = str(row.values.get(whose))
+        name, speaker = row.values.get(whose), row.values.get(who)
+        name = str(name.get("id") if isinstance(name, Mapping) else name)
         if whose and (is_blank(name) or name in ("None", "nan")):
-            where = f"{row.where}, message {row.number}"
             problem = f"{whose} is empty; write there to which conversation the message belongs"
-            yield RawRow(row.number, where, problem=problem, raw=dict(row.values))
+            yield RawRow(row.number, f"{row.where}, message {row.number}", problem=problem, raw=dict(row.values))
             continue
-        message = {**row.values, "role": str(row.values.get(who) or ""), "content": row.values.get(what)}
+        speaker = speaker if isinstance(speaker, Mapping) else str(speaker or "")
+        message = {**row.values, "role": speaker, "content": row.values.get(what)}
         found.setdefault(name, []).append(message)
         when = next((cell for key, cell in row.values.items() if snake_case(key) in _WHEN), None)
         times.append((name, "" if when is None else str(when)))

@@ -46,6 +46,8 @@ _CONVERSATIONS = (
 _NO_REPLIES = "; for whole conversations choose the level dialogue"
 #: What to do about logs that are read in no other way.
 _MESSAGES = "; a chat log is one row with a list messages of {role, content}, or a row for each message"
+#: By which columns such a log is known; Intercom keeps its messages in conversation_parts.
+_OF_LOGS = frozenset("text content type data kwargs conversation_parts queryResult".split())
 #: Ratings; only rated rows have these beside the others.
 RATED_FIELDS = ("rating", "ratings", "response_a", "response_b", "preferred")
 
@@ -115,7 +117,7 @@ class Columns:
                 there = ", ".join(str(name)[:40] for name in list(present)[:20]) or "none"
                 hint = _suggest(column, [str(name)[:100] for name in present])
                 level = _CONVERSATIONS if field == "dialogue" else _NO_REPLIES if "dialogue" in present else ""
-                level = level or (_MESSAGES if {"text", "content", "type", "data", "kwargs"} & set(present) else "")
+                level = level or (_MESSAGES if _OF_LOGS & set(present) else "")
                 return one_line(
                     f"column {column!r} is missing{hint}; the columns are: {there}; rename one or map it: "
                     f"{field}=COLUMN{level}"
