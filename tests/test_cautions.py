@@ -53,6 +53,14 @@ def test_one_system_among_others_may_speak_another_language() -> None:
     assert "de 12" in one
 
 
+def test_replies_in_a_language_that_nobody_knows_are_asked_about() -> None:
+    swahili = ["Ninapenda kupika chakula cha nyumbani", "Habari za asubuhi rafiki yangu",
+               "Ninafurahi kukutana nawe leo", "Tutakutana kesho saa mbili asubuhi"]  # fmt: skip
+    (one,) = cautions(rows([*swahili, *ENGLISH[:3]]))
+    assert "4 of 7" in one
+    assert cautions(rows([*swahili, *ENGLISH[:4]])) == ()
+
+
 def test_a_few_words_have_no_language() -> None:
     assert cautions(rows(["Danke!", "Guten Morgen."])) == ()
 
