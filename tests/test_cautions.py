@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import dialeval
-from dialeval.cautions import cautions
-from dialeval.exchange import Exchange
+from dialeval.cautions import FirstRows, cautions
+from dialeval.exchange import Dialogue, Exchange
 from notebooks import html_of
 
 ENGLISH = [
@@ -51,6 +51,14 @@ def test_one_system_among_others_may_speak_another_language() -> None:
     (one,) = cautions([*rows(ENGLISH * 4, "a"), *rows(GERMAN * 2, "b"), *rows(ENGLISH * 4, "c")])
     assert "12 of 116" in one
     assert "de 12" in one
+
+
+def test_of_conversations_the_judged_side_counts() -> None:
+    said = [turn for both in zip(GERMAN, ENGLISH, strict=False) for turn in both]
+    for speakers, count in ((("user", "bot") * 6, 0), (("bot", "user") * 6, 5), ((), 5)):
+        seen = FirstRows()
+        seen.see([Dialogue(tuple(said), speakers=speakers)])
+        assert [one.split()[0] for one in seen.messages()] == ([str(count)] if count else [])
 
 
 def test_replies_in_a_language_that_nobody_knows_are_asked_about() -> None:

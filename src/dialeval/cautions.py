@@ -143,8 +143,9 @@ def _replies(item: Exchange | Dialogue) -> Iterator[Exchange]:
     if isinstance(item, Exchange):
         yield Exchange(item.context, item.response, system=item.system)
         return
-    for at in range(1, len(item.turns)):
-        yield Exchange(item.turns[at - 1 : at], item.turns[at], system=item.system)
+    for at in item.answers if item.speakers else range(len(item.turns)):
+        if at:
+            yield Exchange(item.turns[at - 1 : at], item.turns[at], system=item.system)
 
 
 def _other_languages(languages: Sequence[str]) -> str:

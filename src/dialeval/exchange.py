@@ -96,6 +96,10 @@ class Exchange:
         return is_blank(self.response) or all(map(is_blank, self.context))
 
 
+#: What the judged side is called where speakers are named.
+_BOTS = frozenset("system assistant bot model chatbot agent gpt".split())
+
+
 @dataclass(frozen=True, slots=True)
 class Dialogue:
     """A whole dialogue, judged turn by turn unless a metric reads it as a whole."""
@@ -105,6 +109,14 @@ class Dialogue:
     system: str | None = None
     id: str | None = None
     speakers: tuple[str, ...] = ()
+
+    @property
+    def answers(self) -> list[int]:
+        """Places of the turns of the judged side: the bot, if the speakers are named so, else who speaks second."""
+        speakers = [name.strip().lower() for name in self.speakers] or [str(at % 2) for at in range(len(self.turns))]
+        names = list(dict.fromkeys(speakers))
+        judged = _BOTS.intersection(names) or names[1:2]
+        return [at for at, name in enumerate(speakers) if name in judged]
 
     def exchanges(self) -> Iterator[Exchange]:
         """Every turn after the first, by both speakers, with its prefix as context."""

@@ -253,3 +253,11 @@ def test_replies_in_other_languages() -> None:
     with pytest.raises(BadRow) as told:
         list(Source(ROWS, other_languages="fail").exchanges())
     assert told.value.row == "1 (list)"
+
+
+@pytest.mark.parametrize("speakers", [None, ["user", "assistant"] * 2, ["Al", "Shop"] * 2])
+def test_the_judged_side_tells_the_language_of_a_conversation(speakers: list[str] | None) -> None:
+    german, english = "Das ist eine gute Frage, und wer bist du?", "That is a good question."
+    for turns, count in (([german, english] * 2, 1), ([english, german] * 2, 0)):
+        row = {"dialogue": turns, "speakers": speakers}
+        assert len(list(Source([row], other_languages="skip").dialogues())) == count

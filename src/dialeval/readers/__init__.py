@@ -339,10 +339,10 @@ class Source:
 
 
 def reply_text(item: Exchange | Dialogue | str) -> str:
-    """What tells the language of a row: its reply, or all turns of a dialogue."""
+    """What tells the language of a row: its reply, or what the judged side of a dialogue says."""
     if isinstance(item, str):
         return item
-    return item.response if isinstance(item, Exchange) else " ".join(item.turns)
+    return item.response if isinstance(item, Exchange) else " ".join(item.turns[at] for at in item.answers)
 
 
 def is_file_of_rows(path: Path) -> bool:
