@@ -73,6 +73,11 @@ def test_a_few_words_have_no_language() -> None:
     assert cautions(rows(["Danke!", "Guten Morgen."])) == ()
 
 
+def test_blank_replies_are_told() -> None:
+    (one,) = cautions(rows([*ENGLISH[:10], " "]))
+    assert one.startswith("1 of 11 replies are blank")
+
+
 def test_many_cut_rows_are_told() -> None:
     assert cautions(rows(ENGLISH[:10]), n_truncated=1) == ()
     (one,) = cautions(rows(ENGLISH[:10]), n_truncated=2)

@@ -112,6 +112,7 @@ def cautions(exchanges: Sequence[Exchange], n_truncated: int = 0) -> tuple[str, 
     found = [
         _other_languages(languages),
         _unknown_language(languages, exchanges),
+        _silence(exchanges),
         cut_note(len(exchanges), n_truncated),
         *(_sameness(name, rows) for name, rows in _by_system(exchanges).items()),
     ]
@@ -163,11 +164,16 @@ def _other_languages(languages: Sequence[str]) -> str:
 def _unknown_language(languages: Sequence[str], exchanges: Sequence[Exchange]) -> str:
     """A question where most replies are long enough to hold an English function word, but hold none."""
     told = zip(languages, exchanges, strict=True)
-    said = [_words(row.response) for language, row in told if not language]
+    said = [_words_of(row.response) for language, row in told if not language]
     strange = sum(len(words) > _FEW_WORDS and _ENGLISH_WORDS.isdisjoint(words) for words in said)
     if strange <= max(_FEW_WORDS, len(languages) / 2):
         return ""
     return f"{strange} of {len(languages)} replies hold no common English word; are they English?"
+
+
+def _silence(exchanges: Sequence[Exchange]) -> str:
+    blank = sum(is_blank(row.response) for row in exchanges)
+    return f"{blank} of {len(exchanges)} replies are blank and count as they are" if blank else ""
 
 
 def cut_note(rows: int, n_truncated: int) -> str:
@@ -217,8 +223,8 @@ def language_of(text: str) -> str:
     """
     if not text.isascii() and (found := _language_of_script(text)):
         return found
-    words = _words(text)
-    others = Counter(language for word in set(_words(_NAMES.sub("", text))) for language in _LANGUAGES.get(word, ()))
+    words = _words_of(text)
+    others = Counter(language for word in set(_words_of(_NAMES.sub("", text))) for language in _LANGUAGES.get(word, ()))
     others.update(_LETTERS[letter] for letter in set(text.lower()) & _LETTERS.keys())
     if len(words) < _FEW_WORDS and not (len(words) > 1 and others.total() > 1):
         return ""
@@ -229,7 +235,7 @@ def language_of(text: str) -> str:
     return ENGLISH if english > count else ""
 
 
-def _words(text: str) -> list[str]:
+def _words_of(text: str) -> list[str]:
     return _LETTERS_ONLY.findall(text.lower().replace("’", "'"))
 
 

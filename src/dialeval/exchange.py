@@ -16,6 +16,8 @@ from typing import Any, Literal, get_args
 
 EmptyPolicy = Literal["error", "score"]
 _EMPTY_POLICIES = get_args(EmptyPolicy)
+#: How what is blank is let through.
+OR_EMPTY = "or take it as it is (empty=score; score, llm-score and tune have --empty)"
 
 #: Turns of a conversation, references of a reply, facts. A dialogue of n turns is judged n times over.
 MAX_TEXTS = 5000
@@ -165,9 +167,9 @@ def check_exchange(
     )
     if empty == "error":
         if is_blank(exchange.response):
-            raise BadRow(row, "response is empty; give it text (`score` accepts it with empty=score)")
+            raise BadRow(row, f"response is empty; give it text, {OR_EMPTY}")
         if all(map(is_blank, exchange.context)):
-            raise BadRow(row, "context is empty; give at least one turn (`score` accepts it with empty=score)")
+            raise BadRow(row, f"context is empty; give at least one turn, {OR_EMPTY}")
     return exchange
 
 

@@ -13,6 +13,7 @@ from dialeval.cli.options import flowing
 from dialeval.cli.score import Input, Output, Overwrite, Resume, SkipBad, show
 
 if TYPE_CHECKING:
+    from dialeval.exchange import EmptyPolicy
     from dialeval.llm.judge import LlmJudge
     from dialeval.readers import Source
     from dialeval.scoring import Task
@@ -112,6 +113,7 @@ def llm_score(
     rival: Rival = None,
     *,
     read: reading.Read,
+    empty: reading.Empty = "error",
     skip_bad: SkipBad = False,
     overwrite: Overwrite = False,
     resume: Resume = True,
@@ -132,7 +134,7 @@ def llm_score(
     }
     judge = _load(config, {name: value for name, value in options.items() if value is not None}, dry_run=dry_run)
     source = read(input)
-    task = _task(judge, source, level, rival)
+    task = _task(judge, source, level, empty, rival)
     if dry_run:
         typer.echo(_estimated(judge, task))
         return
@@ -154,13 +156,13 @@ def _load(config: Path | None, options: dict[str, Any], *, dry_run: bool) -> Llm
     return judge
 
 
-def _task(judge: LlmJudge, source: Source, level: str, rival: Path | None) -> Task:
+def _task(judge: LlmJudge, source: Source, level: str, empty: EmptyPolicy, rival: Path | None) -> Task:
     from dataclasses import replace
 
     from dialeval.metric import Level
     from dialeval.scoring import Task
 
-    task = Task(source, {"llm": judge.info}, Level(level))
+    task = Task(source, {"llm": judge.info}, Level(level), empty=empty)
     return task if rival is None else task.against(replace(source, input=str(rival)))
 
 

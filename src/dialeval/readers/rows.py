@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any, BinaryIO
 
 from dialeval.exchange import (
+    OR_EMPTY,
     BadRow,
     Dialogue,
     EmptyPolicy,
@@ -180,7 +181,7 @@ def to_dialogue(row: RawRow, columns: Columns, *, empty: EmptyPolicy) -> Dialogu
     whole = (*checked.context, checked.response)
     blank = next((at for at, turn in enumerate(whole) if is_blank(turn)), None)
     if empty == "error" and blank is not None:
-        raise row.bad(f"turn {blank} of the dialogue is empty; give it text (`score` accepts it with empty=score)")
+        raise row.bad(f"turn {blank} of the dialogue is empty; give it text, {OR_EMPTY}")
     speakers = check_speakers(row.place, values["speakers"], len(whole), "dialogue")
     if len(set(speakers)) == 1:
         raise row.bad(f"only {speakers[0]!r} speaks in the dialogue; a conversation has two sides")
