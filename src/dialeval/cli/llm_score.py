@@ -120,18 +120,10 @@ def llm_score(
 ) -> None:
     """Read the options, show what it will cost, score; the help text above is for users."""
     options = {
-        "model": model,
-        "base_url": base_url,
-        "key_variable": key_variable,
-        "protocol": protocol,
-        "max_tokens": max_tokens,
-        "concurrency": concurrency,
-        "timeout": timeout,
-        "retries": retries,
-        "prices": prices,
-        "max_cost": max_cost,
-        "answers": answers,
-    }
+        "model": model, "base_url": base_url, "key_variable": key_variable, "protocol": protocol,
+        "max_tokens": max_tokens, "concurrency": concurrency, "timeout": timeout, "retries": retries, "prices": prices,
+        "max_cost": max_cost, "answers": answers,
+    }  # fmt: skip
     judge = _load(config, {name: value for name, value in options.items() if value is not None}, dry_run=dry_run)
     source = read(input)
     task = _task(judge, source, level, empty, rival)

@@ -25,17 +25,8 @@ from dialeval.readers.messages import message_text, said_by, said_by_one
 from dialeval.readers.transcripts import is_transcript, turns_of
 
 FIELDS = (
-    "context",
-    "response",
-    "reference",
-    "references",
-    "facts",
-    "system",
-    "id",
-    "following",
-    "speakers",
-    "dialogue",
-)
+    "context", "response", "reference", "references", "facts", "system", "id", "following", "speakers", "dialogue",
+)  # fmt: skip
 #: The last turn of the context where it has a column of its own, beside the history; read only where it is mapped.
 MESSAGE = "message"
 #: What to do about rows without conversations where these are to be judged.
@@ -48,7 +39,7 @@ _NO_REPLIES = "; for whole conversations choose the level dialogue"
 #: What to do about logs that are read in no other way.
 _MESSAGES = "; a chat log is one row with a list messages of {role, content}, or a row for each message"
 #: By which columns such a log is known; Intercom keeps its messages in conversation_parts.
-_OF_LOGS = frozenset("text content type data kwargs conversation_parts queryResult".split())
+_OF_LOGS = frozenset("text content type data kwargs turns conversation_parts queryResult".split())
 #: Ratings; only rated rows have these beside the others.
 RATED_FIELDS = ("rating", "ratings", "response_a", "response_b", "preferred")
 
