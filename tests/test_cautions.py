@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import dialeval
-from dialeval.cautions import cautions
-from dialeval.exchange import Exchange
+from dialeval.cautions import FirstRows, cautions
+from dialeval.exchange import Dialogue, Exchange
 from notebooks import html_of
 
 ENGLISH = [
@@ -53,8 +53,29 @@ def test_one_system_among_others_may_speak_another_language() -> None:
     assert "de 12" in one
 
 
+def test_of_conversations_the_judged_side_counts() -> None:
+    said = [turn for both in zip(GERMAN, ENGLISH, strict=False) for turn in both]
+    for speakers, count in ((("user", "bot") * 6, 0), (("bot", "user") * 6, 5), ((), 5)):
+        seen = FirstRows()
+        seen.see([Dialogue(tuple(said), speakers=speakers)])
+        assert [one.split()[0] for one in seen.messages()] == ([str(count)] if count else [])
+
+
+def test_replies_in_a_language_that_nobody_knows_are_asked_about() -> None:
+    swahili = ["Ninapenda kupika chakula cha nyumbani", "Habari za asubuhi rafiki yangu",
+               "Ninafurahi kukutana nawe leo", "Tutakutana kesho saa mbili asubuhi"]  # fmt: skip
+    (one,) = cautions(rows([*swahili, *ENGLISH[:3]]))
+    assert "4 of 7" in one
+    assert cautions(rows([*swahili, *ENGLISH[:4]])) == ()
+
+
 def test_a_few_words_have_no_language() -> None:
     assert cautions(rows(["Danke!", "Guten Morgen."])) == ()
+
+
+def test_blank_replies_are_told() -> None:
+    (one,) = cautions(rows([*ENGLISH[:10], " "]))
+    assert one.startswith("1 of 11 replies are blank")
 
 
 def test_many_cut_rows_are_told() -> None:

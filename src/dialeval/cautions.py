@@ -73,19 +73,17 @@ _LETTERS = {letter: language for language, letters in {
     "pl": "ąęłżźśćń", "tr": "ğşı", "hu": "őű", "cs": "řůě", "ro": "țșă", "vi": "ỏĩũơưđạảậấầẩẫắặềếểệịọồốổộờớợụừứựỳỷỹ",
     "de": "ß", "es": "ñ¿¡", "pt": "ãõ",
 }.items() for letter in letters}  # fmt: skip
+#: Names inside a sentence, such as Los Angeles and Jean de la Fontaine: their words tell no language.
+_NAMES = re.compile(
+    r"(?<=[\w,;:] )[A-ZÀ-Þ][\w'’-]*(?: (?:del?|l[aeo]s?|du|d[eo]s|di|v[ao]n(?: de[rn]?)?))*(?: [A-ZÀ-Þ][\w'’-]*)+"
+)
+#: Inside a sentence nobody but English writers has a capital I of its own.
+_I = re.compile(r"(?<=[\w,;:] )I\b")
 #: The language that most texts in a script are written in.
 _SCRIPTS = {
-    "CYRILLIC": "ru",
-    "CJK": "zh",
-    "HIRAGANA": "ja",
-    "KATAKANA": "ja",
-    "HANGUL": "ko",
-    "ARABIC": "ar",
-    "HEBREW": "he",
-    "GREEK": "el",
-    "DEVANAGARI": "hi",
-    "THAI": "th",
-}
+    "CYRILLIC": "ru", "CJK": "zh", "HIRAGANA": "ja", "KATAKANA": "ja", "HANGUL": "ko", "ARABIC": "ar", "HEBREW": "he",
+    "GREEK": "el", "DEVANAGARI": "hi", "THAI": "th",
+}  # fmt: skip
 #: Letters of another script, and words, that a text must have to be told.
 _FEW_LETTERS, _FEW_WORDS = 4, 3
 #: Rows, and characters, that a long run keeps for a look at the end.
@@ -102,8 +100,11 @@ def cautions(exchanges: Sequence[Exchange], n_truncated: int = 0) -> tuple[str, 
     """What a reader of scores of these replies should know first."""
     if not exchanges:
         return ()
+    languages = [language_of(row.response) for row in exchanges]
     found = [
-        _other_languages(exchanges),
+        _other_languages(languages),
+        _unknown_language(languages, exchanges),
+        _silence(exchanges),
         cut_note(len(exchanges), n_truncated),
         *(_sameness(name, rows) for name, rows in _by_system(exchanges).items()),
     ]
@@ -135,21 +136,36 @@ def _replies(item: Exchange | Dialogue) -> Iterator[Exchange]:
     if isinstance(item, Exchange):
         yield Exchange(item.context, item.response, system=item.system)
         return
-    for at in range(1, len(item.turns)):
-        yield Exchange(item.turns[at - 1 : at], item.turns[at], system=item.system)
+    for at in item.answers if item.speakers else range(len(item.turns)):
+        if at:
+            yield Exchange(item.turns[at - 1 : at], item.turns[at], system=item.system)
 
 
-def _other_languages(exchanges: Sequence[Exchange]) -> str:
+def _other_languages(languages: Sequence[str]) -> str:
     """How many replies are not English, and in which languages; a long run is judged by the rows that were kept."""
-    found = Counter(language_of(row.response) for row in exchanges)
-    others = {language: count for language, count in found.most_common() if language not in ("", ENGLISH)}
+    others = {name: count for name, count in Counter(languages).most_common() if name not in ("", ENGLISH)}
     if not others:
         return ""
     shown = ", ".join(f"{language} {count}" for language, count in others.items())
     return (
-        f"{sum(others.values())} of {len(exchanges)} replies are not English ({shown}); the metrics were trained on "
+        f"{sum(others.values())} of {len(languages)} replies are not English ({shown}); the metrics were trained on "
         "English and mean little there"
     )
+
+
+def _unknown_language(languages: Sequence[str], exchanges: Sequence[Exchange]) -> str:
+    """A question where most replies are long enough to hold an English function word, but hold none."""
+    told = zip(languages, exchanges, strict=True)
+    said = [_words_of(row.response) for language, row in told if not language]
+    strange = sum(len(words) > _FEW_WORDS and _ENGLISH_WORDS.isdisjoint(words) for words in said)
+    if strange <= max(_FEW_WORDS, len(languages) / 2):
+        return ""
+    return f"{strange} of {len(languages)} replies hold no common English word; are they English?"
+
+
+def _silence(exchanges: Sequence[Exchange]) -> str:
+    blank = sum(is_blank(row.response) for row in exchanges)
+    return f"{blank} of {len(exchanges)} replies are blank and count as they are" if blank else ""
 
 
 def cut_note(rows: int, n_truncated: int) -> str:
@@ -199,16 +215,20 @@ def language_of(text: str) -> str:
     """
     if not text.isascii() and (found := _language_of_script(text)):
         return found
-    words = _LETTERS_ONLY.findall(text.lower().replace("’", "'"))
-    others = Counter(language for word in set(words) for language in _LANGUAGES.get(word, ()))
+    words = _words_of(text)
+    others = Counter(language for word in set(_words_of(_NAMES.sub("", text))) for language in _LANGUAGES.get(word, ()))
     others.update(_LETTERS[letter] for letter in set(text.lower()) & _LETTERS.keys())
     if len(words) < _FEW_WORDS and not (len(words) > 1 and others.total() > 1):
         return ""
-    english = sum(word in _ENGLISH_WORDS for word in words)
+    english = sum(word in _ENGLISH_WORDS for word in words) + len(_I.findall(text))
     language, count = others.most_common(1)[0] if others else ("", 0)
     if count >= 2 and count > english and count >= 0.15 * len(words):
         return language
     return ENGLISH if english > count else ""
+
+
+def _words_of(text: str) -> list[str]:
+    return _LETTERS_ONLY.findall(text.lower().replace("’", "'"))
 
 
 def _language_of_script(text: str) -> str:

@@ -16,6 +16,8 @@ from typing import Any, Literal, get_args
 
 EmptyPolicy = Literal["error", "score"]
 _EMPTY_POLICIES = get_args(EmptyPolicy)
+#: How what is blank is let through.
+OR_EMPTY = "or take it as it is (empty=score; score, llm-score and tune have --empty)"
 
 #: Turns of a conversation, references of a reply, facts. A dialogue of n turns is judged n times over.
 MAX_TEXTS = 5000
@@ -96,6 +98,10 @@ class Exchange:
         return is_blank(self.response) or all(map(is_blank, self.context))
 
 
+#: What the judged side is called where speakers are named.
+_BOTS = frozenset("system assistant bot model chatbot agent gpt".split())
+
+
 @dataclass(frozen=True, slots=True)
 class Dialogue:
     """A whole dialogue, judged turn by turn unless a metric reads it as a whole."""
@@ -105,6 +111,14 @@ class Dialogue:
     system: str | None = None
     id: str | None = None
     speakers: tuple[str, ...] = ()
+
+    @property
+    def answers(self) -> list[int]:
+        """Places of the turns of the judged side: the bot, if the speakers are named so, else who speaks second."""
+        speakers = [name.strip().lower() for name in self.speakers] or [str(at % 2) for at in range(len(self.turns))]
+        names = list(dict.fromkeys(speakers))
+        judged = _BOTS.intersection(names) or names[1:2]
+        return [at for at, name in enumerate(speakers) if name in judged]
 
     def exchanges(self) -> Iterator[Exchange]:
         """Every turn after the first, by both speakers, with its prefix as context."""
@@ -153,9 +167,9 @@ def check_exchange(
     )
     if empty == "error":
         if is_blank(exchange.response):
-            raise BadRow(row, "response is empty; give it text (`score` accepts it with empty=score)")
+            raise BadRow(row, f"response is empty; give it text, {OR_EMPTY}")
         if all(map(is_blank, exchange.context)):
-            raise BadRow(row, "context is empty; give at least one turn (`score` accepts it with empty=score)")
+            raise BadRow(row, f"context is empty; give at least one turn, {OR_EMPTY}")
     return exchange
 
 
@@ -177,15 +191,9 @@ def exchanges_from_columns(
 ) -> list[Exchange]:
     """Zip parallel columns into checked exchanges; columns of different length are refused."""
     given = {
-        "responses": responses,
-        "contexts": contexts,
-        "references": references,
-        "facts": facts,
-        "systems": systems,
-        "ids": ids,
-        "following": following,
-        "speakers": speakers,
-    }
+        "responses": responses, "contexts": contexts, "references": references, "facts": facts, "systems": systems,
+        "ids": ids, "following": following, "speakers": speakers,
+    }  # fmt: skip
     columns = {name: column for name, values in given.items() if (column := _column(name, values)) is not None}
     lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) > 1:

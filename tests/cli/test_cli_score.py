@@ -333,3 +333,14 @@ def test_each_row_tells_its_language() -> None:
     )
     assert score("-i", "many.jsonl").exit_code == 0
     assert pd.read_json("scores.jsonl", lines=True)["language"].tolist() == ["en", "de", "ru"]
+
+
+def test_rows_that_were_set_aside_are_not_missed_in_a_plot() -> None:
+    rows = [{"context": ["a"], "response": said, "id": f"r{at}"} for at, said in enumerate(["a", 5, "", "b"])]
+    Path("some.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    assert score("-i", "some.jsonl", "--skip-bad").exit_code == 3
+    words = ["plot", "scores", "scores.jsonl", "--input", "some.jsonl", "--out", "plots"]
+    drawn = CliRunner().invoke(build_app(), words)
+    assert (drawn.exit_code, drawn.stdout.strip()) == (0, str(Path("plots", "scores_scores.png")))
+    Path("some.jsonl").write_text(json.dumps(rows[0]) + "\n", encoding="utf-8")
+    assert "row 3" in CliRunner().invoke(build_app(), words).stderr

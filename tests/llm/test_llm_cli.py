@@ -135,3 +135,11 @@ def test_wrong_options(files, options, named):
     with serving(by_number) as server:
         done = run(files, server, *options)
     assert (done.returncode, named in done.stderr) == (2, True)
+
+
+def test_a_blank_reply_is_judged_where_asked(files):
+    (files / "few.jsonl").write_text(json.dumps({"context": ["Pick one."], "response": " "}) + "\n")
+    with serving(lambda request, before: {"text": scores(3, 3, 3, 3)}) as server:
+        assert "--empty" in run(files, server, "--model", "some").stderr
+        assert run(files, server, "--model", "some", "--empty", "score").returncode == 0
+    assert len(table(files)) == 1

@@ -14,14 +14,7 @@ import pytest
 from dialeval.cautions import language_of
 from dialeval.cli.options import pairs
 from dialeval.exchange import BadRow
-from dialeval.readers import (
-    Rejects,
-    Source,
-    guess_columns,
-    matching_ids,
-    read_exchanges,
-    read_transcript,
-)
+from dialeval.readers import Rejects, Source, guess_columns, matching_ids, read_exchanges, read_transcript
 from refusals import refused
 
 
@@ -37,6 +30,8 @@ def lines(path: Path, *rows: Any) -> Path:
         (["Prompt", "Completion"], {"message": "Prompt"}, "Completion"),
         (["question", "answer"], {"message": "question"}, "answer"),
         (["input", "output"], {"message": "input"}, "output"),
+        (["question", "answer", "prediction"], {"message": "question", "reference": "answer"}, "prediction"),
+        (["question", "answer", "Model Answer"], {"message": "question", "reference": "answer"}, "Model Answer"),
         (["history", "input", "output"], {"context": "history", "message": "input"}, "output"),
         (["context", "message", "reply"], {"context": "context"}, "reply"),
         (["Chat History", "User Message", "Model Response"],
@@ -76,6 +71,13 @@ def test_lines_without_a_name_are_told(tmp_path: Path, caplog: pytest.LogCapture
         with caplog.at_level(logging.WARNING):
             assert [one.response for one in read_exchanges(tmp_path / name)] == ["Hello"]
         assert sum(name in record.getMessage() for record in caplog.records) == (name == "plain.txt")
+
+
+def test_lines_that_only_look_like_a_turn_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "a.txt").write_text("User: Hi\nBot: Hello\nNote: at 9\n---\nUser: Hi\nBot: Yes\nNote: at 10\n", "utf-8")
+    with caplog.at_level(logging.WARNING):
+        assert [one.response for one in read_exchanges(tmp_path / "a.txt")] == ["Hello\nNote: at 9", "Yes\nNote: at 10"]
+    assert ["Note:" in one for one in caplog.messages] == [True]
 
 
 def test_a_key_that_stands_in_a_later_row_only_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -122,6 +124,13 @@ def test_a_history_and_the_message_are_one_context(tmp_path: Path, history: Any)
         ("User: Hi\n\U0001f916: Hello", ("Hi", "Hello"), ("user", "assistant")),
         ("User: Hi\nCustomer Support Representative Number One: Hello", ("Hi", "Hello"), ("user", "assistant")),
         ("Hi\nHello\nFine?", ("Hi", "Hello", "Fine?"), ("user", "assistant", "user")),
+        ("User: Where?\nBot: Here.\n\nAddress: 5 Main Street\nMonday: 9 to 5\nUser: Thanks", ("Where?",
+         "Here.\nAddress: 5 Main Street\nMonday: 9 to 5", "Thanks"), ("user", "assistant", "user")),
+        ("Anna: Where?\nShop: Here.\nAddress: 5 Main Street\nAnna: Ok",
+         ("Where?", "Here.\nAddress: 5 Main Street", "Ok"), ("user", "assistant", "user")),
+        ("[1/2/24, 10:02] Al: Hi\n[1/2/24, 10:03] Shop: Hello.\nOpening hours: 9 to 5\nOpening hours: none today",
+         ("Hi", "Hello.\nOpening hours: 9 to 5\nOpening hours: none today"), ("user", "assistant")),
+        ("Hi\nStep 2: wait.", ("Hi", "Step 2: wait."), ("user", "assistant")),
         ('{"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]}',
          ("Hi", "Hello"), ("user", "assistant")),
         ('[{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Hello"}]', ("Hi", "Hello"),
@@ -133,7 +142,9 @@ def test_pasted_conversations(text: str, turns: tuple[str, ...], speakers: tuple
     assert (found.turns, found.speakers) == (turns, speakers)
 
 
-@pytest.mark.parametrize("text", ["", "Hi", '[{"text": "Hi"}, {"text": "Hello"}]', '{"messages": []}'])
+@pytest.mark.parametrize(
+    "text", ["", "Hi", "User: Hi\nUser: Hello?", '[{"text": "Hi"}, {"text": "Hello"}]', '{"messages": []}']
+)
 def test_what_is_no_conversation(text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011
         read_transcript(text)
@@ -215,7 +226,10 @@ ROWS = [
         ("Je ne sais pas.", "fr"), ("¿Qué tal? Estoy muy bien, gracias.", "es"), ("Я не знаю.", "ru"),
         ("我不知道这个", "zh"), ("それは何ですか", "ja"), ("모르겠어요 그것", "ko"),
         ("Danke!", ""), ("La La Land!", ""),
-        ("I went to Los Angeles and had el pastor.", "en"), ("", ""), ("42", ""), ("Jalapeño poppers?", ""),
+        ("I went to Los Angeles and had el pastor.", "en"), ("El Paso to Los Angeles", ""),
+        ("I met Jean de la Fontaine", "en"), ("La La Land and Los Angeles", ""), ("C'est la vie, I guess", ""),
+        ("Vivo en la Ciudad de México.", "es"), ("Wir haben Herrn von der Heide nicht gesehen.", "de"),
+        ("", ""), ("42", ""), ("Jalapeño poppers?", ""),
         ("Hyvää huomenta, mitä kuuluu?", "fi"), ("Jó napot, hogy van?", "hu"), ("Dobrý den, jak se máte?", "cs"),
         ("Bardzo dziękuję!", "pl"), ("Xin chào, bạn có khỏe không?", "vi"), ("Bună ziua, ce mai faceți?", "ro"),
     ],
@@ -232,3 +246,11 @@ def test_replies_in_other_languages() -> None:
     with pytest.raises(BadRow) as told:
         list(Source(ROWS, other_languages="fail").exchanges())
     assert told.value.row == "1 (list)"
+
+
+@pytest.mark.parametrize("speakers", [None, ["user", "assistant"] * 2, ["Al", "Shop"] * 2])
+def test_the_judged_side_tells_the_language_of_a_conversation(speakers: list[str] | None) -> None:
+    german, english = "Das ist eine gute Frage, und wer bist du?", "That is a good question."
+    for turns, count in (([german, english] * 2, 1), ([english, german] * 2, 0)):
+        row = {"dialogue": turns, "speakers": speakers}
+        assert len(list(Source([row], other_languages="skip").dialogues())) == count

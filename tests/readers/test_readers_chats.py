@@ -60,11 +60,8 @@ def test_sharegpt_calls_them_otherwise() -> None:
 
 
 SAID = [
-    ("user", "Hi!"),
-    ("assistant", "Hello, how can I help?"),
-    ("user", "My parcel is late."),
-    ("assistant", "Sorry!"),
-]
+    ("user", "Hi!"), ("assistant", "Hello, how can I help?"), ("user", "My parcel is late."), ("assistant", "Sorry!"),
+]  # fmt: skip
 NODES = {
     str(at): {"id": str(at), "parent": str(at - 1), "message": {"author": {"role": role}, "content": {"parts": [text]}}}
     for at, (role, text) in enumerate(SAID)
@@ -88,9 +85,21 @@ OTHER_ANSWER = {"id": "x", "parent": "0", "message": {"author": {"role": "assist
                     *({"event": "user" if role == "user" else "bot", "text": text} for role, text in SAID)]},
         {"turns": [{"speaker": "USER" if role == "user" else "SYSTEM", "utterance": text} for role, text in SAID]},
         {"messages": [{"sender": "customer" if role == "user" else "agent", "body": text} for role, text in SAID]},
+        {"messages": [{"lc": 1, "type": "constructor", "id": ["langchain", "schema", "messages", "Message"],
+                       "kwargs": {"content": text, "type": "human" if role == "user" else "ai"}}
+                      for role, text in SAID]},
+        {"messages": [{"direction": "incoming" if role == "user" else "outgoing", "userId": "u",
+                       "payload": {"type": "text", "text": text}} for role, text in SAID]},
+        {"messages": [{"direction": "inbound" if role == "user" else "outbound-reply", "from": "+1", "to": "+2",
+                       "body": text} for role, text in SAID]},
+        {"activities": [*({"type": "message", "from": {"id": "x", "role": {"assistant": "bot"}.get(role, role)},
+                           "text": text} for role, text in SAID), {"type": "typing", "from": {"role": "bot"}}]},
+        {"comments": [{"author_id": 7 if role == "user" else 9, "body": text} for role, text in SAID]},
+        {"messages": [*({"message_type": int(role != "user"), "sender": {"name": "A"}, "content": text}
+                        for role, text in SAID), {"message_type": 2, "content": "Resolved by A"}]},
     ],
     ids=["chatgpt", "claude", "gemini", "lmsys", "telegram", "discord", "langchain", "oasst", "rasa", "multiwoz",
-         "desk"],
+         "desk", "dumpd", "botpress", "twilio", "azure", "zendesk", "chatwoot"],
 )  # fmt: skip
 @pytest.mark.parametrize("indent", [None, 1])
 def test_exports_of_products(tmp_path: Path, log: Any, indent: int | None) -> None:
@@ -113,14 +122,42 @@ def test_a_table_of_messages(tmp_path: Path) -> None:
     assert unfolded["responses"] == [row.response for row in rows]
 
 
+def test_a_list_of_activities_and_an_account_of_chats(tmp_path: Path) -> None:
+    place = {"id": "c1", "isGroup": False}
+    said = [{"type": "message", "from": {"id": "x", "role": {"assistant": "bot"}.get(role, role)}, "text": text,
+             "conversation": place} for role, text in SAID]  # fmt: skip
+    update = {"type": "conversationUpdate", "membersAdded": [], "from": {"role": "bot"}, "conversation": place}
+    texts = [{"type": "message", "from": "Anna" if role == "user" else "ShopBot", "text": text} for role, text in SAID]
+    news = {"type": "service", "actor": "Anna", "action": "joined", "text": ""}
+    chats = {"chats": {"list": [{"id": 5, "type": "bot_chat", "messages": [news, *texts]}] * 2}}
+    for log, ids in (([update, *said], ["c1#1", "c1#3"]), (chats, ["5#1", "5#3"] * 2)):
+        (tmp_path / "log.json").write_text(json.dumps(log))
+        rows = list(read_exchanges(tmp_path / "log.json"))
+        assert ([row.id for row in rows], rows[1].context) == (ids, tuple(text for _, text in SAID[:3]))
+
+
+def test_a_channel_of_discord_as_a_table(tmp_path: Path) -> None:
+    said = [f'{at},{role},2024-05-01,"{text}",' for at, (role, text) in enumerate(SAID)]
+    (tmp_path / "log.csv").write_text("\n".join(["AuthorID,Author,Date,Content,Attachments", *said]))
+    assert [row.response for row in read_exchanges(tmp_path / "log.csv")] == [SAID[1][1], SAID[3][1]]
+
+
+def test_what_is_to_be_done_about_other_exports_is_told() -> None:
+    intercom = {"id": 1, "source": {"body": "<p>Hi</p>"}, "conversation_parts": {"conversation_parts": []}}
+    for log in (intercom, {"turns": [{"queryText": "Hi", "fulfillmentText": "Hello"}]}, {"queryResult": {}}):
+        for read in (Source([log]).exchanges, Source([log]).dialogues):
+            assert "one row with a list" in refused(ValueError, list(log)[-1], lambda read=read: list(read()))
+
+
 def test_prompt_and_completion_as_messages() -> None:
     row = {"prompt": [{"role": "user", "content": "Hi!"}], "completion": [{"role": "assistant", "content": "Hello."}]}
     (one,) = read_exchanges([row])
     assert (one.context, one.response) == (("Hi!",), "Hello.")
 
 
-def test_a_conversation_is_one_dialogue() -> None:
-    ((_, dialogue),) = Source([{"messages": CHAT, "id": "c7"}]).dialogues()
+@pytest.mark.parametrize("key", ["id", "sender_id"])
+def test_a_conversation_is_one_dialogue(key: str) -> None:
+    ((_, dialogue),) = Source([{"messages": CHAT, key: "c7"}]).dialogues()
     assert dialogue.turns[-1] == "The red one, 20 kg."
     assert dialogue.speakers == ("user", "assistant", "user", "assistant")
     assert dialogue.id == "c7"
@@ -141,6 +178,20 @@ def test_a_conversation_is_one_dialogue() -> None:
 )
 def test_what_is_no_conversation_is_named(messages: Any, named: str) -> None:
     assert "row 0" in refused(BadRow, named, lambda: list(read_exchanges([{"messages": messages}])))
+
+
+@pytest.mark.parametrize(
+    ("row", "named"),
+    [
+        ({"messages": [{"role": "user", "content": one} for one in ("Hi", "Hello?")]}, "'assistant'"),
+        ({"messages": [*CHAT[:2], *CHAT[4:6], CHAT[1]]}, "'assistant'"),
+        ({"messages": [{"role": "assistant", "content": one} for one in ("Hi", "Hello?")]}, "'assistant'"),
+        ({"dialogue": ["Hi", "Hello?"], "speakers": ["user", "user"]}, "'user'"),
+    ],
+    ids=["user", "calls", "bot", "speakers"],
+)
+def test_a_conversation_of_one_side_is_named(row: Any, named: str) -> None:
+    refused(BadRow, named, lambda: list(Source([row]).dialogues()))
 
 
 @pytest.mark.parametrize("system", ["Be nice.", [{"type": "text", "text": "Be nice."}]])
@@ -196,20 +247,29 @@ def test_a_silent_bot_is_a_row_with_a_blank_reply(tmp_path: Path, name: str, tex
 
 
 @pytest.mark.parametrize(
-    ("times", "turned"),
+    ("times", "order"),
     [
-        (["9:58 AM", "10:02 AM"], False), (["9/30/2024", "10/1/2024"], False), (["11:59 PM", "12:01 AM"], False),
-        (["9", "10", "11"], False), (["11", "10", "9"], True), (["10:02 AM", "9:58 AM"], True),
-        (["10/1/2024", "9/30/2024"], True), (["01/10/2024", "30/09/2024"], True), (["01/12/2023", "02/11/2023"], False),
-        (["2024-02-01T00:00:00Z", "2024-01-31 23:59"], True), (["2", "1", "3"], False), (["b", "a"], False),
+        (["9:58 AM", "10:02 AM"], "01"), (["9/30/2024", "10/1/2024"], "01"), (["11:59 PM", "12:01 AM"], "01"),
+        (["9", "10", "11"], "012"), (["11", "10", "9"], "210"), (["10:02 AM", "9:58 AM"], "10"),
+        (["10/1/2024", "9/30/2024"], "10"), (["01/10/2024", "30/09/2024"], "10"), (["01/12/2023", "02/11/2023"], "01"),
+        (["2024-02-01T00:00:00Z", "2024-01-31 23:59"], "10"), (["2", "1", "3"], "102"), (["b", "a"], "01"),
+        (["2024-05-01", "2024-05-03", "2024-05-02"], "021"), (["3", "1", "1"], "210"), (["3", "1", "1", "4"], "1203"),
+        (["2", "", "1"], "012"), (["10:05", "10:01", "10:03"], "120"), (["00:05", "23:59", "23:58"], "012"),
     ],
 )  # fmt: skip
-def test_only_times_that_are_read_as_such_turn_a_conversation(times: list[str], turned: bool) -> None:
-    said = [f"turn {at}" for at in range(len(times))]
-    rows = [{"conversationId": 1, "role": "user", "content": one, "createdAt": when}
-            for one, when in zip(said, times, strict=True)]  # fmt: skip
+def test_messages_are_read_in_the_order_of_their_times(times: list[str], order: str) -> None:
+    rows = [{"conversationId": 1, "role": role, "content": f"turn {at}", "createdAt": when}
+            for at, (role, when) in enumerate(zip(["user", "bot"] * 2, times, strict=False))]  # fmt: skip
     ((_, one),) = Source(rows).dialogues()
-    assert list(one.turns) == (said[::-1] if turned else said)
+    assert one.turns == tuple(f"turn {at}" for at in order)
+
+
+@pytest.mark.parametrize("blank", [None, " ", float("nan")])
+def test_a_message_of_no_conversation_is_named(blank: Any) -> None:
+    rows = [{"session_id": "a", "role": role, "content": said} for role, said in SAID]
+    rows.insert(2, {"session_id": blank, "role": "user", "content": "Hi"})
+    assert "message 2" in refused(BadRow, "session_id", lambda: list(read_exchanges(rows)))
+    assert len(list(read_exchanges(rows, skip_bad=Rejects()))) == 2
 
 
 @pytest.mark.parametrize(("judge", "judged"), [("helpy", "Which?"), ("ANNA", "Help!"), ("assistant", "Help!")])
@@ -237,7 +297,9 @@ def test_a_member_of_a_channel_is_judged_by_name() -> None:
     "log",
     [
         {"events": [{"event": "user", "text": "Hi"}, {"event": "slot", "value": ["a"]}, {"event": "slot", "value": "b"},
-                    {"event": "bot", "text": None, "data": {"image": "x"}}, {"event": "bot", "text": "Hello"}]},
+                    {"event": "bot", "text": None, "data": {"image": "x"}},
+                    {"event": "bot", "text": None, "data": {"buttons": [{"title": "Yes"}]}},
+                    {"event": "bot", "text": "Hello"}]},
         {"messages": [{"role": "user", "parts": [{"text": "Hi"}]},
                       {"role": "assistant", "parts": [{"type": "reasoning", "text": "Hm"}, {"text": "Hello"}]}]},
         {"contents": [{"role": "user", "parts": [{"text": "Hi"}]},

@@ -48,7 +48,7 @@ TABLE = pd.DataFrame(
         "mine.reason": ["", "", "", ""],
     }
 )
-ROWS = [Exchange(("hi",) * at, "word " * (at + 1)) for at in range(4)]
+ROWS = {at: Exchange(("hi",) * at, "word " * (at + 1)) for at in range(4)}
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
@@ -64,7 +64,7 @@ def test_files_of_scores_are_read_alike(tmp_path: Path, ending: str) -> None:
 
 def test_what_cannot_be_drawn_is_named(tmp_path: Path) -> None:
     refused(ValueError, "other", metric_of, TABLE, "other")
-    refused(ValueError, "3", scores, TABLE, "mine", ROWS[:2])
+    refused(ValueError, "3", scores, TABLE, "mine", {at: ROWS[at] for at in range(3)})
     (tmp_path / "notes.txt").write_text("x")
     refused(ValueError, "notes.txt", read_table, tmp_path / "notes.txt")
     (tmp_path / "other.csv").write_text("a,b\n1,2\n")
@@ -78,8 +78,8 @@ def test_rows_of_another_file_are_refused(tmp_path: Path, ending: OutputFormat) 
     with (tmp_path / f"scores.{ending}").open("wb") as stream, table(stream, ending, ["mine"]) as write:
         write({"row": [0, 1], "id": ids, "system": [None] * 2, "language": ["en"] * 2, "values": {"mine": [0, 1]}})
     kept = read_table(tmp_path / f"scores.{ending}")
-    scores(kept, "mine", rows)
-    refused(ValueError, ids[0], scores, kept, "mine", rows[::-1])
+    scores(kept, "mine", dict(enumerate(rows)))
+    refused(ValueError, ids[0], scores, kept, "mine", dict(enumerate(rows[::-1])))
 
 
 def test_ends_of_the_interval_are_no_aspects() -> None:
@@ -92,6 +92,8 @@ def test_ends_of_the_interval_are_no_aspects() -> None:
 def test_conversations_are_drawn_against_their_length_and_their_turns(turns: list[Any]) -> None:
     table = pd.DataFrame({"row": [0, 1], "mine": [0.2, 0.6], "mine.turns": turns})
     talks = [Dialogue(("hi", "a b")), Dialogue(("hi", "a", "b", "c"))]
-    panels = {axes.get_xlabel(): axes.lines[0].get_data() for axes in scores(table, "mine", talks).axes[1:]}
+    panels = {
+        axes.get_xlabel(): axes.lines[0].get_data() for axes in scores(table, "mine", dict(enumerate(talks))).axes[1:]
+    }
     drawn = {name: [list(map(float, one)) for one in data] for name, data in panels.items()}
     assert list(drawn.values()) == [[[3, 4], [0.2, 0.6]], [[2, 4], [0.2, 0.6]], [[2, 2, 4], [0.2, 0.4, 0.8]]]

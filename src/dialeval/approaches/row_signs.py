@@ -103,19 +103,14 @@ class DialogueSigns:
     exclaimed: str = ""
 
 
-#: What the judged side is called where speakers are named; else it is who speaks second.
-_BOTS = frozenset("system assistant bot model chatbot agent gpt".split())
-
-
 def judged_side(number: int, dialogue: Dialogue) -> tuple[int, ...]:
-    """Positions of the turns to judge: the bot's, if the speakers are named so, else those of the second speaker."""
-    speakers = dialogue.speakers or tuple(str(at % 2) for at in range(len(dialogue.turns)))
-    names = list(dict.fromkeys(speakers))
-    bots = [name for name in names if name.strip().lower() in _BOTS]
+    """Positions of the turns to judge; no speaker to judge is refused, and so are two who could both be the bot."""
+    if not dialogue.answers:
+        raise BadRow(number, f"nobody answers {dialogue.speakers[0]!r}; a conversation has two sides")
+    bots = list(dict.fromkeys(dialogue.speakers[at] for at in dialogue.answers if dialogue.speakers))
     if len(bots) > 1:
         raise BadRow(number, f"speakers {bots[0]} and {bots[1]} could both be the one to judge; name only one so")
-    chosen = bots[0] if bots else names[min(1, len(names) - 1)]
-    return tuple(at for at, name in enumerate(speakers) if name == chosen)
+    return tuple(dialogue.answers)
 
 
 def judged_replies(number: int, dialogue: Dialogue) -> list[Exchange]:

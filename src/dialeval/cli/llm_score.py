@@ -13,6 +13,7 @@ from dialeval.cli.options import flowing
 from dialeval.cli.score import Input, Output, Overwrite, Resume, SkipBad, show
 
 if TYPE_CHECKING:
+    from dialeval.exchange import EmptyPolicy
     from dialeval.llm.judge import LlmJudge
     from dialeval.readers import Source
     from dialeval.scoring import Task
@@ -112,27 +113,20 @@ def llm_score(
     rival: Rival = None,
     *,
     read: reading.Read,
+    empty: reading.Empty = "error",
     skip_bad: SkipBad = False,
     overwrite: Overwrite = False,
     resume: Resume = True,
 ) -> None:
     """Read the options, show what it will cost, score; the help text above is for users."""
     options = {
-        "model": model,
-        "base_url": base_url,
-        "key_variable": key_variable,
-        "protocol": protocol,
-        "max_tokens": max_tokens,
-        "concurrency": concurrency,
-        "timeout": timeout,
-        "retries": retries,
-        "prices": prices,
-        "max_cost": max_cost,
-        "answers": answers,
-    }
+        "model": model, "base_url": base_url, "key_variable": key_variable, "protocol": protocol,
+        "max_tokens": max_tokens, "concurrency": concurrency, "timeout": timeout, "retries": retries, "prices": prices,
+        "max_cost": max_cost, "answers": answers,
+    }  # fmt: skip
     judge = _load(config, {name: value for name, value in options.items() if value is not None}, dry_run=dry_run)
     source = read(input)
-    task = _task(judge, source, level, rival)
+    task = _task(judge, source, level, empty, rival)
     if dry_run:
         typer.echo(_estimated(judge, task))
         return
@@ -154,13 +148,13 @@ def _load(config: Path | None, options: dict[str, Any], *, dry_run: bool) -> Llm
     return judge
 
 
-def _task(judge: LlmJudge, source: Source, level: str, rival: Path | None) -> Task:
+def _task(judge: LlmJudge, source: Source, level: str, empty: EmptyPolicy, rival: Path | None) -> Task:
     from dataclasses import replace
 
     from dialeval.metric import Level
     from dialeval.scoring import Task
 
-    task = Task(source, {"llm": judge.info}, Level(level))
+    task = Task(source, {"llm": judge.info}, Level(level), empty=empty)
     return task if rival is None else task.against(replace(source, input=str(rival)))
 
 

@@ -96,6 +96,10 @@ OtherLanguages = Annotated[
     Literal["mark", "skip", "fail"],
     typer.Option(rich_help_panel=PANEL, help="Non-English replies: score and count, leave out, or refuse."),
 ]
+Empty = Annotated[
+    Literal["error", "score"],
+    typer.Option(rich_help_panel=PANEL, help="Refuse blank responses and contexts, or take them."),
+]
 
 
 def source(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -40,15 +40,19 @@ def scores(
 ) -> None:
     """Your own scores: a histogram by system, the aspects, and value against length and turn number."""
     from dialeval.io import safe_name
-    from dialeval.pairing import read_items
     from dialeval.plots.figures import save
     from dialeval.plots.scores import metric_of, read_table
     from dialeval.plots.scores import scores as draw
+    from dialeval.readers import Rejects
     from dialeval.reports.outputs import plot_formats
 
     table = read_table(file)
     chosen = metric_of(table, metric)
-    rows = [] if input is None else read_items(read(input), level, None)
+    rows: dict[int, Any] | None = None
+    if input is not None:  # bad rows are passed over: `score` may have set them aside
+        source = read(input)
+        found = (source.dialogues if level == "dialogue" else source.exchanges)(empty="score", skip_bad=Rejects())
+        rows = {row.number: item for row, item in found}
     name = file.name.split(".")[0]
     for path in save(draw(table, chosen, rows, title=name), out / safe_name(f"scores_{name}"), plot_formats(formats)):
         typer.echo(path)

@@ -99,10 +99,7 @@ def score(
     output: Output,
     *,
     read: reading.Read,
-    empty: Annotated[
-        Literal["error", "score"],
-        typer.Option(rich_help_panel=reading.PANEL, help="Refuse blank responses and contexts, or score them."),
-    ] = "error",
+    empty: reading.Empty = "error",
     level: Annotated[
         Literal["turn", "dialogue"],
         typer.Option(rich_help_panel=_JUDGING, help="Judge replies, or whole dialogues."),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -67,10 +67,7 @@ def tune(
     ] = 2000,
     *,
     read: reading.Read,
-    empty: Annotated[
-        Literal["error", "score"],
-        typer.Option(rich_help_panel=reading.PANEL, help="Refuse blank responses and contexts, or take them."),
-    ] = "error",
+    empty: reading.Empty = "error",
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, ...; default: automatic.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing checkpoint at --out.")] = False,
 ) -> None:

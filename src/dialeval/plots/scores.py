@@ -55,10 +55,10 @@ def metric_of(table: DataFrame, wanted: str | None) -> str:
 
 
 def scores(
-    table: DataFrame, metric: str, rows: Sequence[Exchange] | Sequence[Dialogue] = (), *, title: str = ""
+    table: DataFrame, metric: str, rows: Mapping[int, Exchange | Dialogue] | None = None, *, title: str = ""
 ) -> Figure:
-    """A histogram by system, the aspects by system, with the rows value against length and turn number, and where the
-    table has the values of a conversation's turns, these against their numbers."""
+    """A histogram by system, the aspects by system, with the rows, by their numbers, value against length and turn
+    number, and where the table has the values of a conversation's turns, these against their numbers."""
     named = table["system"].notna().any() if "system" in table else False
     systems = table["system"].fillna("").astype(str) if named else table["row"].map(lambda _: "all")
     aspects = [
@@ -67,17 +67,10 @@ def scores(
         if str(name).startswith(f"{metric}.") and table[name].dtype.kind == "f" and table[name].notna().any()
         and name not in explaining_columns(metric)
     ]  # fmt: skip
-    if len(rows) and int(table["row"].max()) >= len(rows):
-        raise ValueError(f"the scores go up to row {int(table['row'].max())}, but there are {len(rows)} rows")
-    for row, named in zip(table["row"], table.get("id", ()), strict=False) if len(rows) else ():
-        if (own := rows[int(row)].id) is not None and isinstance(named, str) and named.removeprefix("'") != own:
-            raise ValueError(
-                f"row {row} is {named!r} in the scores and {own!r} in the rows; pass the rows that were scored"
-            )
     parts = {name: own for name, own in table.groupby(systems, sort=False) if own[metric].notna().any()}
     if not parts:
         raise ValueError(f"no row has a value in {metric}")
-    against = _places(table, metric, rows)
+    against = _places(table, metric, [] if rows is None else _scored(table, rows))
     figure, panels = new_grid(1 + bool(aspects) + len(against), 3.6, 3.0)
     _histogram(panels[0], parts, metric)
     if aspects:
@@ -88,16 +81,25 @@ def scores(
     return figure
 
 
-def _places(
-    table: DataFrame, metric: str, rows: Sequence[Exchange] | Sequence[Dialogue]
-) -> dict[str, tuple[Vector, Vector]]:
+def _scored(table: DataFrame, rows: Mapping[int, Exchange | Dialogue]) -> list[Exchange | Dialogue]:
+    """The row behind each of the scores."""
+    for row, named in zip(table["row"], table.get("id", table["row"]), strict=True):
+        if int(row) not in rows:
+            raise ValueError(f"row {row} is in the scores, but not in the rows; pass the rows that were scored")
+        if (own := rows[int(row)].id) is not None and isinstance(named, str) and named.removeprefix("'") != own:
+            raise ValueError(
+                f"row {row} is {named!r} in the scores and {own!r} in the rows; pass the rows that were scored"
+            )
+    return [rows[int(row)] for row in table["row"]]
+
+
+def _places(table: DataFrame, metric: str, own: Sequence[Exchange | Dialogue]) -> dict[str, tuple[Vector, Vector]]:
     """What values are drawn against, and the values."""
     found: dict[str, tuple[Vector, Vector]] = {}
 
     def add(name: str, places: Sequence[int]) -> None:
         found[name] = np.asarray(places, dtype=float), table[metric].to_numpy(dtype=float)
 
-    own = [rows[int(row)] for row in table["row"]] if len(rows) else []
     replies = [one for one in own if isinstance(one, Exchange)]
     talks = [one for one in own if isinstance(one, Dialogue)]
     if replies:

@@ -44,19 +44,9 @@ from dialeval.readers.rows import (
 from dialeval.readers.text import CONTEXT_SEPARATOR, csv_rows, json_rows, table_row, text_rows
 
 __all__ = [
-    "CONTEXT_SEPARATOR",
-    "FORMATS",
-    "Chats",
-    "Dialogue",
-    "Rejects",
-    "Source",
-    "guess_columns",
-    "is_file_of_rows",
-    "matching_ids",
-    "read_exchanges",
-    "read_transcript",
-    "reply_text",
-]
+    "CONTEXT_SEPARATOR", "FORMATS", "Chats", "Dialogue", "Rejects", "Source", "guess_columns", "is_file_of_rows",
+    "matching_ids", "read_exchanges", "read_transcript", "reply_text",
+]  # fmt: skip
 
 Format = Literal["jsonl", "csv", "tsv", "xlsx", "parquet", "text", "dataset"]
 FORMATS: tuple[Format, ...] = ("jsonl", "csv", "tsv", "xlsx", "parquet", "text", "dataset")
@@ -64,16 +54,9 @@ Input = str | Path | Iterable[Mapping[str, Any]]
 OtherLanguages = Literal["mark", "skip", "fail"]
 
 _SUFFIXES: dict[str, Format] = {
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".json": "jsonl",
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".xlsx": "xlsx",
-    ".xlsm": "xlsx",
-    ".parquet": "parquet",
-    ".txt": "text",
-}
+    ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".csv": "csv", ".tsv": "tsv", ".xlsx": "xlsx",
+    ".xlsm": "xlsx", ".parquet": "parquet", ".txt": "text",
+}  # fmt: skip
 #: Columns that nobody reads, and that need no word: the place of a row, and the name of its conversation or bot.
 _PASSED_OVER = frozenset({"row", "model", "conversation_id"})
 
@@ -339,10 +322,10 @@ class Source:
 
 
 def reply_text(item: Exchange | Dialogue | str) -> str:
-    """What tells the language of a row: its reply, or all turns of a dialogue."""
+    """What tells the language of a row: its reply, or what the judged side of a dialogue says."""
     if isinstance(item, str):
         return item
-    return item.response if isinstance(item, Exchange) else " ".join(item.turns)
+    return item.response if isinstance(item, Exchange) else " ".join(item.turns[at] for at in item.answers)
 
 
 def is_file_of_rows(path: Path) -> bool:

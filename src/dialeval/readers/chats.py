@@ -16,7 +16,10 @@ from dataclasses import dataclass
 from itertools import chain, cycle
 from typing import Any
 
-from dialeval.exchange import MAX_TEXTS, BadRow, CheckedTexts, Dialogue, check_text, one_line
+import numpy as np
+from numpy.typing import NDArray
+
+from dialeval.exchange import MAX_TEXTS, BadRow, CheckedTexts, Dialogue, check_text, is_blank, one_line
 from dialeval.io import parse_json
 from dialeval.readers.messages import (
     aside,
@@ -38,7 +41,7 @@ _NUMBER = re.compile(r"(?<=.)#\d+$")
 #: Names of the time of a message.
 _WHEN = frozenset({"timestamp", "time", "created_at", "created", "date", "sent_at", "ts"})
 #: Names of a conversation's id.
-_IDS = ("id", "conversation_id", "conversationId", "uuid")
+_IDS = ("id", "conversation_id", "conversationId", "uuid", "sender_id")
 Tell = Callable[..., None]
 _CLOCK = re.compile(r"\d{1,2}:\d\d(:\d\d)?\s*([ap]m)?", re.IGNORECASE)
 
@@ -57,6 +60,11 @@ class Chats:
         first = next(rows, None)
         if first is None:
             return
+        chats = (first.values or {}).get("chats")
+        if isinstance(chats, Mapping) and isinstance(listed := chats.get("list"), list):  # an account of Telegram
+            found = (one for one in listed if isinstance(one, Mapping))
+            rows = (RawRow(at, f"{first.where}, chat {at}", one) for at, one in enumerate(found))
+            first = next(rows, first)
         rows = chain([first], rows)
         form = form_of(first.values or {})
         if form is None and (columns := message_columns(list(first.values or ()))):
@@ -99,20 +107,21 @@ class Chats:
         if self.system_as_facts and prompts:
             shared["facts"] = [*(shared.get("facts") or ()), *prompts]
         name = next((row.values[key] for key in _IDS if row.values.get(key) is not None), None)
-        if level == "dialogue":
-            fields = {"dialogue": [text for _, text in turns], "speakers": [self._side(role) for role, _ in turns]}
-            # An id that nobody gave would pair conversations that have nothing to do with each other.
-            values = {**shared, **fields, "id": None if name is None else str(name)}
-            yield RawRow(row.number, row.where, values, duplicate=row.duplicate)
-            return
-        judged = [at for at, (role, _) in enumerate(turns) if at and role == judge]
+        judged = [at for at, (role, _) in enumerate(turns) if role == judge and (at or level == "dialogue")]
         if not judged:
             there = ", ".join(dict.fromkeys(role for role, _ in turns)) or "none"
             problem = (
                 f"the conversation has no answer of the role {self.judge_role!r}; choose a --judge-role of: {there}"
             )
             yield RawRow(row.number, row.where, problem=problem, raw=dict(row.values))
-        roles, texts = zip(*turns, strict=True) if judged else ((), ())
+            return
+        if level == "dialogue":
+            fields = {"dialogue": [text for _, text in turns], "speakers": [self._side(role) for role, _ in turns]}
+            # An id that nobody gave would pair conversations that have nothing to do with each other.
+            values = {**shared, **fields, "id": None if name is None else str(name)}
+            yield RawRow(row.number, row.where, values, duplicate=row.duplicate)
+            return
+        roles, texts = zip(*turns, strict=True)
         for at in judged:
             values = {
                 **shared,
@@ -149,16 +158,18 @@ def read_transcript(text: str) -> Dialogue:
     if isinstance(value, list):
         sides = zip(cycle(("user", "assistant")), value, strict=False)
         value = {"messages": [{"role": who, "content": one} if isinstance(one, str) else one for who, one in sides]}
-    is_log = isinstance(value, Mapping) and form_of(value)
-    read = [value] if is_log else [{"messages": one} for one in conversations(text.splitlines())]
-    turns: list[tuple[str, str]] = []
-    for row in Chats().unfold((RawRow(0, "the text", values) for values in read), level="dialogue"):
-        if row.values is None:
-            raise row.bad(row.problem)
-        both = zip(row.values["speakers"], row.values["dialogue"], strict=True)
-        turns += [(who, said) for who, said in both if said.strip()]
+    few = ValueError("the text holds fewer than two turns; write one turn a line, such as User: Hi!")
+    if not (isinstance(value, Mapping) and form_of(value)):
+        value = {"messages": list(chain.from_iterable(conversations(text.splitlines())))}
+        if len(value["messages"]) < 2:
+            raise few
+    (row,) = Chats().unfold(iter([RawRow(0, "the text", value)]), level="dialogue")
+    if row.values is None:
+        raise row.bad(row.problem)
+    both = zip(row.values["speakers"], row.values["dialogue"], strict=True)
+    turns = [(who, said) for who, said in both if said.strip()]
     if len(turns) < 2:
-        raise ValueError("the text holds fewer than two turns; write one turn a line, such as User: Hi!")
+        raise few
     return Dialogue(tuple(said for _, said in turns), speakers=tuple(who for who, _ in turns))
 
 
@@ -175,7 +186,7 @@ def matching_ids(first: Sequence[str], second: Sequence[str]) -> tuple[list[str]
 
 
 def _together(rows: Iterable[RawRow], columns: tuple[str, str, str]) -> Iterator[RawRow]:
-    """Rows of one message each as rows of one conversation each."""
+    """Rows of one message each as rows of one conversation each, in the order of their times."""
     whose, who, what = columns
     found: dict[str, list[Any]] = {}
     times: list[tuple[str, str]] = []
@@ -183,21 +194,27 @@ def _together(rows: Iterable[RawRow], columns: tuple[str, str, str]) -> Iterator
         if row.values is None:
             yield row
             continue
-        message = {**row.values, "role": str(row.values.get(who) or ""), "content": row.values.get(what)}
-        name = str(row.values.get(whose))
+        name, speaker = row.values.get(whose), row.values.get(who)
+        name = str(name.get("id") if isinstance(name, Mapping) else name)
+        if whose and (is_blank(name) or name in ("None", "nan")):
+            problem = f"{whose} is empty; write there to which conversation the message belongs"
+            yield RawRow(row.number, f"{row.where}, message {row.number}", problem=problem, raw=dict(row.values))
+            continue
+        speaker = speaker if isinstance(speaker, Mapping) else str(speaker or "")
+        message = {**row.values, "role": speaker, "content": row.values.get(what)}
         found.setdefault(name, []).append(message)
         when = next((cell for key, cell in row.values.items() if snake_case(key) in _WHEN), None)
         times.append((name, "" if when is None else str(when)))
-    backwards = _backwards(times) if any(when for _, when in times) else set()
+    orders = _orders(times) if any(when for _, when in times) else {}
     for number, (name, messages) in enumerate(found.items()):
-        if name in backwards:
-            messages.reverse()  # exports of help desks begin with the newest
-        values = {"messages": messages, "id": name if whose else None}
+        in_order = [messages[at] for at in orders.get(name, range(len(messages)))]
+        values = {"messages": in_order, "id": name if whose else None}
         yield RawRow(number, f"conversation {one_line(name)[:100]}" if whose else "all messages", values)
 
 
-def _backwards(times: list[tuple[str, str]]) -> set[str]:
-    """Conversations whose times, as numbers or dates, fall from message to message, whichever way a day is written."""
+def _orders(times: list[tuple[str, str]]) -> dict[str, tuple[int, ...]]:
+    """The order of each conversation's messages by their times, as numbers or dates, where it is the same whichever
+    way a day is written."""
     import pandas as pd
 
     whose, texts = (pd.Series(column) for column in zip(*times, strict=True))
@@ -208,12 +225,27 @@ def _backwards(times: list[tuple[str, str]]) -> set[str]:
         )
     sure = pd.to_numeric(texts, errors="coerce").fillna(iso)
     ways = [sure.fillna(way) for way in ways]
-    found = set(whose)
-    for way in [way for way in ways if way.notna().all()] or ways:
-        step = way.groupby(whose).diff()
-        past_midnight = texts.str.fullmatch(_CLOCK) & (step < -43200)
-        found -= set(whose[whose.duplicated() & ~((step < 0) & ~past_midnight)])
+    ways = [way for way in ways if way.notna().all()] or ways
+    clocks = texts.str.fullmatch(_CLOCK).to_numpy()
+    found = {}
+    for name, places in whose.groupby(whose).indices.items():
+        orders = {_order(way.to_numpy()[places], bool(clocks[places].any())) for way in ways}
+        if len(orders) == 1:
+            found[str(name)] = orders.pop()
     return found
+
+
+def _order(when: NDArray[np.float64], of_clocks: bool) -> tuple[int, ...]:
+    """Places by their times; exports of help desks begin with the newest, and are turned with what has equal times.
+
+    Nothing moves where a time is missing, or may be of another day.
+    """
+    step = np.diff(when)
+    if np.isnan(when).any() or (of_clocks and np.ptp(when) > 43200):
+        return tuple(range(len(when)))
+    if step.any() and (step <= 0).all():
+        return tuple(range(len(when)))[::-1]
+    return tuple(map(int, when.argsort(kind="stable")))
 
 
 def _turns(row: RawRow, form: str, judge: str) -> tuple[list[tuple[str, str]], list[str], dict[str, str]]:

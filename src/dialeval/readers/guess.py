@@ -11,10 +11,12 @@ from dialeval.readers.rows import MESSAGE
 #: Names of a field in the files of common tools, the likeliest first; compared without case, blanks and marks.
 _NAMES: Mapping[str, str] = {
     "response": "response reply botreply botresponse botmsg botmessage modelresponse modeloutput assistant "
-    "assistantresponse assistantmessage bot answer completion output prediction generation generated hypothesis",
-    MESSAGE: "usermsg usermessage userinput userquery user message prompt question query input instruction utterance",
+    "modelanswer predictedanswer generatedanswer assistantresponse assistantmessage bot fulfillmenttext completion "
+    "prediction predicted generation generated output hypothesis answer",
+    MESSAGE: "usermsg usermessage userinput userquery user message prompt question query querytext input instruction "
+    "utterance",
     "context": "context contexts history chathistory dialoghistory dialoguehistory conversationhistory messages prompt",
-    "reference": "reference groundtruth gold expected expectedoutput target referenceanswer",
+    "reference": "reference groundtruth gold expected expectedoutput target referenceanswer goldanswer answer",
     "references": "references",
     "system": "system model modelname botname",
     "id": "id rowid conversationid messageid uid",

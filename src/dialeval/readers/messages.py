@@ -8,31 +8,42 @@ from typing import Any
 
 from dialeval.exchange import is_blank
 
-#: Where the messages of a conversation stand: OpenAI, ShareGPT, LMSYS, Claude, Gemini, Rasa and others, ChatGPT.
-FORMS = ("messages", "conversations", "conversation", "chat_messages", "contents", "turns", "events", "mapping")
-_WHO = ("role", "from", "sender", "author", "speaker", "direction", "event", "type")
+#: Where the messages of a conversation stand: OpenAI, ShareGPT, LMSYS, Claude, Gemini, Rasa and others, Azure, Zendesk,
+#: ChatGPT.
+FORMS = tuple(
+    "messages conversations conversation chat_messages contents turns events activities comments mapping".split()
+)
+_WHO = ("role", "direction", "from", "sender", "author", "speaker", "author_id", "event", "type")
 _WHAT = ("content", "value", "text", "parts", "utterance", "message", "data", "body", "payload")
 #: Names of the conversation where every row is one message.
 _WHOSE = "conversation_id session_id ticket_id thread_id chat_id dialogue_id dialog_id session thread".split()
 #: What a message may carry in place of a text: then it is no silence.
-_BESIDE = "tool_calls function_call attachments attachment files file photo image audio embeds stickers refusal".split()
+_BESIDE = frozenset(
+    "tool_calls function_call attachments attachment files file photo image audio embeds stickers refusal buttons "
+    "custom elements quick_replies".split()
+)
 _NOTHING = frozenset({"", "none", "null", "nan", "false", "0", "[]", "{}", "()"})
-#: What Discord says of a channel in a member's name.
-_NEWS = frozenset("RecipientAdd RecipientRemove Call ChannelPinnedMessage GuildMemberJoin ThreadCreated".split())
+#: What Discord says of a channel in a member's name, and what Azure's bots do beside talking.
+_NEWS = frozenset(
+    "RecipientAdd RecipientRemove Call ChannelPinnedMessage GuildMemberJoin ThreadCreated conversationUpdate typing "
+    "endOfConversation trace invoke messageReaction".split()
+)
 #: Contents of ChatGPT's messages that its user reads as a reply; others are thoughts, code, and what that gave.
 _SAID = frozenset({"text", "multimodal_text"})
 #: Names of the same role.
 ROLES = {
     **dict.fromkeys(("human", "prompter", "incoming", "inbound"), "user"),
-    **dict.fromkeys(("gpt", "bot", "chatgpt", "model", "ai", "outgoing", "outbound"), "assistant"),
+    **dict.fromkeys("gpt bot chatgpt model ai outgoing outbound outbound-api outbound-reply".split(), "assistant"),
 }
+#: Types of messages, Chatwoot's as numbers.
+_TYPES = ROLES | {"0": "user", "1": "assistant", "2": "service", "3": "assistant"}
 #: Names where nothing else says who is who.
 MORE_ROLES = {
     **dict.fromkeys("you me customer client visitor student seeker caller".split(), "user"),
     **dict.fromkeys("chatbot agent claude gemini llama".split(), "assistant"),
 }
 #: Nobody's turn in the conversation.
-_ASIDE = frozenset({"system", "developer", "tool", "function", "observation", "function_call", "service"})
+ASIDE = frozenset({"system", "developer", "tool", "function", "observation", "function_call", "service"})
 
 
 def role_of(name: str) -> str:
@@ -48,15 +59,17 @@ def snake_case(name: Any) -> str:
 
 def aside(roles: Sequence[str]) -> frozenset[str]:
     """Roles that have no turn. A system that speaks again and again is the bot, as in MultiWOZ."""
-    return _ASIDE - {"system"} if roles.count("system") > 1 and "assistant" not in roles else _ASIDE
+    return ASIDE - {"system"} if roles.count("system") > 1 and "assistant" not in roles else ASIDE
+
+
+def plain_role(name: str) -> str:
+    """The role behind a name where nothing else says who is who: `user`, `assistant`, or the name itself."""
+    return "assistant" if name.lower().rstrip(")").endswith("bot") else MORE_ROLES.get(name.lower(), role_of(name))
 
 
 def known_roles(names: Iterable[str]) -> dict[str, str]:
     """The role behind each name: of two people whom no name tells apart, the one who answers is the assistant."""
-    roles = {
-        name: "assistant" if name.lower().rstrip(")").endswith("bot") else MORE_ROLES.get(name.lower(), role_of(name))
-        for name in names
-    }
+    roles = {name: plain_role(name) for name in names}
     speaking = list(dict.fromkeys(roles.values()))
     if "assistant" not in speaking and len(speaking) == 2:  # user and system; Anna and Bert
         judged = next((role for role in ("system", *speaking[1:]) if role in speaking and role != "user"), speaking[0])
@@ -93,12 +106,15 @@ def said_by(message: Any) -> tuple[str, Any] | None:
         return None
     if message.get("lc") and isinstance(message.get("kwargs"), Mapping):  # LangChain's dumpd
         message = message["kwargs"]
+    if role := _TYPES.get(str(message.get("message_type"))):
+        message = {**message, "role": role}
     whose = next((key for key in _WHO if message.get(key)), "")
     who = message.get(whose)
     if isinstance(who, Mapping):
         who = "assistant" if who.get("isBot") else who.get("role") or who.get("name")
     if who == "message":  # Slack
         who = "assistant" if message.get("bot_id") else message.get("user") or who
+    who = str(who) if isinstance(who, int) and whose != "type" else who
     if not isinstance(who, str):
         return None
     key = next((key for key in _WHAT if key in message), "")
@@ -158,8 +174,11 @@ def said_by_one(value: Any) -> str | None:
 def message_columns(names: Sequence[str]) -> tuple[str, str, str] | None:
     """The columns of conversation (empty where all is one), speaker and text where every row is one message."""
     known = {snake_case(name): str(name) for name in reversed(names)}
-    found = [next((known[key] for key in keys if key in known), None) for keys in (_WHOSE, _WHO[:5], _WHAT)]
+    found = [next((known[key] for key in keys if key in known), None) for keys in (_WHOSE, _WHO[:7], _WHAT)]
     columns = known.keys() - {"name", "timestamp", *_BESIDE}
-    if columns in ({"role", "content"}, {"type", "data"}) or columns >= {"type", "text", "ts"}:
+    if columns >= {"type", "from", "conversation"}:  # Azure
+        return known["conversation"], known["from"], "text"
+    others = columns >= {"type", "text", "ts"} or columns >= {"author_id", "author", "content"}  # Slack, Discord
+    if others or columns in ({"role", "content"}, {"type", "data"}):
         return found[0] or "", found[1] or known["type"], str(found[2])
     return None if None in found else (found[0], found[1], found[2])  # type: ignore[return-value]

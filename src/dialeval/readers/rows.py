@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any, BinaryIO
 
 from dialeval.exchange import (
+    OR_EMPTY,
     BadRow,
     Dialogue,
     EmptyPolicy,
@@ -24,17 +25,8 @@ from dialeval.readers.messages import message_text, said_by, said_by_one
 from dialeval.readers.transcripts import is_transcript, turns_of
 
 FIELDS = (
-    "context",
-    "response",
-    "reference",
-    "references",
-    "facts",
-    "system",
-    "id",
-    "following",
-    "speakers",
-    "dialogue",
-)
+    "context", "response", "reference", "references", "facts", "system", "id", "following", "speakers", "dialogue",
+)  # fmt: skip
 #: The last turn of the context where it has a column of its own, beside the history; read only where it is mapped.
 MESSAGE = "message"
 #: What to do about rows without conversations where these are to be judged.
@@ -46,6 +38,8 @@ _CONVERSATIONS = (
 _NO_REPLIES = "; for whole conversations choose the level dialogue"
 #: What to do about logs that are read in no other way.
 _MESSAGES = "; a chat log is one row with a list messages of {role, content}, or a row for each message"
+#: By which columns such a log is known; Intercom keeps its messages in conversation_parts.
+_OF_LOGS = frozenset("text content type data kwargs turns conversation_parts queryResult".split())
 #: Ratings; only rated rows have these beside the others.
 RATED_FIELDS = ("rating", "ratings", "response_a", "response_b", "preferred")
 
@@ -115,7 +109,7 @@ class Columns:
                 there = ", ".join(str(name)[:40] for name in list(present)[:20]) or "none"
                 hint = _suggest(column, [str(name)[:100] for name in present])
                 level = _CONVERSATIONS if field == "dialogue" else _NO_REPLIES if "dialogue" in present else ""
-                level = level or (_MESSAGES if {"text", "content", "type", "data", "kwargs"} & set(present) else "")
+                level = level or (_MESSAGES if _OF_LOGS & set(present) else "")
                 return one_line(
                     f"column {column!r} is missing{hint}; the columns are: {there}; rename one or map it: "
                     f"{field}=COLUMN{level}"
@@ -178,8 +172,10 @@ def to_dialogue(row: RawRow, columns: Columns, *, empty: EmptyPolicy) -> Dialogu
     whole = (*checked.context, checked.response)
     blank = next((at for at, turn in enumerate(whole) if is_blank(turn)), None)
     if empty == "error" and blank is not None:
-        raise row.bad(f"turn {blank} of the dialogue is empty; give it text (`score` accepts it with empty=score)")
+        raise row.bad(f"turn {blank} of the dialogue is empty; give it text, {OR_EMPTY}")
     speakers = check_speakers(row.place, values["speakers"], len(whole), "dialogue")
+    if len(set(speakers)) == 1:
+        raise row.bad(f"only {speakers[0]!r} speaks in the dialogue; a conversation has two sides")
     return Dialogue(whole, checked.facts, checked.system, checked.id, speakers)
 
 

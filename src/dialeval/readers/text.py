@@ -14,7 +14,7 @@ from itertools import chain
 from typing import Any, BinaryIO, cast
 
 from dialeval.readers.rows import Columns, RawRow
-from dialeval.readers.transcripts import conversations, names_speakers
+from dialeval.readers.transcripts import conversations
 
 #: A longer line is a broken file rather than a dialogue.
 MAX_LINE_BYTES = 16 * 2**20
@@ -179,10 +179,7 @@ class _Object(dict[str, Any]):
 
 
 def text_rows(stream: BinaryIO, name: str, tell: Callable[[str], None]) -> Iterator[RawRow]:
-    """One row per conversation of a transcript; a text file that holds JSON is read as such.
-
-    Where no line names its speaker, that is told.
-    """
+    """One row per conversation of a transcript; a text file that holds JSON is read as such."""
     lines = list(read_lines(stream, name))
     first = next((line.data.strip() for line in lines if line.data.strip()), b"")
     if first.startswith((b"{", b"[{")):
@@ -192,9 +189,7 @@ def text_rows(stream: BinaryIO, name: str, tell: Callable[[str], None]) -> Itera
         text = b"".join(line.data for line in lines).decode("utf-8")
     except UnicodeDecodeError:
         raise ValueError(f"{name} is not UTF-8; save the file as UTF-8") from None
-    if text.strip() and not names_speakers(text.splitlines()):
-        tell("no line names its speaker, so lines are read as user and assistant in turn")
-    for number, messages in enumerate(conversations(text.splitlines())):
+    for number, messages in enumerate(conversations(text.splitlines(), tell)):
         yield RawRow(number, f"{name}, conversation {number}", {"messages": messages})
 
 

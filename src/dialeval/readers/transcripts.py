@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from dialeval.readers.messages import MORE_ROLES, ROLES, known_roles
+from dialeval.readers.messages import ASIDE, MORE_ROLES, ROLES, known_roles, plain_role
 
 Messages = list[dict[str, Any]]
+
+#: Names of roles that everybody knows, and of those who have no turn.
+_KNOWN = frozenset({*ROLES, *MORE_ROLES, "user", "assistant", "system"})
+_ASIDE = ASIDE - {"service"}
 
 #: A date or a time, as messengers write before a turn: `[01.02.24, 10:02:11] `, `2/1/24, 10:02 PM - `.
 _TIME = r"\d{1,4}[:./-]\d{1,2}(?:[\d:./, \u202f-]|[AaPp][Mm])*"
@@ -21,8 +26,8 @@ _NAME = (
 )
 #: `User:`, also with a time before it or in bold; `http:` is no turn. All after a messenger's time is name.
 _SPEAKER = re.compile(
-    rf"{_STAMP}([^\s:][^:\"“”<>*\n]{{0,80}}):(?:\s+|$)"
-    rf"|[\s\u200e\u200f]*(?:\[?{_TIME}\]?[\s\u200e\u200f-]*)?[*_#<\[]{{0,3}}({_NAME})[\]>*_]{{0,3}}\s*:[*_]{{0,2}}(?:\s+|$)"
+    rf"({_STAMP})([^\s:][^:\"“”<>*\n]{{0,80}}):(?:\s+|$)"
+    rf"|[\s\u200e\u200f]*(\[?{_TIME}\]?[\s\u200e\u200f-]*)?[*_#<\[]{{0,3}}({_NAME})[\]>*_]{{0,3}}\s*:[*_]{{0,2}}(?:\s+|$)"
 )
 _OMITTED = (
     r"<?(?:media|image|video|audio|gif|sticker|document|contact card) omitted>?|messages and calls are end-to-end .*"
@@ -33,9 +38,9 @@ _NOTICE = re.compile(rf"{_STAMP}[^\s:][^:]*(?::[\s\u200e]*(?i:{_OMITTED}))?$")
 _RULE = re.compile(r"\s*([-=*_#])\1{2,}\s*")
 
 
-def conversations(lines: list[str]) -> Iterator[Messages]:
+def conversations(lines: list[str], tell: Callable[[str], None] = lambda _: None) -> Iterator[Messages]:
     """The conversations of a text. They stand apart by lines of dashes, or by blank lines if those do not stand
-    between all turns."""
+    between all turns. What had to be guessed is told."""
     blocks: list[list[list[str]]] = [[[]]]
     for line in lines:
         if _RULE.fullmatch(line):
@@ -44,45 +49,82 @@ def conversations(lines: list[str]) -> Iterator[Messages]:
             blocks[-1][-1].append(line.rstrip())
         elif blocks[-1][-1]:
             blocks[-1].append([])
+    is_named = False
+    joined: dict[str, None] = {}
     for parts in blocks:
         parts = [part for part in parts if part]
-        named = any(map(names_speakers, parts))
-        apart = all(sum(1 for line in part if not named or _SPEAKER.match(line)) > 1 for part in parts)
-        opens = all(not named or _SPEAKER.match(part[0]) for part in parts)
+        begins = _speakers([line for part in parts for line in part], of_several=True)
+        named = any(begins(line) for part in parts for line in part)
+        apart = all(sum(1 for line in part if not named or begins(line)) > 1 for part in parts)
+        opens = all(not named or begins(part[0]) for part in parts)
         for one in parts if apart and opens else [[line for part in parts for line in part]]:
             if one:
-                yield _messages(one)
+                messages = _messages(one, joined)
+                is_named |= any("speaker" in message for message in messages)
+                yield messages
+    if any(map(any, blocks)) and not is_named:
+        tell("no line names its speaker, so lines are read as user and assistant in turn")
+    if joined:
+        shown = ", ".join(f"{name}:" for name in list(joined)[:5]) + (" ..." if len(joined) > 5 else "")
+        tell(f"lines that begin with {shown} go on with the turn before; nobody of that name seems to speak")
 
 
 def is_transcript(text: str) -> bool:
     """Whether a text of several lines is a conversation with roles that everybody knows."""
     lines = [line for line in text.splitlines() if line.strip()]
-    names = [(found[1] or found[2]).strip().lower() for line in lines if (found := _SPEAKER.match(line))]
-    return 1 < len(lines) == len(names) and set(names) <= {*ROLES, *MORE_ROLES, "user", "assistant", "system"}
-
-
-def names_speakers(lines: list[str]) -> bool:
-    """Whether any line begins with a name; without, turns are taken to alternate."""
-    return any(_SPEAKER.match(line) for line in lines)
+    names = [_name(found).lower() for line in lines if (found := _SPEAKER.match(line))]
+    return 1 < len(lines) == len(names) and set(names) <= _KNOWN
 
 
 def turns_of(text: str) -> list[tuple[str, str]]:
     """The turns of one conversation."""
-    found = _messages([line for line in text.splitlines() if line.strip()])
+    found = _messages([line for line in text.splitlines() if line.strip()], {})
     return [(message["role"], message["content"]) for message in found]
 
 
-def _messages(lines: list[str]) -> Messages:
-    if not names_speakers(lines):
+def _name(found: re.Match[str]) -> str:
+    return (found[2] or found[4]).strip(" \xa0\u200e\u202c")
+
+
+def _speakers(lines: list[str], *, of_several: bool = False) -> Callable[[str], re.Match[str] | None]:
+    """What tells who begins a turn in a line; `Address: 5 Main Street` goes on with one.
+
+    Where the first name stands behind a time, all do; where a user and a bot speak, nobody else does. Otherwise names
+    that come again are speakers, and of others the first so that there are two; of several conversations all names are.
+    """
+    found = [one for line in lines if (one := _SPEAKER.match(line))]
+    timed = sum(1 for one in found if one[1] or one[3]) > 1 and bool(found[0][1] or found[0][3])
+    counts = Counter(map(_name, found))
+    roles = {name: plain_role(name) for name in counts}
+    names = [name for name in counts if name.lower() in _KNOWN | _ASIDE or roles[name] == "assistant"]
+    spoke = {roles[name] for name in names}
+    if "user" not in spoke or not spoke & {"assistant", "system"}:
+        names = [name for name in counts if name in names or counts[name] > 1]
+        others = [name for name in counts if name not in names] if len(counts) > 1 else []
+        names += others if of_several else others[: max(0, 2 - len(names))]
+
+    def begins(line: str) -> re.Match[str] | None:
+        one = _SPEAKER.match(line)
+        return one if one and (one[1] or one[3] if timed else _name(one) in names) else None
+
+    return begins
+
+
+def _messages(lines: list[str], joined: dict[str, None]) -> Messages:
+    """The turns of one conversation, and which names at the beginning of a line were not taken for speakers."""
+    begins = _speakers(lines)
+    if not any(map(begins, lines)):
         return [{"role": ("user", "assistant")[at % 2], "content": line.strip()} for at, line in enumerate(lines)]
     turns: list[tuple[str, str]] = []
     for line in lines:
         if _NOTICE.match(line):
             continue
-        if found := _SPEAKER.match(line):
-            turns.append(((found[1] or found[2]).strip(" \xa0\u200e\u202c"), line[found.end() :].strip()))
+        if found := begins(line):
+            turns.append((_name(found), line[found.end() :].strip()))
         elif turns:
             turns[-1] = (turns[-1][0], f"{turns[-1][1]}\n{line.strip()}".strip())
+            if other := _SPEAKER.match(line):
+                joined[_name(other)] = None
         else:
             turns.append(("system", line.strip()))  # what stands above the first name is a title
     roles = known_roles(who for who, _ in turns)
