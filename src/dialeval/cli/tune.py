@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from dialeval.cli import options as reading
-from dialeval.cli.options import flowing, listed
+from dialeval.cli.options import flowing, in_panel, listed
 
-_LEARNING = "Learning"
+_learning = in_panel("Learning")
 
 _HELP = """Fit the judge to replies that people rated, or to pairs of replies that they compared.
 
@@ -44,27 +44,16 @@ def tune(
     rows: Annotated[str, typer.Argument(metavar="ROWS", help="File, - for standard input, data-set folder or Hub id.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Output folder; it appears when it is complete.")],
     checkpoint: Annotated[
-        str | None,
-        typer.Option(
-            rich_help_panel=_LEARNING, help="Judge to start from: folder, name or Hub id; default: the embedded one."
-        ),
+        str | None, _learning(help="Judge to start from: folder, name or Hub id; default: the embedded one.")
     ] = None,
     human: Annotated[
-        str | None,
-        typer.Option(
-            rich_help_panel=_LEARNING, help="Human-written replies, for the human percentile of the new values."
-        ),
+        str | None, _learning(help="Human-written replies, for the human percentile of the new values.")
     ] = None,
     contaminated_by: Annotated[
-        list[str] | None,
-        typer.Option(
-            rich_help_panel=_LEARNING, help="Benchmarks that the rows come from; results on them will be marked."
-        ),
+        list[str] | None, _learning(help="Benchmarks that the rows come from; results on them will be marked.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, rich_help_panel=_LEARNING, help="Random seed.")] = 0,
-    resamples: Annotated[
-        int, typer.Option(min=100, rich_help_panel=_LEARNING, help="Resamples behind the intervals.")
-    ] = 2000,
+    seed: Annotated[int, _learning(min=0, help="Random seed.")] = 0,
+    resamples: Annotated[int, _learning(min=100, help="Resamples behind the intervals.")] = 2000,
     *,
     read: reading.Read,
     empty: reading.Empty = "error",
