@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 
 import typer
 
-from dialeval.cli.options import command_line, flowing, in_panel, listed
+from dialeval.cli.options import command_line, in_panel, listed
 
-_HELP = """Measure how far metrics agree with people, on benchmarks of human judgements.
+HELP = """Measure how far metrics agree with people, on benchmarks of human judgements.
 
 [bold]Metrics[/bold] are names (`dialeval info` lists them; options follow a question mark, as in
 bleu2?aggregation=avg), scores:FILE or scores:FILE#column for scores computed elsewhere (JSON lines or CSV by row id),
@@ -49,11 +49,6 @@ Following = Annotated[
     _rows("--following", help="Give metrics the next user turn, where known (fed_turn); not the standard protocol."),
 ]
 Resamples = Annotated[int, _statistics(min=0, help="Resamples of the bootstrap and the permutation tests.")]
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command to the app."""
-    app.command("agreement", help=flowing(_HELP), no_args_is_help=True)(agreement)
 
 
 def agreement(

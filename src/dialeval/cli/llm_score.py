@@ -9,7 +9,7 @@ import typer
 
 from dialeval.cli import FAILED, ROWS_SET_ASIDE
 from dialeval.cli import options as reading
-from dialeval.cli.options import flowing, in_panel
+from dialeval.cli.options import in_panel
 from dialeval.cli.score import Input, Output, Overwrite, Resume, SkipBad, show
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dialeval.readers import Source
     from dialeval.scoring import Task
 
-_HELP = """Score replies with a language model.
+HELP = """Score replies with a language model.
 
 The server must speak OpenAI's chat completions: OpenAI, vLLM, Ollama, llama.cpp and others. Input and output are as in
 [bold]dialeval score[/bold]; the column llm.answer holds what the model answered. Answers are cached, so that running
@@ -34,7 +34,7 @@ $ dialeval llm-score --model my-model --base-url http://localhost:8000/v1 -i row
 
 $ dialeval llm-score --config judge.yaml -i dialogues.jsonl -o scores.jsonl --level dialogue"""
 
-_EPILOG = """[bold]Exit codes[/bold]: 0 done; 1 no row has a value, or the program or the machine failed; 2 wrong usage
+EPILOG = """[bold]Exit codes[/bold]: 0 done; 1 no row has a value, or the program or the machine failed; 2 wrong usage
 or input, or the cost limit is reached; 3 done, but rows were set aside (--skip-bad) or have no value; 130
 interrupted."""
 
@@ -46,13 +46,6 @@ KeyVariable = Annotated[str | None, _model(help="Environment variable with the k
 Protocol = Annotated[str | None, _model(help="llm_eval (default), g_eval, pairwise, or a file of your own.")]
 Answers = Annotated[Path | None, _cost(help="Folder of cached answers (default: user cache).")]
 Rival = Annotated[Path | None, reading.option(help="For pairwise: another system's replies to the same rows.")]
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command to the app."""
-    app.command("llm-score", help=flowing(_HELP), epilog=flowing(_EPILOG), no_args_is_help=True)(
-        reading.reads_rows(llm_score)
-    )
 
 
 def llm_score(

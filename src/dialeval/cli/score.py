@@ -8,7 +8,7 @@ import typer
 
 from dialeval.cli import ROWS_SET_ASIDE
 from dialeval.cli import options as reading
-from dialeval.cli.options import checkpoints, flowing, in_panel, listed
+from dialeval.cli.options import checkpoints, in_panel, listed
 
 if TYPE_CHECKING:
     from dialeval.exchange import EmptyPolicy
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dialeval.scoring import Summary
     from dialeval.scoring.task import Explain
 
-_HELP = """Score the replies in a file, a pipe or a data set.
+HELP = """Score the replies in a file, a pipe or a data set.
 
 [bold]Rows[/bold] are JSON lines, each with a context (list of turns) and a response, and if you have them reference or
 references, facts, following (the next turn), speakers, system, id:
@@ -49,7 +49,7 @@ $ dialeval score -m fbd,prd -i systems.jsonl -o values.jsonl --reference people.
 [bold]Interrupted?[/bold] Run the same command again: finished rows are in OUTPUT.partial. OUTPUT appears when it is
 complete."""
 
-_EPILOG = """[bold]Exit codes[/bold]: 0 done; 1 the program or the machine failed; 2 wrong usage or input; 3 done, but
+EPILOG = """[bold]Exit codes[/bold]: 0 done; 1 the program or the machine failed; 2 wrong usage or input; 3 done, but
 rows were set aside (--skip-bad); 130 interrupted."""
 
 _judging, _files = map(in_panel, ("Judging", "Output"))
@@ -76,11 +76,6 @@ Output = Annotated[str, typer.Option("--output", "-o", help="File (.jsonl, .csv,
 SkipBad = Annotated[bool, _files("--skip-bad", help="Set bad rows aside in OUTPUT.rejects.jsonl.")]
 Overwrite = Annotated[bool, _files("--overwrite", help="Replace existing files.")]
 Resume = Annotated[bool, _files(help="Continue an interrupted run, or start again.")]
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command to the app."""
-    app.command("score", help=flowing(_HELP), epilog=flowing(_EPILOG), no_args_is_help=True)(reading.reads_rows(score))
 
 
 def score(

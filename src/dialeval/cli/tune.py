@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 
 from dialeval.cli import options as reading
-from dialeval.cli.options import flowing, in_panel, listed
+from dialeval.cli.options import in_panel, listed
 
 _learning = in_panel("Learning")
 
-_HELP = """Fit the judge to replies that people rated, or to pairs of replies that they compared.
+HELP = """Fit the judge to replies that people rated, or to pairs of replies that they compared.
 
 [bold]Rows[/bold] are those of `dialeval score`, each with a rating (a number on any scale, higher is better) or with
 ratings (a list, one of each rater; in CSV 4;5;3). Or each has response_a, response_b and preferred: a, b or tie.
@@ -33,11 +33,6 @@ $ dialeval tune rated.jsonl --out mine
 $ dialeval score --metric judge --checkpoint mine --input rows.jsonl --output scores.jsonl
 
 $ dialeval tune rated.csv --columns response=reply,rating=stars --human our-agents.jsonl --out mine"""
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command to the app."""
-    app.command("tune", help=flowing(_HELP), no_args_is_help=True)(reading.reads_rows(tune))
 
 
 def tune(
