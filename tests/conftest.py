@@ -43,17 +43,8 @@ def tiny_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
     folder = tmp_path_factory.mktemp("tiny-encoder")
-    vocabulary = [
-        "[PAD]",
-        "[unused0]",
-        "[UNK]",
-        "[CLS]",
-        "[SEP]",
-        "[MASK]",
-        *dict.fromkeys(WORDS),
-        *"abcdefghijklmnop.,'?!",
-    ]
-    vocabulary = list(dict.fromkeys(vocabulary))
+    special = "[PAD] [unused0] [UNK] [CLS] [SEP] [MASK]".split()
+    vocabulary = list(dict.fromkeys([*special, *WORDS, *"abcdefghijklmnop.,'?!"]))
     tokenizer = Tokenizer(models.WordPiece({word: number for number, word in enumerate(vocabulary)}, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer()
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()

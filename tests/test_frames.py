@@ -19,22 +19,11 @@ from notebooks import Page, html_of
 from refusals import refused
 
 ROWS = [
-    {
-        "context": ["tell me"],
-        "response": "the cat sat",
-        "reference": "the cat sat",
-        "id": "a",
-        "system": "x",
-        "note": 1,
-    },
-    {
-        "context": ["and then?"],
-        "response": "a dog <b>",
-        "reference": "the cat sat",
-        "id": "b",
-        "system": "y",
-        "note": 2,
-    },
+    {"context": [said], "response": reply, "reference": "the cat sat", "id": name, "system": system, "note": note}
+    for said, reply, name, system, note in (
+        ("tell me", "the cat sat", "a", "x", 1),
+        ("and then?", "a dog <b>", "b", "y", 2),
+    )
 ]
 
 

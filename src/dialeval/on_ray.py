@@ -99,7 +99,7 @@ def score_dataset(
     """
     given = (list(metrics), options, dict(checkpoints or {}), source or Source(()))
     check_options(*given[:3])
-    return dataset.map_batches(RowScorer, fn_constructor_args=given, batch_format="pandas", **_pool(actors, batch_rows))
+    return dataset.map_batches(RowScorer, fn_constructor_args=given, **_pool(actors, batch_rows))
 
 
 def score_systems(
@@ -119,8 +119,7 @@ def score_systems(
     weights = {} if checkpoint is None else {metric: checkpoint}
     check_options([metric], options, weights)
     given: tuple[Any, ...] = ([metric], options, weights, source or Source(()))
-    pool = _pool(actors, batch_rows)
-    encoded = dataset.map_batches(RowEncoder, fn_constructor_args=given, batch_format="pandas", **pool)
+    encoded = dataset.map_batches(RowEncoder, fn_constructor_args=given, **_pool(actors, batch_rows))
     parts: list[EncodedRows] = [row["encoded"] for row in encoded.iter_rows()]
     if not parts:
         raise ValueError("the data set has no rows; there is nothing to score")
@@ -148,4 +147,4 @@ def _pool(actors: int | None, batch_rows: int) -> dict[str, Any]:
     gpus, cores = int(there.get("GPU", 0)), int(there.get("CPU", 1))
     size = actors or gpus or max(1, cores // 2)
     share = {"num_gpus": min(1.0, gpus / size)} if gpus else {}
-    return {"compute": ActorPoolStrategy(size=size), "batch_size": batch_rows, **share}
+    return {"compute": ActorPoolStrategy(size=size), "batch_size": batch_rows, "batch_format": "pandas", **share}

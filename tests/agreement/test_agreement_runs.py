@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 
 import numpy as np
@@ -241,10 +240,8 @@ def test_settings_are_checked(choice):
 
 
 def test_score_files_about_other_benchmarks_are_passed_over(toy, labelled, tmp_path):
-    path = tmp_path / "scores.jsonl"
-    path.write_text(
-        "".join(json.dumps({"id": row["id"], "mine": number}) + "\n" for number, row in enumerate(toy.dataset))
-    )
+    scores = [{"id": row["id"], "mine": number} for number, row in enumerate(toy.dataset)]
+    path = write_rows(tmp_path / "scores.jsonl", scores)
     report = run([f"scores:{path}"], [toy, labelled[0]], settings=QUICK)
     assert {one.benchmark for one in report.results} == {"toy"}
     assert report.skipped == []

@@ -72,7 +72,7 @@ def test_a_killed_run_loses_one_chunk(toy, tmp_path):
         score(watched, toy, tmp_path / "values")
         os.abort()  # it was to be killed before
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
-    assert len(list((tmp_path / "values").rglob("*.json"))) == 2
+    assert len(list((tmp_path / "values").rglob("0*.jsonl"))) == 2
     KILL_AT[0] = -1
     assert score(watched, toy, tmp_path / "values") == expected
     assert [row["id"] for row in toy.dataset][32:] == SEEN

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import math
 
 import pytest
@@ -13,12 +12,7 @@ from dialeval.agreement.sources import find_sources, score_pairs
 from dialeval.exchange import Exchange
 from dialeval.specs import split_options
 from refusals import refused
-from toy_benchmark import Length, count_words
-
-
-def lines(path, *rows):
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
+from toy_benchmark import Length, count_words, write_rows
 
 
 def test_score_files_of_several_columns(tmp_path):
@@ -26,7 +20,7 @@ def test_score_files_of_several_columns(tmp_path):
         {"id": "a", "dataset": "d", "scores": {"one": 0.5, "two": None}},
         {"id": "b", "dataset": "d", "scores": {"one": 2, "two": 0.25}},
     ]
-    path = lines(tmp_path / "published.jsonl", *rows)
+    path = write_rows(tmp_path / "published.jsonl", rows)
     packed = tmp_path / "published.jsonl.gz"
     packed.write_bytes(gzip.compress(path.read_bytes()))
     for file in (path, packed):
@@ -73,7 +67,7 @@ def test_bad_score_files_are_named(tmp_path, text, named):
 
 def test_missing_score_files_and_columns(tmp_path):
     refused(BadScoreFile, "nothing.jsonl", find_sources, [f"scores:{tmp_path / 'nothing.jsonl'}"])
-    path = lines(tmp_path / "s.jsonl", {"id": "a", "scores": {"quantidce": 1}})
+    path = write_rows(tmp_path / "s.jsonl", [{"id": "a", "scores": {"quantidce": 1}}])
     refused(ValueError, "quantidce", find_sources, [f"scores:{path}#quantdce"])
     refused(ValueError, "dtype", find_sources, [f"scores:{path}?dtype=bfloat16"])
     refused(ValueError, "low:high", find_sources, [f"scores:{path}?range=1"])
@@ -137,12 +131,12 @@ def test_options_after_a_question_mark():
 
 
 def test_columns_of_two_files_side_by_side(tmp_path):
-    a = lines(tmp_path / "a.jsonl", {"id": "1", "x": 1.0, "y": 2.0})
-    b = lines(tmp_path / "b.jsonl", {"id": "1", "y": 3.0, "z": 2.0})
+    a = write_rows(tmp_path / "a.jsonl", [{"id": "1", "x": 1.0, "y": 2.0}])
+    b = write_rows(tmp_path / "b.jsonl", [{"id": "1", "y": 3.0, "z": 2.0}])
     assert [(one.name, two.name) for one, two in score_pairs(str(a), f"scores:{b}")] == [("y", "y")]
     assert [(one.name, two.name) for one, two in score_pairs(f"{a}#x", f"{b}#z")] == [("x", "z")]
     refused(
         ValueError,
         "c.jsonl",
-        lambda: score_pairs(str(a), str(lines(tmp_path / "c.jsonl", {"id": "1", "p": 1, "q": 2}))),
+        lambda: score_pairs(str(a), str(write_rows(tmp_path / "c.jsonl", [{"id": "1", "p": 1, "q": 2}]))),
     )

@@ -152,9 +152,6 @@ def test_laws_of_the_bound(positive: float, negatives: list[float], shift: float
     assert value(shift) == pytest.approx(value(), abs=1e-9)  # only the difference of the critics counts
 
 
-# --- expectations ----------------------------------------------------------------------------------
-
-
 # --- the score -------------------------------------------------------------------------------------
 
 

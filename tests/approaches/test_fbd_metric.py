@@ -149,7 +149,6 @@ def test_systems_with_different_contexts_share_the_human_side(kind: str, tiny_en
     assert saved.values.tolist() == pytest.approx(scores.values.tolist(), rel=1e-6)
 
 
-@pytest.mark.parametrize("kind", ["fbd", "prd"])
 def test_parts_that_were_encoded_apart_give_the_value_of_the_whole(kind: str, tiny_encoder: Path) -> None:
     metric, exchanges = made(kind, tiny_encoder), [*rows(system="early"), *rows(system="late")]
     whole = metric.score_exchanges(exchanges)
@@ -330,9 +329,6 @@ def test_small_sets_are_warned_about(tiny_encoder: Path) -> None:
         made("fbd", tiny_encoder).score_exchanges(rows())
     with pytest.warns(UserWarning, match="4 clusters"):
         made("prd", tiny_encoder).score_exchanges(rows())
-
-
-# --- the evaluate modules and the plot -------------------------------------------------------------
 
 
 # --- the real encoder ------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.setenv("HF_HOME", str(tmp_path / "hub"))
     monkeypatch.delenv("DIALEVAL_MIRROR", raising=False)
     app = typer.Typer()
-    command.add_to(app)
+    app.add_typer(command.app, name="benchmarks")
     app.callback()(lambda: None)
     return lambda *words: CliRunner().invoke(app, ["benchmarks", *map(str, words)])
 

@@ -28,29 +28,13 @@ TURN = {"context": ["Hi.", "Tea?"], "response": "Yes.", "scores": {"wit": 0.5, "
 
 
 def test_a_full_turn(tmp_path: Path) -> None:
-    row = {
-        "id": "r1",
-        "dataset": "teatime",
-        "level": "turn",
-        "context": ["Hi.", "Tea?"],
-        "response": "Yes.",
-        "reference": "Please.",
-        "system": "S2S",
-        "scores": {"wit": 0.5, "Overall": None},
-        "ratings": {"Overall": [4, 5]},
-        "facts": ["I like tea."],
-        "published_score": 4.5,
-    }
-    found = benchmarks.load(write(tmp_path, row))
+    kept = {key: TURN[key] for key in ("context", "response")}
+    kept |= {"id": "r1", "dataset": "teatime", "level": "turn", "system": "S2S", "facts": ["I like tea."]}
+    said = {"scores": {"wit": 0.5, "Overall": None}, "ratings": {"Overall": [4, 5]}}
+    found = benchmarks.load(write(tmp_path, {**kept, **said, "reference": "Please.", "published_score": 4.5}))
     assert found.dataset[0] == {
-        "id": "r1",
-        "dataset": "teatime",
-        "level": "turn",
-        "context": ["Hi.", "Tea?"],
-        "response": "Yes.",
+        **kept,
         "references": ["Please."],
-        "facts": ["I like tea."],
-        "system": "S2S",
         "group": "teatime-context-00000",
         "scores": {"wit": 0.5, "Overall": 4.5},
         "ratings": {"wit": [], "Overall": [4.0, 5.0]},

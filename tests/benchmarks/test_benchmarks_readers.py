@@ -37,14 +37,10 @@ def lines(*items: Any) -> str:
 
 
 def test_grade_takes_contexts_and_references_per_system(tmp_path: Path) -> None:
-    def judged(model: str, context: str, response: str, scores: str, corpus: str = "tea_EVAL") -> dict[str, Any]:
-        return {
-            "Dataset": corpus,
-            "DialogModel": model,
-            "Context": context,
-            "Response": response,
-            "HumanScores": scores,
-        }
+    names = ("Dataset", "DialogModel", "Context", "Response", "HumanScores")
+
+    def judged(*values: str, corpus: str = "tea_EVAL") -> dict[str, str]:
+        return dict(zip(names, (corpus, *values), strict=True))
 
     files = {
         "evaluation/human_score/human_judgement.json": [
@@ -58,28 +54,11 @@ def test_grade_takes_contexts_and_references_per_system(tmp_path: Path) -> None:
     }
     info = declare(systems=("a", "b"), aspects={"coherence": Scale(1, 5)})
     rows = list(readers.grade(info, written(tmp_path, files), corpus="tea", judged_as="tea_EVAL"))
-    assert rows == [
-        {
-            "context": ["Cold today .", "Very ."],
-            "response": "i ' m a cat .",
-            "references": ["Take a coat ."],
-            "system": "a",
-            "ratings": {"coherence": [1, 2, 3]},
-        },
-        {
-            "context": ["Hello .", "Hi ."],
-            "response": "Bye .",
-            "references": ["How are you ?"],
-            "system": "a",
-            "ratings": {"coherence": [2, 2]},
-        },
-        {
-            "context": ["Tea ?", "Yes !"],
-            "response": "Green or black ?",
-            "references": ["With milk ?"],
-            "system": "b",
-            "ratings": {"coherence": [5, 4]},
-        },
+    assert list(rows[0]) == ["context", "response", "references", "system", "ratings"]
+    assert [tuple(row.values()) for row in rows] == [
+        (["Cold today .", "Very ."], "i ' m a cat .", ["Take a coat ."], "a", {"coherence": [1, 2, 3]}),
+        (["Hello .", "Hi ."], "Bye .", ["How are you ?"], "a", {"coherence": [2, 2]}),
+        (["Tea ?", "Yes !"], "Green or black ?", ["With milk ?"], "b", {"coherence": [5, 4]}),
     ]
 
 
@@ -199,16 +178,10 @@ REPLIES = {"positive": ["p0", "p1", "p2"], "adversarial": ["a0", "a1", "a2"], "r
 
 def test_references_of_labelled_replies_follow_the_rule() -> None:
     rows = labelled_replies("x-1", ["Tea?"], REPLIES)
+    others = (["p1", "p2"], ["p0", "p2"], ["p0", "p1"])
+    kinds = (("positive", 1, "positive"), ("adversarial_negative", 0, "adversarial"), ("random_negative", 0, "random"))
     assert [(row["id"], row["label"], row["kind_of_reply"], row["references"]) for row in rows] == [
-        ("x-1#positive#0", 1, "positive", ["p1", "p2"]),
-        ("x-1#positive#1", 1, "positive", ["p0", "p2"]),
-        ("x-1#positive#2", 1, "positive", ["p0", "p1"]),
-        ("x-1#adversarial_negative#0", 0, "adversarial", ["p1", "p2"]),
-        ("x-1#adversarial_negative#1", 0, "adversarial", ["p0", "p2"]),
-        ("x-1#adversarial_negative#2", 0, "adversarial", ["p0", "p1"]),
-        ("x-1#random_negative#0", 0, "random", ["p1", "p2"]),
-        ("x-1#random_negative#1", 0, "random", ["p0", "p2"]),
-        ("x-1#random_negative#2", 0, "random", ["p0", "p1"]),
+        (f"x-1#{word}#{place}", label, kind, texts) for word, label, kind in kinds for place, texts in enumerate(others)
     ]
 
 
@@ -236,18 +209,10 @@ def test_dailydialogpp_reads_contexts_with_and_without_negatives(tmp_path: Path)
 def test_fbd_as_released_keeps_every_position_and_character(tmp_path: Path) -> None:
     item = {"src": " tea ? yes . ", "refs": ["milk ?"], "hyps": [" a", "b"], "human_scores": [[1.5, 4.0], [2.5, 3.0]]}
     info = declare(systems=("toy/0", "toy/1"), aspects={"Natural": Scale(1, 3), "Overall": Scale(1, 5)})
+    shared = {"context": [" tea ? yes . "], "references": ["milk ?"]}
     assert list(readers.released(info, written(tmp_path, {"f": lines(item)}))) == [
-        {
-            "context": [" tea ? yes . "],
-            "response": response,
-            "references": ["milk ?"],
-            "system": system,
-            "scores": scores,
-        }
-        for response, system, scores in (
-            (" a", "toy/0", {"Natural": 1.5, "Overall": 4.0}),
-            ("b", "toy/1", {"Natural": 2.5, "Overall": 3.0}),
-        )
+        {**shared, "response": " a", "system": "toy/0", "scores": {"Natural": 1.5, "Overall": 4.0}},
+        {**shared, "response": "b", "system": "toy/1", "scores": {"Natural": 2.5, "Overall": 3.0}},
     ]
 
 

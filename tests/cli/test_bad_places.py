@@ -7,7 +7,7 @@ import os
 import resource
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -22,74 +22,52 @@ ROWS = malformed.line()
 MEMORY = 1_500 * 2**20
 
 
-def a_loop_of_links(folder: Path) -> Path:
-    (folder / "rows.jsonl").symlink_to(folder / "rows.jsonl")
-    return folder / "rows.jsonl"
+def a_link_to(target: str) -> Callable[[Path], None]:
+    return lambda folder: (folder / "rows.jsonl").symlink_to(folder / target)
 
 
-def a_link_to_nothing(folder: Path) -> Path:
-    (folder / "rows.jsonl").symlink_to(folder / "gone.jsonl")
-    return folder / "rows.jsonl"
+def files(contents: Mapping[str, bytes]) -> Callable[[Path], None]:
+    """Makes files of a folder `data`."""
+
+    def make(folder: Path) -> None:
+        (folder / "data").mkdir()
+        for name, content in contents.items():
+            (folder / "data" / name).write_bytes(content)
+
+    return make
 
 
-def a_file_inside_a_file(folder: Path) -> Path:
-    (folder / "rows.jsonl").write_bytes(ROWS)
-    return folder / "rows.jsonl" / "rows.jsonl"
+CODE = b"raise SystemExit('code was run')"
+ODD = "two\nlines\x1b[2J.jsonl"
+#: What is made, what is read, and what the error names.
+PLACES: dict[str, tuple[Callable[[Path], object], str, str]] = {
+    "a loop of links": (a_link_to("rows.jsonl"), "rows.jsonl", "rows.jsonl"),
+    "a link to nothing": (a_link_to("gone.jsonl"), "rows.jsonl", "rows.jsonl"),
+    "a file inside a file": (lambda it: (it / "rows.jsonl").write_bytes(ROWS), "rows.jsonl/rows.jsonl", "rows.jsonl"),
+    "a name too long": (lambda it: None, "x" * 300 + ".jsonl", "xxx.jsonl"),
+    "a folder that is called a file": (lambda it: (it / "rows.jsonl").mkdir(), "rows.jsonl", "rows.jsonl"),
+    "a folder of code": (files({"data.py": CODE}), "data", "data"),
+    "a folder of torn rows": (files({"rows.jsonl": b'{"context": ["a"], "resp'}), "data", "data"),
+    "a folder that only says it is a data set": (
+        files(dict.fromkeys(("state.json", "dataset_info.json"), b"{}")),
+        "data",
+        "data",
+    ),
+    "a name with a line break": (
+        lambda it: (it / ODD).write_bytes(malformed.line(response=1)),
+        ODD,
+        "two\\nlines\\x1b[2J.jsonl, line 1): response",
+    ),
+}
 
 
-def a_name_too_long(folder: Path) -> Path:
-    return folder / ("x" * 300 + ".jsonl")
-
-
-def a_folder_that_is_called_a_file(folder: Path) -> Path:
-    (folder / "rows.jsonl").mkdir()
-    return folder / "rows.jsonl"
-
-
-def a_folder_of_code(folder: Path) -> Path:
-    (folder / "data").mkdir()
-    (folder / "data" / "data.py").write_text("raise SystemExit('code was run')")
-    return folder / "data"
-
-
-def a_folder_of_torn_rows(folder: Path) -> Path:
-    (folder / "data").mkdir()
-    (folder / "data" / "rows.jsonl").write_bytes(b'{"context": ["a"], "resp')
-    return folder / "data"
-
-
-def a_folder_that_only_says_it_is_a_data_set(folder: Path) -> Path:
-    (folder / "data").mkdir()
-    for name in ("state.json", "dataset_info.json"):
-        (folder / "data" / name).write_text("{}")
-    return folder / "data"
-
-
-def a_name_with_a_line_break(folder: Path) -> Path:
-    path = folder / "two\nlines\x1b[2J.jsonl"
-    path.write_bytes(malformed.line(response=1))
-    return path
-
-
-PLACES: list[tuple[Callable[[Path], Path], str]] = [
-    (a_loop_of_links, "rows.jsonl"),
-    (a_link_to_nothing, "rows.jsonl"),
-    (a_file_inside_a_file, "rows.jsonl"),
-    (a_name_too_long, "xxx.jsonl"),
-    (a_folder_that_is_called_a_file, "rows.jsonl"),
-    (a_folder_of_code, "data"),
-    (a_folder_of_torn_rows, "data"),
-    (a_folder_that_only_says_it_is_a_data_set, "data"),
-    (a_name_with_a_line_break, "two\\nlines\\x1b[2J.jsonl, line 1): response"),
-]
-
-
-@pytest.mark.parametrize(("place", "named"), PLACES)
+@pytest.mark.parametrize("case", PLACES)
 @pytest.mark.slow
-def test_a_place_without_rows_is_told_in_a_sentence(tmp_path: Path, place: Callable[[Path], Path], named: str) -> None:
+def test_a_place_without_rows_is_told_in_a_sentence(tmp_path: Path, case: str) -> None:
     overlap_metric.register()
-    path = place(tmp_path)
-    result = CliRunner().invoke(build_app(), ["score", "-m", "overlap", "-i", str(path), "-o", "-"])
+    make, place, named = PLACES[case]
+    make(tmp_path)
+    result = CliRunner().invoke(build_app(), ["score", "-m", "overlap", "-i", str(tmp_path / place), "-o", "-"])
     assert result.exit_code == 2
     assert named in result.stderr
     assert result.stderr.startswith("error: ")

@@ -33,9 +33,9 @@ def _in_a_folder_with_rows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS), encoding="utf-8")
 
 
-def score(*options: str, metric: str = "overlap", output: str = "scores.jsonl") -> Result:
+def score(*options: str, metric: str = "overlap", output: str = "scores.jsonl", piped: str | None = None) -> Result:
     given = ["score", "-m", metric, "-o", output, *options]
-    return CliRunner().invoke(build_app(), [*given, *([] if "-i" in options else ["-i", "rows.jsonl"])])
+    return CliRunner().invoke(build_app(), [*given, *([] if "-i" in options else ["-i", "rows.jsonl"])], input=piped)
 
 
 def files() -> set[str]:
@@ -192,17 +192,7 @@ def test_nothing_but_bad_rows() -> None:
 def test_nothing_but_rows_in_other_languages(options: list[str]) -> None:
     row = json.dumps({"context": ["who"], "response": "Ich bin es nicht und das ist gut."})
     Path("rows.jsonl").write_text(row)
-    given = [
-        "score",
-        "-m",
-        "overlap",
-        "-o",
-        "scores.jsonl",
-        "--other-languages",
-        "skip",
-        *(options or ["-i", "rows.jsonl"]),
-    ]
-    result = CliRunner().invoke(build_app(), given, input=row)
+    result = score("--other-languages", "skip", *options, piped=row)
     assert result.exit_code == 2
     assert result.stderr.splitlines()[-1] == (
         "error: every row was left out for its language; --other-languages mark scores them"

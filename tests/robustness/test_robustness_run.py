@@ -22,28 +22,16 @@ from dialeval.robustness.run import run
 from dialeval.scores import Signature
 from refusals import refused
 from resources import MIRROR
+from toy_benchmark import write_rows
 
 QUICK = ("reverse", "repetition", "generic_reply", "no_punctuation")
 
 
-def write_rows(path: Path, rows: Sequence[dict[str, Any]]) -> Path:
-    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    return path
-
-
 @pytest.fixture
 def plain(tmp_path: Path) -> Path:
-    return write_rows(
-        tmp_path / "plain.jsonl",
-        [
-            {
-                "context": [f"Do you like number {number}?"],
-                "response": f"Yes, {number} is my favourite.",
-                "id": str(number),
-            }
-            for number in range(8)
-        ],
-    )
+    replies = [(f"Do you like number {at}?", f"Yes, {at} is my favourite.") for at in range(8)]
+    rows = [{"context": [said], "response": reply, "id": str(at)} for at, (said, reply) in enumerate(replies)]
+    return write_rows(tmp_path / "plain.jsonl", rows)
 
 
 @pytest.fixture
@@ -119,12 +107,10 @@ class Broken(Metric):
     """Fails on replies that begin with a capital letter; NaN on some others."""
 
     info = MetricInfo("broken", "Broken", Level.TURN, True, (0, 1), "fails")
-    calls = 0
 
     def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
         import numpy as np
 
-        type(self).calls += 1
         if any(row.response.startswith("Yes, 3") for row in exchanges):
             raise RuntimeError("no threes")
         return Judged(np.array([np.nan if row.response.startswith("Yes, 4") else 0.5 for row in exchanges]))
@@ -148,13 +134,6 @@ def test_rows_that_fail_are_told_and_sink_nothing(plain: Path) -> None:
     assert (verdict.n, verdict.n_unscored) == (6, 2)
     assert any(re.search("broken.* 2 ", text) for text in hears.told)
     assert found.verdicts[1].n == 8
-
-
-class Hopeless(Broken):
-    info = MetricInfo("hopeless", "Hopeless", Level.TURN, True, (0, 1), "fails")
-
-    def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
-        raise RuntimeError("always")
 
 
 class Distinct(Metric):

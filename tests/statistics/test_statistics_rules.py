@@ -79,7 +79,7 @@ def test_the_mean_over_sets_is_tested_as_it_stands() -> None:
     assert math.isnan(paired_tests.permutation_test_over_sets([]).p)
 
 
-@pytest.mark.parametrize("p", [-0.1, 1.1, math.inf])
+@pytest.mark.parametrize("p", [-0.1, 1.1, math.inf, math.nan])
 def test_a_p_value_out_of_range_is_named(p: float) -> None:
     refused(ValueError, "p-value 1", corrections.holm, [0.5, p, 2.0])
     assert corrections.holm([0, 1]).tolist() == [0.0, 1.0]
@@ -131,6 +131,8 @@ def test_resamples_do_not_depend_on_the_blocks_they_are_drawn_in(monkeypatch: py
     parts = list(bootstrap.draw_counts(20, 33, 7, 20))
     assert (len(whole), [len(part) for part in parts]) == (1, [10, 10, 10, 3])
     assert np.array_equal(np.concatenate(parts), whole[0])
+    assert not np.array_equal(next(bootstrap.draw_counts(20, 33, 8, 20)), parts[0])
+    assert (whole[0].sum(axis=1) == 20).all()
     assert parts[0].dtype == np.float64
     assert [len(part) for part in bootstrap.draw_counts(20, 3, 7, 10**6)] == [1, 1, 1]
     assert list(bootstrap.draw_counts(0, 3, 7, 1)) == []

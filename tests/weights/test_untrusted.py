@@ -70,6 +70,10 @@ def refused(work: Callable[[], Any]) -> str:
     return str(caught.value)
 
 
+def each_of(values: dict[str, list[Any]]) -> list[tuple[str, Any]]:
+    return [(place, one) for place, several in values.items() for one in several]
+
+
 #: Values that a checkpoint's config must not have, by their place.
 CONFIGS: dict[str, list[Any]] = {
     "approach": [["density"], "dense\nity", "unheard-of", ...],
@@ -105,7 +109,7 @@ ELSEWHERE = {"encoder.id": "", "encoder.sha256": "", "layout.separator": "", "mo
 SAID = {"approach": "density", "format_version": "format", **ELSEWHERE}
 
 
-@pytest.mark.parametrize(("place", "value"), [(place, one) for place, values in CONFIGS.items() for one in values])
+@pytest.mark.parametrize(("place", "value"), each_of(CONFIGS))
 def test_a_config_is_checked_before_anything_is_read(folder: Path, place: str, value: Any) -> None:
     changed(folder / "config.json", *place.split("."), to=value)
     message = refused(lambda: Density(folder))
@@ -150,32 +154,25 @@ def test_a_config_that_is_none(folder: Path, content: bytes) -> None:
     refused(lambda: Density(folder))
 
 
-def header(declared: dict[str, Any], size: int = 0) -> bytes:
-    text = json.dumps(declared).encode()
+def header(size: int = 0, **tensors: tuple[str, list[int], list[int]]) -> bytes:
+    """A file of tensors: of each its type, its shape, and where it begins and ends."""
+    keys = ("dtype", "shape", "data_offsets")
+    text = json.dumps({name: dict(zip(keys, one, strict=True)) for name, one in tensors.items()}).encode()
     return struct.pack("<Q", len(text)) + text + bytes(size)
 
 
-GIANT = {"dtype": "F32", "shape": [2**40, 2**20], "data_offsets": [0, 2**62]}
 WEIGHTS: dict[str, bytes] = {
     "empty": b"",
     "a byte": b"\0",
     "a header of 2^63 bytes": struct.pack("<Q", 2**63) + b"{}",
     "a header longer than the file": struct.pack("<Q", 1000) + b"{}",
     "a header that is no JSON": struct.pack("<Q", 4) + b"nope",
-    "a giant tensor without its bytes": header({"head.weight": GIANT}),
-    "a shape that does not fit its bytes": header(
-        {"mean": {"dtype": "F32", "shape": [32], "data_offsets": [0, 4]}}, size=4
-    ),
-    "a negative shape": header({"mean": {"dtype": "F32", "shape": [-1], "data_offsets": [0, 4]}}, size=4),
-    "overlapping tensors": header(
-        {
-            "mean": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]},
-            "precision": {"dtype": "F32", "shape": [2], "data_offsets": [4, 12]},
-        },
-        size=12,
-    ),
-    "an unknown type": header({"mean": {"dtype": "X9", "shape": [1], "data_offsets": [0, 4]}}, size=4),
-    "integers": header({"mean": {"dtype": "I32", "shape": [1], "data_offsets": [0, 4]}}, size=4),
+    "a giant tensor without its bytes": header(mean=("F32", [2**40, 2**20], [0, 2**62])),
+    "a shape that does not fit its bytes": header(4, mean=("F32", [32], [0, 4])),
+    "a negative shape": header(4, mean=("F32", [-1], [0, 4])),
+    "overlapping tensors": header(12, mean=("F32", [2], [0, 8]), precision=("F32", [2], [4, 12])),
+    "an unknown type": header(4, mean=("X9", [1], [0, 4])),
+    "integers": header(4, mean=("I32", [1], [0, 4])),
     "a pickle": pickle.dumps({"mean": [0.0]}),
     "a zip, as torch.save writes": b"PK\x03\x04" + bytes(100),
 }
@@ -247,30 +244,21 @@ def test_pickles_are_not_looked_at(folder: Path) -> None:
     assert not (folder / "harmed").exists()
 
 
-ADAPTERS: list[tuple[str, Any]] = [
-    ("peft_type", "PREFIX_TUNING"),
-    ("peft_type", None),
-    ("r", 10**9),
-    ("r", 0),
-    ("r", -4),
-    ("r", "4"),
-    ("r", 5),
-    ("lora_alpha", "x"),
-    ("lora_alpha", float("nan")),
-    ("lora_dropout", 2.0),
-    ("bias", "all"),
-    ("target_modules", "(a+)+$"),
-    ("target_modules", []),
-    ("target_modules", ["nowhere"]),
-    ("target_modules", ["query"]),
-    ("modules_to_save", ["pooler"]),
-    ("use_dora", True),
-    ("rank_pattern", {"query": 10**9}),
-    ("layers_to_transform", [0]),
-]
+ADAPTERS: dict[str, list[Any]] = {
+    "peft_type": ["PREFIX_TUNING", None],
+    "r": [10**9, 0, -4, "4", 5],
+    "lora_alpha": ["x", float("nan")],
+    "lora_dropout": [2.0],
+    "bias": ["all"],
+    "target_modules": ["(a+)+$", [], ["nowhere"], ["query"]],
+    "modules_to_save": [["pooler"]],
+    "use_dora": [True],
+    "rank_pattern": [{"query": 10**9}],
+    "layers_to_transform": [[0]],
+}
 
 
-@pytest.mark.parametrize(("key", "value"), ADAPTERS)
+@pytest.mark.parametrize(("key", "value"), each_of(ADAPTERS))
 def test_an_adapter_is_plain_lora_or_refused(folder: Path, key: str, value: Any) -> None:
     changed(folder / "adapter" / "adapter_config.json", key, to=value)
     refused(lambda: Density(folder))
@@ -289,25 +277,18 @@ def test_an_adapter_imports_nothing_that_it_names(
     assert len(Density(folder).score(["i am fine"], [["how are you"]])) == 1
 
 
-ENCODERS: list[tuple[str, Any]] = [
-    ("model_type", "unheard-of"),
-    ("model_type", ...),
-    ("model_type", 3),
-    ("vocab_size", 10**12),
-    ("vocab_size", 2**24),
-    ("vocab_size", -5),
-    ("hidden_size", 10**9),
-    ("hidden_size", "32"),
-    ("hidden_size", 33),
-    ("num_hidden_layers", 10**6),
-    ("num_hidden_layers", 3),
-    ("num_attention_heads", 0),
-    ("max_position_embeddings", 10**10),
-    ("hidden_act", "os.system"),
-]
+ENCODERS: dict[str, list[Any]] = {
+    "model_type": ["unheard-of", ..., 3],
+    "vocab_size": [10**12, 2**24, -5],
+    "hidden_size": [10**9, "32", 33],
+    "num_hidden_layers": [10**6, 3],
+    "num_attention_heads": [0],
+    "max_position_embeddings": [10**10],
+    "hidden_act": ["os.system"],
+}
 
 
-@pytest.mark.parametrize(("key", "value"), ENCODERS)
+@pytest.mark.parametrize(("key", "value"), each_of(ENCODERS))
 def test_an_encoder_s_sizes_are_checked_before_memory_is_taken(
     sound_full: Path, tmp_path: Path, key: str, value: Any
 ) -> None:

@@ -14,13 +14,11 @@ from dialeval.agreement.settings import Settings
 from dialeval.statistics.bootstrap import number_groups
 from dialeval.statistics.corrections import holm
 from dialeval.statistics.correlation import CORRELATIONS, Floats
-from dialeval.statistics.paired_tests import Swappable, TestResult, permutation_test
+from dialeval.statistics.paired_tests import Swappable, permutation_test
 from dialeval.statistics.system_level import system_means
 
 #: A metric must have values for this share of a question's rows to be ranked.
 _RANKED_SHARE = 0.8
-
-_UNDEFINED = TestResult(math.nan, math.nan, "undefined")
 
 
 @dataclass(frozen=True)
@@ -75,11 +73,9 @@ def compare(
     x, y, human, blocks = _points(a, b, cut)
     kind: Swappable = "spearman" if name == "spearman" else "pearson"
     measure = CORRELATIONS[kind]
-    test = _UNDEFINED
-    if len(x):
-        test = permutation_test(
-            x, y, human, blocks, statistic=kind, resamples=max(settings.resamples, 1), seed=settings.seed
-        )
+    test = permutation_test(
+        x, y, human, blocks, statistic=kind, resamples=max(settings.resamples, 1), seed=settings.seed
+    )
     value_a, value_b = measure(x, human).value, measure(y, human).value
     return Compared(
         first.name,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -54,38 +54,32 @@ class Judgements:
         return list(dict.fromkeys(system for system in self.systems if system is not None))
 
     @cached_property
-    def _agreement(self) -> dict[tuple[str, str, bool], float]:
+    def _agreement(self) -> dict[tuple[Any, ...], float]:
         return {}
 
     def ceiling(self, aspect: str, statistic: str, *, over_systems: bool = False) -> float:
         """One person against the others on this aspect; NaN where there are no individual ratings."""
-        key = (aspect, statistic, over_systems)
-        if key not in self._agreement:
-            kept = self._rated(aspect, needs_system=over_systems)
-            systems = [str(self.systems[row]) for row in kept] if over_systems else None
-            rows = [self.ratings[aspect][row] for row in kept]
-            self._agreement[key] = human_ceiling(rows, statistic, systems=systems)
-        return self._agreement[key]
+        return self._of_raters(human_ceiling, aspect, statistic, over_systems=over_systems)
 
     def alpha(self, aspect: str) -> float:
         """Krippendorff's alpha (interval) on this aspect."""
-        key = (aspect, "alpha", False)
-        if key not in self._agreement:
-            self._agreement[key] = alpha([self.ratings[aspect][row] for row in self._rated(aspect)])
-        return self._agreement[key]
+        return self._of_raters(alpha, aspect)
 
     def attainable(self, aspect: str) -> float:
         """The correlation with the mean rating on this aspect that noise leaves within reach."""
-        key = (aspect, "attainable", False)
-        if key not in self._agreement:
-            self._agreement[key] = attainable([self.ratings[aspect][row] for row in self._rated(aspect)])
-        return self._agreement[key]
+        return self._of_raters(attainable, aspect)
 
-    def _rated(self, aspect: str, *, needs_system: bool = False) -> list[int]:
-        rows = self.ratings.get(aspect, [])
-        return [
-            number for number, row in enumerate(rows) if row and (not needs_system or self.systems[number] is not None)
-        ]
+    def _of_raters(
+        self, measure: Callable[..., float], aspect: str, *statistic: str, over_systems: bool = False
+    ) -> float:
+        """What is measured of the single ratings, once."""
+        key = (measure, aspect, statistic, over_systems)
+        if key not in self._agreement:
+            rated = zip(self.ratings.get(aspect, ()), self.systems, strict=False)
+            kept = [(row, str(name)) for row, name in rated if row and (not over_systems or name is not None)]
+            systems = {"systems": [name for _, name in kept]} if over_systems else {}
+            self._agreement[key] = measure([row for row, _ in kept], *statistic, **systems)
+        return self._agreement[key]
 
 
 def judgements(benchmark: Benchmark, dataset: Dataset, settings: Settings) -> Judgements:

@@ -1,7 +1,7 @@
 """Values on disk: what was computed once is never computed again, and a killed run loses one chunk.
 
 While a metric runs, every finished chunk becomes a file of its own; when all are there they become
-one file of JSON lines, and the chunks go. Every file appears by a rename, so a reader never sees
+one file of the same form, JSON lines, and the chunks go. Every file appears by a rename, so a reader never sees
 half of one. The name holds a digest of all that may change a value: the metric's signature, the
 benchmark's revision, and the ids.
 """
@@ -65,69 +65,60 @@ class Cell:
     def _chunks(self) -> Path:
         return self.path.with_suffix(".chunks")
 
+    def _chunk(self, number: int) -> Path:
+        return self._chunks / f"{number:06d}.jsonl"
+
     def read(self) -> Values | None:
         """The finished values, or None if there are none yet (or the file was damaged)."""
-        try:
-            # Not splitlines: texts may hold other characters that Unicode calls line ends.
-            lines = self.path.read_text(encoding="utf-8").rstrip("\n").split("\n")
-            header = parse_json(lines[0])
-            rows = [parse_json(line) for line in lines[1:]]
-            problems = {row["id"]: str(row["problem"]) for row in rows if "problem" in row}
-            values = {row["id"]: _number(row["value"]) for row in rows if "problem" not in row}
-            if len(values) + len(problems) != header["rows"]:
-                return None
-            aspects = _by_aspect((row["id"], row.get("aspects", {})) for row in rows)
-            counts = int(header["n_truncated"]), int(header["n_empty"])
-            found = Values(values, problems, *counts, aspects, **_told_beside(header))
-        except (OSError, ValueError, LookupError, TypeError, ArithmeticError):
-            return None
-        # A run that ended between the finished file and its chunks left them.
-        shutil.rmtree(self._chunks, ignore_errors=True)
+        if (found := _read(self.path)) is not None:
+            # A run that ended between the finished file and its chunks left them.
+            shutil.rmtree(self._chunks, ignore_errors=True)
         return found
 
     def read_chunk(self, number: int, ids: Sequence[str]) -> Values | None:
         """A chunk that an earlier run finished, if it is about the same rows."""
-        try:
-            document = parse_json((self._chunks / f"{number:06d}.json").read_text(encoding="utf-8"))
-            values = {key: _number(value) for key, value in document["values"].items()}
-            aspects = {aspect: dict(known) for aspect, known in document.get("aspects", {}).items()}
-            counts = document["n_truncated"], document["n_empty"]
-            found = Values(values, document["problems"], *counts, aspects, **_told_beside(document))
-        except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
-            return None
-        return found if found.by_id.keys() | found.problems.keys() == set(ids) else None
+        found = _read(self._chunk(number))
+        return found if found is not None and found.by_id.keys() | found.problems.keys() == set(ids) else None
 
     def write_chunk(self, number: int, values: Values) -> None:
         """Keep a finished chunk."""
-        document = {
-            "values": {key: plain(value) for key, value in values.by_id.items()},
-            "problems": dict(values.problems),
-            "n_truncated": values.n_truncated,
-            "n_empty": values.n_empty,
-            **(
-                {"aspects": {aspect: dict(known) for aspect, known in values.aspects.items()}} if values.aspects else {}
-            ),
-            **_what_it_took(values),
-        }
-        write_atomically(self._chunks / f"{number:06d}.json", [json.dumps(document, ensure_ascii=False)])
+        _write(self._chunk(number), {}, [*values.by_id, *values.problems], values)
 
     def finish(self, ids: Sequence[str], values: Values) -> None:
         """Write the finished file and drop the chunks."""
-        header = {
-            **self.header,
-            "rows": len(ids),
-            "n_truncated": values.n_truncated,
-            "n_empty": values.n_empty,
-            **_what_it_took(values),
-        }
-        rows = (
-            {"id": key, "problem": values.problems[key]}
-            if key in values.problems
-            else {"id": key, "value": plain(values.by_id[key]), **_beside(values.aspects_of(key))}
-            for key in ids
-        )
-        write_atomically(self.path, (json.dumps(row, ensure_ascii=False) for row in (header, *rows)))
+        _write(self.path, self.header, ids, values)
         shutil.rmtree(self._chunks, ignore_errors=True)
+
+
+def _read(path: Path) -> Values | None:
+    """What `_write` wrote; None if it did not, or the file was damaged."""
+    try:
+        # Not splitlines: texts may hold other characters that Unicode calls line ends.
+        header, *rows = map(parse_json, path.read_text(encoding="utf-8").rstrip("\n").split("\n"))
+        problems = {row["id"]: str(row["problem"]) for row in rows if "problem" in row}
+        values = {row["id"]: _number(row["value"]) for row in rows if "problem" not in row}
+        if len(values) + len(problems) != header["rows"]:
+            return None
+        aspects = _by_aspect((row["id"], row.get("aspects", {})) for row in rows)
+        counts = int(header["n_truncated"]), int(header["n_empty"])
+        took = {str(name): float(amount) for name, amount in header.get("took", {}).items()}
+        return Values(values, problems, *counts, aspects, took=took, signature=str(header.get("told", "")))
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
+        return None
+
+
+def _write(path: Path, header: Mapping[str, str], ids: Sequence[str], values: Values) -> None:
+    """A line about all of them, then one of each."""
+    counts = {"rows": len(ids), "n_truncated": values.n_truncated, "n_empty": values.n_empty}
+    # What only metrics that cost something tell.
+    told = {"took": dict(values.took), "told": values.signature} if values.took else {}
+    rows = (
+        {"id": key, "problem": values.problems[key]}
+        if key in values.problems
+        else {"id": key, "value": plain(values.by_id[key]), **_beside(values.aspects_of(key))}
+        for key in ids
+    )
+    write_atomically(path, (json.dumps(row, ensure_ascii=False) for row in ({**header, **counts, **told}, *rows)))
 
 
 def merged(parts: Iterable[Values]) -> Values:
@@ -150,16 +141,6 @@ def merged(parts: Iterable[Values]) -> Values:
         took |= {name: took.get(name, 0.0) + amount for name, amount in part.took.items()}
         signatures |= {part.signature: None} if part.signature else {}
     return Values(by_id, problems, n_truncated, n_empty, aspects, passing, took, " and ".join(signatures))
-
-
-def _what_it_took(values: Values) -> dict[str, Any]:
-    """What only metrics that cost something tell, for a file."""
-    return {"took": dict(values.took), "told": values.signature} if values.took else {}
-
-
-def _told_beside(document: Mapping[str, Any]) -> dict[str, Any]:
-    took = {str(name): float(amount) for name, amount in document.get("took", {}).items()}
-    return {"took": took, "signature": str(document.get("told", ""))}
 
 
 def _by_aspect(rows: Iterable[tuple[str, Mapping[str, float]]]) -> dict[str, dict[str, float]]:

@@ -12,7 +12,6 @@ from dialeval.baselines.models import locate, quiet_loading, readable_tokens, we
 from dialeval.baselines.reference import Aggregation, ReferenceMetric, Values, library_version, require_library
 from dialeval.engine.encoding import choose_device
 from dialeval.exchange import Exchange, is_blank
-from dialeval.metric import Level, MetricInfo
 from dialeval.weights.find import BASE_ENCODER
 
 require_library("bert_score")
@@ -28,15 +27,12 @@ class BertScore(ReferenceMetric):
     for the model, and the last one for models it does not know. Values are not rescaled.
     """
 
-    info = MetricInfo(
-        name="bertscore",
-        title="BERTScore",
-        level=Level.TURN,
-        higher_is_better=True,
-        range=(-1.0, 1.0),
-        summary="similarity of the contextual token vectors of reply and reference",
-        needs=frozenset({"references"}),
-        citation="Zhang et al. 2020, BERTScore: Evaluating Text Generation with BERT",
+    info = ReferenceMetric.declared(
+        "bertscore",
+        "BERTScore",
+        "similarity of the contextual token vectors of reply and reference",
+        "Zhang et al. 2020, BERTScore: Evaluating Text Generation with BERT",
+        low=-1.0,
     )
 
     def __init__(

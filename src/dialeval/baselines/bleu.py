@@ -11,7 +11,6 @@ from nltk.translate.bleu_score import SmoothingFunction, corpus_bleu
 
 from dialeval.baselines.reference import Aggregation, ReferenceMetric, Values, library_version
 from dialeval.baselines.words import split_words
-from dialeval.metric import Level, MetricInfo
 
 Smoothing = Literal["none", "add-epsilon", "exp"]
 
@@ -30,6 +29,17 @@ class Bleu(ReferenceMetric):
     order: ClassVar[int]
     default_aggregation = "standard"
     has_own_rule = True
+
+    def __init_subclass__(cls, *, order: int | None = None) -> None:
+        if order is None:  # what is made of one of those below declares itself
+            return
+        cls.order = order
+        cls.info = ReferenceMetric.declared(
+            f"bleu{order}",
+            f"BLEU-{order}",
+            f"overlap of n-grams up to length {order} with the references",
+            "Papineni et al. 2002, BLEU: a Method for Automatic Evaluation of Machine Translation",
+        )
 
     def __init__(self, *, aggregation: Aggregation | None = None, smoothing: Smoothing = "exp") -> None:
         super().__init__(aggregation)
@@ -75,42 +85,17 @@ def _smoother(smoothing: Smoothing) -> Callable[..., Any]:
     return chosen
 
 
-def _info(order: int) -> MetricInfo:
-    return MetricInfo(
-        name=f"bleu{order}",
-        title=f"BLEU-{order}",
-        level=Level.TURN,
-        higher_is_better=True,
-        range=(0.0, 1.0),
-        summary=f"overlap of n-grams up to length {order} with the references",
-        needs=frozenset({"references"}),
-        citation="Papineni et al. 2002, BLEU: a Method for Automatic Evaluation of Machine Translation",
-    )
-
-
-class Bleu1(Bleu):
+class Bleu1(Bleu, order=1):
     """BLEU with single words."""
 
-    order = 1
-    info = _info(1)
 
-
-class Bleu2(Bleu):
+class Bleu2(Bleu, order=2):
     """BLEU with up to two words."""
 
-    order = 2
-    info = _info(2)
 
-
-class Bleu3(Bleu):
+class Bleu3(Bleu, order=3):
     """BLEU with up to three words."""
 
-    order = 3
-    info = _info(3)
 
-
-class Bleu4(Bleu):
+class Bleu4(Bleu, order=4):
     """BLEU with up to four words."""
-
-    order = 4
-    info = _info(4)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -26,22 +26,23 @@ class Continuation(NamedTuple):
     start: int
 
 
-class CausalScorer:
+class CausalMetric(Metric):
     """A causal language model that reads dialogues: turns are divided by the end-of-text token."""
+
+    #: A model that will do.
+    example: ClassVar[str]
 
     def __init__(
         self,
-        model: str | None,
-        revision: str | None,
         *,
-        max_length: int | None,
-        device: str | None,
-        batch_tokens: int,
-        needed_by: str,
-        example: str,
+        model: str | None = None,
+        revision: str | None = None,
+        max_length: int | None = None,
+        device: str | None = None,
+        batch_tokens: int = DEFAULT_BATCH_TOKENS,
     ) -> None:
-        network, self._tokenizer, self.identity = load_language_model(
-            "AutoModelForCausalLM", model, revision, needed_by=needed_by, example=example
+        network, self._tokenizer, self._identity = load_language_model(
+            "AutoModelForCausalLM", model, revision, needed_by=self.info.name, example=self.example
         )
         self._network: Any = network.to(choose_device(device))
         self._batch_tokens = batch_tokens
@@ -52,6 +53,23 @@ class CausalScorer:
         begin = self._tokenizer.bos_token_id
         #: Models whose beginning has a token of its own expect it.
         self._begin = () if begin is None or begin == self._end else (int(begin),)
+
+    def variant(self) -> Mapping[str, str]:
+        """What else decides a value."""
+        return {}
+
+    def signature(self) -> Signature:
+        """Model, what else the metric stands on, length."""
+        return Signature(
+            {
+                "metric": self.info.name,
+                "model": self._identity,
+                **self.variant(),
+                "max_length": str(self.max_length),
+                "tidy": "true",
+                "dtype": "float32",
+            }
+        )
 
     def tokens(self, text: str) -> list[int]:
         """Token ids of one turn. What looks like a special token in the text stays text."""
@@ -71,11 +89,11 @@ class CausalScorer:
         cut = len(kept) < len(target) or len(context) > room
         return Continuation((*head, *kept), len(head)), cut
 
-    def mean_log_likelihood(self, continuations: Sequence[Continuation], *, progress: bool, label: str) -> NDArray[Any]:
+    def mean_log_likelihood(self, continuations: Sequence[Continuation], *, progress: bool) -> NDArray[Any]:
         """Mean log-probability of the tokens from `start` on; NaN where there are none."""
         distinct = list(dict.fromkeys(continuations))
         values = np.full(len(distinct), np.nan)
-        with progress_bar(label, len(distinct), shown=progress) as advance:
+        with progress_bar(self.info.name, len(distinct), shown=progress) as advance:
             for batch in token_batches([len(one.ids) for one in distinct], self._batch_tokens):
                 values[batch] = self._run([distinct[row] for row in batch])
                 advance(len(batch))
@@ -102,7 +120,7 @@ class CausalScorer:
         return means
 
 
-class CausalLikelihood(Metric):
+class CausalLikelihood(CausalMetric):
     """Mean log-probability of the reply's tokens after the context (minus the log of its perplexity).
 
     The end of the reply is not part of it. The papers tune GPT-2 on their corpus first; any causal
@@ -118,44 +136,13 @@ class CausalLikelihood(Metric):
         summary="mean log-probability of the reply's tokens after the context",
         citation="Pang et al. 2020, Towards Holistic and Automatic Evaluation of Open-Domain Dialogue Generation",
     )
-
-    def __init__(
-        self,
-        *,
-        model: str | None = None,
-        revision: str | None = None,
-        max_length: int | None = None,
-        device: str | None = None,
-        batch_tokens: int = DEFAULT_BATCH_TOKENS,
-    ) -> None:
-        self._scorer = CausalScorer(
-            model,
-            revision,
-            max_length=max_length,
-            device=device,
-            batch_tokens=batch_tokens,
-            needed_by=self.info.name,
-            example="gpt2",
-        )
+    example = "gpt2"
 
     def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
         """One value per exchange; equal exchanges are computed once."""
-        tokens = self._scorer.tokens
         laid = [
-            self._scorer.continuation([tokens(turn) for turn in row.facts + row.context], tokens(row.response))
+            self.continuation([*map(self.tokens, row.facts + row.context)], self.tokens(row.response))
             for row in exchanges
         ]
-        values = self._scorer.mean_log_likelihood([one for one, _ in laid], progress=progress, label=self.info.name)
+        values = self.mean_log_likelihood([one for one, _ in laid], progress=progress)
         return Judged(values=values, n_truncated=sum(cut for _, cut in laid))
-
-    def signature(self) -> Signature:
-        """Model and length."""
-        return Signature(
-            {
-                "metric": self.info.name,
-                "model": self._scorer.identity,
-                "max_length": str(self._scorer.max_length),
-                "tidy": "true",
-                "dtype": "float32",
-            }
-        )

@@ -14,7 +14,6 @@ import numpy as np
 from dialeval.baselines.reference import ReferenceMetric, Values
 from dialeval.baselines.words import split_words
 from dialeval.exchange import BadRow, Exchange
-from dialeval.metric import Level, MetricInfo
 
 
 def delta_bleu(
@@ -63,15 +62,11 @@ class DeltaBleu(ReferenceMetric):
 
     default_aggregation = "standard"
     has_own_rule = True
-    info = MetricInfo(
-        name="deltableu",
-        title="deltaBLEU",
-        level=Level.TURN,
-        higher_is_better=True,
-        range=(0.0, 1.0),
-        summary="overlap of n-grams with references that are weighted by how good they are",
-        needs=frozenset({"references"}),
-        citation="Galley et al. 2015, deltaBLEU: A Discriminative Metric for Generation Tasks",
+    info = ReferenceMetric.declared(
+        "deltableu",
+        "deltaBLEU",
+        "overlap of n-grams with references that are weighted by how good they are",
+        "Galley et al. 2015, deltaBLEU: A Discriminative Metric for Generation Tasks",
     )
 
     def __init__(self, *, weights: Sequence[float] | str | None = None, order: int = 2) -> None:

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from dialeval.baselines.reference import Aggregation, ReferenceMetric, Values
 from dialeval.baselines.vectors import EncoderVectors, FileVectors, Vector, WordVectors, cosine
 from dialeval.baselines.words import split_words
-from dialeval.metric import Level, MetricInfo
 
 
 class EmbeddingMetric(ReferenceMetric):
@@ -61,27 +60,15 @@ class EmbeddingMetric(ReferenceMetric):
         return self.similarity(said, known)
 
 
-def _info(name: str, title: str, summary: str, citation: str) -> MetricInfo:
-    return MetricInfo(
-        name=name,
-        title=title,
-        level=Level.TURN,
-        higher_is_better=True,
-        range=(-1.0, 1.0),
-        summary=summary,
-        needs=frozenset({"references"}),
-        citation=citation,
-    )
-
-
 class EmbeddingAverage(EmbeddingMetric):
     """Cosine of the mean word vectors."""
 
-    info = _info(
+    info = ReferenceMetric.declared(
         "embedding_average",
         "Embedding Average",
         "cosine of the mean word vectors of reply and reference",
         "Wieting et al. 2015, Towards Universal Paraphrastic Sentence Embeddings",
+        low=-1.0,
     )
 
     def similarity(self, candidate: Vector, reference: Vector) -> float:
@@ -92,11 +79,12 @@ class EmbeddingAverage(EmbeddingMetric):
 class EmbeddingGreedy(EmbeddingMetric):
     """Each word takes its most similar word of the other text; mean, averaged over both directions."""
 
-    info = _info(
+    info = ReferenceMetric.declared(
         "embedding_greedy",
         "Greedy Matching",
         "mean similarity of each word to its best match in the other text",
         "Rus and Lintean 2012, A Comparison of Greedy and Optimal Assessment of Natural Language Student Input",
+        low=-1.0,
     )
 
     def similarity(self, candidate: Vector, reference: Vector) -> float:
@@ -112,11 +100,12 @@ class EmbeddingGreedy(EmbeddingMetric):
 class EmbeddingExtrema(EmbeddingMetric):
     """Cosine of the vectors that hold, per dimension, the value of largest magnitude of any word, with its sign."""
 
-    info = _info(
+    info = ReferenceMetric.declared(
         "embedding_extrema",
         "Vector Extrema",
         "cosine of the most extreme values of the word vectors of reply and reference",
         "Forgues et al. 2014, Bootstrapping Dialog Systems with Word Embeddings",
+        low=-1.0,
     )
 
     def similarity(self, candidate: Vector, reference: Vector) -> float:

@@ -11,12 +11,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.baselines.batching import DEFAULT_BATCH_TOKENS
-from dialeval.baselines.causal import CausalScorer, Continuation
+from dialeval.baselines.causal import CausalMetric, Continuation
 from dialeval.exchange import Exchange
 from dialeval.io import parse_json, read_small
-from dialeval.metric import Judged, Level, Metric, MetricInfo
-from dialeval.scores import Signature
+from dialeval.metric import Judged, Level, MetricInfo
 
 #: Quality -> kind of follow-up -> sentences.
 FollowUps = Mapping[str, Mapping[str, Sequence[str]]]
@@ -47,7 +45,7 @@ def read_follow_ups(path: str | Path) -> FollowUps:
     return read
 
 
-class FollowUpLikelihood(Metric):
+class FollowUpLikelihood(CausalMetric):
     """Mean NLL of complaining follow-ups minus mean NLL of praising ones, averaged over the qualities.
 
     The lists of follow-ups are this project's own; the published ones can be given as a JSON file
@@ -64,61 +62,35 @@ class FollowUpLikelihood(Metric):
         summary="how much likelier praise is than complaint as the next turn",
         citation="Mehri and Eskenazi 2020, Unsupervised Evaluation of Interactive Dialog with DialoGPT",
     )
+    example = "microsoft/DialoGPT-large"
 
-    def __init__(
-        self,
-        *,
-        model: str | None = None,
-        revision: str | None = None,
-        follow_ups: str | Path | None = None,
-        max_length: int | None = None,
-        device: str | None = None,
-        batch_tokens: int = DEFAULT_BATCH_TOKENS,
-    ) -> None:
+    def __init__(self, *, follow_ups: str | Path | None = None, **options: Any) -> None:
         self.follow_ups = read_follow_ups(_OWN if follow_ups is None else follow_ups)
-        self._scorer = CausalScorer(
-            model,
-            revision,
-            max_length=max_length,
-            device=device,
-            batch_tokens=batch_tokens,
-            needed_by=self.info.name,
-            example="microsoft/DialoGPT-large",
-        )
+        super().__init__(**options)
 
     def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
         """One value per exchange; the values of each quality are in the details."""
         sentences = list(
             dict.fromkeys(text for lists in self.follow_ups.values() for one in lists.values() for text in one)
         )
-        endings = [self._scorer.tokens(text) for text in sentences]
+        endings = [self.tokens(text) for text in sentences]
         laid: list[Continuation] = []
         n_truncated = 0
         for row in exchanges:
-            turns = [self._scorer.tokens(turn) for turn in (*row.facts, *row.context, row.response)]
-            of_row = [self._scorer.continuation(turns, ending) for ending in endings]
+            turns = [self.tokens(turn) for turn in (*row.facts, *row.context, row.response)]
+            of_row = [self.continuation(turns, ending) for ending in endings]
             laid += [Continuation(one.ids, 1) for one, _ in of_row]
             n_truncated += any(cut for _, cut in of_row)
-        likelihood = self._scorer.mean_log_likelihood(laid, progress=progress, label=self.info.name)
+        likelihood = self.mean_log_likelihood(laid, progress=progress)
         table = likelihood.reshape(len(exchanges), len(sentences))
         qualities = {name: self._quality(lists, sentences, table) for name, lists in self.follow_ups.items()}
         values = np.mean(list(qualities.values()), axis=0)
         return Judged(values=values, n_truncated=n_truncated, details={"qualities": qualities})
 
-    def signature(self) -> Signature:
-        """Model, follow-ups, length."""
+    def variant(self) -> Mapping[str, str]:
+        """The follow-ups, and over what their likelihood is."""
         digest = hashlib.sha256(json.dumps(self.follow_ups, sort_keys=True).encode()).hexdigest()
-        return Signature(
-            {
-                "metric": self.info.name,
-                "model": self._scorer.identity,
-                "followups": f"{len(self.follow_ups)} qualities@{digest}",
-                "over": "conversation",
-                "max_length": str(self._scorer.max_length),
-                "tidy": "true",
-                "dtype": "float32",
-            }
-        )
+        return {"followups": f"{len(self.follow_ups)} qualities@{digest}", "over": "conversation"}
 
     @staticmethod
     def _quality(lists: Mapping[str, Sequence[str]], sentences: list[str], table: NDArray[Any]) -> NDArray[Any]:

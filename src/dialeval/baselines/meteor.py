@@ -13,7 +13,6 @@ from nltk.translate.meteor_score import single_meteor_score
 from dialeval.baselines.reference import Aggregation, ReferenceMetric, Values, library_version
 from dialeval.baselines.wordnet import load_wordnet
 from dialeval.baselines.words import split_words
-from dialeval.metric import Level, MetricInfo
 
 _REMEMBERED = 2**16
 
@@ -25,15 +24,11 @@ class Meteor(ReferenceMetric):
     "auto" meets "car", "automobile" does not. That is the number the field knows as nltk's METEOR.
     """
 
-    info = MetricInfo(
-        name="meteor",
-        title="METEOR",
-        level=Level.TURN,
-        higher_is_better=True,
-        range=(0.0, 1.0),
-        summary="words in common with the references by form, stem or synonym",
-        needs=frozenset({"references"}),
-        citation="Banerjee and Lavie 2005, METEOR: An Automatic Metric for MT Evaluation",
+    info = ReferenceMetric.declared(
+        "meteor",
+        "METEOR",
+        "words in common with the references by form, stem or synonym",
+        "Banerjee and Lavie 2005, METEOR: An Automatic Metric for MT Evaluation",
     )
 
     def __init__(self, *, aggregation: Aggregation | None = None) -> None:

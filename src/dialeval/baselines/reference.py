@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialeval.exchange import Exchange
-from dialeval.metric import Judged, Metric
+from dialeval.metric import Judged, Level, Metric, MetricInfo
 from dialeval.scores import Signature
 
 Aggregation = Literal["single", "avg", "max", "standard"]
@@ -29,6 +29,11 @@ class ReferenceMetric(Metric):
 
     default_aggregation: ClassVar[Aggregation] = "max"
     has_own_rule: ClassVar[bool] = False
+
+    @staticmethod
+    def declared(name: str, title: str, summary: str, citation: str, *, low: float = 0.0) -> MetricInfo:
+        """What such a metric is, with values up to 1, which are those of the same text."""
+        return MetricInfo(name, title, Level.TURN, True, (low, 1.0), summary, frozenset({"references"}), citation)
 
     def __init__(self, aggregation: Aggregation | None = None) -> None:
         self.aggregation: Aggregation = aggregation or self.default_aggregation

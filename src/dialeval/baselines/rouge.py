@@ -11,7 +11,6 @@ from rouge_score.rouge_scorer import RougeScorer
 from rouge_score.scoring import fmeasure
 
 from dialeval.baselines.reference import Aggregation, ReferenceMetric, Values, library_version
-from dialeval.metric import Level, MetricInfo
 
 
 class RougeL(ReferenceMetric):
@@ -22,15 +21,11 @@ class RougeL(ReferenceMetric):
     """
 
     has_own_rule = True
-    info = MetricInfo(
-        name="rougeL",
-        title="ROUGE-L",
-        level=Level.TURN,
-        higher_is_better=True,
-        range=(0.0, 1.0),
-        summary="longest common subsequence of words with the references",
-        needs=frozenset({"references"}),
-        citation="Lin 2004, ROUGE: A Package for Automatic Evaluation of Summaries",
+    info = ReferenceMetric.declared(
+        "rougeL",
+        "ROUGE-L",
+        "longest common subsequence of words with the references",
+        "Lin 2004, ROUGE: A Package for Automatic Evaluation of Summaries",
     )
 
     def __init__(self, *, aggregation: Aggregation | None = None) -> None:

@@ -12,7 +12,6 @@ from dialeval.baselines.models import locate, quiet_loading, weights_identity
 from dialeval.baselines.reference import Aggregation, ReferenceMetric, Values, library_version, require_library
 from dialeval.engine.encoding import choose_device
 from dialeval.exchange import Exchange
-from dialeval.metric import Level, MetricInfo
 from dialeval.weights.find import BASE_ENCODER
 
 require_library("sentence_transformers")
@@ -27,15 +26,12 @@ class SentenceCosine(ReferenceMetric):
     `model="princeton-nlp/sup-simcse-bert-base-uncased"`.
     """
 
-    info = MetricInfo(
-        name="sentence_cosine",
-        title="Sentence embedding cosine",
-        level=Level.TURN,
-        higher_is_better=True,
-        range=(-1.0, 1.0),
-        summary="cosine of the sentence embeddings of reply and reference",
-        needs=frozenset({"references"}),
-        citation="Reimers and Gurevych 2019, Sentence-BERT; Gao et al. 2021, SimCSE",
+    info = ReferenceMetric.declared(
+        "sentence_cosine",
+        "Sentence embedding cosine",
+        "cosine of the sentence embeddings of reply and reference",
+        "Reimers and Gurevych 2019, Sentence-BERT; Gao et al. 2021, SimCSE",
+        low=-1.0,
     )
 
     def __init__(

@@ -1,4 +1,6 @@
-"""The `dialeval` command. Each sub-command is one module here with a function `add_to(app)`.
+"""The `dialeval` command. Each sub-command is one module here: a function of its name, or a group of them in `app`.
+
+A parameter `read` stands for the options of reading. `HELP` is the help, else the docstring; `EPILOG` stands below.
 
 Modules import only typer and the standard library at the top, so that `--help` is quick; what
 computes is imported inside the commands.
@@ -56,8 +58,24 @@ def build_app(commands: Sequence[str] = COMMANDS) -> typer.Typer:
     )
     app.callback()(_dialeval)
     for name in commands:
-        importlib.import_module(f"{__name__}.{name}").add_to(app)
+        _add(importlib.import_module(f"{__name__}.{name}"), name, app)
     return app
+
+
+def _add(module: Any, name: str, app: typer.Typer) -> None:
+    from dialeval.cli.options import flowing, reads_rows
+
+    shown = name.replace("_", "-")
+    if hasattr(module, "app"):
+        app.add_typer(module.app, name=shown)
+        return
+    command = getattr(module, name)
+    asked = inspect.signature(command).parameters
+    texts: dict[str, Any] = {
+        text.lower(): flowing(getattr(module, text)) for text in ("HELP", "EPILOG") if hasattr(module, text)
+    }
+    needs_arguments = any(one.default is one.empty for one in asked.values() if one.name != "read")
+    app.command(shown, no_args_is_help=needs_arguments, **texts)(reads_rows(command) if "read" in asked else command)
 
 
 def main() -> None:

@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 
 import typer
 
-from dialeval.cli.options import command_line, flowing, listed
+from dialeval.cli.options import command_line, in_panel, listed
 
-_HELP = """Measure how far metrics agree with people, on benchmarks of human judgements.
+HELP = """Measure how far metrics agree with people, on benchmarks of human judgements.
 
 [bold]Metrics[/bold] are names (`dialeval info` lists them; options follow a question mark, as in
 bleu2?aggregation=avg), scores:FILE or scores:FILE#column for scores computed elsewhere (JSON lines or CSV by row id),
@@ -29,65 +29,26 @@ $ dialeval agreement -m density -m 'scores:judges.jsonl#gpt' -b dailydialog_zhao
 
 $ dialeval agreement -m python:mine.metric:score -b my_ratings.jsonl --out out/"""
 
-_ROWS, _STATISTICS, _FILES = "Which rows count", "Statistics", "Files"
+#: Options by the panels of the help.
+_rows, _statistics, _files = map(in_panel, ("Which rows count", "Statistics", "Files"))
 
 
 Benchmarks = Annotated[
     list[str] | None,
     typer.Option("--benchmarks", "-b", help="Names, NAME@PROTOCOL, first words (fbd), .jsonl files, or all."),
 ]
-Mirror = Annotated[
-    str | None,
-    typer.Option(envvar="DIALEVAL_MIRROR", rich_help_panel=_FILES, help="Mirror of GitHub: a folder or an address."),
-]
-Values = Annotated[
-    Path | None, typer.Option(rich_help_panel=_FILES, help="Cache of computed values; default: OUT/values.")
-]
-Plots = Annotated[str, typer.Option(rich_help_panel=_FILES, help="Formats of the plots: png, svg, png,svg or none.")]
-Aspects = Annotated[list[str] | None, typer.Option(rich_help_panel=_ROWS, help="main, all, or names of aspects.")]
+Mirror = Annotated[str | None, _files(envvar="DIALEVAL_MIRROR", help="Mirror of GitHub: a folder or an address.")]
+Values = Annotated[Path | None, _files(help="Cache of computed values; default: OUT/values.")]
 Levels = Annotated[
     Literal["auto", "own", "system"],
-    typer.Option(rich_help_panel=_ROWS, help="The benchmark's own level, systems, or both with five or more systems."),
+    _rows(help="The benchmark's own level, systems, or both with five or more systems."),
 ]
-Exclude = Annotated[
-    str | None, typer.Option(rich_help_panel=_ROWS, help="A benchmark's named exclusion; none keeps all rows.")
-]
-Ratings = Annotated[
-    Literal["mean", "without_outliers"],
-    typer.Option(rich_help_panel=_ROWS, help="How ratings are combined into one human score."),
-]
-Facts = Annotated[
-    bool, typer.Option(rich_help_panel=_ROWS, help="Give metrics the facts of a benchmark, or withhold them.")
-]
+Ratings = Annotated[Literal["mean", "without_outliers"], _rows(help="How ratings are combined into one human score.")]
 Following = Annotated[
     bool,
-    typer.Option(
-        "--following",
-        rich_help_panel=_ROWS,
-        help="Give metrics the next user turn, where known (fed_turn); not the standard protocol.",
-    ),
+    _rows("--following", help="Give metrics the next user turn, where known (fed_turn); not the standard protocol."),
 ]
-Statistics = Annotated[str, typer.Option(rich_help_panel=_STATISTICS, help="pearson, spearman or kendall.")]
-Absolute = Annotated[
-    bool, typer.Option("--absolute", rich_help_panel=_STATISTICS, help="System-level correlations without sign.")
-]
-ForceSystems = Annotated[
-    bool, typer.Option("--force-systems", rich_help_panel=_STATISTICS, help="Allow fewer than five systems.")
-]
-Threshold = Annotated[str, typer.Option(rich_help_panel=_STATISTICS, help="For accuracy: auto, search, or a number.")]
-Validation = Annotated[
-    str, typer.Option(rich_help_panel=_STATISTICS, help="Benchmark on which thresholds are searched.")
-]
-Resamples = Annotated[
-    int,
-    typer.Option(min=0, rich_help_panel=_STATISTICS, help="Resamples of the bootstrap and the permutation tests."),
-]
-Confidence = Annotated[float, typer.Option(rich_help_panel=_STATISTICS, help="Confidence level of the intervals.")]
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command to the app."""
-    app.command("agreement", help=flowing(_HELP), no_args_is_help=True)(agreement)
+Resamples = Annotated[int, _statistics(min=0, help="Resamples of the bootstrap and the permutation tests.")]
 
 
 def agreement(
@@ -96,22 +57,22 @@ def agreement(
     benchmarks: Benchmarks = None,
     mirror: Mirror = None,
     values: Values = None,
-    plots: Plots = "png",
-    aspects: Aspects = None,
+    plots: Annotated[str, _files(help="Formats of the plots: png, svg, png,svg or none.")] = "png",
+    aspects: Annotated[list[str] | None, _rows(help="main, all, or names of aspects.")] = None,
     levels: Levels = "auto",
-    exclude: Exclude = None,
-    subset: Annotated[str | None, typer.Option(rich_help_panel=_ROWS, help="A paper's named subset.")] = None,
+    exclude: Annotated[str | None, _rows(help="A benchmark's named exclusion; none keeps all rows.")] = None,
+    subset: Annotated[str | None, _rows(help="A paper's named subset.")] = None,
     ratings: Ratings = "mean",
-    facts: Facts = True,
+    facts: Annotated[bool, _rows(help="Give metrics the facts of a benchmark, or withhold them.")] = True,
     following: Following = False,
-    statistics: Statistics = "pearson,spearman,kendall",
-    absolute: Absolute = False,
-    force_systems: ForceSystems = False,
-    threshold: Threshold = "auto",
-    validation: Validation = "dailydialogpp_dev",
+    statistics: Annotated[str, _statistics(help="pearson, spearman or kendall.")] = "pearson,spearman,kendall",
+    absolute: Annotated[bool, _statistics("--absolute", help="System-level correlations without sign.")] = False,
+    force_systems: Annotated[bool, _statistics("--force-systems", help="Allow fewer than five systems.")] = False,
+    threshold: Annotated[str, _statistics(help="For accuracy: auto, search, or a number.")] = "auto",
+    validation: Annotated[str, _statistics(help="Benchmark on which thresholds are searched.")] = "dailydialogpp_dev",
     resamples: Resamples = 10_000,
-    confidence: Confidence = 0.95,
-    seed: Annotated[int, typer.Option(min=0, rich_help_panel=_STATISTICS, help="Random seed.")] = 0,
+    confidence: Annotated[float, _statistics(help="Confidence level of the intervals.")] = 0.95,
+    seed: Annotated[int, _statistics(min=0, help="Random seed.")] = 0,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no table.")] = False,
 ) -> None:
     """Measure, and write what was found."""

@@ -18,11 +18,6 @@ app = typer.Typer(
 )
 
 
-def add_to(parent: typer.Typer) -> None:
-    """Add the sub-commands to the `dialeval` command."""
-    parent.add_typer(app, name="benchmarks")
-
-
 @app.command("list")
 def list_benchmarks() -> None:
     """Show every benchmark: what was judged, how many rows, and whether it was fetched.

@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from dialeval.cli import options as reading
-from dialeval.cli.options import flowing, listed
+from dialeval.cli.options import listed
 
-_HELP = """Compare two files of scores, as `dialeval score` writes them for two systems, by paired tests.
+HELP = """Compare two files of scores, as `dialeval score` writes them for two systems, by paired tests.
 
 For each column that both have: the means, their difference with its bootstrap interval, and the p-value of a
 permutation test that swaps whole contexts. FILE#COLUMN chooses a column. A file of scores does not record its metric's
@@ -24,11 +24,6 @@ same contexts; without either the files are refused. `dialeval rank` compares sy
 $ dialeval compare old_scores.jsonl new_scores.jsonl
 
 $ dialeval compare old_scores.jsonl new_scores.jsonl --rows old_bot.jsonl --rows new_bot.jsonl"""
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command to the app."""
-    app.command("compare", help=flowing(_HELP), no_args_is_help=True)(reading.reads_rows(compare))
 
 
 def compare(

@@ -8,9 +8,7 @@ from typing import Annotated
 
 import typer
 
-from dialeval.cli.options import flowing
-
-_HELP = """Copy the training scripts and recipes into a folder, to train on dialogues of your own.
+HELP = """Copy the training scripts and recipes into a folder, to train on dialogues of your own.
 
 They are part of the package; running them needs the extra [bold]training[/bold].
 
@@ -22,11 +20,6 @@ $ python training/density.py --recipe training/recipes/own-density.yaml --corpor
 
 #: Beside the package's own modules in a wheel; beside `src` in a checkout.
 _PLACES = (Path(__file__).parents[1] / "training_files", Path(__file__).parents[3] / "training")
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command to the app."""
-    app.command("copy-training", help=flowing(_HELP))(copy_training)
 
 
 def copy_training(

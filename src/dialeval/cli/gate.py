@@ -10,9 +10,9 @@ from typing import Annotated, Literal
 import typer
 
 from dialeval.cli import options as reading
-from dialeval.cli.options import check_reports, flowing
+from dialeval.cli.options import check_reports
 
-_HELP = """Test whether a new system is worse than a baseline by more than a margin, on replies to the same contexts.
+HELP = """Test whether a new system is worse than a baseline by more than a margin, on replies to the same contexts.
 
 Both files hold rows of `dialeval score`. Rows belong together by their id; without ids both files must have the same
 contexts in the same order. The gate passes only on evidence: the lower bound of the gain, from resampled contexts, must
@@ -31,11 +31,6 @@ $ dialeval gate new.jsonl -b old.jsonl --margin 0.05 --junit gate.xml --markdown
 
 
 _EXIT_CODES = {"passed": 0, "failed": 1, "undecided": 4}
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command to the app."""
-    app.command("gate", help=flowing(_HELP), no_args_is_help=True)(reading.reads_rows(gate))
 
 
 def gate(

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dialeval.cli.options import flowing
-
 if TYPE_CHECKING:
     import torch
     from rich.console import Console
@@ -22,7 +20,7 @@ _LIBRARIES = (
     "evaluate", "accelerate", "pandas", "pyarrow", "gradio", "ray", "openai",
 )  # fmt: skip
 
-_EXAMPLES = """
+EPILOG = """
 [bold]Examples[/bold]
 
 dialeval info > info.txt   (paths are written in full, for a bug report)
@@ -31,11 +29,6 @@ DIALEVAL_HOME=/data/dialeval dialeval info   (what is found with other folders)
 
 dialeval info runs/mine/checkpoint   (what one checkpoint is, and what it was trained on)
 """
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command to the app."""
-    app.command("info", epilog=flowing(_EXAMPLES))(info)
 
 
 def info(

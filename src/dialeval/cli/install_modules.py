@@ -8,10 +8,9 @@ from typing import Annotated
 
 import typer
 
-from dialeval.cli.options import flowing
 from dialeval.module_install import install, module_folders, modules_cache
 
-_EXAMPLES = """
+EPILOG = """
 [bold]Examples[/bold]
 
 dialeval install-modules
@@ -20,11 +19,6 @@ HF_EVALUATE_OFFLINE=1 python -c 'import evaluate; print(evaluate.load("dialeval/
 
 dialeval install-modules --destination /shared/hf/modules   (HF_MODULES_CACHE of every user of a cluster)
 """
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command to the app."""
-    app.command("install-modules", epilog=flowing(_EXAMPLES))(install_modules)
 
 
 def install_modules(

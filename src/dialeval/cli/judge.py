@@ -7,9 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dialeval.cli.options import flowing
-
-_HELP = """Judge a reply, or compare several, and say why.
+HELP = """Judge a reply, or compare several, and say why.
 
 [bold]Examples[/bold]
 
@@ -18,11 +16,6 @@ $ dialeval judge "How was your trip?" "Great, but I lost my suitcase." --reply "
 $ dialeval judge "Do you have a pet?" --reply "Yes, a dog." --reply "It will rain." --fact "I have a dog."
 
 $ dialeval score --help judges files."""
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command to the app."""
-    app.command("judge", help=flowing(_HELP), no_args_is_help=True)(judge)
 
 
 def judge(

@@ -9,7 +9,7 @@ import typer
 
 from dialeval.cli import FAILED, ROWS_SET_ASIDE
 from dialeval.cli import options as reading
-from dialeval.cli.options import flowing
+from dialeval.cli.options import in_panel
 from dialeval.cli.score import Input, Output, Overwrite, Resume, SkipBad, show
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dialeval.readers import Source
     from dialeval.scoring import Task
 
-_HELP = """Score replies with a language model.
+HELP = """Score replies with a language model.
 
 The server must speak OpenAI's chat completions: OpenAI, vLLM, Ollama, llama.cpp and others. Input and output are as in
 [bold]dialeval score[/bold]; the column llm.answer holds what the model answered. Answers are cached, so that running
@@ -34,82 +34,37 @@ $ dialeval llm-score --model my-model --base-url http://localhost:8000/v1 -i row
 
 $ dialeval llm-score --config judge.yaml -i dialogues.jsonl -o scores.jsonl --level dialogue"""
 
-_EPILOG = """[bold]Exit codes[/bold]: 0 done; 1 no row has a value, or the program or the machine failed; 2 wrong usage
+EPILOG = """[bold]Exit codes[/bold]: 0 done; 1 no row has a value, or the program or the machine failed; 2 wrong usage
 or input, or the cost limit is reached; 3 done, but rows were set aside (--skip-bad) or have no value; 130
 interrupted."""
 
-_MODEL, _COST = "Model", "Requests and cost"
+_model, _cost = map(in_panel, ("Model", "Requests and cost"))
 
 
-Model = Annotated[str | None, typer.Option(rich_help_panel=_MODEL, help="Name of the model on the server.")]
-BaseUrl = Annotated[
-    str | None,
-    typer.Option(rich_help_panel=_MODEL, help="Address of the server, .../v1 (default: OPENAI_BASE_URL, OpenAI)."),
-]
-KeyVariable = Annotated[
-    str | None,
-    typer.Option(rich_help_panel=_MODEL, help="Environment variable with the key (default: OPENAI_API_KEY)."),
-]
-Protocol = Annotated[
-    str | None,
-    typer.Option(rich_help_panel=_MODEL, help="llm_eval (default), g_eval, pairwise, or a file of your own."),
-]
-MaxTokens = Annotated[
-    int | None, typer.Option(rich_help_panel=_MODEL, help="Maximum tokens of an answer; reasoning models need more.")
-]
-Config = Annotated[
-    Path | None, typer.Option(rich_help_panel=_MODEL, help="YAML file with these and further options of the judge.")
-]
-Concurrency = Annotated[
-    int | None, typer.Option(rich_help_panel=_COST, help="Maximum number of requests at once (default: 8).")
-]
-Timeout = Annotated[float | None, typer.Option(rich_help_panel=_COST, help="Request timeout in seconds (default: 60).")]
-Retries = Annotated[int | None, typer.Option(rich_help_panel=_COST, help="Maximum retries of a request (default: 5).")]
-Prices = Annotated[
-    Path | None,
-    typer.Option(rich_help_panel=_COST, help="YAML: model: {input: 0.15, output: 0.6}, $ per million tokens."),
-]
-MaxCost = Annotated[float | None, typer.Option(rich_help_panel=_COST, help="Stop at this cost, in dollars.")]
-Answers = Annotated[
-    Path | None, typer.Option(rich_help_panel=_COST, help="Folder of cached answers (default: user cache).")
-]
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", rich_help_panel=_COST, help="Print questions, tokens and cost; ask nothing.")
-]
-LevelOption = Annotated[
-    Literal["turn", "dialogue"],
-    typer.Option(rich_help_panel=reading.PANEL, help="Judge replies, or whole dialogues."),
-]
-Rival = Annotated[
-    Path | None,
-    typer.Option(rich_help_panel=reading.PANEL, help="For pairwise: another system's replies to the same rows."),
-]
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command to the app."""
-    app.command("llm-score", help=flowing(_HELP), epilog=flowing(_EPILOG), no_args_is_help=True)(
-        reading.reads_rows(llm_score)
-    )
+BaseUrl = Annotated[str | None, _model(help="Address of the server, .../v1 (default: OPENAI_BASE_URL, OpenAI).")]
+KeyVariable = Annotated[str | None, _model(help="Environment variable with the key (default: OPENAI_API_KEY).")]
+Protocol = Annotated[str | None, _model(help="llm_eval (default), g_eval, pairwise, or a file of your own.")]
+Answers = Annotated[Path | None, _cost(help="Folder of cached answers (default: user cache).")]
+Rival = Annotated[Path | None, reading.option(help="For pairwise: another system's replies to the same rows.")]
 
 
 def llm_score(
     input: Input,
     output: Output,
-    model: Model = None,
+    model: Annotated[str | None, _model(help="Name of the model on the server.")] = None,
     base_url: BaseUrl = None,
     key_variable: KeyVariable = None,
     protocol: Protocol = None,
-    max_tokens: MaxTokens = None,
-    config: Config = None,
-    concurrency: Concurrency = None,
-    timeout: Timeout = None,
-    retries: Retries = None,
-    prices: Prices = None,
-    max_cost: MaxCost = None,
+    max_tokens: Annotated[int | None, _model(help="Maximum tokens of an answer; reasoning models need more.")] = None,
+    config: Annotated[Path | None, _model(help="YAML file with these and further options of the judge.")] = None,
+    concurrency: Annotated[int | None, _cost(help="Maximum number of requests at once (default: 8).")] = None,
+    timeout: Annotated[float | None, _cost(help="Request timeout in seconds (default: 60).")] = None,
+    retries: Annotated[int | None, _cost(help="Maximum retries of a request (default: 5).")] = None,
+    prices: Annotated[Path | None, _cost(help="YAML: model: {input: 0.15, output: 0.6}, $ per million tokens.")] = None,
+    max_cost: Annotated[float | None, _cost(help="Stop at this cost, in dollars.")] = None,
     answers: Answers = None,
-    dry_run: DryRun = False,
-    level: LevelOption = "turn",
+    dry_run: Annotated[bool, _cost("--dry-run", help="Print questions, tokens and cost; ask nothing.")] = False,
+    level: Annotated[Literal["turn", "dialogue"], reading.option(help="Judge replies, or whole dialogues.")] = "turn",
     rival: Rival = None,
     *,
     read: reading.Read,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
@@ -71,35 +72,26 @@ def command_line(arguments: list[str], *, program: str = "dialeval") -> str:
     return f"{program} {shlex.join(shown)}"
 
 
-PANEL = "Input"
+def in_panel(name: str) -> Callable[..., Any]:
+    """`typer.Option` for the options that the help shows in one panel."""
+    return partial(typer.Option, rich_help_panel=name)
+
+
+option = in_panel("Input")
 #: Between the turns of a CSV cell.
 SEPARATOR = "__eou__"
 
-Columns = Annotated[
-    list[str] | None,
-    typer.Option(rich_help_panel=PANEL, help="Map fields to columns: FIELD=COLUMN, separated by commas."),
-]
-ColumnsB = Annotated[
-    list[str] | None,
-    typer.Option("--columns-b", rich_help_panel=PANEL, help="Column mapping of the second file, if it differs."),
-]
-ContextSeparator = Annotated[
-    str, typer.Option(rich_help_panel=PANEL, help="Separator of turns in a CSV cell; \\n and \\t are allowed.")
-]
-Split = Annotated[str | None, typer.Option(rich_help_panel=PANEL, help="Split of a data set.")]
-Subset = Annotated[str | None, typer.Option(rich_help_panel=PANEL, help="Configuration of a data set.")]
-JudgeRole = Annotated[str, typer.Option(rich_help_panel=PANEL, help="Role or speaker to judge in chat logs.")]
-SystemAsFacts = Annotated[
-    bool, typer.Option("--system-as-facts", rich_help_panel=PANEL, help="Use the system prompts of chat logs as facts.")
-]
+Columns = Annotated[list[str] | None, option(help="Map fields to columns: FIELD=COLUMN, separated by commas.")]
+ColumnsB = Annotated[list[str] | None, option("--columns-b", help="Column mapping of the second file, if it differs.")]
+ContextSeparator = Annotated[str, option(help="Separator of turns in a CSV cell; \\n and \\t are allowed.")]
+Split = Annotated[str | None, option(help="Split of a data set.")]
+Subset = Annotated[str | None, option(help="Configuration of a data set.")]
+JudgeRole = Annotated[str, option(help="Role or speaker to judge in chat logs.")]
+SystemAsFacts = Annotated[bool, option("--system-as-facts", help="Use the system prompts of chat logs as facts.")]
 OtherLanguages = Annotated[
-    Literal["mark", "skip", "fail"],
-    typer.Option(rich_help_panel=PANEL, help="Non-English replies: score and count, leave out, or refuse."),
+    Literal["mark", "skip", "fail"], option(help="Non-English replies: score and count, leave out, or refuse.")
 ]
-Empty = Annotated[
-    Literal["error", "score"],
-    typer.Option(rich_help_panel=PANEL, help="Refuse blank responses and contexts, or take them."),
-]
+Empty = Annotated[Literal["error", "score"], option(help="Refuse blank responses and contexts, or take them.")]
 
 
 def source(

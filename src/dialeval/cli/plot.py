@@ -19,11 +19,6 @@ $ dialeval plot scores scores.jsonl --input rows.jsonl --out plots/"""
 app = typer.Typer(help=flowing(_HELP), no_args_is_help=True, rich_markup_mode="rich")
 
 
-def add_to(parent: typer.Typer) -> None:
-    """Add the sub-commands to the `dialeval` command."""
-    parent.add_typer(app, name="plot")
-
-
 @app.command()
 @reading.reads_rows
 def scores(

@@ -9,9 +9,8 @@ from typing import Annotated
 import typer
 
 from dialeval.cli import FAILED
-from dialeval.cli.options import flowing
 
-_HELP = """Publish to the Hub: checkpoints with their cards and results, and the metrics' modules as Spaces.
+HELP = """Publish to the Hub: checkpoints with their cards and results, and the metrics' modules as Spaces.
 
 [bold]What[/bold]: models, modules, spaces, all; an embedded checkpoint or a module by its name; or the folder of a
 checkpoint or a Space. Each goes to its repository in one commit; files that are already there are not uploaded again.
@@ -28,11 +27,6 @@ $ dialeval publish all --dry-run
 $ dialeval publish models modules --org my-lab --private --tag v0.2.0
 
 $ dialeval publish runs/mine/checkpoint --org my-lab --merge"""
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command to the app."""
-    app.command("publish", help=flowing(_HELP), no_args_is_help=True)(publish)
 
 
 def publish(

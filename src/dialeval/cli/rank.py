@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 import typer
 
 from dialeval.cli import options as reading
-from dialeval.cli.options import check_reports, flowing, listed
+from dialeval.cli.options import check_reports, listed
 
-_HELP = """Compare several systems on replies to the same contexts, under one metric or several.
+HELP = """Compare several systems on replies to the same contexts, under one metric or several.
 
 Give one file with a column `system`, whose replies to one context are compared, or one file per system, with equal ids
 or the same contexts in the same order. For each metric: mean, interval, share of human replies below, share of pairs
@@ -26,11 +26,6 @@ $ dialeval rank small=small.jsonl large=large.jsonl --metric judge,deb --markdow
 $ dialeval rank old.jsonl new.jsonl --level dialogue
 
 $ dialeval rank a.jsonl b.jsonl c.jsonl --json ranking.json --html ranking.html --plot ranking.png"""
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command to the app."""
-    app.command("rank", help=flowing(_HELP), no_args_is_help=True)(reading.reads_rows(rank))
 
 
 def rank(

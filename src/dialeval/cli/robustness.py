@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from dialeval.cli import options as reading
-from dialeval.cli.options import command_line, flowing, listed
+from dialeval.cli.options import command_line, listed
 
-_HELP = """Attack true replies and see whether metrics prefer the true ones.
+HELP = """Attack true replies and see whether metrics prefer the true ones.
 
 [bold]Input[/bold] is a benchmark or a file of rows as `dialeval score` reads them. In a benchmark the human replies are
 attacked (its human system, its references, or the replies labelled good), in a plain file all. A set with attacks of
@@ -33,11 +33,6 @@ $ dialeval robustness --metrics density,bleu2 --input dailydialogpp_test --sampl
 $ dialeval robustness -m density --input adversarial_khalid --out out/
 
 $ dialeval robustness -m python:mine.metric:score -i rows.jsonl --attacks jumble,random_reply --out out/"""
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command to the app."""
-    app.command("robustness", help=flowing(_HELP), no_args_is_help=True)(reading.reads_rows(robustness))
 
 
 def robustness(

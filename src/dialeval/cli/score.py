@@ -8,7 +8,7 @@ import typer
 
 from dialeval.cli import ROWS_SET_ASIDE
 from dialeval.cli import options as reading
-from dialeval.cli.options import checkpoints, flowing, listed
+from dialeval.cli.options import checkpoints, in_panel, listed
 
 if TYPE_CHECKING:
     from dialeval.exchange import EmptyPolicy
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dialeval.scoring import Summary
     from dialeval.scoring.task import Explain
 
-_HELP = """Score the replies in a file, a pipe or a data set.
+HELP = """Score the replies in a file, a pipe or a data set.
 
 [bold]Rows[/bold] are JSON lines, each with a context (list of turns) and a response, and if you have them reference or
 references, facts, following (the next turn), speakers, system, id:
@@ -49,10 +49,10 @@ $ dialeval score -m fbd,prd -i systems.jsonl -o values.jsonl --reference people.
 [bold]Interrupted?[/bold] Run the same command again: finished rows are in OUTPUT.partial. OUTPUT appears when it is
 complete."""
 
-_EPILOG = """[bold]Exit codes[/bold]: 0 done; 1 the program or the machine failed; 2 wrong usage or input; 3 done, but
+EPILOG = """[bold]Exit codes[/bold]: 0 done; 1 the program or the machine failed; 2 wrong usage or input; 3 done, but
 rows were set aside (--skip-bad); 130 interrupted."""
 
-_JUDGING, _FILES = "Judging", "Output"
+_judging, _files = map(in_panel, ("Judging", "Output"))
 
 
 MetricNames = Annotated[
@@ -65,32 +65,17 @@ MetricNames = Annotated[
 ]
 ScaleName = Annotated[
     Literal["native", "human_percentile"],
-    typer.Option(
-        rich_help_panel=_JUDGING, help="The metric's own scale, or the share of human replies that score lower."
-    ),
+    _judging(help="The metric's own scale, or the share of human replies that score lower."),
 ]
-Worst = Annotated[
-    int,
-    typer.Option(min=0, rich_help_panel=_JUDGING, help="Print the N worst rows, with aspects and reasons."),
-]
+Worst = Annotated[int, _judging(min=0, help="Print the N worst rows, with aspects and reasons.")]
 Checkpoint = Annotated[
-    list[str] | None,
-    typer.Option(
-        rich_help_panel=_JUDGING, help="Folder, name or Hub id; with several metrics METRIC=CHECKPOINT, repeatable."
-    ),
+    list[str] | None, _judging(help="Folder, name or Hub id; with several metrics METRIC=CHECKPOINT, repeatable.")
 ]
 Input = Annotated[str, typer.Option("--input", "-i", help="File, - for standard input, data-set folder or Hub id.")]
 Output = Annotated[str, typer.Option("--output", "-o", help="File (.jsonl, .csv, .parquet), or - for JSON lines.")]
-SkipBad = Annotated[
-    bool, typer.Option("--skip-bad", rich_help_panel=_FILES, help="Set bad rows aside in OUTPUT.rejects.jsonl.")
-]
-Overwrite = Annotated[bool, typer.Option("--overwrite", rich_help_panel=_FILES, help="Replace existing files.")]
-Resume = Annotated[bool, typer.Option(rich_help_panel=_FILES, help="Continue an interrupted run, or start again.")]
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command to the app."""
-    app.command("score", help=flowing(_HELP), epilog=flowing(_EPILOG), no_args_is_help=True)(reading.reads_rows(score))
+SkipBad = Annotated[bool, _files("--skip-bad", help="Set bad rows aside in OUTPUT.rejects.jsonl.")]
+Overwrite = Annotated[bool, _files("--overwrite", help="Replace existing files.")]
+Resume = Annotated[bool, _files(help="Continue an interrupted run, or start again.")]
 
 
 def score(
@@ -100,36 +85,21 @@ def score(
     *,
     read: reading.Read,
     empty: reading.Empty = "error",
-    level: Annotated[
-        Literal["turn", "dialogue"],
-        typer.Option(rich_help_panel=_JUDGING, help="Judge replies, or whole dialogues."),
-    ] = "turn",
-    per_turn: Annotated[
-        bool,
-        typer.Option("--per-turn", rich_help_panel=_JUDGING, help="Also write the value of every turn of a dialogue."),
-    ] = False,
+    level: Annotated[Literal["turn", "dialogue"], _judging(help="Judge replies, or whole dialogues.")] = "turn",
+    per_turn: Annotated[bool, _judging("--per-turn", help="Also write the value of every turn of a dialogue.")] = False,
     scale: ScaleName = "native",
     explain: Annotated[
-        Literal["no", "short", "full"],
-        typer.Option(rich_help_panel=_JUDGING, help="Add the judge's 90 % interval and reason; full: with numbers."),
+        Literal["no", "short", "full"], _judging(help="Add the judge's 90 % interval and reason; full: with numbers.")
     ] = "no",
-    flag: Annotated[
-        list[str] | None,
-        typer.Option(rich_help_panel=_JUDGING, help="Mark rows in a column flags: relevant<0.2; repeatable."),
-    ] = None,
+    flag: Annotated[list[str] | None, _judging(help="Mark rows in a column flags: relevant<0.2; repeatable.")] = None,
     worst: Worst = 0,
     checkpoint: Checkpoint = None,
     reference: Annotated[
-        str | None,
-        typer.Option(rich_help_panel=_JUDGING, help="For fbd and prd: human-written rows, or a saved human side."),
+        str | None, _judging(help="For fbd and prd: human-written rows, or a saved human side.")
     ] = None,
-    dtype: Annotated[
-        str | None, typer.Option(rich_help_panel=_JUDGING, help="float32, bfloat16, int8 or auto.")
-    ] = None,
-    device: Annotated[str | None, typer.Option(rich_help_panel=_JUDGING, help="cpu, cuda, cuda:1, ...")] = None,
-    max_length: Annotated[
-        int | None, typer.Option(min=8, rich_help_panel=_JUDGING, help="Maximum tokens per row.")
-    ] = None,
+    dtype: Annotated[str | None, _judging(help="float32, bfloat16, int8 or auto.")] = None,
+    device: Annotated[str | None, _judging(help="cpu, cuda, cuda:1, ...")] = None,
+    max_length: Annotated[int | None, _judging(min=8, help="Maximum tokens per row.")] = None,
     skip_bad: SkipBad = False,
     overwrite: Overwrite = False,
     resume: Resume = True,

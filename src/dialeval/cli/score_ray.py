@@ -7,9 +7,9 @@ from typing import Annotated, Any
 import typer
 
 from dialeval.cli import options as reading
-from dialeval.cli.options import checkpoints, flowing, listed
+from dialeval.cli.options import checkpoints, listed
 
-_HELP = """Score files on the Ray cluster of RAY_ADDRESS, else on all processors and GPUs of this machine.
+HELP = """Score files on the Ray cluster of RAY_ADDRESS, else on all processors and GPUs of this machine.
 
 Files and folders can be anywhere that Ray Data reads and writes (s3://, gs://, local). Scores are
 Parquet files with the columns of the rows; values of fbd and prd are printed. An interrupted run is not
@@ -18,11 +18,6 @@ resumed.
 [bold]Example[/bold]
 
 $ dialeval score-ray -m judge,deb -i 's3://bucket/replies/' -o s3://bucket/scores"""
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command to the app."""
-    app.command("score-ray", help=flowing(_HELP), no_args_is_help=True)(reading.reads_rows(score_ray))
 
 
 def score_ray(

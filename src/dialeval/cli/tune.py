@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 
 from dialeval.cli import options as reading
-from dialeval.cli.options import flowing, listed
+from dialeval.cli.options import in_panel, listed
 
-_LEARNING = "Learning"
+_learning = in_panel("Learning")
 
-_HELP = """Fit the judge to replies that people rated, or to pairs of replies that they compared.
+HELP = """Fit the judge to replies that people rated, or to pairs of replies that they compared.
 
 [bold]Rows[/bold] are those of `dialeval score`, each with a rating (a number on any scale, higher is better) or with
 ratings (a list, one of each rater; in CSV 4;5;3). Or each has response_a, response_b and preferred: a, b or tie.
@@ -35,36 +35,20 @@ $ dialeval score --metric judge --checkpoint mine --input rows.jsonl --output sc
 $ dialeval tune rated.csv --columns response=reply,rating=stars --human our-agents.jsonl --out mine"""
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the command to the app."""
-    app.command("tune", help=flowing(_HELP), no_args_is_help=True)(reading.reads_rows(tune))
-
-
 def tune(
     rows: Annotated[str, typer.Argument(metavar="ROWS", help="File, - for standard input, data-set folder or Hub id.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Output folder; it appears when it is complete.")],
     checkpoint: Annotated[
-        str | None,
-        typer.Option(
-            rich_help_panel=_LEARNING, help="Judge to start from: folder, name or Hub id; default: the embedded one."
-        ),
+        str | None, _learning(help="Judge to start from: folder, name or Hub id; default: the embedded one.")
     ] = None,
     human: Annotated[
-        str | None,
-        typer.Option(
-            rich_help_panel=_LEARNING, help="Human-written replies, for the human percentile of the new values."
-        ),
+        str | None, _learning(help="Human-written replies, for the human percentile of the new values.")
     ] = None,
     contaminated_by: Annotated[
-        list[str] | None,
-        typer.Option(
-            rich_help_panel=_LEARNING, help="Benchmarks that the rows come from; results on them will be marked."
-        ),
+        list[str] | None, _learning(help="Benchmarks that the rows come from; results on them will be marked.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, rich_help_panel=_LEARNING, help="Random seed.")] = 0,
-    resamples: Annotated[
-        int, typer.Option(min=100, rich_help_panel=_LEARNING, help="Resamples behind the intervals.")
-    ] = 2000,
+    seed: Annotated[int, _learning(min=0, help="Random seed.")] = 0,
+    resamples: Annotated[int, _learning(min=100, help="Resamples behind the intervals.")] = 2000,
     *,
     read: reading.Read,
     empty: reading.Empty = "error",

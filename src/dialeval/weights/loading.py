@@ -149,8 +149,8 @@ FAMILIES = frozenset(
 )
 
 
-def _planned(raw: dict[str, Any], path: Path) -> Any:
-    """The encoder that a configuration asks for, in modules without memory."""
+def _of_config(raw: dict[str, Any], path: Path, device: Any = "meta") -> Any:
+    """The encoder that a configuration asks for; unless a device is named, in modules without memory."""
     from transformers import AutoConfig, AutoModel
 
     if str(raw.get("model_type")) not in FAMILIES:
@@ -158,7 +158,7 @@ def _planned(raw: dict[str, Any], path: Path) -> Any:
             f"{path} is of the kind {str(raw.get('model_type'))[:40]!r}; encoders are {', '.join(sorted(FAMILIES))}"
         )
     try:
-        with torch.device("meta"):
+        with torch.device(device):
             return AutoModel.from_config(  # type: ignore[no-untyped-call]
                 AutoConfig.for_model(**raw), attn_implementation="sdpa", dtype=torch.float32, trust_remote_code=False
             )
@@ -171,7 +171,7 @@ def _check_fits(folder: Path) -> None:
     path = folder / "config.json"
     raw = read_json(path)
     check_sizes(raw, path)
-    asked = sum(math.prod(one.shape) for name, one in _planned(raw, path).named_parameters() if "pooler" not in name)
+    asked = sum(math.prod(one.shape) for name, one in _of_config(raw, path).named_parameters() if "pooler" not in name)
     files = sorted(folder.glob("*.safetensors"))
     if not files:
         raise CheckpointError(f"{folder} has no model.safetensors; pickled weights are not loaded")
@@ -194,24 +194,12 @@ def empty_encoder(path: Path, *, trainable: bool = False) -> nn.Module:
     """An encoder with arbitrary weights, to be filled from the checkpoint that it belongs to."""
     raw = read_json(path)
     check_sizes(raw, path)
+    device = torch.get_default_device()  # that which only plans, if the caller chose it
     if not trainable and (settings := BertSettings.of(raw)) is not None:
-        device = torch.get_default_device()
         with torch.device("meta"):
             ordinary = BertEncoder(settings)
         return ordinary.to_empty(device=device)
-    from transformers import AutoConfig, AutoModel
-
-    planned = _planned(raw, path)
-    if torch.empty(0).is_meta:  # a device that only plans was chosen by the caller
-        return _without_pooler(planned)
-    try:
-        config = AutoConfig.for_model(**raw)
-        encoder: Any = AutoModel.from_config(  # type: ignore[no-untyped-call]
-            config, attn_implementation="sdpa", dtype=torch.float32, trust_remote_code=False
-        )
-    except Exception as error:  # a configuration can be wrong in as many ways as there are models
-        raise CheckpointError(f"{path} is damaged: {first_line(error)}") from None
-    return _without_pooler(encoder)
+    return _without_pooler(_of_config(raw, path, device))
 
 
 def _without_pooler(encoder: Any) -> nn.Module:
