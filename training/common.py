@@ -116,7 +116,7 @@ def plain_errors(main: Callable[[], None]) -> None:
         try:
             main()
         except BaseException as error:
-            if isinstance(error, KeyboardInterrupt) or interrupts.heard():
+            if isinstance(error, KeyboardInterrupt) or interrupts.came():
                 print("interrupted; the same command with --resume goes on from the last state", file=sys.stderr)
                 raise SystemExit(interrupts.INTERRUPTED) from None
             if isinstance(error, BadCorpus | MissingCorpus):

@@ -1,6 +1,6 @@
 """Ctrl-C ends a program with one line and exit code 130 whenever it comes: while modules are imported, too.
 
-Some libraries turn an interrupt into an error of their own, so what was heard is noted beside what is raised.
+Some libraries turn an interrupt into an error of their own, so that one came is noted beside what is raised.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from types import FrameType
 #: What shells report of what SIGINT ended.
 INTERRUPTED = 130
 
-_heard = False
+_came = False
 
 
 def leave_at_once() -> None:
@@ -31,8 +31,8 @@ def leave_at_once() -> None:
 @contextmanager
 def listening() -> Iterator[None]:
     """While work is done, an interrupt is raised as usual, and noted."""
-    global _heard
-    _heard = False
+    global _came
+    _came = False
     before = signal.getsignal(signal.SIGINT)
     is_ours = before in (signal.default_int_handler, _leave)
     with suppress(ValueError):
@@ -46,14 +46,14 @@ def listening() -> Iterator[None]:
                 signal.signal(signal.SIGINT, before)
 
 
-def heard() -> bool:
+def came() -> bool:
     """Whether an interrupt came since `listening` began, whatever it was turned into."""
-    return _heard
+    return _came
 
 
 def _raise(number: int, frame: FrameType | None) -> None:
-    global _heard
-    _heard = True
+    global _came
+    _came = True
     raise KeyboardInterrupt
 
 

@@ -60,7 +60,8 @@ def test_a_row_is_scored_alone(folder: Path) -> None:
         assert alone[0] == pytest.approx(together[row], abs=1e-4)
     order = [3, 0, 0, 4, 1, 2, 3]
     small = Cmn(folder, device="cpu", samples=10, batch_tokens=16)
-    shuffled = small.score(*([column[row] for row in order] for column in (RESPONSES, CONTEXTS, REFERENCES))).values  # type: ignore[index]
+    columns: tuple[list[Any], ...] = (RESPONSES, CONTEXTS, REFERENCES)
+    shuffled = small.score(*([column[row] for row in order] for column in columns)).values
     assert shuffled == pytest.approx(together[order], abs=1e-4)
     assert shuffled[1] == shuffled[2]
 
@@ -68,7 +69,7 @@ def test_a_row_is_scored_alone(folder: Path) -> None:
 def test_blocks_of_sampling_change_nothing(metric: Cmn, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = metric.score(RESPONSES, CONTEXTS, REFERENCES).values
     monkeypatch.setitem(cmn.BLOCK, "cpu", 1)
-    monkeypatch.setattr(cmn, "_ROWS", 2)
+    monkeypatch.setattr(cmn, "ROWS_AT_ONCE", 2)
     assert metric.score(RESPONSES, CONTEXTS, REFERENCES).values == pytest.approx(whole, abs=1e-12)
 
 

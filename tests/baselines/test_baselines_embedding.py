@@ -81,10 +81,10 @@ def test_signed_extrema_by_hand(matrix: np.ndarray) -> None:
 
 def test_damaged_vector_files_are_named(tmp_path: Path) -> None:
     refused(FileNotFoundError, "nowhere.txt", EmbeddingAverage, vectors=tmp_path / "nowhere.txt")
+    path = tmp_path / "bad.txt"
     for text, message in [("a 1 2\nb 1 x\n", "line 2"), ("a 1 2\nb nan 1\n", "line 2")]:
-        path = tmp_path / "bad.txt"
         path.write_text(text)
-        assert message in refused(ValueError, "bad.txt", lambda: value_of(EmbeddingAverage(vectors=path), "b", ["a"]))  # noqa: B023
+        assert message in refused(ValueError, "bad.txt", lambda: value_of(EmbeddingAverage(vectors=path), "b", ["a"]))
     path.write_bytes(b"\xff\xfe\x00binary")
     refused(ValueError, "UTF-8", lambda: value_of(EmbeddingAverage(vectors=path), "b", ["a"]))
     refused(ValueError, "model", EmbeddingAverage, vectors=path, model="x")

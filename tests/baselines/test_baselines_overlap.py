@@ -114,7 +114,7 @@ def test_meteor_says_what_it_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.delenv("WNSEARCHDIR", raising=False)
     monkeypatch.setattr(nltk.data, "path", [])
-    monkeypatch.setattr("dialeval.baselines.wordnet._DEBIAN", tmp_path)
+    monkeypatch.setattr("dialeval.baselines.wordnet.DEBIAN", tmp_path)
     refused(MissingResource, "nltk.downloader wordnet", Meteor)
     monkeypatch.setenv("WNSEARCHDIR", str(tmp_path / "nowhere"))
     refused(MissingResource, "nowhere", Meteor)

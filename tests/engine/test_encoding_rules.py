@@ -181,7 +181,7 @@ def test_either_unit_of_a_cpu_makes_bfloat16_fast(monkeypatch: pytest.MonkeyPatc
     assert not encoding.has_fast_bfloat16(torch.device("meta"))
     # Of machines with either some are faster in bfloat16 and some are slower: that is measured.
     for gain, gains in ((0.6, False), (2.7, True)):
-        monkeypatch.setattr(encoding, "_bfloat16_gain", lambda gain=gain: gain)
+        monkeypatch.setattr(encoding, "bfloat16_gain", lambda gain=gain: gain)
         assert encoding.gains_by_bfloat16(torch.device("cpu")) is gains
 
 

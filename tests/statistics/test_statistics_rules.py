@@ -41,7 +41,7 @@ def test_the_observed_order_is_one_of_those_tried() -> None:
 
 
 def test_the_observed_order_of_systems_is_one_of_those_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(system_level, "_SAMPLED_ORDERS", 199)
+    monkeypatch.setattr(system_level, "SAMPLED_ORDERS", 199)
     x = np.arange(30.0)
     assert system_level.permutation_p(x, x, "pearson") == (1 / 200, "sampled")
 

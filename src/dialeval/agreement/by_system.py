@@ -32,7 +32,7 @@ FEWEST_ROWS = 3
 
 
 @dataclass(frozen=True)
-class Part:
+class RowCorrelation:
     """A correlation of some rows, on how many it stands, and the same of resamples."""
 
     value: float = math.nan
@@ -40,31 +40,31 @@ class Part:
     statistic: Resampled | None = None
 
 
-def within_systems(name: str, view: View) -> Part:
+def within_systems(name: str, view: View) -> RowCorrelation:
     """The mean correlation within a system, weighted by rows; resamples weigh by the rows that were drawn."""
     systems = [np.flatnonzero(view.systems == system) for system in view.named_systems]
     kept = [rows for rows in systems if _tells_something(view, rows)]
     if not kept:
-        return Part()
+        return RowCorrelation()
     sizes = [len(rows) for rows in kept]
     values = [CORRELATIONS[name](view.values[rows], view.human[rows]).value for rows in kept]
     resampled = [_resampled(name, view, rows) for rows in kept]
     drawn = [np.bincount(view.groups[rows], minlength=view.n_groups).astype(np.float64) for rows in kept]
     statistics = [one for one in resampled if one is not None]
-    return Part(
+    return RowCorrelation(
         float(np.average(values, weights=sizes)),
         sum(sizes),
         _weighted(statistics, np.stack(drawn, axis=1)) if len(statistics) == len(kept) else None,
     )
 
 
-def without_people(name: str, view: View, people: Collection[str]) -> Part:
+def without_people(name: str, view: View, people: Collection[str]) -> RowCorrelation:
     """The correlation over the rows of named systems that are not among `people`."""
     rows = np.flatnonzero([system is not None and system not in people for system in view.systems])
     if not len(rows):
-        return Part()
+        return RowCorrelation()
     value = CORRELATIONS[name](view.values[rows], view.human[rows]).value
-    return Part(value, len(rows), _resampled(name, view, rows) if math.isfinite(value) else None)
+    return RowCorrelation(value, len(rows), _resampled(name, view, rows) if math.isfinite(value) else None)
 
 
 def of_system_means(name: str, view: View) -> float:

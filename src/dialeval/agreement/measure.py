@@ -86,8 +86,8 @@ def _measure(
         found = _pooled(name, view)
     estimate, statistic, p_method = found
     is_correlation = cut.level != "system" and name in CORRELATIONS and not cut.is_labelled
-    within = by_system.within_systems(name, view) if is_correlation else by_system.Part()
-    machines = by_system.without_people(name, view, people) if is_correlation else by_system.Part()
+    within = by_system.within_systems(name, view) if is_correlation else by_system.RowCorrelation()
+    machines = by_system.without_people(name, view, people) if is_correlation else by_system.RowCorrelation()
     absolute = settings.absolute and cut.level == "system"
     # Where machines wrote every row it is the same correlation, and costs nothing.
     is_same = machines.n == len(view.values)

@@ -28,7 +28,7 @@ Scoring = Literal["full", "without_nsp", "without_mi"]
 Vector = NDArray[np.float64]
 
 #: Rows sampled together, and critic values held at once: what fits into a processor's cache is twice as fast.
-_ROWS = 256
+ROWS_AT_ONCE = 256
 BLOCK = {"cpu": 2**18, "cuda": 2**26}
 
 
@@ -204,8 +204,8 @@ class Cmn(LearnedMetric):
 
     def _information(self, x: Latents, partner: Latents, negatives: NegativeLatents) -> Vector:
         parts = []
-        for start in range(0, len(x.keys), _ROWS):
-            here, there = x.take(slice(start, start + _ROWS)), partner.take(slice(start, start + _ROWS))
+        for start in range(0, len(x.keys), ROWS_AT_ONCE):
+            here, there = x.take(slice(start, start + ROWS_AT_ONCE)), partner.take(slice(start, start + ROWS_AT_ONCE))
             noise = self._noise("reply", here.keys), self._noise("partner", there.keys)
             parts.append(estimate_information(here.gaussian, there.gaussian, negatives, noise))
         values: Vector = torch.cat(parts).cpu().numpy()

@@ -94,8 +94,8 @@ _RUDE = (
 )
 #: What may stand between "you" and that; nothing that takes it back.
 _BETWEEN = (
-    rf"(?:(?:are|re|r|were|look|sound|seem|must|be|being|such|so|as|an?|the|really|very|just|all|only|fucking|damn|total|"
-    rf"absolute|complete|utter|little|big|fat|old|boring|annoying|ridiculous|{_RUDE})[ ,'’]+){{0,5}}"
+    rf"(?:(?:are|re|r|were|look|sound|seem|must|be|being|such|so|as|an?|the|really|very|just|all|only|fucking|damn|"
+    rf"total|absolute|complete|utter|little|big|fat|old|boring|annoying|ridiculous|{_RUDE})[ ,'’]+){{0,5}}"
 )
 #: What is meant to hurt whom it is said to.
 _INSULT = re.compile(

@@ -15,7 +15,7 @@ _HOW_TO = (
 )
 
 #: Where Debian's package puts WordNet.
-_DEBIAN = Path("/usr/share/wordnet")
+DEBIAN = Path("/usr/share/wordnet")
 
 
 class MissingResource(ValueError):
@@ -45,7 +45,7 @@ def find_wordnet() -> Any:
             return nltk.data.find(name)
         except LookupError:
             continue
-    return str(_DEBIAN) if (_DEBIAN / "data.noun").is_file() else None
+    return str(DEBIAN) if (DEBIAN / "data.noun").is_file() else None
 
 
 @cache

@@ -173,7 +173,7 @@ class ErrorsInOneSentence(TyperGroup):
         except (typer.Exit, typer.Abort):
             raise
         except BaseException:
-            if interrupts.heard():
+            if interrupts.came():
                 _leave("interrupted", INTERRUPTED)
             raise
 
@@ -238,7 +238,7 @@ def _of_system(error: OSError) -> str:
 
 
 def _leave(message: str, code: int) -> NoReturn:
-    if interrupts.heard():
+    if interrupts.came():
         message, code = "interrupted", INTERRUPTED
     if os.environ.get("DIALEVAL_TRACEBACK"):
         traceback.print_exc()

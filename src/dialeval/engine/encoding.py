@@ -87,7 +87,7 @@ def gains_by_bfloat16(device: torch.device) -> bool:
     """
     if not has_fast_bfloat16(device):
         return False
-    return device.type != "cpu" or _bfloat16_gain() > _GAIN
+    return device.type != "cpu" or bfloat16_gain() > _GAIN
 
 
 #: Times as fast as in float32 from which on bfloat16 is worth its digits; products are not all of the work.
@@ -95,7 +95,7 @@ _GAIN = 1.5
 
 
 @cache
-def _bfloat16_gain() -> float:
+def bfloat16_gain() -> float:
     """How many times as fast a product of an encoder's size is in bfloat16: the quickest of some tries of each."""
     quickest = {}
     for dtype in (torch.float32, torch.bfloat16):

@@ -173,8 +173,7 @@ class _Object(dict[str, Any]):
         if len(values) == len(pairs):
             return values
         found = cls(values)
-        seen: set[str] = set()
-        found.duplicate = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        found.duplicate = next(key for key, times in Counter(key for key, _ in pairs).items() if times > 1)
         return found
 
 

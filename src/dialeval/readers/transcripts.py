@@ -27,7 +27,8 @@ _NAME = (
 #: `User:`, also with a time before it or in bold; `http:` is no turn. All after a messenger's time is name.
 _SPEAKER = re.compile(
     rf"({_STAMP})([^\s:][^:\"“”<>*\n]{{0,80}}):(?:\s+|$)"
-    rf"|[\s\u200e\u200f]*(\[?{_TIME}\]?[\s\u200e\u200f-]*)?[*_#<\[]{{0,3}}({_NAME})[\]>*_]{{0,3}}\s*:[*_]{{0,2}}(?:\s+|$)"
+    rf"|[\s\u200e\u200f]*(\[?{_TIME}\]?[\s\u200e\u200f-]*)?"
+    rf"[*_#<\[]{{0,3}}({_NAME})[\]>*_]{{0,3}}\s*:[*_]{{0,2}}(?:\s+|$)"
 )
 _OMITTED = (
     r"<?(?:media|image|video|audio|gif|sticker|document|contact card) omitted>?|messages and calls are end-to-end .*"

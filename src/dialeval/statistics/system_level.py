@@ -20,7 +20,7 @@ FEWEST_SYSTEMS = 5
 
 #: Up to this many systems all orders are tried (362,880 of nine), beyond it a random sample of them.
 _EXHAUSTIVE = 9
-_SAMPLED_ORDERS = 20_000
+SAMPLED_ORDERS = 20_000
 
 
 class TooFewSystems(ValueError):
@@ -71,7 +71,7 @@ def permutation_p(x: ArrayLike, y: ArrayLike, statistic: str, *, seed: int = 0) 
         orders = np.array(list(itertools.permutations(range(n))))
     else:
         random = np.random.default_rng(seed)
-        orders = random.permuted(np.tile(np.arange(n), (_SAMPLED_ORDERS, 1)), axis=1)
+        orders = random.permuted(np.tile(np.arange(n), (SAMPLED_ORDERS, 1)), axis=1)
     reached = 0
     for start in range(0, len(orders), 20_000):
         drawn = ROWWISE[statistic](first[None], second[orders[start : start + 20_000]])

@@ -21,7 +21,7 @@ from dialeval.approaches.trained.vectors import VectorMetric, VectorNetwork, poo
 from dialeval.exchange import Exchange
 from dialeval.metric import Judged, Level, MetricInfo
 
-Part = Literal["unreferenced", "referenced", "min", "max", "arithmetic", "geometric"]
+RuberPart = Literal["unreferenced", "referenced", "min", "max", "arithmetic", "geometric"]
 
 #: Words of a text that the GRU reads, the last ones of a context and the first ones of a reply.
 _LONGEST = 64
@@ -34,9 +34,9 @@ class TwoParts(TrainedHead):
     depend on other rows, so here the parts stay on fixed scales: a probability, and a cosine cut off at zero.
     """
 
-    def __init__(self, checkpoint: Any = None, *, part: Part = "unreferenced", **options: Any) -> None:
-        if part not in get_args(Part):
-            raise ValueError(f"part is {part!r}; it is one of {', '.join(get_args(Part))}")
+    def __init__(self, checkpoint: Any = None, *, part: RuberPart = "unreferenced", **options: Any) -> None:
+        if part not in get_args(RuberPart):
+            raise ValueError(f"part is {part!r}; it is one of {', '.join(get_args(RuberPart))}")
         super().__init__(checkpoint, **options)
         self.part = part
         self.info = self.info_with(part=part)  # type: ignore[misc]
@@ -71,7 +71,7 @@ class TwoParts(TrainedHead):
         return "native" if self.part == "unreferenced" else self.part
 
 
-def blend(unreferenced: Vector, referenced: Vector, part: Part) -> Vector:
+def blend(unreferenced: Vector, referenced: Vector, part: RuberPart) -> Vector:
     """Both parts as one number."""
     if part == "min":
         return np.minimum(unreferenced, referenced)
