@@ -60,7 +60,7 @@ def begin(recipe: Recipe) -> JudgeNetwork:
     start = recipe["start_from"]
     if not is_trunk(start):
         return JudgeNetwork.from_pretrained(start, trainable=True)
-    network = new_network(JudgeNetwork, recipe, {})
+    network = new_network(JudgeNetwork, recipe, recipe.get("architecture", {}))
     stored, made = read_trunk(start)
     with torch.no_grad():
         for head, source in JUDGE_HEADS.items():
@@ -176,11 +176,12 @@ def fit_turns(judge: Judge, recipe: Recipe, arguments: argparse.Namespace) -> di
     reference = np.concatenate([features, theirs])
     tables = np.stack([stack.reference_table(column) for column in reference.T])
     judge.network.set_array("turn_tables", tables)
-    values = turn_values(turn_ranks(features, read, tables))
+    lifted = judge.network.lifted
+    values = turn_values(turn_ranks(features, read, tables), lifted)
     store_interval(judge.network, "turn", stack.fit_interval(values, within_source_ranks(rows)))
     ranks = turn_ranks(theirs, read_there, tables)
     aspects = aspect_values(ranks, TURN_VOTES, FEATURES, ASPECTS)
-    write_quantiles(judge.network, "turn", {"overall": turn_values(ranks), **aspects})
+    write_quantiles(judge.network, "turn", {"overall": turn_values(ranks, lifted), **aspects})
     add_random(judge.network, "turn.overall", judge.judge(rotated(human)).values)
     return rated_by_source(rows, values)
 

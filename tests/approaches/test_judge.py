@@ -359,6 +359,7 @@ def test_vetoes_take_from_a_value_and_say_so() -> None:
     half = VETO_LEAVES + (1 - VETO_LEAVES) / 2
     voted = 0.8 - (0.8 - VETO_BELOW / 2) * 0.5 / TURN_VOTES.sum()  # wording has half a vote, too
     assert turn_values(ranks) == pytest.approx([0.8, 0.8 * VETO_LEAVES, voted * VETO_LEAVES * half, 0.8])
+    assert turn_values(ranks, ["respectful"]) == pytest.approx([0.8, 0.8, voted * half, 0.8])
     moved = turn_moves(ranks, vetoes(ranks))
     assert moved[1, FEATURES.index("respectful")] == pytest.approx(-0.8 * (1 - VETO_LEAVES))
     assert max(moved[2, FEATURES.index("respectful")], moved[2, FEATURES.index("fluent")]) < -0.1

@@ -149,7 +149,7 @@ class JudgeNetwork(Network):
 
     @property
     def lifted(self) -> list[str]:
-        """Features whose vetoes somebody's ratings spoke against."""
+        """Features whose vetoes do not count: ratings spoke against them, or the judge did not learn enough of them."""
         return str(self.config.architecture.get("lifted", "")).split()
 
     def array(self, name: str) -> Vector:
@@ -246,9 +246,10 @@ def turn_moves(ranks: Matrix, left: Matrix) -> Matrix:
     return moves
 
 
-def turn_values(ranks: Matrix) -> Vector:
-    """Votes times vetoes."""
-    values: Vector = 0.5 + turn_moves(ranks, vetoes(ranks)).sum(axis=1)
+def turn_values(ranks: Matrix, lifted: Sequence[str] = ()) -> Vector:
+    """Votes times vetoes, but for those that were lifted."""
+    left = np.where([name in lifted for name in FEATURES], 1.0, vetoes(ranks))
+    values: Vector = 0.5 + turn_moves(ranks, left).sum(axis=1)
     return values
 
 
