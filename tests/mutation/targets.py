@@ -14,7 +14,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "approaches/density.py": ("test_density.py", "test_density_metric.py", "test_density_relative.py", _NETWORK),
     "approaches/fbd.py": ("test_fbd.py", *_SETS),
     "approaches/judge.py": ("test_judge.py", _NETWORK),
-    "approaches/reasons.py": ("test_judge.py", "test_explain.py", "test_verdicts.py", "test_sentences.py"),
+    "approaches/reasons.py": ("test_judge.py", "test_explain.py", "test_verdicts.py"),
     "approaches/row_signs.py": ("test_judge.py",),
     "approaches/prd.py": ("test_prd.py", *_SETS),
     "approaches/quantidce.py": ("test_quantidce.py", _NETWORK),
