@@ -151,7 +151,7 @@ def test_what_is_ready_to_copy_gives_the_pages_values(judge: Any, tmp_path: Path
     with (tmp_path / "rows-scores.csv").open(newline="") as file:
         assert [float(row["judge"]) for row in csv.DictReader(file)] == pytest.approx(values, abs=1e-4)
     assert holds(replied[2], values[0])
-    assert "cannot be told apart" in asked[3]
+    assert holds(asked[3], float(np.mean(values)))  # both systems have the same replies
 
 
 def test_its_code_asks_gradio_for_nothing_private() -> None:

@@ -1,6 +1,6 @@
-"""Inputs that cannot be scored, each with a piece of the sentence that must say so.
+"""Inputs that cannot be scored, each with the field, count or encoding that the error must name.
 
-Files are (name, content, what the message holds). Values are keyword arguments of `Metric.score`.
+Files are (name, content, what it names). Values are keyword arguments of `Metric.score`.
 """
 
 from __future__ import annotations

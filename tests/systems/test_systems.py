@@ -258,7 +258,7 @@ def test_systems_are_ranked_and_those_that_cannot_be_told_apart_share_a_cluster(
     assert [one.cluster for one in found.of("number")] == [1, 1, 2]
     assert found.of("number")[2].system == "bad"
     assert {one.system for one in found.of("number")[:2]} == {"good", "also"}
-    assert "are best and cannot be told apart" in found.sentence("number")
+    assert all(name in found.sentence("number") for name in ("good", "also"))
     of = {one.system: one for one in found.of("number")}
     assert of["bad"].win_rate == 0
     assert of["good"].win_rate + of["also"].win_rate == pytest.approx(1.5)  # they split their pairs and beat the third
