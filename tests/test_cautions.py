@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 import dialeval
@@ -88,13 +90,14 @@ def test_canned_replies_and_parrots_are_told_by_system() -> None:
     canned = rows(["I do not know."] * 6 + ENGLISH[:9], "canned")
     fine = rows(ENGLISH, "fine")
     (one,) = cautions([*fine, *canned])
-    assert all(said in one for said in ("6 of 15", "canned", "i do not know"))
+    assert all(said in one for said in ("6 of 15", " canned ", "“i do not know”"))
     parrot = [Exchange(("Hi!", text), text.upper(), system="parrot") for text in ENGLISH]
     (one,) = cautions([*fine, *parrot])
-    assert all(said in one for said in ("13 of 13", "parrot"))
+    assert re.findall(r"\d+", one) == ["13", "13"]
+    assert "parrot" in one
     six = rows([ENGLISH[at % 6] for at in range(48)])
     (one,) = cautions(six)
-    assert all(said in one for said in ("6", "48"))
+    assert re.findall(r"\d+", one) == ["6", "48"]
     assert cautions(rows(["I do not know."] * 6)) == ()  # too few to be a pattern
 
 

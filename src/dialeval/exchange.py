@@ -191,9 +191,15 @@ def exchanges_from_columns(
 ) -> list[Exchange]:
     """Zip parallel columns into checked exchanges; columns of different length are refused."""
     given = {
-        "responses": responses, "contexts": contexts, "references": references, "facts": facts, "systems": systems,
-        "ids": ids, "following": following, "speakers": speakers,
-    }  # fmt: skip
+        "responses": responses,
+        "contexts": contexts,
+        "references": references,
+        "facts": facts,
+        "systems": systems,
+        "ids": ids,
+        "following": following,
+        "speakers": speakers,
+    }
     columns = {name: column for name, values in given.items() if (column := _column(name, values)) is not None}
     lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) > 1:

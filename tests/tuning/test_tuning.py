@@ -133,6 +133,7 @@ def test_ratings_without_sense_gain_nothing(judge: Path, tmp_path: Path) -> None
             assert "no gain" in str(outcome)
             config = CheckpointConfig.read(tmp_path / f"senseless-{seed}")
             assert config.quantiles == CheckpointConfig.read(judge).quantiles
+            assert " gained" in (tmp_path / f"senseless-{seed}" / "README.md").read_text()
     assert kept >= 3
 
 

@@ -105,12 +105,13 @@ class DialogueSigns:
 
 def judged_side(number: int, dialogue: Dialogue) -> tuple[int, ...]:
     """Positions of the turns to judge; no speaker to judge is refused, and so are two who could both be the bot."""
-    if not dialogue.answers:
-        raise BadRow(number, f"nobody answers {dialogue.speakers[0]!r}; a conversation has two sides")
-    bots = list(dict.fromkeys(dialogue.speakers[at] for at in dialogue.answers if dialogue.speakers))
+    side = tuple(dialogue.answers)
+    if not side:
+        raise BadRow(number, "only one side speaks; a conversation has two")
+    bots = list(dict.fromkeys(dialogue.speakers[at] for at in side)) if dialogue.speakers else []
     if len(bots) > 1:
         raise BadRow(number, f"speakers {bots[0]} and {bots[1]} could both be the one to judge; name only one so")
-    return tuple(dialogue.answers)
+    return side
 
 
 def judged_replies(number: int, dialogue: Dialogue) -> list[Exchange]:
