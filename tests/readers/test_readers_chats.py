@@ -97,9 +97,17 @@ OTHER_ANSWER = {"id": "x", "parent": "0", "message": {"author": {"role": "assist
         {"comments": [{"author_id": 7 if role == "user" else 9, "body": text} for role, text in SAID]},
         {"messages": [*({"message_type": int(role != "user"), "sender": {"name": "A"}, "content": text}
                         for role, text in SAID), {"message_type": 2, "content": "Resolved by A"}]},
+        {"type": "conversation", "id": "9", "source": {"type": "conversation", "author": {"type": "lead"},
+                                                       "body": f"<p>{SAID[0][1]}</p>"},
+         "conversation_parts": {"type": "conversation_part.list", "total_count": 5, "conversation_parts": [
+             *({"part_type": "comment", "author": {"type": {"assistant": "bot"}.get(role, role), "name": "A"},
+                "body": f'<p class="no-margin">{text}</p>'} for role, text in SAID[1:]),
+             {"part_type": "note", "author": {"type": "admin"}, "body": "<p>Angry.</p>"},
+             {"part_type": "comment", "author": {"type": "user"}, "body": "", "attachments": [{"name": "a.png"}]},
+             {"part_type": "assignment", "author": {"type": "admin"}, "body": None}]}},
     ],
     ids=["chatgpt", "claude", "gemini", "lmsys", "telegram", "discord", "langchain", "oasst", "rasa", "multiwoz",
-         "desk", "dumpd", "botpress", "twilio", "azure", "zendesk", "chatwoot"],
+         "desk", "dumpd", "botpress", "twilio", "azure", "zendesk", "chatwoot", "intercom"],
 )  # fmt: skip
 @pytest.mark.parametrize("indent", [None, 1])
 def test_exports_of_products(tmp_path: Path, log: Any, indent: int | None) -> None:
@@ -143,8 +151,7 @@ def test_a_channel_of_discord_as_a_table(tmp_path: Path) -> None:
 
 
 def test_what_is_to_be_done_about_other_exports_is_told() -> None:
-    intercom = {"id": 1, "source": {"body": "<p>Hi</p>"}, "conversation_parts": {"conversation_parts": []}}
-    for log in (intercom, {"turns": [{"queryText": "Hi", "fulfillmentText": "Hello"}]}, {"queryResult": {}}):
+    for log in ({"turns": [{"queryText": "Hi", "fulfillmentText": "Hello"}]}, {"queryResult": {}}):
         for read in (Source([log]).exchanges, Source([log]).dialogues):
             assert "one row with a list" in refused(ValueError, list(log)[-1], lambda read=read: list(read()))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -9,9 +10,10 @@ from typing import Any
 from dialeval.exchange import is_blank
 
 #: Where the messages of a conversation stand: OpenAI, ShareGPT, LMSYS, Claude, Gemini, Rasa and others, Azure, Zendesk,
-#: ChatGPT.
+#: ChatGPT, Intercom.
 FORMS = tuple(
-    "messages conversations conversation chat_messages contents turns events activities comments mapping".split()
+    "messages conversations conversation chat_messages contents turns events activities comments mapping "
+    "conversation_parts".split()
 )
 _WHO = ("role", "direction", "from", "sender", "author", "speaker", "author_id", "event", "type")
 _WHAT = ("content", "value", "text", "parts", "utterance", "message", "data", "body", "payload")
@@ -42,6 +44,8 @@ MORE_ROLES = {
     **dict.fromkeys("you me customer client visitor student seeker caller".split(), "user"),
     **dict.fromkeys("chatbot agent claude gemini llama".split(), "assistant"),
 }
+#: Who answers in Intercom's help desk.
+_TEAM = dict.fromkeys(("admin", "bot", "team"), "assistant")
 #: Nobody's turn in the conversation.
 ASIDE = frozenset({"system", "developer", "tool", "function", "observation", "function_call", "service"})
 
@@ -89,6 +93,8 @@ def form_of(values: Mapping[str, Any]) -> str | None:
 def messages_of(values: Mapping[str, Any], form: str) -> Any:
     """The messages under a key. ChatGPT exports a tree, of which those count that lead to the last one."""
     found = values.get(form)
+    if form == "conversation_parts":
+        return _intercom(values.get("source"), found.get(form) if isinstance(found, Mapping) else found)
     if form != "mapping" or not isinstance(found, Mapping):
         return found
     path: list[Any] = []
@@ -97,6 +103,27 @@ def messages_of(values: Mapping[str, Any], form: str) -> Any:
         path.append(node)
         node = found.get(node.get("parent"))
     return [node["message"] for node in reversed(path) if node.get("message")]
+
+
+def _intercom(first: Any, parts: Any) -> list[dict[str, Any]]:
+    """The first message and the later ones, without what the team notes for itself and what it does beside talking."""
+    parts = [first, *parts] if isinstance(parts, list) else []
+    return [
+        {
+            "role": _TEAM.get(str(part["author"].get("type")), "user"),
+            "text": _without_tags(str(part.get("body") or "")),
+            "attachments": part.get("attachments"),
+        }
+        for part in parts
+        if isinstance(part, Mapping) and isinstance(part.get("author"), Mapping)
+        if part.get("part_type") != "note" and (part.get("body") or part.get("part_type") == "comment")
+    ]
+
+
+def _without_tags(text: str) -> str:
+    """HTML as it reads: a line for each paragraph."""
+    lines = re.sub(r"<br\s*/?>|</(?:p|div|li|h\d)>", "\n", text, flags=re.IGNORECASE)
+    return html.unescape(re.sub(r"<[^>]*>", "", lines)).strip()
 
 
 def said_by(message: Any) -> tuple[str, Any] | None:

@@ -38,8 +38,8 @@ _CONVERSATIONS = (
 _NO_REPLIES = "; for whole conversations choose the level dialogue"
 #: What to do about logs that are read in no other way.
 _MESSAGES = "; a chat log is one row with a list messages of {role, content}, or a row for each message"
-#: By which columns such a log is known; Intercom keeps its messages in conversation_parts.
-_OF_LOGS = frozenset("text content type data kwargs turns conversation_parts queryResult".split())
+#: By which columns such a log is known.
+_OF_LOGS = frozenset("text content type data kwargs turns queryResult".split())
 #: Ratings; only rated rows have these beside the others.
 RATED_FIELDS = ("rating", "ratings", "response_a", "response_b", "preferred")
 
