@@ -11,6 +11,7 @@ from dialeval.approaches import signs
 from refusals import refused
 
 #: Every word equally rare.
+NOTHING_RARE = np.zeros(signs.IDF_BUCKETS)
 FLAT = np.full(signs.IDF_BUCKETS, 5.0)
 
 
@@ -47,12 +48,12 @@ def test_specificity_is_that_of_the_three_rarest_words() -> None:
 
 
 def test_repetition_within_a_reply() -> None:
-    # Pairs: red blue, blue red, red blue, blue red, red blue: the last three were said before.
-    found = signs.repetition("red blue red blue red blue", [], FLAT)
-    assert found.within == pytest.approx(3 / 5)
+    # Pairs: red blue, blue sky, sky red, red blue, blue sea, sea red, red blue: two were said before.
+    found = signs.repetition("red blue sky red blue sea red blue", [], FLAT)
+    assert found.within == pytest.approx(2 / 7)
     assert (found.phrase, found.times) == ("red blue", 3)
     assert found.copied == 0.0
-    assert found.share == pytest.approx(0.6)
+    assert found.share == pytest.approx(2 / 7)
     # Pairs weigh what their content words do: swim and, and i, i like, like to, to swim; here only those with "swim".
     long = signs.repetition("i like to swim and i like to swim", [], FLAT)
     assert (long.phrase, long.times) == ("i like to swim", 2)  # of equally frequent runs the longest
@@ -62,21 +63,46 @@ def test_repetition_within_a_reply() -> None:
     assert signs.repetition("so", ["so"], FLAT).share == 0.0
 
 
-def test_little_words_may_come_back_and_a_stutter_may_not() -> None:
+def test_little_words_may_come_back() -> None:
     assert signs.repetition("i have a dog and i have a cat", ["i have a garden"], FLAT).share == 0.0
     assert signs.repetition("do you like me and do you like it", [], FLAT).share == 0.0
-    # Pairs with a content word weigh 5 or 10, a doubled little word 5: i i, i, i like, like dogs.
-    assert signs.repetition("i i like dogs", [], FLAT).within == pytest.approx(5 / 10)
-    assert signs.repetition("dogs dogs bark", [], FLAT).within == pytest.approx(10 / 20)
+
+
+@pytest.mark.parametrize(
+    ("reply", "count"),
+    [
+        ("i i like dogs", 1),
+        ("dogs dogs bark", 1),
+        ("No, it's so, it's so, it's so bad.", 1),
+        ("We swam in the sea. sea.", 1),
+        ("True. true. true. Go on.", 1),
+        ("They are crimes, and are crimes, and bad.", 1),
+        ("I I go to to work", 2),
+        ("Are you leaving? you leaving?", 1),
+    ],
+)
+def test_a_stutter_counts_whichever_words_it_is_of(reply: str, count: int) -> None:
+    assert signs.repetition(reply, [], NOTHING_RARE).share == pytest.approx(1 - 0.4**count)
 
 
 @pytest.mark.parametrize(
     "reply",
-    ["Yes, I do. Do you?", "Paris! Paris is lovely.", "It was really, really good.", "No, I'm not. Not at all.",
-     "Lucky you, you could make a lot of sauce.", "I had had enough, bye bye."],
-)  # fmt: skip
+    [
+        "Yes, I do. Do you?",
+        "Paris! Paris is lovely.",
+        "It was really, really good.",
+        "No, I'm not. Not at all.",
+        "Lucky you, you could make a lot of sauce.",
+        "I had had enough, bye bye.",
+        "J.R.R. Tolkien got 3.3 million.",
+        "Ha ha ha ha!",
+        "She called over and over and over.",
+        "This one? This one is light.",
+        "He wants to. He wants to go.",
+    ],
+)
 def test_a_word_on_both_sides_of_a_pause_is_no_stutter(reply: str) -> None:
-    assert signs.repetition(reply, [], FLAT).share == 0.0
+    assert signs.repetition(reply, [], NOTHING_RARE).share == 0.0
 
 
 def test_a_stutter_is_named() -> None:
