@@ -100,6 +100,12 @@ def test_standard_output() -> None:
     assert files() == {"rows.jsonl"}
 
 
+def test_the_judge_is_the_default() -> None:
+    result = CliRunner().invoke(build_app(), ["score", "-i", "rows.jsonl", "-o", "scores.csv"])
+    assert result.exit_code == 0
+    assert pd.read_csv("scores.csv")["judge"].between(0, 1).all()
+
+
 def test_several_metrics_make_one_table() -> None:
     rows = [{**row, "reference": "the bus"} for row in ROWS]
     Path("more.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
@@ -311,7 +317,7 @@ def test_an_unforeseen_error_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch
 
 def test_help_has_an_example_and_no_more_than_26_options() -> None:
     printed = CliRunner().invoke(build_app(), ["score", "--help"], env={"COLUMNS": "200"}).stdout
-    assert "$ dialeval score --metric judge --input rows.jsonl --output scores.jsonl" in printed
+    assert "$ dialeval score --input rows.jsonl --output scores.jsonl" in printed
     shown = re.findall(r"^│ \W*(--[a-z-]+)", printed, flags=re.MULTILINE)
     assert 10 < len(shown) <= 26, shown
 

@@ -32,6 +32,14 @@ def listed(options: list[str] | None) -> list[str]:
     return [part.strip() for option in options or [] for part in option.split(",") if part.strip()]
 
 
+def metrics_or_judge(options: list[str] | None) -> list[str]:
+    """The metrics that were named, without any the judge."""
+    names = listed(options if options is not None else ["judge"])
+    if not names:
+        raise ValueError("no metric was given; `dialeval info` lists them")
+    return names
+
+
 def pairs(options: list[str] | None, *, flag: str = "--columns", form: str = "FIELD=COLUMN") -> dict[str, str]:
     """Options such as `FIELD=COLUMN` as a mapping."""
     mapping = {}

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from dialeval.cli import options as reading
-from dialeval.cli.options import check_reports, listed
+from dialeval.cli.options import check_reports, metrics_or_judge
 
 HELP = """Compare several systems on replies to the same contexts, under one metric or several.
 
@@ -30,7 +30,9 @@ $ dialeval rank a.jsonl b.jsonl c.jsonl --json ranking.json --html ranking.html 
 
 def rank(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="FILE, or NAME=FILE for each system.")],
-    metrics: Annotated[list[str] | None, typer.Option("--metric", "-m", help="Names, separated by commas.")] = None,
+    metrics: Annotated[
+        list[str] | None, typer.Option("--metric", "-m", help="Names, separated by commas; default: judge.")
+    ] = None,
     columns_b: reading.ColumnsB = None,
     *,
     read: reading.Read,
@@ -67,7 +69,7 @@ def rank(
     }
     reports = {"--markdown": markdown, "--json": json_file, "--html": html_file, "--plot": plot}
     check_reports(reports, (str(source.input) for source in named.values()))
-    wanted = listed(metrics) or ["judge"]
+    wanted = metrics_or_judge(metrics)
     systems = named if len(files) > 1 else next(iter(named.values()))
     found = compare(
         systems,

@@ -8,7 +8,7 @@ import typer
 
 from dialeval.cli import ROWS_SET_ASIDE
 from dialeval.cli import options as reading
-from dialeval.cli.options import checkpoints, in_panel, listed
+from dialeval.cli.options import checkpoints, in_panel, metrics_or_judge
 
 if TYPE_CHECKING:
     from dialeval.exchange import EmptyPolicy
@@ -32,15 +32,15 @@ column per metric and aspect.
 
 [bold]Examples[/bold]
 
-$ dialeval score --metric judge --input rows.jsonl --output scores.jsonl
+$ dialeval score --input rows.jsonl --output scores.jsonl
 
 $ zcat rows.jsonl.gz | dialeval score --metric deb --input - --output - | jq .deb
 
 $ dialeval score -m density -i replies.csv -o scores.csv --columns response=reply,context=history
 
-$ dialeval score -m judge -i dialogues.jsonl -o scores.parquet --level dialogue --per-turn
+$ dialeval score -i dialogues.jsonl -o scores.parquet --level dialogue --per-turn
 
-$ dialeval score -m judge -i rows.jsonl -o scores.csv --explain short --worst 10 --flag 'relevant<0.2'
+$ dialeval score -i rows.jsonl -o scores.csv --explain short --worst 10 --flag 'relevant<0.2'
 
 $ dialeval score -m 'python:my_module:my_function?name=mine' -i rows.jsonl -o scores.jsonl
 
@@ -55,14 +55,6 @@ rows were set aside (--skip-bad); 130 interrupted."""
 _judging, _files = map(in_panel, ("Judging", "Output"))
 
 
-MetricNames = Annotated[
-    list[str],
-    typer.Option(
-        "--metric",
-        "-m",
-        help="One metric, or several separated by commas; python:package.module:function for your own.",
-    ),
-]
 ScaleName = Annotated[
     Literal["native", "human_percentile"],
     _judging(help="The metric's own scale, or the share of human replies that score lower."),
@@ -79,9 +71,14 @@ Resume = Annotated[bool, _files(help="Continue an interrupted run, or start agai
 
 
 def score(
-    metric: MetricNames,
     input: Input,
     output: Output,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--metric", "-m", help="Names, separated by commas, or python:package.module:function; default: judge."
+        ),
+    ] = None,
     *,
     read: reading.Read,
     empty: reading.Empty = "error",
@@ -110,7 +107,7 @@ def score(
     given["reasons"] = "full" if explain == "full" else None
     options = {option: value for option, value in given.items() if value is not None}
     run(
-        listed(metric), checkpoint, options, source, output,
+        metrics_or_judge(metric), checkpoint, options, source, output,
         level=level, per_turn=per_turn, scale=scale, empty=empty, explain=explain, flag=flag or [], worst=worst,
         skip_bad=skip_bad, overwrite=overwrite, resume=resume,
     )  # fmt: skip
@@ -129,8 +126,6 @@ def run(
     from dialeval.scoring.task import without_references
 
     names = list(dict.fromkeys(registered(name) for name in metrics))
-    if not names:
-        raise ValueError("no metric was given; `dialeval info` lists them")
     if any(name.partition(":")[0] == "llm" for name in names):
         raise ValueError("language models have a command of their own: dialeval llm-score")
     weights = checkpoints(checkpoint, names)

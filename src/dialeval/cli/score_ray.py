@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from dialeval.cli import options as reading
-from dialeval.cli.options import checkpoints, listed
+from dialeval.cli.options import checkpoints, metrics_or_judge
 
 HELP = """Score files on the Ray cluster of RAY_ADDRESS, else on all processors and GPUs of this machine.
 
@@ -21,8 +21,10 @@ $ dialeval score-ray -m judge,deb -i 's3://bucket/replies/' -o s3://bucket/score
 
 
 def score_ray(
-    metric: Annotated[list[str], typer.Option("--metric", "-m", help="One metric, or several separated by commas.")],
     input: Annotated[str, typer.Option("--input", "-i", help="File or folder of .parquet, .jsonl or .csv.")],
+    metric: Annotated[
+        list[str] | None, typer.Option("--metric", "-m", help="Names, separated by commas; default: judge.")
+    ] = None,
     output: Annotated[str | None, typer.Option("--output", "-o", help="Folder for Parquet files.")] = None,
     checkpoint: Annotated[list[str] | None, typer.Option(help="Weights; METRIC=CHECKPOINT with several.")] = None,
     dtype: Annotated[str | None, typer.Option(help="float32, bfloat16 or auto.")] = None,
@@ -37,7 +39,7 @@ def score_ray(
     from dialeval.on_ray import read_dataset, score_dataset, score_systems
     from dialeval.registry import metric_class, registered
 
-    names = [registered(name) for name in listed(metric)]
+    names = [registered(name) for name in metrics_or_judge(metric)]
     options: dict[str, Any] = {} if dtype is None else {"dtype": dtype}
     weights, source = checkpoints(checkpoint, names), read(input)
     if source.split is not None or source.subset is not None:
