@@ -223,6 +223,7 @@ def test_an_echo_is_measured_in_content_words() -> None:
         ("i hate being in nature.", "your persona: i love being in nature."),
         ("I am not so happy with my life.", "I am so happy with my life."),
         ("i never liked pizza", "i like pizza"),
+        ("no he wants another one i don't like dancing its relaxing", "i like dancing its relaxing"),  # denied once
     ],
 )
 def test_what_denies_an_earlier_statement(said: str, before: str) -> None:
@@ -245,6 +246,8 @@ def test_what_denies_an_earlier_statement(said: str, before: str) -> None:
         ("i have one dog", "i have two dogs and a cat"),  # "one" often counts nothing
         ("i like red apples", "i like green apples"),  # short enough for both to be true
         ("I was glad to see her there.", "I am glad to see her there."),
+        ("not as much as you I am serious", "I am serious"),  # what is denied is something else
+        ("They were not there lol I was in my nightgown.", "I was in my nightgown."),
         ("", "i have two dogs"),
     ],
 )

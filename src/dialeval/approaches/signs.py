@@ -402,14 +402,28 @@ def contradiction(response: str, own: Sequence[str]) -> Contradiction | None:
     """The first statement of a reply that denies, or counts otherwise, what its speaker said of the same thing.
 
     One of the two says no and the other does not, or one likes what the other dislikes, and the shorter is about
-    nothing that the longer is not about; or both count the same thing and come to another number; or they are the same
-    words but for a denial or for one word. What takes knowledge of the world to see is not seen.
+    nothing that the longer is not about; or both count the same thing and come to another number; or the shorter ends
+    the longer but for a denial or, of five words or more, for one that matters. What takes knowledge of the world to
+    see is not seen.
     """
     for said in statements(response):
         for before in (one for turn in own for one in statements(turn)):
-            if _denies(said, before) or _counts_otherwise(said, before) or _same_but_one_word(said, before):
+            if _are_at_odds(said, before):
                 return Contradiction(said, before)
     return None
+
+
+def _are_at_odds(one: str, other: str) -> bool:
+    said, before = _undenied(one), _undenied(other)
+    length = min(len(said), len(before))
+    both = list(zip(said[-length:], before[-length:], strict=True))
+    differing = [(word, earlier) for (word, _), (earlier, _) in both if word != earlier]
+    denied = sum(denials + of_earlier for (_, denials), (_, of_earlier) in both) % 2 == 1
+    contrary = denied != _feel_differently(one, other)
+    if length >= 3 and not differing:
+        return contrary
+    other_word = length >= 5 and len(differing) == 1 and not _FUNCTION_WORDS & set(differing[0])
+    return (other_word and not contrary) or _denies(one, other) or _counts_otherwise(one, other)
 
 
 def _denies(one: str, other: str) -> bool:
@@ -423,21 +437,20 @@ def _counts_otherwise(one: str, other: str) -> bool:
     return any(counted[thing] != of_other[thing] for thing in counted.keys() & of_other.keys())
 
 
-def _same_but_one_word(one: str, other: str) -> bool:
-    """Whether the shorter ends the longer, but for what denies it or, of five words or more, for one that matters."""
-    said, before = _undenied(one), _undenied(other)
-    length = min(len(said), len(before))
-    differing = [pair for pair in zip(said[-length:], before[-length:], strict=True) if pair[0] != pair[1]]
-    if (_is_negated(one) != _is_negated(other)) != _feel_differently(one, other):
-        return length >= 3 and not differing
-    return length >= 5 and len(differing) == 1 and not _FUNCTION_WORDS & set(differing[0])
-
-
-def _undenied(clause: str) -> list[str]:
-    """Stems of a statement without what denies it: "I don't like" and "I hate" are the same."""
-    opened = " ".join(words(clause)).replace("'m", " am").replace("n't", " not").split()
-    kept = ("like" if word in _LIKING | _DISLIKING else word for word in opened if word not in _NEGATIONS)
-    return [_stem(word) for word in kept if word not in ("do", "does", "did", "ca", "wo")]
+def _undenied(clause: str) -> list[tuple[str, int]]:
+    """Stems of a statement without what denies it, and how often each is denied: "I don't like" and "I hate" are the
+    same."""
+    plain = _NO_NEGATION.sub(lambda found: found[0].split()[-1], clause)
+    opened = " ".join(words(plain)).replace("'m", " am").replace("n't", " not").split()
+    found = []
+    denials = 0
+    for word in opened:
+        if word in _NEGATIONS:
+            denials += 1
+        elif word not in ("do", "does", "did", "ca", "wo"):
+            found.append((_stem("like" if word in _LIKING | _DISLIKING else word), denials))
+            denials = 0
+    return found
 
 
 def _is_negated(clause: str) -> bool:
