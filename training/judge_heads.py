@@ -24,6 +24,9 @@ from dialeval.statistics.discrimination import auc
 Matrix = NDArray[np.float64]
 #: Of these the encoder knows nothing; the head for wording, which it learned with, gets the words' own signs beside it.
 FITTED = ("respectful", "faithful")
+#: The share of sound replies that may be called rude. A false charge does more harm than an insult that goes unseen,
+#: and those in plain words are told without the head.
+CHARGED = 0.005
 #: Every so many dialogues one is not counted; the heads are fitted to its replies.
 UNCOUNTED = 10
 
@@ -63,6 +66,12 @@ def fit_heads(
         weights = logistic(
             inputs["train"][task][chosen["train"]], right["train"][chosen["train"]], settings["weight_decay"][task]
         )
+        if task == "respectful":
+            sound = {
+                split: right[split].astype(bool) & [row[0] == "fluent" for row in own] for split, own in rows.items()
+            }
+            told = np.concatenate([inputs[split][task][sound[split]] @ weights[:-1] for split in rows])
+            weights[-1] = -np.quantile(told, CHARGED)
         if task == "fluent":
             network.set_array("fluency", weights)
         else:

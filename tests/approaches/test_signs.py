@@ -75,7 +75,6 @@ def test_little_words_may_come_back() -> None:
         ("dogs dogs bark", 1),
         ("No, it's so, it's so, it's so bad.", 1),
         ("We swam in the sea. sea.", 1),
-        ("True. true. true. Go on.", 1),
         ("They are crimes, and are crimes, and bad.", 1),
         ("I I go to to work", 2),
         ("Are you leaving? you leaving?", 1),
@@ -96,6 +95,8 @@ def test_a_stutter_counts_whichever_words_it_is_of(reply: str, count: int) -> No
         "I had had enough, bye bye.",
         "J.R.R. Tolkien got 3.3 million.",
         "Ha ha ha ha!",
+        "Walla Walla.",
+        "My yo-yo and Duran Duran.",
         "She called over and over and over.",
         "This one? This one is light.",
         "He wants to. He wants to go.",
@@ -196,7 +197,7 @@ def test_insults_are_quoted(turn: str, words: str) -> None:
 @pytest.mark.parametrize(
     "turn",
     ["You are not stupid at all.", "That was a stupid question, sorry.", "Do you keep pigs?", "I felt like a fool.",
-     "Don't let them call you a loser.", "He's such a jerk."],
+     "Don't let them call you a loser.", "He's such a jerk.", 'It said "Keep out, you idiot", so we left.'],
 )  # fmt: skip
 def test_what_is_no_insult(turn: str) -> None:
     assert signs.insult(turn) == ""
@@ -212,7 +213,7 @@ def test_an_echo_is_measured_in_content_words() -> None:
     ("said", "before"),
     [
         ("I do not like coffee at all, I only drink tea.", "I drink coffee every morning."),
-        ("I never eat meat, I am a vegan.", "we love meat."),
+        ("I never eat meat, I am a vegan.", "we eat a lot of meat."),
         ("i hate dogs", "My favorite animals are dogs"),
         ("I have three kids.", "i have two kids."),
         ("I'm not married.", "What a day! I am married, and my wife sings."),
@@ -248,6 +249,11 @@ def test_what_denies_an_earlier_statement(said: str, before: str) -> None:
         ("I was glad to see her there.", "I am glad to see her there."),
         ("not as much as you I am serious", "I am serious"),  # what is denied is something else
         ("They were not there lol I was in my nightgown.", "I was in my nightgown."),
+        # What denies more than was said restricts it.
+        ("We are not open on Sundays.", "We are open from 9 to 5."),
+        ("I don't speak French fluently.", "I speak French."),
+        ("I don't like pizza with pineapple.", "I love pizza."),
+        ("I was married once.", "I am not married."),
         ("", "i have two dogs"),
     ],
 )
@@ -263,7 +269,19 @@ def test_keys_pressed_at_random_are_no_word(word: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["The NFL and ESPN", "rhythm", "pbs", "a strange schedule", "three phrases", "lightbulb", "Schwartz", "hmm", "shh"],
+    [
+        "The NFL and ESPN",
+        "rhythm",
+        "pbs",
+        "a strange schedule",
+        "three phrases",
+        "lightbulb",
+        "Schwartz",
+        "hmm",
+        "shh",
+        "2 tsp of it as pdf",
+        "See https://qwrtz.org/sdfgh or sdf@jkl.de",
+    ],
 )
 def test_words_that_are_rare_or_said_are_words(text: str) -> None:
     known = signs.Wording(*signs.count_runs(["the rhythm of pbs", "hmm", "shh"]))

@@ -175,6 +175,7 @@ def turn_features(network: JudgeNetwork, rows: NDArray[np.float32], read: Sequen
     of = {name: logits[:, at] for at, name in enumerate(HEADS)}
     weights = network.array("fluency")
     of["fluent"] = np.column_stack([of["fluent"], np.array([one.wording for one in read])]) @ weights[:-1] + weights[-1]
+    of["fluent"] = np.where([one.numeric for one in read], SOUND, of["fluent"])
     for name in ("fluent", "respectful"):
         of[name] = np.minimum(of[name], SOUND)
     of["fluent"] = np.where([bool(one.mashed) for one in read], SURE, of["fluent"])
@@ -460,12 +461,16 @@ class Judge(LearnedMetric):
             for one, side, own in zip(dialogues, sides, np.split(values, ends), strict=True)
         ]
         features = np.array([[getattr(one, name) for name in DIALOGUE_FEATURES] for one in signs_read])
-        left = []
+        left, start = [], 0
         for at, (kept, own) in enumerate(zip(np.split(left_of, ends), answered, strict=True)):
+            said = read.signs[start : start + len(own)] if read else []
+            start += len(own)
             left.append(dialogue_vetoes(kept, signs_read[at].said_again))
             civil = kept[:, FEATURES.index(WORST_OF_TURNS)]
             if len(own) and INSULT * civil.min() < 1:
                 signs_read[at] = replace(signs_read[at], rude=own[int(civil.argmin())].response)
+            denied = (one.contradiction for one in said if one.contradiction)
+            signs_read[at] = replace(signs_read[at], contradiction=next(denied, None))
         return ReadDialogues(features, np.array(left), signs_read, read)
 
     def array(self, name: str) -> Vector:

@@ -23,6 +23,8 @@ SHOWN_AT_MOST = 2
 #: Where so many human replies are better (or worse), an aspect is bad (or good) and not only less (or more).
 CLEARLY = 0.75
 MIDDLE = 0.5
+#: A side that says a turn again, or the turn before it, in so many of its turns does so and little else.
+OFTEN = 0.5
 #: Where no aspect moved the value.
 NOTHING = "Nothing stands out."
 #: Shares of human replies below and above, where the checkpoint knows neither.
@@ -102,7 +104,7 @@ def reason(
         _said_of(aspect, amount, moved, read, shares.get(aspect, _UNKNOWN)) + (f" [{amount:+.2f}]" if full else "")
         for aspect, amount in (strongest if full else strongest[:SHOWN_AT_MOST])
     ]
-    sentence = "; ".join(parts)
+    sentence = "; ".join(dict.fromkeys(parts))  # two aspects may have one fault
     return f"{sentence[0].upper()}{sentence[1:]}."
 
 
@@ -154,7 +156,7 @@ def _of_turn(aspect: str, amount: float, read: TurnSigns) -> str:
     if aspect in ("fluent", "respectful", "faithful") or (aspect == "consistent" and read.contradiction is None):
         return _SAID[aspect][lowered]
     if aspect == "consistent" and read.contradiction is not None:
-        return f'"{_short(read.contradiction.said)}" contradicts "{_short(read.contradiction.before)}"'
+        return _denial(read.contradiction)
     if aspect == "uses_facts" and read.facts is not None:
         if read.facts.words:
             return f"{_SAID[aspect][lowered]} ({', '.join(read.facts.words[:5])})"
@@ -175,8 +177,8 @@ def _repetition_sentence(found: signs.Repetition, *, lowered: bool) -> str:
 
 def _of_dialogue(aspect: str, amount: float, moved: Mapping[str, float], read: DialogueSigns) -> str:
     lowered = amount < 0
-    if aspect == "coherent" and lowered and read.rude:
-        return _quoting("a reply is rude", read.rude)
+    if aspect == "coherent" and lowered:
+        return _why_incoherent(read)
     if aspect == "not_repetitive":
         if not lowered and moved["not_echoing"] > moved["not_repetitive"]:
             return "does not echo the turn before"
@@ -195,6 +197,21 @@ def _of_dialogue(aspect: str, amount: float, moved: Mapping[str, float], read: D
         return "the other side does not complain"
     quoted = {} if lowered else {"positive": read.warm, "lively": read.exclaimed}
     return _quoting(_SAID[part][lowered], quoted.get(part, ""))
+
+
+def _why_incoherent(read: DialogueSigns) -> str:
+    """The fault of the replies that a reader would name first; empty where they have none of these."""
+    if read.rude:
+        return _quoting("a reply is rude", read.rude)
+    if read.said_again >= OFTEN:
+        return _quoting("repeats itself", read.repeated)
+    if read.not_echoing <= 1 - OFTEN:
+        return _quoting("echoes the turn before", read.echoed)
+    return _denial(read.contradiction) if read.contradiction else ""
+
+
+def _denial(found: signs.Contradiction) -> str:
+    return f'"{_short(found.said)}" contradicts "{_short(found.before)}"'
 
 
 def _quoting(sentence: str, text: str) -> str:

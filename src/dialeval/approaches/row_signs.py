@@ -34,6 +34,8 @@ class TurnSigns:
     insult: str = ""
     #: How usual the order of its words is, see `signs.Wording`.
     wording: tuple[float, ...] = (0.0,) * signs.Wording.SIGNS
+    #: Whether it holds no letter, so that its wording tells nothing.
+    numeric: bool = False
     #: A word of it that is only keys pressed at random.
     mashed: str = ""
     #: The reply itself, if it holds no word: there is nothing in it that could be judged.
@@ -62,6 +64,7 @@ def read_signs(row: Exchange, table: Vector, wording: signs.Wording) -> TurnSign
         asked=bool(row.context) and row.context[-1].rstrip().endswith("?"),
         insult=signs.insult(row.response),
         wording=wording.of(row.response),
+        numeric=not any(map(str.isalpha, row.response)),
         mashed=wording.mashed(row.response),
         wordless=None if signs.words(row.response) else row.response.strip(),
     )
@@ -96,8 +99,9 @@ class DialogueSigns:
     repeated: str = ""
     echoed: str = ""
     complaint: str = ""
-    #: The rudest reply of the judged side, where the conversation loses by it.
+    #: The rudest reply of the judged side, where the conversation loses by it, and what the side said and denied.
     rude: str = ""
+    contradiction: signs.Contradiction | None = None
     #: The first turns of the other side with a positive word, and with an exclamation mark.
     warm: str = ""
     exclaimed: str = ""

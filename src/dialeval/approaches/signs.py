@@ -44,6 +44,7 @@ _NO_NEGATION = re.compile(
 )
 _LIKING = frozenset("like likes liked love loves loved enjoy enjoys enjoyed favorite favourite adore".split())
 _DISLIKING = frozenset("hate hates hated dislike dislikes despise loathe".split())
+_PAST = frozenset("was wasn't were weren't once used ago".split())
 _FIRST_PERSON = frozenset("i me my mine i'm i'd i've i'll we our we're we've myself".split())
 #: Words that say little of what a statement is about.
 _VAGUE = frozenset(
@@ -58,8 +59,10 @@ _PAUSE = re.compile(r"[.!?;:,…]+(?=\s|$)|\s[-–—]+\s")
 #: What people say twice for emphasis, or because grammar has it so.
 _SAID_TWICE = frozenset(
     "very really so much more many long far never ever again no yes yeah yep ha haha hey hi hello bye oh wow ok "
-    "okay well thanks now knock night there come go had that".split()
+    "okay well thanks now knock night there come go had that la na yay woo hoo tut tsk meow woof tick beep".split()
 )
+#: Words with capitals side by side (Walla Walla, Duran Duran), or a hyphen between equal ones (yo-yo): a name.
+_NAME_OF_TWO = re.compile(r"\b([A-Z][a-z]+)((?: \1)+)\b|\b(\w+)(?:-\3)+\b")
 #: Letters and numbers stand twice in names: J.R.R, 3.3.
 _SPELLED = re.compile(r"[^\Wia]|\d+")
 _CLAUSE = re.compile(
@@ -187,7 +190,7 @@ _QUOTED = re.compile(r"[\"\u201c][^\"\u201c\u201d]+[\"\u201d]")
 
 def repetition(response: str, earlier: Sequence[str], table: NDArray[np.floating]) -> Repetition:
     """Repeated pairs of words within a reply, and what it copies from earlier turns without quoting it."""
-    parts = [part for text in _PAUSE.split(tidy(_QUOTED.sub(" ", response))) if (part := words(text))]
+    parts = _parts(_QUOTED.sub(" ", response))
     said = [word for part in parts for word in part]
     weights = np.array([_weight(word, table) for word in said])
     before: set[tuple[str, str]] = set()
@@ -223,6 +226,14 @@ _RUN = 4
 _STUTTER = 0.6
 
 
+def _parts(text: str) -> list[list[str]]:
+    """The words between pauses; a name that says a word twice says it once."""
+    once = _NAME_OF_TWO.sub(
+        lambda name: name[0] if name[0].split()[0].lower() in _FUNCTION_WORDS else name[1] or name[3], text
+    )
+    return [part for between in _PAUSE.split(tidy(once)) if (part := words(between))]
+
+
 def _stutters(parts: Sequence[Sequence[str]]) -> list[list[str]]:
     """Runs of up to three words that stand there twice on end: "it's so, it's so bad", "The sea. sea."
 
@@ -247,7 +258,7 @@ def _stutters_at(said: Sequence[str], ends: Collection[int], at: int, length: in
     if length > 1 and (len(set(run)) == 1 or (length == 2 and "and" in run)):  # ha ha ha ha; again and again and again
         return False
     its_end = end in ends and at > 0 and at not in ends
-    return seam not in ends or its_end or run == said[end : end + length]
+    return seam not in ends or its_end or (length > 1 and run == said[end : end + length])
 
 
 def _weight(word: str, table: NDArray[np.floating]) -> float:
@@ -314,6 +325,15 @@ _MASH = re.compile(
 )
 
 
+#: What has no vowel and is no mash.
+_SHORT_FORMS = frozenset(
+    "tsp tbsp str pdf http https html css sql xml png jpg jpeg svg txt csv php ssh url mph kph rpm lbs hrs wks yrs "
+    "pls plz thx thnx ppl srsly msg brb btw tmrw idk smh nvm ngl tbh lmk wdym hmu hmm shh psst pfft grr brr mmm".split()
+)
+#: Addresses of pages, files and people.
+_ADDRESS = re.compile(r"\S*[/\\@]\S*")
+
+
 class Wording:
     """How usual the words of a reply and their order are, by the runs that `count_runs` found."""
 
@@ -331,8 +351,8 @@ class Wording:
 
     def mashed(self, text: str) -> str:
         """The first word that nobody has said and that is no word by its letters; names and acronyms have capitals."""
-        strange = [word for word in _WORD.findall(tidy(text)) if _MASH.fullmatch(word)]
-        return next((word for word in strange if not self._counts([word])[0]), "")
+        strange = [word for word in _WORD.findall(tidy(_ADDRESS.sub(" ", text))) if _MASH.fullmatch(word)]
+        return next((word for word in strange if word not in _SHORT_FORMS and not self._counts([word])[0]), "")
 
     def of(self, text: str) -> tuple[float, ...]:
         """How much more likely its words are behind the two before them than anywhere (in logarithms): the mean, the
@@ -346,8 +366,7 @@ class Wording:
         likely[1:] = (three + likely[1:]) / (np.maximum(two[:-1], three) + 1)
         found = np.log(likely / anywhere[1:])
         found[[pair == (".", ".") for pair in pairwise(said)]] = 0.0
-        parts = [words(part) for part in _PAUSE.split(tidy(text))]
-        again = len(_stutters(parts))
+        again = len(_stutters(_parts(text)))
         lowest = np.sort(found)[: max(1, len(found) // 4)]
         unknown = float((one < 1).mean())
         return float(found.mean()), float(lowest.mean()), float(found[-1]), unknown, float(min(again, 3))
@@ -401,8 +420,8 @@ def statements(text: str) -> list[str]:
 def contradiction(response: str, own: Sequence[str]) -> Contradiction | None:
     """The first statement of a reply that denies, or counts otherwise, what its speaker said of the same thing.
 
-    One of the two says no and the other does not, or one likes what the other dislikes, and the shorter is about
-    nothing that the longer is not about; or both count the same thing and come to another number; or the shorter ends
+    One of the two says no and the other does not, or one likes what the other dislikes, and who says no is about
+    nothing that the other is not about; or both count the same thing and come to another number; or the shorter ends
     the longer but for a denial or, of five words or more, for one that matters. What takes knowledge of the world to
     see is not seen.
     """
@@ -427,9 +446,20 @@ def _are_at_odds(one: str, other: str) -> bool:
 
 
 def _denies(one: str, other: str) -> bool:
-    about, of_other = _about(one), _about(other)
-    same = about and of_other and (about <= of_other or of_other <= about)
-    return bool(same) and (_is_negated(one) != _is_negated(other)) != _feel_differently(one, other)
+    """Whether one says no, and is about nothing that the other is not about: "I don't speak French fluently" leaves "I
+    speak French" as it is, and so does what was so once."""
+    if (_is_negated(one) != _is_negated(other)) == _feel_differently(one, other) or _is_past(one) != _is_past(other):
+        return False
+    no, yes = (one, other) if _says_no(one) else (other, one)
+    return bool(_about(no)) and _about(no) <= _about(yes)
+
+
+def _says_no(clause: str) -> bool:
+    return _is_negated(clause) != bool(_DISLIKING & set(words(clause)))
+
+
+def _is_past(clause: str) -> bool:
+    return bool(_PAST & set(words(clause)))
 
 
 def _counts_otherwise(one: str, other: str) -> bool:
@@ -513,8 +543,8 @@ def reaction(turns: Sequence[str]) -> Reaction:
 
 
 def insult(text: str) -> str:
-    """The words of a text that insult whom it is said to; empty where there are none."""
-    found = _INSULT.search(tidy(text))
+    """The words of a text that insult whom it is said to; empty where there are none, or where it only quotes them."""
+    found = _INSULT.search(tidy(_QUOTED.sub(" ", text)))
     return found[0].strip(" ,.!?") if found else ""
 
 
