@@ -450,8 +450,9 @@ def _denies(one: str, other: str) -> bool:
     speak French" as it is, and so does what was so once."""
     if (_is_negated(one) != _is_negated(other)) == _feel_differently(one, other) or _is_past(one) != _is_past(other):
         return False
-    no, yes = (one, other) if _says_no(one) else (other, one)
-    return bool(_about(no)) and _about(no) <= _about(yes)
+    no, yes = map(_about, (one, other) if _says_no(one) else (other, one))
+    always = "never" in words(one) + words(other)  # "never in my life" restricts nothing
+    return bool(no and yes) and (no <= yes or (always and yes <= no))
 
 
 def _says_no(clause: str) -> bool:
