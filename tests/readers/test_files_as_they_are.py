@@ -116,6 +116,11 @@ def test_a_history_and_the_message_are_one_context(tmp_path: Path, history: Any)
          ("user", "assistant")),
         ("2/1/24, 10:02 PM - Messages are encrypted.\n2/1/24, 10:02 PM - ShopBot: Hello\n2/1/24, 10:03 PM - Anna: Hi",
          ("Hello", "Hi"), ("assistant", "anna")),
+        ("1/2/24, 10:02 p. m. - Jo: Hi\n1/2/24, 10:03 p. m. - Shop: Hello <This message was edited>\n"
+         "1/2/24, 10:04 p. m. - Jo: <Multimedia omitido>", ("Hi", "Hello"), ("user", "assistant")),
+        ("<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\nHello\n<|im_end|>", ("Hi", "Hello"),
+         ("user", "assistant")),
+        ("### User:\nHi\n### Assistant:\nHello", ("Hi", "Hello"), ("user", "assistant")),
         ("12/03/2024, 9:14 am - Anna: Hi\n12/03/2024, 9:15 am - +49 151: Hello\n1/3/24, 9:16 am - Al: <Media omitted>",
          ("Hi", "Hello"), ("user", "assistant")),
         ("[2024-03-12, 9:14:02 PM] Anna: Hi\n\u200e[2024-03-12, 9:15:02 PM] ~\u202fMeta \U0001f389: Hello: you?\n"
@@ -254,3 +259,20 @@ def test_the_judged_side_tells_the_language_of_a_conversation(speakers: list[str
     for turns, count in (([german, english] * 2, 1), ([english, german] * 2, 0)):
         row = {"dialogue": turns, "speakers": speakers}
         assert len(list(Source([row], other_languages="skip").dialogues())) == count
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [("Anna (10:02)\nHi\nShop (10:03)\nHello", "who speaks"), ("context,response,id\nHi,A fine,1", ".csv")],
+)
+def test_a_text_that_is_no_transcript_is_refused(tmp_path: Path, text: str, named: str) -> None:
+    (tmp_path / "log.txt").write_text(text)
+    refused(ValueError, named, lambda: list(read_exchanges(tmp_path / "log.txt")))
+
+
+def test_a_cell_may_hold_messages_and_a_cut_array_is_refused(tmp_path: Path) -> None:
+    cell = json.dumps([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yo"}]).replace('"', '""')
+    (tmp_path / "rows.csv").write_text(f'context,response\n"{cell}",Fine\n')
+    assert [row.context for row in read_exchanges(tmp_path / "rows.csv")] == [("Hi", "Yo")]
+    (tmp_path / "rows.csv").write_text('context,response\n"[""Hi there"", ""Yo""",Fine\n')
+    refused(ValueError, "context", lambda: list(read_exchanges(tmp_path / "rows.csv")))

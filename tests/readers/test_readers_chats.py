@@ -150,6 +150,67 @@ def test_a_channel_of_discord_as_a_table(tmp_path: Path) -> None:
     assert [row.response for row in read_exchanges(tmp_path / "log.csv")] == [SAID[1][1], SAID[3][1]]
 
 
+@pytest.mark.parametrize(
+    "log",
+    [
+        {"messages": [{"message_type": 0, "content": "Hi!"}, {"message_type": 1, "content": "Note.", "private": True},
+                      {"message_type": 1, "content": "Hello."}]},
+        {"comments": [{"author_id": 7, "body": "Hi!"}, {"author_id": 9, "body": "Rude one.", "public": False},
+                      {"author_id": 9, "body": "Hello."}]},
+        {"source": {"author": {"type": "user"}, "body": "<p>Hi!</p>"}, "conversation_parts": {"conversation_parts": [
+            {"part_type": "note_and_reopen", "author": {"type": "admin"}, "body": "<p>Rude one.</p>"},
+            {"part_type": "comment", "author": {"type": "admin"}, "body": "<div><img src='x.png'></div>"},
+            {"part_type": "comment", "author": {"type": "admin"}, "body": "<p>Hello.</p>"}]}},
+        {"messages": [{"type": "message", "user": "U1", "text": "Hi!", "ts": "1"},
+                      {"type": "message", "subtype": "channel_join", "user": "U2", "text": "<@U2> joined", "ts": "2"},
+                      {"type": "message", "bot_id": "B1", "text": "Hello.", "ts": "3"}]},
+    ],
+    ids=["chatwoot", "zendesk", "intercom", "slack"],
+)  # fmt: skip
+def test_notes_of_the_team_are_no_replies(log: Any) -> None:
+    ((context, response),) = [(row.context, row.response) for row in read_exchanges([log])]
+    assert (context, response) == (("Hi!",), "Hello.")
+
+
+def test_an_account_without_messages_and_a_list_of_conversations() -> None:
+    said = {"source": {"author": {"type": "user"}, "body": "<p>Hi!</p>"}}
+    parts = [{"part_type": "comment", "author": {"type": "bot"}, "body": "<p>Hello.</p>"}]
+    conversation = {**said, "conversation_parts": {"conversation_parts": parts}}
+    listed = {"type": "conversation.list", "conversations": [conversation, conversation]}
+    texts = [
+        {"type": "message", "from": "Anna", "text": "Hi!"},
+        {"type": "message", "from": "ShopBot", "text": "Hello."},
+    ]
+    chats = {"chats": {"list": [{"id": 1, "messages": []}, {"id": 2, "messages": texts}]}}
+    assert [[row.response for row in read_exchanges([log])] for log in (listed, chats)] == [["Hello."] * 2, ["Hello."]]
+
+
+@pytest.mark.parametrize("name", ["turn", "turn_index", "position"])
+def test_messages_are_read_in_the_order_of_their_places(name: str) -> None:
+    order = (2, 0, 3, 1)
+    rows = [{"conversation_id": "c", name: at + 1, "role": SAID[at][0], "content": SAID[at][1]} for at in order]
+    assert [row.response for row in read_exchanges(rows)] == [SAID[1][1], SAID[3][1]]
+
+
+def test_an_assistant_that_only_opens_the_conversation_answers_nothing() -> None:
+    log = {"messages": [{"role": "assistant", "content": "Hi!"}, {"role": "user", "content": "Bye."}]}
+    refused(BadRow, "only opens it", lambda: list(read_exchanges([log])))
+
+
+def test_who_else_answers_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    said = [
+        ("user", "Hi!"),
+        ("assistant", "Hello."),
+        ("Kim", "I take over."),
+        ("user", "Thanks."),
+        ("assistant", "Bye."),
+    ]
+    with caplog.at_level(logging.INFO):
+        rows = list(read_exchanges([{"messages": [{"role": who, "content": text} for who, text in said]}]))
+    assert [row.response for row in rows] == ["Hello.", "Bye."]
+    assert "'Kim'" in caplog.text.casefold().replace("'kim'", "'Kim'")
+
+
 def test_what_is_to_be_done_about_other_exports_is_told() -> None:
     for log in ({"turns": [{"queryText": "Hi", "fulfillmentText": "Hello"}]}, {"queryResult": {}}):
         for read in (Source([log]).exchanges, Source([log]).dialogues):

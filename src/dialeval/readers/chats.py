@@ -23,6 +23,7 @@ from dialeval.exchange import MAX_TEXTS, BadRow, CheckedTexts, Dialogue, check_t
 from dialeval.io import parse_json
 from dialeval.readers.messages import (
     aside,
+    conversations_in,
     form_of,
     known_roles,
     message_columns,
@@ -40,6 +41,8 @@ from dialeval.readers.transcripts import conversations
 _NUMBER = re.compile(r"(?<=.)#\d+$")
 #: Names of the time of a message.
 _WHEN = frozenset({"timestamp", "time", "created_at", "created", "date", "sent_at", "ts"})
+#: Names of its place in the conversation, which goes before the time.
+_PLACE = frozenset("turn turn_id turn_index turn_number position message_index seq sequence order step".split())
 #: Names of a conversation's id.
 _IDS = ("id", "conversation_id", "conversationId", "uuid", "sender_id")
 Tell = Callable[..., None]
@@ -60,10 +63,8 @@ class Chats:
         first = next(rows, None)
         if first is None:
             return
-        chats = (first.values or {}).get("chats")
-        if isinstance(chats, Mapping) and isinstance(listed := chats.get("list"), list):  # an account of Telegram
-            found = (one for one in listed if isinstance(one, Mapping))
-            rows = (RawRow(at, f"{first.where}, chat {at}", one) for at, one in enumerate(found))
+        if (listed := conversations_in(first.values or {})) is not None:
+            rows = (RawRow(at, f"{first.where}, chat {at}", one) for at, one in enumerate(listed))
             first = next(rows, first)
         rows = chain([first], rows)
         form = form_of(first.values or {})
@@ -100,6 +101,11 @@ class Chats:
         if judge == "assistant" and known_roles([judged_name])[judged_name] not in (judge, "system"):
             others = " or ".join(f"--judge-role {name!r}" for role, name in names.items() if role != judge)
             tell(f"{judged_name!r} is taken for the one to judge; for another speaker pass {others}", "judged")
+        unjudged = [repr(name) for role, name in names.items() if role not in (judge, "user") and judge in spoke]
+        if judge == "assistant" and unjudged:
+            tell(
+                f"what {' and '.join(unjudged)} says is read as context; to judge it choose a --judge-role", "unjudged"
+            )
         shared = {key: row.values[key] for key in ("facts", "system") if row.values.get(key) is not None}
         if _is_prompt(shared.get("system")):
             prompts = [message_text(shared.pop("system")), *prompts]
@@ -110,9 +116,11 @@ class Chats:
         judged = [at for at, (role, _) in enumerate(turns) if role == judge and (at or level == "dialogue")]
         if not judged:
             there = ", ".join(dict.fromkeys(role for role, _ in turns)) or "none"
-            problem = (
-                f"the conversation has no answer of the role {self.judge_role!r}; choose a --judge-role of: {there}"
-            )
+            problem = f"the conversation has no answer of the role {self.judge_role!r}"
+            if judge in {role for role, _ in turns}:
+                problem += ": it only opens it; leave the conversation out"
+            else:
+                problem += f"; choose a --judge-role of: {there}"
             yield RawRow(row.number, row.where, problem=problem, raw=dict(row.values))
             return
         if level == "dialogue":
@@ -203,7 +211,9 @@ def _together(rows: Iterable[RawRow], columns: tuple[str, str, str]) -> Iterator
         speaker = speaker if isinstance(speaker, Mapping) else str(speaker or "")
         message = {**row.values, "role": speaker, "content": row.values.get(what)}
         found.setdefault(name, []).append(message)
-        when = next((cell for key, cell in row.values.items() if snake_case(key) in _WHEN), None)
+        when = next(
+            (cell for names in (_PLACE, _WHEN) for key, cell in row.values.items() if snake_case(key) in names), None
+        )
         times.append((name, "" if when is None else str(when)))
     orders = _orders(times) if any(when for _, when in times) else {}
     for number, (name, messages) in enumerate(found.items()):

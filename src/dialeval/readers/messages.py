@@ -30,6 +30,10 @@ _NEWS = frozenset(
     "RecipientAdd RecipientRemove Call ChannelPinnedMessage GuildMemberJoin ThreadCreated conversationUpdate typing "
     "endOfConversation trace invoke messageReaction".split()
 )
+#: What Slack says of a channel in a member's name.
+_OF_CHANNEL = re.compile(
+    r"(?:channel|group|bot)_(?:join|leave|topic|purpose|name|archive|unarchive|add|remove)|pinned_item"
+)
 #: Contents of ChatGPT's messages that its user reads as a reply; others are thoughts, code, and what that gave.
 _SAID = frozenset({"text", "multimodal_text"})
 #: Names of the same role.
@@ -105,18 +109,28 @@ def messages_of(values: Mapping[str, Any], form: str) -> Any:
     return [node["message"] for node in reversed(path) if node.get("message")]
 
 
+def conversations_in(values: Mapping[str, Any]) -> list[Any] | None:
+    """The conversations of an account that was exported as one object; None where it is something else."""
+    chats = values.get("chats")
+    listed = chats.get("list") if isinstance(chats, Mapping) else values.get("conversations")  # Telegram; Intercom
+    if isinstance(listed, list) and any(isinstance(one, Mapping) and form_of(one) for one in listed):
+        return [one for one in listed if isinstance(one, Mapping) and one.get("messages") != []]
+    return None
+
+
 def _intercom(first: Any, parts: Any) -> list[dict[str, Any]]:
     """The first message and the later ones, without what the team notes for itself and what it does beside talking."""
-    parts = [first, *parts] if isinstance(parts, list) else []
+    parts = [first, *(parts if isinstance(parts, list) else [])]
     return [
         {
             "role": _TEAM.get(str(part["author"].get("type")), "user"),
             "text": _without_tags(str(part.get("body") or "")),
-            "attachments": part.get("attachments"),
+            "attachments": part.get("attachments") or re.findall("<img", str(part.get("body"))),
         }
         for part in parts
         if isinstance(part, Mapping) and isinstance(part.get("author"), Mapping)
-        if part.get("part_type") != "note" and (part.get("body") or part.get("part_type") == "comment")
+        if not (str(part.get("part_type")).startswith("note") or part.get("redacted"))
+        and (part.get("body") or part.get("part_type") == "comment")
     ]
 
 
@@ -146,7 +160,9 @@ def said_by(message: Any) -> tuple[str, Any] | None:
         return None
     key = next((key for key in _WHAT if key in message), "")
     what = message.get(key)
-    if not key or message.get("type") in _NEWS or (whose == "event" and who not in ("user", "bot", "agent")):
+    unsaid = message.get("type") in _NEWS or _OF_CHANNEL.fullmatch(str(message.get("subtype")))
+    of_the_team = message.get("private") is True or message.get("public") is False  # Chatwoot, Zendesk
+    if not key or unsaid or of_the_team or (whose == "event" and who not in ("user", "bot", "agent")):
         return who, None
     if isinstance(what, Mapping):
         # ChatGPT leaves a blank where it thinks or calls a tool.

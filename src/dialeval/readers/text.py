@@ -303,8 +303,8 @@ def _printable(text: str) -> str:
     return text.encode("utf-8", errors="surrogateescape").decode("utf-8", errors="backslashreplace")
 
 
-def split_cell(cell: str, field: str, separator: str = CONTEXT_SEPARATOR) -> list[str] | None:
-    """The texts of a cell that stand between separators, or those of a JSON array."""
+def split_cell(cell: str, field: str, separator: str = CONTEXT_SEPARATOR) -> list[Any] | None:
+    """The texts of a cell that stand between separators, or the texts or messages of a JSON array."""
     text = cell.strip()
     if not text:
         return [] if field in ("context", "dialogue") else None
@@ -313,12 +313,13 @@ def split_cell(cell: str, field: str, separator: str = CONTEXT_SEPARATOR) -> lis
             values = json.loads(text)
         except (ValueError, RecursionError):
             # What a data frame writes for a list; taken as one text it would be scored silently wrong.
-            if text.startswith(("['", '["')) and text.endswith(("']", '"]')):
+            if text.startswith('["') or (text.startswith("['") and text.endswith("']")):
                 raise ValueError(
-                    f"{field} looks like a Python list; write a JSON array, or join its texts by {separator!r}"
+                    f"{field} looks like a Python list, or a JSON array that is cut; write a JSON array, or join its "
+                    f"texts by {separator!r}"
                 ) from None
         else:
-            if isinstance(values, list) and all(isinstance(value, str) for value in values):
+            if isinstance(values, list) and len({type(value) for value in values} - {str, dict}) == 0:
                 return values
     turns = [turn.strip() for turn in cell.split(separator)]
     return turns[:-1] if len(turns) > 1 and not turns[-1] else turns

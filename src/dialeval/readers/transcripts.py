@@ -16,7 +16,7 @@ _KNOWN = frozenset({*ROLES, *MORE_ROLES, "user", "assistant", "system"})
 _ASIDE = ASIDE - {"service"}
 
 #: A date or a time, as messengers write before a turn: `[01.02.24, 10:02:11] `, `2/1/24, 10:02 PM - `.
-_TIME = r"\d{1,4}[:./-]\d{1,2}(?:[\d:./, \u202f-]|[AaPp][Mm])*"
+_TIME = r"\d{1,4}[:./-]\d{1,2}(?:[\d:./, \u202f-]|[AaPp]\.?\s?[Mm]\b\.?)*"
 _STAMP = rf"[\s\u200e\u200f]*(?:\[{_TIME}\]|(?=\d+[./-]\d+[./-]\d){_TIME}\s-\s)[\s~\u200e\u200f\u202a]*"
 #: A few words, and who that is; many with capitals; a picture.
 _NAME = (
@@ -28,14 +28,21 @@ _NAME = (
 _SPEAKER = re.compile(
     rf"({_STAMP})([^\s:][^:\"“”<>*\n]{{0,80}}):(?:\s+|$)"
     rf"|[\s\u200e\u200f]*(\[?{_TIME}\]?[\s\u200e\u200f-]*)?"
-    rf"[*_#<\[]{{0,3}}({_NAME})[\]>*_]{{0,3}}\s*:[*_]{{0,2}}(?:\s+|$)"
+    rf"[*_#<\[]{{0,3}} ?({_NAME})[\]>*_]{{0,3}}\s*:[*_]{{0,2}}(?:\s+|$)"
 )
 _OMITTED = (
     r"<?(?:media|image|video|audio|gif|sticker|document|contact card) omitted>?|messages and calls are end-to-end .*"
-    r"|(?:this message was deleted|you deleted this message)\.?"
+    r"|(?:this message was deleted|you deleted this message)\.?|[<‹][^<>‹›]{3,40}[>›]|missed (?:voice|video) call.*"
+    r"|(?:bild|video|audio|dokument|imagen|vídeo|image|immagine|imagem) (?:weggelassen|omit|absent|ocult|omess)\w*"
+    r"|nachrichten und anrufe sind ende-zu-ende-.*"
 )
 #: A line of a messenger that nobody said.
 _NOTICE = re.compile(rf"{_STAMP}[^\s:][^:]*(?::[\s\u200e]*(?i:{_OMITTED}))?$")
+_EDITED = re.compile(r"\s*[<‹]this message was edited[>›]$", re.IGNORECASE)
+#: The header of a turn as models read it: `<|im_start|>user`.
+_CHATML = re.compile(r"<\|im_start\|>\s*(\w+)\s*$|<\|im_end\|>\s*$")
+#: A time of day, where no name tells who speaks.
+_CLOCK = re.compile(r"\d{1,2}[:.]\d\d(?::\d\d)?\b")
 _RULE = re.compile(r"\s*([-=*_#])\1{2,}\s*")
 
 
@@ -43,6 +50,7 @@ def conversations(lines: list[str], tell: Callable[[str], None] = lambda _: None
     """The conversations of a text. They stand apart by lines of dashes, or by blank lines if those do not stand
     between all turns. What had to be guessed is told."""
     blocks: list[list[list[str]]] = [[[]]]
+    lines = [_CHATML.sub(lambda header: f"{header[1]}:" if header[1] else "", _EDITED.sub("", line)) for line in lines]
     for line in lines:
         if _RULE.fullmatch(line):
             blocks.append([[]])
@@ -64,6 +72,11 @@ def conversations(lines: list[str], tell: Callable[[str], None] = lambda _: None
                 is_named |= any("speaker" in message for message in messages)
                 yield messages
     if any(map(any, blocks)) and not is_named:
+        said = [line for line in lines if line.strip()]
+        if 2 * sum(1 for line in said if _CLOCK.search(line)) >= len(said) > 1:
+            raise ValueError("lines bear times, but who speaks cannot be told; write each turn as `Name: text`")
+        if {"context", "response"} <= set(re.split(r"[,;\t]", said[0])):
+            raise ValueError("the text is a table; name the file .csv or .tsv")
         tell("no line names its speaker, so lines are read as user and assistant in turn")
     if joined:
         shown = ", ".join(f"{name}:" for name in list(joined)[:5]) + (" ..." if len(joined) > 5 else "")
