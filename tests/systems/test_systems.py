@@ -80,6 +80,7 @@ def test_replies_of_one_file_belong_together_by_context() -> None:
 def test_the_gate_opens_on_evidence_only() -> None:
     old = noisy(3)
     same = gate(rows(old), rows(old), Number(), margin=0.0)
+    assert "same values" in same.sentence
     assert same.passed
     assert same.gain == 0
     better = gate(rows([value + 1 for value in old]), rows(old), Number(), margin=0.1)

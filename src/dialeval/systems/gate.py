@@ -126,6 +126,8 @@ class Gate:
                 f"{counted(self.n_contexts, 'context')}; the gate needs {MIN_COVERAGE:.0%} of the rows of both systems "
                 f"and {counted(self.min_contexts, 'context')}."
             )
+        if self.passed and self.at_least <= -self.margin:
+            return f"passed: {self.metric} gives both systems the same values {where}."
         if self.passed:
             return f"passed: {self.metric} is {means} {where}; {bound}, above the margin of {-self.margin:+.4g}."
         if self.at_most < -self.margin:
