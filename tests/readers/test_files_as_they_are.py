@@ -276,3 +276,11 @@ def test_a_cell_may_hold_messages_and_a_cut_array_is_refused(tmp_path: Path) -> 
     assert [row.context for row in read_exchanges(tmp_path / "rows.csv")] == [("Hi", "Yo")]
     (tmp_path / "rows.csv").write_text('context,response\n"[""Hi there"", ""Yo""",Fine\n')
     refused(ValueError, "context", lambda: list(read_exchanges(tmp_path / "rows.csv")))
+
+
+def test_a_prompt_may_hold_the_history(tmp_path: Path) -> None:
+    file = lines(
+        tmp_path / "rows.jsonl", {"prompt": "User: Hi\nAssistant: Yo\nUser: Fine?\nAssistant:", "completion": "Yes."}
+    )
+    ((context, speakers),) = [(row.context, row.speakers) for row in read_exchanges(file)]
+    assert (context, speakers) == (("Hi", "Yo", "Fine?"), ("user", "assistant", "user"))

@@ -189,8 +189,12 @@ def _present(row: RawRow, columns: Columns, level: str) -> dict[str, Any]:
         values["response"] = reply
     values["context"], speakers = _turns(values["context"])
     if MESSAGE in columns.mapping:
-        values["context"] = [*(values["context"] or ()), columns.value(row, MESSAGE)]
-        speakers = [*speakers, "user"] if speakers else []
+        message = columns.value(row, MESSAGE)
+        if not values["context"] and isinstance(message, str) and is_transcript(message):  # a prompt with its history
+            values["context"], speakers = _turns(message)
+        else:
+            values["context"] = [*(values["context"] or ()), message]
+            speakers = [*speakers, "user"] if speakers else []
     values["speakers"] = values["speakers"] or speakers or None
     return values
 
@@ -200,6 +204,8 @@ def _turns(context: Any) -> tuple[Any, list[str]]:
     text = context[0] if isinstance(context, list | tuple) and len(context) == 1 else context  # a CSV cell
     if isinstance(text, str) and is_transcript(text):
         turns = turns_of(text)
+        if not turns[-1][1]:  # "Assistant:" asks for the reply
+            turns = turns[:-1]
         return [turn for _, turn in turns], [who for who, _ in turns]
     if isinstance(context, list | tuple) and context and not isinstance(context[0], str):
         found = [one for turn in context if (one := said_by(turn)) is not None]
