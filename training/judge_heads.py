@@ -24,8 +24,7 @@ from dialeval.statistics.discrimination import auc
 Matrix = NDArray[np.float64]
 #: Of these the encoder knows nothing; the head for wording, which it learned with, gets the words' own signs beside it.
 FITTED = ("respectful", "faithful")
-#: The share of sound replies that may be called rude. A false charge does more harm than an insult that goes unseen,
-#: and those in plain words are told without the head.
+#: The share of sound replies that may be called rude. Insults in plain words are told without the head.
 CHARGED = 0.005
 #: Every so many dialogues one is not counted; the heads are fitted to its replies.
 UNCOUNTED = 10

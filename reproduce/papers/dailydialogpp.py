@@ -173,7 +173,7 @@ PAPER = Paper(
         ),
     ),
     (
-        "Table 4 (changed replies): ours end the table in [robustness](../robustness/deb_accepted/robustness.md). "
+        "Table 4 (changed replies): [attacks](../robustness/robustness.md) tells how often ours prefer the true ones. "
         "Published, DEB, % still accepted: unchanged 87.9, reverse 60.0, jumble 69.3, nouns only 60.1, no punctuation "
         "86.4, no stop-words 85.8, synonyms 81.2. Nouns only needs a tagger of parts of speech, which nltk downloads.",
         "Table 8 (Persona, Twitter and Holl-E) and Table 9 (people's judgements of five systems) need data: three "
