@@ -283,6 +283,28 @@ def test_an_insult_takes_from_the_whole_conversation(metric: Judge) -> None:
     assert found == pytest.approx(voted * read.left)
 
 
+@pytest.mark.parametrize(
+    ("found", "named"),
+    [
+        ({"said_again": 0.5, "repeated": "Okay."}, 'Repeats itself ("Okay.").'),
+        ({"not_echoing": 0.5, "echoed": "Hi there!"}, 'Echoes the turn before ("Hi there!").'),
+        ({"contradiction": signs.Contradiction("I ski", "I never ski")}, '"I ski" contradicts "I never ski".'),
+        ({"said_again": 0.4, "not_echoing": 0.6, "repeated": "Okay."}, "Its replies fit worse than most."),
+        ({"rude": "You idiot!", "said_again": 1.0, "repeated": "x"}, 'A reply is rude ("You idiot!").'),
+    ],
+)
+def test_why_a_conversation_is_incoherent(metric: Judge, found: dict[str, Any], named: str) -> None:
+    read = replace(signs_of(metric, GOOD), **found)
+    assert reason({"coherent": -0.4}, {"coherent": ["coherent"]}, read, {}) == named
+
+
+def test_a_conversation_knows_what_was_denied(metric: Judge) -> None:
+    denies = ["Do you ski?", "I like skiing.", "Really?", "I do not like skiing.", "Oh.", "It is cold."]
+    read = metric.read_dialogues([Dialogue(tuple(GOOD)), Dialogue(tuple(denies)), Dialogue(tuple(GOOD))]).signs
+    assert [one.contradiction is None for one in read] == [True, False, True]
+    assert read[1].contradiction == signs.Contradiction("I do not like skiing", "I like skiing")
+
+
 def test_signs_of_whole_conversations(metric: Judge) -> None:
     good = signs_of(metric, GOOD)
     assert (good.not_repetitive, good.not_complaining) == (1.0, 1.0)

@@ -9,9 +9,10 @@ import pytest
 from typer.testing import CliRunner
 
 import dialeval
+from dialeval.approaches.judge import TURN
 from dialeval.approaches.reasons import statement
 from dialeval.cli import build_app
-from dialeval.exchange import Dialogue
+from dialeval.exchange import Dialogue, Exchange
 from dialeval.verdicts import compare_replies, judge_conversation
 from refusals import refused
 
@@ -117,3 +118,30 @@ def test_the_command(judge: Any) -> None:
 )  # fmt: skip
 def test_a_reason_goes_on_a_sentence(reason: str, said: str) -> None:
     assert statement("it", reason) == said
+
+
+CIVIL = [
+    ("Do you smoke?", "I used to, but I quit in 2015."),
+    ("Can you hear me?", "Yes, loud and clear."),
+    ("What do you drink?", "Coffee in the morning, tea in the afternoon."),
+    ("Should I take the job?", "Only you can know that. What does your wife say?"),
+    ("What did the sign say?", 'It said "Keep out, you idiot", so we turned back.'),
+    ("How much salt?", "1 tsp of salt and 2 tbsp of oil per cup."),
+    ("What music do you like?", "Mostly Duran Duran and Talk Talk."),
+    ("Where is the file?", "It is in /home/anna/reports/2023/q3.pdf"),
+    ("What is 12 times 12?", "144"),
+]
+
+
+@pytest.mark.parametrize(("turn", "reply"), CIVIL)
+def test_civil_replies_have_no_veto(judge: Any, turn: str, reply: str) -> None:
+    assert (judge.read([Exchange((turn,), reply)]).left == 1).all()
+
+
+@pytest.mark.parametrize(
+    ("reply", "aspect"),
+    [("You are such an idiot.", "respectful"), ("Listen, nobody asked you, you ugly rat.", "respectful"),
+     ("I I want to to go.", "not_repetitive"), ("trip good was the my suitcase lost but", "fluent")],
+)  # fmt: skip
+def test_faults_have_their_veto(judge: Any, reply: str, aspect: str) -> None:
+    assert judge.read([Exchange(tuple(CONTEXT), reply)]).left[0, list(TURN).index(aspect)] < 1

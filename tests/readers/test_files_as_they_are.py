@@ -270,6 +270,10 @@ def test_a_text_that_is_no_transcript_is_refused(tmp_path: Path, text: str, name
     refused(ValueError, named, lambda: list(read_exchanges(tmp_path / "log.txt")))
 
 
+def test_times_within_what_is_said_are_no_headers() -> None:
+    assert read_transcript("When do we meet?\n10:30 is fine.\nHow much?\n12.50").turns[1] == "10:30 is fine."
+
+
 def test_a_cell_may_hold_messages_and_a_cut_array_is_refused(tmp_path: Path) -> None:
     cell = json.dumps([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yo"}]).replace('"', '""')
     (tmp_path / "rows.csv").write_text(f'context,response\n"{cell}",Fine\n')

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, Literal
 
 import numpy as np
@@ -461,16 +462,13 @@ class Judge(LearnedMetric):
             for one, side, own in zip(dialogues, sides, np.split(values, ends), strict=True)
         ]
         features = np.array([[getattr(one, name) for name in DIALOGUE_FEATURES] for one in signs_read])
-        left, start = [], 0
+        left, said = [], iter(read.signs if read else ())
         for at, (kept, own) in enumerate(zip(np.split(left_of, ends), answered, strict=True)):
-            said = read.signs[start : start + len(own)] if read else []
-            start += len(own)
             left.append(dialogue_vetoes(kept, signs_read[at].said_again))
             civil = kept[:, FEATURES.index(WORST_OF_TURNS)]
-            if len(own) and INSULT * civil.min() < 1:
-                signs_read[at] = replace(signs_read[at], rude=own[int(civil.argmin())].response)
-            denied = (one.contradiction for one in said if one.contradiction)
-            signs_read[at] = replace(signs_read[at], contradiction=next(denied, None))
+            rude = own[int(civil.argmin())].response if own and INSULT * civil.min() < 1 else ""
+            denied = [one.contradiction for one in islice(said, len(own)) if one.contradiction]
+            signs_read[at] = replace(signs_read[at], rude=rude, contradiction=denied[0] if denied else None)
         return ReadDialogues(features, np.array(left), signs_read, read)
 
     def array(self, name: str) -> Vector:

@@ -62,7 +62,7 @@ _SAID_TWICE = frozenset(
     "okay well thanks now knock night there come go had that la na yay woo hoo tut tsk meow woof tick beep".split()
 )
 #: Words with capitals side by side (Walla Walla, Duran Duran), or a hyphen between equal ones (yo-yo): a name.
-_NAME_OF_TWO = re.compile(r"\b([A-Z][a-z]+)((?: \1)+)\b|\b(\w+)(?:-\3)+\b")
+_NAME_OF_TWO = re.compile(r"\b([A-Z][a-z]+)(?: \1)+\b|\b(\w+)(?:-\2)+\b")
 #: Letters and numbers stand twice in names: J.R.R, 3.3.
 _SPELLED = re.compile(r"[^\Wia]|\d+")
 _CLAUSE = re.compile(
@@ -222,14 +222,14 @@ def repetition(response: str, earlier: Sequence[str], table: NDArray[np.floating
 
 
 _RUN = 4
-#: What a stutter, of whichever words, comes to among other repetition. Two human replies in a thousand have one.
+#: What a stutter, of whichever words, comes to among other repetition: few human replies repeat so much.
 _STUTTER = 0.6
 
 
 def _parts(text: str) -> list[list[str]]:
     """The words between pauses; a name that says a word twice says it once."""
     once = _NAME_OF_TWO.sub(
-        lambda name: name[0] if name[0].split()[0].lower() in _FUNCTION_WORDS else name[1] or name[3], text
+        lambda name: name[0] if (name[1] or "").lower() in _FUNCTION_WORDS else name[1] or name[2], text
     )
     return [part for between in _PAUSE.split(tidy(once)) if (part := words(between))]
 

@@ -319,7 +319,7 @@ def split_cell(cell: str, field: str, separator: str = CONTEXT_SEPARATOR) -> lis
                     f"texts by {separator!r}"
                 ) from None
         else:
-            if isinstance(values, list) and len({type(value) for value in values} - {str, dict}) == 0:
+            if isinstance(values, list) and all(isinstance(value, str | dict) for value in values):
                 return values
     turns = [turn.strip() for turn in cell.split(separator)]
     return turns[:-1] if len(turns) > 1 and not turns[-1] else turns

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from dialeval.readers.messages import ASIDE, MORE_ROLES, ROLES, known_roles, plain_role
@@ -41,12 +41,12 @@ _NOTICE = re.compile(rf"{_STAMP}[^\s:][^:]*(?::[\s\u200e]*(?i:{_OMITTED}))?$")
 _EDITED = re.compile(r"\s*[<‹]this message was edited[>›]$", re.IGNORECASE)
 #: The header of a turn as models read it: `<|im_start|>user`.
 _CHATML = re.compile(r"<\|im_start\|>\s*(\w+)\s*$|<\|im_end\|>\s*$")
-#: A time of day, where no name tells who speaks.
-_CLOCK = re.compile(r"\d{1,2}[:.]\d\d(?::\d\d)?\b")
+#: The header of a turn that names nobody as `User:` does: a date before the text, or a time in brackets at its end.
+_HEADER = re.compile(r"\s*\[?\d{1,4}[./-]\d{1,2}[./-]\d{1,4}\b.*|.*[(\[]\d{1,2}:\d\d(?::\d\d)?[)\]]\s*")
 _RULE = re.compile(r"\s*([-=*_#])\1{2,}\s*")
 
 
-def conversations(lines: list[str], tell: Callable[[str], None] = lambda _: None) -> Iterator[Messages]:
+def conversations(lines: list[str], tell: Callable[[str], None] = lambda _: None) -> list[Messages]:
     """The conversations of a text. They stand apart by lines of dashes, or by blank lines if those do not stand
     between all turns. What had to be guessed is told."""
     blocks: list[list[list[str]]] = [[[]]]
@@ -58,6 +58,7 @@ def conversations(lines: list[str], tell: Callable[[str], None] = lambda _: None
             blocks[-1][-1].append(line.rstrip())
         elif blocks[-1][-1]:
             blocks[-1].append([])
+    found: list[Messages] = []
     is_named = False
     joined: dict[str, None] = {}
     for parts in blocks:
@@ -70,10 +71,10 @@ def conversations(lines: list[str], tell: Callable[[str], None] = lambda _: None
             if one:
                 messages = _messages(one, joined)
                 is_named |= any("speaker" in message for message in messages)
-                yield messages
-    if any(map(any, blocks)) and not is_named:
-        said = [line for line in lines if line.strip()]
-        if 2 * sum(1 for line in said if _CLOCK.search(line)) >= len(said) > 1:
+                found.append(messages)
+    said = [line for line in lines if line.strip()]
+    if said and not is_named:
+        if 2 * sum(1 for line in said if _HEADER.fullmatch(line)) >= len(said) > 1:
             raise ValueError("lines bear times, but who speaks cannot be told; write each turn as `Name: text`")
         if {"context", "response"} <= set(re.split(r"[,;\t]", said[0])):
             raise ValueError("the text is a table; name the file .csv or .tsv")
@@ -81,6 +82,7 @@ def conversations(lines: list[str], tell: Callable[[str], None] = lambda _: None
     if joined:
         shown = ", ".join(f"{name}:" for name in list(joined)[:5]) + (" ..." if len(joined) > 5 else "")
         tell(f"lines that begin with {shown} go on with the turn before; nobody of that name seems to speak")
+    return found
 
 
 def is_transcript(text: str) -> bool:
