@@ -1,17 +1,15 @@
 """Train the encoder that every metric shares: which of four replies comes next.
 
-    python training/trunk.py --corpora CORPORA --encoder FOLDER --out runs/trunk
     python training/trunk.py --corpora CORPORA --encoder FOLDER --out runs/trunk --processes 2
     python training/trunk.py --corpora CORPORA --encoder FOLDER --out runs/trunk-150000 \
         --decay runs/trunk/contexts-150000.pt
     python training/trunk.py --corpora CORPORA --encoder FOLDER --out runs/trunk \
         --warm runs/lost/trunk.safetensors judge-minilm
 
-All layers are trained, the embeddings stay. The same command goes on where it was stopped. OUT/trunk.safetensors
-holds what is trained, in float16: its mean over the last steps, which is also what is validated. `--decay` ends a
-snapshot with a falling rate, and writes OUT/encoder. Where the state was lost, `--warm` goes on from trunk.safetensors
-with a new optimizer, or from its mean with other encoders (checkpoints of DENSITY, DEB or the judge). The contexts of a
-step follow from the seed and the step alone. One process per core is faster than several threads.
+All layers but the embeddings are trained. The same command goes on where it was stopped. OUT/trunk.safetensors holds
+their mean over the last steps in float16, which is also what is validated. `--decay` goes on from a snapshot's mean
+with a falling rate, and writes OUT/encoder. Where the state was lost, `--warm` goes on from trunk.safetensors, or from its
+mean with checkpoints of DENSITY, DEB or the judge. The contexts of a step follow from the seed and the step alone.
 """
 
 from __future__ import annotations
@@ -165,12 +163,16 @@ class Trainer:
         weights = {name: weight.half() for name, weight in self.master.named_parameters() if weight.requires_grad}
         save_file(weights, path, {name: json.dumps(value) for name, value in said.items()})
 
-    def load(self, state: dict[str, Any]) -> None:
+    def load(self, state: dict[str, Any]) -> dict[str, Any]:
         """Take over a state."""
         self.master.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
-        self.mean, self.averaged = (state["mean"], state["averaged"]) if self.mean else ([], 0)
         self.copy_weights()
+        if self.mean:
+            self.mean, self.averaged = state["mean"], state["averaged"]
+        elif state["mean"]:  # the rate falls from here, and the mean is nearer to where that leads
+            self.take(state["mean"])
+        return state
 
 
 def main() -> None:
@@ -221,15 +223,13 @@ def run(rank: int, recipe: dict[str, Any], arguments: argparse.Namespace) -> Non
     train, held_out = read_sets(recipe, arguments.corpora)
     kept = arguments.out / "state.pt"
     start = kept if kept.exists() else arguments.decay
-    state = torch.load(start, map_location=arguments.device) if start else trainer.warm(arguments.warm)
-    if start:
-        trainer.load(state)
+    state = trainer.load(torch.load(start, map_location=arguments.device)) if start else trainer.warm(arguments.warm)
     first, size = int(state["step"]), int(recipe["batch_contexts"])
     last = math.ceil(sum(stage["contexts"] for stage in recipe["stages"]) / size)
     decays = None
     if arguments.decay:
         begun = int(torch.load(arguments.decay, map_location="cpu")["step"])
-        decays = range(begun, begun + round(begun * float(recipe["decay"])))
+        decays = range(begun, begun + round(begun * float(recipe["decay"]["share"])))
         last = decays.stop
     last = min(last, arguments.steps or last)
     spent, validated = state["seconds"] - _seconds(), state["validated"]

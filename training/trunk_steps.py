@@ -86,5 +86,6 @@ def in_batches(pairs: Sequence[TokenPair], batch_tokens: int) -> Iterator[list[i
 
 def learning_rate(recipe: dict[str, Any], step: int, decays: range | None) -> float:
     """Constant after the warm-up; along a straight line to zero where it decays."""
-    rate: float = recipe["learning_rate"] * min(1.0, (step + 1) / recipe["warmup"])
-    return rate if decays is None else rate * (decays.stop - step) / len(decays)
+    if decays is None:
+        return float(recipe["learning_rate"] * min(1.0, (step + 1) / recipe["warmup"]))
+    return float(recipe["decay"]["learning_rate"] * (decays.stop - step) / len(decays))

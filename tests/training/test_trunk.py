@@ -108,11 +108,25 @@ def test_a_snapshot_is_ended_with_a_falling_rate(
     train(monkeypatch, *common, "--out", tmp_path / "run", "--steps", 10)
     snapshot = tmp_path / "run" / "contexts-40.pt"
     train(monkeypatch, *common, "--out", tmp_path / "end", "--decay", snapshot)
-    assert torch.load(tmp_path / "end" / "state.pt")["step"] == 11
+    assert torch.load(tmp_path / "end" / "state.pt")["step"] == 13
     assert AutoModel.from_pretrained(tmp_path / "end" / "encoder").dtype == torch.float16
     settings = yaml.safe_load(recipe.read_text())
     rates = [learning_rate(settings, step, range(1000, 1100)) for step in (1000, 1050, 1099)]
-    assert rates == pytest.approx([1e-4, 0.5e-4, 0.01e-4])
+    assert rates == pytest.approx([6e-5, 3e-5, 0.06e-5])
+
+
+def test_the_rate_falls_from_where_the_mean_stands(recipe: Path, tiny_encoder: Path) -> None:
+    settings = {**yaml.safe_load(recipe.read_text()), "mean_over": 3}
+    before = trunk.Trainer(settings, tiny_encoder, torch.float32, torch.device("cpu"))
+    before.mean = [torch.full_like(one, 2.0) for one in before.weights]
+    settings.pop("mean_over")
+    after = trunk.Trainer(settings, tiny_encoder, torch.float32, torch.device("cpu"))
+    after.load(before.state())
+    assert after.master.head.bias.item() == 2.0
+    after.take([torch.full_like(one, 3.0) for one in after.weights])
+    again = trunk.Trainer(settings, tiny_encoder, torch.float32, torch.device("cpu"))
+    again.load(after.state())
+    assert again.master.head.bias.item() == 3.0
 
 
 def test_two_processes_take_the_steps_of_one(
