@@ -8,8 +8,8 @@
 
 All layers but the embeddings are trained. The same command goes on where it was stopped. OUT/trunk.safetensors holds
 their mean over the last steps in float16, which is also what is validated. `--decay` goes on from a snapshot's mean
-with a falling rate, and writes OUT/encoder. Where the state was lost, `--warm` goes on from trunk.safetensors, or from its
-mean with checkpoints of DENSITY, DEB or the judge. The contexts of a step follow from the seed and the step alone.
+with a falling rate, and writes OUT/encoder. Where the state was lost, `--warm` goes on from trunk.safetensors, or from
+its mean with checkpoints of DENSITY, DEB or the judge. The contexts of a step follow from seed and step alone.
 """
 
 from __future__ import annotations
