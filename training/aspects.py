@@ -7,8 +7,8 @@
 One head a task on the first token: which reply is next, which of two replies people rated higher, is it a valid
 reply, is it sound English, do the facts bear it out, does it agree with what its speaker said, is it civil. Every step
 holds rows of all tasks; the rate falls to zero. OUT/trunk.safetensors holds encoder and heads in float16, OUT/log.jsonl
-the losses and, on held-out rows of each task, AUC (or rank correlation, or accuracy among ten). A recipe of no steps
-keeps the mean of what it begins from.
+the losses and, on held-out rows of each task, AUC, rank correlation, or accuracy and loss among ten. A recipe of no
+steps keeps the mean of what it begins from.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ import torch
 import torch.distributed as dist
 import yaml
 from safetensors import safe_open
+from scipy.special import logsumexp
 from scipy.stats import spearmanr
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -260,15 +261,16 @@ class LastPhase(Trainer):
             logits = self.logits(tokenizer.pairs(list(rows)), tokenizer.pad_id).cpu().numpy()
             return [logits[:, HEADS.index(head)] for head in heads]
 
-        hits, contexts = [], []
+        hits, losses, contexts = [], [], []
         for one in sources.held_out.values():
             chosen = np.random.default_rng(2026).permutation(len(one))[: settings["contexts"]]
             own = [one.get(int(at)).exchanges() for at in chosen]
             (scores,) = said([each for candidates in own for each in candidates], "next")
             scores = scores.reshape(len(own), -1)
             hits.append(float((scores[:, 0] > scores[:, 1:].max(axis=1)).mean()))
+            losses.append(float((logsumexp(scores, axis=1) - scores[:, 0]).mean()))
             contexts += [candidates[:4] for candidates in own]
-        found["next_accuracy"] = float(np.mean(hits))
+        found["next_accuracy"], found["next_loss"] = float(np.mean(hits)), float(np.mean(losses))
         for name in sources.rated:
             dev = sources.of_split(name, "dev")[: settings["rows"] * 2]
             truth = [rating_of(row) for row in dev]

@@ -221,6 +221,7 @@ def test_one_phase_teaches_all_heads(encoders: tuple[Path, Path]) -> None:
     assert start["rated_rows"]["dbdc3"] == 18
     assert last["step"] == 4
     assert {"next_accuracy", "dbdc3_rated", "fluent_auc", "consistent_auc", "respectful_convabuse_auc"} <= last.keys()
+    assert last["next_loss"] > 0
     # All heads have learned something, and the encoder is another one than it began with.
     before, after = (load_file(folder / "trunk.safetensors") for folder in encoders)
     assert after["head.weight"].shape[0] == len(aspects.HEADS)
