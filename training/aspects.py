@@ -316,7 +316,8 @@ def history_of(starts: Sequence[str], own: TrainingRun, sources: Sources) -> dic
         stages.append(stages_of(training))
         corpora += training["corpora"]
     return {
-        "stages": [asdict(one) for one in joined(*stages, [own] if own.steps else [])],
+        # The own run is told even where it is as long as an earlier one.
+        "stages": [asdict(one) for one in [*joined(*stages), *([own] if own.steps else [])]],
         "corpora": list(dict.fromkeys(corpora)),
     }
 

@@ -57,12 +57,17 @@ def stages_of(training: Mapping[str, Any], logs: Path | None = None) -> list[Tra
 
 
 def joined(*histories: Iterable[TrainingRun]) -> list[TrainingRun]:
-    """Several histories as one, a stage that they share once."""
-    found: dict[tuple[str, int, int, float], TrainingRun] = {}
+    """Several histories as one, a stage that they share once, and one that a history has twice that often."""
+    found: list[TrainingRun] = []
     for history in histories:
+        counted: dict[tuple[str, int, int, float], int] = {}
+        known = [(one.name, one.steps, one.steps_run, one.hours) for one in found]
         for stage in history:
-            found.setdefault((stage.name, stage.steps, stage.steps_run, stage.hours), stage)
-    return list(found.values())
+            same = (stage.name, stage.steps, stage.steps_run, stage.hours)
+            counted[same] = counted.get(same, 0) + 1
+            if known.count(same) < counted[same]:
+                found.append(stage)
+    return found
 
 
 def total(stages: Sequence[TrainingRun]) -> TrainingRun:

@@ -46,6 +46,7 @@ def test_totals_count_a_shared_ancestor_once() -> None:
     one, two = TrainingRun("one", 10, 10, 0.25, {"replies": 100}), TrainingRun("two", 20, 30, 0.25, {"replies": 200})
     stages = joined([trunk, one], [trunk, two])
     assert stages == [trunk, one, two]
+    assert joined([trunk, one, one], [trunk, one, two]) == [trunk, one, one, two]
     assert total(stages) == TrainingRun("together", 630, 940, 1.0, {"pairs": 6000, "replies": 300})
     assert stages_of({"stages": [asdict(one)], "steps": 99, "hours": 1}) == [one]
     assert stages_of({"steps": 99, "hours": 1, "recipe": {"name": "old"}}) == [TrainingRun("old", 99, 99, 1)]
