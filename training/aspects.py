@@ -26,7 +26,6 @@ import torch
 import torch.distributed as dist
 import yaml
 from safetensors import safe_open
-from scipy.special import logsumexp
 from scipy.stats import spearmanr
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -268,7 +267,7 @@ class LastPhase(Trainer):
             (scores,) = said([each for candidates in own for each in candidates], "next")
             scores = scores.reshape(len(own), -1)
             hits.append(float((scores[:, 0] > scores[:, 1:].max(axis=1)).mean()))
-            losses.append(float((logsumexp(scores, axis=1) - scores[:, 0]).mean()))
+            losses.append(float(next_reply_loss(torch.from_numpy(scores), 0.0).mean()))
             contexts += [candidates[:4] for candidates in own]
         found["next_accuracy"], found["next_loss"] = float(np.mean(hits)), float(np.mean(losses))
         for name in sources.rated:
@@ -316,8 +315,8 @@ def history_of(starts: Sequence[str], own: TrainingRun, sources: Sources) -> dic
         stages.append(stages_of(training))
         corpora += training["corpora"]
     return {
-        # The own run is told even where it is as long as an earlier one.
-        "stages": [asdict(one) for one in [*joined(*stages), *([own] if own.steps else [])]],
+        # The own run counts even where it is as long as an earlier one.
+        "stages": [asdict(one) for one in (*joined(*stages), *([own] if own.steps else []))],
         "corpora": list(dict.fromkeys(corpora)),
     }
 

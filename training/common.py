@@ -401,7 +401,7 @@ def provenance(
     """
     accelerator, own = run.accelerator, run.stage
     begun = earlier_training(run.recipe.get("start_from"))
-    stages = joined(stages_of(begun), earlier, [own])
+    stages = [*joined(stages_of(begun), earlier), own]
     if begun:
         figures["started_from"] = begun["recipe"]["name"]
         figures["corpora"] = list(dict.fromkeys([*figures.get("corpora", ()), *begun["corpora"]]))

@@ -7,7 +7,7 @@ after which weights were kept, and counts what had been seen until then.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -60,12 +60,11 @@ def joined(*histories: Iterable[TrainingRun]) -> list[TrainingRun]:
     """Several histories as one, a stage that they share once, and one that a history has twice that often."""
     found: list[TrainingRun] = []
     for history in histories:
-        counted: dict[tuple[str, int, int, float], int] = {}
-        known = [(one.name, one.steps, one.steps_run, one.hours) for one in found]
+        shared = [replace(one, seen={}) for one in found]
         for stage in history:
-            same = (stage.name, stage.steps, stage.steps_run, stage.hours)
-            counted[same] = counted.get(same, 0) + 1
-            if known.count(same) < counted[same]:
+            if (bare := replace(stage, seen={})) in shared:
+                shared.remove(bare)
+            else:
                 found.append(stage)
     return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ TRAINING = Path(__file__).parents[2] / "training"
 sys.path.insert(0, str(TRAINING))
 
 import trunk  # noqa: E402
+from trunk_network import next_reply_loss  # noqa: E402
 from trunk_steps import learning_rate  # noqa: E402
 
 pytestmark = pytest.mark.slow
@@ -150,3 +152,12 @@ def test_only_the_last_layers_first_token_is_computed(tiny_encoder: Path) -> Non
     with torch.inference_mode():
         expected = model.head(model.encoder(**tensors).last_hidden_state[:, 0]).squeeze(-1)
         torch.testing.assert_close(model(**tensors), expected, rtol=0, atol=1e-5)
+
+
+def test_the_loss_is_of_the_first_candidate() -> None:
+    logits = torch.tensor([[2.0, 0.0], [0.0, 2.0]])
+    right, wrong = next_reply_loss(logits, 0.0).tolist()
+    assert right == pytest.approx(math.log(1 + math.exp(-2)))
+    assert wrong == pytest.approx(right + 2)
+    with_binary = next_reply_loss(logits, 0.5)[0].item() - right
+    assert with_binary == pytest.approx(0.25 * (math.log(1 + math.exp(-2)) + math.log(2)))
