@@ -246,7 +246,7 @@ class LastPhase(Trainer):
             )
         share = dist.get_world_size() if dist.is_initialized() else 1
         whole = torch.stack([self.recipe["weights"][task] * loss for task, loss in losses.items()]).sum() / share
-        found = torch.stack([losses[task].detach() if task in losses else torch.zeros(()) for task in HEADS]) / share
+        found = torch.stack([losses[task].detach() if task in losses else whole.new_zeros(()) for task in HEADS]) / share
         figures = self.update(whole, found, rates)
         return {task: round(float(value), 4) for task, value in zip(HEADS, figures, strict=True)}
 

@@ -38,11 +38,10 @@ from transformers import AutoTokenizer
 
 from common import read_recipe
 from corpora.batches import CandidateSet
-from dialeval.engine.encoding import collate
 from dialeval.engine.formatting import PairFormat, PairTokenizer, TokenPair
 from starts import mean_weights, stood_at
 from trunk_network import Trunk, next_reply_loss
-from trunk_steps import Steps, in_batches, learning_rate, read_sets
+from trunk_steps import Batch, Steps, learning_rate, padded, read_sets
 
 
 class Trainer:
@@ -91,21 +90,21 @@ class Trainer:
         self.take(held)
 
     def logits(self, pairs: Sequence[TokenPair], pad_id: int) -> Tensor:
-        """`[pairs]` or `[pairs, heads]`, in the order of the pairs whatever went through the encoder together."""
-        found, order = [], []
-        for batch in in_batches(pairs, self.recipe["batch_tokens"]):
-            tensors = collate([pairs[number] for number in batch], pad_id, segment_ids=False)
-            found.append(self.model(**{name: tensor.to(self.device) for name, tensor in tensors.items()}))
-            order += batch
-        return torch.cat(found)[torch.tensor(order, device=self.device).argsort()]
+        """`[pairs]` or `[pairs, heads]`."""
+        return self.through(padded(pairs, pad_id, self.recipe["batch_tokens"]))
 
-    def step(self, pairs: Sequence[TokenPair], pad_id: int, rate: float) -> tuple[float, float]:
+    def through(self, batches: Sequence[Batch]) -> Tensor:
+        """The same in the order of the pairs, whatever goes through the encoder together."""
+        found = [self.model(**{name: one.to(self.device) for name, one in tensors.items()}) for _, tensors in batches]
+        order = torch.tensor([number for numbers, _ in batches for number in numbers])
+        return torch.cat(found)[order.argsort().to(self.device)]
+
+    def step(self, batches: Sequence[Batch], rate: float) -> Tensor:
         """One update; the loss and how often the true reply came first, over all processes."""
-        logits = self.logits(pairs, pad_id).view(-1, 1 + sum(self.recipe["negatives"].values()))
+        logits = self.through(batches).view(-1, 1 + sum(self.recipe["negatives"].values()))
         loss = next_reply_loss(logits, self.recipe["binary_weight"]).sum() / self.recipe["batch_contexts"]
         hits = (logits.argmax(dim=1) == 0).sum() / self.recipe["batch_contexts"]
-        figures = self.update(loss, torch.stack([loss.detach(), hits]), [rate])
-        return float(figures[0]), float(figures[1])
+        return self.update(loss, torch.stack([loss.detach(), hits]), [rate])
 
     def update(self, loss: Tensor, figures: Tensor, rates: Sequence[float]) -> Tensor:
         """Move the weights, the groups of the optimizer by their rates; the figures, summed over all processes."""
@@ -235,21 +234,20 @@ def run(rank: int, recipe: dict[str, Any], arguments: argparse.Namespace) -> Non
     spent, validated = state["seconds"] - _seconds(), state["validated"]
     log(arguments.out, "start", step=first, commit=commit(), processes=arguments.processes, dtype=arguments.dtype,
          contexts={name: len(one) for name, one in train.items()})  # fmt: skip
-    numbers = DataLoader(
+    steps = DataLoader(
         Steps(recipe, train, tokenizer, share),
         sampler=range(first, last), batch_size=None, num_workers=8 if arguments.device == "cuda" else 0,
     )  # fmt: skip
-    mark, losses, hits = time.monotonic(), [], []
-    for step, pairs in zip(range(first + 1, last + 1), numbers, strict=True):
-        loss, hit = trainer.step(pairs, tokenizer.pad_id, learning_rate(recipe, step - 1, decays))
-        losses.append(loss)
-        hits.append(hit)
+    mark, found = time.monotonic(), []
+    for step, batches in zip(range(first + 1, last + 1), steps, strict=True):
+        found.append(trainer.step(batches, learning_rate(recipe, step - 1, decays)))  # read later: a GPU need not wait
         if step % 20 == 0 or step == last:
-            done = len(losses) * size * (1 + sum(recipe["negatives"].values()))
-            log(arguments.out, "train", step=step, contexts=step * size, loss=round(float(np.mean(losses)), 4),
-                 accuracy=round(float(np.mean(hits)), 4), pairs_per_second=round(done / (time.monotonic() - mark), 1),
+            loss, accuracy = torch.stack(found).mean(dim=0).tolist()
+            done = len(found) * size * (1 + sum(recipe["negatives"].values()))
+            log(arguments.out, "train", step=step, contexts=step * size, loss=round(loss, 4),
+                 accuracy=round(accuracy, 4), pairs_per_second=round(done / (time.monotonic() - mark), 1),
                  processor_hours=round((spent + _seconds()) / 3600, 3))  # fmt: skip
-            mark, losses, hits = time.monotonic(), [], []
+            mark, found = time.monotonic(), []
         reached = any((step - 1) * size < wanted <= step * size for wanted in recipe["snapshots"]) and decays is None
         if step % recipe["save_every"] == 0 or step == last or reached:
             total = spent + _seconds()

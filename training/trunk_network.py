@@ -40,8 +40,8 @@ class Trunk(nn.Module):
 
 
 def through_layer(layer: Any, hidden: Tensor, queries: Tensor, mask: Tensor) -> Tensor:
-    """One layer of BERT for the positions in `queries`; plain products, since torch's fused attention takes four times
-    as long on a CPU in bfloat16 (and is meant for longer texts than ours).
+    """One layer of BERT for the positions in `queries`; on a CPU in plain products, since torch's fused attention takes
+    four times as long there in bfloat16 (and is meant for longer texts than ours).
     """
     attention, heads = layer.attention, layer.attention.self.num_attention_heads
     query, key, value = (
@@ -50,8 +50,11 @@ def through_layer(layer: Any, hidden: Tensor, queries: Tensor, mask: Tensor) -> 
             (attention.self.query, queries), (attention.self.key, hidden), (attention.self.value, hidden)
         )
     )  # fmt: skip
-    weights = (query @ key.transpose(-1, -2) * query.shape[-1] ** -0.5 + mask).softmax(dim=-1)
-    mixed = attention.output.dense((weights @ value).transpose(1, 2).flatten(-2))
+    if hidden.is_cuda:
+        seen_by_heads = F.scaled_dot_product_attention(query, key, value, mask)
+    else:
+        seen_by_heads = (query @ key.transpose(-1, -2) * query.shape[-1] ** -0.5 + mask).softmax(dim=-1) @ value
+    mixed = attention.output.dense(seen_by_heads.transpose(1, 2).flatten(-2))
     seen = attention.output.LayerNorm(mixed + queries)
     result: Tensor = layer.output.LayerNorm(layer.output.dense(layer.intermediate(seen)) + seen)
     return result

@@ -8,12 +8,17 @@ from typing import Any
 from zlib import crc32
 
 import numpy as np
+from torch import Tensor
 from torch.utils.data import Dataset
 
 from corpora.batches import CandidateSet
 from corpora.dialogues import CorpusDialogue, overlapping_ids, read_corpus
 from corpora.negatives import NegativeCounts
+from dialeval.engine.encoding import collate
 from dialeval.engine.formatting import PairTokenizer, TokenPair
+
+#: Pairs that go through the encoder together: their numbers among all, and the tensors.
+Batch = tuple[list[int], dict[str, Tensor]]
 
 
 def read_sets(recipe: dict[str, Any], root: Path) -> tuple[dict[str, CandidateSet], dict[str, CandidateSet]]:
@@ -40,7 +45,7 @@ def _is_held_out(dialogue: CorpusDialogue, share: float) -> bool:
     return crc32(dialogue.id.encode()) % 10_000 < share * 10_000
 
 
-class Steps(Dataset[list[TokenPair]]):
+class Steps(Dataset[list[Batch]]):
     """Step by number: this process's share of its contexts, each with its candidates in a row, the true one first."""
 
     def __init__(
@@ -50,7 +55,7 @@ class Steps(Dataset[list[TokenPair]]):
         self.ends = np.cumsum([stage["contexts"] for stage in recipe["stages"]])
         self.shares = [corpus_shares(stage, sets) for stage in recipe["stages"]]
 
-    def __getitem__(self, step: int) -> list[TokenPair]:
+    def __getitem__(self, step: int) -> list[Batch]:
         size = self.recipe["batch_contexts"]
         stage = min(int(np.searchsorted(self.ends, step * size, side="right")), len(self.ends) - 1)
         names, shares = self.shares[stage]
@@ -63,7 +68,8 @@ class Steps(Dataset[list[TokenPair]]):
         each = len(pairs) // size
         grouped = [pairs[at : at + each] for at in range(0, len(pairs), each)]
         grouped.sort(key=lambda group: sum(len(pair.ids) for pair in group))
-        return [pair for group in grouped[self.share] for pair in group]
+        own = [pair for group in grouped[self.share] for pair in group]
+        return padded(own, self.tokenizer.pad_id, self.recipe["batch_tokens"])
 
 
 def corpus_shares(stage: dict[str, Any], sets: dict[str, CandidateSet]) -> tuple[list[str], Any]:
@@ -82,6 +88,12 @@ def in_batches(pairs: Sequence[TokenPair], batch_tokens: int) -> Iterator[list[i
             batch = []
         batch.append(number)
     yield batch
+
+
+def padded(pairs: Sequence[TokenPair], pad_id: int, batch_tokens: int) -> list[Batch]:
+    """The same as tensors."""
+    found = in_batches(pairs, batch_tokens)
+    return [(batch, collate([pairs[number] for number in batch], pad_id, segment_ids=False)) for batch in found]
 
 
 def learning_rate(recipe: dict[str, Any], step: int, decays: range | None) -> float:
