@@ -95,9 +95,11 @@ class Trainer:
 
     def through(self, batches: Sequence[Batch]) -> Tensor:
         """The same in the order of the pairs, whatever goes through the encoder together."""
-        found = [self.model(**{name: one.to(self.device) for name, one in tensors.items()}) for _, tensors in batches]
-        order = torch.tensor([number for numbers, _ in batches for number in numbers])
-        return torch.cat(found)[order.argsort().to(self.device)]
+        found, order = [], []
+        for numbers, tensors in batches:
+            found.append(self.model(**{name: one.to(self.device, non_blocking=True) for name, one in tensors.items()}))
+            order.append(numbers.to(self.device, non_blocking=True))
+        return torch.cat(found)[torch.cat(order).argsort()]
 
     def step(self, batches: Sequence[Batch], rate: float) -> Tensor:
         """One update; the loss and how often the true reply came first, over all processes."""
@@ -234,9 +236,10 @@ def run(rank: int, recipe: dict[str, Any], arguments: argparse.Namespace) -> Non
     spent, validated = state["seconds"] - _seconds(), state["validated"]
     log(arguments.out, "start", step=first, commit=commit(), processes=arguments.processes, dtype=arguments.dtype,
          contexts={name: len(one) for name, one in train.items()})  # fmt: skip
+    on_gpu = arguments.device == "cuda"
     steps = DataLoader(
         Steps(recipe, train, tokenizer, share),
-        sampler=range(first, last), batch_size=None, num_workers=8 if arguments.device == "cuda" else 0,
+        sampler=range(first, last), batch_size=None, num_workers=8 if on_gpu else 0, pin_memory=on_gpu,
     )  # fmt: skip
     mark, found = time.monotonic(), []
     for step, batches in zip(range(first + 1, last + 1), steps, strict=True):

@@ -8,6 +8,7 @@ from typing import Any
 from zlib import crc32
 
 import numpy as np
+import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
@@ -18,7 +19,7 @@ from dialeval.engine.encoding import collate
 from dialeval.engine.formatting import PairTokenizer, TokenPair
 
 #: Pairs that go through the encoder together: their numbers among all, and the tensors.
-Batch = tuple[list[int], dict[str, Tensor]]
+Batch = tuple[Tensor, dict[str, Tensor]]
 
 
 def read_sets(recipe: dict[str, Any], root: Path) -> tuple[dict[str, CandidateSet], dict[str, CandidateSet]]:
@@ -92,8 +93,10 @@ def in_batches(pairs: Sequence[TokenPair], batch_tokens: int) -> Iterator[list[i
 
 def padded(pairs: Sequence[TokenPair], pad_id: int, batch_tokens: int) -> list[Batch]:
     """The same as tensors."""
-    found = in_batches(pairs, batch_tokens)
-    return [(batch, collate([pairs[number] for number in batch], pad_id, segment_ids=False)) for batch in found]
+    return [
+        (torch.tensor(batch), collate([pairs[number] for number in batch], pad_id, segment_ids=False))
+        for batch in in_batches(pairs, batch_tokens)
+    ]
 
 
 def learning_rate(recipe: dict[str, Any], step: int, decays: range | None) -> float:
