@@ -64,7 +64,7 @@ class Sources:
 
     def __init__(self, recipe: dict[str, Any], trunk: dict[str, Any], arguments: argparse.Namespace) -> None:
         self.recipe = recipe
-        self.train, self.held_out = read_sets(trunk, arguments.corpora)
+        self.train, self.held_out = read_sets(trunk | {"negatives": recipe["negatives"]}, arguments.corpora)
         self.names, self.shares = corpus_shares(trunk["stages"][-1], self.train)
         rated = recipe["ratings"]
         unwanted = overlapping_ratings(arguments.ratings / rated["leave_out"]) | frozenset(recounted()["leave_out"])
@@ -381,6 +381,7 @@ def main() -> None:
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="override the recipe")
     arguments = parser.parse_args()
     recipe = read_recipe(arguments.recipe)
+    recipe["batch_tokens"] = recipe["batch_tokens"].get(arguments.device, recipe["batch_tokens"]["cpu"])
     trunk = read_recipe(arguments.recipe.parent / f"{recipe['corpora_of']}.yaml")
     recipe.update({name: yaml.safe_load(value) for name, value in (one.split("=", 1) for one in arguments.set)})
     arguments.out.mkdir(parents=True, exist_ok=True)

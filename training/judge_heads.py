@@ -89,7 +89,8 @@ def fault_sources(recipe: Recipe, arguments: argparse.Namespace) -> Sources:
     trunk["stages"] = [{"corpora": list(settings["corpora"])}]
     trunk["validation"] |= {"dialogues": settings["held_out"]["dialogues"]}
     rated = {"leave_out": recipe["ratings"]["leave_out"], "train": [], "labelled": recipe["ratings"]["labelled"]}
-    return Sources({"seed": trunk["seed"], "rows": {"valid": 0}, "ratings": rated}, trunk, arguments)
+    own = {"seed": trunk["seed"], "negatives": settings["negatives"], "rows": {"valid": 0}, "ratings": rated}
+    return Sources(own, trunk, arguments)
 
 
 def _aucs(task: str, rows: Sequence[Row], told: NDArray[np.float64]) -> dict[str, float]:

@@ -1,10 +1,8 @@
-"""Train the encoder that every metric shares: which of four replies comes next.
+"""Train the encoder that every metric shares: which of eight replies comes next.
 
-    python training/trunk.py --corpora CORPORA --encoder FOLDER --out runs/trunk --processes 2
-    python training/trunk.py --corpora CORPORA --encoder FOLDER --out runs/trunk-150000 \
-        --decay runs/trunk/contexts-150000.pt
-    python training/trunk.py --corpora CORPORA --encoder FOLDER --out runs/trunk \
-        --warm runs/lost/trunk.safetensors judge-minilm
+    python training/trunk.py --corpora CORPORA --encoder FOLDER --out runs/trunk
+    python training/trunk.py --recipe training/recipes/trunk-open.yaml --corpora CORPORA --encoder FOLDER \
+        --out runs/trunk-open --decay runs/trunk/contexts-128000.pt
 
 All layers but the embeddings are trained. The same command goes on where it was stopped. OUT/trunk.safetensors holds
 their mean over the last steps in float16, which is also what is validated. `--decay` goes on from a snapshot's mean
@@ -194,6 +192,7 @@ def main() -> None:
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="override the recipe")
     arguments = parser.parse_args()
     recipe = read_recipe(arguments.recipe)
+    recipe["batch_tokens"] = recipe["batch_tokens"].get(arguments.device, recipe["batch_tokens"]["cpu"])
     recipe.update({name: yaml.safe_load(value) for name, value in (one.split("=", 1) for one in arguments.set)})
     arguments.out.mkdir(parents=True, exist_ok=True)
     in_processes(run, arguments.processes, recipe, arguments)
