@@ -1,8 +1,8 @@
 """The last phase of the shared encoder: it learns from ratings, and to see the faults that the judge names.
 
     python training/aspects.py --corpora CORPORA --ratings RATINGS --encoder FOLDER --out runs/aspects --processes 2
-    python training/aspects.py --corpora CORPORA --ratings RATINGS --encoder FOLDER --out runs/aspects-mean \
-        --recipe training/recipes/aspects-mean.yaml
+    python training/aspects.py --corpora CORPORA --ratings RATINGS --encoder FOLDER --out runs/aspects-faults \
+        --processes 2 --recipe training/recipes/aspects-faults.yaml
 
 One head a task on the first token: which reply is next, which of two replies people rated higher, is it a valid
 reply, is it sound English, do the facts bear it out, does it agree with what its speaker said, is it civil. Every step
@@ -246,7 +246,8 @@ class LastPhase(Trainer):
             )
         share = dist.get_world_size() if dist.is_initialized() else 1
         whole = torch.stack([self.recipe["weights"][task] * loss for task, loss in losses.items()]).sum() / share
-        found = torch.stack([losses[task].detach() if task in losses else whole.new_zeros(()) for task in HEADS]) / share
+        none = whole.new_zeros(())
+        found = torch.stack([losses[task].detach() if task in losses else none for task in HEADS]) / share
         figures = self.update(whole, found, rates)
         return {task: round(float(value), 4) for task, value in zip(HEADS, figures, strict=True)}
 

@@ -36,6 +36,7 @@ from training_runs import TRAINING, run_here, settings, write_lines
 
 GROUPS = {"name": "pp", "split": "dev", "held_out": 0.25, "seed": 0}
 FAULTS = "{dialogues: 0.3, contexts: 40, fluent: 32, insults: 8, convabuse: 12, consistent: 0, faithful: 6, begin: 12}"
+NEGATIVES = "{random: 1, same_dialogue: 1, shared_word: 1}"
 DECAY = "{respectful: 0.01, faithful: 0.01, fluent: 0.001}"
 LAYOUT = {"max_length": 48, "response_budget": 16, "facts_budget": 12, "separator": "[unused0]"}
 
@@ -210,7 +211,8 @@ def judged(encoders: tuple[Path, Path], data: Path, tiny_encoder: Path) -> Path:
             "leave_out=overlaps.json", "layout={max_length: 48, response_budget: 16, facts_budget: 12}",
             f"density={pairs % 'train'}", f"human={pairs % 'validation'}", "ratings.leave_out=overlaps.json",
             "ratings.stack=[dbdc3]", "ratings.dialogues=[chats]", "ratings.train=[dbdc3]",
-            f"faults={{corpora: {{chat: [train]}}, rows: {FAULTS}, held_out: {FAULTS}, weight_decay: {DECAY}}}",
+            f"faults={{corpora: {{chat: [train]}}, "
+            f"negatives: {NEGATIVES}, rows: {FAULTS}, held_out: {FAULTS}, weight_decay: {DECAY}}}",
         )),
     ])  # fmt: skip
     return out / "checkpoint"
