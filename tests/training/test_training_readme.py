@@ -41,8 +41,7 @@ def test_the_script_the_options_and_the_recipe_exist(command: list[str]) -> None
         recipe = Path(arguments[arguments.index("--recipe") + 1])
         settings = read_recipe(TRAINING.parent / recipe)
         assert settings["name"] == recipe.stem.replace("own-", "my-")
-        # A long run, which another one of the same recipe ends, has a name of its own.
-        assert Path(arguments[arguments.index("--out") + 1]).name in (recipe.stem, f"{recipe.stem}-long")
+        assert Path(arguments[arguments.index("--out") + 1]).name == recipe.stem
 
 
 def test_a_recipe_that_begins_from_a_run_stands_behind_that_run() -> None:
