@@ -382,7 +382,6 @@ def main() -> None:
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="override the recipe")
     arguments = parser.parse_args()
     recipe = read_recipe(arguments.recipe)
-    recipe["batch_tokens"] = recipe["batch_tokens"].get(arguments.device, recipe["batch_tokens"]["cpu"])
     trunk = read_recipe(arguments.recipe.parent / f"{recipe['corpora_of']}.yaml")
     recipe.update({name: yaml.safe_load(value) for name, value in (one.split("=", 1) for one in arguments.set)})
     arguments.out.mkdir(parents=True, exist_ok=True)

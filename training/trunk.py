@@ -50,6 +50,7 @@ class Trainer:
     ) -> None:
         torch.manual_seed(recipe["seed"])
         self.recipe, self.device, self.dtype = recipe, device, dtype
+        self.batch_tokens = recipe["batch_tokens"].get(device.type, recipe["batch_tokens"]["cpu"])
         self.master = Trunk(encoder, heads).to(device)
         self.model = self.master
         if dtype != torch.float32:
@@ -89,7 +90,7 @@ class Trainer:
 
     def logits(self, pairs: Sequence[TokenPair], pad_id: int) -> Tensor:
         """`[pairs]` or `[pairs, heads]`."""
-        return self.through(padded(pairs, pad_id, self.recipe["batch_tokens"]))
+        return self.through(padded(pairs, pad_id, self.batch_tokens))
 
     def through(self, batches: Sequence[Batch]) -> Tensor:
         """The same in the order of the pairs, whatever goes through the encoder together."""
@@ -192,7 +193,6 @@ def main() -> None:
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="override the recipe")
     arguments = parser.parse_args()
     recipe = read_recipe(arguments.recipe)
-    recipe["batch_tokens"] = recipe["batch_tokens"].get(arguments.device, recipe["batch_tokens"]["cpu"])
     recipe.update({name: yaml.safe_load(value) for name, value in (one.split("=", 1) for one in arguments.set)})
     arguments.out.mkdir(parents=True, exist_ok=True)
     in_processes(run, arguments.processes, recipe, arguments)
@@ -235,9 +235,9 @@ def run(rank: int, recipe: dict[str, Any], arguments: argparse.Namespace) -> Non
     spent, validated = state["seconds"] - _seconds(), state["validated"]
     log(arguments.out, "start", step=first, commit=commit(), processes=arguments.processes, dtype=arguments.dtype,
          contexts={name: len(one) for name, one in train.items()})  # fmt: skip
-    on_gpu = arguments.device == "cuda"
+    on_gpu = trainer.device.type == "cuda"
     steps = DataLoader(
-        Steps(recipe, train, tokenizer, share),
+        Steps(recipe, train, tokenizer, share, trainer.batch_tokens),
         sampler=range(first, last), batch_size=None, num_workers=8 if on_gpu else 0, pin_memory=on_gpu,
     )  # fmt: skip
     mark, found = time.monotonic(), []

@@ -50,9 +50,15 @@ class Steps(Dataset[list[Batch]]):
     """Step by number: this process's share of its contexts, each with its candidates in a row, the true one first."""
 
     def __init__(
-        self, recipe: dict[str, Any], sets: dict[str, CandidateSet], tokenizer: PairTokenizer, share: slice
+        self,
+        recipe: dict[str, Any],
+        sets: dict[str, CandidateSet],
+        tokenizer: PairTokenizer,
+        share: slice,
+        batch_tokens: int,
     ) -> None:
         self.recipe, self.sets, self.tokenizer, self.share = recipe, sets, tokenizer, share
+        self.batch_tokens = batch_tokens
         self.ends = np.cumsum([stage["contexts"] for stage in recipe["stages"]])
         self.shares = [corpus_shares(stage, sets) for stage in recipe["stages"]]
 
@@ -70,7 +76,7 @@ class Steps(Dataset[list[Batch]]):
         grouped = [pairs[at : at + each] for at in range(0, len(pairs), each)]
         grouped.sort(key=lambda group: sum(len(pair.ids) for pair in group))
         own = [pair for group in grouped[self.share] for pair in group]
-        return padded(own, self.tokenizer.pad_id, self.recipe["batch_tokens"])
+        return padded(own, self.tokenizer.pad_id, self.batch_tokens)
 
 
 def corpus_shares(stage: dict[str, Any], sets: dict[str, CandidateSet]) -> tuple[list[str], Any]:

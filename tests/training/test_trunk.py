@@ -8,10 +8,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import yaml
 from transformers import AutoModel
+
+from dialeval.engine.formatting import TokenPair
 
 TRAINING = Path(__file__).parents[2] / "training"
 sys.path.insert(0, str(TRAINING))
@@ -144,11 +147,28 @@ def test_two_processes_take_the_steps_of_one(
         torch.testing.assert_close(two[name], weight, rtol=0, atol=1e-5)
 
 
-def test_only_the_last_layers_first_token_is_computed(tiny_encoder: Path) -> None:
+@pytest.mark.parametrize("tokens", [12, 30, 1000])
+def test_a_pair_s_number_does_not_depend_on_its_batch(tokens: int, recipe: Path, tiny_encoder: Path) -> None:
+    settings = {**yaml.safe_load(recipe.read_text()), "batch_tokens": {"cpu": tokens}}
+    trainer = trunk.Trainer(settings, tiny_encoder, torch.float32, torch.device("cpu"))
+    ids = [[3, 6, 4, 9, 4], [3, 7, 8, 6, 9, 7, 8, 4, 6, 9, 4], [3, 8, 4, 6, 4], [3, 6, 7, 8, 4, 9, 7, 4]]
+    pairs = [TokenPair(np.array(one, dtype=np.int32), 3, False) for one in ids]
+    with torch.inference_mode():
+        alone = torch.cat([trainer.logits([pair], 0) for pair in pairs])
+        assert len(set(alone.tolist())) == len(pairs)
+        torch.testing.assert_close(trainer.logits(pairs, 0), alone, rtol=0, atol=1e-5)
+
+
+on_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=on_gpu)])
+def test_only_the_last_layers_first_token_is_computed(device: str, tiny_encoder: Path) -> None:
     """And the number is the one that transformers' own forward pass gives."""
-    model = trunk.Trunk(tiny_encoder).eval()
+    model = trunk.Trunk(tiny_encoder).eval().to(device)
     ids = torch.tensor([[3, 6, 7, 8, 4, 9, 4], [3, 6, 4, 9, 4, 0, 0]])
-    tensors = {"input_ids": ids, "attention_mask": (ids != 0).long(), "token_type_ids": torch.zeros_like(ids)}
+    inputs = {"input_ids": ids, "attention_mask": (ids != 0).long(), "token_type_ids": torch.zeros_like(ids)}
+    tensors = {name: one.to(device) for name, one in inputs.items()}
     with torch.inference_mode():
         expected = model.head(model.encoder(**tensors).last_hidden_state[:, 0]).squeeze(-1)
         torch.testing.assert_close(model(**tensors), expected, rtol=0, atol=1e-5)
