@@ -17,7 +17,7 @@ import argparse
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -31,156 +31,19 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers import AutoTokenizer
 
-from common import read_recipe, recounted
-from corpora.faults import DAMAGES, Draw, civil, contradicted, damage, insulting, statement_of
-from corpora.grouped import Group
-from corpora.ratings import Rated, overlapping_ratings, read_ratings
-from dialeval.approaches.row_signs import own_turns
+from aspect_rows import RATED, PhaseStep, PhaseSteps, Sources, faulty_rows, rating_of, without_facts
+from common import read_recipe
 from dialeval.engine.formatting import PairFormat, PairTokenizer
 from dialeval.exchange import Exchange
 from dialeval.statistics.discrimination import auc
 from dialeval.weights.config import CheckpointConfig
 from dialeval.weights.find import find_checkpoint
 from history import TrainingRun, joined, stages_of
-from stages import split_groups
 from starts import mean_weights
 from trunk import Trainer, commit, in_processes, log
 from trunk_network import TRUNK_HEADS as HEADS
 from trunk_network import next_reply_loss
-from trunk_steps import corpus_shares, read_sets
-
-FAULTS = (*DAMAGES, "glued")
-#: Sources with right and wrong rows, the task that each of them is for, and the score that says so.
-RATED = {"begin": ("faithful", "attributable"), "convabuse": ("respectful", "respectful")}
-#: What `corpora.dialogues` puts before the facts of a speaker.
-PERSONA = "your persona: "
-
-#: A row of a task: what is read, what the head of the task is to say, and (ratings) where it comes from.
-Row = tuple[str, Exchange, float, str]
-
-
-class Sources:
-    """Rows of every task by step, training or held-out ones."""
-
-    def __init__(self, recipe: dict[str, Any], trunk: dict[str, Any], arguments: argparse.Namespace) -> None:
-        self.recipe = recipe
-        self.train, self.held_out = read_sets(trunk | {"negatives": recipe["negatives"]}, arguments.corpora)
-        self.names, self.shares = corpus_shares(trunk["stages"][-1], self.train)
-        rated = recipe["ratings"]
-        unwanted = overlapping_ratings(arguments.ratings / rated["leave_out"]) | frozenset(recounted()["leave_out"])
-        self.rated = rated["train"]
-        self.ratings: dict[tuple[str, str], list[Rated]] = {}
-        for name in (*self.rated, *rated["labelled"]):
-            rows = read_ratings(arguments.ratings, name, leave_out=unwanted)
-            for split in ("train", "dev"):
-                self.ratings[name, split] = [row for row in rows if row.split == split]
-        self.groups, self.held_groups = split_groups(recipe, arguments.corpora) if recipe["rows"]["valid"] else ([], [])
-
-    def of_split(self, name: str, split: str) -> list[Rated]:
-        """Rated rows of one source."""
-        return self.ratings[name, split]
-
-    def candidates(self, draw: Draw, count: int, step: int) -> list[list[Exchange]]:
-        """Contexts of all corpora, each with its candidates, the true one first."""
-        drawn = []
-        for number in draw.choice(len(self.names), size=count, p=self.shares):
-            one = self.train[self.names[number]]
-            drawn.append(one.get(int(draw.integers(len(one))), epoch=step).exchanges())
-        return drawn
-
-    def step(self, step: int) -> tuple[list[list[Exchange]], list[Row]]:
-        """Contexts with their candidates, and the rows of all other tasks."""
-        draw = np.random.default_rng([self.recipe["seed"], step])
-        counts = self.recipe["rows"]
-        contexts = self.candidates(draw, counts["contexts"], step)
-        rows: list[Row] = []
-        # In one source at a time, so that pairs can be compared; in turn, by the root of their size.
-        roots = np.sqrt([len(self.of_split(name, "train")) for name in self.rated])
-        source = self.rated[int(draw.choice(len(self.rated), p=roots / roots.sum()))]
-        chosen = self.of_split(source, "train")
-        for at in draw.integers(len(chosen), size=counts["rated"]):
-            row = chosen[int(at)]
-            known = replace(row.exchange, facts=()) if row.exchange.context else row.exchange
-            rows.append(("rated", known, rating_of(row), source))
-        rows += self.valid_rows(draw, self.groups, counts["valid"])
-        rows += faulty_rows(draw, contexts, counts)
-        for name, (task, score) in RATED.items():
-            there = self.of_split(name, "train")
-            for at in draw.integers(len(there), size=counts[name]):
-                if score in there[int(at)].scores:
-                    rows.append((task, there[int(at)].exchange, float(there[int(at)].scores[score] > 0.7), name))
-        return contexts, rows
-
-    @staticmethod
-    def valid_rows(draw: Draw, groups: Sequence[Group], count: int) -> list[Row]:
-        """Of one context a right reply, an adversarial and a random one."""
-        rows: list[Row] = []
-        while groups and len(rows) < count:
-            group = groups[int(draw.integers(len(groups)))]
-            kinds = ((group.positives, 1.0), (group.adversarial, 0.0), (group.random, 0.0))
-            for replies, right in kinds:
-                if replies:
-                    reply = replies[int(draw.integers(len(replies)))]
-                    rows.append(("valid", Exchange(context=group.context, response=reply), right, "dailydialog_pp"))
-        return rows
-
-
-def rating_of(row: Rated) -> float:
-    """The share of people who could go on after this reply, which the sources of the recipe asked for."""
-    return row.scores["no_breakdown"]
-
-
-def faulty_rows(
-    draw: Draw, contexts: Sequence[Sequence[Exchange]], counts: dict[str, int], *, held_out: bool = False
-) -> list[Row]:
-    """Sound replies and ones with a fault. Wrong replies are as fluent and civil as right ones, so both are read."""
-    rows: list[Row] = []
-    made = 0
-    for number in range(20 * counts["fluent"]):
-        if made >= counts["fluent"]:
-            break
-        candidates = contexts[int(draw.integers(len(contexts)))]
-        one = candidates[int(draw.integers(len(candidates)))]
-        kind = FAULTS[number % len(FAULTS)]
-        broken = damage(one.response, kind, draw)
-        if broken:
-            rows += [("fluent", one, 1.0, ""), ("fluent", replace(one, response=broken), 0.0, kind)]
-            made += 2
-    for _ in range(counts["insults"] // 2):
-        candidates = contexts[int(draw.integers(len(contexts)))]
-        one = candidates[int(draw.integers(len(candidates)))]
-        rude = replace(one, response=insulting(one.response, draw, held_out=held_out))
-        if draw.random() < 0.5:  # no word is rude by itself
-            one = replace(one, response=civil(one.response, draw, held_out=held_out))
-        rows += [("respectful", one, 1.0, ""), ("respectful", rude, 0.0, "insult")]
-    for task, count in (("consistent", counts["consistent"]), ("faithful", counts["faithful"])):
-        made = 0
-        for _ in range(30 * count):
-            if made >= count:
-                break
-            one = contexts[int(draw.integers(len(contexts)))][0]
-            # What a speaker knows of themselves stands behind "your persona:" in the corpora.
-            said = own_turns(one) if task == "consistent" else [fact.removeprefix(PERSONA) for fact in one.facts]
-            statements = [found for text in said if (found := statement_of(text))]
-            if not statements:
-                continue
-            kept = statements[int(draw.integers(len(statements)))]
-            otherwise = contradicted(kept, draw)
-            if otherwise is None or otherwise == kept:
-                continue
-            reply = (lambda text: text) if draw.random() < 0.5 else (lambda text, one=one: f"{one.response} {text}")
-            # Half of the time the denied form is what was said before, so that a denial alone tells nothing.
-            if draw.random() < 0.5 and task == "consistent":
-                swapped = tuple(turn.replace(kept, otherwise) for turn in one.context)
-                one, kept, otherwise = replace(one, context=swapped), otherwise, kept
-            elif draw.random() < 0.5 and task == "faithful":
-                swapped = tuple(fact.replace(kept, otherwise) for fact in one.facts)
-                one, kept, otherwise = replace(one, facts=swapped), otherwise, kept
-            rows += [(task, replace(one, response=reply(kept)), 1.0, ""), (task, one, 1.0, "")]
-            rows += [(task, replace(one, response=reply(otherwise)), 0.0, "contradicted")]
-            made += 3
-    return rows
-
+from trunk_steps import prefetched
 
 # --- losses ----------------------------------------------------------------------------------------
 
@@ -225,18 +88,15 @@ class LastPhase(Trainer):
                     self.master.head.weight[number], self.master.head.bias[number] = row[:-1], row[-1]
         self.copy_weights()
 
-    def learn(
-        self, contexts: list[list[Exchange]], rows: list[Row], tokenizer: PairTokenizer, rates: Sequence[float]
-    ) -> dict[str, float]:
+    def learn(self, step: PhaseStep, rates: Sequence[float]) -> Tensor:
         """One step over all tasks; the loss of each."""
-        exchanges = [one for candidates in contexts for one in candidates]
-        pairs = tokenizer.pairs([*exchanges, *(row[1] for row in rows)])
-        logits = self.logits(pairs, tokenizer.pad_id)
-        following = logits[: len(exchanges), HEADS.index("next")].view(len(contexts), -1)
+        logits = self.through(step.batches, self.recipe["dropout"])
+        candidates = len(logits) - len(step.tasks)
+        following = logits[:candidates, HEADS.index("next")].view(step.contexts, -1)
         losses = {"next": next_reply_loss(following, self.recipe["binary_weight"]).mean()}
-        rest, truth = logits[len(exchanges) :], torch.tensor([row[2] for row in rows], device=logits.device)
+        rest, truth = logits[candidates:], step.truth.to(logits.device)
         for number, task in enumerate(HEADS[1:], start=1):
-            chosen = torch.tensor([at for at, row in enumerate(rows) if row[0] == task], dtype=torch.long)
+            chosen = torch.tensor([at for at, one in enumerate(step.tasks) if one == task], device=logits.device)
             if not len(chosen):
                 continue
             said, wanted = rest[chosen, number], truth[chosen]
@@ -248,8 +108,7 @@ class LastPhase(Trainer):
         whole = torch.stack([self.recipe["weights"][task] * loss for task, loss in losses.items()]).sum() / share
         none = whole.new_zeros(())
         found = torch.stack([losses[task].detach() if task in losses else none for task in HEADS]) / share
-        figures = self.update(whole, found, rates)
-        return {task: round(float(value), 4) for task, value in zip(HEADS, figures, strict=True)}
+        return self.update(whole, found, rates)
 
     @torch.inference_mode()
     def figures(self, sources: Sources, tokenizer: PairTokenizer) -> dict[str, float]:
@@ -274,8 +133,8 @@ class LastPhase(Trainer):
         for name in sources.rated:
             dev = sources.of_split(name, "dev")[: settings["rows"] * 2]
             truth = [rating_of(row) for row in dev]
-            plain = [replace(row.exchange, facts=()) if row.exchange.context else row.exchange for row in dev]
-            for head, scores in zip(("rated", "next"), said(plain, "rated", "next"), strict=True):
+            read = [without_facts(row) for row in dev]
+            for head, scores in zip(("rated", "next"), said(read, "rated", "next"), strict=True):
                 found[f"{name}_{head}"] = float(spearmanr(scores, truth).statistic)
         draw = np.random.default_rng(7)
         many = dict.fromkeys(("fluent", "insults", "consistent", "faithful"), settings["rows"])
@@ -348,8 +207,11 @@ def run(rank: int, recipe: dict[str, Any], trunk: dict[str, Any], arguments: arg
     log(arguments.out, "start", commit=commit(), recipe=recipe, rated_rows=rated)
     begun, seen = time.process_time(), 0
     share = slice(rank, None, arguments.processes)
-    for step in range(recipe["steps"] + 1):
-        last = step == recipe["steps"]
+    steps = recipe["steps"]
+    read = PhaseSteps(sources, tokenizer, share, phase.batch_tokens)
+    ahead = iter(prefetched(read, range(steps), phase.device))
+    for step in range(steps + 1):
+        last = step == steps
         if rank == 0 and (last or (step > 0 and step % recipe["validation"]["every"] == 0)):
             seconds = round(arguments.processes * (time.process_time() - begun))
             figures = phase.figures(sources, tokenizer)
@@ -360,11 +222,12 @@ def run(rank: int, recipe: dict[str, Any], trunk: dict[str, Any], arguments: arg
             phase.save_weights(arguments.out / "trunk.safetensors", made=made)
         if last:
             break
-        contexts, rows = sources.step(step)
-        seen += sum(len(candidates) for candidates in contexts) + len(rows)
-        losses = phase.learn(contexts[share], rows[share], tokenizer, rates_at(recipe, step))
+        own_step = next(ahead)
+        seen += arguments.processes * sum(len(numbers) for numbers, _ in own_step.batches)
+        losses = phase.learn(own_step, rates_at(recipe, step))
         if (step + 1) % 10 == 0:
-            log(arguments.out, "train", step=step + 1, **losses)
+            named = zip(HEADS, losses.tolist(), strict=True)
+            log(arguments.out, "train", step=step + 1, **{task: round(value, 4) for task, value in named})
 
 
 def main() -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from aspects import RATED, Row, Sources, faulty_rows
+from aspect_rows import RATED, Row, Sources, faulty_rows
 from common import Recipe
 from corpora.batches import CandidateSet
 from dialeval.approaches import signs

@@ -31,7 +31,6 @@ import torch.multiprocessing as mp
 import yaml
 from safetensors.torch import save_file
 from torch import Tensor, nn
-from torch.utils.data import DataLoader
 from transformers import AutoTokenizer
 
 from common import read_recipe
@@ -39,7 +38,7 @@ from corpora.batches import CandidateSet
 from dialeval.engine.formatting import PairFormat, PairTokenizer, TokenPair
 from starts import mean_weights, stood_at
 from trunk_network import Trunk, next_reply_loss
-from trunk_steps import Batch, Steps, learning_rate, padded, read_sets
+from trunk_steps import Batch, Steps, learning_rate, padded, prefetched, read_sets, stage_at
 
 
 class Trainer:
@@ -92,17 +91,19 @@ class Trainer:
         """`[pairs]` or `[pairs, heads]`."""
         return self.through(padded(pairs, pad_id, self.batch_tokens))
 
-    def through(self, batches: Sequence[Batch]) -> Tensor:
+    def through(self, batches: Sequence[Batch], dropout: float = 0.0) -> Tensor:
         """The same in the order of the pairs, whatever goes through the encoder together."""
-        found, order = [], []
+        self.model.dropout, found, order = dropout, [], []
+        if dropout:  # the same numbers in the same step, also after an interruption
+            torch.manual_seed(self.recipe["seed"] + self.averaged)
         for numbers, tensors in batches:
             found.append(self.model(**{name: one.to(self.device, non_blocking=True) for name, one in tensors.items()}))
             order.append(numbers.to(self.device, non_blocking=True))
         return torch.cat(found)[torch.cat(order).argsort()]
 
-    def step(self, batches: Sequence[Batch], rate: float) -> Tensor:
+    def step(self, batches: Sequence[Batch], rate: float, dropout: float) -> Tensor:
         """One update; the loss and how often the true reply came first, over all processes."""
-        logits = self.through(batches).view(-1, 1 + sum(self.recipe["negatives"].values()))
+        logits = self.through(batches, dropout).view(-1, 1 + sum(self.recipe["negatives"].values()))
         loss = next_reply_loss(logits, self.recipe["binary_weight"]).sum() / self.recipe["batch_contexts"]
         hits = (logits.argmax(dim=1) == 0).sum() / self.recipe["batch_contexts"]
         return self.update(loss, torch.stack([loss.detach(), hits]), [rate])
@@ -235,14 +236,11 @@ def run(rank: int, recipe: dict[str, Any], arguments: argparse.Namespace) -> Non
     spent, validated = state["seconds"] - _seconds(), state["validated"]
     log(arguments.out, "start", step=first, commit=commit(), processes=arguments.processes, dtype=arguments.dtype,
          contexts={name: len(one) for name, one in train.items()})  # fmt: skip
-    on_gpu = trainer.device.type == "cuda"
-    steps = DataLoader(
-        Steps(recipe, train, tokenizer, share, trainer.batch_tokens),
-        sampler=range(first, last), batch_size=None, num_workers=8 if on_gpu else 0, pin_memory=on_gpu,
-    )  # fmt: skip
+    steps = prefetched(Steps(recipe, train, tokenizer, share, trainer.batch_tokens), range(first, last), trainer.device)
     mark, found = time.monotonic(), []
     for step, batches in zip(range(first + 1, last + 1), steps, strict=True):
-        found.append(trainer.step(batches, learning_rate(recipe, step - 1, decays)))  # read later: a GPU need not wait
+        dropout = stage_at(recipe, step - 1).get("dropout", 0.0)
+        found.append(trainer.step(batches, learning_rate(recipe, step - 1, decays), dropout))  # a GPU need not wait
         if step % 20 == 0 or step == last:
             loss, accuracy = torch.stack(found).mean(dim=0).tolist()
             done = len(found) * size * (1 + sum(recipe["negatives"].values()))

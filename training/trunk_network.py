@@ -26,6 +26,8 @@ class Trunk(nn.Module):
         )
         self.encoder.embeddings.requires_grad_(False)
         self.head = nn.Linear(self.encoder.config.hidden_size, heads)
+        #: The share of numbers that is left out at random while it learns.
+        self.dropout = 0.0
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> Tensor:
         """`[batch]` logits in float32, `[batch, heads]` where there are several."""
@@ -33,13 +35,14 @@ class Trunk(nn.Module):
         unseen = torch.zeros_like(attention_mask, dtype=hidden.dtype).masked_fill(attention_mask == 0, -1e4)
         *layers, last = self.encoder.encoder.layer
         for layer in layers:
-            hidden = through_layer(layer, hidden, hidden, unseen[:, None, None])
+            hidden = through_layer(layer, hidden, hidden, unseen[:, None, None], self.dropout)
         # Of the last layer only the first token is looked at, so only that one is computed.
-        logits: Tensor = self.head(through_layer(last, hidden, hidden[:, :1], unseen[:, None, None])[:, 0])
+        first = through_layer(last, hidden, hidden[:, :1], unseen[:, None, None], self.dropout)[:, 0]
+        logits: Tensor = self.head(first)
         return logits.float().squeeze(-1)
 
 
-def through_layer(layer: Any, hidden: Tensor, queries: Tensor, mask: Tensor) -> Tensor:
+def through_layer(layer: Any, hidden: Tensor, queries: Tensor, mask: Tensor, dropout: float = 0.0) -> Tensor:
     """One layer of BERT for the positions in `queries`; on a CPU in plain products, since torch's fused attention takes
     four times as long there in bfloat16 (and is meant for longer texts than ours).
     """
@@ -51,12 +54,14 @@ def through_layer(layer: Any, hidden: Tensor, queries: Tensor, mask: Tensor) -> 
         )
     )  # fmt: skip
     if hidden.is_cuda:
-        seen_by_heads = F.scaled_dot_product_attention(query, key, value, mask)
+        seen_by_heads = F.scaled_dot_product_attention(query, key, value, mask, dropout)
     else:
-        seen_by_heads = (query @ key.transpose(-1, -2) * query.shape[-1] ** -0.5 + mask).softmax(dim=-1) @ value
+        shares = (query @ key.transpose(-1, -2) * query.shape[-1] ** -0.5 + mask).softmax(dim=-1)
+        seen_by_heads = F.dropout(shares, dropout) @ value
     mixed = attention.output.dense(seen_by_heads.transpose(1, 2).flatten(-2))
-    seen = attention.output.LayerNorm(mixed + queries)
-    result: Tensor = layer.output.LayerNorm(layer.output.dense(layer.intermediate(seen)) + seen)
+    seen = attention.output.LayerNorm(F.dropout(mixed, dropout) + queries)
+    deeper = F.dropout(layer.output.dense(layer.intermediate(seen)), dropout)
+    result: Tensor = layer.output.LayerNorm(deeper + seen)
     return result
 
 

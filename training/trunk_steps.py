@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from zlib import crc32
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import Dataset
+from torch.utils.data import DataLoader, Dataset
 
 from corpora.batches import CandidateSet
 from corpora.dialogues import CorpusDialogue, overlapping_ids, read_corpus
@@ -20,6 +20,7 @@ from dialeval.engine.formatting import PairTokenizer, TokenPair
 
 #: Pairs that go through the encoder together: their numbers among all, and the tensors.
 Batch = tuple[Tensor, dict[str, Tensor]]
+Step = TypeVar("Step")
 
 
 def read_sets(recipe: dict[str, Any], root: Path) -> tuple[dict[str, CandidateSet], dict[str, CandidateSet]]:
@@ -59,13 +60,11 @@ class Steps(Dataset[list[Batch]]):
     ) -> None:
         self.recipe, self.sets, self.tokenizer, self.share = recipe, sets, tokenizer, share
         self.batch_tokens = batch_tokens
-        self.ends = np.cumsum([stage["contexts"] for stage in recipe["stages"]])
-        self.shares = [corpus_shares(stage, sets) for stage in recipe["stages"]]
+        self.shares = {stage["name"]: corpus_shares(stage, sets) for stage in recipe["stages"]}
 
     def __getitem__(self, step: int) -> list[Batch]:
         size = self.recipe["batch_contexts"]
-        stage = min(int(np.searchsorted(self.ends, step * size, side="right")), len(self.ends) - 1)
-        names, shares = self.shares[stage]
+        names, shares = self.shares[stage_at(self.recipe, step)["name"]]
         rng = np.random.default_rng([self.recipe["seed"], step])
         drawn = []
         for name in rng.choice(len(names), size=size, p=shares):
@@ -77,6 +76,20 @@ class Steps(Dataset[list[Batch]]):
         grouped.sort(key=lambda group: sum(len(pair.ids) for pair in group))
         own = [pair for group in grouped[self.share] for pair in group]
         return padded(own, self.tokenizer.pad_id, self.batch_tokens)
+
+
+def stage_at(recipe: dict[str, Any], step: int) -> dict[str, Any]:
+    """The stage that a step belongs to; the last one goes on."""
+    ends = np.cumsum([stage["contexts"] for stage in recipe["stages"]])
+    at = int(np.searchsorted(ends, step * recipe["batch_contexts"], side="right"))
+    stage: dict[str, Any] = recipe["stages"][min(at, len(ends) - 1)]
+    return stage
+
+
+def prefetched(steps: Dataset[Step], wanted: range, device: torch.device) -> DataLoader[Step]:
+    """The wanted steps in order; for a GPU other processes make them, ahead of time."""
+    on_gpu = device.type == "cuda"
+    return DataLoader(steps, sampler=wanted, batch_size=None, num_workers=8 if on_gpu else 0, pin_memory=on_gpu)
 
 
 def corpus_shares(stage: dict[str, Any], sets: dict[str, CandidateSet]) -> tuple[list[str], Any]:

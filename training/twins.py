@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from aspects import PERSONA
+from aspect_rows import PERSONA
 from common import plain_errors, read_recipe
 from corpora.dialogues import CorpusDialogue
 from corpora.faults import Draw, contradicted, damage, insult, insulting, statement_of
