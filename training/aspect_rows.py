@@ -185,7 +185,8 @@ class PhaseSteps(Dataset[PhaseStep]):
         self.sources, self.tokenizer, self.share, self.batch_tokens = sources, tokenizer, share, batch_tokens
 
     def __getitem__(self, step: int) -> PhaseStep:
-        contexts, rows = (part[self.share] for part in self.sources.step(step))
+        contexts, rows = self.sources.step(step)
+        contexts, rows = contexts[self.share], rows[self.share]
         read = [*(one for candidates in contexts for one in candidates), *(row[1] for row in rows)]
         batches = padded(self.tokenizer.pairs(read), self.tokenizer.pad_id, self.batch_tokens)
         return PhaseStep(batches, len(contexts), [row[0] for row in rows], torch.tensor([row[2] for row in rows]))

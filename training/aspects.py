@@ -1,8 +1,8 @@
 """The last phase of the shared encoder: it learns from ratings, and to see the faults that the judge names.
 
     python training/aspects.py --corpora CORPORA --ratings RATINGS --encoder FOLDER --out runs/aspects --processes 2
-    python training/aspects.py --corpora CORPORA --ratings RATINGS --encoder FOLDER --out runs/aspects-faults \
-        --processes 2 --recipe training/recipes/aspects-faults.yaml
+    python training/aspects.py --corpora CORPORA --ratings RATINGS --encoder FOLDER --out runs/aspects-open \
+        --processes 2 --recipe training/recipes/aspects-open.yaml
 
 One head a task on the first token: which reply is next, which of two replies people rated higher, is it a valid
 reply, is it sound English, do the facts bear it out, does it agree with what its speaker said, is it civil. Every step

@@ -1,4 +1,4 @@
-"""The judge's heads for faults that its encoder did not learn with: fitted to replies made wrong, and to rated ones."""
+"""The judge's heads for faults: fitted to replies made wrong or to rated ones, or held to how often they may charge."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ from dialeval.engine.encoding import PairEncoder
 from dialeval.statistics.discrimination import auc
 
 Matrix = NDArray[np.float64]
-#: Of these the encoder knows nothing; the head for wording, which it learned with, gets the words' own signs beside it.
+#: Fitted anew to the finished encoder; the head for wording gets the words' own signs beside it.
 FITTED = ("respectful", "faithful")
-#: The share of sound replies that may be called rude. Insults in plain words are told without the head.
-CHARGED = 0.005
+#: The share of sound replies that may be called rude, or said to contradict themselves. Plain words for either are
+#: told without the head.
+CHARGED = {"respectful": 0.005, "consistent": 0.01}
 #: Every so many dialogues one is not counted; the heads are fitted to its replies.
 UNCOUNTED = 10
 
@@ -55,22 +56,22 @@ def fit_heads(
         # The last columns are logits, which is what the head for wording goes by.
         said = np.array([wording.of(row[1].response) for row in own])
         inputs[split] = {
-            **dict.fromkeys(FITTED, encoded[:, : -len(HEADS)]),
+            **dict.fromkeys((*FITTED, "consistent"), encoded[:, : -len(HEADS)]),
             "fluent": np.column_stack([encoded[:, HEADS.index("fluent") - len(HEADS)], said]),
         }
         right[split] = np.array([row[2] for row in own])
     figures: dict[str, float] = {}
-    for task in (*FITTED, "fluent"):
-        chosen = {split: np.array([row[0] == task for row in own]) for split, own in rows.items()}
-        weights = logistic(
-            inputs["train"][task][chosen["train"]], right["train"][chosen["train"]], settings["weight_decay"][task]
-        )
-        if task == "respectful":
-            sound = {
-                split: right[split].astype(bool) & [row[0] == "fluent" for row in own] for split, own in rows.items()
-            }
+    sound = {split: right[split].astype(bool) & [row[0] == "fluent" for row in own] for split, own in rows.items()}
+    for task in (*FITTED, "consistent", "fluent"):
+        chosen = np.array([row[0] == task for row in rows["train"]])
+        if task == "consistent":  # learned with the encoder; all zero where it was not
+            at = HEADS.index(task)
+            weights = np.append(network.heads.weight[at].detach().numpy(), 0.0).astype(np.float64)
+        else:
+            weights = logistic(inputs["train"][task][chosen], right["train"][chosen], settings["weight_decay"][task])
+        if task in CHARGED:
             told = np.concatenate([inputs[split][task][sound[split]] @ weights[:-1] for split in rows])
-            weights[-1] = -np.quantile(told, CHARGED)
+            weights[-1] = -np.quantile(told, CHARGED[task])
         if task == "fluent":
             network.set_array("fluency", weights)
         else:

@@ -38,7 +38,7 @@ from corpora.batches import CandidateSet
 from dialeval.engine.formatting import PairFormat, PairTokenizer, TokenPair
 from starts import mean_weights, stood_at
 from trunk_network import Trunk, next_reply_loss
-from trunk_steps import Batch, Steps, learning_rate, padded, prefetched, read_sets, stage_at
+from trunk_steps import Batch, Steps, learning_rate, padded, prefetched, read_sets
 
 
 class Trainer:
@@ -101,9 +101,9 @@ class Trainer:
             order.append(numbers.to(self.device, non_blocking=True))
         return torch.cat(found)[torch.cat(order).argsort()]
 
-    def step(self, batches: Sequence[Batch], rate: float, dropout: float) -> Tensor:
+    def step(self, batches: Sequence[Batch], rate: float) -> Tensor:
         """One update; the loss and how often the true reply came first, over all processes."""
-        logits = self.through(batches, dropout).view(-1, 1 + sum(self.recipe["negatives"].values()))
+        logits = self.through(batches, self.recipe["dropout"]).view(-1, 1 + sum(self.recipe["negatives"].values()))
         loss = next_reply_loss(logits, self.recipe["binary_weight"]).sum() / self.recipe["batch_contexts"]
         hits = (logits.argmax(dim=1) == 0).sum() / self.recipe["batch_contexts"]
         return self.update(loss, torch.stack([loss.detach(), hits]), [rate])
@@ -239,8 +239,7 @@ def run(rank: int, recipe: dict[str, Any], arguments: argparse.Namespace) -> Non
     steps = prefetched(Steps(recipe, train, tokenizer, share, trainer.batch_tokens), range(first, last), trainer.device)
     mark, found = time.monotonic(), []
     for step, batches in zip(range(first + 1, last + 1), steps, strict=True):
-        dropout = stage_at(recipe, step - 1).get("dropout", 0.0)
-        found.append(trainer.step(batches, learning_rate(recipe, step - 1, decays), dropout))  # a GPU need not wait
+        found.append(trainer.step(batches, learning_rate(recipe, step - 1, decays)))  # read later: a GPU need not wait
         if step % 20 == 0 or step == last:
             loss, accuracy = torch.stack(found).mean(dim=0).tolist()
             done = len(found) * size * (1 + sum(recipe["negatives"].values()))

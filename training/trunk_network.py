@@ -13,7 +13,7 @@ from transformers import AutoModel
 #: What the encoder learns in `training/aspects.py`, one head each.
 TRUNK_HEADS = ("next", "rated", "valid", "fluent", "faithful", "consistent", "respectful")
 #: Heads of the judge that are learned there, and what they are called there.
-JUDGE_HEADS = {"next": "next", "follows": "rated", "valid": "valid", "fluent": "fluent"}
+JUDGE_HEADS = {"next": "next", "follows": "rated", "valid": "valid", "fluent": "fluent", "consistent": "consistent"}
 
 
 class Trunk(nn.Module):

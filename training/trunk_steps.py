@@ -60,11 +60,13 @@ class Steps(Dataset[list[Batch]]):
     ) -> None:
         self.recipe, self.sets, self.tokenizer, self.share = recipe, sets, tokenizer, share
         self.batch_tokens = batch_tokens
-        self.shares = {stage["name"]: corpus_shares(stage, sets) for stage in recipe["stages"]}
+        self.ends = np.cumsum([stage["contexts"] for stage in recipe["stages"]])
+        self.shares = [corpus_shares(stage, sets) for stage in recipe["stages"]]
 
     def __getitem__(self, step: int) -> list[Batch]:
         size = self.recipe["batch_contexts"]
-        names, shares = self.shares[stage_at(self.recipe, step)["name"]]
+        stage = min(int(np.searchsorted(self.ends, step * size, side="right")), len(self.ends) - 1)
+        names, shares = self.shares[stage]
         rng = np.random.default_rng([self.recipe["seed"], step])
         drawn = []
         for name in rng.choice(len(names), size=size, p=shares):
@@ -76,14 +78,6 @@ class Steps(Dataset[list[Batch]]):
         grouped.sort(key=lambda group: sum(len(pair.ids) for pair in group))
         own = [pair for group in grouped[self.share] for pair in group]
         return padded(own, self.tokenizer.pad_id, self.batch_tokens)
-
-
-def stage_at(recipe: dict[str, Any], step: int) -> dict[str, Any]:
-    """The stage that a step belongs to; the last one goes on."""
-    ends = np.cumsum([stage["contexts"] for stage in recipe["stages"]])
-    at = int(np.searchsorted(ends, step * recipe["batch_contexts"], side="right"))
-    stage: dict[str, Any] = recipe["stages"][min(at, len(ends) - 1)]
-    return stage
 
 
 def prefetched(steps: Dataset[Step], wanted: range, device: torch.device) -> DataLoader[Step]:

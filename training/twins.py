@@ -20,8 +20,7 @@ from common import plain_errors, read_recipe
 from corpora.dialogues import CorpusDialogue
 from corpora.faults import Draw, contradicted, damage, insult, insulting, statement_of
 from corpora.ratings import Rated
-from dialeval.approaches import signs
-from dialeval.approaches.judge import Judge
+from dialeval.approaches.judge import FEATURES, Judge, turn_ranks, vetoes
 from dialeval.approaches.row_signs import own_turns
 from dialeval.exchange import Exchange
 from dialeval.statistics.discrimination import auc
@@ -156,10 +155,12 @@ def conversation_table(parts: Sequence[Values]) -> Iterator[str]:
     return markdown_table(["fault of a conversation", "above its twin", "AUC over conversations"], rows, left=(0,))
 
 
-def contradictions(rows: Sequence[Rated]) -> str:
+def contradictions(judge: Judge, rows: Sequence[Rated]) -> str:
     """How many replies that the judge calls contradictions of their own speaker raters call so, too."""
     rated = [row.scores["self contradiction"] > 0 for row in rows]
-    called = [signs.contradiction(row.exchange.response, own_turns(row.exchange)) is not None for row in rows]
+    features, read, _ = judge.features_of([row.exchange for row in rows])
+    left = vetoes(turn_ranks(features, read, judge.network.array("turn_tables")))
+    called = (left[:, FEATURES.index("consistent")] < 1).tolist()
     both = sum(one and other for one, other in zip(rated, called, strict=True))
     return (
         f"Of {len(rows):,} replies of ABC-Eval the judge says of {sum(called)} that they deny what their speaker said; "
@@ -196,7 +197,7 @@ def main() -> None:
     told = "how many replies have the higher value. A denial stands behind the reply, the truth behind its twin."
     lines = ["# Replies above their twins with a fault", f"{made}\n{told}", "\n".join(table)]
     lines += ["Of conversations the side that speaks second has the fault.", "\n".join(conversation_table(whole))]
-    lines.append(contradictions(rated_rows(recipe, arguments.ratings, "abc_eval")))
+    lines.append(contradictions(judge, rated_rows(recipe, arguments.ratings, "abc_eval")))
     (arguments.out / "README.md").write_text("\n\n".join(lines) + "\n", "utf-8")
 
 

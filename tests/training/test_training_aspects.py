@@ -21,6 +21,7 @@ import aspects
 import dialeval
 import judge
 import trunk
+from aspect_rows import faulty_rows, with_facts
 from common import read_recipe
 from corpora.faults import DAMAGES, civil, contradicted, damage, insult, insulting, statement_of
 from corpora.ratings import Rated
@@ -105,7 +106,7 @@ def test_faults_have_sound_rows_beside_them() -> None:
     facts = ("your persona: i have a cat.",)
     one = Exchange(context=context, response="yes, i like it a lot here.", facts=facts)
     counts = {"fluent": 8, "insults": 4, "consistent": 6, "faithful": 6}
-    rows = aspects.faulty_rows(np.random.default_rng(0), [[one]], counts)
+    rows = faulty_rows(np.random.default_rng(0), [[one]], counts)
     for task in ("fluent", "respectful", "consistent", "faithful"):
         labels = [row[2] for row in rows if row[0] == task]
         assert 0.0 in labels, task
@@ -115,6 +116,19 @@ def test_faults_have_sound_rows_beside_them() -> None:
     # Either the reply or the fact says otherwise, never both.
     for _, row, _, _ in contradicted_rows:
         assert ("i have a cat." in row.response) != ("i have a cat." in row.facts[0])
+
+
+def test_rows_without_facts_get_somebody_s() -> None:
+    row = ("rated", Exchange(context=("hello",), response="hi"), 0.5, "dbdc3")
+    known = ("rated", Exchange(context=("hello",), response="hi", facts=("i ski.",)), 0.5, "dbdc3")
+    others = [("i have a cat.",), ("i like tea.", "i am old.")]
+    draw = np.random.default_rng(0)
+    given = [with_facts(draw, row, others, 0.5)[1].facts for _ in range(200)]
+    assert set(given) == {(), *others}
+    assert 70 < given.count(()) < 130
+    # Where people rated a reply by its facts these stay, and without any there are none to give.
+    assert with_facts(draw, known, others, 1.0) == known
+    assert with_facts(draw, row, [], 1.0) == row
 
 
 # --- from end to end -------------------------------------------------------------------------------

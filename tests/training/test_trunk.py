@@ -21,7 +21,7 @@ sys.path.insert(0, str(TRAINING))
 
 import trunk  # noqa: E402
 from trunk_network import next_reply_loss  # noqa: E402
-from trunk_steps import learning_rate  # noqa: E402
+from trunk_steps import learning_rate, padded  # noqa: E402
 
 pytestmark = pytest.mark.slow
 
@@ -60,11 +60,18 @@ def events(folder: Path, kind: str) -> list[dict[str, Any]]:
     return [row for row in map(json.loads, (folder / "log.jsonl").open()) if row["event"] == kind]
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize(("dtype", "dropout"), [("float32", 0.1), ("bfloat16", 0.0)])
 def test_an_interrupted_run_ends_as_an_undisturbed_one(
-    dtype: str, recipe: Path, tiny_corpora: Path, tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    dtype: str,
+    dropout: float,
+    recipe: Path,
+    tiny_corpora: Path,
+    tiny_encoder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     common = ["--recipe", recipe, "--corpora", tiny_corpora, "--encoder", tiny_encoder, "--dtype", dtype]
+    common += ["--set", f"dropout={dropout}"]
     train(monkeypatch, *common, "--out", tmp_path / "whole")
     train(monkeypatch, *common, "--out", tmp_path / "halves", "--steps", 7)
     train(monkeypatch, *common, "--out", tmp_path / "halves")
@@ -157,6 +164,17 @@ def test_a_pair_s_number_does_not_depend_on_its_batch(tokens: int, recipe: Path,
         alone = torch.cat([trainer.logits([pair], 0) for pair in pairs])
         assert len(set(alone.tolist())) == len(pairs)
         torch.testing.assert_close(trainer.logits(pairs, 0), alone, rtol=0, atol=1e-5)
+
+
+def test_numbers_are_left_out_while_it_learns_alone(recipe: Path, tiny_encoder: Path) -> None:
+    trainer = trunk.Trainer(yaml.safe_load(recipe.read_text()), tiny_encoder, torch.float32, torch.device("cpu"))
+    batches = padded([TokenPair(np.array([3, 6, 4, 9, 4], dtype=np.int32), 3, False)], 0, 12)
+    with torch.inference_mode():
+        whole, parts, again = (trainer.through(batches, share).item() for share in (0.0, 0.5, 0.5))
+        assert whole != parts == again
+        assert trainer.through(batches).item() == whole
+        trainer.averaged += 1
+        assert trainer.through(batches, 0.5).item() not in (whole, parts)
 
 
 on_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")

@@ -9,6 +9,7 @@ import pytest
 
 from corpora.ratings import Rated
 from dialeval.approaches import signs
+from dialeval.approaches.judge import Judge
 from dialeval.exchange import Exchange
 from twins import CONVERSATION_FAULTS, FAULTS, contradictions, twins_of
 
@@ -46,6 +47,8 @@ def test_contradictions_are_counted_beside_those_that_raters_name() -> None:
         one = Exchange(context=(*TURNS[:2], "And?"), response=response)
         return Rated(one, "abc_eval", "abc_eval", "dev", {"self contradiction": named})
 
-    told = contradictions([rated("I have three dogs.", 1.0), rated("I have four dogs.", 0.0), rated("Fine.", 1.0)])
+    told = contradictions(
+        Judge(), [rated("I have three dogs.", 1.0), rated("I have four dogs.", 0.0), rated("Fine.", 1.0)]
+    )
     assert [word for word in told.split() if word.isdecimal()] == ["3", "2", "1"]
     assert told.endswith(" 2.")

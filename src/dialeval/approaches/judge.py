@@ -40,8 +40,8 @@ Matrix = NDArray[np.float64]
 
 #: Reference values kept of each feature, and the bins of outcomes that have an interval of their own.
 TABLE_SIZE, INTERVAL_BINS = 401, 5
-#: What the heads say, one logit each. The encoder learned with the first four; the others are fitted on it.
-HEADS = ("next", "follows", "valid", "fluent", "respectful", "faithful")
+#: What the heads say, one logit each. The encoder learned with the first five; the others are fitted on it.
+HEADS = ("next", "follows", "valid", "fluent", "consistent", "respectful", "faithful")
 
 
 @dataclass(frozen=True)
@@ -62,10 +62,10 @@ def _by_aspect(table: Mapping[str, Feature]) -> dict[str, tuple[str, ...]]:
 #: those cannot see; how people like a reply hardly depends on rare words. Votes and vetoes are our own judgement,
 #: informed by benchmarks; a checkpoint records what they reach on rated sources.
 TURN: Mapping[str, Feature] = {
-    "next": Feature("relevant", 1),  # what was said next, among other replies
-    "follows": Feature("relevant", 1),  # people could go on after it (dialogue breakdown)
-    "valid": Feature("relevant", 1),  # a valid next turn, against adversarial and random replies
-    "human_like": Feature("relevant", 1),  # nearer to human pairs of turns than to random ones
+    "next": Feature("relevant", 0.5),  # what was said next, among other replies
+    "follows": Feature("relevant", 2.5),  # people could go on after it (dialogue breakdown)
+    "valid": Feature("relevant", 0.5),  # a valid next turn, against adversarial and random replies
+    "human_like": Feature("relevant", 0.5),  # nearer to human pairs of turns than to random ones
     "specific": Feature("specific", 0),  # how rare its rarest words are
     "uses_facts": Feature("uses_facts", 3),  # words of the facts that the context has not used yet
     "reaction": Feature("reaction", 1),  # how the user answers it
@@ -118,7 +118,7 @@ class JudgeNetwork(Network):
     """Encoder, a linear head per task, what the signs are read with. A row: the first token's features, then logits."""
 
     approach = "judge"
-    oldest_format = 3
+    oldest_format = 4
 
     def build_heads(self, width: int) -> None:
         """Heads, the two Gaussians of relative density, the tables that make ranks of features."""
@@ -177,7 +177,7 @@ def turn_features(network: JudgeNetwork, rows: NDArray[np.float32], read: Sequen
     weights = network.array("fluency")
     of["fluent"] = np.column_stack([of["fluent"], np.array([one.wording for one in read])]) @ weights[:-1] + weights[-1]
     of["fluent"] = np.where([one.numeric for one in read], SOUND, of["fluent"])
-    for name in ("fluent", "respectful"):
+    for name in ("fluent", "consistent", "respectful"):
         of[name] = np.minimum(of[name], SOUND)
     of["fluent"] = np.where([bool(one.mashed) for one in read], SURE, of["fluent"])
     of["human_like"] = squared_mahalanobis(
@@ -189,7 +189,8 @@ def turn_features(network: JudgeNetwork, rows: NDArray[np.float32], read: Sequen
     of["reaction"] = np.array([np.nan if one.reaction is None else one.reaction.total for one in read])
     of["faithful"] = np.where([one.facts is not None for one in read], of["faithful"], np.nan)
     of["respectful"] = np.where([bool(one.insult) for one in read], SURE, of["respectful"])
-    of["consistent"] = np.array([float(one.contradiction is None) if one.has_said else np.nan for one in read])
+    of["consistent"] = np.where([one.contradiction is not None for one in read], SURE, of["consistent"])
+    of["consistent"] = np.where([one.has_said for one in read], of["consistent"], np.nan)
     return np.stack([of[name] for name in FEATURES], axis=1)
 
 

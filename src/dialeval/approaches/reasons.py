@@ -50,7 +50,7 @@ _SAID: Mapping[str, tuple[str, str]] = {
     "fluent": ("reads well", "is hard to read"),
     "respectful": ("", "is rude"),
     "faithful": ("", "contradicts what is known"),
-    "consistent": ("", "contradicts itself"),
+    "consistent": ("", "seems to contradict itself"),
     "reaction": ("the other side takes it well", "the other side does not take it well"),
     "engaged": ("the other side says more than most", "the other side says less than most"),
     "positive": ("the other side is warmer than most", "the other side is less warm than most"),

@@ -25,8 +25,8 @@ from dialeval.weights.untrusted import (
     check_config,
 )
 
-#: 2: the judge has tables of words and heads for faults; 3: other heads. All else of format 1 is still read.
-FORMAT_VERSION = 3
+#: 2: the judge has tables of words and heads for faults; 3 and 4: other heads. All else of format 1 is still read.
+FORMAT_VERSION = 4
 
 
 Tuning = Literal["lora", "layers", "full", "frozen"]
