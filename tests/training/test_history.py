@@ -53,13 +53,19 @@ def test_totals_count_a_shared_ancestor_once() -> None:
     assert stages_of({}) == []
 
 
-@pytest.mark.parametrize(("name", "phase"), [("judge-minilm", "aspects"), ("judge-open", "aspects-open")])
-def test_a_judge_s_last_phase_is_what_its_log_says(name: str, phase: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "phases", "kept"),
+    [
+        ("judge-minilm", ["aspects-long", "aspects", "aspects-faults"], "aspects-mean"),
+        ("judge-open", ["aspects-open"], "aspects-open"),
+    ],
+)
+def test_a_judge_s_last_phases_are_what_their_logs_say(name: str, phases: list[str], kept: str) -> None:
     training = CheckpointConfig.read(WEIGHTS / name).training
-    end = read_json_lines(ROOT / "results" / "trunk" / f"{phase}.jsonl")[-1]
-    last = stages_of(training)[-1]
-    assert (last.name, last.steps, last.hours) == (phase, end["step"], round(end["seconds"] / 3600, 2))
-    assert training["validation"].items() <= end.items()
+    ends = {phase: read_json_lines(ROOT / "results" / "trunk" / f"{phase}.jsonl")[-1] for phase in {*phases, kept}}
+    told = [(phase, ends[phase]["step"], round(ends[phase]["seconds"] / 3600, 2)) for phase in phases]
+    assert [(one.name, one.steps, one.hours) for one in stages_of(training)][-len(phases) :] == told
+    assert training["validation"].items() <= ends[kept].items()
 
 
 @pytest.mark.parametrize("name", [name for name in embedded_checkpoints() if not name.startswith("judge-")])
