@@ -76,7 +76,7 @@ class Sources:
             rows.append(("rated", without_facts(row), rating_of(row), source))
         rows += self.valid_rows(draw, self.groups, counts["valid"])
         facts = [one[0].facts for one in contexts if one[0].facts]
-        rows = [with_facts(draw, row, facts, self.recipe["facts_share"]) for row in rows]
+        rows = [with_facts(draw, row, facts, self.recipe["strangers_facts"]) for row in rows]
         rows += faulty_rows(draw, contexts, counts)
         for name, (task, score) in RATED.items():
             there = self.of_split(name, "train")
@@ -106,7 +106,7 @@ def without_facts(row: Rated) -> Exchange:
 
 def with_facts(draw: Draw, row: Row, facts: Sequence[tuple[str, ...]], share: float) -> Row:
     """Now and then with what is known of somebody else: hardly a rated row has facts, but many that are scored do."""
-    if not facts or row[1].facts or draw.random() >= share:
+    if not share or not facts or row[1].facts or draw.random() >= share:
         return row
     return (row[0], replace(row[1], facts=facts[int(draw.integers(len(facts)))]), *row[2:])
 
@@ -172,10 +172,12 @@ class PhaseStep(NamedTuple):
     """What one process reads in a step: the candidates of its contexts, then the rows of all other tasks."""
 
     batches: list[Batch]
-    #: Contexts, each with as many candidates.
-    contexts: int
+    #: Each with as many candidates.
+    n_contexts: int
     tasks: list[str]
     truth: Tensor
+    #: Replies that all processes together read.
+    n_replies: int
 
 
 class PhaseSteps(Dataset[PhaseStep]):
@@ -186,7 +188,10 @@ class PhaseSteps(Dataset[PhaseStep]):
 
     def __getitem__(self, step: int) -> PhaseStep:
         contexts, rows = self.sources.step(step)
+        n_replies = sum(map(len, contexts)) + len(rows)
         contexts, rows = contexts[self.share], rows[self.share]
         read = [*(one for candidates in contexts for one in candidates), *(row[1] for row in rows)]
         batches = padded(self.tokenizer.pairs(read), self.tokenizer.pad_id, self.batch_tokens)
-        return PhaseStep(batches, len(contexts), [row[0] for row in rows], torch.tensor([row[2] for row in rows]))
+        return PhaseStep(
+            batches, len(contexts), [row[0] for row in rows], torch.tensor([row[2] for row in rows]), n_replies
+        )

@@ -18,6 +18,7 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +93,7 @@ class LastPhase(Trainer):
         """One step over all tasks; the loss of each."""
         logits = self.through(step.batches, self.recipe["dropout"])
         candidates = len(logits) - len(step.tasks)
-        following = logits[:candidates, HEADS.index("next")].view(step.contexts, -1)
+        following = logits[:candidates, HEADS.index("next")].view(step.n_contexts, -1)
         losses = {"next": next_reply_loss(following, self.recipe["binary_weight"]).mean()}
         rest, truth = logits[candidates:], step.truth.to(logits.device)
         for number, task in enumerate(HEADS[1:], start=1):
@@ -162,9 +163,11 @@ class LastPhase(Trainer):
         return {name: round(value, 4) for name, value in found.items() if value == value}
 
 
-def history_of(starts: Sequence[str], own: TrainingRun, sources: Sources) -> dict[str, Any]:
-    """The stages of what a run began from and its own, and the corpora of all."""
-    stages, corpora = [], [*sources.names, *(["dailydialog_pp"] if sources.groups else [])]
+def history_of(
+    starts: Sequence[str], own: TrainingRun, sources: Sources, hardware: Sequence[str] = ()
+) -> dict[str, Any]:
+    """The stages of what a run began from and its own, and the corpora and the hardware of all."""
+    stages, used, corpora = [], [], [*sources.names, *(["dailydialog_pp"] if sources.groups else [])]
     for start in starts:
         if start.endswith(".safetensors"):
             with safe_open(start, framework="pt") as stored:
@@ -174,7 +177,9 @@ def history_of(starts: Sequence[str], own: TrainingRun, sources: Sources) -> dic
             training = CheckpointConfig.read(find_checkpoint(start, default=start).folder).training
         stages.append(stages_of(training))
         corpora += training["corpora"]
+        used += [training["hardware"]] if training.get("hardware") else []
     return {
+        "hardware": "; ".join(dict.fromkeys([*used, *hardware])),
         # The own run counts even where it is as long as an earlier one.
         "stages": [asdict(one) for one in (*joined(*stages), *([own] if own.steps else []))],
         "corpora": list(dict.fromkeys(corpora)),
@@ -207,24 +212,23 @@ def run(rank: int, recipe: dict[str, Any], trunk: dict[str, Any], arguments: arg
     log(arguments.out, "start", commit=commit(), recipe=recipe, rated_rows=rated)
     begun, seen = time.process_time(), 0
     share = slice(rank, None, arguments.processes)
-    steps = recipe["steps"]
-    read = PhaseSteps(sources, tokenizer, share, phase.batch_tokens)
-    ahead = iter(prefetched(read, range(steps), phase.device))
-    for step in range(steps + 1):
-        last = step == steps
-        if rank == 0 and (last or (step > 0 and step % recipe["validation"]["every"] == 0)):
+    dataset = PhaseSteps(sources, tokenizer, share, phase.batch_tokens)
+    ahead = prefetched(dataset, range(recipe["steps"]), phase.device) if recipe["steps"] else ()
+    # One pass more than steps: the last one only validates and saves.
+    for step, read in enumerate(chain(ahead, [None])):
+        if rank == 0 and (read is None or (step > 0 and step % recipe["validation"]["every"] == 0)):
             seconds = round(arguments.processes * (time.process_time() - begun))
             figures = phase.figures(sources, tokenizer)
             log(arguments.out, "validation", step=step, seconds=seconds, **figures)
             own = TrainingRun(recipe["name"], step, step, round(seconds / 3600, 2), {"replies": seen})
-            made = {"recipe": recipe, **history_of(recipe["start_from"], own, sources), "rated_rows": rated}
-            made |= {"validation": figures, "hardware": f"{arguments.processes} process(es), {arguments.device}"}
+            hardware = [f"{arguments.processes} process(es), {arguments.device}"] if own.steps else []
+            made = {"recipe": recipe, **history_of(recipe["start_from"], own, sources, hardware)}
+            made |= {"rated_rows": rated, "validation": figures}
             phase.save_weights(arguments.out / "trunk.safetensors", made=made)
-        if last:
+        if read is None:
             break
-        own_step = next(ahead)
-        seen += arguments.processes * sum(len(numbers) for numbers, _ in own_step.batches)
-        losses = phase.learn(own_step, rates_at(recipe, step))
+        seen += read.n_replies
+        losses = phase.learn(read, rates_at(recipe, step))
         if (step + 1) % 10 == 0:
             named = zip(HEADS, losses.tolist(), strict=True)
             log(arguments.out, "train", step=step + 1, **{task: round(value, 4) for task, value in named})

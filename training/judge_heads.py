@@ -18,6 +18,7 @@ from common import Recipe
 from corpora.batches import CandidateSet
 from dialeval.approaches import signs
 from dialeval.approaches.judge import HEADS, JudgeNetwork
+from dialeval.approaches.row_signs import own_turns
 from dialeval.engine.encoding import PairEncoder
 from dialeval.statistics.discrimination import auc
 
@@ -50,25 +51,22 @@ def fit_heads(
         "train": _rows(sources, "train", fitted_to, settings["rows"]),
         "dev": _rows(sources, "dev", sources.held_out, settings["held_out"]),
     }
-    inputs, right = {}, {}
+    inputs, right, denials = {}, {}, {}
     for split, own in rows.items():
         encoded = encoder.encode([row[1] for row in own], progress=True).rows.astype(np.float64)
         # The last columns are logits, which is what the head for wording goes by.
-        said = np.array([wording.of(row[1].response) for row in own])
+        usual = np.array([wording.of(row[1].response) for row in own])
         inputs[split] = {
-            **dict.fromkeys((*FITTED, "consistent"), encoded[:, : -len(HEADS)]),
-            "fluent": np.column_stack([encoded[:, HEADS.index("fluent") - len(HEADS)], said]),
+            **dict.fromkeys(FITTED, encoded[:, : -len(HEADS)]),
+            "fluent": np.column_stack([encoded[:, HEADS.index("fluent") - len(HEADS)], usual]),
         }
+        denials[split] = encoded[:, HEADS.index("consistent") - len(HEADS)]
         right[split] = np.array([row[2] for row in own])
     figures: dict[str, float] = {}
     sound = {split: right[split].astype(bool) & [row[0] == "fluent" for row in own] for split, own in rows.items()}
-    for task in (*FITTED, "consistent", "fluent"):
+    for task in (*FITTED, "fluent"):
         chosen = np.array([row[0] == task for row in rows["train"]])
-        if task == "consistent":  # learned with the encoder; all zero where it was not
-            at = HEADS.index(task)
-            weights = np.append(network.heads.weight[at].detach().numpy(), 0.0).astype(np.float64)
-        else:
-            weights = logistic(inputs["train"][task][chosen], right["train"][chosen], settings["weight_decay"][task])
+        weights = logistic(inputs["train"][task][chosen], right["train"][chosen], settings["weight_decay"][task])
         if task in CHARGED:
             told = np.concatenate([inputs[split][task][sound[split]] @ weights[:-1] for split in rows])
             weights[-1] = -np.quantile(told, CHARGED[task])
@@ -79,7 +77,13 @@ def fit_heads(
                 network.heads.weight[HEADS.index(task)] = torch.as_tensor(weights[:-1], dtype=torch.float32)
                 network.heads.bias[HEADS.index(task)] = float(weights[-1])
         figures |= _aucs(task, rows["dev"], inputs["dev"][task] @ weights[:-1])
-    return figures
+    # Learned with the encoder, and asked where the speaker has said something.
+    said = {split: [any(map(signs.statements, own_turns(row[1]))) for row in own] for split, own in rows.items()}
+    told = np.concatenate([denials[split][sound[split] & said[split]] for split in rows])
+    if len(told):
+        with torch.no_grad():
+            network.heads.bias[HEADS.index("consistent")] -= float(np.quantile(told, CHARGED["consistent"]))
+    return figures | _aucs("consistent", rows["dev"], denials["dev"])
 
 
 def fault_sources(recipe: Recipe, arguments: argparse.Namespace) -> Sources:

@@ -62,7 +62,7 @@ class Trainer:
         )
         #: Over as many steps as the recipe says: at a constant rate the weights of one step are worse than their mean.
         self.mean = [one.detach().clone() for one in self.weights] if "mean_over" in recipe else []
-        self.averaged = 0
+        self.updates = 0
         self.copy_weights()
 
     @torch.no_grad()
@@ -93,11 +93,13 @@ class Trainer:
 
     def through(self, batches: Sequence[Batch], dropout: float = 0.0) -> Tensor:
         """The same in the order of the pairs, whatever goes through the encoder together."""
-        self.model.dropout, found, order = dropout, [], []
-        if dropout:  # the same numbers in the same step, also after an interruption
-            torch.manual_seed(self.recipe["seed"] + self.averaged)
+        found, order = [], []
+        if dropout:  # the same in the same step, also after an interruption
+            rank = dist.get_rank() if dist.is_initialized() else 0
+            torch.manual_seed(hash((self.recipe["seed"], self.updates, rank)) % 2**32)
         for numbers, tensors in batches:
-            found.append(self.model(**{name: one.to(self.device, non_blocking=True) for name, one in tensors.items()}))
+            there = {name: one.to(self.device, non_blocking=True) for name, one in tensors.items()}
+            found.append(self.model(**there, dropout=dropout))
             order.append(numbers.to(self.device, non_blocking=True))
         return torch.cat(found)[torch.cat(order).argsort()]
 
@@ -124,9 +126,9 @@ class Trainer:
         self.optimizer.step()
         self.optimizer.zero_grad()
         self.copy_weights()
-        self.averaged += 1
+        self.updates += 1
         for mean, weight in zip(self.mean, self.weights, strict=False):
-            mean.lerp_(weight.detach(), 1 / min(self.averaged, self.recipe["mean_over"]))
+            mean.lerp_(weight.detach(), 1 / min(self.updates, self.recipe["mean_over"]))
         return figures
 
     @torch.inference_mode()
@@ -145,7 +147,7 @@ class Trainer:
 
     def state(self) -> dict[str, Any]:
         """What resumption needs beside the step."""
-        mean = {"mean": self.mean, "averaged": self.averaged}
+        mean = {"mean": self.mean, "updates": self.updates}
         return {"model": self.master.state_dict(), "optimizer": self.optimizer.state_dict(), **mean}
 
     def warm(self, starts: Sequence[str]) -> dict[str, Any]:
@@ -169,8 +171,9 @@ class Trainer:
         self.master.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.copy_weights()
+        self.updates = state["updates"]
         if self.mean:
-            self.mean, self.averaged = state["mean"], state["averaged"]
+            self.mean = state["mean"]
         elif state["mean"]:  # the rate falls from here, and the mean is nearer to where that leads
             self.take(state["mean"])
         return state

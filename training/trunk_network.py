@@ -26,18 +26,20 @@ class Trunk(nn.Module):
         )
         self.encoder.embeddings.requires_grad_(False)
         self.head = nn.Linear(self.encoder.config.hidden_size, heads)
-        #: The share of numbers that is left out at random while it learns.
-        self.dropout = 0.0
 
-    def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> Tensor:
-        """`[batch]` logits in float32, `[batch, heads]` where there are several."""
+    def forward(
+        self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor, dropout: float = 0.0
+    ) -> Tensor:
+        """`[batch]` logits in float32, `[batch, heads]` where there are several. Dropout is that of BERT but for the
+        embeddings, which stay as they are: in attention, and before both sums of a layer.
+        """
         hidden = self.encoder.embeddings(input_ids=input_ids, token_type_ids=token_type_ids)
         unseen = torch.zeros_like(attention_mask, dtype=hidden.dtype).masked_fill(attention_mask == 0, -1e4)
         *layers, last = self.encoder.encoder.layer
         for layer in layers:
-            hidden = through_layer(layer, hidden, hidden, unseen[:, None, None], self.dropout)
+            hidden = through_layer(layer, hidden, hidden, unseen[:, None, None], dropout)
         # Of the last layer only the first token is looked at, so only that one is computed.
-        first = through_layer(last, hidden, hidden[:, :1], unseen[:, None, None], self.dropout)[:, 0]
+        first = through_layer(last, hidden, hidden[:, :1], unseen[:, None, None], dropout)[:, 0]
         logits: Tensor = self.head(first)
         return logits.float().squeeze(-1)
 

@@ -20,7 +20,7 @@ from common import plain_errors, read_recipe
 from corpora.dialogues import CorpusDialogue
 from corpora.faults import Draw, contradicted, damage, insult, insulting, statement_of
 from corpora.ratings import Rated
-from dialeval.approaches.judge import FEATURES, Judge, turn_ranks, vetoes
+from dialeval.approaches.judge import FEATURES, Judge
 from dialeval.approaches.row_signs import own_turns
 from dialeval.exchange import Exchange
 from dialeval.statistics.discrimination import auc
@@ -158,8 +158,7 @@ def conversation_table(parts: Sequence[Values]) -> Iterator[str]:
 def contradictions(judge: Judge, rows: Sequence[Rated]) -> str:
     """How many replies that the judge calls contradictions of their own speaker raters call so, too."""
     rated = [row.scores["self contradiction"] > 0 for row in rows]
-    features, read, _ = judge.features_of([row.exchange for row in rows])
-    left = vetoes(turn_ranks(features, read, judge.network.array("turn_tables")))
+    left = judge.read([row.exchange for row in rows]).left
     called = (left[:, FEATURES.index("consistent")] < 1).tolist()
     both = sum(one and other for one, other in zip(rated, called, strict=True))
     return (

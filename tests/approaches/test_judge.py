@@ -18,9 +18,12 @@ from dialeval.approaches.judge import (
     DIALOGUE_FEATURES,
     DIALOGUE_VOTES,
     FEATURES,
+    HEADS,
     INSULT,
     INTERVAL_BINS,
     SAID_AGAIN,
+    SOUND,
+    SURE,
     TABLE_SIZE,
     TURN_VOTES,
     VETO_BELOW,
@@ -29,6 +32,7 @@ from dialeval.approaches.judge import (
     combine,
     dialogue_moves,
     dialogue_vetoes,
+    turn_features,
     turn_moves,
     turn_ranks,
     turn_values,
@@ -130,12 +134,13 @@ def test_a_missing_input_is_a_missing_aspect(metric: Judge) -> None:
         assert "other side" not in given
 
 
-def test_aspects_are_means_of_their_features_ranks(metric: Judge) -> None:
+def test_aspects_are_means_of_their_features_ranks_by_votes(metric: Judge) -> None:
     row = made_rows()[1]
     ranks = ranks_of(metric, [row])[0]
     of = dict(zip(FEATURES, ranks, strict=True))
     found = {name: column[0] for name, column in metric.judge([row]).aspects.items()}
-    assert found["relevant"] == pytest.approx((of["next"] + of["follows"] + of["valid"] + of["human_like"]) / 4)
+    others = of["next"] + of["valid"] + of["human_like"]
+    assert found["relevant"] == pytest.approx((2.5 * of["follows"] + 0.5 * others) / 4)
     assert found["specific"] == pytest.approx(of["specific"])
     assert found["fluent"] == pytest.approx(of["fluent"])
 
@@ -146,7 +151,7 @@ def test_intervals_and_scales(metric: Judge) -> None:
     assert scores.interval is not None
     assert scores.interval.shape == (5, 2)
     # Middles of the bins are 0.1, 0.3, 0.5, 0.7, 0.9; between them the ends lie on a line: 0.5 value - 0.05 and + 0.55.
-    assert scores.interval[:, 0] == pytest.approx(np.clip(0.5 * scores.values - 0.05, 0, 0.4))
+    assert scores.interval[:, 0] == pytest.approx(np.clip(0.5 * scores.values - 0.05, 0, 0.4), abs=1e-8)
     assert scores.interval[:, 1] == pytest.approx(np.clip(0.5 * scores.values + 0.55, 0.6, 1))
     percent = metric.score_exchanges(rows, scale="human_percentile")
     assert percent.interval is None
@@ -223,6 +228,22 @@ def test_a_reply_that_contradicts_its_speaker_says_so(metric: Judge) -> None:
     assert "contradict" not in judged.reasons[1]
 
 
+def test_the_head_for_denials_is_asked_where_its_speaker_has_said_something(metric: Judge) -> None:
+    context = ("do you have pets?", "yes, i have two cats.", "lucky you!")
+    rows = [
+        Exchange(context, "my cats sleep all day."),
+        Exchange(context[:1], "my cats sleep all day.", facts=("i have two cats.",)),
+        Exchange(context[:1], "my cats sleep all day."),
+        Exchange(context, "i have never owned a cat in my life."),
+    ]
+    read = metric.features_of(rows)[1]
+    encoded = np.zeros((len(rows), len(metric.network.array("human_mean")) + len(HEADS)), dtype=np.float32)
+    for logit, expected in ((-2.0, [-2.0, SOUND, np.nan, SURE]), (2.0, [SOUND, SOUND, np.nan, SURE])):
+        encoded[:, HEADS.index("consistent") - len(HEADS)] = logit
+        found = turn_features(metric.network, encoded, read)[:, FEATURES.index("consistent")]
+        np.testing.assert_array_equal(found, expected)
+
+
 # --- whole conversations ---------------------------------------------------------------------------
 
 
@@ -289,12 +310,13 @@ def test_an_insult_takes_from_the_whole_conversation(metric: Judge) -> None:
         ({"said_again": 0.5, "repeated": "Okay."}, 'Repeats itself ("Okay.").'),
         ({"not_echoing": 0.5, "echoed": "Hi there!"}, 'Echoes the turn before ("Hi there!").'),
         ({"contradiction": signs.Contradiction("I ski", "I never ski")}, '"I ski" contradicts "I never ski".'),
+        ({"denying": "I never ski"}, 'A reply seems to contradict an earlier one ("I never ski").'),
         ({"said_again": 0.4, "not_echoing": 0.6, "repeated": "Okay."}, "Its replies fit worse than most."),
         ({"rude": "You idiot!", "said_again": 1.0, "repeated": "x"}, 'A reply is rude ("You idiot!").'),
     ],
 )
 def test_why_a_conversation_is_incoherent(metric: Judge, found: dict[str, Any], named: str) -> None:
-    read = replace(signs_of(metric, GOOD), **found)
+    read = replace(signs_of(metric, GOOD), **{"denying": "", **found})
     assert reason({"coherent": -0.4}, {"coherent": ["coherent"]}, read, {}) == named
 
 

@@ -129,6 +129,10 @@ def test_rows_without_facts_get_somebody_s() -> None:
     # Where people rated a reply by its facts these stay, and without any there are none to give.
     assert with_facts(draw, known, others, 1.0) == known
     assert with_facts(draw, row, [], 1.0) == row
+    # Recipes without draw the same rows as before there was a share.
+    state = draw.bit_generator.state
+    assert with_facts(draw, row, others, 0.0) == row
+    assert draw.bit_generator.state == state
 
 
 # --- from end to end -------------------------------------------------------------------------------
@@ -291,11 +295,11 @@ def test_the_loss_among_five_of_a_head_that_knows_nothing(
 
 def test_a_run_as_long_as_an_earlier_one_counts(tmp_path: Path) -> None:
     own = TrainingRun("aspects", 480, 480, 0.67, {"replies": 9})
-    made = {"stages": [asdict(own)], "corpora": ["chat"]}
+    made = {"stages": [asdict(own)], "corpora": ["chat"], "hardware": "two cores"}
     save_file({"head.bias": torch.zeros(1)}, tmp_path / "before.safetensors", {"made": json.dumps(made)})
     sources = SimpleNamespace(names=["chat"], groups=[])
-    found = aspects.history_of([str(tmp_path / "before.safetensors")], own, sources)
-    assert found == {"stages": [asdict(own), asdict(own)], "corpora": ["chat"]}
+    found = aspects.history_of([str(tmp_path / "before.safetensors")], own, sources, ["a GPU"])
+    assert found == {"stages": [asdict(own), asdict(own)], "corpora": ["chat"], "hardware": "two cores; a GPU"}
 
 
 @pytest.mark.slow

@@ -166,14 +166,14 @@ def test_a_pair_s_number_does_not_depend_on_its_batch(tokens: int, recipe: Path,
         torch.testing.assert_close(trainer.logits(pairs, 0), alone, rtol=0, atol=1e-5)
 
 
-def test_numbers_are_left_out_while_it_learns_alone(recipe: Path, tiny_encoder: Path) -> None:
+def test_dropout_is_the_same_in_the_same_step_and_off_otherwise(recipe: Path, tiny_encoder: Path) -> None:
     trainer = trunk.Trainer(yaml.safe_load(recipe.read_text()), tiny_encoder, torch.float32, torch.device("cpu"))
     batches = padded([TokenPair(np.array([3, 6, 4, 9, 4], dtype=np.int32), 3, False)], 0, 12)
     with torch.inference_mode():
         whole, parts, again = (trainer.through(batches, share).item() for share in (0.0, 0.5, 0.5))
         assert whole != parts == again
         assert trainer.through(batches).item() == whole
-        trainer.averaged += 1
+        trainer.updates += 1
         assert trainer.through(batches, 0.5).item() not in (whole, parts)
 
 

@@ -40,7 +40,8 @@ Matrix = NDArray[np.float64]
 
 #: Reference values kept of each feature, and the bins of outcomes that have an interval of their own.
 TABLE_SIZE, INTERVAL_BINS = 401, 5
-#: What the heads say, one logit each. The encoder learned with the first five; the others are fitted on it.
+#: What the heads say, one logit each. The encoder learned with the first five (that of judge-open without `consistent`,
+#: which is zero there); the others are fitted on it.
 HEADS = ("next", "follows", "valid", "fluent", "consistent", "respectful", "faithful")
 
 
@@ -60,7 +61,7 @@ def _by_aspect(table: Mapping[str, Feature]) -> dict[str, tuple[str, ...]]:
 
 #: The judge as a table. Relevance, which four features see, leads; facts and the other side's next turn tell what
 #: those cannot see; how people like a reply hardly depends on rare words. Votes and vetoes are our own judgement,
-#: informed by benchmarks; a checkpoint records what they reach on rated sources.
+#: informed by benchmarks, and for the shares of relevance by ratings; a checkpoint records what they reach on those.
 TURN: Mapping[str, Feature] = {
     "next": Feature("relevant", 0.5),  # what was said next, among other replies
     "follows": Feature("relevant", 2.5),  # people could go on after it (dialogue breakdown)
@@ -82,7 +83,7 @@ VETO_BELOW, VETO_LEAVES = 0.03, 0.3
 INSULT = 1.5
 #: What a conversation would lose if all turns of the judged side had been said before.
 SAID_AGAIN = 0.3
-#: Logits from which on a reply is more probably sound than not; how much more tells nothing of how good it is.
+#: Logits from which on a reply counts as sound; how far above tells nothing of how good it is.
 SOUND = 0.0
 #: What its words make sure of lies below all that a head says.
 SURE = -1e3
@@ -189,6 +190,7 @@ def turn_features(network: JudgeNetwork, rows: NDArray[np.float32], read: Sequen
     of["reaction"] = np.array([np.nan if one.reaction is None else one.reaction.total for one in read])
     of["faithful"] = np.where([one.facts is not None for one in read], of["faithful"], np.nan)
     of["respectful"] = np.where([bool(one.insult) for one in read], SURE, of["respectful"])
+    of["consistent"] = np.where([one.has_said_itself for one in read], of["consistent"], SOUND)
     of["consistent"] = np.where([one.contradiction is not None for one in read], SURE, of["consistent"])
     of["consistent"] = np.where([one.has_said for one in read], of["consistent"], np.nan)
     return np.stack([of[name] for name in FEATURES], axis=1)
@@ -469,7 +471,11 @@ class Judge(LearnedMetric):
             civil = kept[:, FEATURES.index(WORST_OF_TURNS)]
             rude = own[int(civil.argmin())].response if own and INSULT * civil.min() < 1 else ""
             denied = [one.contradiction for one in islice(said, len(own)) if one.contradiction]
-            signs_read[at] = replace(signs_read[at], rude=rude, contradiction=denied[0] if denied else None)
+            agrees = kept[:, FEATURES.index("consistent")]
+            denying = own[int(agrees.argmin())].response if own and agrees.min() < 1 else ""
+            signs_read[at] = replace(
+                signs_read[at], rude=rude, contradiction=denied[0] if denied else None, denying=denying
+            )
         return ReadDialogues(features, np.array(left), signs_read, read)
 
     def array(self, name: str) -> Vector:

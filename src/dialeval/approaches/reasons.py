@@ -207,7 +207,9 @@ def _why_incoherent(read: DialogueSigns) -> str:
         return _quoting("repeats itself", read.repeated)
     if read.not_echoing <= 1 - OFTEN:
         return _quoting("echoes the turn before", read.echoed)
-    return _denial(read.contradiction) if read.contradiction else ""
+    if read.contradiction:
+        return _denial(read.contradiction)
+    return _quoting("a reply seems to contradict an earlier one", read.denying) if read.denying else ""
 
 
 def _denial(found: signs.Contradiction) -> str:

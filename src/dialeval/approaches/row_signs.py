@@ -22,8 +22,9 @@ class TurnSigns:
     facts: signs.FactUse | None
     reaction: signs.Reaction | None
     specific: float
-    #: Whether there was anything to contradict, and what does.
+    #: Whether there was anything to contradict, whether the speaker said it before, and what does.
     has_said: bool = False
+    has_said_itself: bool = False
     contradiction: signs.Contradiction | None = None
     n_facts: int = 0
     #: What the other side said next.
@@ -51,13 +52,15 @@ def own_turns(row: Exchange) -> tuple[str, ...]:
 
 def read_signs(row: Exchange, table: Vector, wording: signs.Wording) -> TurnSigns:
     """Plain signs of one reply. A missing input is a missing sign."""
-    own = (*row.facts, *own_turns(row))
+    said = own_turns(row)
+    own = (*row.facts, *said)
     return TurnSigns(
         repetition=signs.repetition(row.response, row.context, table),
         facts=signs.fact_use(row.response, row.facts, row.context, table) if row.facts else None,
         reaction=signs.reaction([row.following]) if row.following else None,
         specific=signs.specificity(row.response, table),
         has_said=any(map(signs.statements, own)),
+        has_said_itself=any(map(signs.statements, said)),
         contradiction=signs.contradiction(row.response, own),
         n_facts=len(row.facts),
         following=row.following or "",
@@ -102,6 +105,8 @@ class DialogueSigns:
     #: The rudest reply of the judged side, where the conversation loses by it, and what the side said and denied.
     rude: str = ""
     contradiction: signs.Contradiction | None = None
+    #: The reply that seems to deny most, where no words tell what.
+    denying: str = ""
     #: The first turns of the other side with a positive word, and with an exclamation mark.
     warm: str = ""
     exclaimed: str = ""
