@@ -18,7 +18,7 @@ from common import Recipe
 from corpora.batches import CandidateSet
 from dialeval.approaches import signs
 from dialeval.approaches.judge import HEADS, JudgeNetwork
-from dialeval.approaches.row_signs import own_turns
+from dialeval.approaches.row_signs import speaks_of_itself
 from dialeval.engine.encoding import PairEncoder
 from dialeval.statistics.discrimination import auc
 
@@ -69,7 +69,7 @@ def fit_heads(
         weights = logistic(inputs["train"][task][chosen], right["train"][chosen], settings["weight_decay"][task])
         if task in CHARGED:
             told = np.concatenate([inputs[split][task][sound[split]] @ weights[:-1] for split in rows])
-            weights[-1] = -np.quantile(told, CHARGED[task])
+            weights[-1] = bias_for(told, CHARGED[task])
         if task == "fluent":
             network.set_array("fluency", weights)
         else:
@@ -78,12 +78,17 @@ def fit_heads(
                 network.heads.bias[HEADS.index(task)] = float(weights[-1])
         figures |= _aucs(task, rows["dev"], inputs["dev"][task] @ weights[:-1])
     # Learned with the encoder, and asked where the speaker has said something.
-    said = {split: [any(map(signs.statements, own_turns(row[1]))) for row in own] for split, own in rows.items()}
+    said = {split: [speaks_of_itself(row[1]) for row in own] for split, own in rows.items()}
     told = np.concatenate([denials[split][sound[split] & said[split]] for split in rows])
     if len(told):
         with torch.no_grad():
-            network.heads.bias[HEADS.index("consistent")] -= float(np.quantile(told, CHARGED["consistent"]))
+            network.heads.bias[HEADS.index("consistent")] += bias_for(told, CHARGED["consistent"])
     return figures | _aucs("consistent", rows["dev"], denials["dev"])
+
+
+def bias_for(told: Matrix, share: float) -> float:
+    """What to add to what a head tells of sound replies so that it charges this share of them: puts them below zero."""
+    return -float(np.quantile(told, share))
 
 
 def fault_sources(recipe: Recipe, arguments: argparse.Namespace) -> Sources:

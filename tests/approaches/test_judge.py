@@ -325,6 +325,8 @@ def test_a_conversation_knows_what_was_denied(metric: Judge) -> None:
     read = metric.read_dialogues([Dialogue(tuple(GOOD)), Dialogue(tuple(denies)), Dialogue(tuple(GOOD))]).signs
     assert [one.contradiction is None for one in read] == [True, False, True]
     assert read[1].contradiction == signs.Contradiction("I do not like skiing", "I like skiing")
+    # The reply is named, too, for where a head alone tells it.
+    assert read[1].denying == "I do not like skiing."
 
 
 def test_signs_of_whole_conversations(metric: Judge) -> None:

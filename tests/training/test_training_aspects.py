@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+from argparse import Namespace
 from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,21 +17,24 @@ import torch
 import yaml
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
+from transformers import AutoTokenizer
 
 import aspects
 import dialeval
 import judge
 import trunk
-from aspect_rows import faulty_rows, with_facts
+from aspect_rows import PhaseSteps, Sources, faulty_rows, with_facts
 from common import read_recipe
 from corpora.faults import DAMAGES, civil, contradicted, damage, insult, insulting, statement_of
 from corpora.ratings import Rated
 from dialeval.approaches import signs
 from dialeval.approaches.judge import ASPECTS, Judge
+from dialeval.engine.formatting import PairFormat, PairTokenizer
 from dialeval.exchange import Exchange
 from dialeval.weights.config import CheckpointConfig
 from dialeval.weights.loading import layers_of, packed, unpacked
 from history import TrainingRun
+from judge_heads import bias_for
 from starts import start_weights
 from tiny_words import WORDS
 from training_runs import TRAINING, run_here, settings, write_lines
@@ -133,6 +137,13 @@ def test_rows_without_facts_get_somebody_s() -> None:
     state = draw.bit_generator.state
     assert with_facts(draw, row, others, 0.0) == row
     assert draw.bit_generator.state == state
+
+
+def test_a_head_charges_the_share_of_sound_replies_that_it_may() -> None:
+    told = np.random.default_rng(0).normal(3.0, 2.0, size=4000)
+    assert (told + bias_for(told, 0.01) < 0).sum() == 40
+    # A head that knows nothing charges nobody.
+    assert not (np.zeros(50) + bias_for(np.zeros(50), 0.01) < 0).any()
 
 
 # --- from end to end -------------------------------------------------------------------------------
@@ -251,6 +262,22 @@ def test_one_phase_teaches_all_heads(encoders: tuple[Path, Path]) -> None:
     layers_before = {name for name in before if name.startswith("encoder.encoder.layer.")}
     assert layers_before <= set(after)
     assert any(not torch.equal(before[name], after[name]) for name in layers_before)
+
+
+@pytest.mark.slow
+def test_processes_share_the_rows_of_a_step(encoders: tuple[Path, Path], data: Path, tiny_encoder: Path) -> None:
+    phase, layers = (read_recipe(encoders[1].parent / f"{name}.yaml") for name in ("aspects", "trunk"))
+    sources = Sources(phase, layers, Namespace(corpora=data, ratings=data / "ratings"))
+    tokenizer = PairTokenizer(AutoTokenizer.from_pretrained(tiny_encoder), PairFormat(**LAYOUT))
+    whole, one, two = (
+        PhaseSteps(sources, tokenizer, share, 64)[3] for share in (slice(None), slice(0, None, 2), slice(1, None, 2))
+    )
+    assert one.n_replies == two.n_replies == whole.n_replies == sum(len(numbers) for numbers, _ in whole.batches)
+    assert one.n_contexts + two.n_contexts == whole.n_contexts == phase["rows"]["contexts"]
+    assert (one.tasks, two.tasks) == (whole.tasks[::2], whole.tasks[1::2])
+    torch.testing.assert_close(one.truth, whole.truth[::2])
+    read = [sum(len(numbers) for numbers, _ in part.batches) for part in (one, two)]
+    assert sum(read) == whole.n_replies
 
 
 @pytest.mark.slow

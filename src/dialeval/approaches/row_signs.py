@@ -50,18 +50,22 @@ def own_turns(row: Exchange) -> tuple[str, ...]:
     return row.context[-2::-2]
 
 
+def speaks_of_itself(row: Exchange) -> bool:
+    """Whether whoever gives the reply said something before that it could deny."""
+    return any(map(signs.statements, own_turns(row)))
+
+
 def read_signs(row: Exchange, table: Vector, wording: signs.Wording) -> TurnSigns:
     """Plain signs of one reply. A missing input is a missing sign."""
-    said = own_turns(row)
-    own = (*row.facts, *said)
+    said_itself = speaks_of_itself(row)
     return TurnSigns(
         repetition=signs.repetition(row.response, row.context, table),
         facts=signs.fact_use(row.response, row.facts, row.context, table) if row.facts else None,
         reaction=signs.reaction([row.following]) if row.following else None,
         specific=signs.specificity(row.response, table),
-        has_said=any(map(signs.statements, own)),
-        has_said_itself=any(map(signs.statements, said)),
-        contradiction=signs.contradiction(row.response, own),
+        has_said=said_itself or any(map(signs.statements, row.facts)),
+        has_said_itself=said_itself,
+        contradiction=signs.contradiction(row.response, (*row.facts, *own_turns(row))),
         n_facts=len(row.facts),
         following=row.following or "",
         asked=bool(row.context) and row.context[-1].rstrip().endswith("?"),
@@ -105,7 +109,7 @@ class DialogueSigns:
     #: The rudest reply of the judged side, where the conversation loses by it, and what the side said and denied.
     rude: str = ""
     contradiction: signs.Contradiction | None = None
-    #: The reply that seems to deny most, where no words tell what.
+    #: The reply that most seems to deny something, where the conversation loses by it.
     denying: str = ""
     #: The first turns of the other side with a positive word, and with an exclamation mark.
     warm: str = ""
