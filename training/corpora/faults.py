@@ -46,6 +46,7 @@ _EXCHANGES = tuple(
 _GROUP_OF = {word: group for group in _EXCHANGES for word in group}
 _AUXILIARIES = "am is are was were do did have has had can could will would".split()
 _NEGATED = {word: f"{word}n't" for word in _AUXILIARIES} | {"am": "am not", "can": "can't", "will": "won't"}
+_UNDENIED = {"can't ": "can ", "won't ": "will ", "n't ": " ", " not ": " ", " never ": " "}
 _FIRST_VERB = re.compile(
     r"\b(i|we|my \w+) "
     r"(like|love|have|enjoy|want|play|work|live|own|eat|drink|watch|study|speak|need|know|read|drive)\b",
@@ -134,9 +135,9 @@ def damage(reply: str, kind: str, draw: Draw) -> str | None:
 
 def negated(sentence: str, draw: Draw) -> str | None:
     """The sentence with one of its verbs denied, or no longer denied."""
-    for denial in ("n't ", " not ", " never "):
+    for denial, otherwise in _UNDENIED.items():
         if denial in sentence:
-            return sentence.replace(denial, " ", 1)
+            return sentence.replace(denial, otherwise, 1)
     if draw.random() < 0.3 and (verb := _FIRST_VERB.search(sentence)):
         never = f"{verb[1]} never {'had' if verb[2].lower() == 'have' else verb[2] + 'd' * verb[2].endswith('e')}"
         return sentence[: verb.start()] + never + sentence[verb.end() :]
