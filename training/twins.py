@@ -59,8 +59,8 @@ def from_elsewhere(candidates: list[Exchange], draw: Draw) -> Twins:
     return candidates[0], candidates[-1]
 
 
-def denied(candidates: list[Exchange], draw: Draw, *, facts: bool) -> Twins:
-    """What the facts, or own earlier turns, say and its contrary, behind the reply."""
+def denied(candidates: list[Exchange], draw: Draw, *, facts: bool, truth: bool = False) -> Twins:
+    """The contrary of what the facts, or own earlier turns, say behind the reply; its twin may have the truth there."""
     one = candidates[0]
     said = [fact.removeprefix(PERSONA) for fact in one.facts] if facts else own_turns(one)
     for text in said:
@@ -68,7 +68,7 @@ def denied(candidates: list[Exchange], draw: Draw, *, facts: bool) -> Twins:
         contrary = contradicted(statement, draw) if statement else None
         if contrary and contrary != statement:
             true, false = (replace(one, response=f"{one.response} {end}") for end in (statement, contrary))
-            return true, false
+            return (true if truth else one), false
     return None
 
 
@@ -79,7 +79,9 @@ FAULTS: dict[str, Fault] = {
        for kind in ("doubled", "mashed", "shuffled", "shuffled_within_three", "dropped", "misinflected", "fragment")},
     "reply of another dialogue": from_elsewhere,
     "facts denied": partial(denied, facts=True),
+    "facts denied, beside the truth": partial(denied, facts=True, truth=True),
     "itself denied": partial(denied, facts=False),
+    "itself denied, beside the truth": partial(denied, facts=False, truth=True),
 }  # fmt: skip
 
 
@@ -193,7 +195,10 @@ def main() -> None:
     arguments.out.mkdir(parents=True, exist_ok=True)
     checkpoint = judge.signature()["checkpoint"]
     made = f"Made by `python training/twins.py` with `{checkpoint}`, on dialogues that its heads were not fitted on:"
-    told = "how many replies have the higher value. A denial stands behind the reply, the truth behind its twin."
+    told = (
+        "how many replies have the higher value. A denial stands behind the reply. Beside the truth: the true\n"
+        "sentence stands behind its twin, so that both are as long and both repeat words."
+    )
     lines = ["# Replies above their twins with a fault", f"{made}\n{told}", "\n".join(table)]
     lines += ["Of conversations the side that speaks second has the fault.", "\n".join(conversation_table(whole))]
     lines.append(contradictions(judge, rated_rows(recipe, arguments.ratings, "abc_eval")))

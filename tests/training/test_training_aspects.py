@@ -63,6 +63,8 @@ def test_a_damaged_reply_is_another_one(kind: str) -> None:
     [
         ("I have two dogs.", {"I don't have two dogs.", "I never had two dogs."}),
         ("I don't like tea.", {"I do like tea."}),
+        ("I can't swim.", {"I can swim."}),
+        ("I won't go.", {"I will go."}),
         ("We are here.", {"We aren't here."}),
     ],
 )
