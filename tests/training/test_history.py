@@ -56,7 +56,7 @@ def test_totals_count_a_shared_ancestor_once() -> None:
 @pytest.mark.parametrize(
     ("name", "phases", "kept"),
     [
-        ("judge-minilm", ["aspects-long", "aspects", "aspects-faults"], "aspects-mean"),
+        ("judge-minilm", ["aspects-long", "aspects", "aspects-faults", "aspects-last"], "aspects-mean"),
         ("judge-open", ["aspects-open"], "aspects-open"),
     ],
 )

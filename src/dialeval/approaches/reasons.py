@@ -109,8 +109,8 @@ def reason(
 
 
 def _is_mild(aspect: str, amount: float, shares: Mapping[str, tuple[float, float]]) -> bool:
-    """Whether the wording of a reply is a little less usual than others', which makes none hard to read."""
-    return aspect == "fluent" and amount < 0 and shares.get(aspect, _UNKNOWN)[1] < CLEARLY
+    """Whether a reply is worded like many others, which makes none hard to read and is no praise."""
+    return aspect == "fluent" and shares.get(aspect, _UNKNOWN)[amount < 0] < CLEARLY
 
 
 def _said_of(
