@@ -7,8 +7,8 @@
 One head a task on the first token: which reply is next, which of two replies people rated higher, is it a valid
 reply, is it sound English, do the facts bear it out, does it agree with what its speaker said, is it civil. Every step
 holds rows of all tasks; the rate falls to zero. OUT/trunk.safetensors holds encoder and heads in float16, OUT/log.jsonl
-the losses and, on held-out rows of each task, AUC, rank correlation, or accuracy and loss among ten. With
-`--set steps=0` it only measures what it begins from.
+the losses and, on held-out rows of each task, AUC, rank correlation, or accuracy and loss among ten. A recipe of no
+steps measures and keeps the mean of what it begins from.
 """
 
 from __future__ import annotations
