@@ -75,8 +75,6 @@ class Sources:
             row = chosen[int(at)]
             rows.append(("rated", without_facts(row), rating_of(row), source))
         rows += self.valid_rows(draw, self.groups, counts["valid"])
-        facts = [one[0].facts for one in contexts if one[0].facts]
-        rows = [with_facts(draw, row, facts, self.recipe["strangers_facts"]) for row in rows]
         rows += faulty_rows(draw, contexts, counts)
         for name, (task, score) in RATED.items():
             there = self.of_split(name, "train")
@@ -102,13 +100,6 @@ class Sources:
 def without_facts(row: Rated) -> Exchange:
     """The row by its context alone, if it has one."""
     return replace(row.exchange, facts=()) if row.exchange.context else row.exchange
-
-
-def with_facts(draw: Draw, row: Row, facts: Sequence[tuple[str, ...]], share: float) -> Row:
-    """Now and then with what is known of somebody else: hardly a rated row has facts, but many that are scored do."""
-    if not share or not facts or row[1].facts or draw.random() >= share:
-        return row
-    return (row[0], replace(row[1], facts=facts[int(draw.integers(len(facts)))]), *row[2:])
 
 
 def rating_of(row: Rated) -> float:

@@ -23,7 +23,7 @@ import aspects
 import dialeval
 import judge
 import trunk
-from aspect_rows import PhaseSteps, Sources, faulty_rows, with_facts
+from aspect_rows import PhaseSteps, Sources, faulty_rows
 from common import read_recipe
 from corpora.faults import DAMAGES, civil, contradicted, damage, insult, insulting, statement_of
 from corpora.ratings import Rated
@@ -122,23 +122,6 @@ def test_faults_have_sound_rows_beside_them() -> None:
     # Either the reply or the fact says otherwise, never both.
     for _, row, _, _ in contradicted_rows:
         assert ("i have a cat." in row.response) != ("i have a cat." in row.facts[0])
-
-
-def test_rows_without_facts_get_somebody_s() -> None:
-    row = ("rated", Exchange(context=("hello",), response="hi"), 0.5, "dbdc3")
-    known = ("rated", Exchange(context=("hello",), response="hi", facts=("i ski.",)), 0.5, "dbdc3")
-    others = [("i have a cat.",), ("i like tea.", "i am old.")]
-    draw = np.random.default_rng(0)
-    given = [with_facts(draw, row, others, 0.5)[1].facts for _ in range(200)]
-    assert set(given) == {(), *others}
-    assert 70 < given.count(()) < 130
-    # Where people rated a reply by its facts these stay, and without any there are none to give.
-    assert with_facts(draw, known, others, 1.0) == known
-    assert with_facts(draw, row, [], 1.0) == row
-    # Recipes without draw the same rows as before there was a share.
-    state = draw.bit_generator.state
-    assert with_facts(draw, row, others, 0.0) == row
-    assert draw.bit_generator.state == state
 
 
 def test_a_head_charges_the_share_of_sound_replies_that_it_may() -> None:
