@@ -23,8 +23,8 @@ from dialeval.engine.encoding import PairEncoder
 from dialeval.statistics.discrimination import auc
 
 Matrix = NDArray[np.float64]
-#: Fitted anew to the finished encoder; the head for wording gets the words' own signs beside it.
-FITTED = ("respectful", "faithful")
+#: Fitted anew to the finished encoder; the one for wording with the words' own signs beside it.
+FITTED = ("respectful", "faithful", "fluent")
 #: The share of sound replies that may be called rude, or said to contradict themselves. Plain words for either are
 #: told without the head.
 CHARGED = {"respectful": 0.005, "consistent": 0.01}
@@ -54,28 +54,26 @@ def fit_heads(
     inputs, right, denials = {}, {}, {}
     for split, own in rows.items():
         encoded = encoder.encode([row[1] for row in own], progress=True).rows.astype(np.float64)
-        # The last columns are logits, which is what the head for wording goes by.
+        features = encoded[:, : -len(HEADS)]  # the last columns are logits
         usual = np.array([wording.of(row[1].response) for row in own])
-        inputs[split] = {
-            **dict.fromkeys(FITTED, encoded[:, : -len(HEADS)]),
-            "fluent": np.column_stack([encoded[:, HEADS.index("fluent") - len(HEADS)], usual]),
-        }
+        inputs[split] = dict.fromkeys(FITTED, features) | {"fluent": np.column_stack([features, usual])}
         denials[split] = encoded[:, HEADS.index("consistent") - len(HEADS)]
         right[split] = np.array([row[2] for row in own])
     figures: dict[str, float] = {}
     sound = {split: right[split].astype(bool) & [row[0] == "fluent" for row in own] for split, own in rows.items()}
-    for task in (*FITTED, "fluent"):
+    for task in FITTED:
         chosen = np.array([row[0] == task for row in rows["train"]])
         weights = logistic(inputs["train"][task][chosen], right["train"][chosen], settings["weight_decay"][task])
         if task in CHARGED:
             told = np.concatenate([inputs[split][task][sound[split]] @ weights[:-1] for split in rows])
             weights[-1] = bias_for(told, CHARGED[task])
+        read, rest = np.split(weights, [features.shape[1]])
         if task == "fluent":
-            network.set_array("fluency", weights)
-        else:
-            with torch.no_grad():
-                network.heads.weight[HEADS.index(task)] = torch.as_tensor(weights[:-1], dtype=torch.float32)
-                network.heads.bias[HEADS.index(task)] = float(weights[-1])
+            network.set_array("fluency", [1.0, *rest])
+            rest = np.zeros(1)
+        with torch.no_grad():
+            network.heads.weight[HEADS.index(task)] = torch.as_tensor(read, dtype=torch.float32)
+            network.heads.bias[HEADS.index(task)] = float(rest[0])
         figures |= _aucs(task, rows["dev"], inputs["dev"][task] @ weights[:-1])
     # Learned with the encoder, and asked where the speaker has said something.
     said = {split: [speaks_of_itself(row[1]) for row in own] for split, own in rows.items()}
