@@ -24,7 +24,7 @@ from dialeval.statistics.discrimination import auc
 
 Matrix = NDArray[np.float64]
 #: Fitted anew to the finished encoder; the one for wording with the words' own signs beside it.
-FITTED = ("respectful", "faithful", "fluent")
+FITTED = ("respectful", "faithful", "consistent", "fluent")
 #: The share of sound replies that may be called rude, or said to contradict themselves. Plain words for either are
 #: told without the head.
 CHARGED = {"respectful": 0.005, "consistent": 0.01}
@@ -51,23 +51,22 @@ def fit_heads(
         "train": _rows(sources, "train", fitted_to, settings["rows"]),
         "dev": _rows(sources, "dev", sources.held_out, settings["held_out"]),
     }
-    inputs, right, denials = {}, {}, {}
+    inputs, right = {}, {}
     for split, own in rows.items():
         encoded = encoder.encode([row[1] for row in own], progress=True).rows.astype(np.float64)
         features = encoded[:, : -len(HEADS)]  # the last columns are logits
         usual = np.array([wording.of(row[1].response) for row in own])
         inputs[split] = dict.fromkeys(FITTED, features) | {"fluent": np.column_stack([features, usual])}
-        denials[split] = encoded[:, HEADS.index("consistent") - len(HEADS)]
         right[split] = np.array([row[2] for row in own])
     figures: dict[str, float] = {}
-    sound = {split: right[split].astype(bool) & [row[0] == "fluent" for row in own] for split, own in rows.items()}
     for task in FITTED:
         chosen = np.array([row[0] == task for row in rows["train"]])
         weights = logistic(inputs["train"][task][chosen], right["train"][chosen], settings["weight_decay"][task])
         if task in CHARGED:
-            told = np.concatenate([inputs[split][task][sound[split]] @ weights[:-1] for split in rows])
-            weights[-1] = bias_for(told, CHARGED[task])
-        read, rest = np.split(weights, [features.shape[1]])
+            sound = {split: [_may_be_charged(task, row) for row in own] for split, own in rows.items()}
+            told = [inputs[split][task][sound[split]] @ weights[:-1] for split in rows]
+            weights[-1] = bias_for(np.concatenate(told), CHARGED[task])
+        read, rest = np.split(weights, [network.heads.in_features])
         if task == "fluent":
             network.set_array("fluency", [1.0, *rest])
             rest = np.zeros(1)
@@ -75,13 +74,12 @@ def fit_heads(
             network.heads.weight[HEADS.index(task)] = torch.as_tensor(read, dtype=torch.float32)
             network.heads.bias[HEADS.index(task)] = float(rest[0])
         figures |= _aucs(task, rows["dev"], inputs["dev"][task] @ weights[:-1])
-    # Learned with the encoder, and asked where the speaker has said something.
-    said = {split: [speaks_of_itself(row[1]) for row in own] for split, own in rows.items()}
-    told = np.concatenate([denials[split][sound[split] & said[split]] for split in rows])
-    if len(told):
-        with torch.no_grad():
-            network.heads.bias[HEADS.index("consistent")] += bias_for(told, CHARGED["consistent"])
-    return figures | _aucs("consistent", rows["dev"], denials["dev"])
+    return figures
+
+
+def _may_be_charged(task: str, row: Row) -> bool:
+    """Whether a row is sound and its head is asked: of contradictions only where the speaker has said something."""
+    return row[0] == "fluent" and row[2] == 1.0 and (task != "consistent" or speaks_of_itself(row[1]))
 
 
 def bias_for(told: Matrix, share: float) -> float:

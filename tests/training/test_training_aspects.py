@@ -40,9 +40,9 @@ from tiny_words import WORDS
 from training_runs import TRAINING, run_here, settings, write_lines
 
 GROUPS = {"name": "pp", "split": "dev", "held_out": 0.25, "seed": 0}
-FAULTS = "{dialogues: 0.3, contexts: 40, fluent: 32, insults: 8, convabuse: 12, consistent: 0, faithful: 6, begin: 12}"
+FAULTS = "{dialogues: 0.3, contexts: 40, fluent: 32, insults: 8, convabuse: 12, consistent: 6, faithful: 6, begin: 12}"
 NEGATIVES = "{random: 1, same_dialogue: 1, shared_word: 1}"
-DECAY = "{respectful: 0.01, faithful: 0.01, fluent: 0.001}"
+DECAY = "{respectful: 0.01, faithful: 0.01, consistent: 0.01, fluent: 0.001}"
 LAYOUT = {"max_length": 48, "response_budget": 16, "facts_budget": 12, "separator": "[unused0]"}
 
 
