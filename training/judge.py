@@ -4,10 +4,10 @@
     python training/judge.py --corpora CORPORA --ratings RATINGS --out runs/again --set start_from=judge-minilm
 
 What the encoder learned from, human ratings among it, is in `training/aspects.py`, which writes the file that the
-recipe begins from; of its heads the judge takes those for the next reply, for ratings, for valid replies, for wording
-and for contradictions of oneself. An earlier judge keeps these, and has all else fitted anew. Heads for insults and
-contradicted facts come from replies made wrong and from rated ones, tables and intervals from human replies and the dev
-splits of rated sources. No benchmark is read.
+recipe begins from; of its heads the judge takes those for the next reply, for ratings and for valid replies. An earlier
+judge keeps these, and has all else fitted anew. Heads for wording, insults, contradicted facts and contradictions of
+oneself come from replies made wrong and from rated ones, tables and intervals from human replies and the dev splits of
+rated sources. No benchmark is read.
 """
 
 from __future__ import annotations

@@ -17,9 +17,10 @@ from aspect_rows import RATED, Row, Sources, faulty_rows
 from common import Recipe
 from corpora.batches import CandidateSet
 from dialeval.approaches import signs
-from dialeval.approaches.judge import HEADS, JudgeNetwork
-from dialeval.approaches.row_signs import speaks_of_itself
+from dialeval.approaches.judge import HEADS, SURE, JudgeNetwork
+from dialeval.approaches.row_signs import own_turns, speaks_of_itself
 from dialeval.engine.encoding import PairEncoder
+from dialeval.exchange import Exchange
 from dialeval.statistics.discrimination import auc
 
 Matrix = NDArray[np.float64]
@@ -64,8 +65,8 @@ def fit_heads(
         weights = logistic(inputs["train"][task][chosen], right["train"][chosen], settings["weight_decay"][task])
         if task in CHARGED:
             sound = {split: [_may_be_charged(task, row) for row in own] for split, own in rows.items()}
-            told = [inputs[split][task][sound[split]] @ weights[:-1] for split in rows]
-            weights[-1] = bias_for(np.concatenate(told), CHARGED[task])
+            of_sound = [inputs[split][task][sound[split]] @ weights[:-1] for split in rows]
+            weights[-1] = bias_for(np.concatenate(of_sound), CHARGED[task])
         read, rest = np.split(weights, [network.heads.in_features])
         if task == "fluent":
             network.set_array("fluency", [1.0, *rest])
@@ -73,8 +74,17 @@ def fit_heads(
         with torch.no_grad():
             network.heads.weight[HEADS.index(task)] = torch.as_tensor(read, dtype=torch.float32)
             network.heads.bias[HEADS.index(task)] = float(rest[0])
-        figures |= _aucs(task, rows["dev"], inputs["dev"][task] @ weights[:-1])
+        told = inputs["dev"][task] @ weights[:-1]
+        if task == "consistent":  # the aspect goes by the words first
+            figures["consistent_head"] = _aucs(task, rows["dev"], told)[task]
+            told = np.where([_denies_by_words(row[1]) for row in rows["dev"]], SURE, told)
+        figures |= _aucs(task, rows["dev"], told)
     return figures
+
+
+def _denies_by_words(row: Exchange) -> bool:
+    """Whether its words alone tell that the reply denies what its speaker said or is known for."""
+    return signs.contradiction(row.response, (*row.facts, *own_turns(row))) is not None
 
 
 def _may_be_charged(task: str, row: Row) -> bool:

@@ -12,8 +12,8 @@ from transformers import AutoModel
 
 #: What the encoder learns in `training/aspects.py`, one head each.
 TRUNK_HEADS = ("next", "rated", "valid", "fluent", "faithful", "consistent", "respectful")
-#: Heads of the judge that are learned there, and what they are called there.
-JUDGE_HEADS = {"next": "next", "follows": "rated", "valid": "valid", "fluent": "fluent", "consistent": "consistent"}
+#: Heads of the judge that it keeps from there, and what they are called there. Those for faults are fitted anew.
+JUDGE_HEADS = {"next": "next", "follows": "rated", "valid": "valid"}
 
 
 class Trunk(nn.Module):
