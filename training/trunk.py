@@ -1,8 +1,7 @@
 """Train the encoder that every metric shares: which of eight replies comes next.
 
     python training/trunk.py --corpora CORPORA --encoder FOLDER --out runs/trunk
-    python training/trunk.py --recipe training/recipes/trunk-open.yaml --corpora CORPORA --encoder FOLDER \
-        --out runs/trunk-open --decay runs/trunk/contexts-128000.pt
+    python training/trunk.py --corpora CORPORA --encoder FOLDER --out runs/trunk-decay --decay runs/trunk/state.pt
 
 All layers but the embeddings are trained. The same command goes on where it was stopped. OUT/trunk.safetensors holds
 their mean over the last steps in float16, which is also what is validated. `--decay` goes on from a snapshot's mean

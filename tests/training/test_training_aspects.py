@@ -345,7 +345,7 @@ def test_a_judge_stands_on_the_encoder(judged: Path, encoders: tuple[Path, Path]
 def test_an_earlier_judge_keeps_its_encoder(judged: Path) -> None:
     recipe = read_recipe(TRAINING / "recipes" / "judge-minilm.yaml")
     network = judge.begin(recipe | {"start_from": str(judged)})
-    assert start_weights(str(judged)).keys() >= {"head.next", "head.rated", "head.valid", "head.fluent"}
+    assert start_weights(str(judged)).keys() >= {"head.next", "head.rated", "head.valid"}
     assert network.encoder_id == Judge(judged, device="cpu").network.encoder_id
 
 
