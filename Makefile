@@ -9,6 +9,10 @@ READY := $(VENV)/.ready
 PYTHONS ?= 3.11 3.12 3.13
 VERSIONS ?= .venv-versions
 EXAMPLES ?= .venv-examples
+# What `make results` measures again, each by the command in its run.json.
+MEASURED ?= results $(addprefix results/,judge/without_facts judge/dstc9 dailydialogpp cmn robustness robustness/adversarial_khalid)
+CALIBRATED := 'judge,density,density?scoring=classifier&name=density_classifier,deb,quantidce'
+DIALOGUES := dailydialog:test,convai2:validation,empathetic_dialogues:test,topical_chat:test
 INSTALL_CHROMIUM := echo "== dialeval: installing Chromium for the browser tests"; \
 	(apt-get -o Acquire::http::Timeout=20 update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends chromium) >/dev/null 2>&1 \
 	|| echo "== dialeval: apt-get could not install Chromium; browser tests are skipped"
@@ -17,7 +21,7 @@ export HF_UPDATE_DOWNLOAD_COUNTS := 0
 export TOKENIZERS_PARALLELISM := true
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser demo space test test-fast test-versions test-examples lint docs screenshots bench mutants clean
+.PHONY: help setup browser demo space test test-fast test-versions test-examples lint docs screenshots bench results mutants clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -110,6 +114,17 @@ bench: setup ## Measure speed and memory against named alternatives
 	@$(BIN)/python performance/suite.py
 
 # FILE is one or more files below src/dialeval that tests/mutation/targets.py names; all of them by default.
+results: setup ## Measure results/ again with the embedded weights, an hour or two: make results CORPORA=... RATINGS=... MIRROR=...
+	@test -d "$(CORPORA)" -a -d "$(RATINGS)" -a -d "$(MIRROR)" || { echo "CORPORA, RATINGS and MIRROR are folders, see training/README.md"; exit 2; }
+	@for folder in $(MEASURED); do echo "== dialeval: $$folder"; \
+		said=$$($(BIN)/python -c 'import json, sys; print(json.load(open(sys.argv[1]))["command"])' $$folder/run.json) && \
+		PATH="$(abspath $(BIN)):$$PATH" DIALEVAL_MIRROR="$(MIRROR)" sh -c "$$said" || exit 1; done
+	@echo "== dialeval: results/faults, results/calibration, results/features_deb, model_cards"
+	@$(BIN)/python training/twins.py --corpora "$(CORPORA)" --ratings "$(RATINGS)" --out results/faults
+	@$(BIN)/python -m reproduce calibration -m $(CALIBRATED) --corpora "$(CORPORA)" --dialogues $(DIALOGUES) --pairs 400 --out results/calibration
+	@DIALEVAL_MIRROR="$(MIRROR)" $(BIN)/python -m reproduce features -i dailydialogpp_test --contexts 200 --metric deb --out results/features_deb
+	@$(BIN)/python training/cards.py
+
 mutants: setup ## Change FILE a little at a time and see whether its tests notice
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e ".[mutation]"
 	@echo "== dialeval: trying mutants at low priority (a few minutes a file; goes on where it was stopped)"
