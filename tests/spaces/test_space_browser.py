@@ -161,7 +161,11 @@ def test_other_metrics_are_one_click_further(visit: Any) -> None:
 def test_a_conversation(visit: Any) -> None:
     page = visit(TABS[1])
     talk = f"User: {CONTEXT[0]}\nBot: Great!\nUser: Do you have a pet?\nBot: {BAD}\nUser: What?"
-    page.locator("#transcript textarea").fill(talk)
+    transcript = page.locator("#transcript textarea")
+    expect(transcript).not_to_be_empty()  # the page's own example, which would come over what is typed before it
+    transcript.fill(talk)
+    transcript.blur()
+    page.wait_for_timeout(300)
     page.click("#judge-conversation")
     expect(page.locator("#conversation-answer .turn")).to_have_count(5)
     expect(page.locator("#conversation-answer .judged")).to_have_count(2)
