@@ -113,7 +113,6 @@ bench: setup ## Measure speed and memory against named alternatives
 	@$(BIN)/python performance/speed.py
 	@$(BIN)/python performance/suite.py
 
-# FILE is one or more files below src/dialeval that tests/mutation/targets.py names; all of them by default.
 results: setup ## Measure results/ again with the embedded weights, an hour or two: make results CORPORA=... RATINGS=... MIRROR=...
 	@test -d "$(CORPORA)" -a -d "$(RATINGS)" -a -d "$(MIRROR)" || { echo "CORPORA, RATINGS and MIRROR are folders, see training/README.md"; exit 2; }
 	@for folder in $(MEASURED); do echo "== dialeval: $$folder"; \
@@ -125,6 +124,7 @@ results: setup ## Measure results/ again with the embedded weights, an hour or t
 	@DIALEVAL_MIRROR="$(MIRROR)" $(BIN)/python -m reproduce features -i dailydialogpp_test --contexts 200 --metric deb --out results/features_deb
 	@$(BIN)/python training/cards.py
 
+# FILE is one or more files below src/dialeval that tests/mutation/targets.py names; all of them by default.
 mutants: setup ## Change FILE a little at a time and see whether its tests notice
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e ".[mutation]"
 	@echo "== dialeval: trying mutants at low priority (a few minutes a file; goes on where it was stopped)"

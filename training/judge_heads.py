@@ -18,9 +18,8 @@ from common import Recipe
 from corpora.batches import CandidateSet
 from dialeval.approaches import signs
 from dialeval.approaches.judge import HEADS, SURE, JudgeNetwork
-from dialeval.approaches.row_signs import own_turns, speaks_of_itself
+from dialeval.approaches.row_signs import denial_in, speaks_of_itself
 from dialeval.engine.encoding import PairEncoder
-from dialeval.exchange import Exchange
 from dialeval.statistics.discrimination import auc
 
 Matrix = NDArray[np.float64]
@@ -77,14 +76,9 @@ def fit_heads(
         told = inputs["dev"][task] @ weights[:-1]
         if task == "consistent":  # the aspect goes by the words first
             figures["consistent_head"] = _aucs(task, rows["dev"], told)[task]
-            told = np.where([_denies_by_words(row[1]) for row in rows["dev"]], SURE, told)
+            told = np.where([denial_in(row[1]) is not None for row in rows["dev"]], SURE, told)
         figures |= _aucs(task, rows["dev"], told)
     return figures
-
-
-def _denies_by_words(row: Exchange) -> bool:
-    """Whether its words alone tell that the reply denies what its speaker said or is known for."""
-    return signs.contradiction(row.response, (*row.facts, *own_turns(row))) is not None
 
 
 def _may_be_charged(task: str, row: Row) -> bool:

@@ -320,7 +320,9 @@ def test_a_judge_stands_on_the_encoder(judged: Path, encoders: tuple[Path, Path]
     assert [stage["name"] for stage in record["stages"]] == ["trunk", "aspects"]
     assert set(record["fit"]) == {"heads", "turns", "dialogues"}
     assert set(record["fit"]["turns"]) == {"dbdc3"}
-    assert {"respectful_insult", "fluent_mashed", "faithful_begin"} <= record["fit"]["heads"].keys()
+    assert {"respectful_insult", "fluent_mashed", "faithful_begin", "consistent_head", "consistent"} <= record["fit"][
+        "heads"
+    ].keys()
     scorer = Judge(judged, device="cpu")
     scores = scorer.score(["fish and chips"], [["what do you like to eat"]], facts=[["i like fish"]])
     assert 0 < scores.values[0] < 1
@@ -345,7 +347,8 @@ def test_a_judge_stands_on_the_encoder(judged: Path, encoders: tuple[Path, Path]
 def test_an_earlier_judge_keeps_its_encoder(judged: Path) -> None:
     recipe = read_recipe(TRAINING / "recipes" / "judge-minilm.yaml")
     network = judge.begin(recipe | {"start_from": str(judged)})
-    assert start_weights(str(judged)).keys() >= {"head.next", "head.rated", "head.valid"}
+    kept = {name for name in start_weights(str(judged)) if name.startswith("head.")}
+    assert kept == {"head.next", "head.rated", "head.valid"}
     assert network.encoder_id == Judge(judged, device="cpu").network.encoder_id
 
 

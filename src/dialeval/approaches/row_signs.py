@@ -55,6 +55,11 @@ def speaks_of_itself(row: Exchange) -> bool:
     return any(map(signs.statements, own_turns(row)))
 
 
+def denial_in(row: Exchange) -> signs.Contradiction | None:
+    """What the reply denies of what its speaker said or is known for, as far as words alone tell it."""
+    return signs.contradiction(row.response, (*row.facts, *own_turns(row)))
+
+
 def read_signs(row: Exchange, table: Vector, wording: signs.Wording) -> TurnSigns:
     """Plain signs of one reply. A missing input is a missing sign."""
     said_itself = speaks_of_itself(row)
@@ -65,7 +70,7 @@ def read_signs(row: Exchange, table: Vector, wording: signs.Wording) -> TurnSign
         specific=signs.specificity(row.response, table),
         has_said=said_itself or any(map(signs.statements, row.facts)),
         has_said_itself=said_itself,
-        contradiction=signs.contradiction(row.response, (*row.facts, *own_turns(row))),
+        contradiction=denial_in(row),
         n_facts=len(row.facts),
         following=row.following or "",
         asked=bool(row.context) and row.context[-1].rstrip().endswith("?"),
