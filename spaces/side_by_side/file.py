@@ -21,8 +21,8 @@ from parts import FOCUS, grade, html, judge, note, one_at_a_time, ready_to_copy,
 from dialeval.exchange import Exchange
 from dialeval.pairing import pair, pair_by_context
 from dialeval.readers import Source, guess_columns
-from dialeval.scores import Scores
-from dialeval.systems.gate import gate_values
+from dialeval.scores import Scores, aspect_column
+from dialeval.systems.gate import columns_of, gate_values
 from dialeval.systems.outcome import Ranking
 from dialeval.systems.ranking import paired, rank_values
 
@@ -113,15 +113,15 @@ def ranking(rows: Mapping[str, list[Exchange]], values: Mapping[str, Any], files
     return Ranking(tuple(standings), tuple(tests), 0.95, {})
 
 
-def verdict(rows: Mapping[str, list[Exchange]], values: Mapping[str, Any], baseline: str, files: int) -> list[str]:
-    """Of every other system, whether it is worse than the baseline."""
+def verdict(rows: Mapping[str, list[Exchange]], columns: Mapping[str, Any], baseline: str, files: int) -> list[str]:
+    """Of every other system, whether it is worse than the baseline, and what got worse beside its mean."""
     together = pair if files > 1 else pair_by_context
     sentences = []
     for name in rows:
         if name != baseline:
             pairs = together(rows[name], rows[baseline], (name, baseline))
-            both = values[name][pairs.first], values[baseline][pairs.second]
-            found = gate_values(judge("files"), pairs, both, pairs.n_rows, margin=_MARGIN)
+            both = ({column: own[system] for column, own in columns.items()} for system in (name, baseline))
+            found = gate_values(judge("files"), pairs, *both, n_rows=pairs.n_rows, margin=_MARGIN)
             sentences.append(f"{name} against {baseline}: {found.sentence}")
     return sentences
 
@@ -129,8 +129,8 @@ def verdict(rows: Mapping[str, list[Exchange]], values: Mapping[str, Any], basel
 def report(rows: Mapping[str, list[Exchange]], scores: Scores, baseline: str, files: int) -> str:
     """All that the page says of a file."""
     ends = np.cumsum([len(own) for own in rows.values()])[:-1]
-    values = dict(zip(rows, np.split(scores.values, ends), strict=True))
-    aspects = {name: dict(zip(rows, np.split(column, ends), strict=True)) for name, column in scores.aspects.items()}
+    columns = {name: dict(zip(rows, np.split(own, ends), strict=True)) for name, own in columns_of(scores).items()}
+    values = columns[scores.metric]
     sentence, order, spread, gates = f"{len(scores):,} replies, {scores.aggregate:.2f} on average.", list(rows), {}, []
     if len(rows) > 1:
         try:
@@ -138,7 +138,7 @@ def report(rows: Mapping[str, list[Exchange]], scores: Scores, baseline: str, fi
             sentence = found.sentence("judge").partition(": ")[2]
             order = [one.system for one in found.standings]
             spread = {one.system: f"{one.low:.2f} to {one.high:.2f}" for one in found.standings}
-            gates = verdict(rows, values, baseline, files) if baseline in rows else []
+            gates = verdict(rows, columns, baseline, files) if baseline in rows else []
         except ValueError as error:
             sentence = f"These systems cannot be compared. {in_page_words(error, {})}"
     systems = [
@@ -148,8 +148,8 @@ def report(rows: Mapping[str, list[Exchange]], scores: Scores, baseline: str, fi
             "grade": grade(float(np.nanmean(values[name]))), "bins": _bins(values[name]),
             "aspects": {
                 aspect.replace("_", " "): f"{np.nanmean(column[name]):.2f}"
-                for aspect, column in aspects.items()
-                if np.isfinite(column[name]).any()
+                for aspect in scores.aspects
+                if np.isfinite((column := columns[aspect_column(scores.metric, aspect)])[name]).any()
             },
         }
         for name in order

@@ -20,6 +20,7 @@ from dialeval.exchange import (
     EmptyPolicy,
     Exchange,
     check_speakers,
+    counted,
     exchanges_from_columns,
 )
 from dialeval.frames import arguments_of, is_table
@@ -73,6 +74,21 @@ class MetricInfo:
         """The aspects of single replies, or of whole dialogues."""
         whole = level is Level.DIALOGUE and self.dialogue_aspects is not None
         return self.dialogue_aspects or () if whole else self.aspects
+
+
+@dataclass(frozen=True)
+class Fault:
+    """An aspect that is a fault where it lies below a bound: nothing else makes up for it."""
+
+    below: float
+    #: What a reply is that has it.
+    adjective: str
+
+    def said(self, count: int, level: Level) -> str:
+        """How many rows have it, in words."""
+        if level is Level.DIALOGUE:
+            return f"{counted(count, 'conversation')} {'has' if count == 1 else 'have'} a {self.adjective} reply"
+        return f"{count} {'reply is' if count == 1 else 'replies are'} {self.adjective}"
 
 
 @dataclass(frozen=True)
@@ -149,6 +165,10 @@ class Metric(ABC):
         if scale == "native":
             return values
         raise ValueError(f"{self.info.name} has no scale {scale!r} for its aspect {aspect!r}")
+
+    def faults(self, level: Level = Level.TURN) -> Mapping[str, Fault]:
+        """Aspects that are faults where they are very low, on the native scale; most metrics have none."""
+        return {}
 
     def score(
         self,

@@ -16,7 +16,8 @@ def assert_not_worse(new: Any, baseline: Any, metric: Any = "judge", *, margin: 
     """Fail if `new` is, or may be, worse than `baseline` by more than `margin`, and say by what and where.
 
     Rows that cannot be read and unknown options fail in one sentence. The arguments are those of `dialeval.gate`.
-    What misleads about the rows is warned of, or told beside a failure.
+    What misleads about the rows, and what got worse beside a value that did not, is warned of, or told beside a
+    failure.
     """
     __tracebackhide__ = True
     import inspect
@@ -35,7 +36,7 @@ def assert_not_worse(new: Any, baseline: Any, metric: Any = "judge", *, margin: 
         raise pytest.fail.Exception(str(error), pytrace=False) from None
     if not found.passed:
         raise AssertionError("\n".join((found.report, *(f"warning: {one}" for one in found.warnings))))
-    for one in found.warnings:
+    for one in (*found.warnings, *filter(None, [found.losses])):
         warnings.warn(one, stacklevel=2)
     return found
 

@@ -1,11 +1,11 @@
-"""The short texts that name a metric: a target, and options after a question mark."""
+"""The short texts that name a metric (a target, and options after a question mark) or a condition on its values."""
 
 from __future__ import annotations
 
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
@@ -13,6 +13,7 @@ from urllib.parse import unquote
 #: Options that are the harness's own, not the metric's.
 OWN = ("name", "lower_is_better", "range")
 ANY_RANGE = (-math.inf, math.inf)
+_CONDITION = re.compile(r"\s*([\w.:-]+?)\s*([<>])\s*([-+]?[\d.]+(?:[eE][-+]?\d+)?)\s*")
 _PLAIN = re.compile(r"true|false|null|-?(0|[1-9]\d*)(\.\d+)?")
 
 
@@ -52,3 +53,36 @@ def split_options(spec: str) -> tuple[str, dict[str, Any]]:
             raise ValueError(f"{spec}: option {part!r} has no value; write {part}=…")
         options[key] = json.loads(value) if _PLAIN.fullmatch(value) else unquote(value)
     return target, options
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A bound on a column of values, such as `respectful<0.2`."""
+
+    column: str
+    below: bool
+    bound: float
+    #: As it was written.
+    text: str
+
+    @classmethod
+    def read(cls, text: str, columns: Sequence[str], option: str = "--flag") -> Condition:
+        """From text: a column or one of its aspects, `<` or `>`, a number. Errors name the option."""
+        found = _CONDITION.fullmatch(text)
+        try:
+            bound = float(found[3]) if found else None
+        except ValueError:
+            bound = None
+        if found is None or bound is None:
+            raise ValueError(f"{option} {text!r} is not a condition; write it as NAME<NUMBER or NAME>NUMBER")
+        name = found[1]
+        meant = [column for column in columns if name in (column, column.partition(".")[2])]
+        if not meant:
+            raise ValueError(f"{option} {text!r}: there is no value {name!r}; there are: {', '.join(columns)}")
+        if len(meant) > 1:
+            raise ValueError(f"{option} {text!r} could mean {' or '.join(meant)}; write one of them")
+        return cls(meant[0], found[2] == "<", bound, "".join(text.split()))
+
+    def holds(self, value: float | None) -> bool:
+        """Whether a value meets it; none does not."""
+        return value is not None and (value < self.bound if self.below else value > self.bound)

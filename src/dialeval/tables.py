@@ -10,6 +10,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console as RichConsole
+
+#: Characters of a line where no terminal says how many it has.
+_WIDE = 160
 
 
 @dataclass(frozen=True)
@@ -167,11 +174,26 @@ def _body_cell(cell: str | Cell) -> str:
 def show(blocks: Iterable[Block]) -> None:
     """The tables and paragraphs on standard output; in a file or pipe they are not squeezed into eighty columns."""
     from rich.console import Console
+
+    console = Console()
+    _draw(console if console.is_terminal else Console(width=_WIDE), blocks)
+
+
+def to_text(blocks: Iterable[Block]) -> str:
+    """The same as a text, for `print`."""
+    from io import StringIO
+
+    from rich.console import Console
+
+    written = StringIO()
+    _draw(Console(file=written, width=_WIDE, color_system=None, force_terminal=False, force_jupyter=False), blocks)
+    return "\n".join(line.rstrip() for line in written.getvalue().splitlines())
+
+
+def _draw(console: RichConsole, blocks: Iterable[Block]) -> None:
     from rich.markup import escape as literal
     from rich.table import Table as Drawn
 
-    console = Console()
-    console = console if console.is_terminal else Console(width=160)
     for block in blocks:
         if isinstance(block, Table):
             shown = [at for at, cell in enumerate(block.header) if not (isinstance(cell, Cell) and cell.svg)]
@@ -186,4 +208,4 @@ def show(blocks: Iterable[Block]) -> None:
                 drawn.add_row(*(f"[bold]{text}[/]" if best else text for text, best in texts))
             console.print(drawn)
         elif isinstance(block, str):
-            console.print(literal(block))
+            console.print(literal(block), soft_wrap=not console.is_terminal)

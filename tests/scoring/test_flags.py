@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dialeval.cli import build_app
-from dialeval.scoring.flags import Flag
+from dialeval.specs import Condition
 
 COLUMNS = ["judge", "judge.relevant", "deb", "judge.fluent", "other.fluent"]
 
@@ -24,7 +24,7 @@ COLUMNS = ["judge", "judge.relevant", "deb", "judge.fluent", "other.fluent"]
     ],
 )
 def test_conditions_are_read(text: str, column: str, below: bool, bound: float) -> None:
-    flag = Flag.read(text, COLUMNS)
+    flag = Condition.read(text, COLUMNS)
     assert (flag.column, flag.below, flag.bound) == (column, below, bound)
 
 
@@ -33,7 +33,7 @@ def test_conditions_are_read(text: str, column: str, below: bool, bound: float) 
 )
 def test_what_is_no_condition_is_refused_by_its_text(text: str) -> None:
     with pytest.raises(ValueError) as caught:  # noqa: PT011
-        Flag.read(text, COLUMNS)
+        Condition.read(text, COLUMNS)
     assert repr(text) in str(caught.value)
 
 

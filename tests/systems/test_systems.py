@@ -96,7 +96,7 @@ def test_the_gate_opens_on_evidence_only() -> None:
     # Noise of 1 on ten contexts: a loss of 0.1 cannot be ruled out, one of 3 can.
     new, baseline = rows(noisy(3, 10, 1)), rows(noisy(3, 10, 2))
     unsure = gate(new, baseline, Number(), margin=0.1, min_contexts=10)
-    assert unsure.verdict == "failed"
+    assert unsure.verdict == "not shown"
     assert unsure.warnings
     assert gate(new, baseline, Number(), margin=3, min_contexts=10).passed
 
@@ -112,7 +112,7 @@ def test_a_gate_decides_only_on_enough_rows(size: int, coverage: float, loss: fl
         row["id"] = f"other-{row['id']}"
     found = gate(new, rows(old), Number(), margin=0.1, resamples=200)
     enough = shared >= 30 and coverage >= 0.9
-    assert found.verdict == (("failed" if loss else "passed") if enough else "undecided")
+    assert found.verdict == (("worse" if loss else "passed") if enough else "undecided")
     assert bool(found) is (found.verdict == "passed")
     assert (found.n_rows, found.n_total) == (shared, size)
 
@@ -151,7 +151,7 @@ def test_a_loss_that_may_be_chance_is_not_called_sure() -> None:
     unsure = gate(rows(old + gaps), rows(old), Number(), margin=0.25)
     assert not unsure
     assert unsure.gain < -0.25 < unsure.at_most
-    assert "by 0.3 " in unsure.sentence
+    assert unsure.verdict == "not shown"
     sure = gate(rows(old + gaps - 1), rows(old), Number(), margin=0.25)
     assert sure.at_most < -0.25
     assert " 0.25" in sure.sentence
@@ -213,7 +213,7 @@ def test_assert_not_worse(pytester: pytest.Pytester) -> None:
     assert assert_not_worse(rows(old), rows(old), Number(), margin=0.1).passed
     refused(
         AssertionError,
-        "failed",
+        "worse",
         lambda: assert_not_worse(rows([value - 1 for value in old]), rows(old), Number(), margin=0.1),
     )
     pytester.makepyfile(
@@ -241,7 +241,7 @@ def test_assert_not_worse(pytester: pytest.Pytester) -> None:
     # In a process of its own: within this one pytest would load extension modules a second time.
     found = pytester.runpytest_subprocess("-W", "error")
     found.assert_outcomes(passed=2, failed=1)
-    found.stdout.fnmatch_lines(["*failed: bleu2 is worse by more than 0.1*"])
+    found.stdout.fnmatch_lines(["*worse: bleu2 is worse by more than 0.1*"])
     assert "raise AssertionError" not in found.stdout.str()  # the line of the test is shown, not ours
 
 
@@ -388,12 +388,11 @@ class Aspects(Number):
         return Judged(values, aspects=aspects, reasons=reasons, interval=np.stack([values, values], axis=1))
 
 
-def test_the_gate_names_the_aspect_that_fell_and_the_rows_that_pulled_it_down() -> None:
+def test_the_gate_names_the_rows_that_pulled_it_down() -> None:
     old = noisy(3)
     new = [value - (at in (7, 20)) * (at + 1) for at, value in enumerate(old)]
     found = gate(rows(new), rows(old), Aspects(), margin=0.1)
-    assert next(iter(found.aspects)) == "on_topic"
-    assert "on topic" in found.fell
+    assert found.aspects[0].aspect == "on_topic"
     assert [one.id for one in found.worst] == ["row-20", "row-7"]
     assert found.worst[0].aspects["on_topic"] == pytest.approx(new[20] / 2, abs=1e-5)
     assert found.worst[0].reason == f"it is {new[20]:.1f}"
@@ -402,7 +401,7 @@ def test_the_gate_names_the_aspect_that_fell_and_the_rows_that_pulled_it_down() 
         assert found.worst[1].reason in report
     assert [row["id"] for row in json.loads(json.dumps(found.to_dict()))["worst"]] == ["row-20", "row-7"]
     assert not gate(rows(old), rows(old), Aspects(), margin=0.1).worst
-    told = refused(AssertionError, "on topic", lambda: assert_not_worse(rows(new), rows(old), Aspects(), margin=0.1))
+    told = refused(AssertionError, "gain", lambda: assert_not_worse(rows(new), rows(old), Aspects(), margin=0.1))
     assert told.index("row-20") < told.index("row-7")
     unnamed = gate(rows(new, ids=False), rows(old, ids=False), Aspects(), margin=0.1).to_markdown()
     assert unnamed.index("| 20 |") < unnamed.index("| 7 |")

@@ -31,7 +31,7 @@ from dialeval.approaches.row_signs import (
     read_signs,
 )
 from dialeval.exchange import Dialogue, Exchange
-from dialeval.metric import Judged, Level, MetricInfo, Scale
+from dialeval.metric import Fault, Judged, Level, MetricInfo, Scale
 from dialeval.scores import Scores
 from dialeval.weights.network import Network, unit_matrix
 
@@ -105,6 +105,14 @@ DIALOGUE_FEATURES = tuple(DIALOGUE)
 DIALOGUE_ASPECTS = _by_aspect(DIALOGUE)
 #: Beside them, without a vote: the lowest of the judged side's replies, since one insult is one too many.
 WORST_OF_TURNS = "respectful"
+#: What a reply under the veto of an aspect is.
+FAULTY = {
+    "not_repetitive": "repetitive",
+    "fluent": "hard to read",
+    "respectful": "rude",
+    "faithful": "at odds with the facts",
+    "consistent": "at odds with what its side said",
+}
 TURN_VOTES, DIALOGUE_VOTES = (np.array([one.votes for one in table.values()]) for table in (TURN, DIALOGUE))
 
 
@@ -477,6 +485,14 @@ class Judge(LearnedMetric):
                 signs_read[at], rude=rude, contradiction=denied[0] if denied else None, denying=denying
             )
         return ReadDialogues(features, np.array(left), signs_read, read)
+
+    def faults(self, level: Level = Level.TURN) -> Mapping[str, Fault]:
+        """Where a veto takes from the value of a reply; in conversations, an insult."""
+        if level is Level.DIALOGUE:
+            takes_from = (1 / INSULT - VETO_LEAVES) / (1 - VETO_LEAVES)
+            return {WORST_OF_TURNS: Fault(takes_from, FAULTY[WORST_OF_TURNS])}
+        vetoed = [one.aspect for name, one in TURN.items() if one.veto and name not in self.network.lifted]
+        return {aspect: Fault(VETO_BELOW, FAULTY[aspect]) for aspect in vetoed}
 
     def array(self, name: str) -> Vector:
         """A buffer of the checkpoint."""

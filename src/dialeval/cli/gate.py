@@ -10,27 +10,33 @@ from typing import Annotated, Literal
 import typer
 
 from dialeval.cli import options as reading
-from dialeval.cli.options import check_reports
+from dialeval.cli.options import check_reports, pairs
 
 HELP = """Test whether a new system is worse than a baseline by more than a margin, on replies to the same contexts.
 
 Both files hold rows of `dialeval score`. Rows belong together by their id; without ids both files must have the same
 contexts in the same order. The gate passes only on evidence: the lower bound of the gain, from resampled contexts, must
-be above minus the margin. With --level dialogue conversations are compared, in pairs if they share ids, else as groups.
+be above minus the margin. Where it cannot tell, it says how many contexts like these the margin needs. With --level
+dialogue conversations are compared, in pairs if they share ids, else as groups.
 
-[bold]Exit codes[/bold]: 0 not worse; 1 worse, or not ruled out; 2 an error; 4 undecided, since too
-few rows or contexts could be compared.
+[bold]A mean hides rare faults[/bold]: --max limits how many rows of the new system meet a condition, --min-aspect gives
+an aspect a margin of its own. Without them, too, the verdict names aspects that fell significantly and new faults.
+
+[bold]Exit codes[/bold]: 0 passed; 1 worse, or over a limit; 2 an error; 4 undecided, since too few rows or contexts
+could be compared; 5 not shown: neither worse nor ruled out.
 
 [bold]Examples[/bold]
 
-$ dialeval gate new.jsonl --baseline old.jsonl --metric judge --margin 0.02
+$ dialeval gate new.jsonl --baseline old.jsonl --margin 0.05 --max 'respectful<0.2=0'
 
-$ dialeval gate new_chats.jsonl -b old_chats.jsonl --margin 0.02 --level dialogue
+$ dialeval gate new.jsonl -b old.jsonl --margin 0.05 --max 'judge<0.2=5%' --min-aspect specific=-0.05
+
+$ dialeval gate new_chats.jsonl -b old_chats.jsonl --margin 0.05 --level dialogue
 
 $ dialeval gate new.jsonl -b old.jsonl --margin 0.05 --junit gate.xml --markdown gate.md"""
 
 
-_EXIT_CODES = {"passed": 0, "failed": 1, "undecided": 4}
+_EXIT_CODES = {"passed": 0, "worse": 1, "undecided": 4, "not shown": 5}
 
 
 def gate(
@@ -38,6 +44,14 @@ def gate(
     baseline: Annotated[str, typer.Option("--baseline", "-b", help="Rows of the baseline system.")],
     margin: Annotated[float, typer.Option(min=0, help="Accepted loss, in units of the scale.")],
     metric: Annotated[str, typer.Option("--metric", "-m", help="A metric of single replies.")] = "judge",
+    max_rows: Annotated[
+        list[str] | None,
+        typer.Option("--max", help="Most rows of the new system that may be so: respectful<0.2=0 or =2%; repeatable."),
+    ] = None,
+    min_aspect: Annotated[
+        list[str] | None,
+        typer.Option("--min-aspect", help="Smallest accepted gain of an aspect: specific=-0.05; repeatable."),
+    ] = None,
     checkpoint: Annotated[str | None, typer.Option(help="Checkpoint of the metric: folder, name or Hub id.")] = None,
     confidence: Annotated[
         float, typer.Option(min=0.5, max=0.999, help="Confidence level of the one-sided bound.")
@@ -73,8 +87,9 @@ def gate(
         found = test(
             read(new),
             read(baseline, **reading.of_second(1, columns_b)),
-            loaded, margin=margin, confidence=confidence, min_contexts=min_contexts, scale=scale, level=level,
-            resamples=resamples, seed=seed, names=(new, baseline), progress=True,
+            loaded, margin=margin, max_rows=pairs(max_rows, flag="--max", form="NAME<NUMBER=ROWS"),
+            min_aspects=_numbers(min_aspect), confidence=confidence, min_contexts=min_contexts, scale=scale,
+            level=level, resamples=resamples, seed=seed, names=(new, baseline), progress=True,
         )  # fmt: skip
         for path, text in (
             (junit, found.to_junit),
@@ -86,9 +101,18 @@ def gate(
     for warning in found.warnings:
         typer.echo(f"warning: {warning}", err=True)
     typer.echo(found.sentence)
-    if found.fell and not found.passed:
-        typer.echo(found.fell)
     raise typer.Exit(_EXIT_CODES[found.verdict])
+
+
+def _numbers(options: list[str] | None) -> dict[str, float]:
+    """Aspects and numbers."""
+    found = {}
+    for aspect, number in pairs(options, flag="--min-aspect", form="ASPECT=NUMBER").items():
+        try:
+            found[aspect] = float(number)
+        except ValueError:
+            raise ValueError(f"--min-aspect {aspect}={number}: {number!r} is no number; write {aspect}=-0.05") from None
+    return found
 
 
 #: What stands in a report until there is a verdict, and stays there if nothing of this program runs any more.
@@ -101,7 +125,7 @@ def _errors_in_reports(junit: Path | None, markdown: Path | None, json_file: Pat
     import json
 
     from dialeval.io import is_stream, write_atomically
-    from dialeval.systems.gate import error_as_junit, error_as_markdown
+    from dialeval.systems.gate_outcome import error_as_junit, error_as_markdown
 
     def tell(message: str) -> Iterator[tuple[Path, list[str]]]:
         reports = {

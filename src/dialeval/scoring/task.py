@@ -20,8 +20,9 @@ from dialeval.metric import Level, Metric, MetricInfo, Scale
 from dialeval.readers import Rejects, Source, reply_text
 from dialeval.readers.rows import RawRow
 from dialeval.scores import Scores, aspect_column, explaining_columns, turns_column
-from dialeval.scoring.flags import FLAGS, Flag, flagged
+from dialeval.scoring.flags import FLAGS, flagged
 from dialeval.scoring.outputs import Kind
+from dialeval.specs import Condition
 
 #: Pairs of context and response in the first chunk, and in a chunk when they have doubled so far: a run soon tells how
 #: fast it is, and whoever stops it loses a few seconds. How long a chunk took does not count, so that a run that went
@@ -129,10 +130,10 @@ class Task:
         return [*columns, *turns, *([FLAGS] if self.flag else [])]
 
     @cached_property
-    def flags(self) -> tuple[Flag, ...]:
+    def flags(self) -> tuple[Condition, ...]:
         """The conditions, checked."""
         values = columns_of({name: replace(self.infos[name], texts=()) for name in self.of_rows}, self.level)
-        return tuple(Flag.read(text, values) for text in self.flag)
+        return tuple(Condition.read(text, values) for text in self.flag)
 
     @property
     def kinds(self) -> dict[str, Kind]:

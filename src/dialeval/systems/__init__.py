@@ -6,7 +6,8 @@ what chance draws.
 
 from __future__ import annotations
 
-from dialeval.systems.gate import Gate, gate
+from dialeval.systems.gate import gate
+from dialeval.systems.gate_outcome import Gate
 from dialeval.systems.outcome import Ranking
 from dialeval.systems.ranking import rank
 

@@ -1,244 +1,54 @@
 """Is the new system worse than the old one? A test that a build can stand on.
 
 The gate asks for evidence that the new system is *not* worse by more than a margin (a non-inferiority test): it stays
-shut while the data cannot tell, so that a build with too few rows does not pass by luck.
+shut while the data cannot tell, so that a build with too few rows does not pass by luck. Means hide rare faults, so
+that rows are counted, too, and every aspect is tested.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
-from xml.sax.saxutils import escape, quoteattr
+from dataclasses import replace
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dialeval.cautions import FirstRows
-from dialeval.exchange import Dialogue, Exchange, counted, one_line, turn_at
-from dialeval.io import plain
-from dialeval.metric import Metric, Scale
+from dialeval.exchange import Dialogue, Exchange, counted, turn_at
+from dialeval.metric import Level, Metric, Scale
 from dialeval.pairing import MIN_COVERAGE, ItemLevel, Pairs, Rows, pair, pair_conversations, read_counted
 from dialeval.registry import load
-from dialeval.scores import Scores, weakest_aspects
+from dialeval.scores import Scores, aspect_column
+from dialeval.specs import Condition
 from dialeval.statistics.bootstrap import bootstrap
+from dialeval.statistics.corrections import holm
+from dialeval.statistics.paired_tests import paired_mean_test, unpaired_mean_test
 from dialeval.statistics.resampled import mean_of
+from dialeval.systems.gate_outcome import (
+    MIN_CONTEXTS,
+    POWER,
+    SHOWN_FROM,
+    AspectChange,
+    FaultCount,
+    Gate,
+    RowCount,
+    Verdict,
+    WorseRow,
+)
 from dialeval.systems.ranking import score_items
-from dialeval.tables import Table, markdown_table, to_html
-
-#: Fewer contexts than these say little about a system.
-MIN_CONTEXTS = 30
 
 #: Rows that a report lists.
 N_WORST = 10
+#: More faults than before are told where chance would bring as many with less than this probability.
+SURPRISING = 0.1
 
 Vector = NDArray[np.float64]
-Verdict = Literal["passed", "failed", "undecided"]
-
-
-@dataclass(frozen=True)
-class WorseRow:
-    """A row on which the new system lost."""
-
-    id: str | None
-    #: Its place in the new file, from 0.
-    row: int
-    #: The turn before the reply.
-    asked: str
-    #: Of a conversation, its weakest turn.
-    response: str
-    value: float
-    #: NaN where no row of the baseline belongs to it.
-    baseline: float
-    #: Of the new reply, where the metric has them.
-    aspects: Mapping[str, float]
-    reason: str
-    #: Of a conversation, the number of its weakest turn, from 1, and the values of all turns.
-    weakest_turn: int | None = None
-    turns: tuple[float, ...] = ()
-
-
-@dataclass(frozen=True)
-class Gate:
-    """What was found; `verdict` is the answer."""
-
-    #: `undecided` where too little could be compared, whatever those rows say.
-    verdict: Verdict
-    metric: str
-    higher_is_better: bool
-    margin: float
-    mean_new: float
-    mean_baseline: float
-    #: New minus baseline, turned so that more is better.
-    gain: float
-    #: With this confidence the gain is at least `at_least`.
-    at_least: float
-    #: With this confidence the gain is at most `at_most`.
-    at_most: float
-    confidence: float
-    #: Share of resampled contexts on which the new system is worse by the margin or more.
-    p: float
-    #: Of the new system.
-    n_rows: int
-    n_contexts: int
-    #: Rows of the side that has more of them.
-    n_total: int
-    min_contexts: int
-    #: `id` or `position`; `nothing` where conversations of their own are compared.
-    paired_by: str
-    #: Rows of either system that have no partner, and pairs (or conversations) without a value; both are left out.
-    n_alone: int
-    n_without_value: int
-    #: What misleads about the replies of either system; see `dialeval.cautions`.
-    cautions: tuple[str, ...]
-    scale: str
-    signature: str
-    #: Mean gain of each aspect, over the rows where both replies have it; the largest loss first.
-    aspects: Mapping[str, float] = field(default_factory=dict)
-    #: The rows that lost most against the baseline, the worst first.
-    worst: tuple[WorseRow, ...] = ()
-
-    @property
-    def passed(self) -> bool:
-        """Whether the new system was shown to be no worse."""
-        return self.verdict == "passed"
-
-    def __bool__(self) -> bool:
-        return self.passed
-
-    @property
-    def sentence(self) -> str:
-        """The verdict in one sentence."""
-        means = f"{self.mean_new:.4g} against {self.mean_baseline:.4g}"
-        where = f"on {counted(self.n_rows, 'paired row')} of {counted(self.n_contexts, 'context')}"
-        if self.paired_by == "nothing":
-            where = f"on unpaired conversations, {self.n_contexts} or more of either system"
-        bound = f"at {self.confidence:.0%} confidence the gain is at least {self.at_least:+.4g}"
-        if self.verdict == "undecided" and self.paired_by == "nothing":
-            return (
-                f"undecided: {counted(self.n_contexts, 'conversation')} could be compared; the gate needs "
-                f"{self.min_contexts}, and values for {MIN_COVERAGE:.0%} of either system's."
-            )
-        if self.verdict == "undecided":
-            return (
-                f"undecided: {self.n_rows} of {self.n_total} rows could be compared, by {self.paired_by}, in "
-                f"{counted(self.n_contexts, 'context')}; the gate needs {MIN_COVERAGE:.0%} of the rows of both systems "
-                f"and {counted(self.min_contexts, 'context')}."
-            )
-        if self.passed and self.at_least <= -self.margin:
-            return f"passed: {self.metric} gives both systems the same values {where}."
-        if self.passed:
-            return f"passed: {self.metric} is {means} {where}; {bound}, above the margin of {-self.margin:+.4g}."
-        if self.at_most < -self.margin:
-            return f"failed: {self.metric} is worse by more than {self.margin:g}: {means} {where}; {bound}."
-        if self.gain < -self.margin:
-            return (
-                f"failed: {self.metric} is worse by {-self.gain:.4g} on average, more than the margin of "
-                f"{self.margin:g}, but not significantly: {means} {where}; {bound}, and at most {self.at_most:+.4g}. "
-                "More rows are needed."
-            )
-        return (
-            f"failed: {self.metric} is {means} {where}, which does not rule out that it is worse by more than "
-            f"{self.margin:g}: {bound}. More rows or a wider margin are needed."
-        )
-
-    @property
-    def fell(self) -> str:
-        """The aspect that fell most, in a sentence; empty where none fell or the metric has none."""
-        aspect, gain = next(iter(self.aspects.items()), ("", 0.0))
-        return f"the aspect that fell most is {aspect.replace('_', ' ')}: {gain:+.4g}." if gain < 0 else ""
-
-    @property
-    def warnings(self) -> list[str]:
-        """What a reader should know beside the verdict."""
-        found = []
-        if self.n_contexts < MIN_CONTEXTS:
-            few = f"only {counted(self.n_contexts, 'context')}"
-            found.append(f"{few}; with {MIN_CONTEXTS} or more the gate sees smaller losses")
-        if self.n_alone:
-            found.append(f"{counted(self.n_alone, 'row')} without a partner left out")
-        if self.n_without_value:
-            found.append(f"{counted(self.n_without_value, 'row')} without a value left out")
-        return [*found, *self.cautions]
-
-    def to_dict(self) -> dict[str, Any]:
-        """All figures and the sentence, for JSON."""
-        found = {"passed": self.passed, **asdict(self), "sentence": self.sentence, "warnings": self.warnings}
-        return {name: plain(value) for name, value in found.items()}
-
-    def to_markdown(self) -> str:
-        """A comment for a pull request."""
-        mark = "✅" if self.passed else "❌"
-        header, row = self._table()
-        lines = [
-            f"### {mark} dialeval gate: {self.metric}",
-            "",
-            self.sentence,
-            "",
-            *markdown_table(header, [row]),
-            "",
-            *([self.fell[0].upper() + self.fell[1:], ""] if self.fell else []),
-            *(markdown_table(*self._worst_table(), left=(0, 1, 2, 5, 6)) if self.worst else []),
-            "",
-            *(f"- {one}" for one in self.warnings),
-            f"<sub>{self.signature}</sub>",
-        ]
-        return "\n".join(lines) + "\n"
-
-    def _repr_html_(self) -> str:
-        """What a notebook shows: the sentence and the figures."""
-        header, row = self._table()
-        warnings = "".join(f"<p>⚠ {escape(one)}</p>" for one in self.warnings)
-        return f"<div><p>{escape(self.sentence)}</p>{to_html([Table(header, [row])])}{warnings}</div>"
-
-    def _table(self) -> tuple[list[str], list[str]]:
-        header = ["", "new", "baseline", "gain", "at least", "margin", "rows", "contexts"]
-        means = [f"{self.mean_new:.4g}", f"{self.mean_baseline:.4g}"]
-        gains = [f"{self.gain:+.4g}", f"{self.at_least:+.4g}", f"{-self.margin:+.4g}"]
-        return header, [self.metric, *means, *gains, str(self.n_rows), str(self.n_contexts)]
-
-    def _worst_table(self) -> tuple[list[str], list[list[str]]]:
-        header = ["row", "asked", "reply", "new", "baseline", "weakest aspects", "reason"]
-        rows = []
-        for one in self.worst:
-            turn = f", turn {one.weakest_turn}" if one.weakest_turn else ""
-            texts = [(one.id or str(one.row)) + turn, *(one_line(text)[:100] for text in (one.asked, one.response))]
-            baseline = "" if math.isnan(one.baseline) else f"{one.baseline:.4g}"
-            rows.append([*texts, f"{one.value:.4g}", baseline, weakest_aspects(one.aspects), one.reason])
-        return header, rows
-
-    @property
-    def report(self) -> str:
-        """The sentence, the aspect that fell most and the rows that lost most, a line each."""
-        return "\n".join(filter(None, (self.sentence, self.fell, *map(" | ".join, self._worst_table()[1]))))
-
-    def to_junit(self) -> str:
-        """A JUnit report with one test, which CI services show beside others."""
-        failure = (
-            "" if self.passed else f"<failure message={quoteattr(self.sentence)}>{escape(self.sentence)}</failure>"
-        )
-        inner = f"{failure}<system-out>{escape(self.report)}</system-out>"
-        return _junit(f"{self.metric} is not worse by more than {self.margin:g}", inner, failures=int(not self.passed))
-
-
-def error_as_junit(message: str) -> str:
-    """The report of a gate that could not answer: one test, which ended in an error."""
-    message = one_line(message)
-    return _junit("the gate could be asked", f"<error message={quoteattr(message)}>{escape(message)}</error>", errors=1)
-
-
-def error_as_markdown(message: str) -> str:
-    """The comment for a pull request where the gate could not answer."""
-    return f"### ❌ dialeval gate: error\n\n{one_line(message)}\n"
-
-
-def _junit(name: str, inner: str, failures: int = 0, errors: int = 0) -> str:
-    return (
-        '<?xml version="1.0" encoding="UTF-8"?>\n'
-        f'<testsuite name="dialeval gate" tests="1" failures="{failures}" errors="{errors}">'
-        f'<testcase classname="dialeval.gate" name={quoteattr(name)}>{inner}</testcase></testsuite>\n'
-    )
+#: Values and aspects of a system by column: those of the metric's name, and METRIC.ASPECT.
+Columns = Mapping[str, Vector]
 
 
 def gate(
@@ -247,6 +57,8 @@ def gate(
     metric: str | Metric = "judge",
     *,
     margin: float,
+    max_rows: Mapping[str, float | str] | None = None,
+    min_aspects: Mapping[str, float] | None = None,
     confidence: float = 0.95,
     min_contexts: int = MIN_CONTEXTS,
     scale: Scale = "native",
@@ -264,149 +76,326 @@ def gate(
         baseline: rows of the old one, with equal ids, or in the same order with equal contexts.
         metric: a name or a loaded metric that judges single replies.
         margin: the loss that is still accepted, in units of the scale; zero or more.
-        confidence: of the one-sided bound.
+        max_rows: how many rows of the new system may meet a condition, as a number or as a share:
+            `{"respectful<0.2": 0, "judge<0.1": 0.05}`. Every row counts, those without a partner, too.
+        min_aspects: the smallest accepted gain of an aspect, zero or less: `{"specific": -0.05}`.
+        confidence: of the one-sided bounds.
         min_contexts: with fewer contexts the verdict is `undecided`.
         scale: `native`, or `human_percentile` where the metric has it.
         level: `dialogue` judges whole conversations, which are paired if they share their ids.
-        resamples: of the bootstrap over contexts.
-        seed: of the bootstrap.
+        resamples: of the bootstrap and the permutation tests over contexts.
+        seed: of both.
         names: how messages call both sides.
         columns: FIELD: COLUMN where names differ, for both sides.
         progress: show a bar while scoring.
     """
-    if not (isinstance(margin, int | float | np.floating) and math.isfinite(margin) and margin >= 0):
-        raise ValueError(f"margin is {margin!r}; the accepted loss must be a number, zero or more")
-    if not 0.5 <= confidence < 1:
-        raise ValueError(f"confidence is {confidence}; it must be between 0.5 and 1")
-    if resamples < 100:
-        raise ValueError(f"{resamples} resamples are too few for a bound; use 1000 or more")
     called = names or (_named(new, "the new rows"), _named(baseline, "the baseline"))
     loaded = load(metric) if isinstance(metric, str) else metric
-    low, high = (0.0, 1.0) if scale == "human_percentile" else loaded.info.range
-    if margin >= high - low:
-        raise ValueError(
-            f"margin is {margin:g}, but {loaded.info.name} lies between {low:g} and {high:g} (scale {scale}), so that "
-            "no loss could exceed it; pass a smaller margin"
-        )
+    asked: dict[str, Any] = {
+        "margin": margin, "max_rows": max_rows, "min_aspects": min_aspects, "confidence": confidence,
+        "min_contexts": min_contexts, "scale": scale, "level": Level(level), "resamples": resamples, "seed": seed,
+    }  # fmt: skip
+    _check(loaded, **asked)
     (first, n_new), (second, n_old) = (read_counted(rows, level, columns) for rows in (new, baseline))
     skipped = zip(called, (n_new - len(first), n_old - len(second)), strict=True)
     notes = [f"{name}: {counted(n, 'row')} in other languages left out" for name, n in skipped if n]
     together: Any = pair_conversations if level == "dialogue" else pair
     pairs: Pairs | None = together(first, second, called)
-    if pairs is not None:
-        first, second = [first[at] for at in pairs.first], [second[at] for at in pairs.second]
     scored = [score_items(loaded, rows, scale=scale, progress=progress) for rows in (first, second)]
     for name, items, scores in zip(called, (first, second), scored, strict=True):
         seen = FirstRows()  # scores of conversations do not hold them, so that their turns are looked at here
         seen.see(items)
         notes += [f"{name}: {one}" for one in scores.warnings or seen.messages()]
     found = gate_values(
-        loaded, pairs, (scored[0].values, scored[1].values), (n_new, n_old), margin=margin,
-        confidence=confidence, min_contexts=min_contexts, resamples=resamples, seed=seed, scale=scale,
+        loaded, pairs, *(columns_of(scores) for scores in scored), n_rows=(n_new, n_old), **asked,
         cautions=tuple(notes), signature=str(scored[0].signature),
     )  # fmt: skip
-    turned = 1.0 if found.higher_is_better else -1.0
-    beside = scored[1].values if pairs else np.full(len(first), np.nan)
-    gains = turned * (scored[0].values - (beside if pairs else found.mean_baseline))
-    return replace(
-        found,
-        aspects=_aspect_gains(scored[0], scored[1], turned, pairs is not None),
-        worst=_worst(first, pairs.first if pairs else np.arange(len(first)), scored[0], beside, gains),
-    )
+    return replace(found, worst=_worst(first, pairs, scored[0], scored[1], found.mean_baseline))
+
+
+def columns_of(scores: Scores) -> dict[str, Vector]:
+    """The values and aspects of scores, as `gate_values` takes them."""
+    aspects = {aspect_column(scores.metric, aspect): column for aspect, column in scores.aspects.items()}
+    return {scores.metric: scores.values, **aspects}
 
 
 def gate_values(
     metric: Metric,
     pairs: Pairs | None,
-    values: tuple[Vector, Vector],
-    n_rows: tuple[int, int],
+    new: Columns,
+    baseline: Columns,
     *,
+    n_rows: tuple[int, int],
     margin: float,
+    max_rows: Mapping[str, float | str] | None = None,
+    min_aspects: Mapping[str, float] | None = None,
     confidence: float = 0.95,
     min_contexts: int = MIN_CONTEXTS,
     resamples: int = 10_000,
     seed: int = 0,
     scale: Scale = "native",
+    level: Level = Level.TURN,
     cautions: tuple[str, ...] = (),
     signature: str = "",
 ) -> Gate:
-    """The same from values that are there already, new and baseline: of paired rows, or each side's own.
+    """The same from values that are there already, of all rows that were read; `pairs` are places in them.
 
     `n_rows` counts all rows of either side, those too that were left out before anything was scored.
     """
-    x, y = (np.asarray(one, dtype=np.float64) for one in values)
-    known = (np.isfinite(x), np.isfinite(y))
-    n_without_value = int((~known[0]).sum() + (~known[1]).sum())
-    if pairs is not None:
-        known = (known[0] & known[1],) * 2
-        n_without_value = int((~known[0]).sum())
-    x, y = x[known[0]], y[known[1]]
-    n_compared = count = min(len(x), len(y))
-    if not n_compared:
-        raise ValueError(f"{metric.info.name} has no value for any pair of rows; nothing can be compared")
-    turned = 1.0 if metric.info.higher_is_better else -1.0
-    if pairs is None:
-        gain = turned * float(x.mean() - y.mean())
-        drawn = turned * (_means(x, None, resamples, seed) - _means(y, None, resamples, seed + 1))
-        unchanged = False
-    else:
-        groups = np.unique(pairs.groups[known[0]], return_inverse=True)[1].astype(np.intp)
-        count = int(groups.max()) + 1
-        gain = turned * float((x - y).mean())
-        drawn = _means(turned * (x - y), groups, resamples, seed)
-        unchanged = not (x - y).any()
-    at_least = float(np.quantile(drawn, 1 - confidence))
+    name = metric.info.name
+    sides = _Sides(pairs, new, baseline, 1.0 if metric.info.higher_is_better else -1.0, resamples, seed)
+    x, y, groups = sides.known(name)
+    count = _count(x, y, groups)
+    if not count:
+        raise ValueError(f"{name} has no value for any pair of rows; nothing can be compared")
+    drawn, gain = sides.drawn(name), sides.gain(name)
+    at_least, at_most = (float(np.nanquantile(drawn, q)) for q in (1 - confidence, confidence))
     covered = min(len(one) / n for one, n in zip((x, y), n_rows, strict=True))
     enough = count >= min_contexts and covered >= MIN_COVERAGE
     # Equal replies pass even without a margin.
-    not_worse = at_least > -margin or unchanged
+    unchanged = pairs is not None and not (x - y).any()
+    of_value = _verdict(at_least, at_most, margin, unchanged=unchanged) if enough else "undecided"
+    aspects = _aspects(metric, sides, min_aspects or {}, level, confidence, min_contexts)
+    row_counts = tuple(_limited(metric, condition, most, new, baseline) for condition, most in (max_rows or {}).items())
+    wanted = [of_value, *(one.verdict for one in aspects if one.verdict)]
+    broken: list[Verdict] = ["worse"] if any(one.exceeded for one in row_counts) else []
+    # Rows over a limit are counted, not estimated; all else needs enough rows.
+    order: tuple[Verdict, ...] = ("worse", "not shown", "passed")
+    verdict = next(one for one in order if one in (*broken, *wanted)) if enough or broken else "undecided"
+    n_missing = (~np.isfinite(new[name])).sum() + (~np.isfinite(baseline[name])).sum()
+    needed, shown = _sizes(drawn, margin, confidence, count)
     return Gate(
-        verdict=("passed" if not_worse else "failed") if enough else "undecided",
-        metric=metric.info.name, higher_is_better=metric.info.higher_is_better, margin=margin,
-        mean_new=float(x.mean()), mean_baseline=float(y.mean()), gain=gain, at_least=at_least,
-        at_most=float(np.quantile(drawn, confidence)), confidence=confidence,
-        p=(int(np.sum(drawn <= -margin)) + 1) / (resamples + 1), n_rows=n_compared, n_contexts=count,
-        n_total=max(n_rows), min_contexts=min_contexts, paired_by=pairs.by if pairs else "nothing",
-        n_alone=pairs.alone if pairs else 0, n_without_value=n_without_value, cautions=cautions, scale=scale,
-        signature=signature,
+        verdict=verdict, value_verdict=of_value, metric=name, higher_is_better=metric.info.higher_is_better,
+        margin=margin, mean_new=float(x.mean()), mean_baseline=float(y.mean()), gain=gain, at_least=at_least,
+        at_most=at_most, confidence=confidence, p=(int(np.sum(drawn <= -margin)) + 1) / (resamples + 1),
+        n_rows=min(len(x), len(y)), n_contexts=count, n_total=max(n_rows), min_contexts=min_contexts,
+        contexts_needed=needed, margin_shown=shown, paired_by=pairs.by if pairs else "nothing",
+        n_alone=pairs.alone if pairs else 0,
+        n_without_value=len(pairs.first) - len(x) if pairs is not None else int(n_missing),
+        cautions=cautions, scale=scale, signature=signature, aspects=aspects, row_counts=row_counts,
+        faults=tuple(_faults(metric, pairs, new, baseline, scale, level)),
     )  # fmt: skip
 
 
-def _means(values: Vector, groups: NDArray[np.intp] | None, resamples: int, seed: int) -> Vector:
-    """Means of resampled contexts."""
-    own = np.arange(len(values)) if groups is None else groups
-    count = int(own.max()) + 1
-    found = bootstrap({"": mean_of(values, own, count)}, count, resamples=resamples, seed=seed, rows=len(values))
-    return found[""]
+def _check(
+    metric: Metric,
+    *,
+    margin: float,
+    max_rows: Mapping[str, float | str] | None,
+    min_aspects: Mapping[str, float] | None,
+    confidence: float,
+    resamples: int,
+    scale: Scale,
+    level: Level,
+    **_: Any,
+) -> None:
+    """Refuse what cannot be asked, before anything is read or scored."""
+    if not (_is_number(margin) and margin >= 0):
+        raise ValueError(f"margin is {margin!r}; the accepted loss must be a number, zero or more")
+    if not 0.5 <= confidence < 1:
+        raise ValueError(f"confidence is {confidence}; it must be between 0.5 and 1")
+    if resamples < 100:
+        raise ValueError(f"{resamples} resamples are too few for a bound; use 1000 or more")
+    low, high = (0.0, 1.0) if scale == "human_percentile" else metric.info.range
+    if margin >= high - low:
+        raise ValueError(
+            f"margin is {margin:g}, but {metric.info.name} lies between {low:g} and {high:g} (scale {scale}), so that "
+            "no loss could exceed it; pass a smaller margin"
+        )
+    known = metric.info.aspects_at(level)
+    for aspect, least in (min_aspects or {}).items():
+        if aspect not in known:
+            raise ValueError(
+                f"min_aspects: {metric.info.name} has no aspect {aspect!r}; it has {', '.join(known) or 'none'}"
+            )
+        if not (_is_number(least) and least <= 0):
+            raise ValueError(
+                f"min_aspects: {aspect} is {least!r}; the smallest accepted gain is a number, zero or less"
+            )
+    names = _column_names(metric, level)
+    for condition, most in (max_rows or {}).items():
+        Condition.read(condition, names, "max_rows")
+        _allowed(condition, most, 1)
 
 
-def _aspect_gains(new: Scores, old: Scores, turned: float, paired: bool) -> dict[str, float]:
-    found = {}
-    for name in new.aspects.keys() & old.aspects.keys():
-        x, y = new.aspects[name], old.aspects[name]
-        known = np.isfinite(x), np.isfinite(y)
-        if paired:  # rows where both have it
-            known = (known[0] & known[1],) * 2
-        if known[0].any() and known[1].any():
-            found[name] = turned * float(x[known[0]].mean() - y[known[1]].mean())
-    return dict(sorted(found.items(), key=lambda pair: (pair[1], pair[0])))
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.floating) and math.isfinite(value)
+
+
+def _column_names(metric: Metric, level: Level) -> list[str]:
+    name = metric.info.name
+    return [name, *(aspect_column(name, aspect) for aspect in metric.info.aspects_at(level))]
+
+
+def _allowed(condition: str, most: float | str, rows: int) -> int:
+    """How many of so many rows a limit allows: whole numbers are rows, others, and percentages, shares."""
+    text = str(most).strip()
+    try:
+        share = float(text[:-1]) / 100 if text.endswith("%") else None
+        number = float(text) if share is None else share
+        is_share = share is not None or not (text.isdigit() or (isinstance(most, float) and number >= 1))
+    except ValueError:
+        number, is_share = math.nan, False
+    if not (0 <= number < math.inf) or (is_share and number > 1) or (not is_share and number != int(number)):
+        raise ValueError(f"max_rows: {condition}={most} is neither a number of rows nor a share; write 3, 0.02 or 2%")
+    return math.floor(number * rows + 1e-9) if is_share else int(number)
+
+
+class _Sides:
+    """Columns of two systems, what is known of both, and how their gains vary with the contexts that chance draws."""
+
+    def __init__(self, pairs: Pairs | None, new: Columns, old: Columns, turned: float, resamples: int, seed: int):
+        self.pairs, self.new, self.old, self.turned = pairs, new, old, turned
+        self.resamples, self.seed = resamples, seed
+
+    def known(self, name: str) -> tuple[Vector, Vector, NDArray[np.intp] | None]:
+        """Values of either side, of pairs where both have one, and which pairs share a context."""
+        x, y = np.asarray(self.new[name], dtype=np.float64), np.asarray(self.old[name], dtype=np.float64)
+        if self.pairs is None:
+            return x[np.isfinite(x)], y[np.isfinite(y)], None
+        x, y = x[self.pairs.first], y[self.pairs.second]
+        there = np.isfinite(x) & np.isfinite(y)
+        return x[there], y[there], np.unique(self.pairs.groups[there], return_inverse=True)[1].astype(np.intp)
+
+    def gain(self, name: str) -> float:
+        x, y, groups = self.known(name)
+        return self.turned * float(x.mean() - y.mean() if groups is None else (x - y).mean())
+
+    def drawn(self, name: str) -> Vector:
+        """The gain on resampled contexts."""
+        x, y, groups = self.known(name)
+        if groups is not None:
+            return self._means(self.turned * (x - y), groups, self.seed)
+        each = (self._means(one, np.arange(len(one)), self.seed + at) for at, one in enumerate((x, y)))
+        new, old = each
+        return self.turned * (new - old)
+
+    def _means(self, values: Vector, groups: NDArray[np.intp], seed: int) -> Vector:
+        count = int(groups.max()) + 1
+        of = {"": mean_of(values, groups, count)}
+        return bootstrap(of, count, resamples=self.resamples, seed=seed, rows=len(values))[""]
+
+    def p(self, name: str) -> float:
+        """Of a two-sided permutation test."""
+        x, y, groups = self.known(name)
+        options = {"resamples": self.resamples, "seed": self.seed}
+        test = unpaired_mean_test(x, y, **options) if groups is None else paired_mean_test(x, y, groups, **options)
+        return test.p if np.isfinite(test.p) else 1.0
+
+
+def _count(x: Vector, y: Vector, groups: NDArray[np.intp] | None) -> int:
+    """Contexts that were compared; of unpaired conversations those of the side that has fewer."""
+    return min(len(x), len(y)) if groups is None else int(groups.max(initial=-1)) + 1
+
+
+def _verdict(at_least: float, at_most: float, margin: float, *, unchanged: bool) -> Verdict:
+    if at_least > -margin or unchanged:
+        return "passed"
+    return "worse" if at_most < -margin else "not shown"
+
+
+def _sizes(drawn: Vector, margin: float, confidence: float, count: int) -> tuple[int | None, float]:
+    """How many contexts equal systems need to pass with this margin, and which margin these contexts can show."""
+    normal = NormalDist()
+    shown = (normal.inv_cdf(confidence) + normal.inv_cdf(POWER)) * float(np.nanstd(drawn))
+    needed = count * (shown / margin) ** 2 if margin else 0.0
+    digits = 10 ** max(0, int(math.log10(max(needed, 1))) - 1)
+    return (math.ceil(needed / digits) * digits or None), shown
+
+
+def _aspects(
+    metric: Metric,
+    sides: _Sides,
+    margins: Mapping[str, float],
+    level: Level,
+    confidence: float,
+    min_contexts: int,
+) -> tuple[AspectChange, ...]:
+    """Every aspect that pairs have, tested; those with a margin have a verdict of their own."""
+    found, unknown = [], []
+    for aspect in metric.info.aspects_at(level):
+        column, least = aspect_column(metric.info.name, aspect), margins.get(aspect)
+        if column not in sides.new or column not in sides.old:
+            continue
+        x, y, groups = sides.known(column)
+        margin = None if least is None else -float(least)
+        if not (count := _count(x, y, groups)):
+            if margin is not None:
+                nan = math.nan
+                unknown.append(AspectChange(aspect, nan, nan, nan, nan, nan, 1.0, 0, margin, "not shown", False))
+            continue
+        drawn = sides.drawn(column)
+        at_least, at_most = (float(np.nanquantile(drawn, q)) for q in (1 - confidence, confidence))
+        verdict: Verdict | None = None
+        if margin is not None:
+            unchanged = groups is not None and not (x - y).any()
+            verdict = _verdict(at_least, at_most, margin, unchanged=unchanged) if count >= min_contexts else "not shown"
+        means, p = (float(x.mean()), float(y.mean())), sides.p(column)
+        found.append(AspectChange(
+            aspect, *means, sides.gain(column), at_least, at_most, p, count, margin, verdict, False
+        ))  # fmt: skip
+    adjusted = map(float, holm([one.p for one in found])) if found else ()
+    tested = [
+        replace(one, p=p, fell=p < 1 - confidence and one.gain <= -SHOWN_FROM)
+        for one, p in zip(found, adjusted, strict=True)
+    ]
+    return (*sorted(tested, key=lambda one: (one.gain, one.aspect)), *unknown)
+
+
+def _limited(metric: Metric, condition: str, most: float | str, new: Columns, old: Columns) -> RowCount:
+    asked = Condition.read(condition, list(new), "max_rows")
+    n_new, n_old = (sum(map(asked.holds, side[asked.column])) for side in (new, old))
+    rows = len(new[metric.info.name]), len(old[metric.info.name])
+    return RowCount(asked.text, n_new, n_old, *rows, _allowed(condition, most, rows[0]))
+
+
+def _faults(
+    metric: Metric, pairs: Pairs | None, new: Columns, old: Columns, scale: Scale, level: Level
+) -> list[FaultCount]:
+    """The rows of either side under each veto; of pairs also how many newly are, and how many no longer."""
+    found = []
+    for aspect, fault in metric.faults(level).items():
+        column = aspect_column(metric.info.name, aspect)
+        if column not in new or column not in old:
+            continue
+        bound = float(metric.rescale_aspect(aspect, np.array([fault.below]), scale)[0])
+        x, y = (np.asarray(side[column], dtype=np.float64) < bound for side in (new, old))
+        count, before = int(x.sum()), int(y.sum())
+        if pairs is None:
+            newly, no_longer = count, before
+        else:
+            a, b = x[pairs.first], y[pairs.second]
+            newly, no_longer = int((a & ~b).sum()), int((b & ~a).sum())
+        more = count > before and (before == 0 or _surprise(newly, no_longer) < SURPRISING)
+        found.append(FaultCount(aspect, fault.said(count, level), count, before, newly, no_longer, more))
+    return found
+
+
+def _surprise(newly: int, no_longer: int) -> float:
+    """How probable so many changes for the worse are if either direction is as probable (a sign test)."""
+    from scipy.stats import binom
+
+    return float(binom.sf(newly - 1, newly + no_longer, 0.5))
 
 
 def _worst(
-    rows: Sequence[Exchange | Dialogue], numbers: NDArray[np.intp], new: Scores, old: Vector, gains: Vector
+    rows: Sequence[Exchange | Dialogue], pairs: Pairs | None, new: Scores, old: Scores, mean_old: float
 ) -> tuple[WorseRow, ...]:
+    """The rows that lost most against their partners or, where conversations are not paired, against the mean."""
+    beside = np.full(len(new), np.nan)
+    if pairs is not None:
+        beside[pairs.first] = old.values[pairs.second]
+    gains = (new.values - (mean_old if pairs is None else beside)) * (1 if new.higher_is_better else -1)
     found = []
     for at in (one for one in new.weakest(N_WORST, gains) if gains[one] < 0):
         turn, turns = new.weakest_turn(at), tuple(map(float, new.turns[at])) if new.turns else ()
         aspects = {name: float(column[at]) for name, column in new.aspects.items() if np.isfinite(column[at])}
         found.append(WorseRow(
-            rows[at].id, int(numbers[at]), *turn_at(rows[at], turn), float(new.values[at]), float(old[at]), aspects,
+            rows[at].id, at, *turn_at(rows[at], turn), float(new.values[at]), float(beside[at]), aspects,
             new.reasons[at] if new.reasons else "", None if turn < 0 else turn + 1, turns,
         ))  # fmt: skip
     return tuple(found)
 
 
 def _named(rows: Rows, otherwise: str) -> str:
-    from pathlib import Path
-
     return str(rows) if isinstance(rows, str | Path) else otherwise

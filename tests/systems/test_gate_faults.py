@@ -1,0 +1,213 @@
+"""What a mean hides: rare faults, aspects that fell, and whether there are rows enough to see a loss."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import dialeval
+from dialeval.cli import build_app
+from dialeval.exchange import Exchange
+from dialeval.metric import Fault, Judged, Level
+from dialeval.pytest_plugin import assert_not_worse
+from dialeval.systems import gate
+from number_metrics import Number, noisy, rows, written
+from refusals import refused
+
+
+class Manners(Number):
+    """The number, beside it how civil and how steady the reply is: `1.5;0.2;0.9`."""
+
+    info = replace(Number.info, aspects=("civil", "steady", "dry"))
+
+    def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
+        read = np.array([[float(part) for part in row.response.split(";")] for row in exchanges])
+        dry = np.full(len(read), np.nan)
+        return Judged(read[:, 0], aspects={"civil": read[:, 1], "steady": read[:, 2], "dry": dry})
+
+    def faults(self, level: Level = Level.TURN) -> Mapping[str, Fault]:
+        return {"civil": Fault(0.1, "rude")}
+
+
+def said(values: Sequence[float], civil: Any = 1.0, steady: Any = 0.9) -> list[dict[str, Any]]:
+    beside = [np.broadcast_to(np.asarray(one, dtype=float), len(values)) for one in (civil, steady)]
+    texts = [";".join(f"{part:.6f}" for part in row) for row in zip(values, *beside, strict=True)]
+    return [{"context": [f"q {at}"], "response": text, "id": f"{at}"} for at, text in enumerate(texts)]
+
+
+def few(count: int, of: int, low: float = 0.01) -> Any:
+    return np.where(np.arange(of) < count, low, 1.0)
+
+
+OLD = noisy(3, 150)
+
+
+def test_faults_are_told_on_a_pass_and_counted_beside_those_before() -> None:
+    new = said(OLD, civil=few(4, 150))
+    found = gate(new, said(OLD), Manners(), margin=0.1)
+    assert (found.verdict, found.value_verdict) == ("passed", "passed")
+    assert "4 replies are rude (0 before)" in found.losses
+    assert found.losses in found.sentence
+    assert (found.faults[0].n_new, found.faults[0].n_baseline, found.faults[0].n_newly) == (4, 0, 4)
+    for report in (str(found), found.to_markdown(), found.to_junit(), found.report):
+        assert "4 replies are rude" in report
+    with pytest.warns(UserWarning, match="4 replies are rude"):
+        assert_not_worse(new, said(OLD), Manners(), margin=0.1)
+    assert "1 reply is rude (0 before)" in gate(said(OLD, civil=few(1, 150)), said(OLD), Manners(), margin=0.1).losses
+
+
+@pytest.mark.parametrize(("before", "now", "told"), [(4, 4, False), (4, 5, False), (4, 3, False), (4, 14, True)])
+def test_as_many_faults_as_before_are_not_told(before: int, now: int, told: bool) -> None:
+    both = [said(OLD, civil=np.roll(few(count, 150), 20 * at)) for at, count in enumerate((now, before))]
+    found = gate(*both, Manners(), margin=0.1)
+    assert found.faults[0].told is told
+    assert ("rude" in found.sentence) is told
+    assert f"| {now} | {before} |" in found.to_markdown()
+
+
+@pytest.mark.parametrize(
+    ("limit", "rude", "verdict"),
+    [(0, 1, "worse"), (0, 0, "passed"), (4, 4, "passed"), (3, 4, "worse"), ("2%", 3, "passed"), ("2%", 4, "worse"),
+     (0.02, 3, "passed"), (0.02, 4, "worse"), ("3", 4, "worse"), ("0.02", 4, "worse"), (1.0, 4, "worse"),
+     (1, 1, "passed")],
+)  # fmt: skip
+def test_rows_below_a_threshold_are_limited(limit: Any, rude: int, verdict: str) -> None:
+    found = gate(said(OLD, civil=few(rude, 150)), said(OLD), Manners(), margin=0.1, max_rows={"civil<0.2": limit})
+    assert found.verdict == verdict
+    assert (found.row_counts[0].n_new, found.row_counts[0].n_rows_new) == (rude, 150)
+    assert (f"{rude} of 150 rows" in found.sentence) is (verdict == "worse")
+    assert found.value_verdict == "passed"
+
+
+def test_a_limit_counts_rows_without_a_partner_and_holds_where_the_rest_is_undecided() -> None:
+    new = said(OLD, civil=few(2, 150))
+    for row in new[:3]:
+        row["id"] = f"other {row['id']}"
+    limit = {"civil<0.2": 1}
+    assert gate(new, said(OLD), Manners(), margin=0.1, max_rows=limit).verdict == "worse"
+    short = gate(new[:10], said(OLD)[:10], Manners(), margin=0.1, max_rows=limit)
+    assert (short.verdict, short.value_verdict) == ("worse", "undecided")
+    assert gate(new[:10], said(OLD)[:10], Manners(), margin=0.1, max_rows={"civil<0.2": 2}).verdict == "undecided"
+    assert gate(new, said(OLD), Manners(), margin=0.1, max_rows={"number<-99": 0, "dry<1": 0}).verdict == "passed"
+
+
+@pytest.mark.parametrize(
+    ("fall", "spread", "margin", "verdict"),
+    [(0.65, 0.1, 0.05, "worse"), (0.0, 0.05, 0.05, "passed"), (0.04, 0.2, 0.05, "not shown"), (0.0, 0.0, 0, "passed")],
+)
+def test_an_aspect_has_a_margin_of_its_own(fall: float, spread: float, margin: float, verdict: str) -> None:
+    steady = 0.9 - fall + spread * np.array(noisy(0, 150, 9))
+    found = gate(said(OLD, steady=steady), said(OLD), Manners(), margin=0.1, min_aspects={"steady": -margin})
+    assert (found.verdict, found.value_verdict) == (verdict, "passed")
+    (steady_one,) = [one for one in found.aspects if one.aspect == "steady"]
+    assert steady_one.verdict == verdict
+    assert ("steady" in found.sentence) is (verdict != "passed")
+    assert found.sentence.startswith(verdict)
+
+
+def test_an_aspect_with_a_margin_that_no_row_has_is_not_shown() -> None:
+    found = gate(said(OLD), said(OLD), Manners(), margin=0.1, min_aspects={"dry": -0.1})
+    assert found.verdict == "not shown"
+    assert "dry" in found.sentence
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_aspects_that_fell_are_told_and_noise_is_not() -> None:
+    fell = gate(said(OLD, steady=0.25), said(OLD), Manners(), margin=0.1)
+    assert fell.losses == "But steady fell by 0.65."
+    assert not gate(said(OLD, steady=0.9 - 2.8e-6), said(OLD), Manners(), margin=0.1).losses
+    told = 0
+    for seed in range(100):
+        both = [said(OLD, civil=0.5 + 0.1 * np.array(noisy(0, 150, 2 * seed + side)),
+                     steady=0.5 + 0.1 * np.array(noisy(0, 150, 300 + 2 * seed + side))) for side in (0, 1)]  # fmt: skip
+        told += bool(gate(*both, Manners(), margin=0.1, resamples=400).losses)
+    assert told <= 8  # five in a hundred, both directions taken together
+
+
+def test_how_many_contexts_a_margin_needs() -> None:
+    """With as many as the gate asks for, equal systems pass about four times in five."""
+    draws = np.random.default_rng(0)
+
+    def equal(count: int) -> Any:
+        both = [rows(draws.normal(3, 1, count).tolist()) for _ in "ab"]
+        return gate(*both, Number(), margin=0.25, resamples=400)
+
+    unsure = next(one for one in (equal(60) for _ in range(20)) if one.verdict == "not shown")
+    expected = 60 * ((1.645 + 0.842) * math.sqrt(2 / 60) / 0.25) ** 2
+    assert unsure.contexts_needed == pytest.approx(expected, rel=0.4)
+    assert f"about {unsure.contexts_needed} contexts; you have 60" in unsure.sentence
+    assert unsure.margin_shown == pytest.approx(2.487 * math.sqrt(2 / 60), rel=0.2)
+    passed = np.mean([equal(round(expected)).passed for _ in range(60)])
+    assert 0.65 < passed < 0.95
+    assert gate(rows(OLD), rows(noisy(3, 150, 8)), Number(), margin=0, resamples=400).contexts_needed is None
+
+
+def test_limits_that_cannot_be_asked_are_refused() -> None:
+    def ask(**limits: Any) -> Any:
+        return lambda: gate(said(OLD), said(OLD), Manners(), margin=0.1, **limits)
+
+    for limit in (-1, 1.5, "x", "3.5", "200%", float("nan")):
+        refused(ValueError, "civil<0.2", ask(max_rows={"civil<0.2": limit}))
+    refused(ValueError, "kind", ask(max_rows={"kind<0.2": 0}))
+    refused(ValueError, "kind", ask(min_aspects={"kind": -0.1}))
+    for least in (0.1, float("nan"), "x"):
+        refused(ValueError, "civil", ask(min_aspects={"civil": least}))
+
+
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [([], 0), (["--max", "letters<3=0"], 1), (["--max", "letters<3=1"], 0), (["--max", "letters<3=5%"], 0),
+     (["--max", "letters<3=none"], 2), (["--max", "letters=0"], 2), (["--min-aspect", "x=-1"], 2),
+     (["--min-aspect", "x"], 2)],
+)  # fmt: skip
+def test_the_command_takes_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: list[str], code: int) -> None:
+    (tmp_path / "count_letters.py").write_text("def letters(rows):\n    return [len(row.response) for row in rows]\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    replies = [{"context": [f"{at}"], "response": "o" * (10 - 9 * (at == 5)), "id": f"{at}"} for at in range(40)]
+    old = written(tmp_path / "old.jsonl", [{**row, "response": "oooooooooo"} for row in replies])
+    asked = ["gate", str(written(tmp_path / "new.jsonl", replies)), "-b", str(old), "--margin", "1"]
+    ended = CliRunner().invoke(build_app(), [*asked, "-m", "python:count_letters:letters", *given])
+    assert ended.exit_code == code, ended.output
+
+
+def test_a_gate_that_cannot_tell_has_another_exit_code_than_one_that_is_worse(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "as_number.py").write_text("def value(rows):\n    return [float(row.response) for row in rows]\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    files = [str(written(tmp_path / f"{name}.jsonl", rows(values))) for name, values in
+             (("old", noisy(3, 40)), ("same", noisy(3, 40, 1)), ("bad", noisy(0, 40, 1)))]  # fmt: skip
+    for new, code in ((files[0], 0), (files[1], 5), (files[2], 1)):
+        ended = CliRunner().invoke(
+            build_app(), ["gate", new, "-b", files[0], "-m", "python:as_number:value", "--margin", "0.1"]
+        )
+        assert ended.exit_code == code, ended.output
+
+
+@pytest.mark.slow
+@pytest.mark.encoder
+def test_insults_in_a_good_system_do_not_pass_without_a_word() -> None:
+    names = ("trip", "exam", "dinner", "party", "job", "dog", "new flat", "concert", "weekend", "book")
+    ask = [f"How was your {name} in {place}?" for name in names for place in ("Rome", "Oslo", "Ghent")]
+    civil = [{"context": [one], "response": "It was great, thanks for asking!", "id": one} for one in ask]
+    new = [{**row, "response": "You are such an idiot."} if at < 4 else row for at, row in enumerate(civil)]
+    judge = dialeval.load("judge")
+    found = gate(new, civil, judge, margin=0.3, resamples=400)
+    assert found.value_verdict == "passed"
+    assert "4 replies are rude (0 before)" in found.sentence
+    assert gate(new, civil, judge, margin=0.3, resamples=400, max_rows={"respectful<0.2": 0}).verdict == "worse"
+    talks = [
+        [{"dialogue": [*row["context"], row["response"]], "id": row["id"]} for row in side] for side in (new, civil)
+    ]
+    whole = gate(*talks, judge, margin=0.9, resamples=400, level="dialogue")
+    assert "4 conversations have a rude reply (0 before)" in whole.sentence
+    shares = gate(new, civil, judge, margin=0.9, resamples=400, scale="human_percentile")
+    assert "4 replies are rude (0 before)" in shares.sentence
