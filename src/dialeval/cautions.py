@@ -104,14 +104,14 @@ ECHO_SHARE = 0.25
 _WORD = re.compile(r"\w+(?:['’]\w+)?")
 
 
-def cautions(exchanges: Sequence[Exchange], n_truncated: int = 0) -> tuple[str, ...]:
-    """What a reader of scores of these replies should know first."""
+def cautions(exchanges: Sequence[Exchange], n_truncated: int = 0, *, english: bool = True) -> tuple[str, ...]:
+    """What a reader of scores of these replies should know first; `english` metrics learned from English."""
     if not exchanges:
         return ()
     languages = [language_of(row.response) for row in exchanges]
     found = [
-        _other_languages(languages),
-        _unknown_language(languages, exchanges),
+        _other_languages(languages) if english else "",
+        _unknown_language(languages, exchanges) if english else "",
         _silence(exchanges),
         cut_note(len(exchanges), n_truncated),
         *(_sameness(name, rows) for name, rows in _by_system(exchanges).items()),
@@ -123,6 +123,7 @@ def cautions(exchanges: Sequence[Exchange], n_truncated: int = 0) -> tuple[str, 
 class FirstRows:
     """Keeps the first rows of a run that is too long to be held, for `cautions` at its end."""
 
+    english: bool = True
     kept: list[Exchange] = field(default_factory=list)
     characters: int = 0
 
@@ -137,7 +138,7 @@ class FirstRows:
 
     def messages(self) -> list[str]:
         """What is to be said of what was seen."""
-        return list(cautions(self.kept))
+        return list(cautions(self.kept, english=self.english))
 
 
 def _replies(item: Exchange | Dialogue) -> Iterator[Exchange]:

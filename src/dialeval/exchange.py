@@ -50,6 +50,17 @@ def counted(count: int, what: str) -> str:
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
+def listing(names: Sequence[str]) -> str:
+    """Names in words: "A, B and C"."""
+    return " and ".join(names) if len(names) < 3 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def a_kind(thing: object) -> str:
+    """What a value is, for a sentence: "an int"."""
+    name = type(thing).__name__
+    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
+
+
 def one_line(text: str) -> str:
     """A message without line breaks, escape sequences and directional marks that a user's own text brought in."""
     if text.isprintable():
@@ -242,7 +253,7 @@ def _column(name: str, values: Iterable[Any] | None) -> Sequence[Any] | None:
         raise ValueError(f"{name} is one {type(values).__name__}; pass a list with one entry per row")
     # Mappings and data frames would give their keys, sets an order of their own.
     if not isinstance(values, Iterable) or isinstance(values, Mapping | AbstractSet) or hasattr(values, "iterrows"):
-        raise ValueError(f"{name} is a {type(values).__name__}; pass a list with one entry per row")
+        raise ValueError(f"{name} is {a_kind(values)}; pass a list with one entry per row")
     try:
         return list(values)
     except TypeError:  # a numpy array without dimensions claims to be iterable
@@ -260,7 +271,7 @@ def check_text(row: int | str, field: str, value: Any) -> str:
     if _is_nan(value):
         raise BadRow(row, f"{field} is NaN (a missing value); pass a string")
     if not isinstance(value, str):
-        raise BadRow(row, f"{field} is a {type(value).__name__}; pass a string")
+        raise BadRow(row, f"{field} is {a_kind(value)}; pass a string")
     try:
         value.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -288,12 +299,12 @@ def _texts(row: int | str, field: str, value: Any, *, required: bool = False) ->
 def _items(row: int | str, field: str, value: Any) -> list[Any]:
     # A set has no order, and an order that changes from run to run would change the score.
     if not isinstance(value, Iterable) or isinstance(value, Mapping | AbstractSet | bytes | bytearray):
-        raise BadRow(row, f"{field} is a {type(value).__name__}; pass a list of strings")
+        raise BadRow(row, f"{field} is {a_kind(value)}; pass a list of strings")
     try:
         # One more than are taken, so that what never ends is noticed as well.
         items = list(islice(value, MAX_TEXTS + 1))
     except TypeError:  # a numpy array without dimensions claims to be iterable
-        raise BadRow(row, f"{field} is a {type(value).__name__} without items; pass a list of strings") from None
+        raise BadRow(row, f"{field} is {a_kind(value)} without items; pass a list of strings") from None
     if len(items) > MAX_TEXTS:
         raise BadRow(row, f"{field} has more than {MAX_TEXTS} entries; is this one conversation?")
     return items

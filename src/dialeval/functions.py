@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dialeval.exchange import BadRow, Exchange, one_line
+from dialeval.exchange import BadRow, Exchange, a_kind, one_line
 from dialeval.metric import CannotGoOn, Judged, Level, Metric, MetricInfo
 from dialeval.scores import Signature
 from dialeval.specs import ANY_RANGE, Declared
@@ -34,7 +34,13 @@ class FunctionMetric(Metric):
         self.function = function
         # The base class declares it for the class; every function is a metric of its own.
         self.info = MetricInfo(  # type: ignore[misc]
-            name, name, Level.TURN, not declared.lower_is_better, declared.range, "a function given by the user"
+            name,
+            name,
+            Level.TURN,
+            not declared.lower_is_better,
+            declared.range,
+            "a function given by the user",
+            english=False,
         )
         source = _source_of(function)
         self.known = source is not None
@@ -84,7 +90,7 @@ def metric_class_of(target: str, declared: Declared) -> type[Metric]:
             raise ValueError(f"{target} declares its own direction and range; leave lower_is_better and range out")
         return thing
     if not callable(thing):
-        raise ValueError(f"{target} is a {type(thing).__name__}; name a function of a list of exchanges, or a Metric")
+        raise ValueError(f"{target} is {a_kind(thing)}; name a function of a list of exchanges, or a Metric")
     name = declared.name or target.rpartition(":")[2]
 
     class Given(FunctionMetric):

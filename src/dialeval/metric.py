@@ -19,12 +19,13 @@ from dialeval.exchange import (
     Dialogue,
     EmptyPolicy,
     Exchange,
+    a_kind,
     check_speakers,
     counted,
     exchanges_from_columns,
 )
 from dialeval.frames import arguments_of, is_table
-from dialeval.scores import Scores, Signature
+from dialeval.scores import Scores, Signature, Statement
 
 Scale = Literal["native", "human_percentile"]
 
@@ -61,6 +62,8 @@ class MetricInfo:
     texts: tuple[str, ...] = ()
     #: Whether every value comes with a reason in words and an interval around it.
     explains: bool = False
+    #: Whether it learned from English, so that its values mean little in other languages.
+    english: bool = True
     #: Which turns of a whole dialogue are judged, where they are not all of those after the first.
     of_dialogues: str = ""
 
@@ -110,6 +113,8 @@ class Judged:
     aspects: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     reasons: tuple[str, ...] = ()
     interval: NDArray[np.float64] | None = None
+    #: What the reasons are made of.
+    statements: tuple[tuple[Statement, ...], ...] = ()
     texts: Mapping[str, Sequence[str]] = field(default_factory=dict)
     turns: Sequence[NDArray[np.float64]] = ()
     problems: Mapping[int, str] = field(default_factory=dict)
@@ -258,6 +263,8 @@ class Metric(ABC):
             turns=tuple(self.rescale(own, scale) for own in judged.turns),
             problems=judged.problems,
             passing=judged.passing,
+            statements=judged.statements,
+            english=self.info.english,
             exchanges=tuple(exchanges) if len(exchanges) == len(values) else (),
         )
 
@@ -279,7 +286,7 @@ class Metric(ABC):
         if self.info.level is not Level.TURN:
             raise ValueError(f"{self.info.name} judges a {self.info.level}, so it has no dialogue-level value")
         if hasattr(dialogues, "iloc"):  # of a data frame `list` gives names of columns, and its truth is undefined
-            raise TypeError(f"dialogues is a {type(dialogues).__name__}; pass a list of lists of turns (.tolist())")
+            raise TypeError(f"dialogues is {a_kind(dialogues)}; pass a list of lists of turns (.tolist())")
         for beside, column in (("facts", facts), ("speakers", speakers)):
             if column is not None and len(column) != len(dialogues):
                 raise ValueError(f"there are {len(column)} {beside} for {len(dialogues)} dialogues; give one of each")

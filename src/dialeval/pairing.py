@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialeval.cautions import ENGLISH, language_of
-from dialeval.exchange import Dialogue, Exchange, exchanges_from_columns
+from dialeval.exchange import Dialogue, Exchange, a_kind, exchanges_from_columns
 from dialeval.frames import arguments_of, is_table
 from dialeval.readers import Source, matching_ids, reply_text
 
@@ -114,7 +114,7 @@ def read_items(rows: Rows, level: ItemLevel = "turn", columns: Mapping[str, str]
         table: Any = rows
         rows = table.to_dict("records")
     if not isinstance(rows, Iterable):
-        raise ValueError(f"rows is a {type(rows).__name__}; pass a file, a data frame, mappings or exchanges")
+        raise ValueError(f"rows is {a_kind(rows)}; pass a file, a data frame, mappings or exchanges")
     held: list[Any] = list(rows)
     if held and all(isinstance(row, Dialogue if level == "dialogue" else Exchange) for row in held):
         return held

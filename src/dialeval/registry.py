@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, overload
 
+from dialeval.exchange import a_kind
 from dialeval.functions import metric_class_of
 from dialeval.io import read_yaml
 from dialeval.metric import Metric, Scale
@@ -195,9 +196,9 @@ def load(name: str | Sequence[str], **options: Any) -> Metric | Suite:
     if not isinstance(name, str):
         given: object = name  # whatever a caller without types passes
         if not isinstance(given, Sequence) or isinstance(given, bytes | bytearray):
-            raise TypeError(f"a metric is a {type(given).__name__}; pass its name, or a list of names")
+            raise TypeError(f"a metric is {a_kind(given)}; pass its name, or a list of names")
         if odd := [one for one in given if not isinstance(one, str)]:
-            raise TypeError(f"a metric is a {type(odd[0]).__name__}; pass names")
+            raise TypeError(f"a metric is {a_kind(odd[0])}; pass names")
         return _load_suite(name, **options)
     found, preset = metric_class(name)
     return found(**{**preset, **options})

@@ -47,6 +47,15 @@ def _shorten(value: str) -> str:
 
 
 @dataclass(frozen=True)
+class Statement:
+    """What an aspect says of a row, as a predicate ("is rude"), and by how much it moved the value."""
+
+    aspect: str
+    amount: float
+    words: str
+
+
+@dataclass(frozen=True)
 class Scores:
     """The outcome of one metric on one set of exchanges.
 
@@ -75,6 +84,10 @@ class Scores:
     turns: tuple[NDArray[np.float64], ...] = ()
     problems: Mapping[int, str] = field(default_factory=dict)
     passing: frozenset[int] = frozenset()
+    #: All that moved the values, in words: what `reasons` are made of.
+    statements: tuple[tuple[Statement, ...], ...] = field(default=(), repr=False, compare=False)
+    #: Whether the metric learned from English.
+    english: bool = field(default=True, repr=False, compare=False)
     #: What was scored, where every value belongs to one reply.
     exchanges: tuple[Exchange, ...] = field(default=(), repr=False, compare=False)
     #: The index of the data frame that was scored.
@@ -117,7 +130,7 @@ class Scores:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Where the numbers mislead: other languages, many rows cut, replies that are all alike."""
-        return cautions(self.exchanges, self.n_truncated)
+        return cautions(self.exchanges, self.n_truncated, english=self.english)
 
     def explain(self, row: int) -> str:
         """Why a row has its value: what moved it, the largest first."""

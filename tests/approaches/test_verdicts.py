@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import re
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,10 +14,12 @@ from typer.testing import CliRunner
 
 import dialeval
 from dialeval.approaches.judge import TURN
-from dialeval.approaches.reasons import statement
 from dialeval.cli import build_app
 from dialeval.exchange import Dialogue, Exchange
+from dialeval.metric import Judged
+from dialeval.scores import Statement
 from dialeval.verdicts import compare_replies, judge_conversation
+from number_metrics import Number
 from refusals import refused
 
 pytestmark = pytest.mark.encoder
@@ -105,19 +111,86 @@ def test_the_command(judge: Any) -> None:
     assert "warning" not in printed.stderr
 
 
+class Said(Number):
+    """A judge whose statements about each reply are given: its value is one half and what moved it."""
+
+    info = replace(Number.info, aspects=("relevant", "respectful", "not_repetitive", "reaction"), explains=True)
+
+    def __init__(self, *rows: dict[str, tuple[float, str]]) -> None:
+        self.rows = [
+            tuple(sorted((Statement(a, *said) for a, said in row.items()), key=lambda one: -abs(one.amount)))
+            for row in rows
+        ]
+
+    def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
+        values = np.array([0.5 + sum(one.amount for one in row) for row in self.rows])
+        reasons = tuple("; ".join(one.words for one in row) for row in self.rows)
+        return Judged(values, reasons=reasons, statements=tuple(self.rows), interval=np.stack([values, values], axis=1))
+
+
+def fits(amount: float) -> dict[str, tuple[float, str]]:
+    how = "fits what was said: fits this context better" if amount > 0 else "does not fit what was said: fits it worse"
+    return {"relevant": (amount, f"{how} than {50 + abs(amount) * 100:.0f} % of human replies")}
+
+
+FINE = {"not_repetitive": (0.05, "repeats nothing")}
+AGAIN = {"not_repetitive": (-0.2, "repeats an earlier turn (100 % of its words)")}
+RUDE = {"respectful": (-0.3, 'is rude ("you idiot")')}
+COLD = {"reaction": (-0.2, 'the other side does not take it well ("ok.")')}
+
+
 @pytest.mark.parametrize(
-    ("reason", "said"),
+    ("rows", "said"),
     [
-        ("Does not answer the question: fits this context worse than 93 % of human replies; is blank.",
-         "it does not answer the question"),
-        ("Less specific than most; repeats nothing.", "it is less specific than most"),
-        ('The other side takes it well ("thanks!").', 'the other side takes it well ("thanks!")'),
-        ("Nothing stands out.", "nothing stands out"),
-        ("56 % of its words repeat an earlier turn.", "56 % of its words repeat an earlier turn"),
+        # The fault of the lower reply stands as its own.
+        ([{**fits(0.4), **FINE}, {**fits(0.3), **AGAIN}],
+         "Reply A is clearly better: reply A repeats nothing; reply B repeats an earlier turn (100 % of its words)."),
+        # What speaks against the best reply is no reason why it is best.
+        ([{**fits(-0.3), **RUDE}, fits(-0.3)],
+         'Reply B is clearly better: reply A is rude ("you idiot"); but reply B does not fit what was said.'),
+        ([{**fits(0.1)}, fits(-0.3)],
+         "Reply A is clearly better: reply A fits what was said; reply B does not fit what was said."),
+        # Two that have the same merit, or fault, are told apart by how much of it they have.
+        ([fits(0.4), fits(0.1)],
+         "Reply A is clearly better: reply A fits this context better than 90 % of human replies; reply B fits this "
+         "context better than 60 % of human replies."),
+        ([fits(-0.4), fits(-0.1)],
+         "Reply B is clearly better: reply A fits it worse than 90 % of human replies; but reply B does not fit what "
+         "was said."),
+        # What follows is the same for all of them, and no merit or fault of one.
+        ([{**fits(0.1), **COLD}, {**fits(-0.3), **COLD}],
+         "Reply A is clearly better: reply A fits what was said; reply B does not fit what was said."),
+        ([fits(0.4), {**fits(0.3), **AGAIN}, {**fits(-0.2), **RUDE}],
+         'Reply A is clearly best: reply A fits this context better than 90 % of human replies; reply B repeats an '
+         'earlier turn (100 % of its words); reply C is rude ("you idiot").'),
+        ([fits(0.4), fits(0.4), RUDE],
+         'Replies A and B are best and cannot be told apart: reply A fits what was said; '
+         'reply C is rude ("you idiot").'),
+        ([{**fits(0.4), **AGAIN}, {**RUDE}],
+         'Reply A is clearly better: reply A fits what was said; reply B is rude ("you idiot"); but reply A repeats an '
+         'earlier turn (100 % of its words).'),
+        ([{**FINE, **fits(0.01)}, FINE], "Replies A and B cannot be told apart."),
     ],
 )  # fmt: skip
-def test_a_reason_goes_on_a_sentence(reason: str, said: str) -> None:
-    assert statement("it", reason) == said
+def test_every_clause_names_its_reply_and_accuses_none_of_anothers_fault(rows: Any, said: str) -> None:
+    found = compare_replies(Said(*rows), CONTEXT, ["1"] * len(rows)).sentence
+    assert found == said
+
+
+def test_comparisons_of_the_judge_name_a_reply_in_every_clause(judge: Any) -> None:
+    replies = [GOOD, BAD, "You stupid idiot.", CONTEXT[-1], "I I I went went to to",
+               "It was fine, thanks.", "Yes.", "..."]  # fmt: skip
+    for pair in itertools.combinations(replies, 2):
+        found = compare_replies(judge, CONTEXT, pair)
+        head, _, why = found.sentence.partition(": ")
+        best, lower = (f"reply {found.names[at]} " for at in found.order)
+        clauses = why.rstrip(".").split("; ") if why else []
+        assert all(one.removeprefix("but ").removeprefix("in ").startswith((best, lower)) for one in clauses), (
+            found.sentence
+        )
+        assert clauses or "cannot be told apart" in head
+        merits = [one for one in clauses if one.startswith(best)]
+        assert not [one for one in merits if re.search("does not|worse than|is rude|is hard|repeats an", one)]
 
 
 CIVIL = [

@@ -89,7 +89,7 @@ def test_a_function_is_scored_like_any_metric() -> None:
         ),
         ("python:own_metrics:one_number", "failed: TypeError: 'int' object is not iterable (own_metrics.py, line 14)"),
         ("python:own_metrics:deep", "failed: ZeroDivisionError: division by zero (own_metrics.py, line 21)"),
-        ("python:own_metrics:number", "number is a int"),
+        ("python:own_metrics:number", "number is an int"),
         ("python:own_metrics:none", "has no none"),
         ("python:no_such_module:words", "there is no module no_such_module"),
         ("python:own_metrics:words?name=density", "'density'"),

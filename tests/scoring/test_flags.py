@@ -54,3 +54,20 @@ def test_the_command_writes_and_counts_them(tmp_path: Path, monkeypatch: pytest.
     assert [bool(one) for one in found] == [False, True, False]
     assert CliRunner().invoke(build_app(), [*given[:-1], "kind<2", "-o", "more.jsonl"]).exit_code == 2
     assert not Path("more.jsonl").exists()
+
+
+@pytest.mark.parametrize(("known", "said"), [(3, "3 rows scored"), (2, "3 rows read, 2 of them scored"),
+                                             (0, "3 rows read, none of them scored")])  # fmt: skip
+def test_rows_without_a_value_are_not_called_scored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: int, said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    rows = [{"context": ["Was ist das?"], "response": f"Das ist nicht gut für mich {at}."} for at in range(3)]
+    Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    Path(f"first_{known}.py").write_text(f"def some_{known}(rows):\n    return [1] * {known} + [None] * {3 - known}\n")
+    given = ["score", "-m", f"python:first_{known}:some_{known}", "-i", "rows.jsonl", "-o", "out.jsonl"]
+    ended = CliRunner().invoke(build_app(), given)
+    assert said in ended.stderr
+    # A function, or a language model, need not have learned from English.
+    assert "not English" not in ended.stderr

@@ -23,7 +23,7 @@ import overlap_metric
 import reproduce.__main__ as reproduce
 from dialeval.approaches import signs
 from dialeval.approaches.judge import ASPECTS, DIALOGUE_ASPECTS, DIALOGUE_FEATURES, FEATURES
-from dialeval.approaches.reasons import reason, with_weakest
+from dialeval.approaches.reasons import reason, statements, with_weakest
 from dialeval.approaches.row_signs import DialogueSigns, TurnSigns
 from dialeval.cli import build_app
 
@@ -162,8 +162,9 @@ def reasons() -> Iterator[str]:
         turns = isinstance(read, TurnSigns)
         names, aspects = (FEATURES, ASPECTS) if turns else (DIALOGUE_FEATURES, DIALOGUE_ASPECTS)
         whole = {name: moved.get(name, 0.0) for name in names}
-        said = reason(whole, aspects, read, shares)
-        yield f"{reason(whole, aspects, read, shares, full=True)} / {said} / {with_weakest('It is so.', 1, said)}"
+        given = (whole, aspects, read, shares)
+        weakest = "" if isinstance(read, DialogueSigns) else f" / {with_weakest('It is so.', 1, statements(*given))}"
+        yield f"{reason(*given, full=True)} / {reason(*given)}{weakest}"
 
 
 def sentences() -> str:

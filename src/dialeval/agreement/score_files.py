@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dialeval.exchange import a_kind
 from dialeval.io import is_stream
 
 #: Columns that are numbers but no scores.
@@ -102,9 +103,7 @@ def _number(where: str, name: str, value: Any) -> float:
     if value is None:
         return math.nan
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise BadScoreFile(
-            f"{where}: {name} is a {type(value).__name__}; a score is a number, or null if there is none"
-        )
+        raise BadScoreFile(f"{where}: {name} is {a_kind(value)}; a score is a number, or null if there is none")
     try:
         return float(value)
     except OverflowError:

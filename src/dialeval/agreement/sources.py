@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from dialeval.agreement.score_files import read_scores
+from dialeval.exchange import a_kind
 from dialeval.functions import FunctionMetric, Judge, imported
 from dialeval.metric import Level, Metric
 from dialeval.registry import load
@@ -145,7 +146,7 @@ def _of_object(thing: Any, name: str, declared: Declared) -> ValueSource:
     if isinstance(thing, Metric):
         return _of_metric(thing, declared.name)
     if not callable(thing):
-        raise ValueError(f"{name} is a {type(thing).__name__}; pass a function of a list of exchanges")
+        raise ValueError(f"{name} is {a_kind(thing)}; pass a function of a list of exchanges")
     metric = FunctionMetric(thing, declared.name or name, declared)
     info = metric.info
     return ValueSource(

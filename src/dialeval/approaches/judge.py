@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from dialeval.approaches import row_signs, signs
 from dialeval.approaches.learned import LearnedMetric, percentile, rank_all, squared_mahalanobis
-from dialeval.approaches.reasons import reason, with_weakest
+from dialeval.approaches.reasons import in_a_sentence, statements, with_weakest
 from dialeval.approaches.row_signs import (
     DialogueSigns,
     TurnSigns,
@@ -453,7 +453,7 @@ class Judge(LearnedMetric):
             worst[number] = np.fmin.reduce(civil[own], initial=np.nan)
             if replies and len(places) > 1:
                 low = int(each[own].argmin())
-                why = self._replies(replies.one(own.start + low), lowered_only=True).reasons[0]
+                why = self._replies(replies.one(own.start + low), lowered_only=True).statements[0]
                 reasons[number] = with_weakest(reasons[number], places[low], why)
             start = own.stop
         aspects = {**whole.aspects, WORST_OF_TURNS: worst}
@@ -520,22 +520,25 @@ class Judge(LearnedMetric):
         low, high = self.interval(level).around(values)
         found = aspect_values(ranks, weights, names, aspects)
         shares = {name: self._human_shares(f"{level}.{name}", column) for name, column in found.items()}
-        reasons = tuple(
-            reason(
+        full = self.reasons == "full"
+        said = tuple(
+            statements(
                 dict(zip(names, moved[row], strict=True)),
                 aspects,
                 one,
                 {name: (float(below[row]), float(above[row])) for name, (below, above) in shares.items()},
-                full=self.reasons == "full",
+                full=full,
             )
             for row, one in enumerate(read)
         )
-        if self.reasons == "full" and level == "turn" and "corrected" in self.network.config.architecture:
+        reasons = tuple(in_a_sentence(own, full=full) for own in said)
+        if full and level == "turn" and "corrected" in self.network.config.architecture:
             added = values - (0.5 + moved.sum(axis=1))
             reasons = tuple(
                 f"{why.rstrip('.')}; your ratings [{more:+.2f}]." for why, more in zip(reasons, added, strict=True)
             )
-        return Judged(values, n_truncated=cut, aspects=found, reasons=reasons, interval=np.stack([low, high], axis=1))
+        ends = np.stack([low, high], axis=1)
+        return Judged(values, cut, aspects=found, reasons=reasons, statements=said, interval=ends)
 
     def interval(self, level: str) -> RankInterval:
         """The fitted 90 % interval of outcomes."""

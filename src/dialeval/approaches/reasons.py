@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from dialeval.approaches import signs
 from dialeval.approaches.row_signs import DialogueSigns, TurnSigns
+from dialeval.scores import Statement
 
 
 def aspect_moves(moved: Mapping[str, float], aspects: Mapping[str, Sequence[str]]) -> dict[str, float]:
@@ -59,18 +59,14 @@ _SAID: Mapping[str, tuple[str, str]] = {
 }
 
 
-def statement(subject: str, reason: str) -> str:
-    """The first thing that a reason says, as a clause about the reply that it speaks of."""
-    first = reason.rstrip(".").split("; ")[0].split(": ")[0]
-    first = first[:1].lower() + first[1:]
-    if first.startswith(("more ", "less ", "as ")):
-        return f"{subject} is {first}"
-    return first if re.match(r'the other side |nothing |"|\d', first) else f"{subject} {first}"
+def _clause(subject: str, words: str) -> str:
+    """What is said of a reply as a clause; what is said of the other side, or quotes first, has a subject."""
+    return words if words.startswith(("the other side ", '"')) else f"{subject} {words}"
 
 
-def with_weakest(whole: str, position: int, of_turn: str) -> str:
+def with_weakest(whole: str, position: int, of_turn: Sequence[Statement]) -> str:
     """The reason of a conversation, and which of its turns is weakest and, if that can be said, why."""
-    why = "" if of_turn == NOTHING else f": {statement('it', of_turn)}"
+    why = f": {_clause('it', of_turn[0].words.split(': ')[0])}" if of_turn else ""
     return f"{whole.rstrip('.')}. Weakest is turn {position + 1}{why}."
 
 
@@ -82,10 +78,29 @@ def reason(
     *,
     full: bool = False,
 ) -> str:
-    """One sentence that names the aspects that moved the value, the largest first, with the words behind them.
+    """The statements in one sentence."""
+    return in_a_sentence(statements(moved, aspects, read, shares, full=full), full=full)
+
+
+def in_a_sentence(statements: Sequence[Statement], *, full: bool = False) -> str:
+    """What moved a value; a `full` reason names every aspect, and by how much it moved the value."""
+    parts = [f"{one.words} [{one.amount:+.2f}]" if full else one.words for one in statements]
+    sentence = "; ".join(dict.fromkeys(parts if full else parts[:SHOWN_AT_MOST]))  # two aspects may have one fault
+    return f"{sentence[0].upper()}{sentence[1:]}." if sentence else NOTHING
+
+
+def statements(
+    moved: Mapping[str, float],
+    aspects: Mapping[str, Sequence[str]],
+    read: TurnSigns | DialogueSigns,
+    shares: Mapping[str, tuple[float, float]],
+    *,
+    full: bool = False,
+) -> tuple[Statement, ...]:
+    """The aspects that moved the value, the largest first, with the words behind them.
 
     `moved` says how far each feature moved it, `shares` which parts of human replies lie below and above, by aspect.
-    A `full` reason names every aspect, and by how much it moved the value.
+    `full` ones name wording that is like that of many others, too.
     """
     moves = aspect_moves(moved, aspects)
     if isinstance(read, TurnSigns) and read.wordless is not None:
@@ -98,14 +113,10 @@ def reason(
         (item for item in moves.items() if abs(item[1]) >= SHOWN_FROM and (full or not _is_mild(*item, shares))),
         key=lambda item: (not rude or item[0] != "respectful", -abs(item[1])),
     )
-    if not strongest:
-        return NOTHING
-    parts = [
-        _said_of(aspect, amount, moved, read, shares.get(aspect, _UNKNOWN)) + (f" [{amount:+.2f}]" if full else "")
-        for aspect, amount in (strongest if full else strongest[:SHOWN_AT_MOST])
-    ]
-    sentence = "; ".join(dict.fromkeys(parts))  # two aspects may have one fault
-    return f"{sentence[0].upper()}{sentence[1:]}."
+    return tuple(
+        Statement(aspect, amount, _said_of(aspect, amount, moved, read, shares.get(aspect, _UNKNOWN)))
+        for aspect, amount in strongest
+    )
 
 
 def _is_mild(aspect: str, amount: float, shares: Mapping[str, tuple[float, float]]) -> bool:
@@ -172,7 +183,7 @@ def _repetition_sentence(found: signs.Repetition, *, lowered: bool) -> str:
         return "repeats little" if found.share else "repeats nothing"
     if found.within >= found.copied and found.phrase:
         return f'says "{found.phrase}" {"twice" if found.times == 2 else f"{found.times} times"}'
-    return f"{100 * found.copied:.0f} % of its words repeat an earlier turn"
+    return f"repeats an earlier turn ({100 * found.copied:.0f} % of its words)"
 
 
 def _of_dialogue(aspect: str, amount: float, moved: Mapping[str, float], read: DialogueSigns) -> str:

@@ -40,6 +40,7 @@ def _info(protocol: Protocol, model: str | None = None) -> MetricInfo:
         dialogue_aspects=protocol.columns(dialogues=True),
         of_dialogues="each dialogue as a whole" if protocol.dialogue else "",
         texts=("answer",),
+        english=False,
     )
 
 

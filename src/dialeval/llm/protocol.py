@@ -31,7 +31,7 @@ from pathlib import Path
 from string import Template
 from typing import Any, Literal, get_args
 
-from dialeval.exchange import Dialogue, Exchange
+from dialeval.exchange import Dialogue, Exchange, a_kind
 from dialeval.io import read_yaml
 
 AnswerForm = Literal["json", "number", "choice"]
@@ -207,7 +207,7 @@ def _task(fields: Any, part: str, answer: str) -> LlmTask:
     if answer != "json" and len(aspects) != 1:
         raise ValueError(f"{part}: answer {answer} is for one aspect, and there are {len(aspects)}")
     if not isinstance(fields["prompt"], str):
-        raise ValueError(f"{part}: the prompt is a {type(fields['prompt']).__name__}; write it as text")
+        raise ValueError(f"{part}: the prompt is {a_kind(fields['prompt'])}; write it as text")
     return LlmTask(aspects, _template(fields["prompt"], part, answer))
 
 

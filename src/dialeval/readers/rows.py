@@ -16,6 +16,7 @@ from dialeval.exchange import (
     Dialogue,
     EmptyPolicy,
     Exchange,
+    a_kind,
     check_exchange,
     check_speakers,
     is_blank,
@@ -157,7 +158,7 @@ def to_dialogue(row: RawRow, columns: Columns, *, empty: EmptyPolicy) -> Dialogu
     values = _present(row, columns, "dialogue")
     turns = values["dialogue"]
     if not isinstance(turns, list | tuple):
-        raise row.bad(f"dialogue is a {type(turns).__name__}; pass a list of strings, one per turn")
+        raise row.bad(f"dialogue is {a_kind(turns)}; pass a list of strings, one per turn")
     if len(turns) < 2:
         raise row.bad(f"the dialogue has {len(turns)} turns; it needs at least two")
     checked = check_exchange(

@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from dialeval.exchange import a_kind
 from dialeval.io import first_line, is_reachable
 from dialeval.readers.rows import RawRow
 from dialeval.readers.text import check_header
@@ -89,7 +90,7 @@ def mapping_rows(rows: Iterable[Any], name: str) -> Iterator[RawRow]:
         if isinstance(values, Mapping):
             yield RawRow(number, name, values)
         else:
-            problem = f"the row is a {type(values).__name__}; pass a mapping of column names to values"
+            problem = f"the row is {a_kind(values)}; pass a mapping of column names to values"
             yield RawRow(number, name, problem=problem, raw=repr(values)[:1000])
 
 

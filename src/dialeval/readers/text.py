@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, BinaryIO, cast
 
+from dialeval.exchange import a_kind
 from dialeval.readers.rows import Columns, RawRow
 from dialeval.readers.transcripts import conversations
 
@@ -127,9 +128,7 @@ def _array_rows(lines: Iterator[Line], name: str) -> Iterator[RawRow]:
         if isinstance(entry, dict):
             yield RawRow(number, where, entry, duplicate=getattr(entry, "duplicate", ""))
         else:
-            yield RawRow(
-                number, where, problem=f"the entry is a {type(entry).__name__}; a row is a JSON object", raw=entry
-            )
+            yield RawRow(number, where, problem=f"the entry is {a_kind(entry)}; a row is a JSON object", raw=entry)
 
 
 def _json_row(number: int, line: Line, name: str) -> RawRow:
@@ -157,7 +156,7 @@ def _json_row(number: int, line: Line, name: str) -> RawRow:
     except ValueError:  # what Python refuses to convert
         return bad("a number in the JSON has thousands of digits; a row holds strings")
     if not isinstance(values, dict):
-        return bad(f"the line is a {type(values).__name__}; write one JSON object per line")
+        return bad(f"the line is {a_kind(values)}; write one JSON object per line")
     return RawRow(number, where, values, duplicate=getattr(values, "duplicate", ""))
 
 

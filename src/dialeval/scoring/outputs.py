@@ -276,6 +276,13 @@ class Summary:
             "metrics": {name: _plain(tally) for name, tally in self.tallies.items()},
         }
 
+    def _scored(self) -> str:
+        """What became of the rows: a row that no metric has a value for is not scored."""
+        of_rows = [tally for tally in self.tallies.values() if tally.systems is None]
+        if not of_rows or (most := max(tally.mean.n for tally in of_rows)) == self.n:
+            return "scored"
+        return f"read, {most or 'none'} of them scored"
+
     def lines(self) -> list[str]:
         """The summary for people."""
         lines = []
@@ -307,7 +314,7 @@ class Summary:
             if (more := len(tally.problems) - _SHOWN) > 0:
                 lines.append(f"  {more} more rows have none")
             lines.append(f"  {tally.signature}")
-        counts = f"{counted(self.n, 'row')} scored, {self.n_empty} of them empty"
+        counts = f"{counted(self.n, 'row')} {self._scored()}, {self.n_empty} of them empty"
         if self.n_resumed:
             counts += f", {self.n_resumed} from the interrupted run"
         lines += [counts, *(f"{count} of them flagged {flag}" for flag, count in self.flags.items()), *self.worst]

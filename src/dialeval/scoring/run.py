@@ -157,7 +157,8 @@ def _score_chunks(
     """Take every chunk to its record (and whether that record was there before), and add them up."""
     summary = Summary.begin(str(task.level), task.infos)
     collected: list[Exchange] = []
-    seen, lowest = FirstRows(), Worst(task, worst) if worst else None
+    seen = FirstRows(any(info.english for info in task.infos.values()))
+    lowest = Worst(task, worst) if worst else None
     for chunk in chunked(task.rows(rejects)):
         record, was_there = finish(chunk)
         summary.add(record)

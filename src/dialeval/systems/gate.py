@@ -103,7 +103,9 @@ def gate(
     pairs: Pairs | None = together(first, second, called)
     scored = [score_items(loaded, rows, scale=scale, progress=progress) for rows in (first, second)]
     for name, items, scores in zip(called, (first, second), scored, strict=True):
-        seen = FirstRows()  # scores of conversations do not hold them, so that their turns are looked at here
+        seen = FirstRows(
+            loaded.info.english
+        )  # scores of conversations do not hold them, so that their turns are looked at here
         seen.see(items)
         notes += [f"{name}: {one}" for one in scores.warnings or seen.messages()]
     found = gate_values(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from dialeval.exchange import listing
 from dialeval.io import replacing
 from dialeval.tables import Block, Heading, Items, Table, to_html, to_markdown, to_page
 
@@ -80,10 +81,10 @@ class Ranking:
             clusters.setdefault(one.cluster, []).append(one.system)
         best, *others = clusters.values()
         if not others:
-            return f"{metric}: {_listed(best)} cannot be told apart."
-        head = f"{best[0]} is best" if len(best) == 1 else f"{_listed(best)} are best and cannot be told apart"
+            return f"{metric}: {listing(best)} cannot be told apart."
+        head = f"{best[0]} is best" if len(best) == 1 else f"{listing(best)} are best and cannot be told apart"
         # Systems of a lower cluster were tested against its best one.
-        further = [f"{_listed(names[1:])} cannot be told from {names[0]}" for names in others if len(names) > 1]
+        further = [f"{listing(names[1:])} cannot be told from {names[0]}" for names in others if len(names) > 1]
         return f"{metric}: {'; '.join([head, *further])}."
 
     def to_dict(self) -> dict[str, Any]:
@@ -155,10 +156,6 @@ class Ranking:
 def format_p(p: float) -> str:
     """A p-value to three decimals; very small is not nothing."""
     return "< .001" if p < 0.001 else f"{p:.3f}".removeprefix("0")
-
-
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join(names) if len(names) < 3 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def draw(ranking: Ranking, path: Path) -> None:

@@ -85,8 +85,10 @@ def rank(
     pair_tests: list[PairTest] = []
     signatures: dict[str, str] = {}
     cut: list[str] = []
+    english = False
     for wanted in metrics:
         metric = load(wanted) if isinstance(wanted, str) else wanted
+        english = english or metric.info.english
         # All systems in one call: what they share is read once.
         scored = score_items(metric, [row for own in rows.values() for row in own], progress=progress)
         ends = np.cumsum([len(own) for own in rows.values()])[:-1]
@@ -100,7 +102,7 @@ def rank(
         standings += places
         pair_tests += tests
     replies = [replace(row, system=name) for name, own in rows.items() for row in own if isinstance(row, Exchange)]
-    warnings = cautions(replies)
+    warnings = cautions(replies, english=english)
     return Ranking(tuple(standings), tuple(pair_tests), confidence, signatures, (*left_out, *warnings, *cut))
 
 

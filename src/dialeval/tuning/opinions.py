@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dialeval.approaches import stack
 from dialeval.approaches.judge import Vector
-from dialeval.exchange import EmptyPolicy, Exchange
+from dialeval.exchange import EmptyPolicy, Exchange, a_kind
 from dialeval.io import parse_json
 from dialeval.readers import Source
 from dialeval.readers.rows import Columns, RawRow, required_fields, to_exchange
@@ -239,7 +239,7 @@ def _several(row: RawRow, value: Any) -> list[float]:
     if _is_absent(value):
         return []
     if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
-        raise row.bad(f"ratings is a {type(value).__name__}; pass a list of numbers, one for each rater")
+        raise row.bad(f"ratings is {a_kind(value)}; pass a list of numbers, one for each rater")
     return [
         _number(row, f"ratings[{position}]", one) for position, one in enumerate(list(value)) if not _is_absent(one)
     ]
