@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 import dialeval
-from dialeval.exchange import BadRow, exchanges_from_columns
-from dialeval.frames import arguments_of
+from dialeval.exchange import BadRow
+from dialeval.frames import exchanges_of
 from dialeval.readers import read_exchanges
 from notebooks import Page, html_of
 from refusals import refused
@@ -46,13 +46,14 @@ def test_the_same_scores_from_every_kind_of_table(rouge) -> None:
 def test_columns_can_be_named(rouge) -> None:
     frame = pd.DataFrame(ROWS).rename(columns={"response": "reply", "reference": "gold"})
     assert rouge.score(frame, columns={"response": "reply", "reference": "gold"}).values.tolist() == [1.0, 0.0]
-    refused(ValueError, "'response'", rouge.score, frame)
+    assert rouge.score(frame).values.tolist() == [1.0, 0.0]  # the names tell it
+    refused(ValueError, "'response'", rouge.score, frame.rename(columns={"reply": "r"}))
     refused(ValueError, "repyl", rouge.score, frame, columns={"response": "repyl"})
     refused(ValueError, "answer", rouge.score, frame, columns={"answer": "reply"})
     refused(ValueError, "ids", lambda: rouge.score(pd.DataFrame(ROWS), ids=["1", "2"]))
     refused(ValueError, "columns", rouge.score, ["a"], [["b"]], ["a"], columns={"response": "reply"})
     refused(ValueError, "contexts", rouge.score, ["a"])
-    refused(ValueError, "references", arguments_of, [{**ROWS[0], "references": ["x"]}])
+    refused(ValueError, "references", exchanges_of, [{**ROWS[0], "references": ["x"]}])
 
 
 def test_a_data_frame_of_a_csv_file_scores_as_the_file_does(tmp_path: Path, rouge) -> None:
@@ -66,7 +67,7 @@ def test_a_data_frame_of_a_csv_file_scores_as_the_file_does(tmp_path: Path, roug
     by_file = list(read_exchanges(path))
     frame = pd.read_csv(path)
     for table in (frame, datasets.Dataset.from_pandas(frame), frame.to_dict("records")):
-        assert exchanges_from_columns(**arguments_of(table)) == by_file
+        assert exchanges_of(table) == by_file
     assert [len(one.context) for one in by_file] == [2, 2, 1]
     assert rouge.score(frame).values.tolist() == rouge.score_exchanges(by_file).values.tolist()
     frame.loc[1, "context"] = "['hi', 'there']"
@@ -84,8 +85,8 @@ CHATS = [
 
 
 def test_what_keeps_conversations_from_being_read_is_told(rouge) -> None:
-    refused(BadRow, "conversation 1", rouge.score, [CHATS[0], {"messages": CHATS[1]["messages"][:1]}])
-    refused(ValueError, "response", lambda: rouge.score(pd.DataFrame({"messages": ["user: hi"]})))
+    refused(BadRow, "row 2", rouge.score, [CHATS[0], {"messages": CHATS[1]["messages"][:1]}])
+    refused(ValueError, "'context'", lambda: rouge.score(pd.DataFrame({"messages": ["user: hi"]})))
 
 
 def test_scores_are_a_sequence_of_numbers(rouge) -> None:

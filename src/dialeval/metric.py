@@ -24,7 +24,7 @@ from dialeval.exchange import (
     counted,
     exchanges_from_columns,
 )
-from dialeval.frames import arguments_of, is_table
+from dialeval.frames import exchanges_of, is_table
 from dialeval.scores import Scores, Signature, Statement
 
 Scale = Literal["native", "human_percentile"]
@@ -195,14 +195,15 @@ class Metric(ABC):
 
         Optional, too: `following`, what the other side said next, and `speakers`, a list per row that names
         who said each turn of the context. Metrics that use neither ignore them. Or score a table, a
-        data frame, a `datasets.Dataset` or a list of mappings: `score(frame, columns={"response": "reply"})`.
+        data frame, a `datasets.Dataset`, a list of mappings, or a file: `score("chats.jsonl")`. It is read as the
+        command reads a file; columns whose names tell nothing are named: `score(frame, columns={"response": "reply"})`.
         """
         if contexts is None and is_table(responses):
             named = {"references": references, "facts": facts, "systems": systems, "ids": ids}
             named |= {"following": following, "speakers": speakers}
             if twice := [name for name, value in named.items() if value is not None]:
                 raise ValueError(f"{twice[0]} cannot be passed beside a table; make them a column of it")
-            exchanges = exchanges_from_columns(**arguments_of(responses, columns), empty=empty)
+            exchanges = exchanges_of(responses, columns, empty=empty)
             scores = self.score_exchanges(exchanges, scale=scale, progress=progress)
             index = getattr(responses, "index", None) if hasattr(responses, "iloc") else None
             return replace(scores, index=index) if index is not None and len(index) == len(scores) else scores

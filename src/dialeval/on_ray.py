@@ -13,7 +13,7 @@ import numpy as np
 from dialeval.approaches.distribution import DistributionMetric, EncodedRows
 from dialeval.exchange import BadRow, Exchange
 from dialeval.readers import Source
-from dialeval.readers.messages import message_columns
+from dialeval.readers.message_rows import message_columns
 from dialeval.readers.rows import RawRow
 from dialeval.registry import check_options, load_metrics
 from dialeval.scores import Scores

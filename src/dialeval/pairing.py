@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialeval.cautions import ENGLISH, language_of
-from dialeval.exchange import Dialogue, Exchange, a_kind, exchanges_from_columns
-from dialeval.frames import arguments_of, is_table
+from dialeval.exchange import Dialogue, Exchange, a_kind
+from dialeval.frames import is_table, source_of
 from dialeval.readers import Source, matching_ids, reply_text
 
 #: A file, standard input, a data set, a data frame, rows as mappings, or exchanges.
@@ -106,13 +106,8 @@ def read_items(rows: Rows, level: ItemLevel = "turn", columns: Mapping[str, str]
     if isinstance(rows, Source):
         found = rows.dialogues(empty="score") if level == "dialogue" else rows.exchanges(empty="score")
         return [item for _, item in found]
-    if isinstance(rows, str | Path):
-        return read_items(Source(rows, columns=columns or {}), level)
-    if is_table(rows) and not isinstance(next(iter(rows), None), Mapping):  # a data frame gives names of columns
-        if level == "turn":
-            return exchanges_from_columns(**arguments_of(rows, columns), empty="score")
-        table: Any = rows
-        rows = table.to_dict("records")
+    if is_table(rows):
+        return read_items(source_of(rows, columns), level)
     if not isinstance(rows, Iterable):
         raise ValueError(f"rows is {a_kind(rows)}; pass a file, a data frame, mappings or exchanges")
     held: list[Any] = list(rows)

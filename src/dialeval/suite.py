@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from dialeval.exchange import Exchange, exchanges_from_columns
-from dialeval.frames import arguments_of, is_table
+from dialeval.frames import exchanges_of, is_table
 from dialeval.metric import Metric, Scale
 from dialeval.scores import Scores
 
@@ -46,8 +46,7 @@ class Suite(Mapping[str, Metric]):
     ) -> SuiteScores:
         """Score the same columns with every metric; see `Metric.score` for them."""
         if contexts is None and is_table(responses):
-            columns |= arguments_of(responses, columns.pop("columns", None))
-            scores = self.score_exchanges(exchanges_from_columns(**columns), scale=scale, progress=progress)
+            scores = self.score_exchanges(exchanges_of(responses, **columns), scale=scale, progress=progress)
             index = getattr(responses, "index", None) if hasattr(responses, "iloc") else None
             return scores if index is None else scores.with_index(index)
         exchanges = exchanges_from_columns(responses, contexts, references, **columns)  # type: ignore[arg-type]

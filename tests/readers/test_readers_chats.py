@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from dialeval.cli import build_app
 from dialeval.exchange import BadRow
-from dialeval.frames import arguments_of
+from dialeval.frames import exchanges_of
 from dialeval.readers import Chats, Rejects, Source, read_exchanges, read_transcript
 from refusals import refused
 
@@ -126,8 +126,8 @@ def test_a_table_of_messages(tmp_path: Path) -> None:
     rows = list(read_exchanges(tmp_path / "log.csv"))
     assert [row.id for row in rows] == ["t1#1", "t1#3", "t2#1", "t2#3"]
     assert [len(row.context) for row in rows] == [1, 3, 1, 3]
-    unfolded = arguments_of(pd.read_csv(tmp_path / "log.csv"))
-    assert unfolded["responses"] == [row.response for row in rows]
+    unfolded = exchanges_of(pd.read_csv(tmp_path / "log.csv"))
+    assert unfolded == rows
 
 
 def test_a_list_of_activities_and_an_account_of_chats(tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ def test_who_else_answers_is_told(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_what_is_to_be_done_about_other_exports_is_told() -> None:
-    for log in ({"turns": [{"queryText": "Hi", "fulfillmentText": "Hello"}]}, {"queryResult": {}}):
+    for log in ({"turns": [{"asks": "Hi", "answers": "Hello"}]}, {"queryResult": {}}):
         for read in (Source([log]).exchanges, Source([log]).dialogues):
             assert "one row with a list" in refused(ValueError, list(log)[-1], lambda read=read: list(read()))
 
@@ -241,7 +241,7 @@ def test_a_conversation_is_one_dialogue(key: str) -> None:
         ([{"role": "user"}, "hi"], "message 1"),
         ([{"content": "hi"}], "message 0"),
         ([{"role": "user", "content": 5}], "message 0"),
-        ([{"role": "user", "content": ["hi"]}], "message 0"),
+        ([{"role": "user", "content": [5]}], "message 0"),
         ([{"role": "user", "content": "hi"}], "'assistant'"),
         ([{"role": "assistant", "content": "hi"}], "'assistant'"),
     ],

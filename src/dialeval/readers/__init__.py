@@ -27,9 +27,7 @@ from typing import Any, BinaryIO, Literal, TypeVar
 
 from dialeval.cautions import ENGLISH, language_of
 from dialeval.exchange import MAX_TEXTS, BadRow, Dialogue, EmptyPolicy, Exchange, one_line
-from dialeval.readers.chats import Chats, matching_ids, read_transcript
 from dialeval.readers.guess import guess_columns
-from dialeval.readers.messages import FORMS, message_columns
 from dialeval.readers.rows import (
     FIELDS,
     MESSAGE,
@@ -42,6 +40,7 @@ from dialeval.readers.rows import (
     to_exchange,
 )
 from dialeval.readers.text import CONTEXT_SEPARATOR, csv_rows, json_rows, table_row, text_rows
+from dialeval.readers.unfold import Chats, matching_ids, read_transcript
 
 __all__ = [
     "CONTEXT_SEPARATOR", "FORMATS", "Chats", "Dialogue", "Rejects", "Source", "guess_columns", "is_file_of_rows",
@@ -83,6 +82,8 @@ class Source:
     chats: Chats = field(default_factory=Chats)
     #: What becomes of replies that are not English: scored and named, left out, or refused.
     other_languages: OtherLanguages = "mark"
+    #: Whether texts are cells of a table: several may stand in one, and an empty one is no value.
+    cells: bool = False
     _told: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
 
     @property
@@ -152,7 +153,7 @@ class Source:
         if is_table and (absent := columns.missing(values, required_fields(columns, values, level))) and values:
             raise ValueError(f"{self.name}: {absent}")
         whole = self._watched(chain(first, rows), columns, known={*values, *columns.wanted()})
-        cells = is_table and self._format() in ("csv", "tsv", "xlsx")
+        cells = self.cells or (is_table and self._format() in ("csv", "tsv", "xlsx"))
         if not self.separator:
             raise ValueError("the context separator is empty; pass the text between two turns")
         return columns, (table_row(row, columns, self.separator, cells=cells) for row in whole)
@@ -248,9 +249,8 @@ class Source:
 
         def choose(names: Sequence[str]) -> Sequence[str]:
             """The columns that are read, of those in a file that can leave the others alone."""
-            chats = "response" not in names and (set(FORMS) & set(names) or message_columns(names))
-            if level == "preview" or chats:
-                return names
+            if level == "preview" or not (self.columns or {"response", "dialogue"} & set(names)):
+                return names  # what a conversation or a guess needs is told by the first row
             columns = self._columns(names, (), level, fields)
             if absent := columns.missing(names, required_fields(columns, names, level)):
                 raise ValueError(f"{self.name}: {absent}")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dialeval.readers.messages import said_by_one
-from dialeval.readers.rows import MESSAGE
+from dialeval.readers.rows import MESSAGE, reply_in
 
 #: Names of a field in the files of common tools, the likeliest first; compared without case, blanks and marks.
 _NAMES: Mapping[str, str] = {
@@ -56,7 +55,7 @@ def guess_columns(names: Sequence[str], first_rows: Sequence[Mapping[str, Any]] 
 def _fits(field: str, alias: str, column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
     cells = [cell for row in rows if (cell := row.get(column)) is not None]
     if field == "response":
-        return all(isinstance(cell, str) or said_by_one(cell) for cell in cells)
+        return all(isinstance(cell, str) or reply_in(cell) for cell in cells)
     if field in (MESSAGE, "following"):
         return all(isinstance(cell, str) for cell in cells) and (not cells or any(map(str.strip, cells)))
     if field in ("system", "id"):

@@ -22,7 +22,8 @@ from dialeval.exchange import (
     is_blank,
     one_line,
 )
-from dialeval.readers.messages import message_text, said_by, said_by_one
+from dialeval.readers.chats import messages_of
+from dialeval.readers.chats.base import role_of
 from dialeval.readers.transcripts import is_transcript, turns_of
 
 FIELDS = (
@@ -186,7 +187,7 @@ def _present(row: RawRow, columns: Columns, level: str) -> dict[str, Any]:
     if absent := columns.missing(row.values, required_fields(columns, row.values, level)):
         raise row.bad(absent)
     values = {field: columns.value(row, field) for field in FIELDS}
-    if isinstance(values["response"], list | tuple) and (reply := said_by_one(values["response"])) is not None:
+    if isinstance(values["response"], list | tuple) and (reply := reply_in(values["response"])) is not None:
         values["response"] = reply
     values["context"], speakers = _turns(values["context"])
     if MESSAGE in columns.mapping:
@@ -209,13 +210,24 @@ def _turns(context: Any) -> tuple[Any, list[str]]:
             turns = turns[:-1]
         return [turn for _, turn in turns], [who for who, _ in turns]
     if isinstance(context, list | tuple) and context and not isinstance(context[0], str):
-        found = [one for turn in context if (one := said_by(turn)) is not None]
-        if len(found) == len(context):
-            return [message_text(what) for _, what in found if what], [who for who, what in found if what]
-        if all(isinstance(turn, list | tuple) and len(turn) == 2 for turn in context):
+        try:
+            said = [(one.role, one.text) for one in messages_of(context)]
+        except ValueError:  # a turn that is no message is told by its place
+            said = []
+        if not said and all(isinstance(turn, list | tuple) and len(turn) == 2 for turn in context):
             said = [(who, turn) for pair in context for who, turn in zip(("user", "assistant"), pair, strict=True)]
-            return [turn for _, turn in said if turn], [who for who, turn in said if turn]
+        if said:
+            return [turn for _, turn in said if turn], [role_of(who) for who, turn in said if turn]
     return context, []
+
+
+def reply_in(value: Any) -> str | None:
+    """The text of a list that holds one message, as data sets for training hold a reply."""
+    try:
+        (message,) = messages_of(value)
+    except ValueError:
+        return None
+    return message.text
 
 
 def _references(row: RawRow, values: Mapping[str, Any]) -> Any:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from dialeval.readers.messages import ASIDE, MORE_ROLES, ROLES, known_roles, plain_role
+from dialeval.readers.chats.base import ASIDE, MORE_ROLES, ROLES, known_roles, plain_role
 
 Messages = list[dict[str, Any]]
 

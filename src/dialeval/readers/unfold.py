@@ -1,0 +1,275 @@
+"""Chat logs as they are: exports and logs of common products, see `chats`, and transcripts.
+
+A row holds a whole conversation, or one message of it, beside the conversation's id. At the level of replies it becomes
+one row per message of the judged role, with what was said before as context and the other side's next message as
+`following`; at the level of dialogues one row. Calls of tools, their results and pictures are passed over: nobody read
+them as a reply. A blank message of the judged role is a reply like any other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import chain, cycle
+from typing import Any
+
+from dialeval.exchange import MAX_TEXTS, BadRow, CheckedTexts, Dialogue, check_text
+from dialeval.io import parse_json
+from dialeval.readers.chats import product_of, reader_of
+from dialeval.readers.chats.base import Product, Turns, aside, known_roles, read_content, role_of
+from dialeval.readers.guess import guess_columns
+from dialeval.readers.message_rows import message_columns, together
+from dialeval.readers.rows import RawRow
+from dialeval.readers.transcripts import conversations
+
+#: Which message of a conversation a reply is, behind the conversation's id.
+_NUMBER = re.compile(r"(?<=.)#\d+$")
+#: Names of a conversation's id.
+_IDS = ("id", "conversation_id", "conversationId", "uuid", "sender_id")
+Tell = Callable[..., None]
+
+
+@dataclass(frozen=True)
+class Chats:
+    """How conversations become rows."""
+
+    #: Whose messages are judged: a role, or the name of a speaker.
+    judge_role: str = "assistant"
+    #: Whether what the system prompt says counts as facts that a reply may use.
+    system_as_facts: bool = False
+    #: Whether what is said before a call of a tool ("Let me look") is a reply.
+    keep_preambles: bool = False
+
+    def unfold(self, rows: Iterable[RawRow], *, level: str, tell: Tell = lambda *_: None) -> Iterator[RawRow]:
+        """Rows of conversations unfolded; other rows pass as they are. What a file holds is told by its first row."""
+        rows = (inner for row in rows for inner in _opened(row))
+        first = next(rows, None)
+        if first is None:
+            return
+        rows = chain([first], rows)
+        values = first.values or {}
+        product = reader_of(values)
+        if product is None and (columns := message_columns(list(values))):
+            rows = together(rows, columns)
+            if not columns[0]:
+                tell("no column names the conversation, so all messages are read as one; add conversation_id")
+        elif product is None:
+            yield from rows
+            return
+        number, passed, traced = 0, 0, set[tuple[str, str]]()
+        for row in rows:
+            for inner in self._rows_of(row, product, level, tell):
+                if inner is None or (known := inner[0]) in traced:
+                    passed += 1
+                    continue
+                if known is not None:
+                    traced.add(known)
+                one = inner[1]
+                yield RawRow(number, one.where, one.values, one.problem, one.raw, one.duplicate)
+                number += 1
+        if passed:
+            what = f"{passed} {'row holds' if passed == 1 else 'rows hold'} no reply, or that of another row"
+            if not number:
+                raise ValueError(f"{what}, such as calls of tools; there is nothing to score")
+            tell(f"{what}, and {'was' if passed == 1 else 'were'} passed over")
+
+    def _rows_of(
+        self, row: RawRow, product: Product | None, level: str, tell: Tell
+    ) -> Iterator[tuple[tuple[str, str] | None, RawRow] | None]:
+        """The rows of one conversation, each with what tells that a trace repeats it; None for what holds no reply."""
+        if row.values is None:
+            yield None, row
+            return
+        judge = role_of(self.judge_role)
+        product = product if product and product.matches(row.values) else reader_of(row.values)
+        try:
+            if product is None:
+                raise row.bad("the row has another shape than those before; each row is one conversation")
+            told = _told(row, product)
+            turns, prompts, names = self._turns(row, told, judge)
+        except BadRow as error:
+            yield None, RawRow(row.number, row.where, problem=error.problem, raw=dict(row.values))
+            return
+        spoke = {role for role, _ in turns}
+        if judge not in spoke and ("user" not in spoke or "system" in spoke):
+            known = known_roles(role for role, _ in turns)
+            turns = [(known[role], text) for role, text in turns]
+            names = {known[role]: name for role, name in names.items()}
+        turns = [(role, text) for role, text in turns if role == judge or text.strip()]
+        self._tell_judged(names, judge, tell)
+        fields = {key: row.values[key] for key in ("facts", "system") if row.values.get(key) is not None}
+        if _is_prompt(fields.get("system")):
+            prompts = [read_content(fields.pop("system"))[0] or "", *prompts]
+        fields.setdefault("system", row.values.get("model") if isinstance(row.values.get("model"), str) else None)
+        fields |= {key: value for key, value in told.fields.items() if value is not None}
+        if self.system_as_facts and prompts:
+            fields["facts"] = [*(fields.get("facts") or ()), *prompts]
+        name = next((row.values[key] for key in _IDS if row.values.get(key) is not None), None)
+        name = told.fields.get("id") or name
+        judged = [at for at, (role, _) in enumerate(turns) if role == judge and (at or level == "dialogue")]
+        if told.last_only:  # what was answered before has a row of its own
+            judged = [at for at in judged if at == len(turns) - 1 and told.messages[-1].text is not None]
+            if not judged:
+                yield None
+                return
+        if not judged:
+            problem = _unanswered(self.judge_role, judge in {role for role, _ in turns}, [role for role, _ in turns])
+            yield None, RawRow(row.number, row.where, problem=problem, raw=dict(row.values))
+            return
+        if level == "dialogue":
+            sides = {"dialogue": [text for _, text in turns], "speakers": [self._side(role) for role, _ in turns]}
+            # An id that nobody gave would pair conversations that have nothing to do with each other.
+            values = {**fields, **sides, "id": None if name is None else str(name)}
+            yield None, RawRow(row.number, row.where, values, duplicate=row.duplicate)
+            return
+        roles, texts = zip(*turns, strict=True)
+        for at in judged:
+            values = {
+                **fields,
+                "id": name if told.last_only else f"{row.number if name is None else name}#{at}",
+                "context": CheckedTexts(texts[:at]),
+                "speakers": CheckedTexts(roles[:at]),
+                "response": turns[at][1],
+            }
+            if at + 1 < len(turns) and turns[at + 1][0] != turns[at][0]:
+                values["following"] = turns[at + 1][1]
+            trace = (told.trace, turns[at][1]) if told.trace else None
+            where = row.where if told.last_only else f"{row.where}, message {at}"
+            yield trace, RawRow(row.number, where, values, duplicate=row.duplicate)
+
+    def _tell_judged(self, names: Mapping[str, str], judge: str, tell: Tell) -> None:
+        """Who was taken for the one to judge, where that was guessed, and who else speaks."""
+        name = names.get(judge, judge)
+        if judge == "assistant" and known_roles([name])[name] not in (judge, "system"):
+            others = " or ".join(f"--judge-role {other!r}" for role, other in names.items() if role != judge)
+            tell(f"{name!r} is taken for the one to judge; for another speaker pass {others}", "judged")
+        unjudged = [repr(other) for role, other in names.items() if role not in (judge, "user") and judge in names]
+        if judge == "assistant" and unjudged:
+            tell(
+                f"what {' and '.join(unjudged)} says is read as context; to judge it choose a --judge-role", "unjudged"
+            )
+
+    def _turns(self, row: RawRow, told: Turns, judge: str) -> tuple[list[tuple[str, str]], list[str], dict[str, str]]:
+        """Who said what, what the system prompts say, and the name behind each role."""
+        if len(told.messages) > MAX_TEXTS:
+            raise row.bad(f"the conversation has more than {MAX_TEXTS} messages; is this one conversation?")
+        turns, prompts, names = [], [], dict[str, str]()
+        nobody = aside([role_of(message.role) for message in told.messages])
+        by_name = judge not in ("user", "assistant") and judge in (role_of(one.name) for one in told.messages)
+        for at, message in enumerate(told.messages):
+            who = (by_name and role_of(message.role) not in nobody and message.name) or message.role
+            role = role_of(check_text(row.place, f"the role of message {at}", who))
+            if message.text is None or (message.calls and not self.keep_preambles):
+                continue
+            text = check_text(row.place, f"the content of message {at}", message.text)
+            if role in nobody & {"system", "developer"} and text.strip():
+                prompts.append(text)
+            if role not in nobody:
+                turns.append((role, text))
+                names.setdefault(role, message.name if message.name and not by_name else who)
+        return turns, prompts, names
+
+    def _side(self, role: str) -> str:
+        """What metrics of conversations know the judged role by; an assistant that is not judged is the other side."""
+        if role == role_of(self.judge_role):
+            return "assistant"
+        return "user" if role == "assistant" else role
+
+
+def _told(row: RawRow, product: Product) -> Turns:
+    """The conversation of a row, or `BadRow`."""
+    try:
+        return product.turns(row.values or {})
+    except ValueError as error:
+        raise row.bad(str(error)) from None
+    except (AttributeError, KeyError, TypeError, IndexError) as error:  # a row of this product that lacks what it has
+        raise row.bad(f"the conversation cannot be read ({type(error).__name__}: {error})") from None
+
+
+def _unanswered(judge_role: str, opens: bool, roles: Sequence[str]) -> str:
+    problem = f"the conversation has no answer of the role {judge_role!r}"
+    if opens:
+        return f"{problem}: it only opens it; leave the conversation out"
+    return f"{problem}; choose a --judge-role of: {', '.join(dict.fromkeys(roles)) or 'none'}"
+
+
+def _opened(row: RawRow) -> Iterator[RawRow]:
+    """The rows in an export that is one object: an account of chats, a page of traces, the results of a run."""
+    if row.values is None or _is_row(row.values):
+        yield row
+        return
+    inside = [values for values in row.values.values() if isinstance(values, list | Mapping)]
+    inside += [values for nested in inside if isinstance(nested, Mapping) for values in nested.values()]
+    found = [
+        entry
+        for listed in inside
+        if isinstance(listed, list) and any(isinstance(one, Mapping) and _is_row(one) for one in listed[:50])
+        for entry in listed
+        if isinstance(entry, Mapping) and entry.get("messages") != []
+    ]
+    if not found:
+        yield row
+    for at, entry in enumerate(found):
+        yield RawRow(at, f"{row.where}, chat {at}", entry)
+
+
+def _is_row(values: Mapping[str, Any]) -> bool:
+    """Whether an object is a conversation, a message with its conversation, or a reply."""
+    return (
+        product_of(values) is not None
+        or message_columns(list(values)) is not None
+        or bool({"response", "dialogue"} & values.keys() or guess_columns(list(values), [values]))
+    )
+
+
+def read_transcript(text: str) -> Dialogue:
+    """One conversation from pasted text; speakers are `user`, `assistant`, or the names that stand there.
+
+    It reads lines that begin with a name (`User: Hi`; lines without one go on with the turn), one turn a line where no
+    names stand, and JSON: one conversation of a chat log, as `chats` names its kinds, or its messages alone.
+
+    >>> read_transcript("User: Hi!\\nBot: Hello.").speakers
+    ('user', 'assistant')
+    """
+    value: Any = None
+    with suppress(ValueError):
+        value = parse_json(text)
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], Mapping) and product_of(value[0]):
+        value = value[0]  # an export of one conversation
+    if isinstance(value, list):
+        sides = zip(cycle(("user", "assistant")), value, strict=False)
+        value = {"messages": [{"role": who, "content": one} if isinstance(one, str) else one for who, one in sides]}
+    few = ValueError("the text holds fewer than two turns; write one turn a line, such as User: Hi!")
+    if not (isinstance(value, Mapping) and product_of(value)):
+        value = {"messages": list(chain.from_iterable(conversations(text.splitlines())))}
+        if len(value["messages"]) < 2:
+            raise few
+    (row,) = Chats().unfold(iter([RawRow(0, "the text", value)]), level="dialogue")
+    if row.values is None:
+        raise row.bad(row.problem)
+    both = zip(row.values["speakers"], row.values["dialogue"], strict=True)
+    turns = [(who, said) for who, said in both if said.strip()]
+    if len(turns) < 2:
+        raise few
+    return Dialogue(tuple(said for _, said in turns), speakers=tuple(who for who, _ in turns))
+
+
+def matching_ids(first: Sequence[str], second: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Ids of two files as they belong together: where none is shared, without the `#4` that a reply of a chat log has.
+
+    The ids stay as they are if they would not meet then either, or would no longer differ within a file.
+    """
+    if not set(first) & set(second):
+        one, other = ([_NUMBER.sub("", name) for name in ids] for ids in (first, second))
+        if set(one) & set(other) and len(set(one)) == len(one) and len(set(other)) == len(other):
+            return one, other
+    return list(first), list(second)
+
+
+def _is_prompt(system: Any) -> bool:
+    """Whether what stands beside the messages instructs a system, as in requests to Claude, and does not name it."""
+    if not isinstance(system, str):
+        return isinstance(system, list | tuple) and bool(read_content(system)[0])
+    return len(system.split()) > 5 or system.rstrip().endswith((".", "!", "?", ":"))
