@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from dialeval.exchange import is_blank
+from dialeval.exchange import a_kind, is_blank
 
 Row = Mapping[str, Any]
 
@@ -128,7 +128,7 @@ def read_content(content: Any, joint: str = "\n") -> tuple[str | None, bool]:
         return content or "", False
     parts = [content] if isinstance(content, Mapping) else content
     if not isinstance(parts, list | tuple):
-        raise ValueError(f"is a {type(content).__name__}; pass a text or a list of parts")
+        raise ValueError(f"is {a_kind(content)}; pass a text or a list of parts")
     texts: list[str] = []
     others: list[str] = []
     for part in parts:

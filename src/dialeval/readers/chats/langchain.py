@@ -24,12 +24,9 @@ def message(raw: Row) -> Message | None:
     holds = next((raw[key] for key in ("kwargs", "data") if isinstance(raw.get(key), Mapping)), raw)
     named = raw.get("id") if raw.get("lc") else None
     kind = str(holds.get("type") or raw.get("type") or "")
-    kind = (
-        kind
-        if kind in _TYPES or "AIMessageChunk" in kind
-        else str(named[-1] if isinstance(named, list) else "").removesuffix("Message").lower()
-    )
-    role = _TYPES.get("ai" if kind.lower().startswith("ai") else kind)
+    if kind not in _TYPES:  # AIMessageChunk, or the class whose message it is
+        kind = str(named[-1] if isinstance(named, list) else kind).partition("Message")[0].lower()
+    role = _TYPES.get(kind)
     if role is None or "content" not in holds:
         return None
     return read_message(holds, role, holds["content"])
