@@ -201,6 +201,11 @@ def load(name: str | Sequence[str], **options: Any) -> Metric | Suite:
             raise TypeError(f"a metric is {a_kind(odd[0])}; pass names")
         return _load_suite(name, **options)
     found, preset = metric_class(name)
+    if unknown := next((option for option in options if not _takes(found, option)), None):
+        names = [option for option in _options(found)[0] if option not in preset]
+        close = difflib.get_close_matches(unknown, names, n=1)
+        hint = f" (did you mean {close[0]!r}?)" if close else ""
+        raise TypeError(f"{name} has no option {unknown!r}{hint}; its options are: {', '.join(names) or 'none'}")
     return found(**{**preset, **options})
 
 
@@ -233,17 +238,22 @@ def load_metrics(names: Sequence[str], options: Mapping[str, Any], checkpoints: 
 
 def _takes(found: type[Metric], option: str) -> bool:
     """Whether a class names an option, or passes what it does not name on to a base that takes it."""
-    passed_on = False
+    names, takes_any = _options(found)
+    return takes_any or option in names
+
+
+def _options(found: type[Metric]) -> tuple[list[str], bool]:
+    """The options that a class and the bases it passes them on to name, and whether it takes any other, too."""
+    names: dict[str, None] = {}
     for base in found.__mro__[:-1]:
         if "__init__" not in vars(base):
             continue
-        parameters = inspect.signature(vars(base)["__init__"]).parameters
-        if option in parameters:
-            return True
-        passed_on = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values())
-        if not passed_on:
-            return False
-    return passed_on
+        _, *parameters = inspect.signature(vars(base)["__init__"]).parameters.values()
+        variable = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+        names |= dict.fromkeys(one.name for one in parameters if one.kind not in variable)
+        if not any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters):
+            return list(names), False
+    return list(names), bool(names)
 
 
 #: The approaches in the order in which people meet them: of replies, then of systems.

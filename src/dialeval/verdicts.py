@@ -12,6 +12,7 @@ from dialeval.approaches.row_signs import judged_replies, judged_side
 from dialeval.exchange import Dialogue, listing
 from dialeval.metric import Metric
 from dialeval.scores import Scores, Statement
+from dialeval.tables import Table, to_text
 
 #: Values nearer than this are called equal; ratings of the same reply differ by more.
 EQUAL = 0.02
@@ -31,6 +32,19 @@ class Comparison:
     order: tuple[int, ...]
     #: Which reply is best, how sure that is, and why.
     sentence: str
+
+    @property
+    def table(self) -> Table:
+        """The value and the aspects of each reply, the best reply first."""
+        rows = [
+            (name.replace("_", " "), *("" if np.isnan(column[at]) else f"{column[at]:.2f}" for at in self.order))
+            for name, column in {"value": self.scores.values, **self.scores.aspects}.items()
+            if not np.isnan(column).all()
+        ]
+        return Table(("", *(self.names[at] for at in self.order)), rows)
+
+    def __str__(self) -> str:
+        return to_text([self.sentence, self.table])
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ import math
 
 import pytest
 
-from dialeval.agreement.score_files import BadScoreFile, read_scores
 from dialeval.agreement.sources import find_sources, score_pairs
 from dialeval.exchange import Exchange
+from dialeval.readers.score_files import BadScoreFile, read_scores
 from dialeval.specs import split_options
 from refusals import refused
 from toy_benchmark import Length, count_words, write_rows

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 import dialeval
-from dialeval.agreement.score_files import read_scores
 from dialeval.benchmarks.rowfile import read_file
 from dialeval.io import parse_json, read_small
 from dialeval.llm.protocol import read_protocol
+from dialeval.readers.score_files import read_scores
 from refusals import refused
 
 PACKAGE = Path(dialeval.__file__).parent

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dialeval.exchange import Exchange
-from dialeval.metric import Judged, Level, Metric, MetricInfo
+from dialeval.metric import Fault, Judged, Level, Metric, MetricInfo
 from dialeval.scores import Signature
 
 
@@ -28,6 +29,26 @@ class Number(Metric):
 
 class Distance(Number):
     info = MetricInfo("distance", "DISTANCE", Level.TURN, False, (-np.inf, np.inf), "Lower is better.")
+
+
+class Manners(Number):
+    """The number, beside it how civil and how steady the reply is: `1.5;0.2;0.9`."""
+
+    info = replace(Number.info, aspects=("civil", "steady", "dry"))
+
+    def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
+        read = np.array([[float(part) for part in row.response.split(";")] for row in exchanges])
+        dry = np.full(len(read), np.nan)
+        return Judged(read[:, 0], aspects={"civil": read[:, 1], "steady": read[:, 2], "dry": dry})
+
+    def faults(self, level: Level = Level.TURN) -> Mapping[str, Fault]:
+        return {"civil": Fault(0.1, "rude")}
+
+
+def said(values: Sequence[float], civil: Any = 1.0, steady: Any = 0.9) -> list[dict[str, Any]]:
+    beside = [np.broadcast_to(np.asarray(one, dtype=float), len(values)) for one in (civil, steady)]
+    texts = [";".join(f"{part:.6f}" for part in row) for row in zip(values, *beside, strict=True)]
+    return [{"context": [f"q {at}"], "response": text, "id": f"{at}"} for at, text in enumerate(texts)]
 
 
 def rows(

@@ -10,11 +10,13 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from dialeval.agreement.settings import Settings
 from dialeval.agreement.sources import ValueSource, score_pairs
+from dialeval.exchange import counted
 from dialeval.pairing import Side, lost, pair_sides
 from dialeval.readers import Rejects
 from dialeval.readers import Source as Rows
@@ -56,6 +58,12 @@ class Verdict:
             return "direction not known"
         return "higher is better" if self.higher_is_better else "lower is better"
 
+    def __str__(self) -> str:
+        figures = f"{self.mean_first:.4g} against {self.mean_second:.4g}, difference {self.difference:+.4g}"
+        interval = f"{self.low:+.4g} to {self.high:+.4g}"
+        where = f"{counted(self.n_rows, 'row')} of {counted(self.n_contexts, 'context')}"
+        return f"{self.metric}: {self.verdict}; {figures} ({interval}), p = {self.p:.3g}, {where}."
+
     @property
     def verdict(self) -> str:
         """The answer in a few words."""
@@ -67,9 +75,10 @@ class Verdict:
 
 
 def compare(
-    first: str | Path | Scores,
-    second: str | Path | Scores,
+    first: str | Path | Scores | Any,
+    second: str | Path | Scores | Any,
     *,
+    columns: Mapping[str, str] | None = None,
     rows: Sequence[str | Path | Rows] = (),
     lower_is_better: Sequence[str] = (),
     allow_missing: bool = False,
@@ -82,8 +91,10 @@ def compare(
     Rows belong together by id; without ids it has to be known that they answer the same contexts.
 
     Args:
-        first: a file of scores as `dialeval score` writes it, FILE#COLUMN, or what `metric.score` returned.
+        first: a file of scores as `dialeval score` writes it, FILE#COLUMN, or what `metric.score` returned; or scores
+            that any other judge made, as a data frame or mappings with `id` or `context` beside the values.
         second: another one of the same kind.
+        columns: of such frames, which column is the `id` and which the `context`, where names differ.
         rows: where score files have no ids, the file that was scored, or the one for each.
         lower_is_better: names of columns of which less is better; metrics of dialeval are known.
         allow_missing: go on where more than a tenth of the rows of one side have no partner.
@@ -101,10 +112,10 @@ def compare(
     if resamples < 100:
         raise ValueError(f"{resamples} resamples are too few for a test; use 1000 or more")
     settings = Settings(resamples=resamples, seed=seed, confidence=confidence)
-    first, second = (one if isinstance(one, Scores) else str(one) for one in (first, second))
+    first, second = (str(one) if isinstance(one, Path) else one for one in (first, second))
     if len(rows) > 2:
         raise ValueError(f"rows has {len(rows)} files; pass one for both, or one for each")
-    pairs = score_pairs(first, second)
+    pairs = score_pairs(first, second, columns)
     names = [one.name for pair in pairs for one in pair]
     if unknown := next((name for name in lower_is_better if name not in names), None):
         raise ValueError(f"lower-is-better names {unknown!r}, but the columns are {', '.join(dict.fromkeys(names))}")
@@ -114,9 +125,9 @@ def compare(
     return [_verdict(a, b, files, known, settings, lower_is_better, allow_missing) for a, b in pairs]
 
 
-def _file_names(first: str | Scores, second: str | Scores) -> tuple[str, str]:
+def _file_names(first: Any, second: Any) -> tuple[str, str]:
     """As short as they can be without being the same."""
-    if isinstance(first, Scores) or isinstance(second, Scores):
+    if not (isinstance(first, str) and isinstance(second, str)):
         return "first", "second"
     long = [text.removeprefix("scores:").split("?")[0] for text in (first, second)]
     short = [Path(path).name for path in long]
@@ -132,7 +143,7 @@ def _verdict(
     lower_is_better: Sequence[str],
     allow_missing: bool,
 ) -> Verdict:
-    sides = _side(a, files[0], contexts[0]), _side(b, files[1], contexts[1])
+    sides = _sides((a, b), files, contexts)
     pairs = pair_sides(*sides).check(allow_missing)
     x, y = (np.array(list(one.table.values()), dtype=np.float64) for one in (a, b))
     known = np.isfinite(x[pairs.first]), np.isfinite(y[pairs.second])
@@ -163,9 +174,19 @@ def _verdict(
     )  # fmt: skip
 
 
-def _side(source: ValueSource, name: str, contexts: Mapping[str, str]) -> Side:
-    keys = list(source.table)
-    return Side(name, keys if source.has_ids else None, [contexts.get(key) for key in keys])
+def _sides(
+    sources: tuple[ValueSource, ValueSource], names: tuple[str, str], contexts: tuple[Mapping[str, str], ...]
+) -> tuple[Side, Side]:
+    """Both sides with their ids or, where neither has any and each context stands once, with contexts as ids."""
+    shown: list[list[str | None]] = []
+    for source, known in zip(sources, contexts, strict=True):
+        shown.append([known.get(key) for key in source.table])
+    once = all(None not in own and len(set(own)) == len(own) for own in shown)
+    ids: list[Any] = [list(source.table) if source.has_ids else None for source in sources]
+    if once and ids == [None, None]:
+        ids = list(shown)
+    first, second = (Side(name, own, known) for name, own, known in zip(names, ids, shown, strict=True))
+    return first, second
 
 
 def _contexts_in(rows: Rows) -> dict[str, str]:

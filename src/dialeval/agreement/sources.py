@@ -20,10 +20,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dialeval.agreement.score_files import read_scores
 from dialeval.exchange import a_kind
 from dialeval.functions import FunctionMetric, Judge, imported
 from dialeval.metric import Level, Metric
+from dialeval.readers.score_files import ScoreTable, read_scores, scores_in
 from dialeval.registry import load
 from dialeval.scores import Scores, aspect_column, explaining_columns
 from dialeval.specs import ANY_RANGE, OWN, Declared, declared_in, split_options
@@ -93,22 +93,30 @@ def find_sources(specs: Iterable[Spec | ValueSource]) -> list[ValueSource]:
     return found
 
 
-def score_pairs(first: str | Scores, second: str | Scores) -> list[tuple[ValueSource, ValueSource]]:
-    """The columns that two files of scores, or two `Scores`, have in common, side by side.
+def score_pairs(
+    first: Any, second: Any, columns: Mapping[str, str] | None = None
+) -> list[tuple[ValueSource, ValueSource]]:
+    """The columns that two files of scores, two tables of them, or two `Scores` have in common, side by side.
 
-    A prefix `scores:` of a file may be left out.
+    A prefix `scores:` of a file may be left out; `columns` names those of tables.
     """
-    left, right = (
-        _of_scores(one) if isinstance(one, Scores) else _of_file(*split_options(one.removeprefix("scores:")))
-        for one in (first, second)
-    )
+
+    def read(one: Any, name: str) -> list[ValueSource]:
+        if isinstance(one, Scores):
+            return _of_scores(one)
+        if isinstance(one, str):
+            return _of_file(*split_options(one.removeprefix("scores:")))
+        return _of_table(scores_in(one, name, columns))
+
+    left, right = read(first, "first"), read(second, "second")
     if len(left) == len(right) == 1:
         return [(left[0], right[0])]
     ends = {end for source in left for end in explaining_columns(source.name)[:2]}  # of intervals: no values
     other = {source.name: source for source in right if source.name not in ends}
     pairs = [(source, other[source.name]) for source in left if source.name in other]
     if not pairs:
-        raise ValueError(f"{first} and {second} have no column of the same name; choose one each with #column")
+        shown = " and ".join(one if isinstance(one, str) else "scores" for one in (first, second))
+        raise ValueError(f"{shown} have no column of the same name; choose one each with #column")
     return pairs
 
 
@@ -190,7 +198,14 @@ def _of_file(target: str, options: Mapping[str, Any]) -> list[ValueSource]:
         close = difflib.get_close_matches(column, table.columns, n=1)
         hint = f"; did you mean {close[0]!r}?" if close else f"; it has {', '.join(table.columns)}"
         raise ValueError(f"{path} has no column {column!r}{hint}")
-    chosen = [column] if mark else list(table.columns)
+    return _of_table(table, [column] if mark else [], declared, declares_direction="lower_is_better" in options)
+
+
+def _of_table(
+    table: ScoreTable, chosen: Sequence[str] = (), declared: Declared | None = None, *, declares_direction: bool = False
+) -> list[ValueSource]:
+    """The columns of a table of scores, all of them where none is chosen."""
+    path, declared, chosen = table.path, declared or Declared(), chosen or list(table.columns)
     if declared.name and len(chosen) > 1:
         raise ValueError(f"{path} has {len(chosen)} columns; choose one with #column to give it a name")
     stem = table.path.name.split(".")[0]
@@ -203,7 +218,7 @@ def _of_file(target: str, options: Mapping[str, Any]) -> list[ValueSource]:
             table=table.columns[one],
             has_ids=table.has_ids,
             contexts=table.contexts,
-            declares_direction="lower_is_better" in options,
+            declares_direction=declares_direction,
         )
         for one in chosen
     ]

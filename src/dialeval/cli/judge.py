@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import isnan
 from typing import Annotated
 
 import typer
@@ -27,18 +26,13 @@ def judge(
 ) -> None:
     """Load the judge, ask it, print the answer and a table."""
     from dialeval.registry import load
-    from dialeval.tables import Table, show
+    from dialeval.tables import show
     from dialeval.verdicts import compare_replies
 
     found = compare_replies(load("judge", checkpoint=checkpoint), context, reply, facts=fact or (), following=following)
     typer.echo(found.sentence)
     scores = found.scores
-    rows = [
-        (name.replace("_", " "), *("" if isnan(column[at]) else f"{column[at]:.2f}" for at in found.order))
-        for name, column in {"value": scores.values, **scores.aspects}.items()
-        if not all(map(isnan, column))
-    ]
-    show([Table(("", *(found.names[at] for at in found.order)), rows)])
+    show([found.table])
     for warning in scores.warnings:
         typer.echo(f"warning: {warning}", err=True)
     for at in found.order if len(found.order) > 1 else ():

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from dialeval.cli import options as reading
-from dialeval.cli.options import check_reports, metrics_or_judge
+from dialeval.cli.options import check_reports, listed, metrics_or_judge
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dialeval.systems import Ranking
 
 HELP = """Compare several systems on replies to the same contexts, under one metric or several.
 
@@ -17,13 +22,20 @@ or the same contexts in the same order. For each metric: mean, interval, share o
 won, and clusters of systems that a test cannot tell apart. With --level dialogue whole conversations are compared: in
 pairs where the systems' conversations share their ids, else as groups.
 
+[bold]Other judges' scores[/bold]: scores:FILE holds no replies but a column of values (or several; scores:FILE#COLUMN
+chooses one) beside context (or id) and system; or one such file for each system.
+
 [bold]Examples[/bold]
 
 $ dialeval rank replies.jsonl
 
 $ dialeval rank small=small.jsonl large=large.jsonl --metric judge,deb --markdown ranking.md
 
+$ dialeval rank bots.csv --systems bot_a,bot_b,bot_c --aspects
+
 $ dialeval rank old.jsonl new.jsonl --level dialogue
+
+$ dialeval rank scores:judged.csv --columns context=question,system=bot
 
 $ dialeval rank a.jsonl b.jsonl c.jsonl --json ranking.json --html ranking.html --plot ranking.png"""
 
@@ -34,6 +46,13 @@ def rank(
         list[str] | None, typer.Option("--metric", "-m", help="Names, separated by commas; default: judge.")
     ] = None,
     columns_b: reading.ColumnsB = None,
+    systems: Annotated[
+        list[str] | None, typer.Option(help="Columns with the replies of one system each: bot_a,bot_b.")
+    ] = None,
+    aspects: Annotated[bool, typer.Option("--aspects", help="Also print the systems by aspect.")] = False,
+    lower_is_better: Annotated[
+        list[str] | None, typer.Option(help="Columns of scores: files for which lower is better.")
+    ] = None,
     *,
     read: reading.Read,
     level: Annotated[
@@ -63,27 +82,32 @@ def rank(
     from dialeval.systems.outcome import LEGEND, draw
     from dialeval.tables import show
 
-    named = {
-        name: read(file, **reading.of_second(at, columns_b))
-        for at, (name, file) in enumerate(files_by_name(files).items())
-    }
     reports = {"--markdown": markdown, "--json": json_file, "--html": html_file, "--plot": plot}
-    check_reports(reports, (str(source.input) for source in named.values()))
-    wanted = metrics_or_judge(metrics)
-    systems = named if len(files) > 1 else next(iter(named.values()))
-    found = compare(
-        systems,
-        wanted,
-        level=level,
-        allow_missing=allow_missing,
-        confidence=confidence,
-        resamples=resamples,
-        seed=seed,
-        progress=True,
-    )
+    statistics: dict[str, Any] = {
+        "allow_missing": allow_missing, "confidence": confidence, "resamples": resamples, "seed": seed,
+    }  # fmt: skip
+    given = [file for file in files if _is_scores(file)]
+    if given and len(given) < len(files):
+        raise ValueError("replies cannot be compared with scores; pass files of one kind")
+    if given:
+        found = _rank_scores(files, read("").columns, listed(lower_is_better), reports, statistics)
+    else:
+        named = {
+            name: read(file, **reading.of_second(at, columns_b))
+            for at, (name, file) in enumerate(files_by_name(files).items())
+        }
+        check_reports(reports, (str(source.input) for source in named.values()))
+        found = compare(
+            named if len(files) > 1 else next(iter(named.values())),
+            metrics_or_judge(metrics),
+            level=level,
+            reply_columns=listed(systems),
+            progress=True,
+            **statistics,
+        )
     for warning in found.warnings:
         typer.echo(f"warning: {warning}", err=True)
-    show([*(block for metric in found.metrics for block in found.tables(metric)), LEGEND])
+    show([*(block for metric in found.metrics for block in found.tables(metric, aspects=aspects)), LEGEND])
     if markdown is not None:
         write_atomically(markdown, found.to_markdown().splitlines())
     if json_file is not None:
@@ -92,3 +116,27 @@ def rank(
         write_atomically(html_file, found.to_html().splitlines())
     if plot is not None:
         draw(found, plot)
+
+
+def _is_scores(file: str) -> bool:
+    """`scores:FILE`, or `NAME=scores:FILE`."""
+    return file.startswith("scores:") or file.partition("=")[2].startswith("scores:")
+
+
+def _rank_scores(
+    files: list[str],
+    columns: Mapping[str, str],
+    lower_is_better: list[str],
+    reports: Mapping[str, Path | None],
+    statistics: Mapping[str, Any],
+) -> Ranking:
+    """Rank by what files of scores hold."""
+    from dialeval.pairing import files_by_name
+    from dialeval.systems import rank
+
+    places = [file.replace("scores:", "", 1).partition("#") for file in files]
+    values = list(dict.fromkeys(column for *_, column in places if column))
+    named = files_by_name(place for place, *_ in places)
+    check_reports(reports, named.values())
+    tables = named if len(files) > 1 else next(iter(named.values()))
+    return rank(tables, values=values, columns=columns, lower_is_better=lower_is_better, **statistics)

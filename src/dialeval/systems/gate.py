@@ -30,8 +30,6 @@ from dialeval.statistics.paired_tests import paired_mean_test, unpaired_mean_tes
 from dialeval.statistics.resampled import mean_of
 from dialeval.systems.gate_outcome import (
     MIN_CONTEXTS,
-    POWER,
-    SHOWN_FROM,
     AspectChange,
     FaultCount,
     Gate,
@@ -39,6 +37,7 @@ from dialeval.systems.gate_outcome import (
     Verdict,
     WorseRow,
 )
+from dialeval.systems.outcome import POWER, SHOWN_FROM
 from dialeval.systems.ranking import score_items
 
 #: Rows that a report lists.

@@ -16,10 +16,6 @@ from dialeval.tables import Block, Heading, Items, Table, to_html, to_markdown, 
 
 #: Fewer contexts than these say little about a system.
 MIN_CONTEXTS = 30
-#: An aspect that fell by less shows as no loss in two decimals.
-SHOWN_FROM = 0.005
-#: How often two equal systems pass with as many contexts as `contexts_needed` says.
-POWER = 0.8
 
 #: `worse`: shown to be, or a limit is exceeded; `not shown`: it can neither be shown nor ruled out; `undecided`: too
 #: little could be compared, whatever those rows say.

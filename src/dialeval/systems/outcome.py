@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from dialeval.exchange import listing
 from dialeval.io import replacing
-from dialeval.tables import Block, Heading, Items, Table, to_html, to_markdown, to_page
+from dialeval.tables import Block, Heading, Items, Table, to_html, to_markdown, to_page, to_text
 
+#: How often a difference that can be seen is found, and equal systems pass a gate with the contexts that it asks for.
+POWER = 0.8
+#: An aspect that is lower by less shows as no difference in two decimals.
+SHOWN_FROM = 0.005
 #: What the columns mean, wherever tables stand.
 LEGEND = (
     "The first column numbers clusters: systems of one cluster cannot be told from its best by a permutation "
-    "test over contexts, or conversations (Holm over all pairs). Intervals resample the same."
+    "test over contexts, or conversations (Holm over all pairs). Intervals resample the same. “Seen from” is the "
+    "difference that this test finds four times in five with as many contexts that vary like these."
 )
+OF_ASPECTS = "↓: lower than the system that is best in this aspect, by the same test (Holm over aspects and systems)."
 
 
 @dataclass(frozen=True)
@@ -36,6 +43,9 @@ class Standing:
     win_rate: float
     n_rows: int
     n_contexts: int
+    #: Mean of each aspect that its replies have, and those in which it lies below the system that is best in them.
+    aspects: Mapping[str, float] = field(default_factory=dict)
+    lower: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -52,6 +62,8 @@ class PairTest:
     p_adjusted: float
     n_rows: int
     n_contexts: int
+    #: The difference that this test would find four times in five (power), corrected for the number of pairs.
+    seen_from: float = float("nan")
 
 
 @dataclass(frozen=True)
@@ -103,8 +115,14 @@ class Ranking:
 
         return pandas.DataFrame([asdict(one) for one in self.standings])
 
-    def tables(self, metric: str) -> list[Block]:
-        """The answer under one metric: a sentence, the systems, and their tests, the surest difference first."""
+    def __str__(self) -> str:
+        return to_text([block for metric in self.metrics for block in self.tables(metric)[:2]])
+
+    def tables(self, metric: str, *, aspects: bool = False) -> list[Block]:
+        """The answer under one metric: a sentence, the systems, their tests, the surest difference first.
+
+        The aspects stand between them where they are asked for.
+        """
         header = ["", "system", "mean", f"{self.confidence:.0%} interval", "human percentile", "wins", "rows"]
         rows = [
             [
@@ -126,17 +144,39 @@ class Ranking:
                 f"{one.difference:.4g}",
                 format_p(one.p),
                 format_p(one.p_adjusted),
+                f"{one.seen_from:.2g}" if math.isfinite(one.seen_from) else "",
                 str(one.n_contexts),
                 "told apart" if one.p_adjusted < 1 - self.confidence else "cannot be told apart",
             ]
             for one in found
         ]
-        pairs = Table(["better", "than", "by", "p", "p, corrected", "contexts", ""], tests, (0, 1, 6), "tests by pair")
-        return [self.sentence(metric), Table(header, rows, (1, 3)), pairs]
+        pairs = ["better", "than", "by", "p", "p, corrected", "seen from", "contexts", ""]
+        of_pairs = Table(pairs, tests, (0, 1, 7), "tests by pair")
+        return [
+            self.sentence(metric),
+            Table(header, rows, (1, 3)),
+            *(self._aspects(metric) if aspects else []),
+            of_pairs,
+        ]
+
+    def _aspects(self, metric: str) -> list[Block]:
+        """The systems by aspect; nothing where the metric has none."""
+        standings = self.of(metric)
+        names = list(dict.fromkeys(name for one in standings for name in one.aspects))
+        rows = [
+            [one.system, *(f"{one.aspects[name]:.3f}{' ↓' * (name in one.lower)}" if name in one.aspects else ""
+                           for name in names)]
+            for one in standings
+        ]  # fmt: skip
+        return (
+            [Table(["", *(name.replace("_", " ") for name in names)], rows, title="aspects"), OF_ASPECTS]
+            if names
+            else []
+        )
 
     def document(self) -> list[Block]:
         """All that was found."""
-        parts = [block for metric in self.metrics for block in self.tables(metric)]
+        parts = [block for metric in self.metrics for block in self.tables(metric, aspects=True)]
         warnings = [Items(self.warnings)] if self.warnings else []
         return [*parts, *warnings, LEGEND, "\n".join(f"`{signature}`" for signature in self.signatures.values())]
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -26,13 +28,15 @@ from dialeval.pairing import (
     pair_conversations,
     read_items,
 )
+from dialeval.readers import Source, guess_columns
 from dialeval.registry import load
 from dialeval.scores import Scores
 from dialeval.statistics.bootstrap import bootstrap, interval
 from dialeval.statistics.corrections import holm
 from dialeval.statistics.paired_tests import paired_mean_test, unpaired_mean_test
 from dialeval.statistics.resampled import mean_of
-from dialeval.systems.outcome import PairTest, Ranking, Standing
+from dialeval.systems.given import Given, read_given
+from dialeval.systems.outcome import POWER, SHOWN_FROM, PairTest, Ranking, Standing
 
 Vector = NDArray[np.float64]
 #: Replies, or whole conversations.
@@ -44,6 +48,9 @@ def rank(
     metrics: str | Metric | Sequence[str | Metric] = ("judge",),
     *,
     columns: Mapping[str, str] | None = None,
+    reply_columns: Sequence[str] = (),
+    values: str | Sequence[str] | None = None,
+    lower_is_better: Sequence[str] = (),
     level: ItemLevel = "turn",
     allow_missing: bool = False,
     confidence: float = 0.95,
@@ -58,6 +65,10 @@ def rank(
             list of files that give the systems their names.
         metrics: names or loaded metrics that judge single replies.
         columns: FIELD: COLUMN where names differ.
+        reply_columns: of rows that hold the replies of all systems, the column of each: `["bot_a", "bot_b"]`.
+        values: the systems are no replies, but scores that another judge made, in these columns (an empty list: in
+            every column of numbers) beside `context` (or `id`) and `system`; `metrics` is left aside.
+        lower_is_better: of those columns, the ones of which less is better.
         level: `dialogue` compares whole conversations, which are paired if they share their ids.
         allow_missing: go on where more than a tenth of the rows of a system have no partner.
         confidence: of the intervals; a pair is told apart below 1 - confidence.
@@ -65,18 +76,20 @@ def rank(
         seed: of both.
         progress: show bars while scoring.
     """
+    statistics: dict[str, Any] = {"confidence": confidence, "resamples": resamples, "seed": seed}
+    if values is not None:
+        return _rank_given(read_given(systems, values, columns), lower_is_better, allow_missing, statistics)
     if isinstance(systems, list | tuple) and systems and all(isinstance(one, str | Path) for one in systems):
         systems = files_by_name(systems)
+    if reply_columns:
+        systems = _by_column(systems, reply_columns, columns)
     if isinstance(systems, Mapping):
         rows = {name: read_items(one, level, columns) for name, one in systems.items()}
     else:
         rows = by_system(systems, columns, level)
     if isinstance(metrics, str | Metric):
         metrics = [metrics]
-    if len(rows) < 2:
-        raise ValueError(
-            f"at least two systems are needed, not {len(rows)}; give every row a system, or pass a file for each"
-        )
+    _check_several(rows)
     if not metrics:
         raise ValueError("no metric was given; name at least one")
     pairs = paired(rows, by_context=not isinstance(systems, Mapping))
@@ -92,14 +105,17 @@ def rank(
         # All systems in one call: what they share is read once.
         scored = score_items(metric, [row for own in rows.values() for row in own], progress=progress)
         ends = np.cumsum([len(own) for own in rows.values()])[:-1]
-        values = dict(zip(rows, np.split(np.asarray(scored.values, dtype=np.float64), ends), strict=True))
+        of_systems = dict(zip(rows, np.split(np.asarray(scored.values, dtype=np.float64), ends), strict=True))
         signatures[metric.info.name] = str(scored.signature)
         if sentence := cut_note(len(scored), scored.n_truncated):
             cut.append(f"{metric.info.name}: {sentence}")
-        for name, own in values.items():
+        for name, own in of_systems.items():
             left_out += lost(np.isfinite(own), f"{metric.info.name}: rows of {name} without a value", allow_missing)
-        places, tests = rank_values(metric, rows, values, pairs, confidence=confidence, resamples=resamples, seed=seed)
-        standings += places
+        places, tests = rank_values(metric, rows, of_systems, pairs, **statistics)
+        of_aspects = {
+            aspect: dict(zip(rows, np.split(column, ends), strict=True)) for aspect, column in scored.aspects.items()
+        }
+        standings += with_aspects(metric, places, of_aspects, pairs, **statistics)
         pair_tests += tests
     replies = [replace(row, system=name) for name, own in rows.items() for row in own if isinstance(row, Exchange)]
     warnings = cautions(replies, english=english)
@@ -149,8 +165,88 @@ def rank_values(
     seed: int = 0,
 ) -> tuple[list[Standing], list[PairTest]]:
     """The same from values that are there already: the systems, best first, and every pair's test."""
-    tests = _pair_tests(metric, values, pairs, resamples, seed)
+    tests = _pair_tests(metric, values, pairs, resamples, seed, confidence)
     return _standings(metric, rows, values, pairs, tests, confidence, resamples, seed), tests
+
+
+def with_aspects(
+    metric: Metric,
+    standings: Sequence[Standing],
+    aspects: Mapping[str, Mapping[str, Vector]],
+    pairs: Mapping[tuple[str, str], Pairs | None],
+    *,
+    confidence: float = 0.95,
+    resamples: int = 10_000,
+    seed: int = 0,
+) -> list[Standing]:
+    """The same with the mean of each aspect, and which of them lie below those of the system that is best in it.
+
+    That is tested as the values are, with Holm over all aspects and systems.
+    """
+    means: dict[str, dict[str, float]] = {one.system: {} for one in standings}
+    tested: list[tuple[str, str, float]] = []
+    for aspect, columns in aspects.items():
+        known = {name: own for name, own in columns.items() if np.isfinite(own).any()}
+        for name, own in known.items():
+            means[name][aspect] = float(np.nanmean(own))
+        turned = 1.0 if metric.info.higher_is_better else -1.0
+        best = max(known, key=lambda name: turned * means[name][aspect], default="")
+        for (a, b), paired in pairs.items():
+            if best in (a, b) and a in known and b in known:
+                x, y, groups = _known(columns[a], columns[b], paired)
+                if len(x) and len(y) and abs(x.mean() - y.mean()) >= SHOWN_FROM:
+                    tested.append((b if best == a else a, aspect, _test(x, y, groups, resamples, seed)))
+    adjusted = holm([p for *_, p in tested]) if tested else ()
+    lower = [(name, aspect) for (name, aspect, _), p in zip(tested, adjusted, strict=True) if p < 1 - confidence]
+    return [
+        replace(one, aspects=means[one.system], lower=tuple(aspect for name, aspect in lower if name == one.system))
+        for one in standings
+    ]
+
+
+def _rank_given(
+    given: Given, lower_is_better: Sequence[str], allow_missing: bool, statistics: Mapping[str, Any]
+) -> Ranking:
+    """Rank by scores that are there already."""
+    if unknown := next((name for name in lower_is_better if name not in given.columns), None):
+        raise ValueError(f"lower_is_better names {unknown!r}, but the values are {', '.join(given.columns)}")
+    _check_several(given.rows)
+    pairs = paired(given.rows, by_context=True)
+    notes = [both.check(allow_missing).note for both in pairs.values() if both and both.alone]
+    if not given.knows_contexts:
+        notes.append("contexts are not known, so that every row counts as one of its own; add a column context")
+    standings: list[Standing] = []
+    tests: list[PairTest] = []
+    for name, columns in given.columns.items():
+        for system, own in columns.items():
+            notes += lost(np.isfinite(own), f"{name}: rows of {system} without a value", allow_missing)
+        metric = given.metric(name, lower_is_better=name in lower_is_better)
+        places, found = rank_values(metric, given.rows, columns, pairs, **statistics)
+        standings += places
+        tests += found
+    return Ranking(tuple(standings), tuple(tests), statistics["confidence"], {}, tuple(notes))
+
+
+def _check_several(rows: Mapping[str, Items]) -> None:
+    if len(rows) < 2:
+        raise ValueError(
+            f"at least two systems are needed, not {len(rows)}; give every row a system, or pass a file for each"
+        )
+
+
+def _by_column(systems: Any, names: Sequence[str], columns: Mapping[str, str] | None) -> dict[str, Rows]:
+    """The same rows once for each column of replies."""
+    if isinstance(systems, Mapping):
+        raise ValueError("reply_columns names columns of one set of rows; pass one file or frame")
+    if isinstance(systems, str | Path):
+        systems = Source(systems, columns=columns or {})
+    if not isinstance(systems, Source):
+        held = systems.to_dict("records") if hasattr(systems, "iloc") else list(systems)
+        systems = Source(held, columns=columns or {})
+    first = systems.preview(1)
+    others = [column for row in first for column in row if column not in names]
+    guessed = {} if systems.columns else guess_columns([*others, "response"], first)
+    return {name: replace(systems, columns={**guessed, **systems.columns, "response": name}) for name in names}
 
 
 def by_system(rows: Rows, columns: Mapping[str, str] | None = None, level: ItemLevel = "turn") -> dict[str, list[Any]]:
@@ -169,29 +265,52 @@ def _pair_tests(
     pairs: Mapping[tuple[str, str], Pairs | None],
     resamples: int,
     seed: int,
+    confidence: float,
 ) -> list[PairTest]:
     turned = 1.0 if metric.info.higher_is_better else -1.0
     found = []
     for (a, b), paired in pairs.items():
-        if paired is None:
-            x, y = (values[name][np.isfinite(values[name])] for name in (a, b))
-            n_rows = n_groups = min(len(x), len(y))
-        else:
-            paired = paired.keep(np.isfinite(values[a][paired.first]) & np.isfinite(values[b][paired.second]))
-            x, y = values[a][paired.first], values[b][paired.second]
-            n_rows, n_groups = len(x), paired.n_groups
+        x, y, groups = _known(values[a], values[b], paired)
+        n_rows = min(len(x), len(y))
         if not n_rows:
             raise ValueError(f"{metric.info.name} has no value for any pair of rows of {a} and {b}")
-        if paired is None:
-            test = unpaired_mean_test(x, y, resamples=resamples, seed=seed)
-        else:
-            test = paired_mean_test(x, y, paired.groups, resamples=resamples, seed=seed)
-        gap = turned * float(x.mean() - y.mean() if paired is None else (x - y).mean())
+        gap = turned * float(x.mean() - y.mean() if groups is None else (x - y).mean())
         first, second = (a, b) if gap >= 0 else (b, a)
-        p = test.p if np.isfinite(test.p) else 1.0
-        found.append(PairTest(metric.info.name, first, second, abs(gap), p, p, n_rows, n_groups))
+        p = _test(x, y, groups, resamples, seed)
+        n_groups = n_rows if groups is None else int(groups.max()) + 1
+        seen = _smallest_seen(x, y, groups, (1 - confidence) / len(pairs))
+        found.append(PairTest(metric.info.name, first, second, abs(gap), p, p, n_rows, n_groups, seen))
     adjusted = holm([one.p for one in found])
     return [replace(one, p_adjusted=float(p)) for one, p in zip(found, adjusted, strict=True)]
+
+
+def _known(x: Vector, y: Vector, paired: Pairs | None) -> tuple[Vector, Vector, NDArray[np.intp] | None]:
+    """The values of both systems, of pairs where both have one, and which pairs share a context."""
+    if paired is None:
+        return x[np.isfinite(x)], y[np.isfinite(y)], None
+    paired = paired.keep(np.isfinite(x[paired.first]) & np.isfinite(y[paired.second]))
+    return x[paired.first], y[paired.second], paired.groups
+
+
+def _test(x: Vector, y: Vector, groups: NDArray[np.intp] | None, resamples: int, seed: int) -> float:
+    if groups is None:
+        p = unpaired_mean_test(x, y, resamples=resamples, seed=seed).p
+    else:
+        p = paired_mean_test(x, y, groups, resamples=resamples, seed=seed).p
+    return p if np.isfinite(p) else 1.0
+
+
+def _smallest_seen(x: Vector, y: Vector, groups: NDArray[np.intp] | None, level: float) -> float:
+    """The difference that a test at this level finds four times in five with as many contexts that vary like these."""
+    if groups is None:
+        spread = math.sqrt(sum(float(one.var(ddof=1)) / len(one) if len(one) > 1 else math.inf for one in (x, y)))
+    else:
+        gaps = x - y
+        sums = np.bincount(groups, gaps - gaps.mean())
+        known = len(sums) > 1
+        spread = math.sqrt(float((sums**2).sum()) * len(sums) / (len(sums) - 1)) / len(gaps) if known else math.inf
+    normal = NormalDist()
+    return (normal.inv_cdf(1 - level / 2) + normal.inv_cdf(POWER)) * spread
 
 
 def _standings(

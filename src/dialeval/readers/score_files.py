@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from dialeval.exchange import a_kind
 from dialeval.io import is_stream
 
 #: Columns that are numbers but no scores.
-_NOT_SCORES = frozenset({"id", "dataset", "label", "row", "system", "language", "index", ""})
+_NOT_SCORES = frozenset({"id", "dataset", "label", "row", "system", "language", "index", "context", "response", ""})
 
 
 class BadScoreFile(ValueError):
@@ -53,6 +53,24 @@ def read_scores(path: str | Path) -> ScoreTable:
     suffixes = [suffix.lower() for suffix in file.suffixes if suffix.lower() != ".gz"]
     kind = suffixes[-1] if suffixes else ""
     rows = _rows(file, kind)
+    if kind in (".csv", ".tsv") and rows and not {"id", "row"} & rows[0][1].keys():
+        raise BadScoreFile(f"{file} has no column id; its first line names the columns, for example id,score")
+    return _table(rows, file, digest)
+
+
+def scores_in(rows: Any, name: str, columns: Mapping[str, str] | None = None) -> ScoreTable:
+    """The same from a data frame, a data set or mappings, which are known by their numbers where they have no id.
+
+    `columns` maps `id` and `context` to the columns that hold them where names differ.
+    """
+    found = []
+    for number, (where, row) in enumerate(records(rows, name)):
+        named = {field: row.get(column) for field, column in (columns or {}).items()}
+        found.append((where, {"row": number, **row, **named}))
+    return _table(found, Path(name), "")
+
+
+def _table(rows: Iterable[tuple[str, Mapping[str, Any]]], file: Path, digest: str) -> ScoreTable:
     seen: dict[str, str | None] = {}
     without_id: list[str] = []
     columns = _columns(file, rows, seen, without_id)
@@ -60,9 +78,26 @@ def read_scores(path: str | Path) -> ScoreTable:
     return ScoreTable(file, digest, columns, has_ids=not without_id, contexts=contexts)
 
 
+def records(rows: Any, name: str) -> list[tuple[str, Mapping[str, Any]]]:
+    """Every row of a file of scores, a data frame, a data set or mappings, and where it stands."""
+    if isinstance(rows, str | Path):
+        kinds = [suffix.lower() for suffix in Path(rows).suffixes if suffix.lower() != ".gz"]
+        try:
+            return _rows(Path(rows), kinds[-1] if kinds else "")
+        except OSError as error:
+            raise BadScoreFile(f"score file {rows} cannot be read ({error.strerror}); check the path") from None
+    held = rows.to_dict("records") if hasattr(rows, "iloc") else rows
+    if not isinstance(held, Iterable):
+        raise BadScoreFile(f"{name} is {a_kind(rows)}; pass a file, a data frame or mappings")
+    found = [(f"row {number} of {name}", row) for number, row in enumerate(held)]
+    if odd := next((where for where, row in found if not isinstance(row, Mapping)), None):
+        raise BadScoreFile(f"{odd} is no mapping; pass a file, a data frame or mappings")
+    return found
+
+
 def _columns(
     file: Path,
-    rows: Iterator[tuple[str, Mapping[str, Any]]],
+    rows: Iterable[tuple[str, Mapping[str, Any]]],
     seen: dict[str, str | None],
     without_id: list[str],
 ) -> dict[str, dict[str, float]]:
@@ -79,7 +114,7 @@ def _columns(
             raise BadScoreFile(f"{where} repeats the id {row_id!r}; keep one score per row")
         context = row.get("context")
         seen[str(row_id)] = None if context in (None, "") else json.dumps(context, default=str)
-        for name, value in _row_scores(where, row).items():
+        for name, value in row_scores(where, row).items():
             columns.setdefault(name, {})[str(row_id)] = value
     # A column of nothing but null is some other field that was left empty.
     columns = {name: column for name, column in columns.items() if any(map(math.isfinite, column.values()))}
@@ -88,7 +123,8 @@ def _columns(
     return columns
 
 
-def _row_scores(where: str, row: Mapping[str, Any]) -> dict[str, float]:
+def row_scores(where: str, row: Mapping[str, Any]) -> dict[str, float]:
+    """The numbers of a row that are scores, by their columns."""
     scores = row.get("scores")
     if isinstance(scores, Mapping):
         return {str(name): _number(where, str(name), value) for name, value in scores.items()}
@@ -110,7 +146,7 @@ def _number(where: str, name: str, value: Any) -> float:
         raise BadScoreFile(f"{where}: {name} is too large a number") from None
 
 
-def _rows(file: Path, kind: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _rows(file: Path, kind: str) -> list[tuple[str, Mapping[str, Any]]]:
     """Every row and where it stands; the cells of CSV as numbers where the whole column has them."""
     from dialeval.readers.tables import parquet_rows
     from dialeval.readers.text import csv_rows, json_rows
@@ -130,17 +166,13 @@ def _rows(file: Path, kind: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
         if row.values is None:
             raise BadScoreFile(f"{row.where}: {row.problem}")
         rows.append((row.where, row.values))
-    yield from _typed(file, rows) if kind in (".csv", ".tsv") else rows
+    return _typed(rows) if kind in (".csv", ".tsv") else rows
 
 
-def _typed(file: Path, rows: list[tuple[str, Mapping[str, Any]]]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _typed(rows: list[tuple[str, Mapping[str, Any]]]) -> list[tuple[str, Mapping[str, Any]]]:
     names = set(rows[0][1]) if rows else set()
-    if rows and not {"id", "row"} & names:
-        raise BadScoreFile(f"{file} has no column id; its first line names the columns, for example id,score")
     numeric = {name for name in names - _NOT_SCORES if all(_cell(row[name]) is not None for _, row in rows)}
-    for where, row in rows:
-        cells = {name: _cell(row[name]) for name in row if name in numeric}
-        yield where, {"id": row.get("id"), "row": row.get("row"), **cells}
+    return [(where, {name: _cell(row[name]) if name in numeric else row[name] for name in row}) for where, row in rows]
 
 
 def _cell(text: str) -> float | None:

@@ -1,0 +1,94 @@
+"""Scores that some other judge made of several systems: a frame, or files, of context, system and value."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialeval.exchange import Exchange
+from dialeval.functions import FunctionMetric
+from dialeval.pairing import Rows, files_by_name
+from dialeval.readers.score_files import records, row_scores
+from dialeval.specs import Declared
+
+
+@dataclass(frozen=True)
+class Given:
+    """Rows by system, without their replies, and their values by column."""
+
+    rows: dict[str, list[Exchange]]
+    columns: dict[str, dict[str, NDArray[np.float64]]]
+    #: Whether contexts are known; else every id counts as a context of its own.
+    knows_contexts: bool
+
+    def metric(self, column: str, *, lower_is_better: bool) -> FunctionMetric:
+        """What stands for the judge that made a column."""
+        return FunctionMetric(_never, column, Declared(lower_is_better=lower_is_better))
+
+
+def read_given(
+    systems: Rows | Mapping[str, Rows] | Sequence[str | Path],
+    values: str | Sequence[str],
+    columns: Mapping[str, str] | None = None,
+) -> Given:
+    """Scores from one table whose rows name their system, or from one for each; `values` names columns, or none for
+    every column of numbers.
+    """
+    if isinstance(systems, list | tuple) and systems and all(isinstance(one, str | Path) for one in systems):
+        systems = files_by_name(systems)
+    parts: dict[str, Any] = dict(systems) if isinstance(systems, Mapping) else {"": systems}
+    mapping = {field: field for field in ("context", "system", "id")} | dict(columns or {})
+    if unknown := sorted(mapping.keys() - {"context", "system", "id", "value"}):
+        raise ValueError(f"{unknown[0]!r} is not a field of scores; the fields are context, system, id, value")
+    wanted = [values] if isinstance(values, str) else list(values) or list(filter(None, [mapping.get("value")]))
+    rows: dict[str, list[Exchange]] = {}
+    found: dict[str, list[dict[str, float]]] = {}
+    knows_contexts = False
+    for name, table in parts.items():
+        listed = records(table, name or "the scores")
+        there = dict.fromkeys(column for _, row in listed for column in row)
+        if lost := next((column for column in (columns or {}).values() if column not in there), None):
+            raise ValueError(f"there is no column {lost!r}; the columns are: {', '.join(map(str, there)) or 'none'}")
+        for where, row in listed:
+            system = name or _text(row.get(mapping["system"]))
+            context, key = row.get(mapping["context"]), _text(row.get(mapping["id"]))
+            said = "" if _is_missing(context) else json.dumps(context, default=str)
+            if not system:
+                raise ValueError(f"{where} has no system; name its column (columns, system=...), or give a file each")
+            if not (said or key):
+                raise ValueError(f"{where} has neither a context nor an id; scores are compared on the same contexts")
+            knows_contexts = knows_contexts or bool(said)
+            rows.setdefault(system, []).append(Exchange((said or key,), "", id=key or None, system=system))
+            here = row_scores(where, row)
+            if no_number := next((one for one in wanted if one not in here), None):
+                raise ValueError(f"{where} has no number {no_number!r}; its numbers are: {', '.join(here) or 'none'}")
+            found.setdefault(system, []).append(here)
+    names = wanted or list(dict.fromkeys(name for own in found.values() for row in own for name in row))
+    if not names:
+        raise ValueError("there is no column of numbers; name the one that holds the values (values=...)")
+    columns_of = {
+        name: {system: np.array([row.get(name, math.nan) for row in own]) for system, own in found.items()}
+        for name in names
+    }
+    return Given(rows, columns_of, knows_contexts)
+
+
+def _is_missing(cell: Any) -> bool:
+    return (
+        cell is None or (isinstance(cell, float) and math.isnan(cell)) or (isinstance(cell, str) and not cell.strip())
+    )
+
+
+def _text(cell: Any) -> str:
+    return "" if _is_missing(cell) else str(cell)
+
+
+def _never(exchanges: list[Exchange]) -> list[float]:
+    raise ValueError("these scores were made elsewhere; nothing is scored again")

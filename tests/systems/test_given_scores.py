@@ -1,0 +1,172 @@
+"""Statistics for anybody's scores, aspects of systems, and files with a column per bot."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import dialeval
+from dialeval.cli import build_app
+from dialeval.systems import rank
+from number_metrics import Distance, Manners, Number, noisy, rows, said, written
+from refusals import refused
+
+BASE = np.array(noisy(3, 80, 1))
+SCORES = {"good": BASE + 1 + 0.1 * np.array(noisy(0, 80, 2)), "also": BASE + 1 + 0.1 * np.array(noisy(0, 80, 3)),
+          "bad": BASE}  # fmt: skip
+
+
+def judged(per_context: int = 1) -> list[dict[str, Any]]:
+    return [
+        {"question": f"question {at // per_context}", "bot": name, "gpt": value, "length": 3}
+        for name, values in SCORES.items()
+        for at, value in enumerate(values)
+    ]
+
+
+NAMED = {"context": "question", "system": "bot"}
+
+
+@pytest.mark.parametrize("per_context", [1, 4])
+def test_scores_of_another_judge_are_ranked_as_replies_are(per_context: int) -> None:
+    replies = [
+        row for name, values in SCORES.items()
+        for row in rows(values.tolist(), ids=False, system=name, per_context=per_context)
+    ]  # fmt: skip
+    expected = rank(replies, Number(), resamples=500)
+    found = rank(pd.DataFrame(judged(per_context)), values="gpt", columns=NAMED, resamples=500)
+    for mine, theirs in zip(found.standings, expected.standings, strict=True):
+        assert (mine.system, mine.cluster, mine.n_contexts) == (theirs.system, theirs.cluster, theirs.n_contexts)
+        assert mine.low == pytest.approx(theirs.low, abs=1e-4)
+    for one, other in zip(found.pair_tests, expected.pair_tests, strict=True):
+        assert (one.first, one.p, one.p_adjusted) == (other.first, other.p, other.p_adjusted)
+    assert not found.warnings
+    turned = rank(judged(per_context), values="gpt", columns=NAMED, lower_is_better=["gpt"], resamples=500)
+    assert turned.of("gpt")[0].system == "bad"
+    assert turned.of("gpt")[0].cluster == 1
+
+
+def test_scores_in_files_and_frames_of_their_own(tmp_path: Path) -> None:
+    for name, values in SCORES.items():
+        written(tmp_path / f"{name}.jsonl", [{"id": str(at), "gpt": value} for at, value in enumerate(values)])
+    found = rank([tmp_path / f"{name}.jsonl" for name in SCORES], values=[], resamples=500)
+    assert [one.cluster for one in found.of("gpt")] == [1, 1, 2]
+    assert "contexts are not known" in found.warnings[0]
+    frames = {
+        name: pd.DataFrame({"context": [f"{at}" for at in range(80)], "gpt": own}) for name, own in SCORES.items()
+    }
+    assert rank(frames, values="gpt", resamples=500).of("gpt")[2].system == "bad"
+
+
+def test_how_large_a_difference_could_be_seen() -> None:
+    """With differences of the size that is named, about four tests in five find it."""
+    draws = np.random.default_rng(0)
+
+    def frame(gap: float) -> list[dict[str, Any]]:
+        return [{"id": at, "system": name, "v": value} for name, mean in (("a", gap), ("b", 0.0))
+                for at, value in enumerate(draws.normal(mean, 1, 100))]  # fmt: skip
+
+    (one,) = rank(frame(0.0), values="v", resamples=200).pair_tests
+    expected = (1.96 + 0.84) * np.sqrt(2 / 100)
+    assert one.seen_from == pytest.approx(expected, rel=0.2)
+    seen = [rank(frame(expected), values="v", resamples=400).pair_tests[0].p < 0.05 for _ in range(100)]
+    assert 0.68 < np.mean(seen) < 0.92
+
+
+def test_scores_that_cannot_be_ranked_are_refused() -> None:
+    table = judged()
+    refused(ValueError, "question", rank, table, values="gpt", columns={"system": "bot", "context": "nowhere"})
+    refused(ValueError, "system", rank, table, values="gpt", columns={"context": "question"})
+    refused(ValueError, "gtp", rank, table, values="gtp", columns=NAMED)
+    refused(ValueError, "gtp", rank, table, values="gpt", columns=NAMED, lower_is_better=["gtp"])
+    refused(ValueError, "response", rank, table, values="gpt", columns={**NAMED, "response": "x"})
+    refused(ValueError, "41 of 80", rank, table[41:], values="gpt", columns=NAMED)
+    assert rank(table[41:], values="gpt", columns=NAMED, allow_missing=True, resamples=100).warnings
+
+
+def test_frames_of_scores_are_compared() -> None:
+    new, old = ([{"question": row["question"], "gpt": row["gpt"]} for row in judged() if row["bot"] == name]
+                for name in ("good", "bad"))  # fmt: skip
+    (found,) = dialeval.compare(pd.DataFrame(new), old[::-1], columns={"context": "question"}, resamples=500)
+    assert (found.n_rows, found.n_contexts, found.verdict) == (80, 80, "first is higher")
+    assert found.difference == pytest.approx((SCORES["good"] - SCORES["bad"]).mean())
+    assert "first is higher" in str(found)
+    turned = dialeval.compare(new, old, columns={"context": "question"}, lower_is_better=["gpt"], resamples=500)
+    assert turned[0].verdict == "second is better"
+
+
+def test_the_command_ranks_scores(tmp_path: Path) -> None:
+    pd.DataFrame(judged()).to_csv(tmp_path / "judged.csv", index=False)
+    run = [
+        "rank",
+        f"scores:{tmp_path / 'judged.csv'}",
+        "--columns",
+        "context=question,system=bot",
+        "--resamples",
+        "200",
+    ]
+    ended = CliRunner().invoke(build_app(), [*run, "--json", str(tmp_path / "out.json")])
+    assert ended.exit_code == 0, ended.output
+    assert {one["metric"] for one in json.loads((tmp_path / "out.json").read_text())["standings"]} == {"gpt", "length"}
+    chosen = CliRunner().invoke(build_app(), [run[0], f"{run[1]}#gpt", *run[2:], "--lower-is-better", "gpt"])
+    assert "gpt: bad is best" in chosen.output
+    assert "length" not in chosen.output
+    for name, values in SCORES.items():
+        written(tmp_path / f"{name}.jsonl", [{"id": str(at), "gpt": value} for at, value in enumerate(values)])
+    files = [f"scores:{tmp_path / name}.jsonl" for name in ("good", "bad")]
+    assert "gpt: good is best" in CliRunner().invoke(build_app(), ["rank", *files]).output
+    assert "gpt: x is best" in CliRunner().invoke(build_app(), ["rank", f"x={files[0]}", files[1]]).output
+    assert CliRunner().invoke(build_app(), ["rank", files[0], str(tmp_path / "bad.jsonl")]).exit_code == 2
+    assert CliRunner().invoke(build_app(), ["rank", files[0], "scores:none.jsonl"]).exit_code == 2
+    other = CliRunner().invoke(build_app(), ["rank", *files, "--json", str(tmp_path / "bad.jsonl")])
+    assert other.exit_code == 2
+
+
+@pytest.mark.parametrize("metric", [Number(), Distance()])
+def test_a_file_with_a_column_for_each_bot_is_ranked(tmp_path: Path, metric: Number) -> None:
+    table = [
+        {"question": f"question {at}", **{name: f"{values[at]:.6f}" for name, values in SCORES.items()}}
+        for at in range(80)
+    ]
+    pd.DataFrame(table).to_csv(tmp_path / "bots.csv", index=False)
+    files: list[Any] = [tmp_path / "bots.csv", pd.read_csv(tmp_path / "bots.csv", dtype=str), table]
+    for one in files:
+        found = rank(one, metric, reply_columns=list(SCORES), columns={"context": "question"}, resamples=200)
+        assert {one.system for one in found.standings} == set(SCORES)
+        assert found.pair_tests[0].n_contexts == 80
+    assert found.standings[0].system == ("bad" if isinstance(metric, Distance) else found.standings[0].system)
+    refused(ValueError, "reply_columns", rank, {"a": table}, metric, reply_columns=["good", "bad"])
+
+
+def test_the_command_ranks_the_columns_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = [{"question": f"What is {at}?", "bot_a": "a long reply", "bot_b": "short"} for at in range(40)]
+    pd.DataFrame(table).to_csv(tmp_path / "bots.csv", index=False)
+    (tmp_path / "characters.py").write_text("def characters(rows):\n    return [len(row.response) for row in rows]\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    asked = ["rank", str(tmp_path / "bots.csv"), "--systems", "bot_a,bot_b", "-m", "python:characters:characters"]
+    ended = CliRunner().invoke(build_app(), asked)
+    assert ended.exit_code == 0, ended.output
+    assert "characters: bot_a is best." in ended.output
+    assert CliRunner().invoke(build_app(), [*asked, "--systems", "bot_c"]).exit_code == 2
+
+
+def test_systems_are_shown_by_aspect() -> None:
+    old = noisy(3, 80)
+    systems = {"plain": said(old), "rude": said(old, civil=0.4, steady=0.9 - 1e-6)}
+    found = rank(systems, Manners(), resamples=200)
+    of = {one.system: one for one in found.standings}
+    assert of["rude"].aspects == pytest.approx({"civil": 0.4, "steady": 0.9}, abs=1e-4)
+    assert (of["rude"].lower, of["plain"].lower) == (("civil",), ())
+    for report in (found.to_markdown(), found.to_html(), found._repr_html_()):
+        assert "0.400 ↓" in report
+    assert not [block for block in found.tables("number") if "civil" in str(block)]
+    assert [block for block in found.tables("number", aspects=True) if "civil" in str(block)]
+    printed = str(found)
+    assert printed.startswith("number: plain and rude cannot be told apart.")
+    assert "│" in printed
