@@ -27,20 +27,24 @@ from typing import Any, BinaryIO, Literal, TypeVar
 
 from dialeval.cautions import ENGLISH, language_of
 from dialeval.exchange import MAX_TEXTS, BadRow, Dialogue, EmptyPolicy, Exchange, one_line
-from dialeval.readers.guess import guess_columns
+from dialeval.readers.chats.base import as_json
+from dialeval.readers.guess import guess_columns, not_a_text
 from dialeval.readers.rows import (
     FIELDS,
     MESSAGE,
+    MESSAGES,
     RATED_FIELDS,
     Columns,
     RawRow,
     Rejects,
+    lookup,
     required_fields,
+    root_of,
     to_dialogue,
     to_exchange,
 )
 from dialeval.readers.text import CONTEXT_SEPARATOR, csv_rows, json_rows, table_row, text_rows
-from dialeval.readers.unfold import Chats, matching_ids, read_transcript
+from dialeval.readers.unfold import Chats, matching_ids, opened, read_transcript
 
 __all__ = [
     "CONTEXT_SEPARATOR", "FORMATS", "Chats", "Dialogue", "Rejects", "Source", "guess_columns", "is_file_of_rows",
@@ -58,6 +62,9 @@ _SUFFIXES: dict[str, Format] = {
 }  # fmt: skip
 #: Columns that nobody reads, and that need no word: the place of a row, and the name of its conversation or bot.
 _PASSED_OVER = frozenset({"row", "model", "conversation_id"})
+
+#: So many of the first rows tell whether a column holds texts.
+_LOOKED_AT = 20
 
 _log = logging.getLogger("dialeval")
 
@@ -107,6 +114,7 @@ class Source:
         """Checked exchanges, each with the row it came from."""
         columns, rows = self._table("turn")
         found = _checked(rows, lambda row: to_exchange(row, columns, empty=empty, needs=needs), skip_bad)
+        found = self._of_texts(found, columns)
         yield from found if self.other_languages == "mark" else self._english(found, skip_bad)
 
     def dialogues(
@@ -148,11 +156,13 @@ class Source:
         if not first:
             raise ValueError(f"{self.name} has no rows; there is nothing to score")
         values = first[-1].values or {}
+        if MESSAGES in self.columns:  # what else was mapped has its own name by now
+            return Columns({}, fields), chain(first, rows)
         columns = self._columns(list(values), [values], level, fields)
         is_table = self._is_table
         if is_table and (absent := columns.missing(values, required_fields(columns, values, level))) and values:
             raise ValueError(f"{self.name}: {absent}")
-        whole = self._watched(chain(first, rows), columns, known={*values, *columns.wanted()})
+        whole = self._watched(chain(first, rows), columns, known={*values, *columns.wanted})
         cells = self.cells or (is_table and self._format() in ("csv", "tsv", "xlsx"))
         if not self.separator:
             raise ValueError("the context separator is empty; pass the text between two turns")
@@ -165,7 +175,29 @@ class Source:
         if first is None:
             return iter(())
         rows = chain([first], rows)
-        return rows if first.is_reply else self.chats.unfold(rows, level=level, tell=self._tell)
+        mapped = next(
+            (field for field in (MESSAGES, "response", "dialogue", "response_a") if field in self.columns), ""
+        )
+        if mapped:
+            start = root_of(self.columns[mapped])
+            rows = (inner for row in rows for inner in opened(row, lambda values: start in values))
+            if mapped != MESSAGES:
+                return rows
+            rows = map(self._with_messages, rows)
+        elif first.is_reply or (level == "rated" and {*RATED_FIELDS} & set(first.values or ())):
+            return rows
+        return self.chats.unfold(rows, level=level, tell=self._tell)
+
+    def _with_messages(self, row: RawRow) -> RawRow:
+        """The row of a conversation whose messages stand where the caller says."""
+        if row.values is None:
+            return row
+        found = {field: lookup(row.values, column) for field, column in self.columns.items()}
+        if not isinstance(as_json(found[MESSAGES]), list):
+            problem = f"{self.columns[MESSAGES]} is no list of messages"
+            return RawRow(row.number, row.where, problem=problem, raw=dict(row.values))
+        beside = {key: row.values[key] for key in ("id", "system", "model", "facts") if key in row.values}
+        return RawRow(row.number, row.where, beside | found, duplicate=row.duplicate)
 
     @property
     def _is_table(self) -> bool:
@@ -193,7 +225,7 @@ class Source:
         return columns
 
     def _tell_unread(self, names: Sequence[str], columns: Columns) -> None:
-        unread = [str(name) for name in names if name not in columns.wanted() and name not in _PASSED_OVER]
+        unread = [str(name) for name in names if name not in columns.wanted and name not in _PASSED_OVER]
         if unread and isinstance(self.input, str | Path):
             more = f" and {len(unread) - 10} more" if len(unread) > 10 else ""
             self._tell(f"ignored columns: {', '.join(unread[:10])}{more}")
@@ -221,6 +253,17 @@ class Source:
                 f"{len(twice)} rows have a duplicate key, such as {twice[0].duplicate!r}; "
                 f"the last value counts (rows {shown})"
             )
+
+    def _of_texts(
+        self, found: Iterator[tuple[RawRow, Exchange]], columns: Columns
+    ) -> Iterator[tuple[RawRow, Exchange]]:
+        """The rows, unless the first ones all hold JSON or begin with one label: scored so, they would get zeros."""
+        first = list(islice(found, _LOOKED_AT))
+        for name in ("response", "context"):
+            texts = [one.response if name == "response" else one.context[-1] for _, one in first if one.context]
+            if problem := not_a_text(texts, name, columns.name(name)):
+                raise ValueError(f"{self.name}: {problem}")
+        yield from chain(first, found)
 
     def _english(self, found: Iterable[tuple[RawRow, Item]], skip_bad: Rejects | None) -> Iterator[tuple[RawRow, Item]]:
         """Rows whose reply is English, or too short to tell; others are left out and counted, or refused."""
@@ -254,7 +297,7 @@ class Source:
             columns = self._columns(names, (), level, fields)
             if absent := columns.missing(names, required_fields(columns, names, level)):
                 raise ValueError(f"{self.name}: {absent}")
-            return [column for column in columns.wanted() if column in names]
+            return [column for column in columns.wanted if column in names]
 
         file_format = self._format()
         if file_format == "dataset":

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dialeval.readers.chats.base import as_json
 from dialeval.readers.rows import MESSAGE, reply_in
 
 #: Names of a field in the files of common tools, the likeliest first; compared without case, blanks and marks.
@@ -23,6 +25,9 @@ _NAMES: Mapping[str, str] = {
     "following": "following nextturn nextusermessage",
     "speakers": "speakers",
 }
+
+
+_TEXTS = ("content", "text", "output", "answer", "message", "messages", "choices", "response", "value")
 
 
 def guess_columns(names: Sequence[str], first_rows: Sequence[Mapping[str, Any]] = ()) -> dict[str, str]:
@@ -63,3 +68,41 @@ def _fits(field: str, alias: str, column: str, rows: Sequence[Mapping[str, Any]]
     if alias in ("messages", "prompt"):  # a history only where it holds messages
         return bool(cells) and all(isinstance(cell, list | tuple) for cell in cells)
     return all(isinstance(cell, str | list | tuple) for cell in cells)
+
+
+_LABEL = re.compile(r"\s*(\w{2,20}):(?!//)\s?\S")
+
+
+def not_a_text(texts: Sequence[str], field: str, column: str) -> str:
+    """What to say where all of these are JSON, or begin with one label; empty where they are what somebody said."""
+    texts = [text for text in texts if text.strip()]
+    inside = [as_json(text) for text in texts]
+    if texts and all(_holds_objects(value) for value in inside):
+        path = _path_of_text(inside[0])
+        way = f"name the text in it: --columns {field}={column}{path}" if path else "write its text into a column"
+        return f"{field} is JSON, not a text; {way}"
+    labels = {label[1] if (label := _LABEL.match(text)) else "" for text in texts}
+    if len(labels) == 1 and "" not in labels:
+        (name,) = labels
+        if len(texts) > 2 or name.casefold() in {"text", *_NAMES["response"].split()}:
+            return (
+                f"every {field} begins with {name + ':'!r}, which nobody said; take the label away, or write each "
+                "conversation as lines of `User: ...` and `Bot: ...` in a file .txt"
+            )
+    return ""
+
+
+def _holds_objects(value: Any) -> bool:
+    return isinstance(value, Mapping) or (isinstance(value, list) and any(isinstance(one, Mapping) for one in value))
+
+
+def _path_of_text(value: Any) -> str:
+    """Where the text stands in what JSON holds, if there is one; the last entry of a list answers."""
+    if isinstance(value, list):
+        return f"[-1]{_path_of_text(value[-1])}" if value and isinstance(value[-1], Mapping) else ""
+    for name in _TEXTS:
+        if isinstance(value.get(name), str):
+            return f".{name}"
+        if isinstance(value.get(name), Mapping | list) and (path := _path_of_text(value[name])):
+            return f".{name}{path}"
+    return ""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
@@ -22,8 +24,8 @@ from dialeval.exchange import (
     is_blank,
     one_line,
 )
-from dialeval.readers.chats import messages_of
-from dialeval.readers.chats.base import role_of
+from dialeval.readers.chats import messages_of, product_of
+from dialeval.readers.chats.base import as_json, role_of
 from dialeval.readers.transcripts import is_transcript, turns_of
 
 FIELDS = (
@@ -31,6 +33,8 @@ FIELDS = (
 )  # fmt: skip
 #: The last turn of the context where it has a column of its own, beside the history; read only where it is mapped.
 MESSAGE = "message"
+#: Where the messages of a conversation stand, if that is mapped.
+MESSAGES = "messages"
 #: What to do about rows without conversations where these are to be judged.
 _CONVERSATIONS = (
     "; for single replies leave out the level dialogue; a conversation is one row with a list dialogue or messages, "
@@ -70,12 +74,37 @@ class RawRow:
     @property
     def is_reply(self) -> bool:
         """Whether the row has the fields of a reply or a dialogue, and is not a conversation of a chat log."""
-        return self.values is not None and ("response" in self.values or "dialogue" in self.values)
+        names = set(self.values or ())
+        if "dialogue" in names or {"context", "response"} <= names:
+            return True
+        return "response" in names and product_of(self.values or {}) is None
 
     @property
     def original(self) -> Any:
         """What a reject file keeps of the row."""
         return self.raw if self.values is None else dict(self.values)
+
+
+_STEP = re.compile(r"([^.\[\]]+)|\[(-?\d+)\]")
+
+
+def root_of(path: str) -> str:
+    """The column in which a path begins: `outputs` of `outputs.messages[-1].content`."""
+    return re.split(r"[.\[]", path, maxsplit=1)[0]
+
+
+def lookup(values: Mapping[str, Any], path: str) -> Any:
+    """What stands in a column, or where a path leads through objects, lists and cells of JSON; None for nothing."""
+    if path in values or root_of(path) == path:
+        return values.get(path)
+    found: Any = values
+    for name, at in _STEP.findall(path):
+        found = as_json(found)
+        if at and isinstance(found, list | tuple) and -len(found) <= int(at) < len(found):
+            found = found[int(at)]
+        else:
+            found = found.get(name) if name and isinstance(found, Mapping) else None
+    return found
 
 
 @dataclass(frozen=True)
@@ -87,27 +116,33 @@ class Columns:
 
     def __post_init__(self) -> None:
         for field in self.mapping:
-            if field not in (*self.fields, MESSAGE):
-                hint = f"{_suggest(field, self.fields)}; the fields are {', '.join(self.fields)}"
+            if field not in (*self.fields, MESSAGE, MESSAGES):
+                hint = f"{_suggest(field, self.fields)}; the fields are {', '.join((*self.fields, MESSAGES))}"
                 raise ValueError(f"{field!r} is not a field{hint}")
+
+    @cached_property
+    def names(self) -> dict[str, str]:
+        """The column of every field."""
+        return {field: self.name(field) for field in (*self.fields, *({MESSAGE} & self.mapping.keys()))}
 
     def name(self, field: str) -> str:
         """The column of a field."""
         return self.mapping.get(field, field)
 
-    def wanted(self) -> list[str]:
-        """Every column that may be read."""
-        return [self.name(field) for field in (*self.fields, *({MESSAGE} & self.mapping.keys()))]
+    @cached_property
+    def wanted(self) -> frozenset[str]:
+        """Every column that may be read; of a path, where it begins."""
+        return frozenset({*self.names.values(), *map(root_of, self.names.values())})
 
     def value(self, row: RawRow, field: str) -> Any:
         """The field's value in a row, None if the row has no such column."""
-        return None if row.values is None else row.values.get(self.name(field))
+        return None if row.values is None else lookup(row.values, self.names.get(field) or self.name(field))
 
     def missing(self, present: Collection[str], required: Collection[str]) -> str:
         """What to say if a required column, or one that was mapped by hand, is absent; else nothing."""
         for field in (*required, *self.mapping):
             column = self.name(field)
-            if column not in present:
+            if column not in present and root_of(column) not in present:
                 there = ", ".join(str(name)[:40] for name in list(present)[:20]) or "none"
                 hint = _suggest(column, [str(name)[:100] for name in present])
                 level = _CONVERSATIONS if field == "dialogue" else _NO_REPLIES if "dialogue" in present else ""
@@ -186,7 +221,8 @@ def _present(row: RawRow, columns: Columns, level: str) -> dict[str, Any]:
         raise row.bad(row.problem)
     if absent := columns.missing(row.values, required_fields(columns, row.values, level)):
         raise row.bad(absent)
-    values = {field: columns.value(row, field) for field in FIELDS}
+    cells = row.values
+    values = {field: lookup(cells, columns.names.get(field, field)) for field in FIELDS}
     if isinstance(values["response"], list | tuple) and (reply := reply_in(values["response"])) is not None:
         values["response"] = reply
     values["context"], speakers = _turns(values["context"])

@@ -18,7 +18,7 @@ from typing import Any
 from dialeval.exchange import MAX_TEXTS, BadRow, CheckedTexts, Dialogue, check_text
 from dialeval.io import parse_json
 from dialeval.readers.chats import product_of, reader_of
-from dialeval.readers.chats.base import Product, Turns, aside, known_roles, read_content, role_of
+from dialeval.readers.chats.base import Message, Product, Turns, aside, known_roles, read_content, role_of
 from dialeval.readers.guess import guess_columns
 from dialeval.readers.message_rows import message_columns, together
 from dialeval.readers.rows import RawRow
@@ -44,7 +44,7 @@ class Chats:
 
     def unfold(self, rows: Iterable[RawRow], *, level: str, tell: Tell = lambda *_: None) -> Iterator[RawRow]:
         """Rows of conversations unfolded; other rows pass as they are. What a file holds is told by its first row."""
-        rows = (inner for row in rows for inner in _opened(row))
+        rows = (inner for row in rows for inner in opened(row))
         first = next(rows, None)
         if first is None:
             return
@@ -110,7 +110,9 @@ class Chats:
         name = told.fields.get("id") or name
         judged = [at for at, (role, _) in enumerate(turns) if role == judge and (at or level == "dialogue")]
         if told.last_only:  # what was answered before has a row of its own
-            judged = [at for at in judged if at == len(turns) - 1 and told.messages[-1].text is not None]
+            last = told.messages[-1] if told.messages else Message("", None)
+            is_reply = last.text is not None and (self.keep_preambles or not last.calls)
+            judged = [at for at in judged if is_reply and at == len(turns) - 1]
             if not judged:
                 yield None
                 return
@@ -195,33 +197,44 @@ def _unanswered(judge_role: str, opens: bool, roles: Sequence[str]) -> str:
     return f"{problem}; choose a --judge-role of: {', '.join(dict.fromkeys(roles)) or 'none'}"
 
 
-def _opened(row: RawRow) -> Iterator[RawRow]:
+def opened(row: RawRow, is_row: Callable[[Mapping[str, Any]], bool] | None = None) -> Iterator[RawRow]:
     """The rows in an export that is one object: an account of chats, a page of traces, the results of a run."""
-    if row.values is None or _is_row(row.values):
+    is_row = is_row or _is_row
+    if row.values is None or is_row(row.values):
         yield row
         return
-    inside = [values for values in row.values.values() if isinstance(values, list | Mapping)]
-    inside += [values for nested in inside if isinstance(nested, Mapping) for values in nested.values()]
-    found = [
-        entry
-        for listed in inside
-        if isinstance(listed, list) and any(isinstance(one, Mapping) and _is_row(one) for one in listed[:50])
-        for entry in listed
-        if isinstance(entry, Mapping) and entry.get("messages") != []
-    ]
+    found = [entry for listed in _lists(row.values, is_row) for entry in listed if isinstance(entry, Mapping)]
+    found = [entry for entry in found if entry.get("messages") != []]
     if not found:
         yield row
     for at, entry in enumerate(found):
         yield RawRow(at, f"{row.where}, chat {at}", entry)
 
 
+def _lists(
+    values: Mapping[str, Any], is_row: Callable[[Mapping[str, Any]], bool], depth: int = 4
+) -> Iterator[list[Any]]:
+    """The lists in an object whose entries are rows; where there are none, those that are nested in it."""
+    inside = [one for one in values.values() if isinstance(one, list | Mapping)]
+    found = [
+        one
+        for one in inside
+        if isinstance(one, list) and any(isinstance(entry, Mapping) and is_row(entry) for entry in one[:50])
+    ]
+    if found or not depth:
+        yield from found
+        return
+    for one in inside:
+        for entry in one if isinstance(one, list) else [one]:
+            if isinstance(entry, Mapping):
+                yield from _lists(entry, is_row, depth - 1)
+
+
 def _is_row(values: Mapping[str, Any]) -> bool:
     """Whether an object is a conversation, a message with its conversation, or a reply."""
-    return (
-        product_of(values) is not None
-        or message_columns(list(values)) is not None
-        or bool({"response", "dialogue"} & values.keys() or guess_columns(list(values), [values]))
-    )
+    if product_of(values) or message_columns(list(values)) or {"response", "dialogue"} & values.keys():
+        return True
+    return bool(guess_columns(list(values), [values]))
 
 
 def read_transcript(text: str) -> Dialogue:

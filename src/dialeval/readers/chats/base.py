@@ -60,6 +60,8 @@ MORE_ROLES = {
 }
 #: Nobody's turn in the conversation.
 ASIDE = frozenset({"system", "developer", "tool", "function", "observation", "function_call", "service"})
+#: Whose contents are results, and nobody's words.
+_SILENT = ASIDE - {"system", "developer"}
 
 
 def role_of(name: str) -> str:
@@ -151,6 +153,8 @@ def _there(value: Any) -> bool:
 
 def read_message(raw: Row, role: Any, content: Any, *, joint: str = "\n", name: Any = "") -> Message:
     """One message by who says what; what stands beside the text tells a silence from a picture or a call."""
+    if role_of(str(role)) in _SILENT:
+        return Message(str(role), None)
     text, calls = read_content(content, joint)
     refusal = raw.get("refusal")
     if not text and isinstance(refusal, str):
