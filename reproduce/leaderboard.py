@@ -11,6 +11,7 @@ import typer
 
 from dialeval.agreement.leaderboard import sections
 from dialeval.agreement.results import (
+    Filtering,
     Half,
     Overall,
     Report,
@@ -63,7 +64,9 @@ def read_report(folder: Path) -> Report:
         raise ValueError(message) from None
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise ValueError(f"{path} is not what `dialeval agreement` writes ({error}); make it again") from None
-    aspects, halves, overall = (folder / f"{name}.jsonl" for name in ("aspects", "halves", "overall"))
+    aspects, halves, overall, filters = (
+        folder / f"{name}.jsonl" for name in ("aspects", "halves", "overall", "filters")
+    )
     return Report(
         made,
         results=read_results(folder),
@@ -72,6 +75,7 @@ def read_report(folder: Path) -> Report:
         command=command,
         halves=read_records(halves, Half) if halves.is_file() else [],
         overall=read_records(overall, Overall) if overall.is_file() else [],
+        filters=read_records(filters, Filtering) if filters.is_file() else [],
     )
 
 

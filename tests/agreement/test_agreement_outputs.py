@@ -115,7 +115,7 @@ def test_the_agreement_command(files, tmp_path):
     assert done.exit_code == 0, done.output
     assert re.search("picky.* 12 ", done.output)
     assert sorted(path.name for path in out.iterdir()) == [
-        "agreement.jsonl", "excluded.jsonl", "leaderboard.html", "leaderboard.md", "run.json",
+        "agreement.jsonl", "excluded.jsonl", "filters.jsonl", "leaderboard.html", "leaderboard.md", "run.json",
         "tests.jsonl", "values",
     ]  # fmt: skip
     before = (out / "agreement.jsonl").read_bytes()

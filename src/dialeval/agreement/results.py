@@ -168,6 +168,56 @@ class Overall:
     over: tuple[str, ...]
 
 
+#: How wide an interval of kappa may be on either side to be of use.
+PRECISE = 0.1
+
+
+@dataclass(frozen=True)
+class Filtering:
+    """A metric as a filter of rows that people rated."""
+
+    metric: str
+    benchmark: str
+    aspect: str
+    n: int
+    #: Rows in the metric's worst tenth, how many of them people rated as low as their worst tenth, and how many of a
+    #: tenth drawn by chance they would have.
+    n_worst: int
+    hits: int
+    hits_by_chance: float
+    #: Rows that people rated below the middle of their scale, as a share, and the value of the metric below which
+    #: as many rows lie.
+    bad_below: float
+    base_rate: float
+    threshold: float
+    #: Cohen's kappa of both marks, with its bootstrap interval over contexts; NaN where all rows or none are rated so.
+    kappa: float
+    low: float
+    high: float
+    #: For an interval of a tenth on either side.
+    rows_needed: int | None
+
+    @property
+    def lines(self) -> list[str]:
+        """What to tell a user."""
+        found = [
+            f"{self.metric} on {self.benchmark} ({self.aspect}): of the {self.n_worst} worst rows, its worst tenth, "
+            f"{self.hits} {'is' if self.hits == 1 else 'are'} among those that people rated worst "
+            f"({self.hits_by_chance:.1f} by chance)"
+        ]
+        if math.isfinite(self.kappa):
+            found.append(
+                f"people rated {self.base_rate:.0%} of the rows below {self.bad_below:g}; {self.metric} marks as many "
+                f"below {self.threshold:.3g}; Cohen's kappa of both is {self.kappa:.2f} [{self.low:.2f}, "
+                f"{self.high:.2f}]"
+            )
+        if self.rows_needed is not None and self.rows_needed > self.n:
+            found.append(
+                f"an interval of ±{PRECISE:g} around kappa needs about {self.rows_needed} rows; there are {self.n}"
+            )
+        return found
+
+
 @dataclass
 class Report:
     """Everything that a run found."""
@@ -184,6 +234,8 @@ class Report:
     halves: list[Half] = field(default_factory=list)
     #: Every metric against the one that agrees best on the mean over benchmarks.
     overall: list[Overall] = field(default_factory=list)
+    #: Metrics as filters, on a user's own ratings.
+    filters: list[Filtering] = field(default_factory=list)
 
     def to_rows(self) -> list[dict[str, Any]]:
         """The table as plain values, NaN as None."""
@@ -208,6 +260,10 @@ class Report:
             paths.append(_write_lines(folder / "halves.jsonl", [dataclasses.asdict(half) for half in self.halves]))
         if self.overall:
             paths.append(_write_lines(folder / "overall.jsonl", [dataclasses.asdict(row) for row in self.overall]))
+        if self.filters:
+            paths.append(
+                _write_lines(folder / "filters.jsonl", [plain(dataclasses.asdict(one)) for one in self.filters])
+            )
         write_atomically(folder / "run.json", [json.dumps(about, ensure_ascii=False, indent=1)])
         aspects = [plain(dataclasses.asdict(result)) for result in self.aspects]
         if aspects:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from dialeval.agreement.breakdowns import halves_of, of_aspects
 from dialeval.agreement.comparisons import ComparedMetric, against_best, best_group, compared_statistic
+from dialeval.agreement.filtering import as_filter
 from dialeval.agreement.judgements import Cut, view_of
 from dialeval.agreement.measure import Decision, decide, measure
 from dialeval.agreement.overall import overall
@@ -131,6 +132,7 @@ class _Run:
         questions = [(cut, self._answer(cut, scored, contaminated, stage)) for cut in stage.cuts]
         for one in scored:
             self.report.aspects.extend(of_aspects(one, stage, self.settings))
+            self.report.filters.extend(as_filter(one, stage, self.settings))
         self.report.panels.append(Panel(stage.judged, questions, columns, contaminated))
 
     def _scored_metric(self, source: ValueSource, stage: PreparedBenchmark) -> ScoredMetric | None:

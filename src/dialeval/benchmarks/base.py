@@ -32,6 +32,15 @@ class Scale:
     low: float
     high: float
 
+    @property
+    def middle(self) -> float:
+        """Below it a rating is a bad one."""
+        return (self.low + self.high) / 2
+
+
+#: Where the rows of a user's own file come from.
+OWN_FILE = "local file"
+
 
 @dataclass(frozen=True)
 class SourceFile:

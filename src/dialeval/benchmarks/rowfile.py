@@ -1,8 +1,8 @@
 """Anybody's benchmark: a file of JSON lines (plain or gzip), one item per line.
 
-`context` and `response`, or a whole `dialogue`; then what people said about it: `scores` or `ratings`
-per aspect, or a `label` of 0 or 1, or `responses` (lists of positive, adversarial and random replies),
-or an `adversarial_response`. Everything else is optional: id, dataset, level, reference(s), facts,
+`context` and `response`, or a whole `dialogue`; then what people said about it: a `rating`, `ratings` of several
+people, or `scores` or `ratings` per aspect, or a `label` of 0 or 1, or `responses` (lists of positive, adversarial
+and random replies), or an `adversarial_response`. Everything else is optional: id, dataset, level, reference(s), facts,
 system, speakers, following (the user's next turn), attack, domain, harmful.
 """
 
@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from dialeval.benchmarks.base import BenchmarkInfo, BenchmarkLevel, FileSource, Kind, Row, Scale, SourceFile
+from dialeval.benchmarks.base import OWN_FILE, BenchmarkInfo, BenchmarkLevel, FileSource, Kind, Row, Scale, SourceFile
 from dialeval.benchmarks.rows import REPLY_KINDS, complete, labelled_replies
 from dialeval.exchange import BadRow, check_exchange
 from dialeval.io import is_stream
@@ -25,7 +25,8 @@ from dialeval.readers.text import json_rows
 
 SUFFIXES = (".jsonl", ".jsonl.gz")
 #: Aspects that stand for the whole impression, best first; without one of them the first aspect does.
-_MAIN = ("overall", "overall quality", "appropriateness", "coherence", "relevance", "relevant")
+MAIN = ("overall", "overall quality", "appropriateness", "coherence", "relevance", "relevant")
+OVERALL = MAIN[0]
 #: Names under which the known benchmarks list replies that no system wrote.
 _HUMAN = {"human", "ground-truth", "original ground truth", "new human generated"}
 _NEGATIVE = {"negative-sample"}
@@ -96,9 +97,11 @@ def kind_of(item: RawRow) -> Kind:
         return "pairs"
     if values.get("responses") or "label" in values:
         return "labels"
-    if values.get("scores") or values.get("ratings"):
+    if values.get("scores") or values.get("ratings") or "rating" in values:
         return "ratings"
-    raise item.bad("nothing to compare with; give scores, ratings, a label, responses or an adversarial_response")
+    raise item.bad(
+        "nothing to compare with; give a rating, ratings, scores, a label, responses or an adversarial_response"
+    )
 
 
 def _rows(item: RawRow, default_id: str, level: BenchmarkLevel, kind: Kind) -> list[Row]:
@@ -181,8 +184,13 @@ def _attack(item: RawRow, values: Mapping[str, Any]) -> Row:
 
 def _judgements(item: RawRow, values: Mapping[str, Any]) -> Row:
     ratings, scores = values.get("ratings") or {}, values.get("scores") or {}
+    # One number, or a list of them, speaks of the reply as a whole.
+    if isinstance(ratings, list):
+        ratings = {OVERALL: ratings}
+    if "rating" in values and isinstance(scores, dict):
+        scores = {OVERALL: values["rating"], **scores}
     if not isinstance(ratings, dict) or not isinstance(scores, dict):
-        raise item.bad("scores and ratings must be objects with one entry per aspect")
+        raise item.bad("scores and ratings are objects with one entry per aspect, or ratings a list of numbers")
     for aspect, given in ratings.items():
         # Exported rows have every aspect, null where nobody rated it.
         if not isinstance(given, list | None):
@@ -215,13 +223,13 @@ def _infer(name: str, rows: list[Row], level: BenchmarkLevel, kind: Kind, file: 
     negatives = tuple(system for system in systems if system.lower() in _NEGATIVE)
     written = {"generated": (*humans, *negatives)} if humans or negatives else {}
     aspects = {aspect: _scale(rows, aspect) for aspect in _aspects(rows)} if kind == "ratings" else {}
-    main = {"labels": "label", "pairs": "harmful"}.get(kind) or min(aspects, key=_rank)
+    main = {"labels": "label", "pairs": "harmful"}.get(kind) or main_aspect(aspects)
     return BenchmarkInfo(
         name=named[0] if len(named) == 1 else name,
         title=file.path,
         level=level,
         rows=len(rows),
-        sources=(FileSource("local file", "", (file,)),),
+        sources=(FileSource(OWN_FILE, "", (file,)),),
         licence="not known",
         citation="not known",
         kind=kind,
@@ -257,4 +265,9 @@ def _scale(rows: list[Row], aspect: str) -> Scale:
 
 
 def _rank(aspect: str) -> int:
-    return _MAIN.index(aspect.lower()) if aspect.lower() in _MAIN else len(_MAIN)
+    return MAIN.index(aspect.lower()) if aspect.lower() in MAIN else len(MAIN)
+
+
+def main_aspect(aspects: Iterable[str]) -> str:
+    """Of several aspects the one that stands for the whole impression, else the first."""
+    return min(aspects, key=_rank)

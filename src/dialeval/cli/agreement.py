@@ -17,9 +17,14 @@ bleu2?aggregation=avg), scores:FILE or scores:FILE#column for scores computed el
 and python:package.module:function for a function of a list of exchanges. ?name=… renames any of them; files and
 functions also take ?lower_is_better=true and ?range=0:1.
 
+[bold]Your own ratings[/bold]: a .jsonl file of rows, each with rating (a number) or ratings (a list, or lists by
+aspect), as `dialeval tune` reads them. Of these it also says what a metric is worth as a filter: how often its worst
+tenth holds what people rated worst, and Cohen's kappa below a threshold, with the number of rows that it needs.
+
 [bold]Output[/bold] in the folder: agreement.jsonl (one row per number, with interval, n, ceiling and
 signature), leaderboard.md and .html, tests.jsonl (paired tests against the best), excluded.jsonl (rows without a
-value), run.json, plots/, and values/, a cache from which an interrupted run continues.
+value), filters.jsonl (of your own ratings), run.json, plots/, and values/, a cache from which an interrupted run
+continues.
 
 [bold]Examples[/bold]
 

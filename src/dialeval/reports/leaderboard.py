@@ -64,6 +64,8 @@ def document(report: Report) -> Iterator[Block]:
         yield section_table(section)
         if halves := halves_lines(report.halves, section):
             yield Items([f"{line}." for line in halves])
+    if report.filters:
+        yield from (Heading("As a filter"), Items([f"{line}." for one in report.filters for line in one.lines]))
     if tables := aspect_tables(report):
         yield from (Heading("Aspect by aspect"), ABOUT_ASPECTS)
         for table in tables:
@@ -80,6 +82,7 @@ def tables(report: Report) -> Iterator[Block]:
         yield section_table(section)
         yield "\n".join(facts(section))
     yield from aspect_tables(report)
+    yield from (f"{line}." for one in report.filters for line in one.lines)
     if any(result.contaminated for result in report.results):
         yield "† the metric was trained on this benchmark"
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dialeval.approaches import stack
 from dialeval.approaches.judge import Vector
+from dialeval.benchmarks.rowfile import main_aspect
 from dialeval.exchange import EmptyPolicy, Exchange, a_kind
 from dialeval.io import parse_json
 from dialeval.readers import Source
@@ -230,15 +231,21 @@ def _group(row: RawRow, columns: Columns, exchange: Exchange) -> str:
 
 
 def _several(row: RawRow, value: Any) -> list[float]:
-    """Single ratings: a list, or in a cell of CSV a JSON array or numbers between semicolons. Gaps are left out."""
+    """Single ratings: a list or, by aspect, lists; in a cell of CSV as JSON, or numbers between semicolons.
+
+    Gaps are left out.
+    """
     if isinstance(value, str) and value.strip():
         try:
-            value = parse_json(value) if value.strip().startswith("[") else value.split(";")
+            value = parse_json(value) if value.strip().startswith(("[", "{")) else value.split(";")
         except ValueError:
-            raise row.bad("ratings is not a JSON array; write [4, 5, 3] or 4;5;3") from None
+            raise row.bad("ratings is no JSON; write [4, 5, 3] or 4;5;3") from None
     if _is_absent(value):
         return []
-    if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
+    if isinstance(value, Mapping):  # of several aspects the one that stands for the whole, as `agreement` takes it
+        rated = {str(aspect): given for aspect, given in value.items() if not _is_absent(given) and given != []}
+        value = rated[main_aspect(rated)] if rated else []
+    if isinstance(value, str) or not isinstance(value, Iterable):
         raise row.bad(f"ratings is {a_kind(value)}; pass a list of numbers, one for each rater")
     return [
         _number(row, f"ratings[{position}]", one) for position, one in enumerate(list(value)) if not _is_absent(one)
