@@ -207,7 +207,7 @@ def test_ids_of_chat_logs_meet_without_their_numbers() -> None:
 
 
 def test_a_preview_says_why_no_row_can_be_read(tmp_path: Path) -> None:
-    (tmp_path / "rows.csv").write_bytes("prompt,answer\nHi,Héllo\n".encode("latin-1"))
+    (tmp_path / "rows.csv").write_bytes(b"prompt,answer\nHi,\xf0\x9f\n")
     refused(BadRow, "UTF-8", Source(tmp_path / "rows.csv").preview)
 
 

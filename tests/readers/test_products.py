@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -88,3 +90,84 @@ def test_replies_that_are_no_texts_stop_with_the_way(reply: str, way: str) -> No
 def test_a_reply_that_leaks_json_now_and_then_is_a_reply() -> None:
     rows = [{"context": ["Hm"], "response": reply} for reply in ('{"error": 500}', "Fine.", "Note: closed.")]
     assert len(list(read_exchanges(rows))) == 3
+
+
+def day(first: int, *said: tuple[str, str, str | None]) -> str:
+    """A day of a channel: who, what, and in which thread."""
+    return json.dumps(
+        [
+            {"type": "message", "ts": str(first + at), "text": text, "bot_id" if who == "B1" else "user": who,
+             **({"thread_ts": thread} if thread else {})}
+            for at, (who, text, thread) in enumerate(said)
+        ]
+    )  # fmt: skip
+
+
+DAYS = {
+    "shop/2024-05-01.json": day(0, ("U1", "Hi!", None), ("B1", "Hello.", None), ("U2", "Canoes?", "7")),
+    "shop/2024-05-02.json": day(10, ("B1", "Two kinds.", "7"), ("U1", "Bye.", None)),
+    "users.json": json.dumps([{"id": "U1", "name": "anna", "profile": {}}]),
+}
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_days_of_a_channel_are_one_conversation_and_threads_their_own(tmp_path: Path, packed: bool) -> None:
+    path = tmp_path / ("export.zip" if packed else "export")
+    if packed:
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, text in DAYS.items():
+                archive.writestr(name, text)
+    else:
+        for name, text in DAYS.items():
+            (path / name).parent.mkdir(parents=True, exist_ok=True)
+            (path / name).write_text(text)
+    rows = list(read_exchanges(path))
+    assert [(row.context, row.response, row.following) for row in rows] == [
+        (("Hi!",), "Hello.", "Bye."),
+        (("Canoes?",), "Two kinds.", None),
+    ]
+
+
+def test_an_archive_of_exports_passes_over_what_is_none(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "export.zip", "w") as archive:
+        archive.writestr("user.json", '{"email": "a@b.c"}')
+        archive.writestr("image.png", b"x")
+        for name in ("messages.csv", "data.json"):
+            archive.write(SAMPLES / name, f"samples/{name}")
+    assert [row.response for row in read_exchanges(tmp_path / "export.zip")] == ["Yes, two kinds.", ANSWERED] * 2
+    (tmp_path / "export.zip").write_bytes(b"PK")
+    refused(ValueError, "zip", lambda: list(read_exchanges(tmp_path / "export.zip")))
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.vtt", "WEBVTT\n\n1\n00:01.000 --> 00:02.000\n<v Anna Lee>Which is</v>\n\n00:02.000 --> 00:03.000\n"
+                  "<v Anna Lee>lighter?</v>\n\n00:00:03.000 --> 00:00:04.000\n<v ShopBot>The red one, <i>20</i> kg.\n"),
+        ("a.vtt", "WEBVTT - talk\n\nNOTE x\n\n00:00:01.000 --> 00:00:02.000\nAnna: Which is lighter?\n\n"
+                  "00:00:03.000 --> 00:00:04.000\nShopBot: The red one, 20 kg.\n"),
+        ("a.md", "# A chat\n\n## User\n\nWhich is lighter?\n\n## Assistant\n\nThe red one, 20 kg.\n"),
+        ("a.md", "#### You said:\nWhich is lighter?\n#### ChatGPT said:\nThe red one, 20 kg.\n"),
+        ("a.md", "**User**\n\nWhich is lighter?\n\n**Assistant:**\n\nThe red one, 20 kg.\n"),
+        ("a.txt", "text:your persona: I sell.\\nWhich is lighter?\tlabels:The red one, 20 kg.|No\tepisode_done:True\n"),
+        ("a.txt", "1 your persona: I sell.\n2 Which is lighter?\tThe red one, 20 kg.\t\tNo.|Yes.\n"),
+    ],
+)  # fmt: skip
+def test_subtitles_headings_and_files_of_parlai(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    (row,) = read_exchanges(tmp_path / name)
+    assert (row.context, row.response) == ((ASKED,), ANSWERED)
+
+
+def test_episodes_of_parlai_are_conversations(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("1 Hi\tHello\n2 And?\tFine\n1 Ho\tHey\n")
+    assert [(len(row.context), row.response) for row in read_exchanges(tmp_path / "a.txt")] == [
+        (1, "Hello"),
+        (3, "Fine"),
+        (1, "Hey"),
+    ]
+
+
+def test_subtitles_without_speakers_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.vtt").write_text("WEBVTT\n\n00:01.000 --> 00:02.000\nHi\n\n00:02.000 --> 00:03.000\nHello\n")
+    refused(ValueError, "speaker", lambda: list(read_exchanges(tmp_path / "a.vtt")))

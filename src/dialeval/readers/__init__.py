@@ -23,10 +23,11 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, TypeVar
+from typing import Any, BinaryIO, Literal, TypeVar, get_args
 
 from dialeval.cautions import ENGLISH, language_of
 from dialeval.exchange import MAX_TEXTS, BadRow, Dialogue, EmptyPolicy, Exchange, one_line
+from dialeval.readers.bundles import bundle_rows, is_folder_of_days
 from dialeval.readers.chats.base import as_json
 from dialeval.readers.guess import guess_columns, not_a_text
 from dialeval.readers.rows import (
@@ -44,21 +45,22 @@ from dialeval.readers.rows import (
     to_exchange,
 )
 from dialeval.readers.text import CONTEXT_SEPARATOR, csv_rows, json_rows, table_row, text_rows
-from dialeval.readers.unfold import Chats, matching_ids, opened, read_transcript
+from dialeval.readers.unfold import Chats, holds_rows, matching_ids, opened, read_transcript
 
 __all__ = [
     "CONTEXT_SEPARATOR", "FORMATS", "Chats", "Dialogue", "Rejects", "Source", "guess_columns", "is_file_of_rows",
     "matching_ids", "read_exchanges", "read_transcript", "reply_text",
 ]  # fmt: skip
 
-Format = Literal["jsonl", "csv", "tsv", "xlsx", "parquet", "text", "dataset"]
-FORMATS: tuple[Format, ...] = ("jsonl", "csv", "tsv", "xlsx", "parquet", "text", "dataset")
+Format = Literal["jsonl", "csv", "tsv", "xlsx", "parquet", "text", "zip", "dataset"]
+FORMATS: tuple[Format, ...] = get_args(Format)
 Input = str | Path | Iterable[Mapping[str, Any]]
 OtherLanguages = Literal["mark", "skip", "fail"]
 
 _SUFFIXES: dict[str, Format] = {
     ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".csv": "csv", ".tsv": "tsv", ".xlsx": "xlsx",
-    ".xlsm": "xlsx", ".parquet": "parquet", ".txt": "text",
+    ".xlsm": "xlsx", ".parquet": "parquet", ".txt": "text", ".md": "text", ".vtt": "text", ".srt": "text",
+    ".zip": "zip", ".eval": "zip",
 }  # fmt: skip
 #: Columns that nobody reads, and that need no word: the place of a row, and the name of its conversation or bot.
 _PASSED_OVER = frozenset({"row", "model", "conversation_id"})
@@ -258,12 +260,22 @@ class Source:
         self, found: Iterator[tuple[RawRow, Exchange]], columns: Columns
     ) -> Iterator[tuple[RawRow, Exchange]]:
         """The rows, unless the first ones all hold JSON or begin with one label: scored so, they would get zeros."""
-        first = list(islice(found, _LOOKED_AT))
-        for name in ("response", "context"):
-            texts = [one.response if name == "response" else one.context[-1] for _, one in first if one.context]
-            if problem := not_a_text(texts, name, columns.name(name)):
-                raise ValueError(f"{self.name}: {problem}")
-        yield from chain(first, found)
+        seen: list[Exchange] = []
+
+        def check() -> None:
+            for name in ("response", "context"):
+                texts = [one.response if name == "response" else one.context[-1] for one in seen if one.context]
+                if problem := not_a_text(texts, name, columns.name(name)):
+                    raise ValueError(f"{self.name}: {problem}")
+
+        for row, exchange in found:
+            if len(seen) < _LOOKED_AT:
+                seen.append(exchange)
+                if len(seen) == _LOOKED_AT:
+                    check()
+            yield row, exchange
+        if len(seen) < _LOOKED_AT:
+            check()
 
     def _english(self, found: Iterable[tuple[RawRow, Item]], skip_bad: Rejects | None) -> Iterator[tuple[RawRow, Item]]:
         """Rows whose reply is English, or too short to tell; others are left out and counted, or refused."""
@@ -305,23 +317,31 @@ class Source:
             return
         if self.split is not None or self.subset is not None:
             raise ValueError(f"{self.name} is a file and has no splits or subsets; leave those options out")
-        if file_format in ("parquet", "xlsx"):
+        if file_format in ("parquet", "xlsx", "zip"):
             if str(self.input) == "-":
                 raise ValueError(f"{file_format} cannot be read from standard input; pass a file")
-            with self._binary():  # says in our words why a file cannot be opened
+            path = Path(self.input)
+            with nullcontext() if path.is_dir() else self._binary():  # says in our words why a file cannot be opened
                 pass
-            if file_format == "xlsx":
+            if file_format == "zip":
+                yield from bundle_rows(path, self.name, self._of_file, holds_rows)
+            elif file_format == "xlsx":
                 yield from tables.excel_rows(Path(self.input), self.name, self._tell)
             else:
                 yield from tables.parquet_rows(Path(self.input), self.name, choose)
             return
         with self._binary() as stream:
-            if file_format in ("csv", "tsv"):
-                yield from csv_rows(stream, self.name, delimiter="\t" if file_format == "tsv" else ",")
-            elif file_format == "jsonl":
-                yield from json_rows(stream, self.name)
-            else:
-                yield from text_rows(stream, self.name, self._tell)
+            yield from self._of_stream(file_format, stream, self.name)
+
+    def _of_stream(self, file_format: Format, stream: BinaryIO, name: str) -> Iterator[RawRow]:
+        if file_format in ("csv", "tsv"):
+            return csv_rows(stream, name, delimiter="\t" if file_format == "tsv" else ",", tell=self._tell)
+        return json_rows(stream, name) if file_format == "jsonl" else text_rows(stream, name, self._tell)
+
+    def _of_file(self, name: str, stream: BinaryIO) -> Iterator[RawRow] | None:
+        """The rows of a file in an archive; None where its ending says that it holds none."""
+        file_format = _told_by_ending(Path(name))
+        return self._of_stream(file_format, stream, name) if file_format in ("jsonl", "csv", "tsv", "text") else None
 
     def _format(self) -> Format:
         assert isinstance(self.input, str | Path)
@@ -339,7 +359,7 @@ class Source:
         if str(self.input) == "-":
             return "jsonl"
         if path.is_dir():
-            return "dataset"
+            return "zip" if is_folder_of_days(path) else "dataset"
         if (file_format := _told_by_ending(path)) is not None:
             return file_format
         if path.exists():

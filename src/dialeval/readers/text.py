@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import json
+import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -26,14 +27,16 @@ MAX_ARRAY_BYTES = 64 * 2**20
 
 _ONE_A_LINE = "write one object per line (jq -c '.[]' does it)"
 _UTF8_BOM = b"\xef\xbb\xbf"
+_UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
+#: Such bytes are UTF-8 that is broken elsewhere, and hardly a text in Windows-1252 (Latin-1).
+_OF_UTF8 = re.compile(rb"[\xc2-\xf4][\x80-\xbf]")
 _OTHER_FORMATS = {
     b"PAR1": "is a Parquet file; rename it to .parquet",
-    b"PK\x03\x04": "is a zip archive (an .xlsx file is one too); unpack it, or rename it to .xlsx",
+    b"PK\x03\x04": "is a zip archive (an .xlsx file is one too); rename it to .zip or .xlsx",
     b"\x28\xb5\x2f\xfd": "is compressed with zstandard; unpack it or use gzip",
     b"BZh": "is compressed with bzip2; unpack it or use gzip",
     b"\xfd7zXZ": "is compressed with xz; unpack it or use gzip",
-    b"\xff\xfe": "is encoded in UTF-16 or UTF-32; save it as UTF-8",
-    b"\xfe\xff": "is encoded in UTF-16; save it as UTF-8",
+    b"\xff\xfe\0\0": "is encoded in UTF-32; save it as UTF-8",
 }
 
 
@@ -53,6 +56,7 @@ def read_lines(stream: BinaryIO, name: str) -> Iterator[Line]:
     """
     buffered = stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(cast(io.RawIOBase, stream))
     number = 0
+    plain: Any = None
     try:
         plain = _unpacked(buffered, name)
         while data := plain.readline(MAX_LINE_BYTES + 1):
@@ -71,6 +75,8 @@ def read_lines(stream: BinaryIO, name: str) -> Iterator[Line]:
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise ValueError(f"{name} is a damaged gzip file ({error}); fetch or pack it again") from None
     finally:
+        if isinstance(plain, _Utf16):
+            plain.detach()
         if buffered is not stream and not stream.closed:
             buffered.detach()  # or the stream would be closed with it, and it is not ours
 
@@ -80,9 +86,26 @@ def _unpacked(buffered: io.BufferedReader, name: str) -> BinaryIO:
     for magic, kind in _OTHER_FORMATS.items():
         if start.startswith(magic):
             raise ValueError(f"{name} {kind}")
-    if start.startswith(b"\x1f\x8b"):
-        return cast(BinaryIO, gzip.GzipFile(fileobj=buffered))
-    return cast(BinaryIO, buffered)
+    plain = gzip.GzipFile(fileobj=buffered) if start.startswith(b"\x1f\x8b") else buffered
+    return cast(BinaryIO, _Utf16(plain, name) if plain.peek(2)[:2] in _UTF16_BOMS else plain)
+
+
+class _Utf16:
+    """The lines of a stream in UTF-16, as spreadsheets and PowerShell write it, in UTF-8."""
+
+    def __init__(self, stream: Any, name: str) -> None:
+        self._stream, self._name = io.TextIOWrapper(stream, "utf-16", newline="\n"), name
+
+    def readline(self, size: int) -> bytes:
+        """One line, or so many characters of it."""
+        try:
+            return self._stream.readline(size).encode("utf-8", "surrogatepass")
+        except UnicodeError:
+            raise ValueError(f"{self._name} is not the UTF-16 that it begins as; save it as UTF-8") from None
+
+    def detach(self) -> None:
+        """Leave the stream open: it is not ours."""
+        self._stream.detach()
 
 
 #: Between the turns of a CSV cell; the mark that DailyDialog made common.
@@ -183,17 +206,35 @@ def text_rows(stream: BinaryIO, name: str, tell: Callable[[str], None]) -> Itera
     if first.startswith((b"{", b"[{")):
         yield from json_rows(io.BytesIO(b"".join(line.data for line in lines)), name)
         return
+    data = b"".join(line.data for line in lines)
     try:
-        text = b"".join(line.data for line in lines).decode("utf-8")
+        text = data.decode("utf-8")
     except UnicodeDecodeError:
-        raise ValueError(f"{name} is not UTF-8; save the file as UTF-8") from None
+        if (latin := _latin(data)) is None:
+            raise ValueError(f"{name} is not UTF-8; save the file as UTF-8") from None
+        text = latin
+        tell(_READ_AS_LATIN)
     for number, messages in enumerate(conversations(text.splitlines(), tell)):
         yield RawRow(number, f"{name}, conversation {number}", {"messages": messages})
 
 
-def csv_rows(stream: BinaryIO, name: str, *, delimiter: str) -> Iterator[RawRow]:
-    """One row per record, all cells as texts; the first record names the columns."""
-    lines = _CsvLines(stream, name)
+_READ_AS_LATIN = "not UTF-8, so it is read as Windows-1252 (Latin-1)"
+
+
+def _latin(data: bytes) -> str | None:
+    """Bytes that are not UTF-8 as Windows-1252, of which Latin-1 is a part; None where they look like neither."""
+    try:
+        return None if _OF_UTF8.search(data) else data.decode("cp1252")
+    except UnicodeDecodeError:
+        return None
+
+
+def csv_rows(
+    stream: BinaryIO, name: str, *, delimiter: str, tell: Callable[[str], None] = lambda _: None
+) -> Iterator[RawRow]:
+    """One row per record, all cells as texts; the first record names the columns and tells their separator."""
+    lines = _CsvLines(stream, name, tell)
+    delimiter = lines.delimiter(delimiter)
     # The module's bound on a cell is global; the bound on a line, above it, is the one that counts here.
     csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_BYTES))
     records = csv.reader(lines, delimiter=delimiter, strict=True)
@@ -244,11 +285,12 @@ def table_row(row: RawRow, columns: Columns, separator: str, *, cells: bool = Tr
 
 
 class _CsvLines:
-    """Text lines for the csv module; bytes that are not UTF-8 stay visible as surrogates."""
+    """Text lines for the csv module, in UTF-8 or Windows-1252; what is neither stays visible as surrogates."""
 
-    def __init__(self, stream: BinaryIO, name: str) -> None:
-        self._lines = read_lines(stream, name)
-        self._name = name
+    def __init__(self, stream: BinaryIO, name: str, tell: Callable[[str], None]) -> None:
+        self._lines: Iterator[Line] = read_lines(stream, name)
+        self._name, self._tell = name, tell
+        self._encoding = ""
         self.number = 0
         self.last = ""
 
@@ -261,7 +303,34 @@ class _CsvLines:
         if line.is_overlong:
             raise ValueError(f"{self._name}, line {line.number}: {_TOO_LONG}")
         self.last = line.data.decode("utf-8", errors="backslashreplace").rstrip("\r\n")
-        return line.data.decode("utf-8", errors="surrogateescape")
+        return self._text(line.data)
+
+    def _text(self, data: bytes) -> str:
+        text = data.decode("utf-8", errors="surrogateescape")
+        if text.isascii():
+            return text
+        latin = _latin(data) if any("\udc80" <= character <= "\udcff" for character in text) else None
+        encoding = "utf-8" if latin is None else "cp1252"
+        if latin is not None and not self._encoding:
+            self._tell(_READ_AS_LATIN)
+        self._encoding = self._encoding or encoding
+        if encoding != self._encoding:
+            raise ValueError(f"{self._name}, line {self.number}: the file mixes UTF-8 and Latin-1; save it as UTF-8")
+        return text if latin is None else latin
+
+    def delimiter(self, usual: str) -> str:
+        """What stands between cells: what spreadsheets say in a first line `sep=;`, or what the header has most of."""
+        first = next((line for line in self._lines if line.data.strip()), None)
+        if first is None:
+            return usual
+        if said := re.fullmatch(rb"sep=(.)\s*", first.data):
+            return said[1].decode("latin-1")
+        self._lines = chain([first], self._lines)
+        header = first.data[:10000].decode("utf-8", errors="replace")
+        try:
+            return max((usual, ",", ";", "\t"), key=lambda one: len(next(csv.reader([header], delimiter=one), [])))
+        except csv.Error:  # told where the header is read
+            return usual
 
 
 def _header(records: Iterator[list[str]], name: str) -> list[str]:
@@ -274,9 +343,6 @@ def _header(records: Iterator[list[str]], name: str) -> list[str]:
     if problem := _cells_problem(header, header):
         raise ValueError(f"the header of {name}: {problem}")
     check_header(header, name)
-    for other in (";", "\t", ","):
-        if len(header) == 1 and other in header[0]:
-            raise ValueError(f"the cells of {name} are separated by {other!r}; write commas, or tabs in a .tsv")
     return header
 
 

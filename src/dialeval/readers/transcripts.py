@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dialeval.readers.chats.base import ASIDE, MORE_ROLES, ROLES, known_roles, plain_role
+from dialeval.readers.transcript_forms import as_lines_of_names
 
 Messages = list[dict[str, Any]]
 
@@ -50,6 +51,7 @@ def conversations(lines: list[str], tell: Callable[[str], None] = lambda _: None
     """The conversations of a text. They stand apart by lines of dashes, or by blank lines if those do not stand
     between all turns. What had to be guessed is told."""
     blocks: list[list[list[str]]] = [[[]]]
+    lines = as_lines_of_names(lines, _KNOWN)
     lines = [_CHATML.sub(lambda header: f"{header[1]}:" if header[1] else "", _EDITED.sub("", line)) for line in lines]
     for line in lines:
         if _RULE.fullmatch(line):

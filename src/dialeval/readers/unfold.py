@@ -197,13 +197,13 @@ def _unanswered(judge_role: str, opens: bool, roles: Sequence[str]) -> str:
     return f"{problem}; choose a --judge-role of: {', '.join(dict.fromkeys(roles)) or 'none'}"
 
 
-def opened(row: RawRow, is_row: Callable[[Mapping[str, Any]], bool] | None = None) -> Iterator[RawRow]:
+def opened(row: RawRow, counts: Callable[[Mapping[str, Any]], bool] | None = None) -> Iterator[RawRow]:
     """The rows in an export that is one object: an account of chats, a page of traces, the results of a run."""
-    is_row = is_row or _is_row
-    if row.values is None or is_row(row.values):
+    counts = counts or is_row
+    if row.values is None or counts(row.values):
         yield row
         return
-    found = [entry for listed in _lists(row.values, is_row) for entry in listed if isinstance(entry, Mapping)]
+    found = [entry for listed in _lists(row.values, counts) for entry in listed if isinstance(entry, Mapping)]
     found = [entry for entry in found if entry.get("messages") != []]
     if not found:
         yield row
@@ -212,14 +212,14 @@ def opened(row: RawRow, is_row: Callable[[Mapping[str, Any]], bool] | None = Non
 
 
 def _lists(
-    values: Mapping[str, Any], is_row: Callable[[Mapping[str, Any]], bool], depth: int = 4
+    values: Mapping[str, Any], counts: Callable[[Mapping[str, Any]], bool], depth: int = 4
 ) -> Iterator[list[Any]]:
     """The lists in an object whose entries are rows; where there are none, those that are nested in it."""
     inside = [one for one in values.values() if isinstance(one, list | Mapping)]
     found = [
         one
         for one in inside
-        if isinstance(one, list) and any(isinstance(entry, Mapping) and is_row(entry) for entry in one[:50])
+        if isinstance(one, list) and any(isinstance(entry, Mapping) and counts(entry) for entry in one[:50])
     ]
     if found or not depth:
         yield from found
@@ -227,10 +227,16 @@ def _lists(
     for one in inside:
         for entry in one if isinstance(one, list) else [one]:
             if isinstance(entry, Mapping):
-                yield from _lists(entry, is_row, depth - 1)
+                yield from _lists(entry, counts, depth - 1)
 
 
-def _is_row(values: Mapping[str, Any]) -> bool:
+def holds_rows(row: RawRow) -> bool:
+    """Whether a row is one that is read, or an export of such rows."""
+    values = row.values or {}
+    return is_row(values) or next(_lists(values, is_row), None) is not None
+
+
+def is_row(values: Mapping[str, Any]) -> bool:
     """Whether an object is a conversation, a message with its conversation, or a reply."""
     if product_of(values) or message_columns(list(values)) or {"response", "dialogue"} & values.keys():
         return True

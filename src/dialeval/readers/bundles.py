@@ -1,0 +1,61 @@
+"""Exports of many files: a zip archive, or a folder with a file for each day of a channel, as Slack writes them."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from itertools import chain
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO, cast
+
+from dialeval.readers.rows import RawRow
+
+_DAY = re.compile(r"\d{4}-\d\d-\d\d\.json")
+#: Reads the rows of one file by its name and stream; None where the name says that it holds none.
+ReadFile = Callable[[str, BinaryIO], Iterator[RawRow] | None]
+
+
+def is_folder_of_days(path: Path) -> bool:
+    """Whether a folder, or one in it, holds files that are named by a day."""
+    return any(_DAY.fullmatch(file.name) for pattern in ("*.json", "*/*.json") for file in path.glob(pattern))
+
+
+def bundle_rows(path: Path, name: str, read: ReadFile, is_row: Callable[[RawRow], bool]) -> Iterator[RawRow]:
+    """The rows of all files, in the order of their names; files that hold something else are passed over."""
+    number = 0
+    for inner, open_file in _files(path, name):
+        with closing(open_file()) as stream:
+            rows = read(inner, stream)
+            first = next(rows, None) if rows is not None else None
+            if rows is None or first is None or not (first.values is None or is_row(first)):
+                continue
+            for row in chain([first], rows):
+                values = _with_thread(row, inner) if _DAY.fullmatch(PurePosixPath(inner).name) else row.values
+                yield RawRow(number, f"{name}, {row.where}", values, row.problem, row.raw, row.duplicate)
+                number += 1
+
+
+def _files(path: Path, name: str) -> list[tuple[str, Callable[[], BinaryIO]]]:
+    if path.is_dir():
+        days = [file for file in path.rglob("*.json") if _DAY.fullmatch(file.name)]
+        return [(str(file.relative_to(path)), lambda file=file: file.open("rb")) for file in sorted(days)]  # type: ignore[misc]
+    try:
+        archive = zipfile.ZipFile(path)
+    except (zipfile.BadZipFile, OSError):
+        raise ValueError(f"{name} is not a zip archive, or is damaged; pack it again") from None
+    if any(entry.flag_bits & 1 for entry in archive.infolist()):
+        raise ValueError(f"{name} is a zip archive with a password; unpack it")
+    names = sorted(entry.filename for entry in archive.infolist() if not entry.is_dir())
+    days_only = [one for one in names if _DAY.fullmatch(PurePosixPath(one).name)]
+    return [(one, lambda one=one: cast(BinaryIO, archive.open(one))) for one in days_only or names]  # type: ignore[misc]
+
+
+def _with_thread(row: RawRow, inner: str) -> Mapping[str, Any] | None:
+    """A message with the conversation that it belongs to: its thread, or the channel whose folder it lies in."""
+    if row.values is None:
+        return None
+    channel = PurePosixPath(inner).parent.name or "channel"
+    thread = row.values.get("thread_ts")
+    return {**row.values, "thread": f"{channel} {thread}" if thread else channel}
