@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dialeval.agreement.score_comparison import compare
     from dialeval.approaches.automodel import register_auto_model
     from dialeval.exchange import BadRow, Exchange
+    from dialeval.frames import read
     from dialeval.registry import available, load, register
     from dialeval.scores import Scores, Signature
     from dialeval.systems import Gate, Ranking, gate, rank
@@ -38,6 +39,7 @@ _HOMES = {
     "judge_conversation": "dialeval.verdicts",
     "load": "dialeval.registry",
     "rank": "dialeval.systems",
+    "read": "dialeval.frames",
     "register": "dialeval.registry",
     "register_auto_model": "dialeval.approaches.automodel",
     "tune": "dialeval.tuning",
@@ -59,6 +61,7 @@ __all__ = [
     "judge_conversation",
     "load",
     "rank",
+    "read",
     "register",
     "register_auto_model",
     "tune",

@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dialeval.exchange import EmptyPolicy, Exchange
 from dialeval.readers import Source
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def is_table(value: Any) -> bool:
@@ -37,6 +40,26 @@ def exchanges_of(
 ) -> list[Exchange]:
     """The checked replies of a table; `columns` maps a field to the column that holds it where names differ."""
     return [exchange for _, exchange in source_of(table, columns).exchanges(empty=empty)]
+
+
+def read(table: Any, *, columns: Mapping[str, str] | None = None, empty: EmptyPolicy = "error") -> pd.DataFrame:
+    """A file, or any table, as a frame of checked rows: a reply each, with what was said before.
+
+    Chat logs, traces and tables are understood as in the command, where `dialeval show FILE` prints the same. The frame
+    has `context` and `response`, and what is known of `references`, `facts`, `system`, `id`, `following` and
+    `speakers`; every metric's `score` takes it.
+    """
+    import pandas as pd
+
+    rows = exchanges_of(table, columns, empty=empty)
+    cells = {name: [getattr(row, name) for row in rows] for name in _FIELDS}
+    kept = {name: column for name, column in cells.items() if name in _FIELDS[:2] or any(column)}
+    return pd.DataFrame(
+        {name: [list(cell) if isinstance(cell, tuple) else cell for cell in column] for name, column in kept.items()}
+    )
+
+
+_FIELDS = ("context", "response", "references", "facts", "system", "id", "following", "speakers")
 
 
 class _Rows:

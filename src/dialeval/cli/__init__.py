@@ -26,6 +26,7 @@ from dialeval import interrupts
 #: Modules of this package, in the order in which `--help` shows their commands.
 COMMANDS: tuple[str, ...] = (
     "score",
+    "show",
     "judge",
     "llm_score",
     "score_ray",

@@ -89,13 +89,20 @@ option = in_panel("Input")
 #: Between the turns of a CSV cell.
 SEPARATOR = "__eou__"
 
-Columns = Annotated[list[str] | None, option(help="Map fields to columns: FIELD=COLUMN, separated by commas.")]
+Columns = Annotated[
+    list[str] | None,
+    option(help="Map fields to columns or paths: response=outputs.text, messages=log.turns, separated by commas."),
+]
 ColumnsB = Annotated[list[str] | None, option("--columns-b", help="Column mapping of the second file, if it differs.")]
 ContextSeparator = Annotated[str, option(help="Separator of turns in a CSV cell; \\n and \\t are allowed.")]
 Split = Annotated[str | None, option(help="Split of a data set.")]
 Subset = Annotated[str | None, option(help="Configuration of a data set.")]
 JudgeRole = Annotated[str, option(help="Role or speaker to judge in chat logs.")]
 SystemAsFacts = Annotated[bool, option("--system-as-facts", help="Use the system prompts of chat logs as facts.")]
+KeepPreambles = Annotated[
+    bool, option("--keep-preambles", help="Judge what is said before a call of a tool, too (Let me look).")
+]
+Show = Annotated[int, option(min=0, help="First print how the first N rows are understood.")]
 OtherLanguages = Annotated[
     Literal["mark", "skip", "fail"], option(help="Non-English replies: score and count, leave out, or refuse.")
 ]
@@ -110,12 +117,13 @@ def source(
     subset: Subset = None,
     judge_role: JudgeRole = "assistant",
     system_as_facts: SystemAsFacts = False,
+    keep_preambles: KeepPreambles = False,
     other_languages: OtherLanguages = "mark",
 ) -> Source:
     """Where rows come from, by what the options say."""
     from dialeval.readers import Chats, Source
 
-    chats = Chats(judge_role.strip().lower(), system_as_facts)
+    chats = Chats(judge_role.strip().lower(), system_as_facts, keep_preambles)
     return Source(input, None, pairs(columns), unescaped(context_separator), split, subset, chats, other_languages)
 
 
@@ -133,10 +141,19 @@ def reads_rows(command: Callable[..., None]) -> Callable[..., None]:
     at = next(place for place, one in enumerate(own) if one.name == "read")
 
     def with_options(**given: Any) -> None:
-        chosen = {one.name: given.pop(one.name) for one in options}
-        command(**given, read=lambda file, **changes: source(file, **{**chosen, **changes}))
+        chosen = {one.name: given.pop(one.name) for one in options if one.name != "show"}
+        count = given.pop("show")
+
+        def read(file: str, **changes: Any) -> Source:
+            found = source(file, **{**chosen, **changes})
+            _show(found, count, given.get("level", "turn"))
+            return found
+
+        command(**given, read=read)
 
     with_options.__name__, with_options.__doc__ = command.__name__, command.__doc__
+    hints["show"] = Show
+    options.append(inspect.Parameter("show", inspect.Parameter.KEYWORD_ONLY, default=0))
     parameters = [
         one.replace(annotation=hints[one.name], kind=inspect.Parameter.KEYWORD_ONLY)
         for one in (*own[:at], *options, *own[at + 1 :])
@@ -144,6 +161,15 @@ def reads_rows(command: Callable[..., None]) -> Callable[..., None]:
     with_options.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     with_options.__annotations__ = {one.name: one.annotation for one in parameters}
     return with_options
+
+
+def _show(rows: Source, count: int, level: str) -> None:
+    """Print how the first rows are understood, on standard error: standard output may be the scores."""
+    if count and str(rows.input):
+        from dialeval.readers.show import shown
+
+        for line in shown(rows, count, level=level):
+            typer.echo(line, err=True)
 
 
 def check_reports(reports: Mapping[str, Path | None], reads: Iterable[str | Path]) -> None:

@@ -24,7 +24,7 @@ Vector = NDArray[np.float64]
 
 _BINS = 20
 #: Columns of numbers that are no scores.
-_OTHERS = frozenset({"row", "id", "system", "language"})
+_OTHERS = frozenset({"row", "id", "system", "language", "response"})
 
 
 def read_table(path: Path) -> DataFrame:

@@ -1,0 +1,43 @@
+"""How rows were understood, as a chat: what was said before, the reply that is judged, and what stands beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from dialeval.exchange import Dialogue, Exchange, one_line
+from dialeval.readers import Source
+from dialeval.readers.rows import RawRow
+
+_LONGEST = 300
+
+
+def shown(source: Source, rows: int, *, level: str = "turn") -> Iterator[str]:
+    """The first rows in words, a line each turn. What was guessed, such as columns, the source says itself."""
+    if not source.can_be_read_twice:
+        raise ValueError(f"{source.name} can be read only once; to see how rows are read, pass a file")
+    found: Iterator[tuple[RawRow, Exchange | Dialogue]]
+    found = iter(source.dialogues(empty="score") if level == "dialogue" else source.exchanges(empty="score"))
+    for row, item in islice(found, rows):
+        yield from _of_row(row, item)
+
+
+def _of_row(row: RawRow, item: Exchange | Dialogue) -> Iterator[str]:
+    names = [f"{name} {value}" for name, value in (("id", item.id), ("system", item.system)) if value]
+    yield one_line(", ".join([f"row {row.place}", *names]))
+    turns = item.turns if isinstance(item, Dialogue) else item.context
+    judged = set(item.answers) if isinstance(item, Dialogue) else set[int]()
+    whose = item.speakers or [""] * len(turns)
+    for at, (who, text) in enumerate(zip(whose, turns, strict=True)):
+        yield _line(who or ("judged" if at in judged else f"turn {at}"), text, judged=at in judged and bool(who))
+    if isinstance(item, Exchange):
+        yield _line("reply", item.response, judged=True)
+        yield from (_line("then", text) for text in [item.following] if text)
+        yield from (_line("reference", text) for text in item.references)
+    yield from (_line("fact", text) for text in item.facts)
+
+
+def _line(name: str, text: str, *, judged: bool = False) -> str:
+    text = one_line(" ".join(text.split())) or "(blank)"
+    text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+    return f"  {'>' if judged else ' '} {one_line(name)}: {text}"

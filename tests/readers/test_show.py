@@ -1,0 +1,67 @@
+"""`dialeval show`, --show and `dialeval.read`: how rows are understood, before they are scored."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import dialeval
+from dialeval.cli import build_app
+from refusals import refused
+
+SAMPLES = Path(__file__).parent / "samples"
+
+
+def run(*words: str) -> tuple[int, str, str]:
+    done = CliRunner().invoke(build_app(), list(words))
+    return done.exit_code, done.stdout, done.stderr
+
+
+def test_a_row_is_shown_as_a_chat_with_what_is_judged() -> None:
+    code, out, _ = run("show", str(SAMPLES / "ragas_single.jsonl"))
+    assert (code, out.splitlines()[1:]) == (
+        0,
+        [
+            "    user: Which is lighter?",
+            "  > reply: The red one, 20 kg.",
+            "    reference: Red.",
+            "    fact: The red canoe weighs 20 kg.",
+        ],
+    )
+    code, out, _ = run("show", str(SAMPLES / "data.json"), "--level", "dialogue", "--rows", "1")
+    assert [line[:17] for line in out.splitlines()[1:]] == [
+        "    user: Do you ", "  > assistant: Ye", "    user: Which i", "  > assistant: Th"
+    ]  # fmt: skip
+
+
+def test_columns_that_were_guessed_are_told_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("prompt;completion;stars\nHi;Hello;3\n")
+    code, out, told = run("show", str(tmp_path / "rows.csv"))
+    assert (code, "> reply: Hello" in out) == (0, True)
+    code, out, told = run("score", "-m", "bleu2", "-i", str(tmp_path / "rows.csv"), "-o", "-", "--show", "1")
+    assert (code, "> reply: Hello" in told) == (2, True)  # it needs references, and said first what it read
+    assert run("show", "-")[0] == 2
+
+
+def test_a_file_becomes_a_frame_that_is_scored_as_the_file_is() -> None:
+    frame = dialeval.read(SAMPLES / "deepeval.json")
+    assert frame.to_dict("records") == [
+        {"context": ["Which is lighter?"], "response": "The red one, 20 kg.", "references": ["Red."],
+         "facts": ["The red canoe weighs 20 kg."], "id": "case_0", "speakers": ["user"]}
+    ]  # fmt: skip
+    metric = dialeval.load("rougeL")
+    values = [
+        metric.score(rows).values.tolist()
+        for rows in (frame, SAMPLES / "deepeval.json", str(SAMPLES / "deepeval.json"))
+    ]
+    assert values[0] == values[1] == values[2]
+    refused(FileNotFoundError, "no.jsonl", metric.score, "no.jsonl")
+
+
+@pytest.mark.parametrize("name", ["langfuse_observations.jsonl", "langsmith.jsonl", "opentelemetry_events.jsonl"])
+def test_frames_of_traces_are_read_as_files(name: str) -> None:
+    frame = pd.read_json(SAMPLES / name, lines=True)
+    assert dialeval.read(frame)["response"].tolist() == ["The red one, 20 kg."]
