@@ -106,12 +106,17 @@ docs: setup ## Build the documentation's site into build/site
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
 	@echo "== dialeval: open build/site/index.html"
 
-bench: setup ## Measure speed and memory against named alternatives
+bench: setup ## Measure speed, memory and precision again: make bench MIRROR=...
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e ".[bench]" \
 	|| echo "== dialeval: mauve-text could not be installed; the page says so in its place"
-	@echo "== dialeval: measuring speed (about 15 minutes; leave the machine alone meanwhile)"
-	@$(BIN)/python performance/speed.py
+	@echo "== dialeval: writing the tables of performance/README.md (an hour or two; leave the machine alone meanwhile)"
 	@$(BIN)/python performance/suite.py
+	@$(BIN)/python performance/suite.py --instructions avx2
+	@$(BIN)/python performance/together.py
+	@$(BIN)/python performance/million.py
+	@$(BIN)/python performance/million.py --short --minutes 10
+	@$(BIN)/python performance/startup.py
+	@test -z "$(MIRROR)" || DIALEVAL_MIRROR="$(MIRROR)" $(BIN)/python performance/precision.py
 
 results: setup ## Measure results/ again with the embedded weights, an hour or two: make results CORPORA=... RATINGS=... MIRROR=...
 	@test -d "$(CORPORA)" -a -d "$(RATINGS)" -a -d "$(MIRROR)" || { echo "CORPORA, RATINGS and MIRROR are folders, see training/README.md"; exit 2; }
@@ -122,6 +127,9 @@ results: setup ## Measure results/ again with the embedded weights, an hour or t
 	@$(BIN)/python training/twins.py --corpora "$(CORPORA)" --ratings "$(RATINGS)" --out results/faults
 	@$(BIN)/python -m reproduce calibration -m $(CALIBRATED) --corpora "$(CORPORA)" --dialogues $(DIALOGUES) --pairs 400 --out results/calibration
 	@DIALEVAL_MIRROR="$(MIRROR)" $(BIN)/python -m reproduce features -i dailydialogpp_test --contexts 200 --metric deb --out results/features_deb
+	@echo "== dialeval: results/papers, docs/tune.md"
+	@DIALEVAL_MIRROR="$(MIRROR)" $(BIN)/python -m reproduce papers --measure --values .cache/suite --out results/papers
+	@$(BIN)/python performance/tuning.py --ratings "$(RATINGS)"
 	@$(BIN)/python training/cards.py
 
 # FILE is one or more files below src/dialeval that tests/mutation/targets.py names; all of them by default.

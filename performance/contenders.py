@@ -38,7 +38,6 @@ class Contender:
     #: Texts of a row that go through the encoder.
     passes: int
     build: Callable[[], Action]
-    ours: bool = False
 
 
 def rows_with_references(count: int, seed: int = 0) -> list[Exchange]:
@@ -74,13 +73,13 @@ def _metric(name: str, dtype: str) -> Callable[[], Action]:
     return build
 
 
-def cross_encoder(per_row: int = 1, device: str = "cpu") -> Action:
+def cross_encoder(per_row: int = 1) -> Action:
     """sentence-transformers' CrossEncoder at its defaults; with three pairs per row it reads what CMN reads."""
     try:
         from sentence_transformers import CrossEncoder
     except ImportError:
         raise Missing("sentence-transformers is not installed: pip install '.[agreement]'") from None
-    model = CrossEncoder(encoder_copy(), num_labels=1, device=device, max_length=MAX_LENGTH)
+    model = CrossEncoder(encoder_copy(), num_labels=1, device="cpu", max_length=MAX_LENGTH)
 
     def predict(rows: Sequence[Exchange]) -> Any:
         pairs = [
@@ -99,25 +98,6 @@ def _bert_score() -> Action:
         raise Missing("bert-score is not installed: pip install '.[agreement]'") from None
     scorer = BERTScorer(model_type=encoder_copy(), num_layers=_layers(), device="cpu")
     return lambda rows: scorer.score(*_sides(rows))
-
-
-def _evaluate_bertscore() -> Action:
-    """The same behind evaluate's module, which must be in the local module cache."""
-    try:
-        import evaluate
-    except ImportError:
-        raise Missing("evaluate is not installed: pip install '.[evaluate]'") from None
-    try:
-        module = evaluate.load("bertscore")
-    except (OSError, ValueError, ImportError) as error:
-        raise Missing(f"evaluate.load('bertscore') finds no module offline ({type(error).__name__})") from None
-    options = {"model_type": encoder_copy(), "num_layers": _layers(), "device": "cpu"}
-
-    def compute(rows: Sequence[Exchange]) -> Any:
-        predictions, references = _sides(rows)
-        return module.compute(predictions=predictions, references=references, **options)
-
-    return compute
 
 
 def _mauve() -> Action:
@@ -149,33 +129,26 @@ def _layers() -> int:
     return int(AutoConfig.from_pretrained(find_encoder().folder).num_hidden_layers)
 
 
-#: Encoder passes per row of every metric, and the alternatives it is held against: first the one with as many passes.
-_PASSES = {"density": 1, "fbd": 2, "prd": 2, "deb": 1, "quantidce": 1, "cmn": 3}
-_OTHERS = ("bert_score", "evaluate_bertscore")
+#: Encoder passes per row. DENSITY, DEB and QuantiDCE are heads on the judge's encoder, at its rate.
+METRICS = {"judge": 1, "cmn": 3, "fbd": 2, "prd": 2}
+#: What each is held against: first the one with as many passes.
 RIVALS = {
-    "density": ("cross_encoder", *_OTHERS),
-    "deb": ("cross_encoder", *_OTHERS),
-    "quantidce": ("cross_encoder", *_OTHERS),
-    "cmn": ("cross_encoder_x3", *_OTHERS),
-    "fbd": ("mauve", *_OTHERS),
-    "prd": ("mauve", *_OTHERS),
+    "judge": ("cross_encoder", "bert_score"),
+    "cmn": ("cross_encoder_x3", "bert_score"),
+    "fbd": ("mauve", "bert_score"),
+    "prd": ("mauve", "bert_score"),
 }
 ALTERNATIVES = {
-    "cross_encoder": Contender("sentence-transformers CrossEncoder.predict", 1, cross_encoder),
+    "cross_encoder": Contender("CrossEncoder.predict", 1, cross_encoder),
     "cross_encoder_x3": Contender("CrossEncoder.predict, three pairs per row", 3, lambda: cross_encoder(3)),
     "mauve": Contender("mauve-text", 2, _mauve),
     "bert_score": Contender("bert-score", 2, _bert_score),
-    "evaluate_bertscore": Contender("evaluate's bertscore module", 2, _evaluate_bertscore),
 }
-
-
-def suite_of(dtype: str) -> dict[str, Contender]:
-    """The six metrics in one precision, under their names, or `name_PRECISION`."""
-    mark = "" if dtype == "float32" else f"_{dtype}"
-    return {
-        f"{name}{mark}": Contender(f"{name}, {dtype}", passes, _metric(name, dtype), ours=True)
-        for name, passes in _PASSES.items()
-    }
-
-
-CONTENDERS = {**suite_of("float32"), **suite_of("bfloat16"), **suite_of("int8"), **ALTERNATIVES}
+CONTENDERS = {
+    **{
+        f"{name}_{dtype}": Contender(f"{name}, {dtype}", passes, _metric(name, dtype))
+        for dtype in ("float32", "int8", "bfloat16")
+        for name, passes in METRICS.items()
+    },
+    **ALTERNATIVES,
+}

@@ -1,8 +1,8 @@
 """Time one contender on a number of rows, alone in this process; prints one line of JSON.
 
-    python performance/measure.py density --rows 1000
+    python performance/measure.py judge_float32 --rows 1000
 
-`suite.py` starts this for every contender and size, so that a peak of memory belongs to one of them.
+`suite.py` starts this for every contender, so that a peak of memory belongs to one of them.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ def machine() -> dict[str, Any]:
     """What the figures belong to."""
     import torch
 
-    from dialeval.engine.encoding import gains_by_bfloat16, has_fast_bfloat16
+    from dialeval.engine.encoding import gains_by_bfloat16
     from dialeval.engine.int8 import has_fast_int8
     from dialeval.weights.config import current_versions
 
     cpu, versions = torch.device("cpu"), current_versions()
-    for package in ("sentence-transformers", "bert-score", "evaluate", "mauve-text"):
+    for package in ("sentence-transformers", "bert-score", "mauve-text"):
         try:
             versions[package] = version(package)
         except PackageNotFoundError:
@@ -49,7 +49,6 @@ def machine() -> dict[str, Any]:
     return {
         "processor": processor(),
         "threads": torch.get_num_threads(),
-        "native_bfloat16": has_fast_bfloat16(cpu),
         "precisions": [
             "float32",
             *(["int8"] if has_fast_int8() else []),

@@ -1,13 +1,12 @@
 """`dialeval score` on more and more rows, up to a million, as far as the minutes reach.
 
     python performance/million.py                 # about 30 minutes
-    python performance/million.py --minutes 3 --metrics density
+    python performance/million.py --minutes 3 --rows 10000
     python performance/million.py --short         # rows of a few words: the same minutes reach further
 
 Every row is another one, so that nothing is spared by repeats. Each size has a command of its own; its processor time
 and the peak of its memory are the operating system's own counts, libraries, reading and writing included. The metrics
-take turns at each size; a size is begun only if the time that is left should do. Writes million.json beside this file,
-which keeps the figures of long and of short rows, and their tables in README.md.
+take turns at each size; a size is begun only if the time that is left should do. Writes a table of README.md.
 """
 
 from __future__ import annotations
@@ -18,19 +17,47 @@ import os
 import sys
 import tempfile
 import time
-from dataclasses import asdict
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from growth import Point, expected_seconds, fit, sizes
+import numpy as np
 from measure import machine
 from pages import replace_block, table
 from rich.console import Console
 from rows import generated
 
-METRICS = "density,judge"
+METRICS = "judge"
+MILLION = 1_000_000
 #: Rows generated at once; each block has a seed of its own.
 _BLOCK = 10_000
+
+
+@dataclass(frozen=True)
+class Point:
+    """One measurement; seconds are the processor's."""
+
+    rows: int
+    seconds: float
+    peak_mb: float
+
+
+def exponent(points: list[Point]) -> float | None:
+    """The slope of a line through the logarithms: 1 where twice the rows take twice the time."""
+    if len(points) < 2:
+        return None
+    rows, seconds = np.log([point.rows for point in points]), np.log([point.seconds for point in points])
+    return float(np.polyfit(rows, seconds, 1)[0])
+
+
+def expected_seconds(points: list[Point], rows: int) -> float:
+    """How long more rows may take: as the last size, or worse if the growth so far was worse than linear."""
+    return float(points[-1].seconds * (rows / points[-1].rows) ** max(1.0, exponent(points) or 1.0))
+
+
+def sizes(first: int) -> list[int]:
+    """`first`, then about three times as many each time, up to a million: 1,000, 3,000, 10,000 …"""
+    found = [first * times * 10**power for power in range(7) for times in (1, 3)]
+    return [size for size in found if size <= max(MILLION, first)]
 
 
 def write_rows(path: Path, count: int, *, short: bool) -> None:
@@ -62,7 +89,7 @@ def scored(metric: str, rows: int, arguments: argparse.Namespace) -> tuple[float
         return time.monotonic() - started, Point(rows, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
 
 
-def measure(metrics: list[str], arguments: argparse.Namespace, console: Console) -> dict[str, Any]:
+def measure(metrics: list[str], arguments: argparse.Namespace, console: Console) -> dict[str, list[Point]]:
     """Size after size of every metric."""
     end = time.monotonic() + 60 * arguments.minutes
     points: dict[str, list[Point]] = {metric: [] for metric in metrics}
@@ -77,32 +104,29 @@ def measure(metrics: list[str], arguments: argparse.Namespace, console: Console)
                 clock[metric], point = scored(metric, size, arguments)
             known.append(point)
             console.print(f"{metric}, {size:,} rows: {point.seconds:.1f} s, {point.peak_mb:.0f} MB", markup=False)
-    return {
-        metric: {
-            "points": [asdict(point) for point in known],
-            "seconds_by_the_clock": clock[metric],
-            "growth": asdict(grown) if (grown := fit(known)) else None,
-        }
-        for metric, known in points.items()
-    }
+    return points
 
 
-def figures(outcome: dict[str, Any]) -> str:
+def figures(measured: dict[str, list[Point]]) -> str:
     """What README.md shows of one kind of rows."""
     rows = [
-        (metric, f"{point['rows']:,}", f"{point['seconds']:,.1f}", f"{1000 * point['seconds'] / point['rows']:.2f}",
-         f"{point['peak_mb']:,.0f}")
-        for metric, one in outcome["metrics"].items()
-        for point in one["points"]
-    ]  # fmt: skip
+        (
+            metric,
+            f"{point.rows:,}",
+            f"{point.seconds:,.1f}",
+            f"{1000 * point.seconds / point.rows:.2f}",
+            f"{point.peak_mb:,.0f}",
+        )
+        for metric, points in measured.items()
+        for point in points
+    ]
     lines = [
-        f"Of {metric}, time grows with the power {one['growth']['exponent']:.2f} of the rows, start included."
-        for metric, one in outcome["metrics"].items()
-        if one["growth"]
+        f"{metric}: time grows with the power {power:.2f} of the rows, start included."
+        for metric, points in measured.items()
+        if (power := exponent(points)) is not None
     ]
     header = ("metric", "rows", "processor seconds", "milliseconds a row", "peak MB")
-    told = f"`{outcome['command']}` on {outcome['processor']}, {outcome['threads']} thread(s)."
-    return "\n\n".join([told, table(header, rows), *lines])
+    return "\n\n".join([table(header, rows), *lines])
 
 
 def main() -> None:
@@ -113,24 +137,14 @@ def main() -> None:
     parser.add_argument("--metrics", default=METRICS, help="separated by commas (default: %(default)s)")
     parser.add_argument("--dtype", default="auto", help="default: %(default)s")
     parser.add_argument("--short", action="store_true", help="rows of a few words instead of ordinary ones")
-    parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".json"))
     parser.add_argument("--page", type=Path, default=Path(__file__).with_name("README.md"))
     arguments = parser.parse_args()
     console, known = Console(stderr=True), machine()
     found = measure(arguments.metrics.split(","), arguments, console)
     command = f"python performance/million.py --rows {arguments.rows} --minutes {arguments.minutes:g}"
-    outcome = {
-        "command": f"{command} --metrics {arguments.metrics} --dtype {arguments.dtype}{' --short' * arguments.short}",
-        "processor": known["processor"],
-        "threads": known["threads"],
-        "precisions": known["precisions"],
-        "metrics": found,
-    }
-    kept = json.loads(arguments.out.read_text(encoding="utf-8")) if arguments.out.is_file() else {}
-    kept["short rows" if arguments.short else "ordinary rows"] = outcome
-    arguments.out.write_text(json.dumps(kept, indent=2, allow_nan=False, sort_keys=True) + "\n", encoding="utf-8")
-    told = "\n\n".join(f"**{kind.capitalize()}.** {figures(one)}" for kind, one in sorted(kept.items()))
-    replace_block(arguments.page, "figures of million.py", told)
+    command += f" --metrics {arguments.metrics} --dtype {arguments.dtype}{' --short' * arguments.short}"
+    text = f"`{command}` on {known['processor']}, {known['threads']} thread(s).\n\n{figures(found)}"
+    replace_block(arguments.page, f"figures of million.py, {'short' if arguments.short else 'ordinary'} rows", text)
 
 
 if __name__ == "__main__":

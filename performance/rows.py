@@ -1,15 +1,11 @@
-"""Rows to measure on: a file of the user's, or generated ones with the lengths of real conversation."""
+"""Rows to measure on, generated with the lengths of real conversation."""
 
 from __future__ import annotations
 
-import argparse
-import itertools
 import math
 import random
-from pathlib import Path
 
 from dialeval.exchange import Exchange
-from dialeval.readers import read_exchanges
 
 #: Words per turn in everyday conversation are close to log-normal: median 10, mean about 14.
 _MEDIAN_WORDS, _SPREAD = 10, 0.8
@@ -23,34 +19,12 @@ _WORDS = (
 ).split()
 
 
-def generated(count: int, seed: int = 0, duplicates: float = 0.0) -> list[Exchange]:
-    """`count` exchanges in random order; a share of them repeats earlier ones."""
+def generated(count: int, seed: int = 0) -> list[Exchange]:
+    """So many distinct exchanges."""
     rng = random.Random(seed)
 
     def turn() -> str:
         length = min(60, max(1, round(math.exp(rng.gauss(math.log(_MEDIAN_WORDS), _SPREAD)))))
         return " ".join(rng.choices(_WORDS, k=length))
 
-    distinct = [
-        Exchange(tuple(turn() for _ in range(rng.randint(1, 6))), turn())
-        for _ in range(round(count * (1 - duplicates)))
-    ]
-    repeated = [rng.choice(distinct) for _ in range(count - len(distinct))]
-    rows = distinct + repeated
-    rng.shuffle(rows)
-    return rows
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """`--rows` and `--pairs`."""
-    parser.add_argument("--rows", type=int, default=2000, help="how many pairs (default: %(default)s)")
-    parser.add_argument("--pairs", type=Path, help="JSON lines of your own instead of generated pairs")
-
-
-def chosen(arguments: argparse.Namespace) -> list[Exchange]:
-    """The rows that the arguments ask for, shuffled."""
-    if arguments.pairs is None:
-        return generated(arguments.rows)
-    rows = list(itertools.islice(read_exchanges(arguments.pairs), arguments.rows))
-    random.Random(0).shuffle(rows)
-    return rows
+    return [Exchange(tuple(turn() for _ in range(rng.randint(1, 6))), turn()) for _ in range(count)]

@@ -3,14 +3,13 @@
     python performance/tuning.py --ratings RATINGS            # sets of 100, 300 and 1,000 rows
     python performance/tuning.py --ratings RATINGS --rows 300 --no-pairs     # three numbers, a few minutes
 
-RATINGS holds `abc_eval.jsonl(.gz)` and so on, with the ids to leave out in `overlaps.json.gz`. Writes tuning.json
-beside this file and the table in docs/tune.md. Times are processor time: what else the machine does does not count.
+RATINGS holds `abc_eval.jsonl(.gz)` and so on, with the ids to leave out in `overlaps.json.gz`. Writes the
+table in docs/tune.md. Times are processor time: what else the machine does does not count.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import tempfile
 import time
@@ -170,7 +169,6 @@ def main() -> None:
     parser.add_argument("--rows", default="100,300,1000", help="sizes, separated by commas (default: %(default)s)")
     parser.add_argument("--pairs", action=argparse.BooleanOptionalAction, default=True, help="A/B preferences, too")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, default=Path(__file__).with_name("tuning.json"))
     parser.add_argument("--page", type=Path, default=PAGE, help="the page whose table is replaced")
     arguments = parser.parse_args()
     given = [word if word != str(arguments.ratings) else "RATINGS" for word in sys.argv[1:]]
@@ -178,7 +176,6 @@ def main() -> None:
     outcome["runs"] = []
     for run in runs(arguments):
         outcome["runs"].append(run)
-        arguments.out.write_text(json.dumps(outcome, indent=1) + "\n", encoding="utf-8")
         replace_block(arguments.page, "figures of tuning.py", page(outcome))
         Console(stderr=True).print({name: value for name, value in run.items() if name != "tuned"})
 

@@ -6,7 +6,7 @@ import typer
 
 from dialeval import interrupts
 from dialeval.cli import ErrorsInOneSentence
-from reproduce import growth, leaderboard
+from reproduce import leaderboard
 from reproduce.commands import calibration, distances, features, papers
 
 
@@ -20,7 +20,7 @@ def build_app() -> typer.Typer:
         pretty_exceptions_enable=False,
         rich_markup_mode="rich",
     )
-    for command in (papers, calibration, distances, features, growth, leaderboard):
+    for command in (papers, calibration, distances, features, leaderboard):
         command.add_to(app)
     return app
 

@@ -12,8 +12,8 @@ from dialeval.cli.options import command_line, flowing, listed
 
 _HELP = """Lay the tables and figures of the papers beside ours: a Markdown file for each paper, with its pictures.
 
-Ours come from values that `dialeval agreement` left; nothing is scored here. A cell without values says so, and the
-command that would make them stands under the table.
+Ours come from values that `dialeval agreement` left; with --measure what is missing is scored and kept there, too. A
+cell without values says so, and the command that would make them stands under the table.
 
 [bold]Example[/bold]
 
@@ -33,10 +33,7 @@ def papers(
         str | None, typer.Option(envvar="DIALEVAL_MIRROR", help="Folder or URL of benchmark files, instead of GitHub.")
     ] = None,
     resamples: Annotated[int, typer.Option(min=0, help="Number of bootstrap resamples.")] = 2_000,
-    keep: Annotated[
-        bool,
-        typer.Option("--keep", help="Rows without values keep the numbers of the page that is there, with a note."),
-    ] = False,
+    measure: Annotated[bool, typer.Option("--measure", help="Score what has no values and can be loaded.")] = False,
 ) -> None:
     """Look up, and write."""
     from dialeval.io import near, write_atomically
@@ -44,7 +41,6 @@ def papers(
     from dialeval.reports.console import telling
     from reproduce.papers.catalogue import chosen_papers
     from reproduce.papers.figures import draw
-    from reproduce.papers.kept import read_page
     from reproduce.papers.measured import answers
     from reproduce.papers.render import render
 
@@ -54,17 +50,12 @@ def papers(
     # What has no values is told in the tables, so only bars are shown.
     with telling(quiet=True) as reporter:
         tables = [table for paper in wanted for table in paper.tables]
-        found = answers(tables, values, mirror=mirror, resamples=resamples, reporter=reporter)
-        standing = {path.stem for path in (out / "figures").glob("*.png")} if keep else set()
-        figures = [
-            dict(draw(paper, found, values, mirror=mirror, reporter=reporter, standing=standing)) for paper in wanted
-        ]
+        found = answers(tables, values, mirror=mirror, resamples=resamples, reporter=reporter, measure=measure)
+        figures = [dict(draw(paper, found, values, mirror=mirror, reporter=reporter)) for paper in wanted]
     for paper, drawn in zip(wanted, figures, strict=True):
         for name, figure in drawn.items():
             save(figure, out / "figures" / name)
         path = out / f"{paper.name}.md"
-        older = standing & {figure.name for figure in paper.figures} - set(drawn)
-        earlier = read_page(path) if keep else None
-        page = render(paper, found, command=command, values=shown, drawn=drawn, earlier=earlier, older=older)
+        page = render(paper, found, command=command, values=shown, drawn=drawn)
         write_atomically(path, [page.rstrip("\n")])
         typer.echo(path)

@@ -27,11 +27,6 @@ _PARTS = {"ρ": "spearman", "r": "pearson"}
 
 _OUR_ENCODER = "our 22.7 M encoder"
 _TUNED = "our encoder after a training on dialogues, which the paper has none of"
-_LENDERS = {"trunk": "runs/trunk-minilm-longer/checkpoint", "deb": "deb-minilm"}
-
-
-def _lent(metric: str, lender: str) -> str:
-    return f"{metric}?checkpoint={_LENDERS[lender]}&name={metric}_{lender}"
 
 
 _SPECS = {
@@ -44,12 +39,10 @@ _SPECS = {
     "BERTScore-B": ("bertscore", _OUR_ENCODER),
     "BERTScore-R": ("bertscore?model=roberta-base&name=bertscore_roberta", ""),
     "FBD-B": ("fbd", _OUR_ENCODER),
-    "FBD-B, the trunk's (not in the paper)": (_lent("fbd", "trunk"), _TUNED),
-    "FBD-B, DEB's (not in the paper)": (_lent("fbd", "deb"), _TUNED),
+    "FBD-B, DEB's (not in the paper)": ("fbd?checkpoint=deb-minilm&name=fbd_deb", _TUNED),
     "FBD-R": ("fbd?checkpoint=roberta-base&name=fbd_roberta", ""),
     "PRD-B": ("prd", _OUR_ENCODER),
-    "PRD-B, the trunk's (not in the paper)": (_lent("prd", "trunk"), _TUNED),
-    "PRD-B, DEB's (not in the paper)": (_lent("prd", "deb"), _TUNED),
+    "PRD-B, DEB's (not in the paper)": ("prd?checkpoint=deb-minilm&name=prd_deb", _TUNED),
     "PRD-R": ("prd?checkpoint=roberta-base&name=prd_roberta", ""),
 }
 #: Its weights cannot be had here.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,19 +28,14 @@ def draw(
     *,
     mirror: str | None = None,
     reporter: Reporter | None = None,
-    standing: Collection[str] = (),
 ) -> Iterator[tuple[str, Figure]]:
-    """Every figure of a paper for which there is something to draw, by its name.
-
-    `standing` ones lie there from before and are drawn anew only when nothing would be missing in them.
-    """
+    """Every figure of a paper for which there is something to draw, by its name."""
     for asked in paper.figures:
         figure = None
         if isinstance(asked, Chart):
             figure = chart(asked, paper, found)
         else:
-            whole = asked.name in standing
-            behind = panel(asked, values, mirror=mirror, reporter=reporter, whole=whole)
+            behind = panel(asked, values, mirror=mirror, reporter=reporter)
             figure = picture(asked, behind) if behind is not None else None
         if figure is not None:
             yield asked.name, figure

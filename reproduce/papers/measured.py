@@ -1,4 +1,4 @@
-"""Our numbers for the papers' questions, from values that earlier runs left; nothing is scored here."""
+"""Our numbers for the papers' questions, from values that earlier runs left."""
 
 from __future__ import annotations
 
@@ -51,17 +51,18 @@ def answers(
     mirror: str | None = None,
     resamples: int = 2000,
     reporter: Reporter | None = None,
+    measure: bool = False,
 ) -> dict[tuple[str, CellQuery], CellValue]:
-    """Look up everything that the tables ask for."""
-    if not values.is_dir():
+    """Look up everything that the tables ask for; with `measure` compute what is not there."""
+    if not values.is_dir() and not measure:
         raise ValueError(f"there is no folder {values} with values; make some with `dialeval agreement --values`")
     found: dict[tuple[str, CellQuery], CellValue] = {}
     groups: dict[tuple[str, Settings], list[tuple[Row, CellQuery]]] = {}
     for row, question in asked(tables):
         groups.setdefault((question.benchmark, question.settings), []).append((row, question))
     for (benchmark, settings), wanted in groups.items():
-        kept = [str(row.ours) for row, _ in wanted if _is_kept(values, benchmark, str(row.source))]
-        usable = {spec: _loaded(spec) for spec in kept}
+        kept = [str(row.ours) for row, _ in wanted if measure or _is_kept(values, benchmark, str(row.source))]
+        usable = {spec: _loaded(spec, only_cached=not measure) for spec in kept}
         report = Report(settings)
         if ready := [source for source in usable.values() if isinstance(source, ValueSource)]:
             drawing = dataclasses.replace(settings, resamples=resamples)
@@ -79,20 +80,15 @@ def panel(
     *,
     mirror: str | None = None,
     reporter: Reporter | None = None,
-    whole: bool = False,
 ) -> Panel | None:
-    """The scores behind a picture, as far as they were kept; None where none were.
-
-    `whole` asks for all of them or nothing.
-    """
+    """The scores behind a picture, as far as they were kept; None where none were."""
     kept = [str(row.ours) for row in picture.rows if _is_kept(values, picture.benchmark, str(row.source))]
     sources = [source for source in map(_loaded, kept) if isinstance(source, ValueSource)]
-    wanted = len(picture.rows) if whole else 1
-    if len(sources) < wanted:
+    if not sources:
         return None
     settings = picture.question.settings
     report = run(sources, [picture.benchmark], settings=settings, values=values, mirror=mirror, reporter=reporter)
-    return next((one for one in report.panels if len(one.columns) >= wanted), None)
+    return next((one for one in report.panels if one.columns), None)
 
 
 def _is_kept(values: Path, benchmark: str, name: str) -> bool:
@@ -102,13 +98,13 @@ def _is_kept(values: Path, benchmark: str, name: str) -> bool:
 
 
 @cache
-def _loaded(spec: str) -> ValueSource | str:
+def _loaded(spec: str, *, only_cached: bool = True) -> ValueSource | str:
     """A metric, once for all tables and figures that ask for it, or why there is none."""
     try:
         (source,) = find_sources([spec])
     except (ValueError, OSError, ModuleNotFoundError, RuntimeError) as error:
         return f"cannot be loaded here: {without_machine(str(error))}"
-    return dataclasses.replace(source, only_cached=True)
+    return dataclasses.replace(source, only_cached=only_cached)
 
 
 def _answer(report: Report, name: str, question: CellQuery) -> CellValue:

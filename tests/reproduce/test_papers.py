@@ -177,6 +177,16 @@ def test_an_average_is_that_of_the_numbers_beside_it(toy):
     assert "| Never run | not measured | not measured | 0.1 |" in lines
 
 
+def test_what_is_missing_is_measured_and_kept_when_asked(toy, tmp_path):
+    paper, _, _ = toy
+    rows = [row for row in paper.tables[0].rows if row.ours == WORDS]
+    tables = [Table("T", paper.tables[0].columns, rows)]
+    question = paper.tables[0].columns[1].question
+    measured = answers(tables, tmp_path / "new", resamples=0, measure=True)[WORDS, question]
+    assert measured.result is not None
+    assert any((tmp_path / "new").rglob("*.jsonl"))
+
+
 def test_without_files_nothing_is_loaded(toy, monkeypatch):
     paper, values, _ = toy
     monkeypatch.setattr("reproduce.papers.measured.find_sources", lambda specs: pytest.fail("a metric was loaded"))
@@ -239,8 +249,6 @@ def test_figures_are_drawn_from_kept_values_and_missing_ones_named(toy):
 
     drawn = dict(draw(paper, found, values))
     assert set(drawn) == {"spread", "people", "rows", "columns"}
-    # A picture that was whole once is not drawn again with a metric missing.
-    assert set(dict(draw(paper, found, values, standing={"people", "spread"}))) == {"spread", "rows", "columns"}
     (axes,) = drawn["rows"].axes
     printed, ours = axes.lines
     assert list(printed.get_ydata()) == [12.5, -3.25]
@@ -253,6 +261,3 @@ def test_figures_are_drawn_from_kept_values_and_missing_ones_named(toy):
     assert "![Spread](figures/spread.png)" in page
     assert "(figures/absent.png)" not in page
     assert page.count(f"--metrics '{LABELS}' --benchmarks {file}") == 3
-    again = render(paper, found, command="c", values="kept", drawn=drawn, older={"absent"})
-    assert "![Absent](figures/absent.png)\n\nDrawn for an earlier page" in again
-    assert again.count("Drawn for an earlier page") == 1

@@ -1,0 +1,82 @@
+"""What bfloat16 and int8 do to values, and to their correlations with people, metric by metric.
+
+    python performance/precision.py                  # all rows of six benchmarks, some minutes each
+    python performance/precision.py --benchmarks convai2_grade --rows 100
+
+Writes a table of README.md. A precision that this processor is slow in, or has not, is left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+from benchmark_rows import Rated, rated_rows
+from measure import machine
+from pages import replace_block, table
+from rich.console import Console
+from scipy.stats import spearmanr
+
+import dialeval
+
+METRICS = ("judge", "density", "deb", "quantidce", "cmn")
+BENCHMARKS = ("convai2_grade", "dailydialog_grade", "empathetic_grade", "dailydialog_zhao", "persona_usr", "fed_turn")
+
+
+def compared(name: str, precisions: list[str], benchmark: str, rated: Rated) -> list[tuple[str, ...]]:
+    """A line for each precision: with float32's values, with people, and how far percentiles move."""
+    values, shares = {}, {}
+    for dtype in precisions:
+        metric = dialeval.load(name, dtype=dtype, device="cpu")
+        values[dtype] = metric.score_exchanges(rated.exchanges).values
+        shares[dtype] = metric.rescale(values[dtype], "human_percentile")
+    people = {dtype: float(spearmanr(found, rated.ratings).statistic) for dtype, found in values.items()}
+    return [
+        (
+            benchmark,
+            name,
+            str(len(rated.ratings)),
+            dtype,
+            f"{spearmanr(values['float32'], values[dtype]).statistic:.4f}",
+            f"{people['float32']:.4f}",
+            f"{people[dtype]:.4f}",
+            f"{np.abs(shares['float32'] - shares[dtype]).mean():.4f}",
+        )
+        for dtype in precisions
+        if dtype != "float32"
+    ]
+
+
+def main() -> None:
+    """Measure, and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, help="of each benchmark (default: all)")
+    parser.add_argument("--benchmarks", default=",".join(BENCHMARKS), help="names, separated by commas")
+    parser.add_argument("--page", type=Path, default=Path(__file__).with_name("README.md"))
+    arguments = parser.parse_args()
+    known, console = machine(), Console(stderr=True)
+    if known["precisions"] == ["float32"]:
+        parser.error("this processor has neither VNNI nor fast bfloat16, so there is nothing to compare")
+    lines = []
+    for benchmark in arguments.benchmarks.split(","):
+        rated = rated_rows(arguments.rows, benchmark)
+        for name in METRICS:
+            with console.status(f"{name} on {benchmark}"):
+                lines += compared(name, known["precisions"], benchmark, rated)
+    header = (
+        "benchmark",
+        "metric",
+        "rows",
+        "precision",
+        "Spearman with float32",
+        "Spearman with people, float32",
+        "Spearman with people",
+        "mean difference of percentiles",
+    )
+    text = f"`python performance/precision.py` on {known['processor']}, torch {known['versions']['torch']}.\n\n"
+    replace_block(arguments.page, "figures of precision.py", text + table(header, lines))
+
+
+if __name__ == "__main__":
+    main()
