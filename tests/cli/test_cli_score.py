@@ -46,9 +46,9 @@ def test_json_lines() -> None:
     result = score()
     assert result.exit_code == 0
     assert [json.loads(line) for line in Path("scores.jsonl").read_text(encoding="utf-8").splitlines()] == [
-        {"row": 0, "id": "a", "system": "S", "language": "", "overlap": 0.4},
-        {"row": 1, "id": "=1+1", "system": "-T", "language": "", "overlap": 0.0},
-        {"row": 2, "id": "-7", "system": None, "language": "en", "overlap": 1.0},
+        {"row": 0, "id": "a", "system": "S", "language": "", "response": "the bus", "overlap": 0.4},
+        {"row": 1, "id": "=1+1", "system": "-T", "language": "", "response": ROWS[1]["response"], "overlap": 0.0},
+        {"row": 2, "id": "-7", "system": None, "language": "en", "response": "long ago it is", "overlap": 1.0},
     ]
     assert pd.read_json("scores.jsonl", lines=True)["overlap"].tolist() == VALUES
     assert result.stdout == ""
@@ -63,7 +63,7 @@ def test_json_lines() -> None:
 
 
 def test_csv_is_harmless_in_a_spreadsheet() -> None:
-    assert score(output="scores.csv").exit_code == 0
+    assert score("--values-only", output="scores.csv").exit_code == 0
     assert Path("scores.csv").read_text(encoding="utf-8").splitlines() == [
         "row,id,system,language,overlap",
         "0,a,S,,0.4",
@@ -87,11 +87,26 @@ def test_what_cannot_be_seen_hides_no_formula(hidden: str) -> None:
 
 
 def test_parquet() -> None:
-    assert score(output="scores.parquet").exit_code == 0
+    assert score("--with-context", output="scores.parquet").exit_code == 0
     frame = pd.read_parquet("scores.parquet")
-    assert frame.columns.tolist() == ["row", "id", "system", "language", "overlap"]
+    assert frame.columns.tolist() == ["row", "id", "system", "language", "context", "response", "overlap"]
+    assert [list(turns) for turns in frame["context"]] == [row["context"] for row in ROWS]
     assert frame["overlap"].tolist() == VALUES
     assert frame["id"].tolist() == ["a", "=1+1", "-7"]
+
+
+def test_replies_and_turns_stand_beside_the_values_where_asked() -> None:
+    assert score("--with-context", output="scores.csv").exit_code == 0
+    table = pd.read_csv("scores.csv")
+    assert [json.loads(cell) for cell in table["context"]] == [row["context"] for row in ROWS]
+    assert table["response"].tolist()[0] == "the bus"
+    Path("talks.jsonl").write_text(json.dumps({"dialogue": ["Hi", "Hello\u2028you", "Bye"]}) + "\n", encoding="utf-8")
+    talk = ["-i", "talks.jsonl", "--level", "dialogue", "--overwrite"]
+    for options, turns in ((["--with-context"], ["Hi", "Hello\u2028you", "Bye"]), ([], None)):
+        assert score(*talk, *options).exit_code == 0
+        (line,) = Path("scores.jsonl").read_text(encoding="utf-8").splitlines()
+        assert json.loads(line).get("dialogue") == turns
+    assert score("--values-only", "--with-context", "--overwrite").exit_code == 2
 
 
 def test_standard_output() -> None:
@@ -111,7 +126,7 @@ def test_several_metrics_make_one_table() -> None:
     Path("more.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     assert score("-i", "more.jsonl", "-m", "quoting", metric="overlap,variety").exit_code == 0
     frame = pd.read_json("scores.jsonl", lines=True)
-    assert frame.columns.tolist() == ["row", "id", "system", "language", "overlap", "quoting"]
+    assert frame.columns.tolist() == ["row", "id", "system", "language", "response", "overlap", "quoting"]
     assert frame["quoting"].tolist() == [1.0, 0.0, 0.0]
     summary = json.loads(Path("scores.jsonl.summary.json").read_text(encoding="utf-8"))
     assert summary["n"] == 3
@@ -315,11 +330,11 @@ def test_an_unforeseen_error_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch
     assert isinstance(result.exception, KeyError)
 
 
-def test_help_has_an_example_and_no_more_than_26_options() -> None:
+def test_help_has_an_example_and_no_more_than_30_options() -> None:
     printed = CliRunner().invoke(build_app(), ["score", "--help"], env={"COLUMNS": "200"}).stdout
     assert "$ dialeval score --input rows.jsonl --output scores.jsonl" in printed
     shown = re.findall(r"^│ \W*(--[a-z-]+)", printed, flags=re.MULTILINE)
-    assert 10 < len(shown) <= 26, shown
+    assert 10 < len(shown) <= 30, shown
 
 
 def test_each_row_tells_its_language() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -27,8 +28,8 @@ references, facts, following (the next turn), speakers, system, id:
 In CSV the turns of a context are separated by __eou__ (--context-separator). Excel, Parquet, folders of the datasets
 library and ids of data sets on the Hub are read, too.
 
-[bold]Scores[/bold], one line per row: row (its number, from 0), id, system, language (of the reply, if detected), and a
-column per metric and aspect.
+[bold]Scores[/bold], one line per row: row (its number, from 0), id, system, language (of the reply, if detected), the
+response (--with-context: all turns, too; --values-only: neither), and a column per metric and aspect.
 
 [bold]Examples[/bold]
 
@@ -65,6 +66,8 @@ Checkpoint = Annotated[
 ]
 Input = Annotated[str, typer.Option("--input", "-i", help="File, - for standard input, data-set folder or Hub id.")]
 Output = Annotated[str, typer.Option("--output", "-o", help="File (.jsonl, .csv, .parquet), or - for JSON lines.")]
+WithContext = Annotated[bool, _files("--with-context", help="Write the turns beside the values, too.")]
+ValuesOnly = Annotated[bool, _files("--values-only", help="Leave the replies out of the output.")]
 SkipBad = Annotated[bool, _files("--skip-bad", help="Set bad rows aside in OUTPUT.rejects.jsonl.")]
 Overwrite = Annotated[bool, _files("--overwrite", help="Replace existing files.")]
 Resume = Annotated[bool, _files(help="Continue an interrupted run, or start again.")]
@@ -90,6 +93,8 @@ def score(
     ] = "no",
     flag: Annotated[list[str] | None, _judging(help="Mark rows in a column flags: relevant<0.2; repeatable.")] = None,
     worst: Worst = 0,
+    with_context: WithContext = False,
+    values_only: ValuesOnly = False,
     checkpoint: Checkpoint = None,
     reference: Annotated[
         str | None, _judging(help="For fbd and prd: human-written rows, or a saved human side.")
@@ -102,12 +107,16 @@ def score(
     resume: Resume = True,
 ) -> None:
     """Check the rows, load the metrics, score; the help text above is for users."""
+    from dialeval.metric import Level
+    from dialeval.scoring.task import texts_beside
+
     source = read(input)
     given = {"dtype": dtype, "device": device, "max_length": max_length, "reference": reference}
     given["reasons"] = "full" if explain == "full" else None
     options = {option: value for option, value in given.items() if value is not None}
     run(
         metrics_or_judge(metric), checkpoint, options, source, output,
+        beside=texts_beside(Level(level), values_only=values_only, with_context=with_context),
         level=level, per_turn=per_turn, scale=scale, empty=empty, explain=explain, flag=flag or [], worst=worst,
         skip_bad=skip_bad, overwrite=overwrite, resume=resume,
     )  # fmt: skip
@@ -115,8 +124,8 @@ def score(
 
 def run(
     metrics: list[str], checkpoint: list[str] | None, options: dict[str, Any], source: Source, output: str, *,
-    level: str, per_turn: bool, scale: Scale, empty: EmptyPolicy, explain: Explain, flag: list[str], worst: int,
-    skip_bad: bool, overwrite: bool, resume: bool,
+    beside: Sequence[str], level: str, per_turn: bool, scale: Scale, empty: EmptyPolicy, explain: Explain,
+    flag: list[str], worst: int, skip_bad: bool, overwrite: bool, resume: bool,
 ) -> None:  # fmt: skip
     """Score with what the options say, and print what it adds up to."""
     from dialeval.io import progress_counter
@@ -133,7 +142,7 @@ def run(
     infos = {name: metric_class(name)[0].info_with(**options) for name in names}
     if "reference" in options:
         infos = {name: without_references(info) for name, info in infos.items()}
-    task = Task(source, infos, Level(level), scale, empty, explain=explain, per_turn=per_turn, flag=flag)
+    task = Task(source, infos, Level(level), scale, empty, explain=explain, per_turn=per_turn, flag=flag, texts=beside)
     with progress_counter("scoring", "reading and loading") as progress:
         summary = score_file(
             task, output, lambda: load_metrics(names, options, weights),

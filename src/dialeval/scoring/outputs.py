@@ -32,6 +32,7 @@ Kind = Literal["text", "list"]
 Record = Mapping[str, Any]
 
 _FORMULA = re.compile(r"[=+\-@\t\r\n＝＋－＠]")
+_LINE_ENDS = re.compile("[\x85\u2028\u2029]")
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 
 
@@ -69,7 +70,9 @@ def _columns(metrics: Sequence[str], keys: Sequence[str], record: Record) -> dic
 def _write_json(stream: BinaryIO, columns: Mapping[str, Sequence[Any]]) -> None:
     for cells in zip(*columns.values(), strict=True):
         row = dict(zip(columns, cells, strict=True))
-        stream.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
+        text = json.dumps(row, ensure_ascii=False)
+        # Programs that split at every line end of Unicode would cut a reply in two.
+        stream.write(_LINE_ENDS.sub(lambda end: json.dumps(end[0])[1:-1], text).encode() + b"\n")
 
 
 def _csv(stream: BinaryIO, metrics: Sequence[str], keys: Sequence[str]) -> Callable[[Record], None]:
@@ -104,10 +107,11 @@ def column_kinds(metrics: Iterable[str], keys: Iterable[str], kinds: Mapping[str
     """The Arrow type of every column, in order."""
     import pyarrow as pa
 
-    of_keys = {"row": pa.int64(), "id": pa.string(), "system": pa.string(), "language": pa.string()}
+    turns = pa.list_(pa.string())
+    of_keys = {"row": pa.int64(), "context": turns, "dialogue": turns}
     types = {"text": pa.string(), "list": pa.list_(pa.float64())}
     of_metrics = {name: types[kinds[name]] if name in kinds else pa.float64() for name in metrics}
-    return {key: of_keys[key] for key in keys} | of_metrics
+    return {key: of_keys.get(key, pa.string()) for key in keys} | of_metrics
 
 
 @contextmanager

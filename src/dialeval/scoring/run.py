@@ -136,7 +136,7 @@ def _score_stream(task: Task, output: str, load: Load, progress: Progress, worst
             summary = _score_chunks(task, None, reached, lambda chunk: (unscored(chunk), False), worst)
             _write(task, summary, stream, "jsonl", ())
             return summary
-        write = stack.enter_context(table(stream, "jsonl", task.columns, kinds=task.kinds))
+        write = stack.enter_context(table(stream, "jsonl", task.columns, task.keys, kinds=task.kinds))
 
         def finish(chunk: Chunk) -> tuple[Record, bool]:
             record = task.score(chunk)
@@ -205,7 +205,7 @@ def _write(
     task: Task, summary: Summary, stream: BinaryIO, file_format: OutputFormat, records: Iterable[Record]
 ) -> None:
     if task.of_rows:
-        with table(stream, file_format, task.columns, kinds=task.kinds) as write:
+        with table(stream, file_format, task.columns, task.keys, kinds=task.kinds) as write:
             for record in records:
                 write(record)
         return

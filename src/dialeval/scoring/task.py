@@ -21,7 +21,7 @@ from dialeval.readers import Rejects, Source, reply_text
 from dialeval.readers.rows import RawRow
 from dialeval.scores import Scores, aspect_column, explaining_columns, turns_column
 from dialeval.scoring.flags import FLAGS, flagged
-from dialeval.scoring.outputs import Kind
+from dialeval.scoring.outputs import ROW_KEYS, Kind
 from dialeval.specs import Condition
 
 #: Pairs of context and response in the first chunk, and in a chunk when they have doubled so far: a run soon tells how
@@ -99,6 +99,8 @@ class Task:
     per_turn: bool = False
     #: Conditions such as `respectful<0.2`; rows that meet one are marked.
     flag: Sequence[str] = ()
+    #: Texts that stand beside the values: `response`, `context`; of dialogues `dialogue`.
+    texts: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         for name, info in self.infos.items():
@@ -119,6 +121,11 @@ class Task:
     def of_rows(self) -> list[str]:
         """The metrics that give every row a value."""
         return [name for name in self.infos if name not in self.of_systems]
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """What stands before the values of a row."""
+        return (*ROW_KEYS, *self.texts)
 
     @property
     def columns(self) -> list[str]:
@@ -189,6 +196,7 @@ class Task:
         explained: dict[str, Any] = {"explain": self.explain} if self.explain != "no" else {}
         explained |= {"per_turn": True} if self.per_turn else {}
         explained |= {"flag": [flag.text for flag in self.flags]} if self.flag else {}
+        explained |= {"texts": list(self.texts)} if self.texts else {}
         return {"level": str(self.level), "scale": self.scale, "metrics": signatures, **explained}
 
     def score(self, chunk: Chunk) -> dict[str, Any]:
@@ -209,6 +217,7 @@ class Task:
             "id": [item.id for item in chunk.items],
             "system": [item.system for item in chunk.items],
             "language": [language_of(reply_text(item)) for item in chunk.items],
+            **{name: [_text_of(item, name) for item in chunk.items] for name in self.texts},
             "values": values,
             "n_truncated": {name: scores.n_truncated for name, scores in scored.items()},
             "n_empty": count_empty(chunk),
@@ -256,6 +265,22 @@ def check_explained(infos: Mapping[str, MetricInfo]) -> None:
         raise ValueError(
             f"{', '.join(infos)}: there are no reasons for these values; leave out --explain, or add the judge"
         )
+
+
+def texts_beside(level: Level, *, values_only: bool, with_context: bool) -> tuple[str, ...]:
+    """Which texts stand beside the values: the reply, and with the context all that was said."""
+    if values_only and with_context:
+        raise ValueError("--values-only leaves out what --with-context asks for; leave one of them out")
+    if level is Level.DIALOGUE:
+        return ("dialogue",) if with_context else ()
+    return () if values_only else (*(("context",) if with_context else ()), "response")
+
+
+def _text_of(item: Exchange | Dialogue, name: str) -> str | list[str]:
+    """A text, or the turns of a conversation."""
+    if isinstance(item, Dialogue):
+        return list(item.turns)
+    return item.response if name == "response" else list(item.context)
 
 
 def _answers(exchange: Exchange) -> Any:
