@@ -29,11 +29,11 @@ help: ## Show the targets
 setup: $(READY) ## Make the virtual environment and install everything
 
 # torch goes first and by itself: anything that depends on it would otherwise pull the newest CUDA build.
-$(READY): pyproject.toml $(CONSTRAINTS)
+$(READY): pyproject.toml plugins/dialeval-baselines/pyproject.toml $(CONSTRAINTS)
 	@echo "== dialeval: creating $(VENV) and installing packages (a few minutes the first time)"
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check "$$(grep '^torch==' $(CONSTRAINTS))"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --use-pep517 -c $(CONSTRAINTS) -e ".[$(EXTRAS)]"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --use-pep517 -c $(CONSTRAINTS) -e ".[$(EXTRAS)]" -e plugins/dialeval-baselines
 	@$(BIN)/python -m pip check
 	@touch $@
 	@echo "== dialeval: ready"

@@ -34,14 +34,21 @@ from corpora.grouped import Group, labelled_rows
 from corpora.negatives import corrupt
 from corpora.ratings import overlapping_ratings, read_ratings
 from dialeval.approaches import network_class
+from dialeval.approaches.heads import Features, TrainedHead
 from dialeval.approaches.learned import quantile_curves
-from dialeval.approaches.trained import head_class
-from dialeval.approaches.trained.heads import Features, TrainedHead
-from dialeval.approaches.trained.usr_mlm import UsrMlm
 from dialeval.exchange import Exchange
+from dialeval.registry import metric_class
 from dialeval.weights.config import current_versions
 from stages import corpora_of, count_kinds, new_network, read_grouped, record
 from word_head import train_words
+
+
+def head_class(name: str) -> Any:
+    """The metric whose head is trained under this name."""
+    found = metric_class(name)[0]
+    if not issubclass(found, TrainedHead):
+        raise ValueError(f"{name!r} has no head on fixed features; its class has to be a TrainedHead")
+    return found
 
 
 @dataclass(frozen=True)
@@ -224,7 +231,7 @@ def train(recipe: Recipe, arguments: argparse.Namespace) -> None:
             curves[trained.quantile_key] = quantile_curves(values[kinds == "positive"], values[kinds == "random"])
     if recipe.get("words"):
         # Scoring with the other heads computes the first token only; here every token counts.
-        metric = UsrMlm(start, device=accelerator.device)
+        metric: Any = metric_class("usr_mlm")[0](start, device=accelerator.device)
         metric.network.load_state_dict(network.state_dict())
         network = metric.network
         reached |= train_words(network, run, spoken[: recipe["words"]["examples"]], human[:500])

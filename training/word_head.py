@@ -11,7 +11,6 @@ import torch
 from torch.nn import functional as F
 
 from common import Run, linear_schedule
-from dialeval.approaches.trained.pairs import PairsNetwork
 from dialeval.exchange import Exchange
 from masking import MaskingCollator
 
@@ -65,7 +64,7 @@ def alternating(exchanges: Sequence[Exchange]) -> list[Exchange]:
 
 @torch.no_grad()
 def masked_states(
-    network: PairsNetwork, collator: MaskingCollator, exchanges: Sequence[Exchange]
+    network: Any, collator: MaskingCollator, exchanges: Sequence[Exchange]
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Hidden states where words were hidden, and these words."""
     # Neighbours of like length spare padding.

@@ -44,7 +44,7 @@ ENTRY_POINTS = "dialeval.metrics"
 #: How a metric is named that is in no registry.
 PYTHON = "python:"
 
-#: name -> class. The papers' approaches and the judge first, then the papers' baselines.
+#: name -> class. The papers' approaches and the judge first, then baselines; `plugins/dialeval-baselines` adds others.
 REGISTRY: dict[str, RegisteredMetric] = {
     "density": RegisteredMetric("dialeval.approaches.density:Density"),
     "fbd": RegisteredMetric("dialeval.approaches.fbd:Fbd"),
@@ -70,15 +70,6 @@ REGISTRY: dict[str, RegisteredMetric] = {
     "mlm_likelihood": RegisteredMetric("dialeval.baselines.masked:MaskedLikelihood", extra="agreement"),
     "lm_likelihood": RegisteredMetric("dialeval.baselines.causal:CausalLikelihood", extra="agreement"),
     "fed": RegisteredMetric("dialeval.baselines.fed:FollowUpLikelihood", extra="agreement"),
-    "ruber": RegisteredMetric("dialeval.approaches.trained.ruber:Ruber"),
-    "bert_ruber": RegisteredMetric("dialeval.approaches.trained.bert_ruber:BertRuber"),
-    "bert_dnn": RegisteredMetric("dialeval.approaches.trained.bert_dnn:BertDnn"),
-    "adem": RegisteredMetric("dialeval.approaches.trained.adem:Adem"),
-    "maude": RegisteredMetric("dialeval.approaches.trained.maude:Maude"),
-    "usr_retrieval": RegisteredMetric("dialeval.approaches.trained.usr_retrieval:UsrRetrieval"),
-    "usr_mlm": RegisteredMetric("dialeval.approaches.trained.usr_mlm:UsrMlm"),
-    "usl_h": RegisteredMetric("dialeval.approaches.trained.usl_h:UslH"),
-    "bert_regressor": RegisteredMetric("dialeval.approaches.trained.bert_regressor:BertRegressor"),
     "llm": RegisteredMetric("dialeval.llm.judge:LlmJudge", extra="llm"),
 }
 
@@ -98,6 +89,8 @@ def find_plugins() -> None:
         package = point.dist.name if point.dist is not None else point.value
         if point.name in REGISTRY:
             taken = REGISTRY[point.name].package or "dialeval"
+            if taken == package:
+                continue
             warnings.warn(
                 f"{package} provides a metric {point.name!r}, but {taken} already has one of that name", stacklevel=3
             )

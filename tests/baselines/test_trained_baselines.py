@@ -13,12 +13,6 @@ import torch
 
 import dialeval
 from dialeval.approaches import network_class
-from dialeval.approaches.trained import head_class
-from dialeval.approaches.trained.adem import Bilinear
-from dialeval.approaches.trained.heads import SHIPPED, Relevance
-from dialeval.approaches.trained.ruber import GatedRelevance, blend
-from dialeval.approaches.trained.usl_h import composed
-from dialeval.approaches.trained.vectors import pick, pooled
 from dialeval.engine.formatting import PairFormat
 from dialeval.engine.int8 import has_fast_int8
 from dialeval.exchange import BadRow
@@ -26,6 +20,15 @@ from dialeval.weights.config import CheckpointConfig, EncoderSource, LoraSetting
 from refusals import refused
 from tiny_words import WORDS
 from training_runs import RECIPES, TRAINING, log_of, read_lines, run_here, settings, write_lines
+
+pytest.importorskip("dialeval_baselines", reason="`make setup` installs plugins/dialeval-baselines")
+
+from dialeval_baselines import SHIPPED
+from dialeval_baselines.adem import Bilinear
+from dialeval_baselines.relevance import Relevance
+from dialeval_baselines.ruber import GatedRelevance, blend
+from dialeval_baselines.usl_h import composed
+from dialeval_baselines.vectors import pick, pooled
 
 ON_VECTORS = ("ruber", "bert_ruber", "bert_dnn", "adem", "maude")
 ON_PAIRS = ("usr_retrieval", "usr_mlm", "usl_h", "bert_regressor")
@@ -154,7 +157,7 @@ def test_usl_h_is_made_of_its_parts(tiny_encoder: Path, tmp_path: Path) -> None:
     folder = untrained("usl_h", tiny_encoder, tmp_path / "one")
     scores = dialeval.load("usl_h", checkpoint=folder).score(**ROWS)
     sensible = dialeval.load("usr_retrieval", checkpoint=folder).score(**ROWS).values
-    understandable = head_class("valid_utterance")(folder).score(**ROWS).values
+    understandable = dialeval.load("valid_utterance", checkpoint=folder).score(**ROWS).values
     assert scores.aspects["sensible"] == pytest.approx(sensible, abs=1e-5)
     assert scores.aspects["understandable"] == pytest.approx(understandable, abs=1e-5)
     # The same reply after another context is as understandable and as likable.

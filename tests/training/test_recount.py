@@ -13,7 +13,6 @@ import pytest
 from corpora.overlap import Index, signs_of, words
 from corpora.recount import Recount, merged
 from dialeval import benchmarks
-from dialeval.approaches.trained.heads import SHIPPED
 from dialeval.weights.config import CheckpointConfig
 from dialeval.weights.find import WEIGHTS, embedded_checkpoints
 
@@ -118,8 +117,9 @@ def test_no_recipe_trains_on_a_benchmark_that_it_does_not_declare(monkeypatch: p
 
 def test_kept_leaks_are_rows_of_marked_benchmarks() -> None:
     kept = json.loads((WEIGHTS / "leaks.json").read_text("utf-8"))
-    # Those of the approaches, and those of the baselines.
-    folders = {path.name: path for path in (*(WEIGHTS / name for name in embedded_checkpoints()), *SHIPPED.iterdir())}
+    # Those of the package, and those of the trained baselines.
+    baselines = ROOT / "plugins/dialeval-baselines/src/dialeval_baselines/weights"
+    folders = {path.name: path for path in (*(WEIGHTS / name for name in embedded_checkpoints()), *baselines.iterdir())}
     assert set(kept) <= set(folders)
     for name, found in kept.items():
         marked = CheckpointConfig.read(folders[name]).contaminated_by

@@ -1,25 +1,21 @@
-"""The five papers' approaches and our own judge: architecture, losses, scoring rule, in that order.
-
-`trained` holds the baselines of the papers that are trained themselves.
-"""
+"""The five papers' approaches and our own judge: architecture, losses, scoring rule, in that order."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from dialeval.registry import available, metric_class
+from dialeval.registry import REGISTRY, available, metric_class
 
 
 def network_class(approach: str) -> Any:
     """The network class that reads checkpoints of an approach: that of the metric of its name.
 
-    Checkpoints come from strangers, so only names of the registry are looked up.
+    Checkpoints come from strangers, so only names of the registry are looked up. Metrics of another package may share a
+    network that bears the name of none of them.
     """
-    if approach == "pairs":  # three metrics read these, none of that name
-        from dialeval.approaches.trained.pairs import PairsNetwork
-
-        return PairsNetwork
-    found = getattr(metric_class(approach)[0], "network_class", None) if approach in available() else None
-    if found is None or found.approach != approach:
-        raise ValueError(f"no metric reads checkpoints of an approach {approach!r}; is its package installed?")
-    return found
+    named = [approach] if approach in available() else [name for name, one in REGISTRY.items() if one.package]
+    for name in named:
+        found = getattr(metric_class(name)[0], "network_class", None)
+        if found is not None and found.approach == approach:
+            return found
+    raise ValueError(f"no metric reads checkpoints of an approach {approach!r}; is its package installed?")

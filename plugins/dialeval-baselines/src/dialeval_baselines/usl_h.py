@@ -11,11 +11,11 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from dialeval.approaches.trained.heads import Vector
-from dialeval.approaches.trained.pairs import PairMetric
-from dialeval.approaches.trained.usr_mlm import UsrMlm
+from dialeval.approaches.heads import Vector
 from dialeval.exchange import Exchange
 from dialeval.metric import Judged, Level, MetricInfo
+from dialeval_baselines.pairs import PairMetric
+from dialeval_baselines.usr_mlm import UsrMlm
 
 Composition = Literal["hierarchical", "weighted"]
 #: What understandable, sensible and likable are worth.

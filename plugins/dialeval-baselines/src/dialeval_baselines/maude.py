@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
-from dialeval.approaches.trained.heads import Features, Perceptron
-from dialeval.approaches.trained.vectors import VectorMetric, VectorNetwork, pick
+from dialeval.approaches.heads import Features, Perceptron
 from dialeval.exchange import Exchange
 from dialeval.metric import Level, MetricInfo
+from dialeval_baselines.vectors import VectorMetric, VectorNetwork, pick
 
 #: The last turns of a context that are read.
 _TURNS = 8

@@ -10,10 +10,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dialeval.approaches.trained.heads import SHIPPED, TrainedHead
+from dialeval.approaches.heads import TrainedHead
 from dialeval.engine.encoding import PairEncoder
 from dialeval.exchange import Exchange
 from dialeval.weights.network import Network
+from dialeval_baselines import SHIPPED
 
 #: How tokens become one vector, in the order in which a row holds them.
 POOLINGS = ("max", "min", "mean")

@@ -13,11 +13,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from dialeval.approaches.trained.heads import Features, Vector
-from dialeval.approaches.trained.vectors import VectorMetric, VectorNetwork, pick
+from dialeval.approaches.heads import Features, Vector
 from dialeval.exchange import Exchange
 from dialeval.metric import Level, MetricInfo
 from dialeval.weights.network import unit_matrix
+from dialeval_baselines.vectors import VectorMetric, VectorNetwork, pick
 
 
 class Bilinear(nn.Module):

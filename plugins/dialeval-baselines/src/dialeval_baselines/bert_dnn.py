@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.approaches.trained.heads import Features, Relevance
-from dialeval.approaches.trained.vectors import VectorMetric, VectorNetwork, pick
+from dialeval.approaches.heads import Features
 from dialeval.exchange import Exchange
 from dialeval.metric import Level, MetricInfo
+from dialeval_baselines.relevance import Relevance
+from dialeval_baselines.vectors import VectorMetric, VectorNetwork, pick
 
 
 class BertDnnNetwork(VectorNetwork):

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dialeval.approaches.deb import MaskedWordHead
-from dialeval.approaches.trained.heads import SHIPPED, Features, Perceptron, TrainedHead
+from dialeval.approaches.heads import Features, Perceptron, TrainedHead
 from dialeval.exchange import Exchange
 from dialeval.weights.network import Network
+from dialeval_baselines import SHIPPED
 
 
 class PairsNetwork(Network):

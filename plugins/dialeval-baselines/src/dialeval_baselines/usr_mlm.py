@@ -6,10 +6,10 @@ from pathlib import Path
 
 import torch
 
-from dialeval.approaches.trained.pairs import PairsNetwork
 from dialeval.baselines.batching import DEFAULT_BATCH_TOKENS
 from dialeval.baselines.masked import MaskedLikelihood
 from dialeval.metric import Level, MetricInfo
+from dialeval_baselines.pairs import PairsNetwork
 
 
 class UsrMlm(MaskedLikelihood):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dialeval.approaches.trained.pairs import PairMetric
 from dialeval.metric import Level, MetricInfo
+from dialeval_baselines.pairs import PairMetric
 
 
 class UsrRetrieval(PairMetric):

@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.approaches.trained.heads import Vector
-from dialeval.approaches.trained.pairs import PairMetric
+from dialeval.approaches.heads import Vector
 from dialeval.exchange import Exchange
 from dialeval.metric import Level, MetricInfo
+from dialeval_baselines.pairs import PairMetric
 
 
 class BertRegressor(PairMetric):

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.approaches.trained.heads import Features, Relevance, Vector
-from dialeval.approaches.trained.ruber import TwoParts
-from dialeval.approaches.trained.vectors import VectorMetric, VectorNetwork, pick
+from dialeval.approaches.heads import Features, Vector
 from dialeval.exchange import Exchange
 from dialeval.metric import Level, MetricInfo
+from dialeval_baselines.relevance import Relevance
+from dialeval_baselines.ruber import TwoParts
+from dialeval_baselines.vectors import VectorMetric, VectorNetwork, pick
 
 
 class BertRuberNetwork(VectorNetwork):

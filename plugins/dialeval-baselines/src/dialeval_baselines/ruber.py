@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
-from dialeval.approaches.trained.heads import Features, Relevance, TrainedHead, Vector
-from dialeval.approaches.trained.vectors import VectorMetric, VectorNetwork, pooled
+from dialeval.approaches.heads import Features, TrainedHead, Vector
 from dialeval.exchange import Exchange
 from dialeval.metric import Judged, Level, MetricInfo
+from dialeval_baselines.relevance import Relevance
+from dialeval_baselines.vectors import VectorMetric, VectorNetwork, pooled
 
 RuberPart = Literal["unreferenced", "referenced", "min", "max", "arithmetic", "geometric"]
 

@@ -15,14 +15,11 @@ from torch import Tensor, nn
 from dialeval.approaches.learned import LearnedMetric
 from dialeval.exchange import Exchange
 from dialeval.metric import Judged
-from dialeval.weights.find import WEIGHTS
 
 Vector = NDArray[np.float64]
 #: What a head reads: tensors with one entry for each exchange.
 Features = tuple[Tensor, ...]
 
-#: The checkpoints that travel in the package, apart from those of the approaches.
-SHIPPED = WEIGHTS / "baselines"
 #: Rows that a head judges at once.
 _BLOCK = 4096
 
@@ -85,23 +82,3 @@ class Perceptron(nn.Sequential):
         """`[rows]`: one number for each."""
         said: Tensor = super().forward(inputs)  # type: ignore[no-untyped-call]
         return said.squeeze(-1)
-
-
-class Relevance(nn.Module):
-    """How well a reply goes with its context, from a vector of each: both and a bilinear form go through a perceptron.
-
-    The bilinear form is of low rank, which keeps the head small; with `rank=0` there is none.
-    """
-
-    def __init__(self, width: int, *, rank: int, hidden: Sequence[int]) -> None:
-        super().__init__()
-        self.left = nn.Linear(width, rank, bias=False) if rank else None
-        self.right = nn.Linear(width, rank, bias=False) if rank else None
-        self.perceptron = Perceptron(2 * width + (rank > 0), *hidden)
-
-    def forward(self, context: Tensor, reply: Tensor) -> Tensor:
-        """`[rows]`: logits."""
-        known = [context, reply]
-        if self.left is not None and self.right is not None:
-            known.append((self.left(context) * self.right(reply)).sum(dim=-1, keepdim=True))
-        return self.perceptron(torch.cat(known, dim=-1))  # type: ignore[no-any-return]
