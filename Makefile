@@ -21,7 +21,7 @@ export HF_UPDATE_DOWNLOAD_COUNTS := 0
 export TOKENIZERS_PARALLELISM := true
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser demo space test test-fast test-versions test-examples lint docs screenshots bench results mutants clean
+.PHONY: help setup browser demo space test test-fast test-versions test-examples lint docs screenshots bench results mutants dist clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -137,6 +137,10 @@ mutants: setup ## Change FILE a little at a time and see whether its tests notic
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e ".[mutation]"
 	@echo "== dialeval: trying mutants at low priority (a few minutes a file; goes on where it was stopped)"
 	@$(BIN)/python tests/mutation/mutants.py $(or $(FILE),--all) --table docs/reliability.md
+
+dist: setup ## Build wheels and source archives of the package and of the trained baselines into dist
+	@rm -rf dist
+	@for folder in . plugins/dialeval-baselines; do (cd $$folder && "$(abspath $(BIN))/hatchling" build -d "$(CURDIR)/dist" -t sdist -t wheel) || exit 1; done
 
 clean: ## Remove the environment and caches
 	rm -rf $(VENV) $(VERSIONS) $(EXAMPLES) .mutants .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

@@ -231,7 +231,8 @@ def train(recipe: Recipe, arguments: argparse.Namespace) -> None:
             curves[trained.quantile_key] = quantile_curves(values[kinds == "positive"], values[kinds == "random"])
     if recipe.get("words"):
         # Scoring with the other heads computes the first token only; here every token counts.
-        metric: Any = metric_class("usr_mlm")[0](start, device=accelerator.device)
+        words: Any = metric_class("usr_mlm")[0]
+        metric = words(start, device=accelerator.device)
         metric.network.load_state_dict(network.state_dict())
         network = metric.network
         reached |= train_words(network, run, spoken[: recipe["words"]["examples"]], human[:500])

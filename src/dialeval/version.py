@@ -1,6 +1,6 @@
 """The version, and how to install more of it, where everything can read both without importing the package's face."""
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 
 def how_to_install(extra: str) -> str:

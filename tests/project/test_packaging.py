@@ -10,6 +10,7 @@ import sys
 import tarfile
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -21,6 +22,11 @@ from dialeval.version import __version__, how_to_install
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
+QUIET: dict[str, Any] = {
+    "capture_output": True,
+    "text": True,
+    "env": {name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+}
 ROW = {"context": ["How are you?"], "response": "Fine, thanks! And you?", "id": "1"}
 
 
@@ -43,17 +49,18 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel in a folder that stands before everything else; the libraries are those of this environment."""
-    folder = tmp_path_factory.mktemp("installed")
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target", str(folder)]
-    subprocess.run([*pip, str(wheel)], check=True)
-    return folder
+    """An environment that holds the wheel alone; the libraries are those of this one, which it is put before."""
+    folder = tmp_path_factory.mktemp("bare")
+    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+    # Paths in such a file are no more than paths: what this environment has as an editable install is not found there.
+    (site,) = folder.glob("lib/python*/site-packages")
+    (site / "libraries.pth").write_text("".join(f"{path}\n" for path in sys.path if path.endswith("site-packages")))
+    subprocess.run([folder / "bin/pip", "install", "--quiet", "--no-index", "--no-deps", str(wheel)], check=True)
+    return folder / "bin"
 
 
 def run(installed: Path, cwd: Path, *words: str, before: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(installed)}
-    command = [*before, sys.executable, "-m", "dialeval", *words]
-    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
+    return subprocess.run([*before, str(installed / "dialeval"), *words], cwd=cwd, **QUIET)
 
 
 @pytest.mark.slow
@@ -83,6 +90,8 @@ def test_an_installed_package_scores_with_the_network_cut(installed: Path, tmp_p
     reaches = "import socket; socket.create_connection(('1.1.1.1', 53), 2)"
     assert subprocess.run([*cut, sys.executable, "-c", reaches], capture_output=True).returncode
     (tmp_path / "rows.jsonl").write_text(json.dumps(ROW) + "\n")
+    found = subprocess.run([installed / "python", "-Pc", "import dialeval; print(dialeval.__file__)"], **QUIET)
+    assert found.stdout.startswith(str(installed.parent))
     done = run(installed, tmp_path, "score", "-m", "judge", "-i", "rows.jsonl", "-o", "scores.jsonl", before=cut)
     assert done.returncode == 0, done.stderr
     assert 0 < json.loads((tmp_path / "scores.jsonl").read_text())["judge"] < 1
@@ -91,10 +100,7 @@ def test_an_installed_package_scores_with_the_network_cut(installed: Path, tmp_p
 @pytest.mark.slow
 def test_an_installed_package_brings_training_scripts_that_start(installed: Path, tmp_path: Path) -> None:
     assert run(installed, tmp_path, "copy-training").returncode == 0
-    environment = {**os.environ, "PYTHONPATH": str(installed)}
-    printed = subprocess.run(
-        [sys.executable, "training/density.py", "--help"], cwd=tmp_path, env=environment, capture_output=True, text=True
-    )
+    printed = subprocess.run([installed / "python", "training/density.py", "--help"], cwd=tmp_path, **QUIET)
     assert printed.returncode == 0, printed.stderr
     assert "--corpora" in printed.stdout
     assert (tmp_path / "training" / "recipes" / "own-density.yaml").is_file()

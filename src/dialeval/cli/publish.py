@@ -24,7 +24,7 @@ Only repositories of dialeval are written to.
 
 $ dialeval publish all --dry-run
 
-$ dialeval publish models modules --org my-lab --private --tag v0.2.0
+$ dialeval publish models modules --org my-lab --private --tag v0.3.0
 
 $ dialeval publish runs/mine/checkpoint --org my-lab --merge"""
 
