@@ -78,16 +78,10 @@ test-versions: browser ## Run the tests on the lowest and the newest versions th
 	done; \
 	if [ -n "$$failed" ]; then echo "== dialeval: the tests failed in$$failed"; exit 1; fi
 
-# Their pins differ from ours, so they have an environment of their own.
-test-examples: ## Run the examples for deepeval and MLflow, in an environment of their own
-	@echo "== dialeval: installing deepeval and MLflow into $(EXAMPLES)"
-	@$(PYTHON) -m venv $(EXAMPLES)
-	@$(EXAMPLES)/bin/python -m pip install --quiet --disable-pip-version-check "$$(grep '^torch==' $(CONSTRAINTS))"
-	@$(EXAMPLES)/bin/python -m pip install --quiet --disable-pip-version-check -e ".[offline]" -r examples/requirements.txt
-	@$(EXAMPLES)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps "deepeval==4.3.1"
-	@echo "== dialeval: running the examples"
-	@cd $(EXAMPLES) && DEEPEVAL_TELEMETRY_OPT_OUT=1 bin/python -m pytest -q $(CURDIR)/examples/deepeval_metric.py -c /dev/null
-	@cd $(EXAMPLES) && MLFLOW_DISABLE_TELEMETRY=true bin/python $(CURDIR)/examples/mlflow_metric.py
+# Their pins differ from ours, so each has an environment of its own. promptfoo needs npm.
+test-examples: ## Run the examples for MLflow, deepeval, Opik, Inspect and promptfoo, in environments of their own
+	@echo "== dialeval: installing each tool into a folder of $(EXAMPLES), and running its example"
+	@$(PYTHON) examples/run.py --into $(EXAMPLES) $(NAMES)
 
 lint: setup ## Check style and types
 	@echo "== dialeval: ruff and mypy"

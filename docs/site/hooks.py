@@ -26,7 +26,9 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> str:
-    """Links that leave the folder lead to the repository."""
+    """Links that leave the folder lead to the repository; the reference has docstrings in place of its signatures."""
+    if page.file.src_uri == "api.md":
+        markdown = re.sub(r"###[^\n]*\n\n<!-- (::: [\w.]+) -->.*?(?=\n##|\Z)", r"\1\n", markdown, flags=re.DOTALL)
     return markdown if page.file.generated_by else _outward(markdown, Path("docs") / Path(page.file.src_uri).parent)
 
 

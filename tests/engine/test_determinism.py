@@ -102,3 +102,29 @@ def test_saving_and_loading_keeps_every_value(tiny_encoder: Path, tmp_path: Path
     }
     assert (values["first"] == values["second"]).all()
     assert close(values["first"], values["merged"])
+
+
+@pytest.mark.slow
+@pytest.mark.encoder
+@pytest.mark.usefixtures("_threads")
+def test_a_second_run_gives_the_same_verdict_whatever_its_batches_and_threads() -> None:
+    """What the README's first screen says of the embedded judge."""
+    said = ["It was great, thanks!", "The library closes at six.", "Yes, we went to the sea and it rained all week."]
+    ask = [
+        f"How was your {what} in {where}?" for what in ("trip", "exam", "dinner") for where in ("Rome", "Oslo", "Ghent")
+    ]
+    new = [{"context": [one], "response": said[at % 3], "id": one} for at, one in enumerate(ask)]
+    old = [{**row, "response": said[0]} for row in new]
+
+    def verdict(tokens: int, threads: int) -> dialeval.Gate:
+        torch.set_num_threads(threads)
+        judge = dialeval.load("judge", device="cpu", batch_tokens=tokens)
+        return dialeval.gate(new, old, judge, margin=0.05, min_contexts=5, resamples=500)
+
+    first = verdict(2048, 1)
+    assert verdict(2048, 1) == first
+    for tokens, threads in ((2048, 2), (64, 1), (300, 2)):
+        again = verdict(tokens, threads)
+        assert again.verdict == first.verdict
+        assert abs(again.mean_new - first.mean_new) < ROUNDING
+        assert max(abs(a.value - b.value) for a, b in zip(again.worst, first.worst, strict=True)) < ROUNDING

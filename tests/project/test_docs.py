@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import yaml
@@ -62,6 +65,31 @@ def test_every_page_is_in_the_menu() -> None:
 
     metrics = {f"metrics/{path.name}.md" for path in (ROOT / "metrics").iterdir() if path.is_dir()}
     assert pages(menu) == {path.name for path in (ROOT / "docs").glob("*.md")} | metrics | {"index.md", "tutorial.md"}
+
+
+def _module(name: str) -> Any:
+    spec = importlib.util.spec_from_file_location(f"site_{name}", ROOT / "docs" / "site" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_reference_is_what_its_command_writes_and_the_site_makes_docstrings_of_it() -> None:
+    made = _module("api")
+    written = (ROOT / "docs" / "api.md").read_text("utf-8")
+    assert written == made.page(), "run: python docs/site/api.py"
+    shown = _module("hooks").on_page_markdown(
+        written,
+        page=SimpleNamespace(file=SimpleNamespace(src_uri="api.md", generated_by=None)),
+        config=None,
+        files=None,
+    )
+    paths = [path for section in made.SECTIONS.values() for path in section]
+    assert [line.removeprefix("::: ") for line in shown.splitlines() if line.startswith(":::")] == paths
+    assert [line for line in shown.splitlines() if line.startswith("## ")] == [f"## {one}" for one in made.SECTIONS]
+    assert "```" not in shown
 
 
 @pytest.mark.slow

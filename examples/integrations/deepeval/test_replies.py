@@ -1,9 +1,9 @@
 """The judge as a metric of deepeval, for single replies and for whole conversations; no language model is asked.
 
-`make test-examples` runs it. Elsewhere: pip install --no-deps deepeval, since deepeval asks for an older click than
-huggingface-hub does, then its other dependencies (examples/requirements.txt), then
+`python examples/run.py deepeval` runs it in an environment of its own. Elsewhere: pip install --no-deps deepeval, since
+deepeval asks for an older click than huggingface-hub does, then what it needs (requirements.txt beside this file), then
 
-    DEEPEVAL_TELEMETRY_OPT_OUT=1 python -m pytest examples/deepeval_metric.py
+    DEEPEVAL_TELEMETRY_OPT_OUT=1 python -m pytest examples/integrations/deepeval/test_replies.py
 """
 
 from __future__ import annotations
