@@ -171,3 +171,27 @@ def test_episodes_of_parlai_are_conversations(tmp_path: Path) -> None:
 def test_subtitles_without_speakers_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.vtt").write_text("WEBVTT\n\n00:01.000 --> 00:02.000\nHi\n\n00:02.000 --> 00:03.000\nHello\n")
     refused(ValueError, "speaker", lambda: list(read_exchanges(tmp_path / "a.vtt")))
+
+
+CHAT = [{"role": "user", "content": ASKED}, {"role": "assistant", "content": ANSWERED}]
+
+
+@pytest.mark.parametrize("text", ["\n".join([json.dumps(CHAT)] * 2), json.dumps([CHAT, CHAT])])
+def test_a_list_of_messages_is_a_conversation(tmp_path: Path, text: str) -> None:
+    (tmp_path / "chats.json").write_text(text)
+    assert [(row.context, row.response) for row in read_exchanges(tmp_path / "chats.json")] == [
+        ((ASKED,), ANSWERED)
+    ] * 2
+
+
+def test_inputs_and_outputs_of_somebody_s_own_log(tmp_path: Path) -> None:
+    cells = [json.dumps(cell).replace('"', '""') for cell in ({"messages": CHAT[:1]}, CHAT[1])]
+    (tmp_path / "log.csv").write_text(f'id,input,output\n7,"{cells[0]}","{cells[1]}"\n')
+    assert [(row.context, row.response, row.id) for row in read_exchanges(tmp_path / "log.csv")] == [
+        ((ASKED,), ANSWERED, "7")
+    ]
+
+
+def test_a_path_that_leads_nowhere_is_named() -> None:
+    row = {"context": ["Hm"], "out": {"a": "Hi"}}
+    refused(BadRow, "out.b", lambda: list(read_exchanges([row], columns={"response": "out.b"})))

@@ -221,8 +221,11 @@ def _present(row: RawRow, columns: Columns, level: str) -> dict[str, Any]:
         raise row.bad(row.problem)
     if absent := columns.missing(row.values, required_fields(columns, row.values, level)):
         raise row.bad(absent)
-    cells = row.values
-    values = {field: lookup(cells, columns.names.get(field, field)) for field in FIELDS}
+    values = {field: columns.value(row, field) for field in FIELDS}
+    for field in ("response", "context", MESSAGE):
+        path = columns.mapping.get(field, "")
+        if path and path not in row.values and columns.value(row, field) is None:
+            raise row.bad(f"{field}: {path} leads nowhere in this row; name where its text stands")
     if isinstance(values["response"], list | tuple) and (reply := reply_in(values["response"])) is not None:
         values["response"] = reply
     values["context"], speakers = _turns(values["context"])

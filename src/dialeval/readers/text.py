@@ -10,11 +10,13 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, BinaryIO, cast
 
 from dialeval.exchange import a_kind
+from dialeval.readers.chats import product_of
 from dialeval.readers.rows import Columns, RawRow
 from dialeval.readers.transcripts import conversations
 
@@ -122,11 +124,29 @@ def json_rows(stream: BinaryIO, name: str) -> Iterator[RawRow]:
     first = next(lines, None)
     if first is None:
         return
-    if first.data.lstrip().startswith(b"[") or first.data.strip() == b"{":
-        yield from _array_rows(chain([first], lines), name)
+    begun = [first]
+    if first.data.lstrip().startswith(b"["):
+        begun += islice(lines, 1)  # a list a line: chats without names
+    is_array = first.data.lstrip().startswith(b"[") and not (len(begun) > 1 and _is_chat(first.data))
+    if is_array or first.data.strip() == b"{":
+        yield from _array_rows(chain(begun, lines), name)
         return
-    for number, line in enumerate(chain([first], lines)):
+    for number, line in enumerate(chain(begun, lines)):
         yield _json_row(number, line, name)
+
+
+def _is_chat(data: bytes) -> bool:
+    """Whether a line is the whole list of a conversation's messages."""
+    with suppress(ValueError, RecursionError):
+        return _as_row(json.loads(data)) is not None
+    return False
+
+
+def _as_row(entry: Any) -> dict[str, Any] | None:
+    """An object; of a list of messages the row that it is. None for anything else."""
+    if isinstance(entry, list) and product_of({"messages": entry}):
+        return {"messages": entry}
+    return entry if isinstance(entry, dict) else None
 
 
 def _array_rows(lines: Iterator[Line], name: str) -> Iterator[RawRow]:
@@ -148,8 +168,8 @@ def _array_rows(lines: Iterator[Line], name: str) -> Iterator[RawRow]:
         raise ValueError(f"{name} starts like a JSON array but is not one ({reason}); {_ONE_A_LINE}") from None
     for number, entry in enumerate(entries if isinstance(entries, list) else [entries]):
         where = f"{name}, entry {number}"
-        if isinstance(entry, dict):
-            yield RawRow(number, where, entry, duplicate=getattr(entry, "duplicate", ""))
+        if (values := _as_row(entry)) is not None:
+            yield RawRow(number, where, values, duplicate=getattr(entry, "duplicate", ""))
         else:
             yield RawRow(number, where, problem=f"the entry is {a_kind(entry)}; a row is a JSON object", raw=entry)
 
@@ -178,9 +198,9 @@ def _json_row(number: int, line: Line, name: str) -> RawRow:
         return bad("the JSON is nested too deeply; a row is an object of strings and lists of strings")
     except ValueError:  # what Python refuses to convert
         return bad("a number in the JSON has thousands of digits; a row holds strings")
-    if not isinstance(values, dict):
+    if (row := _as_row(values)) is None:
         return bad(f"the line is {a_kind(values)}; write one JSON object per line")
-    return RawRow(number, where, values, duplicate=getattr(values, "duplicate", ""))
+    return RawRow(number, where, row, duplicate=getattr(values, "duplicate", ""))
 
 
 class _Object(dict[str, Any]):

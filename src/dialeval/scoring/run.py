@@ -69,7 +69,7 @@ def score_file(
     taken = f"{path} already exists; choose another name, or replace it with --overwrite"
     if path.exists() and not overwrite and not journal_path(path).exists():
         raise FileExistsError(taken)
-    total = task.look_through(skip_bad=skip_bad) if task.source.can_be_read_twice else None
+    total, task = task.look_through(skip_bad=skip_bad) if task.source.can_be_read_twice else (None, task)
     task = replace(task, metrics=load())
     progress(0, total, 0)
 
@@ -123,7 +123,7 @@ def _score_stream(task: Task, output: str, load: Load, progress: Progress, worst
     """Score into a pipe, each chunk as soon as it is done."""
     if output == "-" and sys.stdout is None:  # the shell's >&-
         raise ValueError("standard output is closed; name a file, or open it")
-    total = task.look_through(skip_bad=False) if task.source.can_be_read_twice else None
+    total, task = task.look_through(skip_bad=False) if task.source.can_be_read_twice else (None, task)
     task = replace(task, metrics=load())
     progress(0, total, 0)
 

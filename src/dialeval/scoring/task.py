@@ -60,21 +60,26 @@ def chunked(rows: Iterable[tuple[RawRow, Exchange | Dialogue]]) -> Iterator[Chun
     for row, item in rows:
         chunk.rows.append(row.number)
         chunk.places.append(row.place)
+        n_characters += size_of(item)
         if isinstance(item, Dialogue):
             chunk.dialogues.append(item)
             n_pairs += len(item.turns) - 1
-            # Every turn is judged with its whole prefix, which a metric may hold at once.
-            n_characters += sum(map(len, item.turns))
         else:
             chunk.exchanges.append(item)
             n_pairs += 1
-            n_characters += sum(map(len, item.context)) + len(item.response) + sum(map(len, item.references))
         if n_pairs >= pairs or n_characters >= CHUNK_CHARACTERS:
             yield chunk
             pairs = min(CHUNK_PAIRS, 2 * pairs)
             chunk, n_pairs, n_characters = Chunk(), 0, 0
     if chunk.rows:
         yield chunk
+
+
+def size_of(item: Exchange | Dialogue) -> int:
+    """The characters of a row; of a dialogue each turn is judged with its prefix, which a metric may hold at once."""
+    if isinstance(item, Dialogue):
+        return sum(map(len, item.turns))
+    return sum(map(len, item.context)) + len(item.response) + sum(map(len, item.references))
 
 
 #: Whether intervals and reasons are wanted from those metrics that give them, and how many words.
@@ -101,6 +106,8 @@ class Task:
     flag: Sequence[str] = ()
     #: Texts that stand beside the values: `response`, `context`; of dialogues `dialogue`.
     texts: Sequence[str] = ()
+    #: The rows, where they were few enough to keep when they were looked through.
+    kept: Sequence[tuple[RawRow, Exchange | Dialogue]] | None = None
 
     def __post_init__(self) -> None:
         for name, info in self.infos.items():
@@ -153,6 +160,9 @@ class Task:
 
     def rows(self, rejects: Rejects | None) -> Iterator[tuple[RawRow, Exchange | Dialogue]]:
         """The checked rows, in order."""
+        if self.kept is not None:
+            yield from self.kept
+            return
         if self.level is Level.DIALOGUE:
             yield from self.source.dialogues(empty=self.empty, skip_bad=rejects)
         else:
@@ -179,13 +189,22 @@ class Task:
                 raise BadRow(row.place, "the rival's file has another reply to this row already; keep one of each")
         return replace(self, rivals=rivals)
 
-    def look_through(self, *, skip_bad: bool) -> int:
-        """Read every row once and count the good ones, so that a bad last row stops a long run before it starts."""
+    def look_through(self, *, skip_bad: bool) -> tuple[int, Task]:
+        """Read every row once and count the good ones, so that a bad last row stops a long run before it starts.
+
+        The task that is given back keeps rows that are few, so that they are read once.
+        """
         rejects = Rejects() if skip_bad else None
-        count = sum(1 for _ in self.rows(rejects))
+        count, held, kept = 0, 0, list[tuple[RawRow, Exchange | Dialogue]]()
+        for row, item in self.rows(rejects):
+            count += 1
+            if held <= CHUNK_CHARACTERS:
+                held += size_of(item)
+                kept.append((RawRow(row.number, row.where), item))
         if not count:
             raise nothing_left(rejects)
-        return count
+        is_whole = held <= CHUNK_CHARACTERS and not (rejects and rejects.count)
+        return count, replace(self, kept=kept) if is_whole else self
 
     def identity(self) -> dict[str, Any]:
         """What decides the values besides the rows: two runs that agree in it may share a journal."""

@@ -11,6 +11,7 @@ from typing import Any
 from dialeval.readers.chats import (
     azure,
     bedrock,
+    calls_log,
     chat_completions,
     chatgpt,
     chatwoot,
@@ -67,6 +68,7 @@ PRODUCTS: Mapping[str, Product] = {
     "LangChain": langchain,
     **PLAIN,
     "Telegram": telegram,
+    "inputs and outputs": calls_log,
 }
 _UNKNOWN = Unknown()
 
