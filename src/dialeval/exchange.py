@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args
 EmptyPolicy = Literal["error", "score"]
 _EMPTY_POLICIES = get_args(EmptyPolicy)
 #: How what is blank is let through.
-OR_EMPTY = "or take it as it is (empty=score; score, llm-score and tune have --empty)"
+OR_EMPTY = "or score it anyway (empty=score; score, llm-score and tune have --empty)"
 
 #: Turns of a conversation, references of a reply, facts. A dialogue of n turns is judged n times over.
 MAX_TEXTS = 5000

@@ -1,4 +1,4 @@
-"""The outside world: files that appear whole or not at all, names that are safe to show, hosts that answer."""
+"""The outside world: files that appear whole or not at all, names that are safe to show, network hosts."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def atomic_file(path: Path, hidden: Path) -> Iterator[Path]:
             hidden.unlink(missing_ok=True)
         raise
     finally:
-        # All of it is on the disk, or it failed before: what closing says must not stand in the place of that.
+        # Data is already flushed; a close error must not mask an earlier one.
         with suppress(OSError):
             os.close(descriptor)
 

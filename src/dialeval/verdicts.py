@@ -1,4 +1,4 @@
-"""What people ask of a judge, in words: which reply is better and why, which turn of a conversation is weak."""
+"""Comparisons as sentences: which reply is better and why, which turn of a conversation is weak."""
 
 from __future__ import annotations
 

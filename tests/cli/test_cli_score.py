@@ -216,7 +216,7 @@ def test_nothing_but_rows_in_other_languages(options: list[str]) -> None:
     result = score("--other-languages", "skip", *options, piped=row)
     assert result.exit_code == 2
     assert result.stderr.splitlines()[-1] == (
-        "error: every row was left out for its language; --other-languages mark scores them"
+        "error: all rows were skipped: not English; --other-languages mark scores them"
     )
     assert files() == {"rows.jsonl"}
 

@@ -194,7 +194,7 @@ def test_messages_are_read_in_the_order_of_their_places(name: str) -> None:
 
 def test_an_assistant_that_only_opens_the_conversation_answers_nothing() -> None:
     log = {"messages": [{"role": "assistant", "content": "Hi!"}, {"role": "user", "content": "Bye."}]}
-    refused(BadRow, "only opens it", lambda: list(read_exchanges([log])))
+    refused(BadRow, "only an opening turn", lambda: list(read_exchanges([log])))
 
 
 def test_who_else_answers_is_told(caplog: pytest.LogCaptureFixture) -> None:

@@ -148,7 +148,7 @@ def _verdict(
     x, y = (np.array(list(one.table.values()), dtype=np.float64) for one in (a, b))
     known = np.isfinite(x[pairs.first]), np.isfinite(y[pairs.second])
     if not (known[0] & known[1]).any():
-        raise ValueError(f"{files[0]} and {files[1]} share no row id with two values; score the same rows")
+        raise ValueError(f"{files[0]} and {files[1]} have no row ids in common; score the same rows")
     # An aspect that neither reply has is nothing lost, and what one of them lacks does not stop the other columns.
     is_aspect, notes = "." in a.name, [pairs.note] if pairs.note else []
     for name, own in zip(files, known, strict=True):

@@ -1,4 +1,4 @@
-"""`dialeval gate`: may the new system go out?"""
+"""`dialeval gate`: fail CI if the new system is worse."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def gate(
     resamples: Annotated[int, typer.Option(min=100, help="Resamples of the bootstrap over contexts.")] = 10_000,
     seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
 ) -> None:
-    """Score both, test, say it in one sentence."""
+    """Score both, test, summarise the verdict."""
     import json
 
     from dialeval.io import write_atomically
@@ -121,7 +121,7 @@ _UNFINISHED = "the gate has not finished: it is still running, or was stopped"
 
 @contextmanager
 def _errors_in_reports(junit: Path | None, markdown: Path | None, json_file: Path | None) -> Iterator[None]:
-    """Have no report of an earlier run pass for this one's, however this one ends; what went wrong stands there."""
+    """Replace any earlier report, so that a failed run leaves its error instead."""
     import json
 
     from dialeval.io import is_stream, write_atomically

@@ -106,7 +106,7 @@ def score(
     overwrite: Overwrite = False,
     resume: Resume = True,
 ) -> None:
-    """Check the rows, load the metrics, score; the help text above is for users."""
+    """Check the rows, load the metrics, score."""
     from dialeval.metric import Level
     from dialeval.scoring.task import texts_beside
 

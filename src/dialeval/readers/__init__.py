@@ -364,7 +364,7 @@ class Source:
             return file_format
         if path.exists():
             endings = ", ".join(_SUFFIXES)
-            raise ValueError(f"{path} has no ending that is read; rename it ({endings}), or pipe JSON lines to -")
+            raise ValueError(f"{path} has an unsupported extension; rename it ({endings}), or pipe JSON lines to -")
         # What is no file may be a data set of the Hub: `owner/name`.
         if str(self.input).count("/") == 1 and not str(self.input).startswith((".", "/", "~")):
             return "dataset"

@@ -193,7 +193,7 @@ def _told(row: RawRow, product: Product) -> Turns:
 def _unanswered(judge_role: str, opens: bool, roles: Sequence[str]) -> str:
     problem = f"the conversation has no answer of the role {judge_role!r}"
     if opens:
-        return f"{problem}: it only opens it; leave the conversation out"
+        return f"{problem}, only an opening turn; drop the conversation"
     return f"{problem}; choose a --judge-role of: {', '.join(dict.fromkeys(roles)) or 'none'}"
 
 

@@ -174,7 +174,7 @@ class Task:
                 empty=self.empty, needs=needs - {"references"}, skip_bad=rejects
             ):
                 if (rival := self.rivals.get(_answers(exchange))) is None:
-                    raise BadRow(row.place, "the rival's file has no reply to this row; the same rows belong in both")
+                    raise BadRow(row.place, "no matching row in the --against file; the same rows belong in both")
                 yield row, replace(exchange, references=(rival,))
 
     def against(self, other: Source) -> Task:
@@ -282,7 +282,7 @@ def check_explained(infos: Mapping[str, MetricInfo]) -> None:
     """Refuse to explain where no metric can."""
     if not any(info.explains for info in infos.values()):
         raise ValueError(
-            f"{', '.join(infos)}: there are no reasons for these values; leave out --explain, or add the judge"
+            f"{', '.join(infos)}: these metrics give no explanations; leave out --explain, or add the judge"
         )
 
 
@@ -327,7 +327,7 @@ def nothing_left(rejects: Rejects | None) -> ValueError:
     """What to say where no row can be scored: all are bad, or their language leaves them out."""
     if rejects and rejects.count:
         return ValueError(f"none of the {rejects.count} rows can be scored; the first: {rejects.first}")
-    return ValueError("every row was left out for its language; --other-languages mark scores them")
+    return ValueError("all rows were skipped: not English; --other-languages mark scores them")
 
 
 def count_empty(chunk: Chunk) -> int:

@@ -1,4 +1,4 @@
-"""The rows that pull a run down: kept while it passes, judged once more at its end for aspects and reasons."""
+"""Lowest-scoring rows: kept while it passes, judged once more at its end for aspects and reasons."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class Tuned:
         lines += [f"  {name:<15} {value:.3f}" for name, value in self.aspects.items() if value is not None]
         if not self.changed:
             lines.append(
-                f"no gain: less than {SURE:.0%} of the resamples favour a change, or it agrees no better than chance; "
+                f"no gain: no significant improvement ({SURE:.0%} bootstrap), or it agrees no better than chance; "
                 "the judge is unchanged"
             )
         if self.fitted.lifted:
