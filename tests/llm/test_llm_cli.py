@@ -89,6 +89,8 @@ def test_dry_run_counts_and_writes_nothing(files):
     assert " 1000 " in done.stdout
     assert "$0.1" in done.stdout
     assert not (files / "out.jsonl").exists()
+    first = json.loads((files / "rows.jsonl").read_text().splitlines()[0])
+    assert first["response"] in done.stdout.partition("The first question:")[2]
 
 
 def test_a_cost_limit_that_is_reached_is_one_sentence(files):

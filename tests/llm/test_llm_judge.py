@@ -127,6 +127,13 @@ def test_what_would_fail_for_every_row_stops_the_run(raw, asked):
     assert KEY not in str(caught.value)
 
 
+def test_credit_that_is_used_up_is_not_asked_for_again():
+    with serving(lambda request, before: refusal(429, "insufficient_quota", **AT_ONCE)) as server:
+        with pytest.raises(CannotGoOn):
+            judge(server, concurrency=1, retries=5).score_exchanges(rows(3))
+        assert len(server.requests) == 1
+
+
 def test_what_a_server_does_not_know_is_left_out_and_said():
     def behave(request, before):
         for part in ("response_format", "seed"):

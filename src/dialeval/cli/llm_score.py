@@ -63,7 +63,9 @@ def llm_score(
     prices: Annotated[Path | None, _cost(help="YAML: model: {input: 0.15, output: 0.6}, $ per million tokens.")] = None,
     max_cost: Annotated[float | None, _cost(help="Stop at this cost, in dollars.")] = None,
     answers: Answers = None,
-    dry_run: Annotated[bool, _cost("--dry-run", help="Print questions, tokens and cost; ask nothing.")] = False,
+    dry_run: Annotated[
+        bool, _cost("--dry-run", help="Print the number of questions, tokens, cost and the first prompt; ask nothing.")
+    ] = False,
     level: Annotated[Literal["turn", "dialogue"], reading.option(help="Judge replies, or whole dialogues.")] = "turn",
     rival: Rival = None,
     *,
@@ -84,6 +86,7 @@ def llm_score(
     task = _task(judge, source, level, empty, rival)
     if dry_run:
         typer.echo(_estimated(judge, task))
+        typer.echo(f"\nThe first question:\n{_first_question(judge, task)}")
         return
     reads = tuple(path for path in (config, prices, protocol, rival) if path is not None)
     _score(judge, task, output, reads, skip_bad=skip_bad, overwrite=overwrite, resume=resume)
@@ -118,6 +121,13 @@ def _estimated(judge: LlmJudge, task: Task) -> str:
     text = f"{found['questions']:.0f} questions, {found['cached']:.0f} of them cached; about {found['tokens_in']:.0f} "
     text += f"tokens to read and at most {found['tokens_out']:.0f} to write"
     return f"{text}; at most about ${found['cost']:.6f}" if found["cost"] else text
+
+
+def _first_question(judge: LlmJudge, task: Task) -> str:
+    """The messages that are sent about the first row."""
+    first = next(item for _, item in task.rows(None))
+    question = judge.protocol.questions(first)[0]
+    return "\n\n".join(f"[{message['role']}]\n{message['content']}" for message in question.messages)
 
 
 def _score(

@@ -39,6 +39,10 @@ _LONGEST_MESSAGE = 200
 _MALFORMED = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError)
 
 
+#: What servers say where an account has no credit left.
+_NO_CREDIT = "insufficient_quota"
+
+
 class QuestionFailed(Exception):
     """This question has no answer; the message says why."""
 
@@ -95,7 +99,10 @@ class Client:
         self.host = "local" if parts.hostname in ("localhost", "127.0.0.1", "::1") else parts.hostname
         self._secrets = [text for text in (key, key.strip()) if len(text) >= 4]
         # A server of one's own needs no key, but the client does.
-        self._openai = openai.OpenAI(api_key=key or "none", base_url=address, timeout=timeout, max_retries=retries)
+        http = openai.DefaultHttpxClient(event_hooks={"response": [_no_use_in_waiting]}, timeout=timeout)
+        self._openai = openai.OpenAI(
+            api_key=key or "none", base_url=address, timeout=timeout, max_retries=retries, http_client=http
+        )
         self._left_out: frozenset[str] = frozenset()
 
     def ask(self, question: Question, options: Mapping[str, Any]) -> Answer:
@@ -173,7 +180,7 @@ class Client:
         status, message = error.status_code, one_line(self._clean(_complaint(error)))[:_LONGEST_MESSAGE]
         if status in (401, 404):
             return CannotGoOn(f"the server refuses ({status}: {message}); check model, base_url and the key")
-        if "insufficient_quota" in message:
+        if _NO_CREDIT in message:
             return CannotGoOn(f"the server refuses ({status}: {message}); the account has no credit left")
         return QuestionFailed(f"the server answered {status}: {message}")
 
@@ -182,6 +189,14 @@ class Client:
         for secret in self._secrets:
             text = text.replace(secret, "***")
         return text.encode("utf-8", errors="replace").decode()
+
+
+def _no_use_in_waiting(response: Any) -> None:
+    """Tell the client not to ask again where no credit is left: the status is that of too many requests at once."""
+    if response.status_code == 429:
+        response.read()
+        if _NO_CREDIT in response.text:
+            response.headers["x-should-retry"] = "false"
 
 
 def likely_tokens(question: Question) -> int:
