@@ -33,11 +33,10 @@ from dialeval.engine.bert import compute_first_token_only
 from dialeval.engine.encoding import PairEncoder, choose_device, has_fast_bfloat16
 from dialeval.engine.formatting import PairFormat, PairTokenizer
 from dialeval.exchange import Exchange
-from dialeval.io import read_json_lines
 from dialeval.weights.config import CheckpointConfig
 from dialeval.weights.find import CheckpointError, find_checkpoint, find_encoder
 from dialeval.weights.loading import load_encoder, load_tokenizer
-from history import TrainingRun, joined, kept_line, stages_of, total
+from history import TrainingRun, joined, stages_of, total
 from trunk_network import TRUNK_HEADS
 
 Recipe = dict[str, Any]
@@ -246,10 +245,7 @@ class Run:
             if saved["recipe"] != recipe:
                 raise SystemExit(f"{folder} was started with another recipe; resume it with the one in progress.json")
             self.step, self.best, self.seconds = saved["step"], saved["best"], saved["seconds"]
-            if "best_step" in saved:
-                self.best_step = saved["best_step"]
-            elif self.best > float("-inf"):  # begun before states told it; the log does
-                self.best_step = kept_line(read_json_lines(folder / "log.jsonl"))["step"]
+            self.best_step = saved["best_step"]
             accelerator.load_state(str(folder / saved["state"]))
             if accelerator.is_main_process:  # a kill may have come while they were removed
                 self._remove_states_but(saved["state"])
@@ -264,10 +260,7 @@ class Run:
         log = self.folder / "log.jsonl"
         if not self.accelerator.is_main_process or not log.exists():
             return
-        if "log_bytes" in saved:
-            kept = log.read_bytes()[: saved["log_bytes"]]
-        else:  # saved before states told it
-            kept = b"".join(line for line in log.open("rb") if json.loads(line)["step"] <= saved["step"])
+        kept = log.read_bytes()[: saved["log_bytes"]]
         temporary = log.with_suffix(".tmp")
         temporary.write_bytes(kept)
         temporary.replace(log)
