@@ -6,7 +6,7 @@ after which weights were kept, and counts what had been seen until then.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,14 +14,6 @@ from typing import Any
 from dialeval.io import read_json_lines
 
 Line = Mapping[str, Any]
-
-#: By what logs without marks chose, told from the figures that they hold.
-_CRITERIA: tuple[tuple[str, Callable[[Line], float]], ...] = (
-    ("r1", lambda line: line["r1"]),
-    ("selection", lambda line: line["selection"]),
-    ("accuracy_random", lambda line: (line["accuracy_random"] + line["accuracy_adversarial"]) / 2),
-    ("loss", lambda line: -line["loss"]),
-)
 
 
 @dataclass(frozen=True)
@@ -84,10 +76,7 @@ def kept_line(lines: Iterable[Line]) -> Line:
     judged = [line for line in lines if line["kind"] == "validation"]
     if not judged:
         raise ValueError("the log holds no validation, so nothing was kept")
-    if any("kept" in line for line in judged):
-        return next(line for line in reversed(judged) if line.get("kept"))
-    name, quality = next((name, of) for name, of in _CRITERIA if name in judged[0])
-    return max((line for line in judged if name in line), key=quality)
+    return next(line for line in reversed(judged) if line.get("kept"))
 
 
 def stage_in(log: Path, name: str) -> TrainingRun:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from dialeval.io import read_json_lines
-from dialeval.registry import available
 from dialeval.tables import markdown_table
 from history import kept_line, stage_in
 
@@ -43,11 +42,11 @@ def runs_table(logs: Path, recipes: Path) -> str:
         name = f"[{log.stem}](../training/recipes/{recipe.name})" if recipe.is_file() else log.stem
         figures = figures_of(log)
         parts = [f"{name} {figures[key]:.3f}" for key, name in _FIGURES.items() if key in figures]
-        parts += [
-            f"{figure} {figures[start + head]:.3f} ({head})"
+        parts = parts or [
+            f"{figure} {figures[key]:.3f} ({key.removeprefix(start)})"
             for start, figure in _OF_HEADS.items()
-            for head in (*available(), "valid_utterance")
-            if start + head in figures
+            for key in figures
+            if key.startswith(start)
         ]
         reached = ", ".join(parts)
         if "rated_replies" in figures:
