@@ -27,6 +27,15 @@ def safe_name(text: str) -> str:
     return re.sub(r"[^\w.-]+", "_", text).lstrip(".")[:120] or "_"
 
 
+def inside(folder: Path, name: str | Path) -> Path:
+    """A path below `folder` whose name comes from data; one that leads elsewhere, by its dots or a link, is refused."""
+    path = folder / name
+    home, target = folder.resolve(), path.resolve()
+    if target == home or not target.is_relative_to(home):
+        raise ValueError(f"{str(name)[:100]!r} leads out of its folder; choose a plain name")
+    return path
+
+
 #: An absolute path inside a text; what follows a colon twice over is an address.
 _PATH = re.compile(r"(?<![\w/.~-])/(?:[^/\s'\",;:#?]+/)+[^/\s'\",;:#?]*")
 

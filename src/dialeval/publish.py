@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dialeval.module_install import module_folders
+from dialeval.io import inside
 from dialeval.version import __version__
 from dialeval.weights.config import CheckpointConfig
 from dialeval.weights.find import LAYERS, WEIGHTS, embedded_checkpoints, find_layers
@@ -115,7 +116,7 @@ def _model(folder: Path, org: str, workspace: Path, results: Path | None, *, mer
     # Damaged weights stop here.
     network = network_class(config.approach).from_pretrained(folder, device="cpu")
     measured, name = Measured.of(folder, config, results), config.name or folder.name
-    copy = workspace / (f"{name}-merged" if merge else name)
+    copy = inside(workspace, f"{name}-merged" if merge else name)
     if copy.exists():
         raise PublishError(f"two checkpoints are called {name}; publish them separately, under different names")
     if merge and config.encoder.tuning == "full":
@@ -139,7 +140,9 @@ def _space(folder: Path, org: str, workspace: Path, results: Path | None) -> Upl
     for name in ("README.md", "app.py", "requirements.txt"):
         if not (folder / name).is_file():
             raise PublishError(f"{folder} is neither a checkpoint (no config.json) nor a Space (no {name})")
-    copy = workspace / f"space-{folder.name}"
+    for path in folder.rglob("*"):
+        inside(folder, path.relative_to(folder))  # a link must not bring along what lies elsewhere
+    copy = inside(workspace, f"space-{folder.name}")
     shutil.copytree(folder, copy, ignore=shutil.ignore_patterns(*_SCRAP))
     readme = (copy / "README.md").read_text(encoding="utf-8")
     if results is not None and "- leaderboard" in readme:

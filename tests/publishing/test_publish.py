@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -169,6 +170,28 @@ def test_checkpoints_that_nobody_else_could_load(publish: Any, checkpoint: Path,
     rename(checkpoint, encoder="someone/tiny-encoder")
     (checkpoint / "model.safetensors").write_bytes(b"damaged")
     assert publish(checkpoint, code=2).stderr
+
+
+@pytest.mark.parametrize("where", ["absolute", "up"])
+def test_a_foreign_name_leads_nowhere(
+    where: str, publish: Any, checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    victim = tmp_path / "victim"
+    rename(checkpoint, encoder="someone/tiny-encoder", name=str(victim) if where == "absolute" else "../victim")
+    assert "name is" in publish(checkpoint, "--dry-run", code=2).stderr
+    assert not victim.exists()
+
+
+def test_links_of_a_space_bring_nothing_along(hub: LoopbackHub, publish: Any, tmp_path: Path) -> None:
+    (tmp_path / "secret.txt").write_text("private")
+    space = tmp_path / "space"
+    space.mkdir()
+    for name in ("README.md", "app.py", "requirements.txt"):
+        (space / name).write_text("---\ntitle: dialeval\n---\n" if name == "README.md" else "dialeval\n")
+    (space / "notes.txt").symlink_to(tmp_path / "secret.txt")
+    assert "notes.txt" in publish(space, code=2).stderr
+    assert hub.uploads() == []
 
 
 def test_failures_of_the_hub_exit_with_one(

@@ -27,6 +27,8 @@ MAX_RANK = 4096
 #: A layout adds a separator or two, never a vocabulary.
 MAX_NEW_TOKENS = 1024
 
+#: It becomes the name of a folder and of a repository.
+_NAME = re.compile(r"[^/\\:.~][^/\\:]{0,119}")
 _REVISION = re.compile(r"(?!.*\.\.)[\w.\-/]{1,255}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _TEXTS = frozenset({".json", ".txt", ".model"})
@@ -156,6 +158,8 @@ def check_config(raw: Mapping[str, Any]) -> None:
     """The types and ranges of what `config.json` holds; raises `ValueError` or `KeyError`."""
     for key in ("approach", "name"):
         _require(_is_label(raw.get(key, "")), key, raw.get(key), "a short text")
+    name = raw.get("name", "")
+    _require(not name or bool(_NAME.fullmatch(name)), "name", name, "a plain name; it leads elsewhere")
     for key in ("encoder", "layout", "architecture", "quantiles", "training", "versions"):
         _require(isinstance(raw.get(key, {}), dict), key, raw.get(key), "an object")
     known = raw.get("contaminated_by", [])
