@@ -1,9 +1,15 @@
-"""Rows of the encoder's last phase: next replies, rated ones, valid ones, and sound ones beside damaged ones."""
+"""Rows of the encoder's last phase: next replies, rated ones, pairs, valid ones, and sound ones beside damaged ones.
+
+A row belongs to a task, which is a head or two of them joined by "+". Rows with a group are compared within it, the
+others are right or wrong by themselves.
+"""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -12,11 +18,14 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from common import recounted
+from common import left_out, recounted
+from corpora.batches import CandidateSet
+from corpora.dialogues import read_corpus, read_rows
 from corpora.faults import DAMAGES, Draw, civil, contradicted, damage, insulting, statement_of
 from corpora.grouped import Group
 from corpora.ratings import Rated, overlapping_ratings, read_ratings
 from dialeval.approaches.row_signs import own_turns
+from dialeval.approaches.signs import content_words
 from dialeval.engine.formatting import PairTokenizer
 from dialeval.exchange import Exchange
 from stages import split_groups
@@ -28,8 +37,13 @@ RATED = {"begin": ("faithful", "attributable"), "convabuse": ("respectful", "res
 #: What `corpora.dialogues` puts before the facts of a speaker.
 PERSONA = "your persona: "
 
-#: A row of a task: what is read, what the head of the task is to say, and (ratings) where it comes from.
+#: A row of a task: what is read, what the head of the task is to say, and where it comes from (ratings) or what is
+#: wrong with it.
 Row = tuple[str, Exchange, float, str]
+#: What a recipe may ask for beside next replies and faults; a recipe that asks for none of it need not say so.
+OPTIONAL = ("graded", "pairs", "long", "facts")
+#: How the groups that rows are compared in begin; any other origin stands for itself.
+GROUP = "in "
 
 
 class Sources:
@@ -48,6 +62,12 @@ class Sources:
             for split in ("train", "dev"):
                 self.ratings[name, split] = [row for row in rows if row.split == split]
         self.groups, self.held_groups = split_groups(recipe, arguments.corpora) if recipe["rows"]["valid"] else ([], [])
+        self.counts = dict.fromkeys(OPTIONAL, 0) | recipe["rows"]
+        self.generic = frequent_replies(self.train.values()) if recipe.get("generic_share") else []
+        read = Reader(arguments, unwanted, left_out(recipe, arguments.corpora))
+        self.graded = {name: read.graded(name, **said) for name, said in recipe.get("graded", {}).items()}
+        self.pairs = {name: read.pairs(name, **said) for name, said in recipe.get("pairs", {}).items()}
+        self.long = [one for name, splits in recipe.get("long", {}).items() for one in read.answers(name, splits)]
 
     def of_split(self, name: str, split: str) -> list[Rated]:
         """Rated rows of one source."""
@@ -59,6 +79,11 @@ class Sources:
         for number in draw.choice(len(self.names), size=count, p=self.shares):
             one = self.train[self.names[number]]
             drawn.append(one.get(int(draw.integers(len(one))), epoch=step).exchanges())
+            # A bland reply would fit nearly anywhere: it is a wrong one wherever something else was said.
+            if self.generic and draw.random() < self.recipe["generic_share"]:
+                bland = self.generic[int(draw.integers(len(self.generic)))]
+                if bland != drawn[-1][0].response:
+                    drawn[-1][-1] = replace(drawn[-1][-1], response=bland)
         return drawn
 
     def step(self, step: int) -> tuple[list[list[Exchange]], list[Row]]:
@@ -73,7 +98,7 @@ class Sources:
         chosen = self.of_split(source, "train")
         for at in draw.integers(len(chosen), size=counts["rated"]):
             row = chosen[int(at)]
-            rows.append(("rated", without_facts(row), rating_of(row), source))
+            rows.append(("rated", without_facts(row), rating_of(row), f"{GROUP}{source}"))
         rows += self.valid_rows(draw, self.groups, counts["valid"])
         rows += faulty_rows(draw, contexts, counts)
         for name, (task, score) in RATED.items():
@@ -81,7 +106,27 @@ class Sources:
             for at in draw.integers(len(there), size=counts[name]):
                 if score in there[int(at)].scores:
                     rows.append((task, there[int(at)].exchange, float(there[int(at)].scores[score] > 0.7), name))
+        rows += self.compared(draw, step)
         return contexts, rows
+
+    def compared(self, draw: Draw, step: int, split: str = "train") -> list[Row]:
+        """Graded rows of a few sources, pairs, long answers beside damaged ones, replies beside other facts."""
+        rows: list[Row] = []
+        for name in chosen_sources(draw, self.graded, self.counts["graded"]):
+            source = self.graded[name]
+            there = source.rows[split]
+            rows += [
+                (source.head, *there[int(at)], f"{GROUP}{name}") for at in draw.integers(len(there), size=source.count)
+            ]
+        for number, name in enumerate(chosen_sources(draw, self.pairs, self.counts["pairs"])):
+            head, there = self.pairs[name].head, self.pairs[name].rows[split]
+            better, worse, share = there[int(draw.integers(len(there)))]
+            rows += [(head, better, share, f"{GROUP}pair {number}"), (head, worse, 1 - share, f"{GROUP}pair {number}")]
+        for number in range(self.counts["long"]):
+            rows += long_twins(draw, self.long, f"{GROUP}long {number}")
+        for number in range(self.counts["facts"]):
+            rows += beside_other_facts(draw, self.train, f"{GROUP}facts {number}")
+        return rows
 
     @staticmethod
     def valid_rows(draw: Draw, groups: Sequence[Group], count: int) -> list[Row]:
@@ -159,6 +204,144 @@ def faulty_rows(
     return rows
 
 
+# --- rows that are compared ------------------------------------------------------------------------
+
+
+class Graded(NamedTuple):
+    """Rated replies of one source: which head learns from them, and how many a step takes of them together."""
+
+    head: str
+    count: int
+    weight: float
+    rows: dict[str, list[tuple[Exchange, float]]]
+
+
+class Pairs(NamedTuple):
+    """Pairs of replies to one context, and the share of people who prefer the first."""
+
+    head: str
+    weight: float
+    rows: dict[str, list[tuple[Exchange, Exchange, float]]]
+
+
+class Reader:
+    """Reads the sources of compared rows, without what evaluation sets share."""
+
+    def __init__(self, arguments: argparse.Namespace, unwanted: frozenset[str], dialogues: frozenset[str]) -> None:
+        self.ratings, self.corpora = arguments.ratings, arguments.corpora
+        self.unwanted, self.dialogues = unwanted, dialogues
+
+    def graded(
+        self, name: str, *, head: str, score: str, level: str = "turn", count: int = 8, weight: float = 1.0,
+        least: float = 0.0, most: float = 1.0,
+    ) -> Graded:  # fmt: skip
+        """Ratings between `least` and `most` become numbers between 0 and 1. A conversation is read as its last turn."""
+        rows: dict[str, list[tuple[Exchange, float]]] = {"train": [], "dev": []}
+        for row in read_ratings(self.ratings, name, level=level, leave_out=self.unwanted):
+            if score not in row.scores:
+                continue
+            one = row.exchange if level == "turn" else last_reply(row)
+            if one is not None and one.response.strip():
+                share = (row.scores[score] - least) / (most - least)
+                rows["train" if row.split == "train" else "dev"].append((one, share))
+        return Graded(head, count, weight, rows)
+
+    def pairs(self, name: str, *, head: str, weight: float = 1.0) -> Pairs:
+        """Pairs as a rater or a model preferred them; ties teach nothing."""
+        rows: dict[str, list[tuple[Exchange, Exchange, float]]] = {"train": [], "dev": []}
+        for row in read_rows(self.ratings / f"{name}.jsonl.gz"):
+            share = row.get("preference_a", {"a": 1.0, "b": 0.0}.get(row["preferred"], 0.5))
+            if row["id"] in self.unwanted or not row["response_a"].strip() or not row["response_b"].strip():
+                continue
+            both = [
+                Exchange(tuple(row["context"]), row[f"response_{side}"], facts=tuple(row.get("facts") or ()))
+                for side in "ab"
+            ]
+            if abs(share - 0.5) > 0.1:
+                rows["train" if row["split"] == "train" else "dev"].append((both[0], both[1], float(share)))
+        return Pairs(head, weight, rows)
+
+    def answers(self, name: str, splits: Sequence[str]) -> list[Exchange]:
+        """Long answers of one corpus."""
+        found = []
+        for split in splits:
+            for dialogue in read_corpus(self.corpora, name, split, leave_out=self.dialogues):
+                pairs = [dialogue.exchange(turn) for turn in range(1, len(dialogue.turns))]
+                found += [one for one in pairs if len(sentences(one.response)) >= 4]
+        return found
+
+
+def last_reply(row: Rated) -> Exchange | None:
+    """A rated conversation as its last reply of the bot, with all that stands before it."""
+    turns, speakers = row.exchange.context, row.speakers
+    bots = [at for at, name in enumerate(speakers) if name == "system"] if len(speakers) == len(turns) else []
+    if not bots or not bots[-1]:
+        return None
+    return Exchange(tuple(turns[: bots[-1]]), turns[bots[-1]])
+
+
+def chosen_sources(draw: Draw, sources: Mapping[str, Graded | Pairs], count: int) -> list[str]:
+    """Sources of a step, by the root of their size times their weight."""
+    if not count:
+        return []
+    names = list(sources)
+    weights = np.array([len(sources[name].rows["train"]) ** 0.5 * sources[name].weight for name in names])
+    return [names[int(at)] for at in draw.choice(len(names), size=count, p=weights / weights.sum())]
+
+
+def frequent_replies(sets: Iterable[CandidateSet], count: int = 400) -> list[str]:
+    """The replies that corpora hold most often: "That sounds nice.", "I don't know."."""
+    said = Counter(turn for one in sets for dialogue in one.dialogues for turn in dialogue.turns[1:])
+    return [reply for reply, times in said.most_common(count) if times > 1]
+
+
+def sentences(text: str) -> list[str]:
+    """A text cut behind full stops and at ends of lines, nothing left out."""
+    return [part for part in re.split(r"(?<=[.!?])\s+|(?<=\n)", text) if part.strip()]
+
+
+def long_twins(draw: Draw, answers: Sequence[Exchange], group: str) -> list[Row]:
+    """A long answer above itself with the second half of another one, a foreign sentence, an insult, or another answer."""
+    one, other = (answers[int(draw.integers(len(answers)))] for _ in range(2))
+    parts, foreign = sentences(one.response), sentences(other.response)
+    half = len(parts) // 2
+    place = int(draw.integers(1, len(parts)))
+    stranger = foreign[int(draw.integers(len(foreign)))].strip()
+    twins = (
+        " ".join(map(str.strip, (*parts[:half], *foreign[len(foreign) // 2 :]))),
+        " ".join(map(str.strip, (*parts[:place], stranger, *parts[place + int(draw.integers(2)) :]))),
+        other.response,
+    )
+    kept = [one, *(replace(one, response=twins[int(draw.integers(3))]) for _ in range(1))]
+    rows: list[Row] = [("next+rated+preferred", row, float(row is one), group) for row in kept]
+    if draw.random() < 0.4:
+        rude = insulting("", draw).strip()
+        ends = f"{rude} {one.response}" if draw.random() < 0.3 else f"{one.response} {rude}"
+        rows.append(("next+rated+preferred+respectful", replace(one, response=ends), 0.0, group))
+        rows[0] = ("next+rated+preferred+respectful", *rows[0][1:])
+    return rows
+
+
+def beside_other_facts(draw: Draw, sets: Mapping[str, CandidateSet], group: str) -> list[Row]:
+    """A reply that takes a word from its speaker's facts, beside somebody else's facts."""
+    known = [one for one in sets.values() if any(dialogue.facts for dialogue in one.dialogues[:50])]
+    for _ in range(200):
+        one = known[int(draw.integers(len(known)))]
+        number, turn = one.turns[int(draw.integers(len(one)))]
+        dialogue, other = one.dialogues[number], one.dialogues[int(draw.integers(len(one.dialogues)))]
+        if not dialogue.facts or not dialogue.facts[turn] or not other.facts or not other.facts[-1]:
+            continue
+        row = dialogue.exchange(turn)
+        taken = set(content_words(row.response)) & {word for fact in row.facts for word in content_words(fact)}
+        theirs = other.facts[-1]
+        if taken and not taken & {word for fact in theirs for word in content_words(fact)}:
+            return [
+                ("next+rated", row, 1.0, group),
+                ("next+rated", replace(row, facts=theirs), 0.0, group),
+            ]
+    return []
+
+
 class PhaseStep(NamedTuple):
     """What one process reads in a step: the candidates of its contexts, then the rows of all other tasks."""
 
@@ -167,6 +350,8 @@ class PhaseStep(NamedTuple):
     n_contexts: int
     tasks: list[str]
     truth: Tensor
+    #: Where the rows come from: those of one group are compared with one another.
+    origins: list[str]
     #: Replies that all processes together read.
     n_replies: int
 
@@ -184,5 +369,6 @@ class PhaseSteps(Dataset[PhaseStep]):
         read = [*(one for candidates in contexts for one in candidates), *(row[1] for row in rows)]
         batches = padded(self.tokenizer.pairs(read), self.tokenizer.pad_id, self.batch_tokens)
         return PhaseStep(
-            batches, len(contexts), [row[0] for row in rows], torch.tensor([row[2] for row in rows]), n_replies
-        )
+            batches, len(contexts), [row[0] for row in rows], torch.tensor([row[2] for row in rows]),
+            [row[3] for row in rows], n_replies,
+        )  # fmt: skip

@@ -32,7 +32,18 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers import AutoTokenizer
 
-from aspect_rows import RATED, PhaseStep, PhaseSteps, Sources, faulty_rows, rating_of, without_facts
+from aspect_rows import (
+    GROUP,
+    RATED,
+    PhaseStep,
+    PhaseSteps,
+    Sources,
+    beside_other_facts,
+    faulty_rows,
+    long_twins,
+    rating_of,
+    without_facts,
+)
 from common import read_recipe
 from dialeval.engine.formatting import PairFormat, PairTokenizer
 from dialeval.exchange import Exchange
@@ -41,7 +52,7 @@ from dialeval.weights.config import CheckpointConfig
 from dialeval.weights.find import find_checkpoint
 from history import TrainingRun, joined, stages_of
 from starts import mean_weights
-from trunk import Trainer, commit, in_processes, log
+from trunk import Trainer, commit, in_processes, log, save_state
 from trunk_network import TRUNK_HEADS as HEADS
 from trunk_network import next_reply_loss
 from trunk_steps import prefetched
@@ -68,7 +79,7 @@ class LastPhase(Trainer):
     """The trunk's trainer with a head a task; heads learn faster than the encoder."""
 
     def __init__(self, recipe: dict[str, Any], encoder: Path, dtype: torch.dtype, device: torch.device) -> None:
-        super().__init__(recipe, encoder, dtype, device, heads=len(HEADS))
+        super().__init__(recipe, encoder, dtype, device, heads=len(HEADS), lora=recipe.get("lora"))
         heads = list(self.master.head.parameters())
         tuned = [one for one in self.weights if not any(one is head for head in heads)]
         self.optimizer = torch.optim.AdamW(
@@ -79,7 +90,7 @@ class LastPhase(Trainer):
     def begin(self, starts: Sequence[str]) -> None:
         """Take over the mean of some encoders, and of each head the mean of those that have it; others are zero."""
         means = mean_weights(starts)
-        self.master.load_state_dict({name: one for name, one in means.items() if "head" not in name}, strict=False)
+        self.take_layers({name: one for name, one in means.items() if not name.startswith("head.")})
         nn.init.zeros_(self.master.head.weight)
         nn.init.zeros_(self.master.head.bias)
         with torch.no_grad():
@@ -96,17 +107,20 @@ class LastPhase(Trainer):
         following = logits[:candidates, HEADS.index("next")].view(step.n_contexts, -1)
         losses = {"next": next_reply_loss(following, self.recipe["binary_weight"]).mean()}
         rest, truth = logits[candidates:], step.truth.to(logits.device)
-        for number, task in enumerate(HEADS[1:], start=1):
-            chosen = torch.tensor([at for at, one in enumerate(step.tasks) if one == task], device=logits.device)
-            if not len(chosen):
-                continue
-            said, wanted = rest[chosen, number], truth[chosen]
-            ranked = task == "rated"
-            losses[task] = (
-                ranking_loss(said, wanted, self.recipe["least_gap"]) if ranked else balanced_loss(said, wanted)
-            )
+        for number, head in enumerate(HEADS):
+            parts = [losses[head]] if head in losses else []
+            of_head = [row for row, task in enumerate(step.tasks) if head in task.split("+")]
+            groups = dict.fromkeys(step.origins[row] for row in of_head if step.origins[row].startswith(GROUP))
+            for group in groups:
+                chosen = [row for row in of_head if step.origins[row] == group]
+                parts.append(ranking_loss(rest[chosen, number], truth[chosen], self.recipe["least_gap"]))
+            plain = [row for row in of_head if step.origins[row] not in groups]
+            if plain:
+                parts.append(balanced_loss(rest[plain, number], truth[plain]))
+            if parts:
+                losses[head] = torch.stack(parts).mean() if head != "next" else parts[0] + sum(parts[1:]) / 4
         share = dist.get_world_size() if dist.is_initialized() else 1
-        whole = torch.stack([self.recipe["weights"][task] * loss for task, loss in losses.items()]).sum() / share
+        whole = torch.stack([self.recipe["weights"].get(task, 1.0) * loss for task, loss in losses.items()]).sum() / share
         none = whole.new_zeros(())
         found = torch.stack([losses[task].detach() if task in losses else none for task in HEADS]) / share
         return self.update(whole, found, rates)
@@ -159,8 +173,31 @@ class LastPhase(Trainer):
                 beside = of_kind if kind in rated else of_kind | (right == 1) & plain_rows
                 if task != "valid" and 0 < right[beside].mean() < 1:
                     found[f"{task}_{kind}_auc"] = float(auc(right[beside], scores[beside]).value)
+        found |= self.compared_figures(sources, said)
         # No corpus has rows of every kind.
         return {name: round(value, 4) for name, value in found.items() if value == value}
+
+
+    def compared_figures(self, sources: Sources, said: Any) -> dict[str, float]:
+        """Rank correlation of graded sources, accuracy of pairs and of twins, on rows that no step reads."""
+        most, found = self.recipe["validation"]["rows"], {}
+        for name, source in sources.graded.items():
+            dev = source.rows["dev"][:most]
+            (scores,) = said([row for row, _ in dev], source.head)
+            found[f"{name}_{source.head}"] = float(spearmanr(scores, [share for _, share in dev]).statistic)
+        for name, pairs in sources.pairs.items():
+            there = pairs.rows["dev"][: most // 4]
+            (scores,) = said([one for better, worse, _ in there for one in (better, worse)], pairs.head)
+            right = (scores[::2] > scores[1::2]) == (np.array([share for *_, share in there]) > 0.5)
+            found[f"{name}_{pairs.head}"] = float(right.mean())
+        draw = np.random.default_rng(11)
+        for kind, make in (("long", lambda: long_twins(draw, sources.long, "")),
+                           ("facts", lambda: beside_other_facts(draw, sources.held_out, ""))):  # fmt: skip
+            if sources.counts[kind]:
+                twins = [rows for _ in range(most // 8) if (rows := make())]
+                (scores,) = said([row[1] for rows in twins for row in rows[:2]], "rated")
+                found[f"{kind}_twins"] = float((scores[::2] > scores[1::2]).mean())
+        return found
 
 
 def history_of(
@@ -205,28 +242,39 @@ def run(rank: int, recipe: dict[str, Any], trunk: dict[str, Any], arguments: arg
         torch.set_num_threads(1)
         dist.init_process_group("gloo", rank=rank, world_size=arguments.processes)
     phase = LastPhase(recipe, arguments.encoder, getattr(torch, arguments.dtype), torch.device(arguments.device))
-    phase.begin(recipe["start_from"])
-    tokenizer = PairTokenizer(AutoTokenizer.from_pretrained(arguments.encoder), PairFormat(**trunk["layout"]))
+    kept = arguments.out / "state.pt"
+    first = 0
+    if kept.exists():
+        first = int(phase.load(torch.load(kept, map_location=arguments.device))["step"])
+    else:
+        phase.begin(recipe["start_from"])
+    layout = PairFormat(**{**trunk["layout"], **recipe.get("layout", {})})
+    tokenizer = PairTokenizer(AutoTokenizer.from_pretrained(arguments.encoder), layout)
     sources = Sources(recipe, trunk, arguments)
     rated = {name: len(rows) for (name, split), rows in sources.ratings.items() if split == "train"}
     log(arguments.out, "start", commit=commit(), recipe=recipe, rated_rows=rated)
     begun, seen = time.process_time(), 0
+    steps = range(first, recipe["steps"])
     share = slice(rank, None, arguments.processes)
     dataset = PhaseSteps(sources, tokenizer, share, phase.batch_tokens)
-    ahead = prefetched(dataset, range(recipe["steps"]), phase.device) if recipe["steps"] else ()
+    ahead = prefetched(dataset, steps, phase.device) if steps else ()
     # One pass more than steps: the last one only validates and saves.
-    for step, read in enumerate(chain(ahead, [None])):
-        if rank == 0 and (read is None or (step > 0 and step % recipe["validation"]["every"] == 0)):
+    for step, read in enumerate(chain(ahead, [None]), start=first):
+        if rank == 0 and (read is None or step % recipe["validation"]["every"] == 0):
             seconds = round(arguments.processes * (time.process_time() - begun))
-            figures = phase.figures(sources, tokenizer)
+            with phase.by_mean():
+                figures = phase.figures(sources, tokenizer)
             log(arguments.out, "validation", step=step, seconds=seconds, **figures)
             own = TrainingRun(recipe["name"], step, step, round(seconds / 3600, 2), {"replies": seen})
             hardware = [f"{arguments.processes} process(es), {arguments.device}"] if own.steps else []
             made = {"recipe": recipe, **history_of(recipe["start_from"], own, sources, hardware)}
             made |= {"rated_rows": rated, "validation": figures}
-            phase.save_weights(arguments.out / "trunk.safetensors", made=made)
+            with phase.by_mean():
+                phase.save_weights(arguments.out / "trunk.safetensors", made=made)
         if read is None:
             break
+        if rank == 0 and step > first and step % recipe.get("save_every", 500) == 0:
+            save_state({**phase.state(), "step": step}, kept)
         seen += read.n_replies
         losses = phase.learn(read, rates_at(recipe, step))
         if (step + 1) % 10 == 0:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors import safe_open
 from safetensors.torch import load_file
@@ -30,6 +32,8 @@ def start_weights(start: str) -> dict[str, Tensor]:
         stored = {name: tensor.float() for name, tensor in load_file(start).items()}
         rows = torch.cat([stored.pop("head.weight"), stored.pop("head.bias")[:, None]], dim=1)
         return stored | {f"head.{head}": row for head, row in zip(HEADS, rows, strict=False)}
+    if (Path(start) / "lora_a.npz").is_file():
+        return adapter_of_files(Path(start))
     located = find_checkpoint(start, default=start)
     network = network_class(CheckpointConfig.read(located.folder).approach).from_pretrained(start)
     layers = {f"encoder.{name}": one for name, one in network.encoder.state_dict().items() if "embeddings" not in name}
@@ -40,6 +44,34 @@ def start_weights(start: str) -> dict[str, Tensor]:
         return layers | {f"head.{there}": rows[OF_JUDGE.index(head)] for head, there in JUDGE_HEADS.items()}
     rows = torch.cat([network.classifier.weight, network.classifier.bias[:, None]], dim=1)
     return layers | {"head.valid": rows[0] - rows[1]}
+
+
+#: What the heads of an adapter in numpy's files are called here.
+_HEADS_OF_FILES = ("next", "rated", "respectful", "faithful", "preferred", "empathetic", "truthful", "helps", "dialogue")
+#: The linear layers that read one input share a factor there: by place, their names in MPNet.
+_PARTS_OF_FILES = (
+    ("attention.attn.q", "attention.attn.k", "attention.attn.v"), ("attention.attn.o",), ("intermediate.dense",),
+    ("output.dense",),
+)  # fmt: skip
+
+
+def adapter_of_files(folder: Path) -> dict[str, Tensor]:
+    """An adapter of MPNet and its heads from `lora_a.npz` and `lora_b.npz`, under the names that training has."""
+    held = {
+        name: torch.from_numpy(values).float()
+        for part in ("lora_a", "lora_b")
+        for name, values in np.load(folder / f"{part}.npz").items()
+    }
+    found = {}
+    for layer in range(1 + max(int(name.split(".")[1]) for name in held if name.startswith("layers."))):
+        for place, names in enumerate(_PARTS_OF_FILES):
+            down, up = held[f"layers.{layer}.{place}.A"], held[f"layers.{layer}.{place}.B"]
+            for name, inward, outward in zip(names, down.chunk(len(names), dim=1), up, strict=True):
+                path = f"encoder.base_model.model.encoder.layer.{layer}.{name}"
+                found[f"{path}.lora_A.default.weight"] = inward.T.contiguous()
+                found[f"{path}.lora_B.default.weight"] = outward.T.contiguous()
+    rows = torch.cat([held["head.weight"], held["head.bias"][:, None]], dim=1)
+    return found | {f"head.{head}": row for head, row in zip(_HEADS_OF_FILES, rows, strict=True)}
 
 
 def stood_at(start: str) -> dict[str, Any]:

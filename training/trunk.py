@@ -44,15 +44,21 @@ class Trainer:
     """Weights in float32, the copy of them that computes, the optimizer, and the mean of the weights over steps."""
 
     def __init__(
-        self, recipe: dict[str, Any], encoder: Path, dtype: torch.dtype, device: torch.device, heads: int = 1
+        self,
+        recipe: dict[str, Any],
+        encoder: Path,
+        dtype: torch.dtype,
+        device: torch.device,
+        heads: int = 1,
+        lora: dict[str, Any] | None = None,
     ) -> None:
         torch.manual_seed(recipe["seed"])
         self.recipe, self.device, self.dtype = recipe, device, dtype
         self.batch_tokens = recipe["batch_tokens"].get(device.type, recipe["batch_tokens"]["cpu"])
-        self.master = Trunk(encoder, heads).to(device)
+        self.master = Trunk(encoder, heads, lora).to(device)
         self.model = self.master
         if dtype != torch.float32:
-            self.model = Trunk(encoder, heads).to(device, dtype)
+            self.model = Trunk(encoder, heads, lora).to(device, dtype)
         self.weights = [one for one in self.master.parameters() if one.requires_grad]
         self.copies = [one for one in self.model.parameters() if one.requires_grad]
         self.sizes = [one.numel() for one in self.weights]
@@ -147,7 +153,7 @@ class Trainer:
     def state(self) -> dict[str, Any]:
         """What resumption needs beside the step."""
         mean = {"mean": self.mean, "updates": self.updates}
-        return {"model": self.master.state_dict(), "optimizer": self.optimizer.state_dict(), **mean}
+        return {"weights": self.weights, "optimizer": self.optimizer.state_dict(), **mean}
 
     def warm(self, starts: Sequence[str]) -> dict[str, Any]:
         """Take over the mean of some weights, if there are any, and say where the first of them stood."""
@@ -156,9 +162,22 @@ class Trainer:
         means = mean_weights(starts)
         row = means["head.next"]
         layers = {name: one for name, one in means.items() if "head" not in name}
-        self.master.load_state_dict(layers | {"head.weight": row[None, :-1], "head.bias": row[-1:]}, strict=False)
+        self.take_layers(layers)
+        with torch.no_grad():
+            self.master.head.weight.copy_(row[None, :-1])
+            self.master.head.bias.copy_(row[-1:])
         self.copy_weights()
         return stood_at(starts[0])
+
+    def take_layers(self, layers: dict[str, Tensor]) -> None:
+        """All that is tuned of the encoder, every tensor of it and no other."""
+        tuned = {name: one for name, one in self.master.named_parameters() if one.requires_grad and "head" not in name}
+        if layers.keys() != tuned.keys():
+            wrong = sorted(layers.keys() ^ tuned.keys())
+            raise SystemExit(f"the start is of another encoder: {len(wrong)} tensors differ, {wrong[0]} for example")
+        with torch.no_grad():
+            for name, weight in tuned.items():
+                weight.copy_(layers[name])
 
     def save_weights(self, path: Path, **said: Any) -> None:
         """What is trained, in float16, and in the file's header what is said of it."""
@@ -167,9 +186,8 @@ class Trainer:
 
     def load(self, state: dict[str, Any]) -> dict[str, Any]:
         """Take over a state."""
-        self.master.load_state_dict(state["model"])
+        self.take(state["weights"])
         self.optimizer.load_state_dict(state["optimizer"])
-        self.copy_weights()
         self.updates = state["updates"]
         if self.mean:
             self.mean = state["mean"]
@@ -262,9 +280,9 @@ def run(rank: int, recipe: dict[str, Any], arguments: argparse.Namespace) -> Non
                 if rank == 0:
                     trainer.save_weights(arguments.out / "trunk.safetensors", stood=stood)
             state = {**trainer.state(), **stood}
-            _save(state, kept)
+            save_state(state, kept)
             if reached:
-                _save(state, arguments.out / f"contexts-{step * size}.pt")
+                save_state(state, arguments.out / f"contexts-{step * size}.pt")
     if rank == 0 and (decays or last == first):
         trainer.master.half().encoder.save_pretrained(arguments.out / "encoder")
 
@@ -277,7 +295,7 @@ def _seconds() -> float:
     return float(total)
 
 
-def _save(state: dict[str, Any], path: Path) -> None:
+def save_state(state: dict[str, Any], path: Path) -> None:
     if not dist.is_initialized() or dist.get_rank() == 0:
         torch.save(state, path.with_suffix(".tmp"))
         os.replace(path.with_suffix(".tmp"), path)

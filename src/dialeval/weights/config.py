@@ -51,6 +51,8 @@ class LoraSettings:
     rank: int = 32
     alpha: int = 64
     dropout: float = 0.0
+    #: Scaled by the root of the rank, so that the rate need not fall as the rank grows.
+    rslora: bool = False
 
 
 @dataclass(frozen=True)

@@ -132,7 +132,6 @@ def _of_transformers(folder: Path) -> Any:
             use_safetensors=True,
             trust_remote_code=False,
             dtype=torch.float32,
-            attn_implementation="sdpa",
             output_loading_info=True,
         )
     except Exception as error:  # whatever a configuration that fits no weights leads to
@@ -160,7 +159,7 @@ def _of_config(raw: dict[str, Any], path: Path, device: Any = "meta") -> Any:
     try:
         with torch.device(device):
             return AutoModel.from_config(  # type: ignore[no-untyped-call]
-                AutoConfig.for_model(**raw), attn_implementation="sdpa", dtype=torch.float32, trust_remote_code=False
+                AutoConfig.for_model(**raw), dtype=torch.float32, trust_remote_code=False
             )
     except Exception as error:  # a configuration can be wrong in as many ways as there are models
         raise CheckpointError(f"{path} is damaged: {first_line(error)}") from None
@@ -261,7 +260,11 @@ def with_lora(encoder: nn.Module, settings: LoraSettings) -> nn.Module:
     from peft import LoraConfig
 
     config = LoraConfig(
-        r=settings.rank, lora_alpha=settings.alpha, lora_dropout=settings.dropout, target_modules="all-linear"
+        r=settings.rank,
+        lora_alpha=settings.alpha,
+        lora_dropout=settings.dropout,
+        use_rslora=settings.rslora,
+        target_modules="all-linear",
     )
     adapted: nn.Module = _with_adapter(encoder, config)
     return adapted
