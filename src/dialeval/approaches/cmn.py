@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dialeval.approaches.cmn_network import CmnNetwork, LatentGaussian, PriorEncoder, PriorRows
-from dialeval.approaches.learned import LearnedMetric
+from dialeval.approaches.learned import PairMetric
 from dialeval.engine.encoding import PairEncoder
 from dialeval.exchange import BadRow, Exchange, is_blank
 from dialeval.metric import Judged, Level, MetricInfo
@@ -99,7 +99,7 @@ class Latents(NamedTuple):
         return Latents(self.gaussian.take(rows), self.nsp[rows], self.keys[rows], self.cut[rows])
 
 
-class Cmn(LearnedMetric):
+class Cmn(PairMetric):
     """What a reply shares with its context and its reference, in nats; more is better."""
 
     info = MetricInfo(

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from dialeval.approaches.learned import LearnedMetric
+from dialeval.approaches.learned import PairMetric
 from dialeval.metric import Level, MetricInfo
 from dialeval.weights.find import CheckpointError
 from dialeval.weights.network import Network
@@ -248,7 +248,7 @@ def expected_calibration_error(table: list[ReliabilityBin]) -> float:
     return sum(one.count * abs(one.predicted - one.observed) for one in table) / total if total else float("nan")
 
 
-class Deb(LearnedMetric):
+class Deb(PairMetric):
     """The probability that a reply is a valid next turn."""
 
     info = MetricInfo(

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from dialeval.approaches.learned import LearnedMetric, squared_mahalanobis
+from dialeval.approaches.learned import PairMetric, squared_mahalanobis
 from dialeval.engine.moments import Moments
 from dialeval.metric import Level, MetricInfo
 from dialeval.weights.find import CheckpointError
@@ -156,7 +156,7 @@ def apply_rule(scoring: Scoring, rows: NDArray[Any], network: DensityNetwork) ->
     return -np.sqrt(squared_mahalanobis(features, mean, precision))
 
 
-class Density(LearnedMetric):
+class Density(PairMetric):
     """How near a reply is to human conversation; higher is better."""
 
     info = MetricInfo(

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from dialeval.approaches.learned import LearnedMetric
+from dialeval.approaches.learned import PairMetric
 from dialeval.exchange import Exchange
 from dialeval.metric import Judged
 
@@ -24,7 +24,7 @@ Features = tuple[Tensor, ...]
 _BLOCK = 4096
 
 
-class TrainedHead(LearnedMetric):
+class TrainedHead(PairMetric):
     """A head on fixed features; what it puts out is a logit unless the metric says otherwise."""
 
     #: Where the network keeps the head.

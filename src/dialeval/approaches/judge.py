@@ -1,16 +1,15 @@
 """JUDGE: one encoder that learned from people's ratings, plain signs beside it, and a reason for every value.
 
 Not one of the papers: our own. Heads on the encoder say whether a reply is a valid next turn, how people rated such
-replies, and whether it is sound English, civil, and in line with the facts; signs of its words tell what it repeats,
-which facts it brings in, how the other side takes it. Features vote on the value; what nobody forgives has no vote but
-a veto.
+replies, whether it is sound English, civil, and in line with the facts, and how content the other side is with it;
+signs of its words tell what it repeats and which facts it brings in. Features vote on the value; severe faults are
+vetoes. A reply that is longer than a checkpoint reads at once is read in parts, and its weakest part counts most.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import Any, Literal
 
 import numpy as np
@@ -19,7 +18,14 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from dialeval.approaches import row_signs, signs
-from dialeval.approaches.learned import LearnedMetric, percentile, rank_all, squared_mahalanobis
+from dialeval.approaches.learned import (
+    WEAKEST,
+    LearnedMetric,
+    percentile,
+    rank_all,
+    squared_mahalanobis,
+    whole_reply,
+)
 from dialeval.approaches.reasons import in_a_sentence, statements, with_weakest
 from dialeval.approaches.row_signs import (
     DialogueSigns,
@@ -40,9 +46,14 @@ Matrix = NDArray[np.float64]
 
 #: Reference values kept of each feature, and the bins of outcomes that have an interval of their own.
 TABLE_SIZE, INTERVAL_BINS = 401, 5
-#: What the heads say, one logit each. The encoder learned with the first five (that of judge-open without `consistent`,
-#: which is zero there); the others are fitted on it.
-HEADS = ("next", "follows", "valid", "fluent", "consistent", "respectful", "faithful")
+#: What heads may say, one logit each. A checkpoint names those that it has; some are learned with the encoder, those
+#: for faults are fitted on it, and so is `satisfied`, which reads the other side's next turn.
+HEADS = ("next", "follows", "valid", "fluent", "consistent", "respectful", "faithful", "satisfied", "preferred")
+#: What checkpoints have that name none.
+_FIRST_HEADS = HEADS[:7]
+_FIRST_DIALOGUE_FEATURES = (
+    "coherent", "weakest", "not_repetitive", "not_echoing", "engaged", "positive", "lively", "not_complaining"
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -55,16 +66,16 @@ class Feature:
 
 
 def _by_aspect(table: Mapping[str, Feature]) -> dict[str, tuple[str, ...]]:
-    aspects = dict.fromkeys(one.aspect for one in table.values())
-    return {aspect: tuple(name for name, one in table.items() if one.aspect == aspect) for aspect in aspects}
+    aspects = dict.fromkeys(feature.aspect for feature in table.values())
+    return {aspect: tuple(name for name, feature in table.items() if feature.aspect == aspect) for aspect in aspects}
 
 
-#: The judge as a table. Relevance, which four features see, leads; facts and the other side's next turn tell what
-#: those cannot see; how people like a reply hardly depends on rare words. Votes and vetoes are our own judgement,
-#: informed by benchmarks, and for the shares of relevance by ratings; a checkpoint records what they reach on those.
+#: The judge as a table. Relevance, which several features see, leads; facts and the other side's next turn tell what
+#: those cannot see; how people like a reply hardly depends on rare words. A checkpoint may bring votes of its own, and
+#: records what they reach on ratings.
 TURN: Mapping[str, Feature] = {
     "next": Feature("relevant", 0.5),  # what was said next, among other replies
-    "follows": Feature("relevant", 2.5),  # people could go on after it (dialogue breakdown)
+    "follows": Feature("relevant", 2.5),  # how people rated such replies
     "valid": Feature("relevant", 0.5),  # a valid next turn, against adversarial and random replies
     "human_like": Feature("relevant", 0.5),  # nearer to human pairs of turns than to random ones
     "specific": Feature("specific", 0),  # how rare its rarest words are
@@ -72,23 +83,26 @@ TURN: Mapping[str, Feature] = {
     "reaction": Feature("reaction", 1),  # how the user answers it
     "not_repetitive": Feature("not_repetitive", 1, veto=True),  # neither its own words again nor earlier turns'
     "fluent": Feature("fluent", 0.5, veto=True),  # no damaged words or order
-    "respectful": Feature("respectful", 0, veto=True),  # no insult
+    "respectful": Feature("respectful", 0, veto=True),  # civil, and safe in its context
     "faithful": Feature("faithful", 0, veto=True),  # the facts do not speak against it
     "consistent": Feature("consistent", 0, veto=True),  # denies nothing that its speaker said or that is known of them
+    "preferred": Feature("relevant", 0),  # which of two answers people prefer
 }
 FEATURES = tuple(TURN)
+#: Features that only see faults. Whatever has none is as sound as can be: how far above tells nothing of how good it is.
+FAULTS = ("fluent", "respectful", "consistent")
+#: Logits from which on a reply counts as sound.
+SOUND = 0.0
 #: A feature with a veto that ranks below this takes from the value, and the last of all leaves it this share.
 VETO_BELOW, VETO_LEAVES = 0.03, 0.3
 #: An insult takes less from a whole conversation than from its reply: what the veto leaves, times this.
 INSULT = 1.5
 #: What a conversation would lose if all turns of the judged side had been said before.
 SAID_AGAIN = 0.3
-#: Logits from which on a reply counts as sound; how far above tells nothing of how good it is.
-SOUND = 0.0
-#: What its words make sure of lies below all that a head says.
-SURE = -1e3
 #: Aspects that users see, and the features that each of them stands for.
 ASPECTS = _by_aspect(TURN)
+#: Aspects that are 1 where no fault is seen, and fall to 0 for the worst.
+FAULT_ASPECTS = ("fluent", "respectful", "faithful", "consistent")
 #: The same of a whole conversation, seen from the judged side. Votes that agreed with ratings of whole conversations;
 #: what the vetoes of its replies leave of it, `dialogue_vetoes` says.
 DIALOGUE: Mapping[str, Feature] = {
@@ -96,10 +110,9 @@ DIALOGUE: Mapping[str, Feature] = {
     "weakest": Feature("coherent", 1),  # the lowest of them
     "not_repetitive": Feature("not_repetitive", 1),
     "not_echoing": Feature("not_repetitive", 0.5),  # says other things than the turn before it
-    "engaged": Feature("reaction", 0.5),  # the other side's signs from here on
-    "positive": Feature("reaction", 1.5),
-    "lively": Feature("reaction", 1),
-    "not_complaining": Feature("reaction", 2),
+    "engaged": Feature("reaction", 0.5),  # the words of the other side's turns
+    "lively": Feature("reaction", 1),  # and their exclamations
+    "satisfied": Feature("reaction", 3),  # and how content they sound
 }
 DIALOGUE_FEATURES = tuple(DIALOGUE)
 DIALOGUE_ASPECTS = _by_aspect(DIALOGUE)
@@ -113,14 +126,10 @@ FAULTY = {
     "faithful": "at odds with the facts",
     "consistent": "at odds with what its side said",
 }
-TURN_VOTES, DIALOGUE_VOTES = (np.array([one.votes for one in table.values()]) for table in (TURN, DIALOGUE))
+TURN_VOTES, DIALOGUE_VOTES = (np.array([feature.votes for feature in table.values()]) for table in (TURN, DIALOGUE))
 
 
 # --- architecture ----------------------------------------------------------------------------------
-
-
-#: How many numbers of a reply a correction reads beside the encoder's: heads and ranks, counts.
-READ_BESIDE = (len(HEADS) + len(FEATURES), len(row_signs.COUNTS))
 
 
 class JudgeNetwork(Network):
@@ -129,9 +138,36 @@ class JudgeNetwork(Network):
     approach = "judge"
     oldest_format = 4
 
+    @property
+    def features(self) -> dict[str, tuple[str, ...]]:
+        """The features that this checkpoint has tables for, by level."""
+        if self.config.format_version < 5:
+            return {"turn": FEATURES[:12], "dialogue": _FIRST_DIALOGUE_FEATURES}
+        return {"turn": FEATURES, "dialogue": DIALOGUE_FEATURES}
+
+    def tables(self, level: Literal["turn", "dialogue"]) -> Matrix:
+        """The reference values of every feature; those of one that the checkpoint does not know are never asked for."""
+        kept, names = self.array(f"{level}_tables"), self.features[level]
+        wanted = FEATURES if level == "turn" else DIALOGUE_FEATURES
+        unknown = np.linspace(0, 1, TABLE_SIZE)
+        return np.stack([kept[names.index(name)] if name in names else unknown for name in wanted])
+
+    @property
+    def head_names(self) -> tuple[str, ...]:
+        """The heads that this checkpoint has."""
+        named = str(self.config.architecture.get("heads", "")).split()
+        return tuple(named) or _FIRST_HEADS
+
+    @property
+    def votes(self) -> Vector:
+        """How much each feature of a reply counts here."""
+        named = str(self.config.architecture.get("votes", "")).split()
+        chosen = dict(vote.split("=") for vote in named)
+        return np.array([float(chosen.get(name, feature.votes)) for name, feature in TURN.items()])
+
     def build_heads(self, width: int) -> None:
         """Heads, the two Gaussians of relative density, the tables that make ranks of features."""
-        self.heads = nn.Linear(width, len(HEADS))
+        self.heads = nn.Linear(width, len(self.head_names))
         for name in ("human", "random"):
             self.register_buffer(f"{name}_mean", torch.zeros(width))
             self.register_buffer(f"{name}_precision", unit_matrix(width))
@@ -140,8 +176,9 @@ class JudgeNetwork(Network):
         self.register_buffer("run_counts", torch.zeros(signs.RUNS, dtype=torch.uint8))
         self.register_buffer("fluency", unit_matrix(1, signs.Wording.SIGNS + 2)[0])
         if self.config.architecture.get("corrected"):
-            self.register_buffer("correction", torch.zeros(2, width + sum(READ_BESIDE) + 2))
-        for level, features in (("turn", FEATURES), ("dialogue", DIALOGUE_FEATURES)):
+            beside = len(self.head_names) + len(self.features["turn"]) + len(row_signs.COUNTS)
+            self.register_buffer("correction", torch.zeros(2, width + beside + 2))
+        for level, features in self.features.items():
             grid = np.tile(np.linspace(0, 1, TABLE_SIZE, dtype=np.float32), (len(features), 1))
             self.register_buffer(f"{level}_tables", torch.from_numpy(grid))
             self.register_buffer(f"{level}_interval", torch.zeros(3, INTERVAL_BINS + 1))
@@ -149,6 +186,11 @@ class JudgeNetwork(Network):
     def rows(self, first: Tensor) -> Tensor:
         """`[batch, width + heads]`."""
         return torch.cat([first, self.heads(first)], dim=-1)
+
+    def split(self, rows: NDArray[np.float32]) -> tuple[NDArray[np.float32], dict[str, Vector]]:
+        """Rows of the network as states and the logits of each head."""
+        states, logits = np.split(rows, [self.heads.in_features], axis=1)
+        return states, {name: logits[:, number].astype(np.float64) for number, name in enumerate(self.head_names)}
 
     def correct(self, correction: Matrix, lifted: Sequence[str] = ()) -> None:
         """Keep what a user's ratings add, see `dialeval.tuning.correction`, and the vetoes that they speak against."""
@@ -179,29 +221,54 @@ class JudgeNetwork(Network):
 # --- scoring rule ----------------------------------------------------------------------------------
 
 
-def turn_features(network: JudgeNetwork, rows: NDArray[np.float32], read: Sequence[TurnSigns]) -> Matrix:
-    """`[rows, FEATURES]` on their own scales; NaN where the input that a feature needs is missing."""
-    features, logits = rows[:, : -len(HEADS)], rows[:, -len(HEADS) :].astype(np.float64)
-    of = {name: logits[:, at] for at, name in enumerate(HEADS)}
+@dataclass(frozen=True)
+class Encoded:
+    """What the network makes of some replies, part by part: states, logits by head, and signs of the parts' wording."""
+
+    states: NDArray[np.float32]
+    logits: dict[str, Vector]
+    parts: list[str]
+    wording: Matrix
+    #: Parts without a letter outside of code, of whose wording there is nothing to say.
+    bare: NDArray[np.bool_]
+    #: Where each reply begins.
+    starts: NDArray[np.int64]
+    #: What the other side's next turns say; NaN where there is none.
+    satisfied: Vector
+
+
+def as_answered(row: Exchange) -> Exchange:
+    """The other side's next turn as a reply, for the head that reads how content it is."""
+    return Exchange(context=(*row.context, row.response), response=row.following or "")
+
+
+def turn_features(network: JudgeNetwork, encoded: Encoded, read: Sequence[TurnSigns]) -> tuple[Matrix, Matrix]:
+    """`[rows, FEATURES]` on their own scales, NaN where the input that a feature needs is missing; and, by part, those
+    that see faults.
+    """
+    parts = {name: logits for name, logits in encoded.logits.items() if name != "satisfied"}
     weights = network.array("fluency")
-    of["fluent"] = np.column_stack([of["fluent"], np.array([one.wording for one in read])]) @ weights[:-1] + weights[-1]
-    of["fluent"] = np.where([one.numeric for one in read], SOUND, of["fluent"])
-    for name in ("fluent", "consistent", "respectful"):
+    parts["fluent"] = np.column_stack([parts["fluent"], encoded.wording]) @ weights[:-1] + weights[-1]
+    parts["fluent"] = np.where(encoded.bare, SOUND, parts["fluent"])
+    parts["human_like"] = squared_mahalanobis(
+        encoded.states, network.array("random_mean"), network.array("random_precision")
+    ) - squared_mahalanobis(encoded.states, network.array("human_mean"), network.array("human_precision"))
+    of = {
+        name: whole_reply(part, encoded.starts, 1.0 if name in FAULT_ASPECTS else WEAKEST)
+        for name, part in parts.items()
+    }
+    for name in FAULTS:
         of[name] = np.minimum(of[name], SOUND)
-    of["fluent"] = np.where([bool(one.mashed) for one in read], SURE, of["fluent"])
-    of["human_like"] = squared_mahalanobis(
-        features, network.array("random_mean"), network.array("random_precision")
-    ) - squared_mahalanobis(features, network.array("human_mean"), network.array("human_precision"))
-    of["specific"] = np.array([one.specific for one in read])
-    of["not_repetitive"] = np.array([1 - one.repetition.share for one in read])
-    of["uses_facts"] = np.array([np.nan if one.facts is None else one.facts.amount for one in read])
-    of["reaction"] = np.array([np.nan if one.reaction is None else one.reaction.total for one in read])
-    of["faithful"] = np.where([one.facts is not None for one in read], of["faithful"], np.nan)
-    of["respectful"] = np.where([bool(one.insult) for one in read], SURE, of["respectful"])
-    of["consistent"] = np.where([one.has_said_itself for one in read], of["consistent"], SOUND)
-    of["consistent"] = np.where([one.contradiction is not None for one in read], SURE, of["consistent"])
-    of["consistent"] = np.where([one.has_said for one in read], of["consistent"], np.nan)
-    return np.stack([of[name] for name in FEATURES], axis=1)
+    of["specific"] = np.array([row.specific for row in read])
+    of["not_repetitive"] = np.array([1 - row.repetition.share for row in read])
+    of["uses_facts"] = np.array([np.nan if row.facts is None else row.facts.amount for row in read])
+    of["reaction"] = encoded.satisfied
+    of["faithful"] = np.where([row.facts is not None for row in read], of["faithful"], np.nan)
+    of["consistent"] = np.where([row.has_said_itself for row in read], of["consistent"], SOUND)
+    of["consistent"] = np.where([row.has_said for row in read], of["consistent"], np.nan)
+    missing = np.full(len(read), np.nan)
+    seen = np.stack([parts[name] for name in FAULT_ASPECTS], axis=1)
+    return np.stack([of.get(name, missing) for name in FEATURES], axis=1), seen
 
 
 def turn_ranks(features: Matrix, read: Sequence[TurnSigns], tables: Matrix) -> Matrix:
@@ -211,11 +278,11 @@ def turn_ranks(features: Matrix, read: Sequence[TurnSigns], tables: Matrix) -> M
     it stays a sign.
     """
     ranks = rank_all(features, tables)
-    wordless = np.array([one.wordless is not None for one in read], dtype=bool)
-    for at, name in enumerate(FEATURES):
+    wordless = np.array([row.wordless is not None for row in read], dtype=bool)
+    for column, name in enumerate(FEATURES):
         if name != "reaction":
             worst = np.nan if TURN[name].veto and name != "fluent" else 0.0
-            ranks[wordless, at] = np.where(np.isfinite(ranks[wordless, at]), worst, np.nan)
+            ranks[wordless, column] = np.where(np.isfinite(ranks[wordless, column]), worst, np.nan)
     return ranks
 
 
@@ -243,14 +310,14 @@ def soundness(ranks: Matrix) -> Matrix:
 def vetoes(ranks: Matrix) -> Matrix:
     """What each feature with a veto leaves of a value: all of it above `VETO_BELOW`, less and less below."""
     left = VETO_LEAVES + (1 - VETO_LEAVES) * soundness(ranks)
-    has_veto = np.array([one.veto for one in TURN.values()])
+    has_veto = np.array([feature.veto for feature in TURN.values()])
     kept: Matrix = np.where(has_veto & np.isfinite(ranks), left, 1.0)
     return kept
 
 
-def turn_moves(ranks: Matrix, left: Matrix) -> Matrix:
+def turn_moves(ranks: Matrix, left: Matrix, votes: Vector) -> Matrix:
     """How far each feature moves a value from one half, by its votes and by what its veto leaves."""
-    moved = contributions(ranks, TURN_VOTES)
+    moved = contributions(ranks, votes)
     voted = 0.5 + moved.sum(axis=1, keepdims=True)
     # Several vetoes share what they take together by how much each of them would take alone.
     taken, alone = voted * (1 - left.prod(axis=1, keepdims=True)), 1 - left
@@ -259,10 +326,10 @@ def turn_moves(ranks: Matrix, left: Matrix) -> Matrix:
     return moves
 
 
-def turn_values(ranks: Matrix, lifted: Sequence[str] = ()) -> Vector:
+def turn_values(ranks: Matrix, votes: Vector, lifted: Sequence[str] = ()) -> Vector:
     """Votes times vetoes, but for those that were lifted."""
     left = np.where([name in lifted for name in FEATURES], 1.0, vetoes(ranks))
-    values: Vector = 0.5 + turn_moves(ranks, left).sum(axis=1)
+    values: Vector = 0.5 + turn_moves(ranks, left, votes).sum(axis=1)
     return values
 
 
@@ -307,6 +374,59 @@ class RankInterval:
 
 
 @dataclass(frozen=True)
+class ReadReplies:
+    """All that is computed of some replies."""
+
+    #: The encoder's numbers, then heads and ranks, then counts, and how many there are of each.
+    inputs: Matrix
+    widths: tuple[int, int, int]
+    ranks: Matrix
+    signs: list[TurnSigns]
+    #: What the votes come to, and what the veto of each feature leaves of it.
+    voted: Vector
+    left: Matrix
+    votes: Vector
+    n_truncated: int
+    #: How content the other side's next turns are; NaN where there is none.
+    satisfied: Vector
+
+    @property
+    def values(self) -> Vector:
+        """Votes times vetoes."""
+        kept: Vector = self.voted * self.left.prod(axis=1)
+        return kept
+
+    def single(self, number: int) -> ReadReplies:
+        """One of them."""
+        part = slice(number, number + 1)
+        return replace(
+            self,
+            inputs=self.inputs[part],
+            ranks=self.ranks[part],
+            signs=self.signs[part],
+            voted=self.voted[part],
+            left=self.left[part],
+            satisfied=self.satisfied[part],
+            n_truncated=0,
+        )
+
+    def corrected(self, correction: Matrix) -> ReadReplies:
+        """With the votes as a user's own ratings change them: its rows are what to subtract from `[inputs, votes, 1]`,
+        and weights. A missing input is taken as its mean.
+
+        A reply without a word keeps its votes: no rating of others tells that it is better than nothing.
+        """
+        means, weights = correction
+        read = np.column_stack([self.inputs, self.voted, np.ones(len(self.voted))])
+        spoken = [row.wordless is None for row in self.signs]
+        return replace(self, voted=np.where(spoken, np.clip(np.nan_to_num(read - means) @ weights, 0, 1), self.voted))
+
+    def without(self, vetoes: Sequence[str]) -> ReadReplies:
+        """Where ratings speak against these vetoes."""
+        return replace(self, left=np.where([name in vetoes for name in FEATURES], 1.0, self.left))
+
+
+@dataclass(frozen=True)
 class ReadDialogues:
     """All that is computed of some conversations, on the features' own scales."""
 
@@ -318,59 +438,21 @@ class ReadDialogues:
     replies: ReadReplies | None
 
 
-@dataclass(frozen=True)
-class ReadReplies:
-    """All that is computed of some replies."""
-
-    #: The encoder's numbers, then those of `READ_BESIDE`.
-    inputs: Matrix
-    ranks: Matrix
-    signs: list[TurnSigns]
-    #: What the votes come to, and what the veto of each feature leaves of it.
-    voted: Vector
-    left: Matrix
-    n_truncated: int
-
-    @property
-    def values(self) -> Vector:
-        """Votes times vetoes."""
-        kept: Vector = self.voted * self.left.prod(axis=1)
-        return kept
-
-    def one(self, at: int) -> ReadReplies:
-        """A single one of them."""
-        part = slice(at, at + 1)
-        return ReadReplies(self.inputs[part], self.ranks[part], self.signs[part], self.voted[part], self.left[part], 0)
-
-    def corrected(self, correction: Matrix) -> ReadReplies:
-        """With the votes as a user's own ratings change them: its rows are what to subtract from `[inputs, votes, 1]`,
-        and weights. A missing input is taken as its mean.
-
-        A reply without a word keeps its votes: no rating of others tells that it is better than nothing.
-        """
-        means, weights = correction
-        own = np.column_stack([self.inputs, self.voted, np.ones(len(self.voted))])
-        said = [one.wordless is None for one in self.signs]
-        return replace(self, voted=np.where(said, np.clip(np.nan_to_num(own - means) @ weights, 0, 1), self.voted))
-
-    def without(self, vetoes: Sequence[str]) -> ReadReplies:
-        """Where ratings speak against these vetoes."""
-        return replace(self, left=np.where([name in vetoes for name in FEATURES], 1.0, self.left))
-
-
-def aspect_values(
-    ranks: Matrix, weights: Vector, names: Sequence[str], aspects: Mapping[str, Sequence[str]]
-) -> dict[str, Vector]:
-    """Each aspect as the weighted mean of its features' ranks, between 0 and 1; NaN where all of them are missing."""
-    found = {}
-    for aspect, features in aspects.items():
-        at = [names.index(name) for name in features]
-        part, weight = ranks[:, at], np.maximum(weights[at], 1e-9)
+def aspect_values(ranks: Matrix, weights: Vector, table: Mapping[str, Feature]) -> dict[str, Vector]:
+    """Each aspect between 0 and 1: the weighted mean of its features' ranks, or 1 where no fault is seen; NaN where all
+    of its features are missing.
+    """
+    names, values = list(table), {}
+    for aspect, features in _by_aspect(table).items():
+        columns = [names.index(name) for name in features]
+        part, weight = ranks[:, columns], np.maximum(weights[columns], 1e-9)
+        if aspect in FAULT_ASPECTS:
+            part = soundness(part)
         there = np.isfinite(part)
         total = (there * weight).sum(axis=1)
         mean = np.where(there, part, 0.0) @ weight
-        found[aspect] = np.divide(mean, total, out=np.full(len(ranks), np.nan), where=total > 0)
-    return found
+        values[aspect] = np.divide(mean, total, out=np.full(len(ranks), np.nan), where=total > 0)
+    return values
 
 
 class Judge(LearnedMetric):
@@ -400,90 +482,115 @@ class Judge(LearnedMetric):
         super().__init__(checkpoint, **options)
         self.reasons = reasons
 
-    def values_of(self, rows: NDArray[np.float32]) -> Vector:
-        """The network's part alone is no value; see `judge`."""
-        raise NotImplementedError("the judge reads signs of the words beside the network's rows")
-
     def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
         """Encode, read the signs, combine."""
         return self._replies(self.read(exchanges, progress=progress))
 
     def read(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> ReadReplies:
-        """Everything but the words about it."""
-        rows, signs_read, cut = self._encoded(exchanges, progress)
-        ranks = turn_ranks(turn_features(self.network, rows, signs_read), signs_read, self.array("turn_tables"))
-        inputs = np.hstack([rows, ranks, [counts(row) for row in exchanges]])
-        votes = combine(ranks, TURN_VOTES)
-        read = ReadReplies(inputs, ranks, signs_read, votes, vetoes(ranks), cut).without(self.network.lifted)
-        return read.corrected(self.array("correction")) if self.network.config.architecture.get("corrected") else read
+        """Everything but the reasons."""
+        encoded, read, cut = self.encoded(exchanges, progress=progress)
+        features, seen = turn_features(self.network, encoded, read)
+        ranks = turn_ranks(features, read, self.network.tables("turn"))
+        votes = self.network.votes
+        ends = np.append(encoded.starts[1:], len(encoded.states))
+        for number in np.flatnonzero(ends - encoded.starts > 1):
+            lowest = encoded.starts[number] + seen[encoded.starts[number] : ends[number]].argmin(axis=0)
+            passages = {name: encoded.parts[place] for name, place in zip(FAULT_ASPECTS, lowest, strict=True)}
+            read[number] = replace(read[number], passages=passages)
+        states = np.add.reduceat(encoded.states, encoded.starts) / (ends - encoded.starts)[:, None]
+        logits = [whole_reply(part, encoded.starts, WEAKEST) for part in encoded.logits.values()]
+        ranked = ranks[:, : len(self.network.features["turn"])]
+        blocks = [states, np.column_stack([*logits, ranked]), np.array([counts(row) for row in exchanges])]
+        widths = (blocks[0].shape[1], blocks[1].shape[1], blocks[2].shape[1])
+        replies = ReadReplies(
+            np.hstack(blocks), widths, ranks, read, combine(ranks, votes), vetoes(ranks), votes, cut, encoded.satisfied
+        ).without(self.network.lifted)
+        corrected = self.network.config.architecture.get("corrected")
+        return replies.corrected(self.array("correction")) if corrected else replies
 
     def aspects_of(self, read: ReadReplies) -> dict[str, Vector]:
         """The aspects of replies, as `Scores.aspects` has them."""
-        return aspect_values(read.ranks, TURN_VOTES, FEATURES, ASPECTS)
+        return aspect_values(read.ranks, read.votes, TURN)
 
-    def features_of(
+    def features_of(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> tuple[Matrix, list[TurnSigns]]:
+        """The features of replies on their own scales, and the signs behind some of them."""
+        encoded, read, _ = self.encoded(exchanges, progress=progress)
+        return turn_features(self.network, encoded, read)[0], read
+
+    def encoded(
         self, exchanges: Sequence[Exchange], *, progress: bool = False
-    ) -> tuple[Matrix, list[TurnSigns], int]:
-        """The stack's features, the signs behind some of them, and how many rows were cut."""
-        rows, read, cut = self._encoded(exchanges, progress)
-        return turn_features(self.network, rows, read), read, cut
-
-    def _encoded(
-        self, exchanges: Sequence[Exchange], progress: bool
-    ) -> tuple[NDArray[np.float32], list[TurnSigns], int]:
-        encoded = self.encoder.encode(exchanges, progress=progress)
-        table, wording = self.array("rarity"), self.network.wording()
-        return encoded.rows, [read_signs(row, table, wording) for row in exchanges], int(encoded.cut.sum())
+    ) -> tuple[Encoded, list[TurnSigns], int]:
+        """What the network makes of replies, part by part, and of what follows them; signs; how many rows were cut."""
+        windows, starts = self.windows(exchanges)
+        answered = [number for number, row in enumerate(exchanges) if row.following and row.following.strip()]
+        has_head = "satisfied" in self.network.head_names
+        followed = [as_answered(exchanges[number]) for number in answered if has_head]
+        read = self.encoder.encode([*windows, *followed], progress=progress)
+        states, logits = self.network.split(read.rows)
+        texts, wording = signs.Texts(), self.network.wording()
+        prose = [texts[row.response].prose for row in windows]
+        satisfied = np.full(len(exchanges), np.nan)
+        if followed:
+            satisfied[answered] = logits["satisfied"][len(windows) :]
+        encoded = Encoded(
+            states[: len(windows)],
+            {name: told[: len(windows)] for name, told in logits.items()},
+            [row.response for row in windows],
+            np.array([wording.of(text) for text in prose]),
+            np.array([not any(map(str.isalpha, text)) for text in prose]),
+            starts,
+            satisfied,
+        )
+        table = self.array("rarity")
+        cut = np.logical_or.reduceat(read.cut[: len(windows)], starts)
+        return encoded, [read_signs(row, table, texts) for row in exchanges], int(cut.sum())
 
     def judge_dialogues(self, dialogues: Sequence[Dialogue], *, progress: bool = False) -> Judged:
         """Read both sides of whole conversations; the judged side's replies are judged one by one, too."""
         read = self.read_dialogues(dialogues, progress=progress)
-        replies, ranks = read.replies, rank_all(read.features, self.array("dialogue_tables"))
+        replies, ranks = read.replies, rank_all(read.features, self.network.tables("dialogue"))
         moves, values = dialogue_moves(ranks, read.left), dialogue_values(ranks, read.left)
         cut = replies.n_truncated if replies else 0
         whole = self._judged(ranks, moves, read.signs, "dialogue", values=values, cut=cut)
-        at = FEATURES.index(WORST_OF_TURNS)
-        each, civil = (replies.values, soundness(replies.ranks[:, at])) if replies else (np.zeros(0),) * 2
+        column = FEATURES.index(WORST_OF_TURNS)
+        each, civil = (replies.values, soundness(replies.ranks[:, column])) if replies else (np.zeros(0),) * 2
         turns, reasons, worst, start = [], list(whole.reasons), np.full(len(dialogues), np.nan), 0
         for number, dialogue in enumerate(dialogues):
-            places = [at for at in judged_side(number, dialogue) if at]
-            own = slice(start, start + len(places))
+            places = [place for place in judged_side(number, dialogue) if place]
+            part = slice(start, start + len(places))
             turns.append(np.full(len(dialogue.turns), np.nan))
-            turns[-1][places] = each[own]
-            worst[number] = np.fmin.reduce(civil[own], initial=np.nan)
+            turns[-1][places] = each[part]
+            worst[number] = np.fmin.reduce(civil[part], initial=np.nan)
             if replies and len(places) > 1:
-                low = int(each[own].argmin())
-                why = self._replies(replies.one(own.start + low), lowered_only=True).statements[0]
+                low = int(each[part].argmin())
+                why = self._replies(replies.single(part.start + low), lowered_only=True).statements[0]
                 reasons[number] = with_weakest(reasons[number], places[low], why)
-            start = own.stop
+            start = part.stop
         aspects = {**whole.aspects, WORST_OF_TURNS: worst}
         return replace(whole, reasons=tuple(reasons), turns=turns, aspects=aspects)
 
     def read_dialogues(self, dialogues: Sequence[Dialogue], *, progress: bool = False) -> ReadDialogues:
-        """Everything but the words about them."""
+        """Everything but the reasons."""
         sides = [judged_side(number, dialogue) for number, dialogue in enumerate(dialogues)]
         answered = [judged_replies(number, dialogue) for number, dialogue in enumerate(dialogues)]
-        rows = [row for own in answered for row in own]
+        rows = [row for replies in answered for row in replies]
         read = self.read(rows, progress=progress) if rows else None
-        values, left_of = (read.values, read.left) if read else (np.zeros(0), np.zeros((0, len(FEATURES))))
-        ends = np.cumsum([len(own) for own in answered])[:-1]
-        table = self.array("rarity")
-        signs_read = [
-            read_dialogue(one.turns, side, own, table)
-            for one, side, own in zip(dialogues, sides, np.split(values, ends), strict=True)
-        ]
-        features = np.array([[getattr(one, name) for name in DIALOGUE_FEATURES] for one in signs_read])
-        left, said = [], iter(read.signs if read else ())
-        for at, (kept, own) in enumerate(zip(np.split(left_of, ends), answered, strict=True)):
-            left.append(dialogue_vetoes(kept, signs_read[at].said_again))
-            civil = kept[:, FEATURES.index(WORST_OF_TURNS)]
-            rude = own[int(civil.argmin())].response if own and INSULT * civil.min() < 1 else ""
-            denied = [one.contradiction for one in islice(said, len(own)) if one.contradiction]
-            agrees = kept[:, FEATURES.index("consistent")]
-            denying = own[int(agrees.argmin())].response if own and agrees.min() < 1 else ""
-            signs_read[at] = replace(
-                signs_read[at], rude=rude, contradiction=denied[0] if denied else None, denying=denying
+        left_of = read.left if read else np.zeros((0, len(FEATURES)))
+        values, satisfied = (read.values, read.satisfied) if read else (np.zeros(0),) * 2
+        bounds = np.cumsum([0, *map(len, answered)])
+        table, texts, signs_read, left = self.array("rarity"), signs.Texts(), [], []
+        for number, replies in enumerate(answered):
+            part = slice(bounds[number], bounds[number + 1])
+            kept = left_of[part]
+            found = read_dialogue(
+                dialogues[number].turns, sides[number], values[part], satisfied[part], table, texts
             )
+            civil, agrees = kept[:, FEATURES.index(WORST_OF_TURNS)], kept[:, FEATURES.index("consistent")]
+            rude = replies[int(civil.argmin())].response if replies and INSULT * civil.min() < 1 else ""
+            denying = replies[int(agrees.argmin())].response if replies and agrees.min() < 1 else ""
+            signs_read.append(replace(found, rude=rude, denying=denying))
+            left.append(dialogue_vetoes(kept, found.said_again))
+        features = np.array([[getattr(found, name) for name in DIALOGUE_FEATURES] for found in signs_read])
         return ReadDialogues(features, np.array(left), signs_read, read)
 
     def faults(self, level: Level = Level.TURN) -> Mapping[str, Fault]:
@@ -491,19 +598,22 @@ class Judge(LearnedMetric):
         if level is Level.DIALOGUE:
             takes_from = (1 / INSULT - VETO_LEAVES) / (1 - VETO_LEAVES)
             return {WORST_OF_TURNS: Fault(takes_from, FAULTY[WORST_OF_TURNS])}
-        vetoed = [one.aspect for name, one in TURN.items() if one.veto and name not in self.network.lifted]
-        return {aspect: Fault(VETO_BELOW, FAULTY[aspect]) for aspect in vetoed}
+        vetoed = [feature.aspect for name, feature in TURN.items() if feature.veto and name not in self.network.lifted]
+        return {aspect: Fault(1.0 if aspect in FAULT_ASPECTS else VETO_BELOW, FAULTY[aspect]) for aspect in vetoed}
 
     def array(self, name: str) -> Vector:
         """A buffer of the checkpoint."""
         return self.network.array(name)
 
     def _replies(self, read: ReadReplies, *, lowered_only: bool = False) -> Judged:
-        moves = turn_moves(read.ranks, read.left)
+        moves = turn_moves(read.ranks, read.left, read.votes)
         for names in ASPECTS.values() if lowered_only else ():  # what speaks for a reply is no reason why it is weak
-            at = [FEATURES.index(name) for name in names]
-            moves[:, at] *= moves[:, at].sum(axis=1, keepdims=True) < 0
-        return self._judged(read.ranks, moves, read.signs, "turn", values=read.values, cut=read.n_truncated)
+            columns = [FEATURES.index(name) for name in names]
+            raised = moves[:, columns].sum(axis=1) >= 0
+            moves[np.ix_(raised, columns)] = 0.0
+        return self._judged(
+            read.ranks, moves, read.signs, "turn", values=read.values, cut=read.n_truncated, votes=read.votes
+        )
 
     def _judged(
         self,
@@ -514,22 +624,22 @@ class Judge(LearnedMetric):
         *,
         values: Vector,
         cut: int,
+        votes: Vector = DIALOGUE_VOTES,
     ) -> Judged:
-        names, aspects = (FEATURES, ASPECTS) if level == "turn" else (DIALOGUE_FEATURES, DIALOGUE_ASPECTS)
-        weights = TURN_VOTES if level == "turn" else DIALOGUE_VOTES
+        table = TURN if level == "turn" else DIALOGUE
         low, high = self.interval(level).around(values)
-        found = aspect_values(ranks, weights, names, aspects)
-        shares = {name: self._human_shares(f"{level}.{name}", column) for name, column in found.items()}
+        aspects = aspect_values(ranks, votes, table)
+        shares = {name: self._human_shares(f"{level}.{name}", column) for name, column in aspects.items()}
         full = self.reasons == "full"
         said = tuple(
             statements(
-                dict(zip(names, moved[row], strict=True)),
-                aspects,
-                one,
-                {name: (float(below[row]), float(above[row])) for name, (below, above) in shares.items()},
+                dict(zip(table, moved[number], strict=True)),
+                _by_aspect(table),
+                row,
+                {name: (float(below[number]), float(above[number])) for name, (below, above) in shares.items()},
                 full=full,
             )
-            for row, one in enumerate(read)
+            for number, row in enumerate(read)
         )
         reasons = tuple(in_a_sentence(own, full=full) for own in said)
         if full and level == "turn" and "corrected" in self.network.config.architecture:
@@ -538,7 +648,7 @@ class Judge(LearnedMetric):
                 f"{why.rstrip('.')}; your ratings [{more:+.2f}]." for why, more in zip(reasons, added, strict=True)
             )
         ends = np.stack([low, high], axis=1)
-        return Judged(values, cut, aspects=found, reasons=reasons, statements=said, interval=ends)
+        return Judged(values, cut, aspects=aspects, reasons=reasons, statements=said, interval=ends)
 
     def interval(self, level: str) -> RankInterval:
         """The fitted 90 % interval of outcomes."""
@@ -567,7 +677,7 @@ class Judge(LearnedMetric):
         if scale != "human_percentile":
             return super().rescale_aspect(aspect, values, scale)
         below, above = self._human_shares(f"turn.{aspect}", values)
-        # Most human replies are as sound as can be: who ties with them is not worse than most.
+        # Most human replies have the maximum; a tie with them counts as typical.
         return 1 - above if any(TURN[name].veto for name in ASPECTS[aspect]) else below
 
     def score_dialogues(self, dialogues: Sequence[Sequence[str]], *, scale: Scale = "native", **options: Any) -> Scores:

@@ -100,18 +100,19 @@ class LearnedMetric(Metric):
         tokenizer = load_tokenizer(tokenizer_folder(located.folder, config), config.layout)
         return PairTokenizer(tokenizer, _changed(config.layout, **layout))
 
-    @abstractmethod
-    def values_of(self, rows: NDArray[np.float32]) -> NDArray[np.float64]:
-        """The scoring rule: from the network's rows to one value each."""
-
     def variant(self) -> Mapping[str, str]:
         """Options of the scoring rule, for the signature."""
         return {}
 
-    def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
-        """Encode and score."""
-        encoded = self.encoder.encode(exchanges, progress=progress)
-        return Judged(self.values_of(encoded.rows), n_truncated=int(encoded.cut.sum()))
+    def windows(self, exchanges: Sequence[Exchange]) -> tuple[list[Exchange], NDArray[np.int64]]:
+        """The parts in which replies are read, each with the whole context, and where each reply begins."""
+        parts = self.encoder.tokenizer.windows([row.response for row in exchanges])
+        read = [
+            row if len(texts) == 1 else replace(row, response=text)
+            for row, texts in zip(exchanges, parts, strict=True)
+            for text in texts
+        ]
+        return read, np.cumsum([0, *map(len, parts[:-1])])
 
     def signature(self) -> Signature:
         """Checkpoint, options, precision, length and versions."""
@@ -169,6 +170,33 @@ class LearnedMetric(Metric):
             return super().scale_signature(scale)
         table = json.dumps(self.network.config.quantiles, sort_keys=True).encode()
         return f"{scale}@{hashlib.sha256(table).hexdigest()[:12]}"
+
+
+class PairMetric(LearnedMetric):
+    """One whose value is a rule over the network's row of a context and a reply."""
+
+    @abstractmethod
+    def values_of(self, rows: NDArray[np.float32]) -> NDArray[np.float64]:
+        """The scoring rule: from the network's rows to one value each."""
+
+    def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
+        """Encode and score."""
+        windows, starts = self.windows(exchanges)
+        encoded = self.encoder.encode(windows, progress=progress)
+        values = whole_reply(self.values_of(encoded.rows), starts, WEAKEST)
+        return Judged(values, n_truncated=int(np.logical_or.reduceat(encoded.cut, starts).sum()))
+
+
+#: How much the weakest part of a long reply counts, beside the mean of its parts.
+WEAKEST = 0.5
+
+
+def whole_reply(parts: Vector, starts: NDArray[np.int64], weakest: float) -> Vector:
+    """Values of replies from those of their parts: the mean, moved by this share towards the lowest."""
+    sizes = np.diff(np.append(starts, len(parts)))
+    mean = np.add.reduceat(parts, starts) / sizes
+    lowered: Vector = mean + weakest * (np.minimum.reduceat(parts, starts) - mean)
+    return lowered
 
 
 def _changed(layout: PairFormat, **changes: Any) -> PairFormat:

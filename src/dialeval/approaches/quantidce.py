@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from dialeval.approaches.learned import LearnedMetric
+from dialeval.approaches.learned import PairMetric
 from dialeval.metric import Level, MetricInfo
 from dialeval.weights.network import Network
 
@@ -291,7 +291,7 @@ def likert(score: Tensor) -> Tensor:
     return 4 * score + 1
 
 
-class QuantiDce(LearnedMetric):
+class QuantiDce(PairMetric):
     """Coherence as people would rate it, from 1 to 5."""
 
     info = MetricInfo(

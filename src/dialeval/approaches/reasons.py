@@ -53,9 +53,8 @@ _SAID: Mapping[str, tuple[str, str]] = {
     "consistent": ("", "seems to contradict itself"),
     "reaction": ("the other side takes it well", "the other side does not take it well"),
     "engaged": ("the other side says more than most", "the other side says less than most"),
-    "positive": ("the other side is warmer than most", "the other side is less warm than most"),
     "lively": ("the other side is livelier than most", "the other side is less lively than most"),
-    "not_complaining": ("the other side complains less than most", "the other side complains"),
+    "satisfied": ("the other side is content", "the other side is not content"),
 }
 
 
@@ -106,9 +105,8 @@ def statements(
     if isinstance(read, TurnSigns) and read.wordless is not None:
         taken = moves.pop("reaction", 0.0)
         moves = {"wordless": sum(moves.values()), "reaction": taken}
-    # An insult comes first, however little a reply that fits nothing either had to lose by it; but what only a head
-    # takes for one has to be what took most.
-    rude = isinstance(read, TurnSigns) and (read.insult or moves.get("respectful", 0.0) == min(moves.values()))
+    # An insult comes first where it took most.
+    rude = isinstance(read, TurnSigns) and moves.get("respectful", 0.0) == min(moves.values())
     strongest = sorted(
         (item for item in moves.items() if abs(item[1]) >= SHOWN_FROM and (full or not _is_mild(*item, shares))),
         key=lambda item: (not rude or item[0] != "respectful", -abs(item[1])),
@@ -160,21 +158,14 @@ def _of_turn(aspect: str, amount: float, read: TurnSigns) -> str:
         return f'says no word ("{_short(read.wordless)}")' if read.wordless else "is blank"
     if aspect == "not_repetitive":
         return _repetition_sentence(read.repetition, lowered=lowered)
-    if aspect == "respectful" and read.insult:
-        return f'is rude ("{_short(read.insult)}")'
-    if aspect == "fluent" and lowered and read.mashed:
-        return f'is hard to read ("{_short(read.mashed)}")'
-    if aspect in ("fluent", "respectful", "faithful") or (aspect == "consistent" and read.contradiction is None):
-        return _SAID[aspect][lowered]
-    if aspect == "consistent" and read.contradiction is not None:
-        return _denial(read.contradiction)
+    if aspect in ("fluent", "respectful", "faithful", "consistent"):
+        return _quoting(_SAID[aspect][lowered], read.passages.get(aspect, "") if lowered else "")
     if aspect == "uses_facts" and read.facts is not None:
         if read.facts.words:
             return f"{_SAID[aspect][lowered]} ({', '.join(read.facts.words[:5])})"
         return "does not use the one fact" if read.n_facts == 1 else f"uses none of the {read.n_facts} facts"
     if aspect == "reaction":
-        complains = lowered and signs.complains(read.following)
-        return _quoting(_SAID["not_complaining" if complains else aspect][lowered], read.following)
+        return _quoting(_SAID[aspect][lowered], read.following)
     return ""
 
 
@@ -200,13 +191,8 @@ def _of_dialogue(aspect: str, amount: float, moved: Mapping[str, float], read: D
         return _quoting("echoes the turn before", read.echoed)
     if aspect != "reaction":
         return ""
-    # What moved most in the direction of the whole; but a complaint that counted says it best.
-    if lowered and read.complaint and moved["not_complaining"] <= -SHOWN_FROM:
-        return _quoting(_SAID["not_complaining"][True], read.complaint)
-    part = (min if lowered else max)(("engaged", "positive", "lively", "not_complaining"), key=lambda name: moved[name])
-    if part == "not_complaining" and not read.complaint:
-        return "the other side does not complain"
-    quoted = {} if lowered else {"positive": read.warm, "lively": read.exclaimed}
+    part = (min if lowered else max)(("engaged", "lively", "satisfied"), key=lambda name: moved[name])
+    quoted = {"satisfied": read.complaint} if lowered else {"lively": read.exclaimed}
     return _quoting(_SAID[part][lowered], quoted.get(part, ""))
 
 
@@ -218,13 +204,7 @@ def _why_incoherent(read: DialogueSigns) -> str:
         return _quoting("repeats itself", read.repeated)
     if read.not_echoing <= 1 - OFTEN:
         return _quoting("echoes the turn before", read.echoed)
-    if read.contradiction:
-        return _denial(read.contradiction)
     return _quoting("a reply seems to contradict an earlier one", read.denying) if read.denying else ""
-
-
-def _denial(found: signs.Contradiction) -> str:
-    return f'"{_short(found.said)}" contradicts "{_short(found.before)}"'
 
 
 def _quoting(sentence: str, text: str) -> str:

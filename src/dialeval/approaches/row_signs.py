@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dialeval.approaches import signs
+from dialeval.approaches.signs import Texts
 from dialeval.exchange import BadRow, Dialogue, Exchange
 
 Vector = NDArray[np.float64]
@@ -20,25 +21,17 @@ class TurnSigns:
 
     repetition: signs.Repetition
     facts: signs.FactUse | None
-    reaction: signs.Reaction | None
     specific: float
-    #: Whether there was anything to contradict, whether the speaker said it before, and what does.
+    #: Whether its speaker said something before, or something is known of them, that it could deny.
     has_said: bool = False
     has_said_itself: bool = False
-    contradiction: signs.Contradiction | None = None
     n_facts: int = 0
     #: What the other side said next.
     following: str = ""
     #: Whether the turn before asks something.
     asked: bool = False
-    #: Words that insult the other side.
-    insult: str = ""
-    #: How usual the order of its words is, see `signs.Wording`.
-    wording: tuple[float, ...] = (0.0,) * signs.Wording.SIGNS
-    #: Whether it holds no letter, so that its wording tells nothing.
-    numeric: bool = False
-    #: A word of it that is only keys pressed at random.
-    mashed: str = ""
+    #: Of a reply that was read in parts, the part in which each head sees most of a fault.
+    passages: Mapping[str, str] = field(default_factory=dict)
     #: The reply itself, if it holds no word: there is nothing in it that could be judged.
     wordless: str | None = None
 
@@ -50,35 +43,21 @@ def own_turns(row: Exchange) -> tuple[str, ...]:
     return row.context[-2::-2]
 
 
-def speaks_of_itself(row: Exchange) -> bool:
-    """Whether whoever gives the reply said something before that it could deny."""
-    return any(map(signs.statements, own_turns(row)))
-
-
-def denial_in(row: Exchange) -> signs.Contradiction | None:
-    """What the reply denies of what its speaker said or is known for, as far as words alone tell it."""
-    return signs.contradiction(row.response, (*row.facts, *own_turns(row)))
-
-
-def read_signs(row: Exchange, table: Vector, wording: signs.Wording) -> TurnSigns:
+def read_signs(row: Exchange, table: Vector, texts: Texts) -> TurnSigns:
     """Plain signs of one reply. A missing input is a missing sign."""
-    said_itself = speaks_of_itself(row)
+    reply, earlier = texts[row.response], [texts[turn] for turn in row.context]
+    facts = [texts[fact] for fact in row.facts]
+    said_itself = any(texts[turn].content for turn in own_turns(row))
     return TurnSigns(
-        repetition=signs.repetition(row.response, row.context, table),
-        facts=signs.fact_use(row.response, row.facts, row.context, table) if row.facts else None,
-        reaction=signs.reaction([row.following]) if row.following else None,
-        specific=signs.specificity(row.response, table),
-        has_said=said_itself or any(map(signs.statements, row.facts)),
+        repetition=signs.repetition(reply, earlier, table),
+        facts=signs.fact_use(reply, facts, earlier, table) if facts else None,
+        specific=signs.specificity(reply, table),
+        has_said=said_itself or bool(facts),
         has_said_itself=said_itself,
-        contradiction=denial_in(row),
-        n_facts=len(row.facts),
+        n_facts=len(facts),
         following=row.following or "",
-        asked=bool(row.context) and row.context[-1].rstrip().endswith("?"),
-        insult=signs.insult(row.response),
-        wording=wording.of(row.response),
-        numeric=not any(map(str.isalpha, row.response)),
-        mashed=wording.mashed(row.response),
-        wordless=None if signs.words(row.response) else row.response.strip(),
+        asked=bool(earlier) and earlier[-1].asks,
+        wordless=None if reply.words else row.response.strip(),
     )
 
 
@@ -89,8 +68,8 @@ COUNTS = ("words", "turns before", "words of the last turn", "question marks", "
 def counts(row: Exchange) -> list[float]:
     """The logarithms of `COUNTS`."""
     last, following = (row.context[-1] if row.context else ""), row.following or ""
-    found = (len(row.response.split()), len(row.context), len(last.split()), row.response.count("?"))
-    return [float(np.log1p(one)) for one in (*found, len(following.split()))]
+    numbers = (len(row.response.split()), len(row.context), len(last.split()), row.response.count("?"))
+    return [float(np.log1p(number)) for number in (*numbers, len(following.split()))]
 
 
 @dataclass(frozen=True)
@@ -102,22 +81,19 @@ class DialogueSigns:
     not_repetitive: float
     not_echoing: float
     engaged: float
-    positive: float
     lively: float
-    not_complaining: float
+    satisfied: float
     #: Share of its turns that the judged side has said before, word by word.
     said_again: float = 0.0
     #: The reply that repeats most of its side's earlier ones, and the one that says most of the turn before it again.
     repeated: str = ""
     echoed: str = ""
+    #: The other side's turn that is least content with the reply before it.
     complaint: str = ""
-    #: The rudest reply of the judged side, where the conversation loses by it, and what the side said and denied.
+    #: The rudest reply of the judged side, and the one that most seems to deny something, where the whole loses by it.
     rude: str = ""
-    contradiction: signs.Contradiction | None = None
-    #: The reply that most seems to deny something, where the conversation loses by it.
     denying: str = ""
-    #: The first turns of the other side with a positive word, and with an exclamation mark.
-    warm: str = ""
+    #: The first turn of the other side with an exclamation mark.
     exclaimed: str = ""
 
 
@@ -126,7 +102,7 @@ def judged_side(number: int, dialogue: Dialogue) -> tuple[int, ...]:
     side = tuple(dialogue.answers)
     if not side:
         raise BadRow(number, "only one side speaks; a conversation has two")
-    bots = list(dict.fromkeys(dialogue.speakers[at] for at in side)) if dialogue.speakers else []
+    bots = list(dict.fromkeys(dialogue.speakers[place] for place in side)) if dialogue.speakers else []
     if len(bots) > 1:
         raise BadRow(number, f"speakers {bots[0]} and {bots[1]} could both be the one to judge; name only one so")
     return side
@@ -137,47 +113,49 @@ def judged_replies(number: int, dialogue: Dialogue) -> list[Exchange]:
     side, turns = judged_side(number, dialogue), dialogue.turns
     return [
         Exchange(
-            context=turns[:at],
-            response=turns[at],
+            context=turns[:place],
+            response=turns[place],
             facts=dialogue.facts,
-            following=turns[at + 1] if at + 1 < len(turns) and at + 1 not in side else None,
-            speakers=dialogue.speakers[:at] if dialogue.speakers else (),
+            following=turns[place + 1] if place + 1 < len(turns) and place + 1 not in side else None,
+            speakers=dialogue.speakers[:place] if dialogue.speakers else (),
         )
-        for at in side
-        if at
+        for place in side
+        if place
     ]
 
 
-def read_dialogue(turns: Sequence[str], side: Sequence[int], values: Vector, table: Vector) -> DialogueSigns:
-    """Signs of both sides, and `values` of the judged replies.
+def read_dialogue(
+    turns: Sequence[str], side: Sequence[int], values: Vector, content: Vector, table: Vector, texts: Texts
+) -> DialogueSigns:
+    """Signs of both sides, `values` of the judged replies, and how `content` the turns are that follow them.
 
     What the other side says before the first judged turn is no reaction to it.
     """
-    own = set(side)
-    others = [turn for at, turn in enumerate(turns) if at not in own and at > min(side, default=0)]
-    taken = signs.reaction(others) if others else None
-    said = [signs.words(turns[at]) for at in side]
+    judged = set(side)
+    others = [turn for place, turn in enumerate(turns) if place not in judged and place > min(side, default=0)]
+    said = [texts[turns[place]].words for place in side]
     # Who says a turn again repeats themselves, even if "okay" is all that it holds.
     same = [said[number] in said[:number] for number in range(len(said))]
+    earlier = [texts[turns[place]] for place in side]
     again = [
-        1.0 if same[number] else signs.repetition(turns[at], [turns[earlier] for earlier in side[:number]], table).share
-        for number, at in enumerate(side)
+        1.0 if same[number] else signs.repetition(reply, earlier[:number], table).share
+        for number, reply in enumerate(earlier)
     ]
-    echoed = {at: signs.echo(turns[at], turns[at - 1]) for at in side if at}
+    echoed = {place: signs.echo(texts[turns[place]], texts[turns[place - 1]]) for place in side if place}
     nothing = float("nan")
+    known = np.isfinite(content)
+    followed = [turns[place + 1] for place in side if place and place + 1 < len(turns) and place + 1 not in judged]
     return DialogueSigns(
         coherent=float(values.mean()) if len(values) else nothing,
         weakest=float(values.min()) if len(values) else nothing,
         not_repetitive=1 - float(np.mean(again)) if again else nothing,
         not_echoing=1 - float(np.mean(list(echoed.values()))) if echoed else nothing,
-        engaged=taken.engaged if taken else nothing,
-        positive=taken.positive if taken else nothing,
-        lively=taken.lively if taken else nothing,
-        not_complaining=1 - taken.complaining if taken else nothing,
+        engaged=float(np.mean([np.log1p(len(texts[turn].words)) for turn in others])) if others else nothing,
+        lively=float(np.mean(["!" in turn for turn in others])) if others else nothing,
+        satisfied=float(content[known].mean()) if known.any() else nothing,
         said_again=float(np.mean(same)) if same else 0.0,
         repeated=turns[side[int(np.argmax(again))]] if any(again) else "",
-        echoed=turns[max(echoed, key=lambda at: echoed[at])] if any(echoed.values()) else "",
-        complaint=next((turn for turn in others if signs.complains(turn)), ""),
-        warm=next((turn for turn in others if signs.is_warm(turn)), ""),
+        echoed=turns[max(echoed, key=lambda place: echoed[place])] if any(echoed.values()) else "",
+        complaint=followed[int(np.nanargmin(content[known]))] if known.any() and len(followed) == known.sum() else "",
         exclaimed=next((turn for turn in others if "!" in turn), ""),
     )

@@ -125,6 +125,41 @@ class PairTokenizer:
             for exchange, context, known in zip(exchanges, contexts, facts, strict=True)
         ]
 
+    def windows(self, responses: Sequence[str]) -> list[list[str]]:
+        """Each response in parts of about equal length that are read whole, cut between sentences where that is possible.
+
+        A response that fits stays as it is, and so does every one where the layout cuts both sides alike.
+        """
+        long = [text for text in dict.fromkeys(responses) if self._may_be_cut(text)]
+        pieces = {text: _SENTENCE_END.split(text) for text in long}
+        ids = self._tokenise(piece for parts in pieces.values() for piece in parts)
+        cut = {text: self._filled([(piece, len(ids[piece])) for piece in parts]) for text, parts in pieces.items()}
+        return [cut.get(text, [text]) for text in responses]
+
+    def _may_be_cut(self, text: str) -> bool:
+        """A token is a character at least, so that most responses need not be tokenised to know that they fit."""
+        return self.layout.truncation == "left" and len(text) > self._response_budget
+
+    def _filled(self, pieces: Sequence[tuple[str, int]]) -> list[str]:
+        total = sum(length for _, length in pieces)
+        if total <= self._response_budget:
+            return ["".join(piece for piece, _ in pieces)]
+        wanted = total / -(-total // self._response_budget)
+        windows: list[str] = []
+        size = self._response_budget
+        for piece, length in pieces:
+            if length > self._response_budget:  # one sentence, or none that ends: between words
+                parts = _words_of(piece, -(-length // self._response_budget) + 1)
+                windows += parts
+                size = length // len(parts)
+            elif windows and (size + length <= self._response_budget and size + length / 2 <= wanted):
+                windows[-1] += piece
+                size += length
+            else:
+                windows.append(piece)
+                size = length
+        return [window for window in windows if window.strip()]
+
     def contexts(self, exchanges: Sequence[Exchange]) -> list[TokenPair]:
         """Token ids of every context alone, as a single segment."""
         contexts = self._contexts(exchanges)
@@ -225,6 +260,22 @@ class PairTokenizer:
             return None
         found = self._backend.token_to_id(separator)
         return int(found) if found is not None else None
+
+
+#: Behind the end of a sentence or of a line; what stands there belongs to the part before.
+_SENTENCE_END = re.compile(r"(?<=[.!?] )|(?<=\n)")
+
+
+def _words_of(text: str, parts: int) -> list[str]:
+    """A text in about equal parts, cut between words where it has any."""
+    step, start, found = -(-len(text) // parts), 0, []
+    while start < len(text):
+        end = start + step
+        space = text.rfind(" ", start, end) if end < len(text) else -1
+        end = space + 1 if space > start else end
+        found.append(text[start:end])
+        start = end
+    return found
 
 
 def _bare_fact(fact: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.approaches.judge import READ_BESIDE, Matrix, ReadReplies
+from dialeval.approaches.judge import Matrix, ReadReplies
 from dialeval.tuning.opinions import Opinions
 
 #: The penalty on squared weights. Every block of inputs weighs alike, whatever its width; the judge's own value is not
@@ -25,12 +25,11 @@ Chosen = NDArray[np.intp]
 def fit(opinions: Opinions, read: ReadReplies, chosen: Chosen) -> Matrix:
     """The correction that some of the opinions ask for, as `ReadReplies.corrected` takes it."""
     rows, inputs, values = opinions.rows_of(chosen), read.inputs, read.voted
-    widths = (inputs.shape[1] - sum(READ_BESIDE), *READ_BESIDE)
     known = np.isfinite(inputs[rows]).sum(axis=0)
     means = np.nansum(inputs[rows], axis=0) / np.maximum(known, 1)
     scales = np.sqrt(np.nansum((inputs[rows] - means) ** 2, axis=0) / np.maximum(known, 1))
     scales[scales < 1e-6] = np.inf  # what is the same everywhere tells nothing
-    scales /= np.sqrt(BLOCK / np.repeat(np.asarray(widths, dtype=np.float64), widths))
+    scales /= np.sqrt(BLOCK / np.repeat(np.asarray(read.widths, dtype=np.float64), read.widths))
     middle = float(values[rows].mean())
     columns = opinions.of_opinions(np.nan_to_num((inputs - means) / scales))[chosen]
     own = opinions.of_opinions((values - middle)[:, None])[chosen, 0]

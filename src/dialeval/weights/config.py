@@ -25,8 +25,9 @@ from dialeval.weights.untrusted import (
     check_config,
 )
 
-#: 2: the judge has tables of words and heads for faults; 3 and 4: other heads. All else of format 1 is still read.
-FORMAT_VERSION = 4
+#: 2: the judge has tables of words and heads for faults; 3 and 4: other heads; 5: it names its heads and may bring its
+#: own votes. All else of format 1 is still read.
+FORMAT_VERSION = 5
 
 
 Tuning = Literal["lora", "layers", "full", "frozen"]
