@@ -29,7 +29,6 @@ from corpora.dialogues import BadCorpus, CorpusDialogue, MissingCorpus, overlapp
 from corpora.negatives import NegativeCounts
 from dialeval import interrupts
 from dialeval.approaches.frozen_features import FeatureNetwork
-from dialeval.engine.bert import compute_first_token_only
 from dialeval.engine.encoding import PairEncoder, choose_device, has_fast_bfloat16
 from dialeval.engine.formatting import PairFormat, PairTokenizer
 from dialeval.exchange import Exchange
@@ -141,19 +140,6 @@ def make_accelerator(recipe: Recipe, arguments: argparse.Namespace) -> Accelerat
     if wanted == "auto":
         wanted = has_fast_bfloat16(torch.device("cpu") if arguments.cpu else choose_device())
     return Accelerator(cpu=arguments.cpu, mixed_precision="bf16" if wanted else "no")
-
-
-def quicken(encoder: Any, accelerator: Accelerator, *, first_token_only: bool = True) -> None:
-    """Spare work that no loss needs: the last layer computes its first token only, if that is all that is read.
-
-    On a CPU the backward pass of torch's fused attention is slow in bfloat16, a third of a step at 48 tokens, so plain
-    products take its place there; in float32 and on a GPU the fused one wins.
-    """
-    plain = encoder.get_base_model() if hasattr(encoder, "get_base_model") else encoder
-    if first_token_only:
-        compute_first_token_only(plain)
-    if accelerator.mixed_precision == "bf16" and accelerator.device.type == "cpu":
-        plain.set_attn_implementation("eager")
 
 
 def read_candidate_sets(recipe: Recipe, root: Path) -> tuple[list[CandidateSet], list[float]]:

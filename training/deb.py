@@ -162,7 +162,6 @@ def pretrain(recipe: Recipe, arguments: argparse.Namespace) -> None:
         loss=loss,
         validate=validate,
         keep=network.save_pretrained,
-        first_token_only=settings["mlm_weight"] == 0,
     )
     if run.accelerator.is_main_process:
         best = continued(DebNetwork, folder / "best", recipe)
@@ -225,7 +224,6 @@ def fine_tune(recipe: Recipe, arguments: argparse.Namespace) -> None:
         loss=loss,
         validate=validate,
         keep=network.save_pretrained,
-        first_token_only=settings["mlm_weight"] == 0,
     )
     if run.accelerator.is_main_process:
         finish(run, arguments, sources, held_out, rows)

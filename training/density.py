@@ -32,7 +32,6 @@ from common import (
     pairs_per_step,
     parse_arguments,
     plain_errors,
-    quicken,
     read_candidate_sets,
     read_trunk,
     read_validation,
@@ -167,7 +166,6 @@ def main() -> None:
     recipe["training"] = settings
     held_out = read_validation(recipe, arguments.corpora)
     network = build_network(recipe)
-    quicken(network.encoder, accelerator)
     optimizer = torch.optim.AdamW(trained(network), lr=settings["learning_rate"], weight_decay=settings["weight_decay"])
     schedule = linear_schedule(optimizer, settings["warmup"], settings["schedule_steps"] or settings["steps"])
     model, optimizer = accelerator.prepare(network, optimizer)

@@ -22,7 +22,6 @@ from common import (
     linear_schedule,
     make_accelerator,
     provenance,
-    quicken,
     read_trunk,
     recounted,
 )
@@ -31,6 +30,7 @@ from corpora.dialogues import CorpusDialogue, overlapping_ids, read_corpus
 from corpora.grouped import Group, hold_out, read_groups, sharing_dialogues, with_random
 from corpora.mining import ending, with_mined, word_overlap
 from corpora.negatives import NegativeCounts
+from dialeval.engine.base import load_exactly
 from dialeval.engine.encoding import PairEncoder, collate
 from dialeval.engine.formatting import PairFormat, PairTokenizer
 from dialeval.exchange import Exchange
@@ -54,20 +54,22 @@ def new_network(network_class: type[N], recipe: Recipe, architecture: dict[str, 
     start = recipe["start_from"]
     if is_trunk(start) and len(network_class.encoders) > 1:
         raise SystemExit(f"start_from: {start} holds layers, and {network_class.approach} needs an adapter")
+    stored, made = read_trunk(start) if is_trunk(start) else ({}, {})
+    lora = made["recipe"].get("lora") if made else None
     config = CheckpointConfig(
         approach=network_class.approach,
         name=recipe["name"],
-        encoder=encoder_source(recipe["encoder"], "layers" if is_trunk(start) else recipe["tuning"]),
+        encoder=encoder_source(recipe["encoder"], "layers" if made and not lora else recipe["tuning"]),
         layout=PairFormat(**recipe["layout"]),
         architecture=architecture,
         contaminated_by=contaminated_by(recipe),
         versions=current_versions(),
     )
-    if is_trunk(start):
-        network = network_class.create(config)
-        layers = {name.removeprefix("encoder."): one for name, one in read_trunk(start)[0].items()}
-        encoder: Any = network.encoder
-        encoder.load_state_dict(layers, strict=False)
+    if made:
+        network = network_class.create(config, lora=LoraSettings(**lora) if lora else None)
+        tuned = {name.removeprefix("encoder."): one for name, one in stored.items() if name.startswith("encoder.")}
+        kept = [name for name in network.encoder.state_dict() if lora and ".lora_" not in name]
+        load_exactly(network.encoder, tuned, kept=(*kept, "embeddings."))
         network.encoder.requires_grad_(False)
         return network
     if start is not None:
@@ -171,18 +173,15 @@ def run_stage(
     loss: Callable[[Forward, Any], tuple[Tensor, Figures]],
     validate: Callable[[], tuple[float, Figures]],
     keep: Callable[[Path], None],
-    first_token_only: bool = False,
     unit: str = "replies",
     per_row: int = 1,
 ) -> Run:
     """Train one stage in its own run folder; `keep` saves to `FOLDER/best` whenever validation improves.
 
-    `validate` returns what to maximise, and figures for the log. `first_token_only` says that no loss reads another.
+    `validate` returns what to maximise, and figures for the log.
     A batch holds `per_row` of what `unit` names for each of its rows.
     """
     accelerator = make_accelerator(recipe, arguments)
-    for encoder in encoders_of(model):
-        quicken(encoder, accelerator, first_token_only=first_token_only)
     optimizer = make_optimizer(model, settings)
     schedule = linear_schedule(optimizer, settings["warmup"], settings["steps"])
     prepared, optimizer = accelerator.prepare(model, optimizer)

@@ -50,6 +50,15 @@ def near(path: Path) -> str:
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else path.name
 
 
+def cache_directory() -> Path:
+    """`$DIALEVAL_CACHE`, else `dialeval` in the user's cache folder."""
+    own = os.environ.get("DIALEVAL_CACHE")
+    if own:
+        return Path(own).expanduser()
+    shared = os.environ.get("XDG_CACHE_HOME")
+    return (Path(shared).expanduser() if shared else Path.home() / ".cache") / "dialeval"
+
+
 def is_stream(path: Path) -> bool:
     """Whether a device or a pipe is there: written as it comes, and never replaced by a file."""
     return path.exists() and not path.is_file() and not path.is_dir()

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from dialeval.engine.base import states
 from dialeval.weights.network import Network
 
 PriorEncoder = Literal["prior", "posterior_trunk"]
@@ -79,14 +80,12 @@ class CmnNetwork(Network):
 
     def pooled_pair(self, **tensors: Tensor) -> Tensor:
         """h_q: what the posterior's encoder makes of a pair."""
-        encoder: Any = self.posterior
-        pooled: Tensor = self.posterior_pooler(encoder(**tensors).last_hidden_state)
+        pooled: Tensor = self.posterior_pooler(states(self.posterior, **tensors, first_only=True))
         return pooled
 
     def pooled_context(self, **tensors: Tensor) -> Tensor:
         """h_p: what the prior's encoder makes of a context."""
-        encoder: Any = self.prior
-        pooled: Tensor = self.prior_pooler(encoder(**tensors).last_hidden_state)
+        pooled: Tensor = self.prior_pooler(states(self.prior, **tensors, first_only=True))
         return pooled
 
     def set_bank(self, posterior: NDArray[Any], prior: NDArray[Any]) -> None:

@@ -47,10 +47,7 @@ class DebNetwork(Network):
 
     def hidden(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> Tensor:
         """`[batch, length, width]`: last hidden states."""
-        encoder: Any = self.encoder
-        output = encoder(input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids)
-        states: Tensor = output.last_hidden_state.float()
-        return states
+        return states(self.encoder, input_ids, attention_mask, token_type_ids).float()
 
     def rows(self, first: Tensor) -> Tensor:
         """`[batch, width + 2]`: features and logits."""

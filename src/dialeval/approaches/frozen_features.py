@@ -15,14 +15,14 @@ from torch import Tensor, nn
 
 from dialeval.approaches import network_class
 from dialeval.approaches.feature_set import FeatureSet, digest
-from dialeval.engine.bert import compute_first_token_only
+from dialeval.engine.base import longest_input, states
 from dialeval.engine.encoding import PairEncoder, choose_device, choose_precision, speed_up, weights_dtype
 from dialeval.engine.formatting import PairFormat, PairTokenizer
 from dialeval.exchange import Exchange
 from dialeval.io import parse_json
 from dialeval.weights.config import CheckpointConfig
 from dialeval.weights.find import BASE_ENCODER, embedded_checkpoints, find_checkpoint, find_encoder, weights_digest
-from dialeval.weights.loading import load_encoder, load_tokenizer, longest_input
+from dialeval.weights.loading import load_encoder, load_tokenizer
 
 Pooling = Literal["cls", "mean"]
 
@@ -41,10 +41,9 @@ class FeatureNetwork(nn.Module):
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> Tensor:
         """`[batch, width]`; neither a pooler nor a normalisation stands behind the last layer."""
-        # Encoders without segments either refuse these ids or have only one of them.
-        segments = {"token_type_ids": token_type_ids} if self.segment_ids else {}
-        hidden: Tensor = self.encoder(input_ids=input_ids, attention_mask=attention_mask, **segments).last_hidden_state
-        if self.pooling == "cls":
+        first_only = self.pooling == "cls"
+        hidden = states(self.encoder, input_ids, attention_mask, token_type_ids, first_only=first_only)
+        if first_only:
             return hidden[:, 0]
         mask = attention_mask[..., None].float()
         return (hidden.float() * mask).sum(dim=1) / mask.sum(dim=1)
@@ -79,8 +78,6 @@ class FrozenFeatures:
         config = CheckpointConfig.read(located.folder) if is_ours else None
         #: Benchmarks that a trained checkpoint learned from.
         self.contaminated_by = frozenset(config.contaminated_by if config else ())
-        if pooling == "cls":
-            compute_first_token_only(model)
         longest = longest_input(model.config)
         if max_length is not None and max_length > longest:
             raise ValueError(f"max_length is {max_length}; this encoder reads at most {longest} tokens")

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from dialeval.engine.bert import compute_first_token_only
+from dialeval.engine.base import longest_input
 from dialeval.engine.encoding import FirstToken, PairEncoder, choose_device, choose_precision, speed_up, weights_dtype
 from dialeval.engine.formatting import PairFormat, PairTokenizer
 from dialeval.exchange import Exchange
@@ -23,7 +23,7 @@ from dialeval.metric import Judged, Metric, Scale
 from dialeval.scores import Signature
 from dialeval.weights.config import CheckpointConfig, current_versions
 from dialeval.weights.find import WEIGHTS, find_checkpoint
-from dialeval.weights.loading import load_tokenizer, longest_input
+from dialeval.weights.loading import load_tokenizer
 from dialeval.weights.network import Network, tokenizer_folder
 
 Vector = NDArray[np.float64]
@@ -41,8 +41,6 @@ class LearnedMetric(Metric):
     is_probability: ClassVar[bool] = False
     #: Attributes that hold a `PairEncoder`; a suite lets them share their tokenizer.
     pair_encoders: ClassVar[tuple[str, ...]] = ("encoder",)
-    #: Whether the network reads nothing but the first token of the last layer.
-    first_token_only: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -62,9 +60,6 @@ class LearnedMetric(Metric):
             checkpoint, revision=revision, device=place, dtype=weights_dtype(self.precision)
         )
         self.layout = _changed(self.network.config.layout, max_length=max_length, truncation=truncation)
-        for name in self.network.encoders:
-            if self.first_token_only:
-                compute_first_token_only(getattr(self.network, name))
         encoder: Any = getattr(self.network, self.network.encoders[0])
         longest = longest_input(encoder.config)
         if self.layout.max_length > longest:

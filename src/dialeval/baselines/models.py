@@ -9,7 +9,9 @@ from typing import Any
 
 from dialeval.baselines.wordnet import MissingResource
 from dialeval.io import first_line
-from dialeval.weights.find import BASE_ENCODER, BASE_ENCODER_SHA256, Located, find_encoder, weights_digest
+from dialeval.engine.base import longest_input
+from dialeval.weights.find import Located, find_encoder, weights_digest
+from dialeval.weights.packages import base_encoders
 
 
 def locate(model: str, revision: str | None = None) -> Located:
@@ -19,8 +21,8 @@ def locate(model: str, revision: str | None = None) -> Located:
 
 def weights_identity(model: str, located: Located) -> str:
     """`name@commit`, or `name@digest` for a folder, so that a signature tells one set of weights from another."""
-    if model == BASE_ENCODER:
-        return f"{model}@{BASE_ENCODER_SHA256}"
+    if (listed := base_encoders().get(model)) is not None:
+        return f"{model}@{listed.sha256}"
     if located.revision is not None:
         return f"{model}@{located.revision}"
     return f"{located.folder.name}@{weights_digest(located.folder)}"
@@ -57,18 +59,10 @@ def load_language_model(kind: str, model: str | None, revision: str | None, *, n
     return loaded.eval().requires_grad_(False), tokenizer, weights_identity(model, located)
 
 
-#: Encoders that number positions from the padding id on, and so have fewer than they declare.
-_SHIFTED = frozenset(("roberta", "xlm-roberta", "camembert", "mpnet", "longformer", "roberta-prelayernorm"))
-
-
 def readable_tokens(config: Any, tokenizer: Any) -> int:
     """How many tokens a model can read: what its tokenizer says and what its positions allow."""
     stated = int(tokenizer.model_max_length)
-    positions = getattr(config, "max_position_embeddings", None)
-    if positions is None:
-        return stated
-    lost = int(config.pad_token_id or 0) + 1 if config.model_type in _SHIFTED else 0
-    return min(stated, int(positions) - lost)
+    return stated if getattr(config, "max_position_embeddings", None) is None else min(stated, longest_input(config))
 
 
 @contextmanager

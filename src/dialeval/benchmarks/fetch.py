@@ -14,6 +14,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+from dialeval.io import cache_directory
 from dialeval.benchmarks.base import BenchmarkInfo, SourceFile
 from dialeval.version import how_to_install
 
@@ -29,15 +30,6 @@ class FetchError(OSError):
 
 class Unreachable(FetchError):
     """There is no connection to the host, so other files of it will fail as well."""
-
-
-def cache_directory() -> Path:
-    """`$DIALEVAL_CACHE`, else `dialeval` in the user's cache folder."""
-    own = os.environ.get("DIALEVAL_CACHE")
-    if own:
-        return Path(own).expanduser()
-    shared = os.environ.get("XDG_CACHE_HOME")
-    return (Path(shared).expanduser() if shared else Path.home() / ".cache") / "dialeval"
 
 
 def cached_path(file: SourceFile) -> Path:

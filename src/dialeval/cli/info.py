@@ -139,12 +139,16 @@ def _device_name(device: torch.device) -> str:
 
 def _weights() -> dict[str, str]:
     from dialeval.version import how_to_install
-    from dialeval.weights.find import BASE_ENCODER, WEIGHTS, cached, embedded_checkpoints, offline_package
+    from dialeval.weights.find import WEIGHTS, cached, embedded_checkpoints
+    from dialeval.weights.packages import base_encoders, installed
 
     weights = {name: f"embedded in {WEIGHTS / name}" for name in embedded_checkpoints()}
-    found = cached(BASE_ENCODER, None) or offline_package()
-    where = f"{found.origin}, {found.folder}" if found else f"not here; {how_to_install('offline')} brings it"
-    return {**(weights or {"checkpoints": "none are embedded"}), "base encoder": f"{BASE_ENCODER}: {where}"}
+    encoders = {}
+    for name, listed in base_encoders().items():
+        found = cached(name, None)
+        there = f"{found.origin}, {found.folder}" if found else installed(listed)
+        encoders[name.split("/")[-1]] = there or f"not here; {how_to_install(listed.extra)} brings it"
+    return {**(weights or {"checkpoints": "none are embedded"}), **encoders}
 
 
 def _folders() -> dict[str, str]:

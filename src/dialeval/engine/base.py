@@ -71,7 +71,7 @@ def load_exactly(module: nn.Module, state: Mapping[str, Tensor], *, kept: str | 
     if held != wanted:
         wrong = sorted(name for name in held.keys() | wanted.keys() if held.get(name) != wanted.get(name))
         raise ValueError(f"these weights are of another network: {len(wrong)} tensors differ, {wrong[0]} for example")
-    module.load_state_dict(state, strict=False)  # all were compared; `kept` ones stay
+    module.load_state_dict({**module.state_dict(), **state})
 
 
 # --- layers built as BERT's ------------------------------------------------------------------------
@@ -133,7 +133,7 @@ def states(
     """
     model = plain(encoder)
     segments = {"token_type_ids": token_type_ids} if takes_segments(encoder) and token_type_ids is not None else {}
-    layers = plain_layers(encoder)
+    layers = getattr(model, "quick_layers", None) or plain_layers(encoder)
     if not layers:
         if dropout:
             raise ValueError(f"dropout is not known for encoders of the kind {model.config.model_type}")

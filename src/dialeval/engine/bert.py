@@ -7,15 +7,15 @@ Training, other families of encoders and unusual settings use transformers.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
+
+from dialeval.engine.base import states
 
 #: What a configuration may say beside sizes for its encoder to be the ordinary one, with what it is if nothing is said.
 _ORDINARY: Mapping[str, Any] = {
@@ -47,7 +47,6 @@ class BertSettings:
     model_type = "bert"
     hidden_act = "gelu"
     is_decoder = False
-    _attn_implementation = "sdpa"
 
     @classmethod
     def of(cls, raw: Mapping[str, Any]) -> Self | None:
@@ -83,17 +82,19 @@ class BertEncoder(nn.Module):
         self.config = settings
         self.embeddings = _Embeddings(settings)
         self.encoder = nn.Module()
-        self.encoder.layer = nn.ModuleList(BertLayer(settings) for _ in range(settings.num_hidden_layers))
+        self.encoder.layer = nn.ModuleList(_Layer(settings) for _ in range(settings.num_hidden_layers))
+        #: What computes in place of the layers, see `dialeval.engine.int8`; copies begin without.
+        self.quick_layers: list[Any] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "quick_layers": None}
 
     def forward(
         self, input_ids: Tensor, attention_mask: Tensor | None = None, token_type_ids: Tensor | None = None
     ) -> BertOutput:
         """Where `attention_mask` is 0 nothing is looked at."""
-        states = self.embeddings(input_ids, token_type_ids)
-        mask = None if attention_mask is None else _mask(attention_mask)
-        for layer in self.encoder.layer:  # type: ignore[union-attr]
-            states = layer(states, mask)
-        return BertOutput(states)
+        mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
+        return BertOutput(states(self, input_ids, mask, token_type_ids))
 
     def get_input_embeddings(self) -> nn.Embedding:
         """The table of words."""
@@ -112,15 +113,6 @@ class BertEncoder(nn.Module):
         self.set_input_embeddings(table)
 
 
-def _mask(real: Tensor) -> Tensor | None:
-    """`[batch, 1, length, length]`; None where there is no padding, as attention is faster without a mask."""
-    traced = torch.jit.is_tracing() or torch.compiler.is_compiling()  # type: ignore[attr-defined, no-untyped-call]
-    if not traced and bool(real.all()):
-        return None
-    batch, length = real.shape
-    return real.bool()[:, None, None].expand(batch, 1, length, length)
-
-
 def _table(rows: int, width: int) -> nn.Embedding:
     """One to be filled: drawing numbers for one without memory has torch import its compiler, a second's work."""
     return nn.Embedding(rows, width, _weight=torch.empty(rows, width))
@@ -135,138 +127,33 @@ class _Embeddings(nn.Module):
         self.token_type_embeddings = _table(settings.type_vocab_size, width)
         self.LayerNorm = nn.LayerNorm(width, eps=settings.layer_norm_eps)
 
-    def forward(self, ids: Tensor, types: Tensor | None) -> Tensor:
-        types = torch.zeros_like(ids) if types is None else types
-        places = torch.arange(ids.shape[1], device=ids.device)[None]
-        words = self.word_embeddings(ids) + self.token_type_embeddings(types) + self.position_embeddings(places)
+    def forward(self, input_ids: Tensor, token_type_ids: Tensor | None = None) -> Tensor:
+        types = torch.zeros_like(input_ids) if token_type_ids is None else token_type_ids
+        places = torch.arange(input_ids.shape[1], device=input_ids.device)[None]
+        words = self.word_embeddings(input_ids) + self.token_type_embeddings(types) + self.position_embeddings(places)
         normed: Tensor = self.LayerNorm(words)
         return normed
 
 
-class BertLayer(nn.Module):
-    """Attention and feed-forward part, each with its residual."""
+class _Layer(nn.Module):
+    """Attention and feed-forward part; `dialeval.engine.base` computes them."""
 
     def __init__(self, settings: BertSettings) -> None:
         super().__init__()
-        width, inner = settings.hidden_size, settings.intermediate_size
-        self.attention = nn.Module()
-        self.attention.self = _Heads(settings)
-        self.attention.output = _Residual(width, width, settings)
-        self.intermediate = _Raised(width, inner)
-        self.output = _Residual(inner, width, settings)
-
-    def forward(self, hidden_states: Tensor, attention_mask: Tensor | None = None, *_: Any, **__: Any) -> Tensor:
-        """`[batch, length, width]`, as what comes in."""
-        seen = self.attention.self(hidden_states, attention_mask)  # type: ignore[operator]
-        attended = self.attention.output(seen, hidden_states)  # type: ignore[operator]
-        state: Tensor = self.output(self.intermediate(attended), attended)
-        return state
+        width, inner, epsilon = settings.hidden_size, settings.intermediate_size, settings.layer_norm_eps
+        attention = {"query": nn.Linear(width, width), "key": nn.Linear(width, width), "value": nn.Linear(width, width)}
+        self.attention = _parts(self=_parts(**attention), output=_residual(width, width, epsilon))
+        self.intermediate = _parts(dense=nn.Linear(width, inner))
+        self.output = _residual(inner, width, epsilon)
 
 
-class _Heads(nn.Module):
-    def __init__(self, settings: BertSettings) -> None:
-        super().__init__()
-        width = settings.hidden_size
-        self.num_attention_heads = settings.num_attention_heads
-        self.scaling = (width // settings.num_attention_heads) ** -0.5
-        self.query, self.key, self.value = (nn.Linear(width, width) for _ in range(3))
-
-    def forward(self, states: Tensor, mask: Tensor | None) -> Tensor:
-        batch, length, width = states.shape
-        query, key, value = (
-            part(states).view(batch, length, self.num_attention_heads, -1).transpose(1, 2)
-            for part in (self.query, self.key, self.value)
-        )
-        seen = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=self.scaling)
-        return seen.transpose(1, 2).reshape(batch, length, width)
+def _parts(**modules: nn.Module) -> nn.Module:
+    """Modules under the names that transformers has for them."""
+    parent = nn.Module()
+    for name, module in modules.items():
+        parent.add_module(name, module)
+    return parent
 
 
-class _Raised(nn.Module):
-    def __init__(self, width: int, inner: int) -> None:
-        super().__init__()
-        self.dense = nn.Linear(width, inner)
-
-    def forward(self, states: Tensor) -> Tensor:
-        return F.gelu(self.dense(states))
-
-
-class _Residual(nn.Module):
-    def __init__(self, inward: int, width: int, settings: BertSettings) -> None:
-        super().__init__()
-        self.dense = nn.Linear(inward, width)
-        self.LayerNorm = nn.LayerNorm(width, eps=settings.layer_norm_eps)
-
-    def forward(self, states: Tensor, residual: Tensor) -> Tensor:
-        normed: Tensor = self.LayerNorm(self.dense(states) + residual)
-        return normed
-
-
-# --- the first token alone -------------------------------------------------------------------------
-
-#: Module and name, so that nobody imports them who has none.
-_OF_TRANSFORMERS = frozenset(
-    (f"transformers.models.{family.lower()}.modeling_{family.lower()}", f"{family}Layer")
-    for family in ("Bert", "Roberta")
-)
-
-
-def compute_first_token_only(encoder: nn.Module) -> bool:
-    """From now on this encoder's last hidden state holds the first token alone; returns whether that could be done.
-
-    Scoring reads nothing else. Every token still gives a key and a value, but only the first one asks, and only it goes
-    through the feed-forward part: of six layers about a seventh of the work is spared. Encoders of the BERT and RoBERTa
-    kind with fused attention can; every other one stays as it is. No weight is touched, so that the encoder is saved as
-    before.
-    """
-    layers = known_layers(encoder)
-    if not layers:
-        return False
-    run_with(layers[-1], _first_token_only)
-    return True
-
-
-def known_layers(encoder: nn.Module) -> list[Any]:
-    """The layers of an encoder that are built as BERT's, with fused attention; none of any other."""
-    layers: Any = getattr(getattr(encoder, "encoder", None), "layer", None)
-    if not isinstance(layers, nn.ModuleList) or not all(map(_is_known, layers)):
-        return []
-    config: Any = encoder.config
-    return [] if config._attn_implementation != "sdpa" or config.is_decoder else list(layers)
-
-
-def _is_known(layer: nn.Module) -> bool:
-    """Our own, and those of transformers' BERT and RoBERTa."""
-    kind = type(layer)
-    return kind is BertLayer or (kind.__module__, kind.__name__) in _OF_TRANSFORMERS
-
-
-def run_with(layer: Any, forward: Callable[..., Tensor]) -> None:
-    """Have a layer compute in another way, a function of the layer and of what its own way takes."""
-    layer.forward = partial(forward, layer)
-
-
-def gives_first_token_only(layer: Any) -> bool:
-    """Whether `compute_first_token_only` changed this layer."""
-    return getattr(layer.forward, "func", None) is _first_token_only
-
-
-def _first_token_only(
-    layer: Any, hidden_states: Tensor, attention_mask: Tensor | None = None, *_: Any, **__: Any
-) -> Tensor:
-    attention = layer.attention.self
-
-    def heads(states: Tensor) -> Tensor:
-        return states.view(*states.shape[:2], attention.num_attention_heads, -1).transpose(1, 2)
-
-    first = hidden_states[:, :1]
-    seen: Tensor = F.scaled_dot_product_attention(
-        heads(attention.query(first)),
-        heads(attention.key(hidden_states)),
-        heads(attention.value(hidden_states)),
-        # One row of the mask for each token that asks.
-        attn_mask=None if attention_mask is None else attention_mask[:, :, :1],
-        scale=attention.scaling,
-    )
-    attended = layer.attention.output(seen.transpose(1, 2).flatten(2), first)
-    state: Tensor = layer.output(layer.intermediate(attended), attended)
-    return state
+def _residual(inward: int, width: int, epsilon: float) -> nn.Module:
+    return _parts(dense=nn.Linear(inward, width), LayerNorm=nn.LayerNorm(width, eps=epsilon))

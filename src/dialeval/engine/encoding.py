@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
+from dialeval.engine.base import first_token, takes_segments
 from dialeval.engine.formatting import PairTokenizer, TokenPair
 from dialeval.engine.int8 import has_fast_int8, run_in_int8
 from dialeval.exchange import Exchange
@@ -174,7 +175,7 @@ def speed_up(
 
 def _samples(encoder: Any, tokenizer: PairTokenizer) -> dict[str, Tensor]:
     samples = collate(tokenizer.pairs(_SAMPLES), tokenizer.pad_id, segment_ids=tokenizer.layout.segment_ids)
-    if (getattr(encoder.config, "type_vocab_size", 0) or 0) < 1:
+    if not takes_segments(encoder):
         del samples["token_type_ids"]
     return samples
 
@@ -376,13 +377,6 @@ def _padded(length: int) -> int:
     return -(-length // 8) * 8
 
 
-def first_token(encoder: Any, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> Tensor:
-    """`[batch, width]` in float32: the first token of the last layer."""
-    output = encoder(input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids)
-    state: Tensor = output.last_hidden_state[:, 0].float()
-    return state
-
-
 class FirstToken(nn.Module):
     """What networks on one encoder have in common."""
 
@@ -390,6 +384,6 @@ class FirstToken(nn.Module):
         super().__init__()
         self.encoder = encoder
 
-    def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> Tensor:
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None) -> Tensor:
         """See `first_token`."""
         return first_token(self.encoder, input_ids, attention_mask, token_type_ids)

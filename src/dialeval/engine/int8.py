@@ -21,7 +21,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad, scaled_dot_product_attention
 
-from dialeval.engine.bert import gives_first_token_only, known_layers, run_with
+from dialeval.engine.base import Layer, plain_layers
+from dialeval.engine.bert import BertEncoder
 
 #: Rows that go through a layer together: few enough for their widest activations to stay in the processor's cache.
 _BLOCK = 512
@@ -40,50 +41,30 @@ _FEWEST, _FEWEST_ASKING = 32, 2
 
 
 def run_in_int8(encoder: nn.Module, samples: Mapping[str, Tensor]) -> bool:
-    """From now on this encoder's layers run in int8, the one that computes its first token only as well.
+    """From now on this encoder's layers run in int8; returns whether that could be done.
 
-    Encoders of the BERT and RoBERTa kind with exact GELU and fused attention can; returns whether that could be done.
-    No weight is touched, so that the encoder is saved and copied as before. `samples` are inputs of the encoder
-    that show which channels hold large numbers.
+    Ordinary BERTs can. No weight is touched, so that the encoder is saved and copied as before. `samples` are inputs
+    of the encoder that show which channels hold large numbers.
     """
-    layers, config = known_layers(encoder), cast(Any, getattr(encoder, "config", None))
-    if not layers or config.hidden_act != "gelu":
+    if not isinstance(encoder, BertEncoder):
         return False
-    if not all(type(one) is nn.Linear for layer in layers for one in _linears(layer)):
-        return False
-    for layer, channels in zip(layers, _large_channels(encoder, layers, samples), strict=True):
-        layer.__dict__["_large_channels"] = channels
-        run_with(layer, _first_token_only if gives_first_token_only(layer) else _whole_layer)
+    layers = plain_layers(encoder)
+    large = _large_channels(encoder, layers, samples)
+    encoder.quick_layers = [Int8Layer(layer, *channels) for layer, channels in zip(layers, large, strict=True)]
     return True
 
 
-def _linears(layer: Any) -> list[Any]:
-    """Query, key, value, the output of attention, and both halves of the feed-forward part."""
-    attention = layer.attention
-    inner = (attention.self.query, attention.self.key, attention.self.value, attention.output.dense)
-    return [*inner, layer.intermediate.dense, layer.output.dense]
-
-
-def _large_channels(encoder: nn.Module, layers: list[Any], samples: Mapping[str, Tensor]) -> list[list[Tensor]]:
+def _large_channels(encoder: nn.Module, layers: Sequence[Layer], samples: Mapping[str, Tensor]) -> list[list[Tensor]]:
     """Of each layer, before attention and between the halves: the channels with the largest numbers."""
-    found: list[list[Tensor]] = []
+    found: list[list[Tensor]] = [[] for _ in layers]
+    handles = []
+    for number, layer in enumerate(layers):
 
-    def look(_: nn.Module, given: tuple[Tensor, ...]) -> None:
-        largest = given[0].flatten(0, -2).abs().amax(0)
-        found[-1].append(largest.topk(min(_LARGE, len(largest))).indices.sort().values)
+        def look(_: nn.Module, given: tuple[Tensor, ...], number: int = number) -> None:
+            largest = given[0].flatten(0, -2).abs().amax(0)
+            found[number].append(largest.topk(min(_LARGE, len(largest))).indices.sort().values)
 
-    def begin(*_: Any) -> None:
-        found.append([])
-
-    handles = [
-        handle
-        for layer in layers
-        for handle in (
-            layer.register_forward_pre_hook(begin),
-            layer.attention.self.key.register_forward_pre_hook(look),
-            layer.intermediate.dense.register_forward_pre_hook(look),
-        )
-    ]
+        handles += [layer.key.register_forward_pre_hook(look), layer.up.register_forward_pre_hook(look)]
     try:
         with torch.no_grad():
             encoder(**samples)
@@ -165,76 +146,40 @@ class Product:
         return product
 
 
-class _Products:
-    """A layer's products, and what they were made from. Copies of a layer begin without."""
+class Int8Layer:
+    """A layer whose products run in int8; attention and norms stay in float32."""
 
-    def __init__(self) -> None:
-        self.made_from: tuple[tuple[int, int], ...] = ()
-        self.made: tuple[Product, ...] = ()
+    def __init__(self, layer: Layer, before: Tensor, between: Tensor) -> None:
+        self.layer = layer
+        self.inward = Product.of((layer.query, layer.key, layer.value), before)
+        self.outward, self.up, self.down = Product.of((layer.output,)), Product.of((layer.up,), between), Product.of((layer.down,))  # fmt: skip
 
-    def __reduce__(self) -> tuple[type[_Products], tuple[()]]:
-        return _Products, ()
+    def __call__(self, states: Tensor, asking: Tensor, mask: Tensor | None, dropout: float = 0.0) -> Tensor:
+        """As `Layer` has it; dropout is for training, which is never in int8."""
+        query, key, value = self._heads(states)
+        asks = asking.shape[1]
+        if asks < states.shape[1]:
+            # One row of the mask for each token that asks.
+            query, mask = query[:, :, :_FEWEST_ASKING], None if mask is None else mask[:, :, :1].expand(-1, -1, _FEWEST_ASKING, -1)  # fmt: skip
+        seen = scaled_dot_product_attention(query, key, value, attn_mask=mask)[:, :, :asks]
+        flat = asking.reshape(-1, asking.shape[-1])
+        seen = seen.transpose(1, 2).reshape(flat.shape)
+        output = torch.empty_like(flat)
+        for block in _blocks(len(flat)):
+            attended = self.layer.norm(self.outward.added_to(flat[block], _Rows.of(seen[block])))
+            raised = self.up(attended)
+            torch.ops.aten.gelu.out(raised, out=raised)
+            output[block] = self.layer.last_norm(self.down.added_to(attended, _Rows.of_gelu(raised)))
+        return output.view(asking.shape)
 
-    def of(self, layer: Any) -> tuple[Product, ...]:
-        """Query, key and value at once, the output of attention, up and down; made anew where a weight has changed."""
-        parts = _linears(layer)
-        now = tuple((one.weight.data_ptr(), 0 if one.weight.is_inference() else one.weight._version) for one in parts)
-        if now != self.made_from:
-            before, between = layer.__dict__["_large_channels"]
-            self.made = (
-                Product.of(parts[:3], before),
-                Product.of(parts[3:4]),
-                Product.of(parts[4:5], between),
-                Product.of(parts[5:]),
-            )
-            self.made_from = now
-        return self.made
-
-
-def _whole_layer(layer: Any, hidden_states: Tensor, attention_mask: Tensor | None = None, *_: Any, **__: Any) -> Tensor:
-    query, key, value = _heads(layer, hidden_states)
-    return _answered(layer, query, key, value, hidden_states, attention_mask)
-
-
-def _first_token_only(
-    layer: Any, hidden_states: Tensor, attention_mask: Tensor | None = None, *_: Any, **__: Any
-) -> Tensor:
-    query, key, value = _heads(layer, hidden_states)
-    # One row of the mask for each token that asks.
-    mask = None if attention_mask is None else attention_mask[:, :, :_FEWEST_ASKING]
-    return _answered(layer, query[:, :, :_FEWEST_ASKING], key, value, hidden_states[:, :1], mask)
-
-
-def _heads(layer: Any, states: Tensor) -> Tensor:
-    """Query, key and value, each `[batch, heads, length, width of a head]`."""
-    inward = _products(layer)[0]
-    batch, length, width = states.shape
-    flat = states.reshape(batch * length, width)
-    asked = flat.new_empty(batch * length, 3 * width)
-    for block in _blocks(len(flat)):
-        inward(flat[block], out=asked[block])
-    return asked.view(batch, length, 3, layer.attention.self.num_attention_heads, -1).permute(2, 0, 3, 1, 4)
-
-
-def _answered(layer: Any, query: Tensor, key: Tensor, value: Tensor, states: Tensor, mask: Tensor | None) -> Tensor:
-    """Attention and all that follows, for the tokens whose states are given."""
-    _, outward, up, down = _products(layer)
-    seen = scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=layer.attention.self.scaling)
-    seen = seen[:, :, : states.shape[1]]
-    flat = states.reshape(-1, states.shape[-1])
-    seen = seen.transpose(1, 2).reshape(flat.shape)
-    output = torch.empty_like(flat)
-    for block in _blocks(len(flat)):
-        attended = layer.attention.output.LayerNorm(outward.added_to(flat[block], _Rows.of(seen[block])))
-        raised = up(attended)
-        torch.ops.aten.gelu.out(raised, out=raised)
-        output[block] = layer.output.LayerNorm(down.added_to(attended, _Rows.of_gelu(raised)))
-    return output.view(states.shape)
-
-
-def _products(layer: Any) -> tuple[Product, ...]:
-    kept: _Products = layer.__dict__.setdefault("_int8", _Products())
-    return kept.of(layer)
+    def _heads(self, states: Tensor) -> Tensor:
+        """Query, key and value, each `[batch, heads, length, width of a head]`."""
+        batch, length, width = states.shape
+        flat = states.reshape(batch * length, width)
+        asked = flat.new_empty(batch * length, 3 * width)
+        for block in _blocks(len(flat)):
+            self.inward(flat[block], out=asked[block])
+        return asked.view(batch, length, 3, self.layer.heads, -1).permute(2, 0, 3, 1, 4)
 
 
 def _blocks(count: int) -> Iterator[slice]:

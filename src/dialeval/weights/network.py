@@ -23,7 +23,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from dialeval.engine.encoding import choose_device, choose_dtype, first_token
+from dialeval.engine.base import first_token, freeze_embeddings, load_exactly, tuned_state, width
+from dialeval.engine.encoding import choose_device, choose_dtype
 from dialeval.io import disk_errors, replace_file
 from dialeval.weights.config import CheckpointConfig, EncoderSource, LoraSettings
 from dialeval.weights.find import (
@@ -42,7 +43,6 @@ from dialeval.weights.loading import (
     check_finite,
     check_vocabulary,
     empty_encoder,
-    layers_of,
     load_adapter,
     load_encoder,
     load_layers,
@@ -80,7 +80,7 @@ class Network(nn.Module):
         self.folder: Path | None = None
         for name in self.encoders:
             setattr(self, name, base[name])
-        self.build_heads(int(base[self.encoders[0]].config.hidden_size))  # type: ignore[union-attr, arg-type]
+        self.build_heads(width(base[self.encoders[0]]))
 
     def build_heads(self, width: int) -> None:
         """Create the modules and buffers that stand on encoder features of `width` dimensions."""
@@ -118,7 +118,7 @@ class Network(nn.Module):
         for name in cls.encoders:
             encoder = load_encoder(located.folder, len(tokenizer), trainable=True)
             if config.encoder.tuning == "layers":
-                encoder.embeddings.requires_grad_(False)
+                freeze_embeddings(encoder)
             if begun is not None and begun[1].tuning == "layers":
                 encoder = load_layers(encoder, find_layers(begun[0], begun[1].layers))
             elif begun is not None:
@@ -177,7 +177,7 @@ class Network(nn.Module):
             layers = find_layers(located.folder, config.encoder.layers)
             base = {name: load_layers(encoder, layers) for name, encoder in base.items()}
             for encoder in base.values():
-                encoder.embeddings.requires_grad_(False)  # which stay those of the base
+                freeze_embeddings(encoder)  # which stay those of the base
         network = cls(config, base, tokenizer)
         name = config.name or located.folder.name
         network.identity = f"{name}@{located.revision or weights_digest(located.folder, config.encoder.layers)[:12]}"
@@ -227,7 +227,7 @@ class Network(nn.Module):
                 save_adapter(getattr(self, name), adapter_folder(target, self.encoders, name))
         if self.config.encoder.tuning == "layers":
             tuned: Any = self.encoder
-            replace_file(target / LAYERS, lambda path: save_file(packed(layers_of(tuned)), path))
+            replace_file(target / LAYERS, lambda path: save_file(packed(tuned_state(tuned)), path))
             source = replace(self.config.encoder, layers=file_sha256(target / LAYERS))
             self.config = replace(self.config, encoder=source)
         if self.config.encoder.tuning == "full":
@@ -245,7 +245,7 @@ class Network(nn.Module):
         """Round tuned weights to what will be saved, so that statistics fitted now fit what is loaded later."""
         if self.config.encoder.tuning == "layers":
             tuned: Any = self.encoder
-            tuned.load_state_dict(unpacked(packed(layers_of(tuned))), strict=False)
+            load_exactly(tuned, unpacked(packed(tuned_state(tuned))), kept="embeddings.")
         for name, parameter in self.named_parameters():
             if "lora_" in name:
                 parameter.data = parameter.data.to(torch.float16).to(parameter.dtype)
@@ -269,7 +269,7 @@ class Network(nn.Module):
         plan.config = config
         try:
             with torch.device("meta"):
-                plan.build_heads(int(base[cls.encoders[0]].config.hidden_size))  # type: ignore[union-attr, arg-type]
+                plan.build_heads(width(base[cls.encoders[0]]))
         except (RuntimeError, TypeError, ValueError) as error:
             raise CheckpointError(f"{path.parent}/config.json asks for no network: {first_line(error)}") from None
         if config.encoder.tuning == "full":
@@ -288,7 +288,8 @@ class Network(nn.Module):
         except (SafetensorError, OSError) as error:
             raise CheckpointError(f"{path} is damaged: {first_line(error)}") from None
         check_finite(stored, path)
-        self.load_state_dict(stored, strict=False)
+        kept = () if self.config.encoder.tuning == "full" else tuple(f"{name}." for name in self.encoders)
+        load_exactly(self, stored, kept=kept)
 
 
 def unit_matrix(rows: int, columns: int | None = None) -> torch.Tensor:

@@ -90,13 +90,14 @@ def check_sizes(raw: Mapping[str, Any], path: Path) -> None:
         raise CheckpointError(f"{path} is of quantised weights, which only libraries that it names could read")
     for key, value in raw.items():
         if isinstance(value, int) and not -MAX_SIZE <= value <= MAX_SIZE:
-            raise CheckpointError(f"{path} is damaged: {key} is {_shown(value)}, which no encoder has")
-        if isinstance(value, int) and value < 0 and (key.startswith(("num_", "max_")) or key.endswith("_size")):
-            raise CheckpointError(f"{path} is damaged: {key} is {value}, which no encoder has")
+            raise CheckpointError(f"{path} is damaged: {key} is {_shown(value)}, which is out of range")
+        # -1 says "none" in configurations of DeBERTa.
+        if isinstance(value, int) and value < -1 and (key.startswith(("num_", "max_")) or key.endswith("_size")):
+            raise CheckpointError(f"{path} is damaged: {key} is {value}, which is out of range")
         if isinstance(value, float) and not (0 < value <= 1 if key.endswith("_eps") else math.isfinite(value)):
-            raise CheckpointError(f"{path} is damaged: {key} is {value}, which no encoder has")
+            raise CheckpointError(f"{path} is damaged: {key} is {value}, which is out of range")
         if "layer" in key and isinstance(value, int) and value > MAX_LAYERS:
-            raise CheckpointError(f"{path} is damaged: {key} is {value}, which no encoder has")
+            raise CheckpointError(f"{path} is damaged: {key} is {value}, which is out of range")
 
 
 def tensor_shapes(
