@@ -33,7 +33,12 @@ from trunk_steps import Batch, corpus_shares, padded, read_sets
 
 FAULTS = (*DAMAGES, "glued")
 #: Sources with right and wrong rows, the task that each of them is for, and the score that says so.
-RATED = {"begin": ("faithful", "attributable"), "convabuse": ("respectful", "respectful")}
+RATED = {
+    "begin": ("faithful", "attributable"),
+    "faithdial_audit": ("faithful", "entailment"),
+    "convabuse": ("respectful", "respectful"),
+    "diasafety": ("respectful", "safe"),
+}
 #: What `corpora.dialogues` puts before the facts of a speaker.
 PERSONA = "your persona: "
 
@@ -55,12 +60,12 @@ class Sources:
         self.names, self.shares = corpus_shares(trunk["stages"][-1], self.train)
         rated = recipe["ratings"]
         unwanted = overlapping_ratings(arguments.ratings / rated["leave_out"]) | frozenset(recounted()["leave_out"])
-        self.rated = rated["train"]
+        self.rated, self.labelled = rated["train"], rated["labelled"]
         self.ratings: dict[tuple[str, str], list[Rated]] = {}
         for name in (*self.rated, *rated["labelled"]):
             rows = read_ratings(arguments.ratings, name, leave_out=unwanted)
             for split in ("train", "dev"):
-                self.ratings[name, split] = [row for row in rows if row.split == split]
+                self.ratings[name, split] = [row for row in rows if (row.split == "train") == (split == "train")]
         self.groups, self.held_groups = split_groups(recipe, arguments.corpora) if recipe["rows"]["valid"] else ([], [])
         self.counts = dict.fromkeys(OPTIONAL, 0) | recipe["rows"]
         self.generic = frequent_replies(self.train.values()) if recipe.get("generic_share") else []
@@ -101,8 +106,8 @@ class Sources:
             rows.append(("rated", without_facts(row), rating_of(row), f"{GROUP}{source}"))
         rows += self.valid_rows(draw, self.groups, counts["valid"])
         rows += faulty_rows(draw, contexts, counts)
-        for name, (task, score) in RATED.items():
-            there = self.of_split(name, "train")
+        for name in self.labelled:
+            (task, score), there = RATED[name], self.of_split(name, "train")
             for at in draw.integers(len(there), size=counts[name]):
                 if score in there[int(at)].scores:
                     rows.append((task, there[int(at)].exchange, float(there[int(at)].scores[score] > 0.7), name))

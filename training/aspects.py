@@ -155,7 +155,8 @@ class LastPhase(Trainer):
         many = dict.fromkeys(("fluent", "insults", "consistent", "faithful"), settings["rows"])
         rows = faulty_rows(draw, contexts, many, held_out=True)
         rows += sources.valid_rows(draw, sources.held_groups, settings["rows"])
-        for name, (task, score) in RATED.items():
+        for name in sources.labelled:
+            task, score = RATED[name]
             there = [row for row in sources.of_split(name, "dev") if score in row.scores][: settings["rows"]]
             rows += [(task, row.exchange, float(row.scores[score] > 0.7), name) for row in there]
         for task in HEADS[2:]:

@@ -32,10 +32,7 @@ from corpora.ratings import Rated, overlapping_ratings, read_ratings
 from dialeval.approaches import signs, stack
 from dialeval.approaches.density import fit_gaussian
 from dialeval.approaches.judge import (
-    ASPECTS,
-    FEATURES,
-    HEADS,
-    TURN_VOTES,
+    TURN,
     Judge,
     JudgeNetwork,
     RankInterval,
@@ -49,7 +46,7 @@ from dialeval.card import render_card
 from dialeval.engine.encoding import PairEncoder
 from dialeval.engine.moments import Moments
 from dialeval.exchange import Dialogue, Exchange
-from dialeval.weights.config import current_versions
+from dialeval.weights.config import FORMAT_VERSION, current_versions
 from history import TrainingRun, total
 from stages import new_network
 from trunk_network import JUDGE_HEADS
@@ -57,20 +54,41 @@ from trunk_network import JUDGE_HEADS
 
 def begin(recipe: Recipe) -> JudgeNetwork:
     """A judge on the encoder, and with the heads, that `training/aspects.py` saved; or an earlier judge."""
-    start = recipe["start_from"]
+    start, architecture = recipe["start_from"], recipe["architecture"]
     if not is_trunk(start):
-        return JudgeNetwork.from_pretrained(start, trainable=True)
-    network = new_network(JudgeNetwork, recipe, recipe.get("architecture", {}))
+        return again(JudgeNetwork.from_pretrained(start, trainable=True), architecture)
+    network = new_network(JudgeNetwork, recipe, architecture)
     stored, made = read_trunk(start)
     with torch.no_grad():
         for head, source in JUDGE_HEADS.items():
-            at = HEADS.index(head)
-            network.heads.weight[at], network.heads.bias[at] = trunk_head(stored, source)
+            if head in network.head_names:
+                at = network.head_names.index(head)
+                network.heads.weight[at], network.heads.bias[at] = trunk_head(stored, source)
+    if "words_from" in recipe:  # how rare words are, and how usual their order, no encoder knows
+        words = JudgeNetwork.from_pretrained(recipe["words_from"])
+        for name in ("rarity", "runs", "run_counts"):
+            network.get_buffer(name).copy_(words.get_buffer(name))
     stages = [TrainingRun(**one) for one in made["stages"]]
     told = {key: made[key] for key in ("hardware", "stages", "corpora", "rated_rows", "validation")}
     command = f"training/judge.py --recipe training/recipes/{recipe['name']}.yaml --corpora CORPORA --ratings RATINGS"
     command += " --out RUN"
     network.config = replace(network.config, training={"command": command, **told, "total": asdict(total(stages))})
+    return network
+
+
+def again(earlier: JudgeNetwork, architecture: dict[str, Any]) -> JudgeNetwork:
+    """A judge with the encoder, the words and the learned heads of an earlier one, and room for all that is fitted."""
+    config = replace(earlier.config, architecture=architecture, format_version=FORMAT_VERSION, quantiles={})
+    network = JudgeNetwork(config, {"encoder": earlier.encoder}, earlier.tokenizer)
+    with torch.no_grad():
+        for at, head in enumerate(network.head_names):
+            if head in earlier.head_names:
+                there = earlier.head_names.index(head)
+                network.heads.weight[at], network.heads.bias[at] = earlier.heads.weight[there], earlier.heads.bias[there]
+        for name, buffer in network.named_buffers():
+            if not name.startswith("encoder.") and earlier.get_buffer(name).shape == buffer.shape:
+                buffer.copy_(earlier.get_buffer(name))
+    network.folder = earlier.folder
     return network
 
 
@@ -111,7 +129,7 @@ def fit_density(network: JudgeNetwork, engine: PairEncoder, recipe: Recipe, root
     for name, parts in (("human", corpora), ("random", [rotated(part) for part in corpora])):
         moments = Moments()
         for part in parts:
-            moments.update(engine.encode(part, progress=True).rows[:, : -len(HEADS)])
+            moments.update(network.split(engine.encode(part, progress=True).rows)[0])
         mean, precision = fit_gaussian(moments, shrinkage=recipe["shrinkage"])
         network.set_array(f"{name}_mean", mean)
         network.set_array(f"{name}_precision", precision)
@@ -170,18 +188,18 @@ def fit_turns(judge: Judge, recipe: Recipe, arguments: argparse.Namespace) -> di
         dev = [row for row in rated_rows(recipe, arguments.ratings, name) if row.split == "dev"]
         order = np.random.default_rng(recipe["seed"]).permutation(len(dev))[: settings["stack_rows"]]
         rows += [dev[int(at)] for at in sorted(order)]
-    features, read, _ = judge.features_of([row.exchange for row in rows], progress=True)
+    features, read = judge.features_of([row.exchange for row in rows], progress=True)
     human = [one for part in human_pairs(recipe, arguments.corpora, "human") for one in part]
-    theirs, read_there, _ = judge.features_of(human, progress=True)
+    theirs, read_there = judge.features_of(human, progress=True)
     reference = np.concatenate([features, theirs])
     tables = np.stack([stack.reference_table(column) for column in reference.T])
     judge.network.set_array("turn_tables", tables)
-    lifted = judge.network.lifted
-    values = turn_values(turn_ranks(features, read, tables), lifted)
+    lifted, votes = judge.network.lifted, judge.network.votes
+    values = turn_values(turn_ranks(features, read, tables), votes, lifted)
     store_interval(judge.network, "turn", stack.fit_interval(values, within_source_ranks(rows)))
     ranks = turn_ranks(theirs, read_there, tables)
-    aspects = aspect_values(ranks, TURN_VOTES, FEATURES, ASPECTS)
-    write_quantiles(judge.network, "turn", {"overall": turn_values(ranks, lifted), **aspects})
+    aspects = aspect_values(ranks, votes, TURN)
+    write_quantiles(judge.network, "turn", {"overall": turn_values(ranks, votes, lifted), **aspects})
     add_random(judge.network, "turn.overall", judge.judge(rotated(human)).values)
     return rated_by_source(rows, values)
 
@@ -231,19 +249,17 @@ def finish(network: JudgeNetwork, recipe: Recipe, arguments: argparse.Namespace)
     folder = arguments.out / "fitted"
     # All is fitted on what the files say, in float16, and where its rows lie when they are scored: fused.
     network.save_pretrained(folder)
-    encoder = Judge(folder).encoder
-    if is_trunk(recipe["start_from"]):  # of an earlier judge these stay
-        fit_density(network, encoder, recipe, arguments.corpora)
-        corpora = human_pairs(recipe, arguments.corpora, "density")
-        network.set_array("rarity", signs.idf_table([one.response for part in corpora for one in part]))
-    heads = judge_heads.fit_heads(network, encoder, recipe, arguments)
-    network.save_pretrained(folder)
     judge = Judge(folder)
-    figures = {
-        "heads": heads,
-        "turns": fit_turns(judge, recipe, arguments),
-        "dialogues": fit_dialogues(judge, recipe, arguments),
-    }
+    if is_trunk(recipe["start_from"]) and recipe["density"]:  # of an earlier judge these stay
+        fit_density(judge.network, judge.encoder, recipe, arguments.corpora)
+    if is_trunk(recipe["start_from"]) and "words_from" not in recipe:
+        corpora = human_pairs(recipe, arguments.corpora, "density")
+        judge.network.set_array("rarity", signs.idf_table([one.response for part in corpora for one in part]))
+        judge_heads.count_words(judge, judge_heads.fault_sources(recipe, arguments))
+    figures = {"heads": judge_heads.fit_heads(judge, recipe, arguments)}
+    judge.encoder.forget()
+    figures |= {"turns": fit_turns(judge, recipe, arguments), "dialogues": fit_dialogues(judge, recipe, arguments)}
+    network.heads.load_state_dict(judge.network.heads.state_dict())
     for name, buffer in judge.network.named_buffers():
         if name in dict(network.named_buffers()) and not name.startswith("encoder"):
             network.get_buffer(name).copy_(buffer)

@@ -1,48 +1,55 @@
-"""The judge's heads for faults: fitted to replies made wrong or to rated ones, or held to how often they may charge."""
+"""The judge's heads that are fitted to its finished encoder: for faults, and for how content the other side is.
+
+Each is a logistic regression on the encoder's states. Of a head for faults the bias is set so that of sound human
+replies, short and long, no more than `CHARGED` lie below zero.
+"""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 import yaml
 from numpy.typing import NDArray
-from torch import Tensor
-from torch.nn import functional as F
+from scipy.stats import rankdata
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from aspect_rows import RATED, Row, Sources, faulty_rows
-from common import Recipe
+from common import Recipe, left_out
 from corpora.batches import CandidateSet
+from corpora.dialogues import read_corpus
 from dialeval.approaches import signs
-from dialeval.approaches.judge import HEADS, SURE, JudgeNetwork
-from dialeval.approaches.row_signs import denial_in, speaks_of_itself
-from dialeval.engine.encoding import PairEncoder
+from dialeval.approaches.judge import FAULTS, Judge, as_answered
+from dialeval.exchange import Exchange
 from dialeval.statistics.discrimination import auc
 
 Matrix = NDArray[np.float64]
-#: Fitted anew to the finished encoder; the one for wording with the words' own signs beside it.
-FITTED = ("respectful", "faithful", "consistent", "fluent")
-#: The share of sound replies that may be called rude, or said to contradict themselves. Plain words for either are
-#: told without the head.
-CHARGED = {"respectful": 0.005, "consistent": 0.01}
+#: Fitted anew to the finished encoder; the one for wording with counts of neighbouring words beside it.
+FITTED = ("respectful", "faithful", "consistent", "fluent", "satisfied")
+#: The share of sound human replies that a head for faults may charge.
+CHARGED = 0.001
 #: Every so many dialogues one is not counted; the heads are fitted to its replies.
 UNCOUNTED = 10
 
 
-def fit_heads(
-    network: JudgeNetwork, encoder: PairEncoder, recipe: Recipe, arguments: argparse.Namespace
-) -> dict[str, float]:
-    """Fill `heads`, `runs`, `run_counts` and `fluency`; the AUC on held-out contexts and words, by kind of fault."""
-    settings, sources = recipe["faults"], fault_sources(recipe, arguments)
-    # A reply whose own words were counted would look more usual than any new one.
+def count_words(judge: Judge, sources: Sources) -> None:
+    """Fill the counts of runs of words. A reply whose own words were counted would look more usual than any new one."""
     dialogues = [one for part in sources.train.values() for at, one in enumerate(part.dialogues) if at % UNCOUNTED]
     counted = signs.count_runs(turn for dialogue in dialogues for turn in dialogue.turns[1:])
     for name, table in zip(("runs", "run_counts"), counted, strict=True):
-        network.set_array(name, table)
-    wording = network.wording()
+        judge.network.set_array(name, table)
+
+
+def fit_heads(judge: Judge, recipe: Recipe, arguments: argparse.Namespace) -> dict[str, float]:
+    """Fill `heads` and `fluency`; the AUC on held-out contexts and words, by kind of fault, and the share of charges."""
+    settings, sources = recipe["faults"], fault_sources(recipe, arguments)
     fitted_to = {
         name: CandidateSet(part.dialogues[::UNCOUNTED], part.sampler.counts, seed=part.seed, fact_share=part.fact_share)
         for name, part in sources.train.items()
@@ -51,63 +58,105 @@ def fit_heads(
         "train": _rows(sources, "train", fitted_to, settings["rows"]),
         "dev": _rows(sources, "dev", sources.held_out, settings["held_out"]),
     }
-    inputs, right = {}, {}
-    for split, own in rows.items():
-        encoded = encoder.encode([row[1] for row in own], progress=True).rows.astype(np.float64)
-        features = encoded[:, : -len(HEADS)]  # the last columns are logits
-        usual = np.array([wording.of(row[1].response) for row in own])
-        inputs[split] = dict.fromkeys(FITTED, features) | {"fluent": np.column_stack([features, usual])}
-        right[split] = np.array([row[2] for row in own])
-    figures: dict[str, float] = {}
+    people = {split: sound_replies(recipe, arguments, split) for split in rows}
+    network, figures = judge.network, {}
+    width = network.heads.in_features
+    inputs, right, sound, starts = {}, {}, {}, {}
+    for split in rows:
+        rows[split] += [(task, row, 1.0, "") for row in people[split][:: settings["beside"]] for task in FAULTS]
+        exchanges = [row[1] for row in rows[split]]
+        inputs[split] = read(judge, exchanges)
+        right[split] = np.array([row[2] for row in rows[split]])
+        windows, starts[split] = judge.windows(people[split])
+        sound[split] = read(judge, windows)
     for task in FITTED:
+        columns = slice(None) if task == "fluent" else slice(0, width)
         chosen = np.array([row[0] == task for row in rows["train"]])
-        weights = logistic(inputs["train"][task][chosen], right["train"][chosen], settings["weight_decay"][task])
-        if task in CHARGED:
-            sound = {split: [_may_be_charged(task, row) for row in own] for split, own in rows.items()}
-            of_sound = [inputs[split][task][sound[split]] @ weights[:-1] for split in rows]
-            weights[-1] = bias_for(np.concatenate(of_sound), CHARGED[task])
-        read, rest = np.split(weights, [network.heads.in_features])
+        weights = logistic(inputs["train"][chosen, columns], right["train"][chosen], settings["strength"][task])
+        told = inputs["dev"][:, columns] @ weights[:-1]
+        figures |= _aucs(task, rows["dev"], told)
+        if task in FAULTS:
+            lowest = {
+                split: np.minimum.reduceat(sound[split][:, columns] @ weights[:-1], starts[split]) for split in sound
+            }
+            weights[-1] = -float(np.quantile(lowest["train"], CHARGED))
+            figures[f"{task}_charges_per_1000"] = round(1000 * float((lowest["dev"] + weights[-1] < 0).mean()), 2)
+            faulty = np.array([row[0] == task and row[2] == 0 for row in rows["dev"]])
+            figures[f"{task}_seen"] = round(float((told[faulty] + weights[-1] < 0).mean()), 4)
+        states, rest = np.split(weights, [width])
         if task == "fluent":
             network.set_array("fluency", [1.0, *rest])
             rest = np.zeros(1)
+        place = network.head_names.index(task)
         with torch.no_grad():
-            network.heads.weight[HEADS.index(task)] = torch.as_tensor(read, dtype=torch.float32)
-            network.heads.bias[HEADS.index(task)] = float(rest[0])
-        told = inputs["dev"][task] @ weights[:-1]
-        if task == "consistent":  # the aspect goes by the words first
-            figures["consistent_head"] = _aucs(task, rows["dev"], told)[task]
-            told = np.where([denial_in(row[1]) is not None for row in rows["dev"]], SURE, told)
-        figures |= _aucs(task, rows["dev"], told)
+            network.heads.weight[place] = torch.as_tensor(states, dtype=torch.float32)
+            network.heads.bias[place] = float(rest[0])
     return figures
 
 
-def _may_be_charged(task: str, row: Row) -> bool:
-    """Whether a row is sound and its head is asked: of contradictions only where the speaker has said something."""
-    return row[0] == "fluent" and row[2] == 1.0 and (task != "consistent" or speaks_of_itself(row[1]))
+def read(judge: Judge, exchanges: Sequence[Exchange]) -> Matrix:
+    """States, then how usual the words are: what the heads see of one part of a reply."""
+    states, _ = judge.network.split(judge.encoder.encode(exchanges, progress=True).rows)
+    wording = judge.network.wording()
+    usual = [wording.of(signs.Text(row.response).prose) for row in exchanges]
+    return np.column_stack([states.astype(np.float64), np.array(usual)])
 
 
-def bias_for(told: Matrix, share: float) -> float:
-    """What to add to what a head tells of sound replies so that it charges this share of them: puts them below zero."""
-    return -float(np.quantile(told, share))
+def sound_replies(recipe: Recipe, arguments: argparse.Namespace, split: str) -> list[Exchange]:
+    """Human replies of many corpora, and assistants' answers: what no head for faults should charge."""
+    found = []
+    for number, corpus in enumerate(recipe["sound"]):
+        dialogues = [
+            dialogue
+            for part in corpus["splits"]
+            for dialogue in read_corpus(arguments.corpora, corpus["name"], part, leave_out=left_out(recipe, arguments.corpora))
+        ]  # fmt: skip
+        # Every fifth dialogue measures, the others set the bar.
+        part = [one for at, one in enumerate(dialogues) if (at % 5 == 0) == (split == "dev")]
+        turns = [one.exchange(turn) for one in part for turn in range(1, len(one.turns)) if one.turns[turn].strip()]
+        draw = np.random.default_rng([recipe["seed"], number, len(split)])
+        chosen = draw.permutation(len(turns))[: corpus["replies"] if split == "train" else corpus["replies"] // 2]
+        found += [turns[int(at)] for at in chosen]
+    return found
+
+
+def answered_rows(sources: Sources, split: str, count: int) -> list[Row]:
+    """What people said next to replies that were rated high, and to those that were rated low."""
+    rows: list[Row] = []
+    for name in sources.recipe["followed"]:
+        score = sources.recipe["followed"][name]
+        there = [row for row in sources.of_split(name, split) if row.exchange.following and score in row.scores]
+        draw = np.random.default_rng([len(name), len(split)])
+        there = [there[int(at)] for at in draw.permutation(len(there))[:count]]
+        ranks = rankdata([row.scores[score] for row in there]) / max(len(there), 1)
+        rows += [
+            ("satisfied", as_answered(replace(row.exchange, facts=())), float(rank > 0.5), f"after {name}")
+            for row, rank in zip(there, ranks, strict=True)
+            if abs(rank - 0.5) > 0.15
+        ]
+    return rows
 
 
 def fault_sources(recipe: Recipe, arguments: argparse.Namespace) -> Sources:
     """Dialogues to be made wrong, those of training and held-out ones, and the rated right and wrong rows."""
     settings = recipe["faults"]
-    trunk = yaml.safe_load((Path(__file__).parent / "recipes" / "trunk.yaml").read_text())
+    trunk: dict[str, Any] = yaml.safe_load((Path(__file__).parent / "recipes" / "trunk.yaml").read_text())
     trunk |= {"leave_out": recipe["leave_out"], "corpora": settings["corpora"]}
     trunk["stages"] = [{"corpora": list(settings["corpora"])}]
     trunk["validation"] |= {"dialogues": settings["held_out"]["dialogues"]}
-    rated = {"leave_out": recipe["ratings"]["leave_out"], "train": [], "labelled": recipe["ratings"]["labelled"]}
+    ratings = recipe["ratings"]
+    rated = {
+        "leave_out": ratings["leave_out"], "train": list(settings["followed"]), "labelled": ratings["labelled"],
+    }  # fmt: skip
     own = {"seed": trunk["seed"], "negatives": settings["negatives"], "rows": {"valid": 0}, "ratings": rated}
-    return Sources(own, trunk, arguments)
+    return Sources(own | {"followed": settings["followed"]}, trunk, arguments)
 
 
 def _aucs(task: str, rows: Sequence[Row], told: NDArray[np.float64]) -> dict[str, float]:
     """Of a task over all kinds of faults, and of each kind; sources of ratings have sound rows of their own."""
     figures: dict[str, float] = {}
     for kind in dict.fromkeys(("", *sorted(row[3] for row in rows if row[0] == task))):
-        wanted = {kind} if kind in RATED else {kind, ""}
+        wanted = {kind} if kind in RATED or kind.startswith("after ") else {kind, ""}
         beside = [at for at, row in enumerate(rows) if row[0] == task and (not kind or row[3] in wanted)]
         right = np.array([rows[at][2] for at in beside])
         if len(set(right)) == 2:
@@ -116,36 +165,24 @@ def _aucs(task: str, rows: Sequence[Row], told: NDArray[np.float64]) -> dict[str
 
 
 def _rows(sources: Sources, split: str, sets: dict[str, CandidateSet], counts: dict[str, int]) -> list[Row]:
-    """Sound and faulty replies to contexts of `sets`, and rated ones."""
+    """Sound and faulty replies to contexts of `sets`, rated ones, and what followed rated ones."""
     draw = np.random.default_rng([sources.recipe["seed"], len(split)])
     contexts = []
     for one in sets.values():
         chosen = draw.permutation(len(one))[: counts["contexts"]]
         contexts += [one.get(int(at)).exchanges()[:4] for at in chosen]
     rows = faulty_rows(draw, contexts, counts, held_out=split == "dev")
-    for name, (task, score) in RATED.items():
+    for name in sources.labelled:
+        task, score = RATED[name]
         there = [row for row in sources.of_split(name, split) if score in row.scores]
         for at in draw.permutation(len(there))[: counts[name]]:
             rows.append((task, there[int(at)].exchange, float(there[int(at)].scores[score] > 0.7), name))
-    return rows
+    return rows + answered_rows(sources, split, counts["followed"])
 
 
-def logistic(inputs: Matrix, right: NDArray[np.float64], weight_decay: float) -> Matrix:
+def logistic(inputs: Matrix, right: NDArray[np.float64], strength: float) -> Matrix:
     """Weights and bias of a logistic regression in which right and wrong rows weigh the same; scales do not matter."""
-    means, scales = inputs.mean(axis=0), inputs.std(axis=0) + 1e-9
-    columns, truth = torch.as_tensor((inputs - means) / scales), torch.as_tensor(right)
-    share = torch.where(truth == 1, 0.5 / truth.mean(), 0.5 / (1 - truth).mean())
-    weights = torch.zeros(inputs.shape[1] + 1, dtype=torch.float64, requires_grad=True)
-    optimizer = torch.optim.LBFGS([weights], max_iter=200, line_search_fn="strong_wolfe")
-
-    def loss() -> Tensor:
-        optimizer.zero_grad()
-        each = F.binary_cross_entropy_with_logits(columns @ weights[:-1] + weights[-1], truth, reduction="none")
-        value = (share * each).mean() + weight_decay * weights[:-1].square().sum()
-        value.backward()  # type: ignore[no-untyped-call]
-        return value
-
-    optimizer.step(loss)  # type: ignore[no-untyped-call]
-    found = weights.detach().numpy()
-    own = found[:-1] / scales
-    return np.append(own, found[-1] - own @ means)
+    model = LogisticRegression(C=strength, class_weight="balanced", max_iter=2000)
+    scaled = make_pipeline(StandardScaler(), model).fit(inputs, right)
+    weights = model.coef_[0] / scaled[0].scale_
+    return np.append(weights, model.intercept_[0] - weights @ scaled[0].mean_)

@@ -14,7 +14,6 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from dialeval.approaches import network_class
-from dialeval.approaches.judge import HEADS as OF_JUDGE
 from dialeval.weights.config import CheckpointConfig
 from dialeval.weights.find import find_checkpoint
 from history import TrainingRun, stages_of
@@ -41,7 +40,7 @@ def start_weights(start: str) -> dict[str, Tensor]:
         return layers | {"head.next": torch.cat([network.head.weight[0], network.head.bias])}
     if network.approach == "judge":
         rows = torch.cat([network.heads.weight, network.heads.bias[:, None]], dim=1)
-        return layers | {f"head.{there}": rows[OF_JUDGE.index(head)] for head, there in JUDGE_HEADS.items()}
+        return layers | {f"head.{there}": rows[network.head_names.index(head)] for head, there in JUDGE_HEADS.items() if head in network.head_names}
     rows = torch.cat([network.classifier.weight, network.classifier.bias[:, None]], dim=1)
     return layers | {"head.valid": rows[0] - rows[1]}
 
