@@ -207,6 +207,9 @@ def history_of(
     """The stages of what a run began from and its own, and the corpora and the hardware of all."""
     stages, used, corpora = [], [], [*sources.names, *(["dailydialog_pp"] if sources.groups else [])]
     for start in starts:
+        if (Path(start) / "lora_a.npz").is_file():  # its making is told beside it, not in it
+            stages.append([TrainingRun("stage 0", **sources.recipe["stage_0"])])
+            continue
         if start.endswith(".safetensors"):
             with safe_open(start, framework="pt") as stored:
                 said = {name: json.loads(text) for name, text in stored.metadata().items()}
@@ -261,7 +264,7 @@ def run(rank: int, recipe: dict[str, Any], trunk: dict[str, Any], arguments: arg
     ahead = prefetched(dataset, steps, phase.device) if steps else ()
     # One pass more than steps: the last one only validates and saves.
     for step, read in enumerate(chain(ahead, [None]), start=first):
-        if rank == 0 and (read is None or step % recipe["validation"]["every"] == 0):
+        if rank == 0 and (read is None or (step > first and step % recipe["validation"]["every"] == 0)):
             seconds = round(arguments.processes * (time.process_time() - begun))
             with phase.by_mean():
                 figures = phase.figures(sources, tokenizer)
