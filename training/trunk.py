@@ -88,7 +88,7 @@ class Trainer:
     def by_mean(self) -> Iterator[None]:
         """Have the mean over the last steps for a while, if one is kept."""
         held = [one.detach().clone() for one in self.weights]
-        self.take(self.mean or held)
+        self.take(self.mean if self.mean and self.updates else held)
         yield
         self.take(held)
 
