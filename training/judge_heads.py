@@ -31,7 +31,7 @@ from dialeval.exchange import Exchange
 from dialeval.statistics.discrimination import auc
 
 Matrix = NDArray[np.float64]
-#: Fitted anew to the finished encoder; the one for wording with counts of neighbouring words beside it.
+#: Fitted to the finished encoder, but for those that it learned with; the one for wording with counts of words beside it.
 FITTED = ("respectful", "faithful", "consistent", "fluent", "satisfied")
 #: The share of sound human replies that a head for faults may charge.
 CHARGED = 0.001
@@ -71,8 +71,13 @@ def fit_heads(judge: Judge, recipe: Recipe, arguments: argparse.Namespace) -> di
         sound[split] = read(judge, windows)
     for task in FITTED:
         columns = slice(None) if task == "fluent" else slice(0, width)
-        chosen = np.array([row[0] == task for row in rows["train"]])
-        weights = logistic(inputs["train"][chosen, columns], right["train"][chosen], settings["strength"][task])
+        place = network.head_names.index(task)
+        if settings["strength"].get(task):
+            chosen = np.array([row[0] == task for row in rows["train"]])
+            weights = logistic(inputs["train"][chosen, columns], right["train"][chosen], settings["strength"][task])
+        else:  # the encoder learned it from more rows than are read here
+            learned = network.heads.weight[place].detach().numpy().astype(np.float64)
+            weights = np.append(learned, float(network.heads.bias[place]))
         told = inputs["dev"][:, columns] @ weights[:-1]
         figures |= _aucs(task, rows["dev"], told)
         if task in FAULTS:
@@ -87,7 +92,6 @@ def fit_heads(judge: Judge, recipe: Recipe, arguments: argparse.Namespace) -> di
         if task == "fluent":
             network.set_array("fluency", [1.0, *rest])
             rest = np.zeros(1)
-        place = network.head_names.index(task)
         with torch.no_grad():
             network.heads.weight[place] = torch.as_tensor(states, dtype=torch.float32)
             network.heads.bias[place] = float(rest[0])

@@ -19,7 +19,10 @@ TRUNK_HEADS = (
     "preferred", "empathetic", "truthful", "helps", "dialogue",
 )  # fmt: skip
 #: Heads of the judge that it keeps from there, and what they are called there. Those for faults are fitted anew.
-JUDGE_HEADS = {"next": "next", "follows": "rated", "valid": "valid", "preferred": "preferred"}
+JUDGE_HEADS = {
+    "next": "next", "follows": "rated", "valid": "valid", "preferred": "preferred", "respectful": "respectful",
+    "faithful": "faithful",
+}  # fmt: skip
 
 
 class Trunk(nn.Module):
