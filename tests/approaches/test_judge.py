@@ -18,20 +18,21 @@ from dialeval.approaches.judge import (
     DIALOGUE_FEATURES,
     DIALOGUE_VOTES,
     FEATURES,
-    HEADS,
+    FAULT_ASPECTS,
     INSULT,
     INTERVAL_BINS,
     SAID_AGAIN,
     SOUND,
-    SURE,
     TABLE_SIZE,
     TURN_VOTES,
     VETO_BELOW,
     VETO_LEAVES,
+    Encoded,
     Judge,
     combine,
     dialogue_moves,
     dialogue_vetoes,
+    soundness,
     turn_features,
     turn_moves,
     turn_ranks,
@@ -76,13 +77,13 @@ def made_rows() -> list[Any]:
 
 
 def ranks_of(metric: Judge, rows: list[Any]) -> Any:
-    features, read, _ = metric.features_of(rows)
-    return turn_ranks(features, read, metric.array("turn_tables"))
+    features, read = metric.features_of(rows)
+    return turn_ranks(features, read, metric.network.tables("turn"))
 
 
 def test_contributions_are_all_that_moved_a_value(metric: Judge) -> None:
     rows = made_rows()
-    moved = turn_moves(ranks := ranks_of(metric, rows), vetoes(ranks))
+    moved = turn_moves(ranks := ranks_of(metric, rows), vetoes(ranks), TURN_VOTES)
     judged = metric.judge(rows)
     for at, value in enumerate(judged.values):
         moves = aspect_moves(dict(zip(FEATURES, moved[at], strict=True)), ASPECTS)
@@ -94,28 +95,27 @@ def test_contributions_are_all_that_moved_a_value(metric: Judge) -> None:
 
 def test_reasons_name_the_largest_aspects_first(metric: Judge) -> None:
     rows = made_rows()
-    features, read, _ = metric.features_of(rows)
-    ranks = turn_ranks(features, read, metric.array("turn_tables"))
-    moved = turn_moves(ranks, vetoes(ranks))
+    features, read = metric.features_of(rows)
+    ranks = turn_ranks(features, read, metric.network.tables("turn"))
+    moved = turn_moves(ranks, vetoes(ranks), TURN_VOTES)
     for at, given in enumerate(metric.judge(rows).reasons):
         moves = aspect_moves(dict(zip(FEATURES, moved[at], strict=True)), ASPECTS)
         rude = moves.pop("respectful", 0.0)
+        first = [rude] if rude <= min([-0.01, *moves.values()]) else []
         wanted = sorted((amount for amount in moves.values() if abs(amount) >= 0.01), key=lambda amount: -abs(amount))
         told = [part.rpartition(" [")[2].rstrip("].") for part in given.split("; ")]
-        assert told == [f"{one:+.2f}" for one in ([rude] if abs(rude) >= 0.01 else []) + wanted]
+        assert told == [f"{one:+.2f}" for one in first + wanted]
     assert read[1].repetition.phrase == "do you like fish"
 
 
-def test_an_insult_is_named_before_all_else(metric: Judge) -> None:
-    _, (read,), _ = metric.features_of([Exchange(("hello there",), "you are an idiot")])
+def test_an_insult_is_named_first_where_it_took_most(metric: Judge) -> None:
+    _, (read,) = metric.features_of([Exchange(("hello there",), "you are an idiot")])
     aspects = {"relevant": ["next"], "respectful": ["respectful"]}
-    why = reason({"next": -0.4, "respectful": -0.1}, aspects, read, {})
-    first, _, second = why.partition(";")
-    assert "you are an idiot" in first
-    assert second
-    for taken in (-0.1, -0.5):  # what only the head takes for one comes first where it took most
-        why = reason({"next": -0.4, "respectful": taken}, aspects, replace(read, insult=""), {})
+    for taken in (-0.1, -0.5):
+        why = reason({"next": -0.4, "respectful": taken}, aspects, read, {})
         assert why.startswith("Is rude") is (taken < -0.4)
+    named = reason({"respectful": -0.5}, aspects | {"relevant": []}, replace(read, passages={"respectful": "You fool."}), {})
+    assert named == 'Is rude ("You fool.").'
 
 
 def test_a_missing_input_is_a_missing_aspect(metric: Judge) -> None:
@@ -142,7 +142,7 @@ def test_aspects_are_means_of_their_features_ranks_by_votes(metric: Judge) -> No
     others = of["next"] + of["valid"] + of["human_like"]
     assert found["relevant"] == pytest.approx((2.5 * of["follows"] + 0.5 * others) / 4)
     assert found["specific"] == pytest.approx(of["specific"])
-    assert found["fluent"] == pytest.approx(of["fluent"])
+    assert found["fluent"] == pytest.approx(soundness(of["fluent"]))
 
 
 def test_intervals_and_scales(metric: Judge) -> None:
@@ -174,7 +174,7 @@ def test_a_row_is_judged_alone(metric: Judge) -> None:
 
 
 def turn(**given: Any) -> TurnSigns:
-    nothing: dict[str, Any] = {"repetition": signs.Repetition(0, 0), "facts": None, "reaction": None, "specific": 0.0}
+    nothing: dict[str, Any] = {"repetition": signs.Repetition(0, 0), "facts": None, "specific": 0.0}
     return TurnSigns(**{**nothing, **given})
 
 
@@ -206,26 +206,18 @@ def test_a_reply_without_a_word_is_the_worst_and_says_so(metric: Judge) -> None:
     assert "word" not in metric.judge([Exchange(context, "\u0434\u0430")]).reasons[0]
 
 
-def test_a_reply_that_contradicts_its_speaker_says_so(metric: Judge) -> None:
-
-    context = ("do you have pets?", "yes, i have two cats.", "lucky you!")
-    rows = [
-        Exchange(context, "i have never owned a cat in my life."),
-        Exchange(context, "my cats sleep all day."),
-        Exchange(context[:1], "i never had a cat."),  # nothing was said before
-        Exchange(context[:1], "i never had a cat.", facts=("i have two cats.",)),
-        # What the other side said of itself is not denied by saying no.
-        Exchange(("i have two cats.",), "i do not have cats."),
-        # Who spoke is told: both turns before are the other side's.
-        Exchange(("i have two cats.", "do you?"), "i do not have cats.", speakers=("user", "user")),
-    ]
-    judged = metric.judge(rows)
-    consistent = judged.aspects["consistent"]
-    assert consistent[0] == consistent[3] == pytest.approx(0.0, abs=0.01)
-    assert consistent[1] > consistent[0]
-    assert np.isnan(consistent[[2, 4, 5]]).all()
-    assert '"i have never owned a cat in my life" contradicts "i have two cats" [-0.' in judged.reasons[0].lower()
-    assert "contradict" not in judged.reasons[1]
+def encoded(metric: Judge, starts: list[int], **logits: list[float]) -> Encoded:
+    """What a network would say of some parts, all of them sound but for what is given."""
+    count = len(next(iter(logits.values())))
+    width = len(metric.network.array("human_mean"))
+    told = {name: np.full(count, 2.0) for name in metric.network.head_names} | {
+        name: np.array(values) for name, values in logits.items()
+    }
+    nothing = np.zeros((count, signs.Wording.SIGNS))
+    return Encoded(
+        np.zeros((count, width), dtype=np.float32), told, [f"part {number}" for number in range(count)], nothing,
+        np.zeros(count, dtype=bool), np.array(starts), np.full(len(starts), np.nan),
+    )  # fmt: skip
 
 
 def test_the_head_for_denials_is_asked_where_its_speaker_has_said_something(metric: Judge) -> None:
@@ -234,14 +226,46 @@ def test_the_head_for_denials_is_asked_where_its_speaker_has_said_something(metr
         Exchange(context, "my cats sleep all day."),
         Exchange(context[:1], "my cats sleep all day.", facts=("i have two cats.",)),
         Exchange(context[:1], "my cats sleep all day."),
-        Exchange(context, "i have never owned a cat in my life."),
+        # Who spoke is told: both turns before are the other side's.
+        Exchange(("i have two cats.", "do you?"), "i do not have cats.", speakers=("user", "user")),
     ]
     read = metric.features_of(rows)[1]
-    encoded = np.zeros((len(rows), len(metric.network.array("human_mean")) + len(HEADS)), dtype=np.float32)
-    for logit, expected in ((-2.0, [-2.0, SOUND, np.nan, SURE]), (2.0, [SOUND, SOUND, np.nan, SURE])):
-        encoded[:, HEADS.index("consistent") - len(HEADS)] = logit
-        found = turn_features(metric.network, encoded, read)[:, FEATURES.index("consistent")]
-        np.testing.assert_array_equal(found, expected)
+    for logit, first in ((-2.0, -2.0), (2.0, SOUND)):
+        told = encoded(metric, [0, 1, 2, 3], consistent=[logit] * 4)
+        column = turn_features(metric.network, told, read)[0][:, FEATURES.index("consistent")]
+        np.testing.assert_array_equal(column, [first, SOUND, np.nan, np.nan])
+
+
+def test_a_fault_in_one_part_is_a_fault_of_the_whole(metric: Judge) -> None:
+    read = metric.features_of([Exchange(("hi",), "a b"), Exchange(("hi",), "c")])[1]
+    told = encoded(metric, [0, 2], respectful=[3.0, -4.0, 1.0], follows=[1.0, -1.0, 0.5])
+    features = turn_features(metric.network, told, read)[0]
+    of = dict(zip(FEATURES, features.T, strict=True))
+    assert of["respectful"].tolist() == [-4.0, SOUND]
+    # Relevance is the mean, moved half-way to the weakest part.
+    assert of["follows"].tolist() == pytest.approx([-0.5, 0.5])
+
+
+LONG = "First we walk to the sea. " * 12 + "Then we eat fish and chips with my dog. " * 12
+
+
+def test_a_long_reply_is_read_to_its_end(metric: Judge) -> None:
+    context = ("what shall we do today",)
+    windows, starts = metric.windows([Exchange(context, LONG), Exchange(context, "fine")])
+    assert len(windows) > 3
+    assert starts.tolist() == [0, len(windows) - 1]
+    assert "".join(row.response for row in windows[:-1]) == LONG
+    assert {row.context for row in windows} == {context}
+    judged = metric.judge([Exchange(context, LONG)])
+    assert judged.n_truncated == 0
+    other = metric.judge([Exchange(context, LONG.replace("Then we eat fish", "Then you hate moon"))])
+    assert other.values[0] != judged.values[0]
+
+
+def test_code_is_read_and_its_wording_is_not_judged(metric: Judge) -> None:
+    rows = [Exchange(("how do i list files?",), text) for text in ("```\nls -la | grep x\n```", "`ls -la`", "ls la")]
+    bare = metric.encoded(rows)[0].bare
+    assert bare.tolist() == [True, True, False]
 
 
 # --- whole conversations ---------------------------------------------------------------------------
@@ -295,13 +319,11 @@ def test_what_replies_leave_of_the_value_of_their_conversation() -> None:
     assert moves[0, 1:].min() > 0 > moves[0, 0]
 
 
-def test_an_insult_takes_from_the_whole_conversation(metric: Judge) -> None:
-    rude = [*GOOD[:3], "you are an idiot", *GOOD[4:]]
-    read = metric.read_dialogues([Dialogue(tuple(rude), speakers=tuple(SPEAKERS))])
-    assert read.left[0] < 0.7
-    voted = combine(rank_all(read.features, metric.array("dialogue_tables")), DIALOGUE_VOTES)
-    found = metric.score_dialogues([rude], speakers=[SPEAKERS]).values
-    assert found == pytest.approx(voted * read.left)
+def test_what_replies_leave_counts_in_the_whole_conversation(metric: Judge) -> None:
+    read = metric.read_dialogues([Dialogue(tuple(GOOD), speakers=tuple(SPEAKERS))])
+    voted = combine(rank_all(read.features, metric.network.tables("dialogue")), DIALOGUE_VOTES)
+    scores = metric.score_dialogues([GOOD], speakers=[SPEAKERS]).values
+    assert scores == pytest.approx(voted * read.left)
 
 
 @pytest.mark.parametrize(
@@ -309,7 +331,6 @@ def test_an_insult_takes_from_the_whole_conversation(metric: Judge) -> None:
     [
         ({"said_again": 0.5, "repeated": "Okay."}, 'Repeats itself ("Okay.").'),
         ({"not_echoing": 0.5, "echoed": "Hi there!"}, 'Echoes the turn before ("Hi there!").'),
-        ({"contradiction": signs.Contradiction("I ski", "I never ski")}, '"I ski" contradicts "I never ski".'),
         ({"denying": "I never ski"}, 'A reply seems to contradict an earlier one ("I never ski").'),
         ({"said_again": 0.4, "not_echoing": 0.6, "repeated": "Okay."}, "Its replies fit worse than most."),
         ({"rude": "You idiot!", "said_again": 1.0, "repeated": "x"}, 'A reply is rude ("You idiot!").'),
@@ -320,20 +341,10 @@ def test_why_a_conversation_is_incoherent(metric: Judge, found: dict[str, Any], 
     assert reason({"coherent": -0.4}, {"coherent": ["coherent"]}, read, {}) == named
 
 
-def test_a_conversation_knows_what_was_denied(metric: Judge) -> None:
-    denies = ["Do you ski?", "I like skiing.", "Really?", "I do not like skiing.", "Oh.", "It is cold."]
-    read = metric.read_dialogues([Dialogue(tuple(GOOD)), Dialogue(tuple(denies)), Dialogue(tuple(GOOD))]).signs
-    assert [one.contradiction is None for one in read] == [True, False, True]
-    assert read[1].contradiction == signs.Contradiction("I do not like skiing", "I like skiing")
-    # The reply is named, too, for where a head alone tells it.
-    assert read[1].denying == "I do not like skiing."
-
-
 def test_signs_of_whole_conversations(metric: Judge) -> None:
     good = signs_of(metric, GOOD)
-    assert (good.not_repetitive, good.not_complaining) == (1.0, 1.0)
+    assert good.not_repetitive == 1.0
     # The opening turn is no reaction.
-    assert good.positive == pytest.approx(1)
     assert good.lively == pytest.approx(1)
     # The first of three replies is new, the others stand word by word in it.
     repeating = signs_of(metric, REPEATING)
@@ -343,8 +354,8 @@ def test_signs_of_whole_conversations(metric: Judge) -> None:
     assert (good.said_again, bored.said_again) == (0.0, pytest.approx(2 / 3))
     assert repeating.repeated == REPEATING[1]
     complained = signs_of(metric, COMPLAINED)
-    assert complained.not_complaining == pytest.approx(0)
-    assert complained.complaint == "what?"
+    assert np.isfinite(complained.satisfied)
+    assert complained.complaint in COMPLAINED[2::2]
     # "hello there": its one content word; then all of "great went see dog" and "called max thanks".
     echoing = signs_of(metric, ECHOING)
     assert echoing.not_echoing == pytest.approx(0.0)
@@ -374,23 +385,21 @@ def ranked(metric: Judge) -> Callable[..., Any]:
 
 def test_worse_conversations_have_lower_values(ranked: Any) -> None:
     scores = ranked(GOOD, REPEATING, COMPLAINED, ECHOING)
-    good, repeating, complained, echoing = scores.values
-    assert good > max(repeating, complained, echoing)
+    good, repeating, _, echoing = scores.values
+    assert good > max(repeating, echoing)
     aspects = scores.aspects
     assert tuple(aspects) == Judge.info.dialogue_aspects == (*DIALOGUE_ASPECTS, "respectful")
     assert aspects["not_repetitive"][1] < aspects["not_repetitive"][0] > aspects["not_repetitive"][3]
-    assert aspects["reaction"][2] < aspects["reaction"][0] == pytest.approx(aspects["reaction"][1])
     assert scores.interval.shape == (4, 2)
     assert 'repeats itself ("i like to eat fish today")' in scores.explain(1).lower()
-    assert 'the other side complains ("what?")' in scores.explain(2).lower()
-    assert "does not complain" in scores.explain(0).lower()
     assert 'echoes the turn before ("hello there")' in scores.explain(3).lower()
 
 
 def test_what_a_row_lacks_moves_nothing(metric: Judge) -> None:
     ranks = ranks_of(metric, made_rows()[2:3])[0]
     there = [at for at, rank in enumerate(ranks) if np.isfinite(rank)]
-    assert len(there) == len(FEATURES) - 4  # no facts to use or to deny, no next turn, and nothing said before
+    # No facts to use or to deny, no next turn, nothing said before, and no head for what people prefer.
+    assert len(there) == len(FEATURES) - 5
     voted = sum(TURN_VOTES[at] * ranks[at] for at in there) / sum(TURN_VOTES[at] for at in there)
     by_hand = voted * vetoes(ranks[None]).prod()
     assert metric.judge(made_rows()[2:3]).values[0] == pytest.approx(by_hand)
@@ -404,9 +413,9 @@ def test_vetoes_take_from_a_value_and_say_so() -> None:
     ranks[3, FEATURES.index("specific")] = 0.0  # has neither vote nor veto
     half = VETO_LEAVES + (1 - VETO_LEAVES) / 2
     voted = 0.8 - (0.8 - VETO_BELOW / 2) * 0.5 / TURN_VOTES.sum()  # wording has half a vote, too
-    assert turn_values(ranks) == pytest.approx([0.8, 0.8 * VETO_LEAVES, voted * VETO_LEAVES * half, 0.8])
-    assert turn_values(ranks, ["respectful"]) == pytest.approx([0.8, 0.8, voted * half, 0.8])
-    moved = turn_moves(ranks, vetoes(ranks))
+    assert turn_values(ranks, TURN_VOTES) == pytest.approx([0.8, 0.8 * VETO_LEAVES, voted * VETO_LEAVES * half, 0.8])
+    assert turn_values(ranks, TURN_VOTES, ["respectful"]) == pytest.approx([0.8, 0.8, voted * half, 0.8])
+    moved = turn_moves(ranks, vetoes(ranks), TURN_VOTES)
     assert moved[1, FEATURES.index("respectful")] == pytest.approx(-0.8 * (1 - VETO_LEAVES))
     assert max(moved[2, FEATURES.index("respectful")], moved[2, FEATURES.index("fluent")]) < -0.1
     assert moved[3, FEATURES.index("specific")] == 0

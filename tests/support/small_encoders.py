@@ -13,7 +13,7 @@ SMALL = {"vocab_size": 60, "hidden_size": 32, "num_hidden_layers": 3, "num_atten
 
 def model(config: Any, attention: str = "sdpa") -> nn.Module:
     torch.manual_seed(0)
-    made: nn.Module = AutoModel.from_config(config, attn_implementation=attention).eval()
+    made: nn.Module = AutoModel.from_config(config, attn_implementation=attention or None).eval()
     for name, parameter in made.named_parameters():
         if not name.endswith("LayerNorm.weight"):
             nn.init.normal_(parameter, std=0.3)

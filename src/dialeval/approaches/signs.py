@@ -161,6 +161,8 @@ def repetition(reply: Text, earlier: Sequence[Text], table: NDArray[np.floating]
     before: set[tuple[str, str]] = set()
     again = whole = 0.0
     for number, pair in enumerate(pairwise(said)):
+        if pair[0] == pair[1]:
+            continue  # "ha ha ha": the head for wording tells emphasis from a stutter
         weight = float(weights[number] + weights[number + 1])
         whole += weight
         again += weight if pair in before else 0.0

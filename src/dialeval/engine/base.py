@@ -27,7 +27,7 @@ _ATTENTION: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 #: The halves of the feed-forward part, the same in all of them.
 _FORWARD = ("intermediate.dense", "output.dense", "output.LayerNorm")
-#: What is added to the attention of a padded position.
+#: What is added to the attention of a padded position beside a bias.
 _UNSEEN = -30_000.0
 
 
@@ -149,8 +149,8 @@ def states(
 
 
 def attention_of(model: Any, hidden: Tensor, real: Tensor) -> Tensor | None:
-    """What is added to attention, `[batch, heads or 1, length, length]`: for padding, and by distance where the model
-    has a relative bias; None where there is neither, as attention is faster without.
+    """`[batch, heads or 1, length, length]`: which tokens are looked at, or what is added where the model has a bias by
+    distance; None where there is neither padding nor bias, as attention is faster without.
     """
     bias: Tensor | None = None
     if hasattr(model.encoder, "compute_position_bias"):
@@ -158,9 +158,9 @@ def attention_of(model: Any, hidden: Tensor, real: Tensor) -> Tensor | None:
     traced = torch.jit.is_tracing() or torch.compiler.is_compiling()  # type: ignore[attr-defined, no-untyped-call]
     if not traced and bool(real.all()):
         return None if bias is None else bias.expand(len(hidden), -1, -1, -1)
-    length = real.shape[1]
-    padding = torch.zeros_like(real, dtype=hidden.dtype).masked_fill(real == 0, _UNSEEN)[:, None, None]
-    return padding.expand(-1, 1, length, length) if bias is None else bias + padding
+    if bias is None:
+        return real.bool()[:, None, None].expand(-1, 1, real.shape[1], -1)
+    return bias + torch.zeros_like(real, dtype=hidden.dtype).masked_fill(real == 0, _UNSEEN)[:, None, None]
 
 
 def first_token(

@@ -105,7 +105,8 @@ class PairTokenizer:
         self._single_prefix, _, self._single_suffix = self._template("a", None)
         self._backend.encode_special_tokens = True
         self._separator_id = self._find_separator(layout.separator)
-        self._facts_separator_id = self._find_separator(layout.facts_separator)
+        # Asked for where it is used only: not every vocabulary has one.
+        self._facts_separator_id = self._find_separator(layout.facts_separator if layout.facts_budget else " ")
         room = layout.max_length - len(self._prefix) - len(self._middle) - len(self._suffix)
         wanted = layout.response_budget if layout.response_budget is not None else layout.max_length * 3 // 4
         self._room = room
@@ -258,8 +259,10 @@ class PairTokenizer:
     def _find_separator(self, separator: str) -> int | None:
         if not separator.strip():
             return None
-        found = self._backend.token_to_id(separator)
-        return int(found) if found is not None else None
+        number = self._backend.token_to_id(separator)
+        if number is None:
+            raise ValueError(f"the tokenizer has no token {separator!r} to separate turns or facts; choose one it has")
+        return int(number)
 
 
 #: Behind the end of a sentence or of a line; what stands there belongs to the part before.
