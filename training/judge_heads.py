@@ -72,10 +72,10 @@ def fit_heads(judge: Judge, recipe: Recipe, arguments: argparse.Namespace) -> di
     for task in FITTED:
         columns = slice(None) if task == "fluent" else slice(0, width)
         place = network.head_names.index(task)
-        if settings["strength"].get(task):
-            chosen = np.array([row[0] == task for row in rows["train"]])
+        chosen = np.array([row[0] == task for row in rows["train"]])
+        if settings["strength"].get(task) and len(set(right["train"][chosen])) == 2:
             weights = logistic(inputs["train"][chosen, columns], right["train"][chosen], settings["strength"][task])
-        else:  # the encoder learned it from more rows than are read here
+        else:  # the encoder learned it from more rows than are read here, or there are none
             learned = network.heads.weight[place].detach().numpy().astype(np.float64)
             weights = np.append(learned, float(network.heads.bias[place]))
         told = inputs["dev"][:, columns] @ weights[:-1]

@@ -2,7 +2,8 @@
 
     python training/twins.py --corpora CORPORA --ratings RATINGS --out results/faults
 
-Writes OUT/README.md: a row for each fault, a column for each corpus. Insults are of words that no head has seen.
+Writes OUT/README.md: a row for each fault, a column for each corpus. Insults are of words that no head has seen, and no
+rule knows any. `--checkpoint` names another judge than the small one.
 """
 
 from __future__ import annotations
@@ -175,9 +176,10 @@ def main() -> None:
     parser.add_argument("--corpora", type=Path, required=True, help="folder of NAME/SPLIT.jsonl.gz")
     parser.add_argument("--ratings", type=Path, required=True, help="folder of SOURCE.jsonl.gz")
     parser.add_argument("--out", type=Path, required=True, help="folder of the table")
+    parser.add_argument("--checkpoint", help="a judge (default: the small one)")
     arguments = parser.parse_args()
     recipe = read_recipe(Path(__file__).parent / "recipes" / "judge-minilm.yaml")
-    judge, sources = Judge(), fault_sources(recipe, arguments)
+    judge, sources = Judge(arguments.checkpoint), fault_sources(recipe, arguments)
     columns: dict[str, list[str]] = {}
     whole = []
     for held_out in sources.held_out.values():

@@ -18,7 +18,6 @@ from dialeval.approaches.judge import (
     DIALOGUE_FEATURES,
     DIALOGUE_VOTES,
     FEATURES,
-    FAULT_ASPECTS,
     INSULT,
     INTERVAL_BINS,
     SAID_AGAIN,
@@ -398,8 +397,8 @@ def test_worse_conversations_have_lower_values(ranked: Any) -> None:
 def test_what_a_row_lacks_moves_nothing(metric: Judge) -> None:
     ranks = ranks_of(metric, made_rows()[2:3])[0]
     there = [at for at, rank in enumerate(ranks) if np.isfinite(rank)]
-    # No facts to use or to deny, no next turn, nothing said before, and no head for what people prefer.
-    assert len(there) == len(FEATURES) - 5
+    # No facts to use or to deny, no next turn, and no head for what people prefer.
+    assert len(there) == len(FEATURES) - 4
     voted = sum(TURN_VOTES[at] * ranks[at] for at in there) / sum(TURN_VOTES[at] for at in there)
     by_hand = voted * vetoes(ranks[None]).prod()
     assert metric.judge(made_rows()[2:3]).values[0] == pytest.approx(by_hand)

@@ -33,7 +33,7 @@ def alone(tokenizer: Any, layout: PairFormat, context: str, *facts: str) -> tupl
 
 @pytest.mark.parametrize("facts_budget", [None, 0, 5])
 def test_a_response_that_takes_all_the_room_leaves_no_context(tokenizer: Any, facts_budget: int | None) -> None:
-    layout = PairFormat(max_length=12, response_budget=12, facts_budget=facts_budget)
+    layout = PairFormat(max_length=12, response_budget=12, facts_budget=facts_budget, facts_separator="[SEP]")
     laid, pair = lay(tokenizer, layout, "hello there how are you i am fine", REPLY, "i like fish")
     assert laid == "[CLS] [SEP] what do you like to eat fish and chips [SEP]"
     assert pair.cut

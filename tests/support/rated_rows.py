@@ -59,7 +59,7 @@ def small_judge(encoder: Path, folder: Path) -> Path:
     network.save_pretrained(folder)
     judge = Judge(folder)
     rows = [Exchange(tuple(row["context"]), row["response"], facts=tuple(row["facts"])) for row in rated(150, seed=99)]
-    features, _, _ = judge.features_of(rows)
+    features, _ = judge.features_of(rows)
     # None of these rows speaks of itself; where people do, hardly anybody contradicts.
     features[:, FEATURES.index("consistent")] = 1.0
     network.set_array("turn_tables", np.stack([stack.reference_table(column) for column in features.T]))

@@ -109,16 +109,17 @@ def errors() -> Iterator[str]:
 
 def turn(**given: Any) -> TurnSigns:
     """What is read from a reply, where it is plain but for what is given."""
-    nothing: dict[str, Any] = {"repetition": signs.Repetition(0, 0), "facts": None, "reaction": None, "specific": 0.0}
+    nothing: dict[str, Any] = {"repetition": signs.Repetition(0, 0), "facts": None, "specific": 0.0}
     return TurnSigns(**{**nothing, **given})
 
 
 def reasons() -> Iterator[str]:
     """The judge's reasons for what moved a value: the signs, the shares of human replies, and how far it moved."""
-    again = signs.repetition("i like to eat i like to eat i like to eat", [], np.full(signs.IDF_BUCKETS, 5.0))
-    stutter = signs.repetition("my my dog barks", [], np.full(signs.IDF_BUCKETS, 5.0))
-    copied = signs.repetition("do you like to eat fish", ["do you like to eat fish"], np.full(signs.IDF_BUCKETS, 5.0))
-    talk = DialogueSigns(*[0.5] * 8, complaint="what?", warm="i love it", exclaimed="ha!")
+    flat = np.full(signs.IDF_BUCKETS, 5.0)
+    again = signs.repetition(signs.Text("i like to eat i like to eat i like to eat"), [], flat)
+    fish = signs.Text("do you like to eat fish")
+    copied = signs.repetition(fish, [fish], flat)
+    talk = DialogueSigns(*[0.5] * 7, complaint="what?", exclaimed="ha!")
     cases: list[tuple[TurnSigns | DialogueSigns, dict[str, tuple[float, float]], dict[str, float]]] = [
         (turn(), {}, {"next": -0.1, "fluent": 0.02, "not_repetitive": 0.011}),
         (turn(), {}, {"next": 0.0099, "reaction": 0.02}),
@@ -129,13 +130,11 @@ def reasons() -> Iterator[str]:
         *((turn(), {"relevant": (0.0, share)}, {"next": -0.1}) for share in (1.0, 0.9999, 0.75, 0.29, 0.5, 0.0)),
         (turn(asked=True), {"relevant": (0.07, 0.93)}, {"next": -0.1}),
         *((turn(), {}, {name: -0.3}) for name in ("fluent", "respectful", "faithful", "consistent")),
-        (turn(mashed="hklk"), {}, {"fluent": -0.3}),
+        (turn(passages={"fluent": "Hklk hklk."}), {}, {"fluent": -0.3}),
         (turn(), {"fluent": (0.3, 0.7)}, {"fluent": -0.02}),
         *((turn(), {"fluent": (0.02, share)}, {"fluent": amount}) for share in (0.75, 0.98) for amount in (-0.3, 0.3)),
-        (turn(insult="you idiot"), {}, {"next": -0.3, "respectful": -0.02}),
-        (turn(contradiction=signs.Contradiction("I have no dog", "I have a dog")), {}, {"consistent": -0.3}),
+        (turn(passages={"respectful": "You idiot."}), {}, {"next": -0.01, "respectful": -0.2}),
         *((turn(wordless=text), {}, {"next": -0.3, "reaction": 0.1}) for text in ("", "...")),
-        (turn(repetition=stutter), {}, {"not_repetitive": -0.2}),
         (turn(repetition=again), {}, {"not_repetitive": -0.2}),
         (turn(repetition=again), {}, {"not_repetitive": 0.02}),
         (turn(repetition=copied), {}, {"not_repetitive": -0.2}),
@@ -148,9 +147,8 @@ def reasons() -> Iterator[str]:
         *((turn(following=text), {}, {"reaction": -0.1}) for text in ("what? " * 30, "a" * 60, "a" * 61)),
         (turn(following="great!"), {}, {"reaction": 0.1}),
         *((talk, {}, moved) for moved in (
-            {"positive": 0.1, "lively": 0.02}, {"lively": 0.1}, {"engaged": 0.1, "positive": -0.02},
-            {"not_complaining": 0.1}, {"not_complaining": -0.1, "positive": 0.02},
-            {"engaged": -0.1, "not_complaining": -0.02}, {"engaged": -0.1, "not_complaining": -0.009},
+            {"satisfied": 0.1, "lively": 0.02}, {"lively": 0.1}, {"engaged": 0.1, "satisfied": -0.02},
+            {"satisfied": -0.1, "lively": 0.02}, {"engaged": -0.1, "satisfied": -0.02},
             {"coherent": -0.1}, {"coherent": 0.1}, {"not_repetitive": 0.1}, {"not_echoing": 0.1},
             {"not_repetitive": 0.1, "not_echoing": 0.1}, {"not_repetitive": -0.1}, {"not_echoing": -0.1},
         )),

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from dialeval.approaches import network_class
-from dialeval.approaches.judge import ASPECTS
+from dialeval.approaches.judge import ASPECTS, HEADS
 from dialeval.approaches.learned import quantile_curves
 from dialeval.engine.formatting import PairFormat
 from dialeval.weights.config import CheckpointConfig, EncoderSource, LoraSettings
@@ -27,6 +27,7 @@ def small_checkpoint(approach: str, encoder: Path, folder: Path) -> Path:
         name=f"{approach}-tiny",
         encoder=EncoderSource(id=str(encoder)),
         layout=PairFormat(max_length=48),
+        architecture={"heads": " ".join(HEADS[:8])} if approach == "judge" else {},
         quantiles=dict.fromkeys(KEYS, curves),
     )
     network = network_class(approach).create(config, lora=LoraSettings(rank=4, alpha=8))

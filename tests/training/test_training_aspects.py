@@ -27,23 +27,26 @@ from aspect_rows import PhaseSteps, Sources, faulty_rows
 from common import read_recipe
 from corpora.faults import DAMAGES, civil, contradicted, damage, insult, insulting, statement_of
 from corpora.ratings import Rated
-from dialeval.approaches import signs
 from dialeval.approaches.judge import ASPECTS, Judge
 from dialeval.engine.formatting import PairFormat, PairTokenizer
 from dialeval.exchange import Exchange
 from dialeval.weights.config import CheckpointConfig
-from dialeval.weights.loading import layers_of, packed, unpacked
+from dialeval.engine.base import tuned_state
+from dialeval.weights.loading import packed, unpacked
 from history import TrainingRun
-from judge_heads import bias_for
 from starts import start_weights
 from tiny_words import WORDS
 from training_runs import TRAINING, run_here, settings, write_lines
 
 GROUPS = {"name": "pp", "split": "dev", "held_out": 0.25, "seed": 0}
-FAULTS = "{dialogues: 0.3, contexts: 40, fluent: 32, insults: 8, convabuse: 12, consistent: 6, faithful: 6, begin: 12}"
+FAULTS = (
+    "{dialogues: 0.3, contexts: 40, fluent: 32, insults: 8, convabuse: 12, consistent: 6, faithful: 6, begin: 12, "
+    "followed: 12}"
+)
 NEGATIVES = "{random: 1, same_dialogue: 1, shared_word: 1}"
-DECAY = "{respectful: 0.01, faithful: 0.01, consistent: 0.01, fluent: 0.001}"
-LAYOUT = {"max_length": 48, "response_budget": 16, "facts_budget": 12, "separator": "[unused0]"}
+STRENGTH = "{respectful: 0.01, faithful: 0, consistent: 0.01, fluent: 0.1, satisfied: 0.01}"
+LAYOUT = {"max_length": 48, "response_budget": 16, "facts_budget": 12, "separator": "[unused0]",
+          "facts_separator": "[SEP]"}  # fmt: skip
 
 
 # --- faults ----------------------------------------------------------------------------------------
@@ -88,7 +91,6 @@ def test_insults_are_tested_by_words_that_were_not_learned() -> None:
     assert learned.isdisjoint(held_out)
     for write in (insulting, civil):
         assert all(write("fine", np.random.default_rng(seed)) != "fine" for seed in range(20))
-    assert not any(signs.insult(civil("fine", np.random.default_rng(seed))) for seed in range(400))
 
 
 # --- losses ----------------------------------------------------------------------------------------
@@ -122,13 +124,6 @@ def test_faults_have_sound_rows_beside_them() -> None:
     # Either the reply or the fact says otherwise, never both.
     for _, row, _, _ in contradicted_rows:
         assert ("i have a cat." in row.response) != ("i have a cat." in row.facts[0])
-
-
-def test_a_head_charges_the_share_of_sound_replies_that_it_may() -> None:
-    told = np.random.default_rng(0).normal(3.0, 2.0, size=4000)
-    assert (told + bias_for(told, 0.01) < 0).sum() == 40
-    # A head that knows nothing charges nobody.
-    assert not (np.zeros(50) + bias_for(np.zeros(50), 0.01) < 0).any()
 
 
 # --- from end to end -------------------------------------------------------------------------------
@@ -222,11 +217,12 @@ def judged(encoders: tuple[Path, Path], data: Path, tiny_encoder: Path) -> Path:
         str(TRAINING / "judge.py"), "--cpu", "--corpora", str(data), "--ratings", str(data / "ratings"),
         "--out", str(out), *settings((
             f"start_from={encoders[1] / 'trunk.safetensors'}", f"encoder={tiny_encoder}",
-            "leave_out=overlaps.json", "layout={max_length: 48, response_budget: 16, facts_budget: 12}",
+            "leave_out=overlaps.json", "layout={max_length: 48, response_budget: 16, facts_budget: 12, facts_separator: \"[SEP]\"}",
             f"density={pairs % 'train'}", f"human={pairs % 'validation'}", "ratings.leave_out=overlaps.json",
             "ratings.stack=[dbdc3]", "ratings.dialogues=[chats]", "ratings.train=[dbdc3]",
-            f"faults={{corpora: {{chat: [train]}}, "
-            f"negatives: {NEGATIVES}, rows: {FAULTS}, held_out: {FAULTS}, weight_decay: {DECAY}}}",
+            "ratings.labelled=[begin, convabuse]", "sound=[{name: chat, splits: [train], replies: 24}]",
+            f"faults={{corpora: {{chat: [train]}}, negatives: {NEGATIVES}, followed: {{dbdc3: no_breakdown}}, "
+            f"rows: {FAULTS}, held_out: {FAULTS}, beside: 2, strength: {STRENGTH}}}",
         )),
     ])  # fmt: skip
     return out / "checkpoint"
@@ -243,7 +239,7 @@ def test_one_phase_teaches_all_heads(encoders: tuple[Path, Path]) -> None:
     # All heads have learned something, and the encoder is another one than it began with.
     before, after = (load_file(folder / "trunk.safetensors") for folder in encoders)
     assert after["head.weight"].shape[0] == len(aspects.HEADS)
-    assert bool((after["head.weight"].float().abs().sum(dim=1) > 0).all())
+    assert bool((after["head.weight"].float().abs().sum(dim=1) > 0)[:7].all())  # the others are the large encoder's
     layers_before = {name for name in before if name.startswith("encoder.encoder.layer.")}
     assert layers_before <= set(after)
     assert any(not torch.equal(before[name], after[name]) for name in layers_before)
@@ -320,9 +316,8 @@ def test_a_judge_stands_on_the_encoder(judged: Path, encoders: tuple[Path, Path]
     assert [stage["name"] for stage in record["stages"]] == ["trunk", "aspects"]
     assert set(record["fit"]) == {"heads", "turns", "dialogues"}
     assert set(record["fit"]["turns"]) == {"dbdc3"}
-    assert {"respectful_insult", "fluent_mashed", "faithful_begin", "consistent_head", "consistent"} <= record["fit"][
-        "heads"
-    ].keys()
+    wanted = {"respectful_insult", "fluent_mashed", "faithful_begin", "consistent", "fluent_charges_per_1000"}
+    assert wanted <= record["fit"]["heads"].keys()
     scorer = Judge(judged, device="cpu")
     scores = scorer.score(["fish and chips"], [["what do you like to eat"]], facts=[["i like fish"]])
     assert 0 < scores.values[0] < 1
@@ -334,7 +329,7 @@ def test_a_judge_stands_on_the_encoder(judged: Path, encoders: tuple[Path, Path]
     assert np.isfinite(scorer.score_dialogues([["hello", "how are you", "fine thanks", "nice"]]).values).all()
     # Its layers are those of the run, its embeddings the base's.
     tuned = load_file(encoders[1] / "trunk.safetensors")
-    held = layers_of(scorer.network.encoder)
+    held = tuned_state(scorer.network.encoder)
     stored = unpacked(packed({name: tuned[f"encoder.{name}"] for name in held}))
     assert all(torch.equal(held[name], stored[name]) for name in held)
     base = load_file(tiny_encoder / "model.safetensors")
@@ -358,7 +353,7 @@ def test_metrics_on_one_encoder_cost_one_pass(
 ) -> None:
     begun = [
         f"start_from={encoders[1] / 'trunk.safetensors'}", f"encoder={tiny_encoder}",
-        "layout={max_length: 48, response_budget: 16, facts_budget: 12}", "leave_out=overlaps.json",
+        "layout={max_length: 48, response_budget: 16, facts_budget: 12, facts_separator: \"[SEP]\"}", "leave_out=overlaps.json",
     ]  # fmt: skip
     validation = "validation={corpus: chat, split: validation, contexts: 10, candidates: 3}"
     corpora, groups = "[{name: chat, splits: [train], %s}]", f"groups={json.dumps(GROUPS)}"

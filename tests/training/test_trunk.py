@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 import yaml
+from safetensors import safe_open
 from transformers import AutoModel
 
 from dialeval.engine.formatting import TokenPair
@@ -77,19 +78,16 @@ def test_an_interrupted_run_ends_as_an_undisturbed_one(
     train(monkeypatch, *common, "--out", tmp_path / "halves")
     whole, halves = (torch.load(tmp_path / name / "state.pt") for name in ("whole", "halves"))
     assert whole["step"] == halves["step"] == 16
-    for name, weight in whole["model"].items():
-        torch.testing.assert_close(halves["model"][name], weight, rtol=0, atol=1e-7)
+    for weight, other in zip(whole["weights"], halves["weights"], strict=True):
+        torch.testing.assert_close(other, weight, rtol=0, atol=1e-7)
     for one, other in zip(halves["mean"], whole["mean"], strict=True):
         torch.testing.assert_close(one, other, rtol=0, atol=1e-7)
     assert [row["step"] for row in events(tmp_path / "halves", "start")] == [0, 7]
     assert [row["contexts"] for row in events(tmp_path / "whole", "validation")] == [40, 64]
-    start = AutoModel.from_pretrained(tiny_encoder)
-    trained = {name: weight for name, weight in whole["model"].items() if name.startswith("encoder.")}
-    moved = {
-        name
-        for name, weight in start.state_dict().items()
-        if f"encoder.{name}" in trained and not torch.equal(weight, trained[f"encoder.{name}"])
-    }
+    start = AutoModel.from_pretrained(tiny_encoder).state_dict()
+    with safe_open(tmp_path / "whole" / "trunk.safetensors", framework="pt") as stored:
+        trained = {name.removeprefix("encoder."): stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
+    moved = {name for name, weight in trained.items() if name in start and not torch.equal(start[name].half(), weight)}
     assert moved
     assert not any("embeddings" in name for name in moved)
 
@@ -149,9 +147,9 @@ def test_two_processes_take_the_steps_of_one(
     for processes in (1, 2):
         out = tmp_path / str(processes)
         train(monkeypatch, *common, "--out", out, "--steps", 4, "--processes", processes)
-    one, two = (torch.load(tmp_path / name / "state.pt")["model"] for name in ("1", "2"))
-    for name, weight in one.items():
-        torch.testing.assert_close(two[name], weight, rtol=0, atol=1e-5)
+    one, two = (torch.load(tmp_path / name / "state.pt")["weights"] for name in ("1", "2"))
+    for weight, other in zip(one, two, strict=True):
+        torch.testing.assert_close(other, weight, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("tokens", [12, 30, 1000])
