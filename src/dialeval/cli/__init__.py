@@ -41,6 +41,7 @@ COMMANDS: tuple[str, ...] = (
     "gate",
     "plot",
     "robustness",
+    "export",
     "publish",
 )
 
