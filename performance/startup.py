@@ -54,7 +54,6 @@ def gain_of_own_bert(dtype: str) -> float:
     import torch
 
     from dialeval.approaches.judge import JudgeNetwork
-    from dialeval.engine.bert import compute_first_token_only
     from dialeval.engine.encoding import FirstToken, PairEncoder
     from dialeval.engine.formatting import PairTokenizer
 
@@ -62,7 +61,6 @@ def gain_of_own_bert(dtype: str) -> float:
     for trainable in (False, True):  # what is to be trained is transformers'
         network = JudgeNetwork.from_pretrained("judge-minilm", device="cpu", trainable=trainable).eval()
         network.requires_grad_(False).encoder.to(getattr(torch, dtype))
-        compute_first_token_only(network.encoder)
         tokenizer = PairTokenizer(network.tokenizer, network.config.layout)
         encoders[trainable] = PairEncoder(FirstToken(network.encoder), tokenizer)
     rows, least = generated(ROWS), dict.fromkeys(encoders, float("inf"))

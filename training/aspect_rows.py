@@ -240,7 +240,7 @@ class Reader:
         self, name: str, *, head: str, score: str, level: str = "turn", count: int = 8, weight: float = 1.0,
         least: float = 0.0, most: float = 1.0,
     ) -> Graded:  # fmt: skip
-        """Ratings between `least` and `most` become numbers between 0 and 1. A conversation is read as its last turn."""
+        """Ratings from `least` to `most` become numbers from 0 to 1. A conversation is read as its last turn."""
         rows: dict[str, list[tuple[Exchange, float]]] = {"train": [], "dev": []}
         for row in read_ratings(self.ratings, name, level=level, leave_out=self.unwanted):
             if score not in row.scores:
@@ -306,7 +306,7 @@ def sentences(text: str) -> list[str]:
 
 
 def long_twins(draw: Draw, answers: Sequence[Exchange], group: str) -> list[Row]:
-    """A long answer above itself with the second half of another one, a foreign sentence, an insult, or another answer."""
+    """A long answer above itself with another's second half, a foreign sentence or an insult, and above another one."""
     one, other = (answers[int(draw.integers(len(answers)))] for _ in range(2))
     parts, foreign = sentences(one.response), sentences(other.response)
     half = len(parts) // 2

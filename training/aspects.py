@@ -120,7 +120,9 @@ class LastPhase(Trainer):
             if parts:
                 losses[head] = torch.stack(parts).mean() if head != "next" else parts[0] + sum(parts[1:]) / 4
         share = dist.get_world_size() if dist.is_initialized() else 1
-        whole = torch.stack([self.recipe["weights"].get(task, 1.0) * loss for task, loss in losses.items()]).sum() / share
+        whole = (
+            torch.stack([self.recipe["weights"].get(task, 1.0) * loss for task, loss in losses.items()]).sum() / share
+        )
         none = whole.new_zeros(())
         found = torch.stack([losses[task].detach() if task in losses else none for task in HEADS]) / share
         return self.update(whole, found, rates)
@@ -177,7 +179,6 @@ class LastPhase(Trainer):
         found |= self.compared_figures(sources, said)
         # No corpus has rows of every kind.
         return {name: round(value, 4) for name, value in found.items() if value == value}
-
 
     def compared_figures(self, sources: Sources, said: Any) -> dict[str, float]:
         """Rank correlation of graded sources, accuracy of pairs and of twins, on rows that no step reads."""

@@ -84,7 +84,10 @@ def again(earlier: JudgeNetwork, architecture: dict[str, Any]) -> JudgeNetwork:
         for at, head in enumerate(network.head_names):
             if head in earlier.head_names:
                 there = earlier.head_names.index(head)
-                network.heads.weight[at], network.heads.bias[at] = earlier.heads.weight[there], earlier.heads.bias[there]
+                network.heads.weight[at], network.heads.bias[at] = (
+                    earlier.heads.weight[there],
+                    earlier.heads.bias[there],
+                )
         for name, buffer in network.named_buffers():
             if not name.startswith("encoder.") and earlier.get_buffer(name).shape == buffer.shape:
                 buffer.copy_(earlier.get_buffer(name))

@@ -31,7 +31,7 @@ from dialeval.exchange import Exchange
 from dialeval.statistics.discrimination import auc
 
 Matrix = NDArray[np.float64]
-#: Fitted to the finished encoder, but for those that it learned with; the one for wording with counts of words beside it.
+#: Fitted to the finished encoder, but for those that it learned; the one for wording with counts of words beside it.
 FITTED = ("respectful", "faithful", "consistent", "fluent", "satisfied")
 #: The share of sound human replies that a head for faults may charge.
 CHARGED = 0.001
@@ -48,7 +48,7 @@ def count_words(judge: Judge, sources: Sources) -> None:
 
 
 def fit_heads(judge: Judge, recipe: Recipe, arguments: argparse.Namespace) -> dict[str, float]:
-    """Fill `heads` and `fluency`; the AUC on held-out contexts and words, by kind of fault, and the share of charges."""
+    """Fill `heads` and `fluency`; the AUC on held-out rows, by kind of fault, and how many replies are charged."""
     settings, sources = recipe["faults"], fault_sources(recipe, arguments)
     fitted_to = {
         name: CandidateSet(part.dialogues[::UNCOUNTED], part.sampler.counts, seed=part.seed, fact_share=part.fact_share)
@@ -108,13 +108,14 @@ def read(judge: Judge, exchanges: Sequence[Exchange]) -> Matrix:
 
 def sound_replies(recipe: Recipe, arguments: argparse.Namespace, split: str) -> list[Exchange]:
     """Human replies of many corpora, and assistants' answers: what no head for faults should charge."""
-    found = []
+    found, root = [], arguments.corpora
+    unwanted = left_out(recipe, root)
     for number, corpus in enumerate(recipe["sound"]):
         dialogues = [
             dialogue
             for part in corpus["splits"]
-            for dialogue in read_corpus(arguments.corpora, corpus["name"], part, leave_out=left_out(recipe, arguments.corpora))
-        ]  # fmt: skip
+            for dialogue in read_corpus(root, corpus["name"], part, leave_out=unwanted)
+        ]
         # Every fifth dialogue measures, the others set the bar.
         part = [one for at, one in enumerate(dialogues) if (at % 5 == 0) == (split == "dev")]
         turns = [one.exchange(turn) for one in part for turn in range(1, len(one.turns)) if one.turns[turn].strip()]

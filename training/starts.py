@@ -40,13 +40,27 @@ def start_weights(start: str) -> dict[str, Tensor]:
         return layers | {"head.next": torch.cat([network.head.weight[0], network.head.bias])}
     if network.approach == "judge":
         rows = torch.cat([network.heads.weight, network.heads.bias[:, None]], dim=1)
-        return layers | {f"head.{there}": rows[network.head_names.index(head)] for head, there in JUDGE_HEADS.items() if head in network.head_names}
+        return layers | {
+            f"head.{there}": rows[network.head_names.index(head)]
+            for head, there in JUDGE_HEADS.items()
+            if head in network.head_names
+        }
     rows = torch.cat([network.classifier.weight, network.classifier.bias[:, None]], dim=1)
     return layers | {"head.valid": rows[0] - rows[1]}
 
 
 #: What the heads of an adapter in numpy's files are called here.
-_HEADS_OF_FILES = ("next", "rated", "respectful", "faithful", "preferred", "empathetic", "truthful", "helps", "dialogue")
+_HEADS_OF_FILES = (
+    "next",
+    "rated",
+    "respectful",
+    "faithful",
+    "preferred",
+    "empathetic",
+    "truthful",
+    "helps",
+    "dialogue",
+)
 #: The linear layers that read one input share a factor there: by place, their names in MPNet.
 _PARTS_OF_FILES = (
     ("attention.attn.q", "attention.attn.k", "attention.attn.v"), ("attention.attn.o",), ("intermediate.dense",),

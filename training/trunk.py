@@ -296,6 +296,7 @@ def _seconds() -> float:
 
 
 def save_state(state: dict[str, Any], path: Path) -> None:
+    """Whole or not at all, by the first of several processes."""
     if not dist.is_initialized() or dist.get_rank() == 0:
         torch.save(state, path.with_suffix(".tmp"))
         os.replace(path.with_suffix(".tmp"), path)

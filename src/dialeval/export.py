@@ -100,7 +100,7 @@ model = CrossEncoder("FOLDER")
 print(model.predict([("How was your trip?{between}Great, but I lost my suitcase.", "Oh no! Did the airline find it?")]))
 ```
 
-It is one head of the judge. What the judge adds is not in it: facts that a reply should use, repetition, faults that are
-vetoes, the other side's next turn, aspects, reasons, and the reading of replies longer than the encoder's input.
+It is one head of the judge. What the judge adds is not in it: facts that a reply should use, repetition, faults that
+are vetoes, the other side's next turn, aspects, reasons, and the reading of replies longer than the encoder's input.
 Agreement and licence are those of the checkpoint's card in dialeval.
 """

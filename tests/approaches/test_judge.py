@@ -113,7 +113,9 @@ def test_an_insult_is_named_first_where_it_took_most(metric: Judge) -> None:
     for taken in (-0.1, -0.5):
         why = reason({"next": -0.4, "respectful": taken}, aspects, read, {})
         assert why.startswith("Is rude") is (taken < -0.4)
-    named = reason({"respectful": -0.5}, aspects | {"relevant": []}, replace(read, passages={"respectful": "You fool."}), {})
+    named = reason(
+        {"respectful": -0.5}, aspects | {"relevant": []}, replace(read, passages={"respectful": "You fool."}), {}
+    )
     assert named == 'Is rude ("You fool.").'
 
 

@@ -28,10 +28,10 @@ from common import read_recipe
 from corpora.faults import DAMAGES, civil, contradicted, damage, insult, insulting, statement_of
 from corpora.ratings import Rated
 from dialeval.approaches.judge import ASPECTS, Judge
+from dialeval.engine.base import tuned_state
 from dialeval.engine.formatting import PairFormat, PairTokenizer
 from dialeval.exchange import Exchange
 from dialeval.weights.config import CheckpointConfig
-from dialeval.engine.base import tuned_state
 from dialeval.weights.loading import packed, unpacked
 from history import TrainingRun
 from starts import start_weights
@@ -217,7 +217,7 @@ def judged(encoders: tuple[Path, Path], data: Path, tiny_encoder: Path) -> Path:
         str(TRAINING / "judge.py"), "--cpu", "--corpora", str(data), "--ratings", str(data / "ratings"),
         "--out", str(out), *settings((
             f"start_from={encoders[1] / 'trunk.safetensors'}", f"encoder={tiny_encoder}",
-            "leave_out=overlaps.json", "layout={max_length: 48, response_budget: 16, facts_budget: 12, facts_separator: \"[SEP]\"}",
+            "leave_out=overlaps.json", f"layout={json.dumps(LAYOUT)}",
             f"density={pairs % 'train'}", f"human={pairs % 'validation'}", "ratings.leave_out=overlaps.json",
             "ratings.stack=[dbdc3]", "ratings.dialogues=[chats]", "ratings.train=[dbdc3]",
             "ratings.labelled=[begin, convabuse]", "sound=[{name: chat, splits: [train], replies: 24}]",
@@ -353,7 +353,7 @@ def test_metrics_on_one_encoder_cost_one_pass(
 ) -> None:
     begun = [
         f"start_from={encoders[1] / 'trunk.safetensors'}", f"encoder={tiny_encoder}",
-        "layout={max_length: 48, response_budget: 16, facts_budget: 12, facts_separator: \"[SEP]\"}", "leave_out=overlaps.json",
+        f"layout={json.dumps(LAYOUT)}", "leave_out=overlaps.json",
     ]  # fmt: skip
     validation = "validation={corpus: chat, split: validation, contexts: 10, candidates: 3}"
     corpora, groups = "[{name: chat, splits: [train], %s}]", f"groups={json.dumps(GROUPS)}"

@@ -69,7 +69,9 @@ def test_a_damaged_piece_leaves_no_folder(encoder: BaseEncoder, tmp_path: Path, 
 
 
 def test_another_file_of_the_same_name_is_refused(encoder: BaseEncoder) -> None:
-    other = BaseEncoder(encoder.id, "large", encoder.packages, {**encoder.files, "config.json": "0" * 64}, archive="small")
+    other = BaseEncoder(
+        encoder.id, "large", encoder.packages, {**encoder.files, "config.json": "0" * 64}, archive="small"
+    )
     refused(DamagedPackage, "config.json", from_packages, other)
 
 

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from dialeval.approaches.learned import PairMetric
+from dialeval.engine.base import states
 from dialeval.metric import Level, MetricInfo
 from dialeval.weights.find import CheckpointError
 from dialeval.weights.network import Network

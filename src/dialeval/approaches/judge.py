@@ -89,7 +89,7 @@ TURN: Mapping[str, Feature] = {
     "preferred": Feature("relevant", 0),  # which of two answers people prefer
 }
 FEATURES = tuple(TURN)
-#: Features that only see faults. Whatever has none is as sound as can be: how far above tells nothing of how good it is.
+#: Features that only see faults: whatever has none is as sound as can be, however far above.
 FAULTS = ("fluent", "respectful", "consistent")
 #: Logits from which on a reply counts as sound.
 SOUND = 0.0
@@ -517,9 +517,7 @@ class Judge(LearnedMetric):
         encoded, read, _ = self.encoded(exchanges, progress=progress)
         return turn_features(self.network, encoded, read)[0], read
 
-    def encoded(
-        self, exchanges: Sequence[Exchange], *, progress: bool = False
-    ) -> tuple[Encoded, list[TurnSigns], int]:
+    def encoded(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> tuple[Encoded, list[TurnSigns], int]:
         """What the network makes of replies, part by part, and of what follows them; signs; how many rows were cut."""
         windows, starts = self.windows(exchanges)
         answered = [number for number, row in enumerate(exchanges) if row.following and row.following.strip()]
@@ -582,9 +580,7 @@ class Judge(LearnedMetric):
         for number, replies in enumerate(answered):
             part = slice(bounds[number], bounds[number + 1])
             kept = left_of[part]
-            found = read_dialogue(
-                dialogues[number].turns, sides[number], values[part], satisfied[part], table, texts
-            )
+            found = read_dialogue(dialogues[number].turns, sides[number], values[part], satisfied[part], table, texts)
             civil, agrees = kept[:, FEATURES.index(WORST_OF_TURNS)], kept[:, FEATURES.index("consistent")]
             rude = replies[int(civil.argmin())].response if replies and INSULT * civil.min() < 1 else ""
             denying = replies[int(agrees.argmin())].response if replies and agrees.min() < 1 else ""

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from dialeval.baselines.wordnet import MissingResource
-from dialeval.io import first_line
 from dialeval.engine.base import longest_input
+from dialeval.io import first_line
 from dialeval.weights.find import Located, find_encoder, weights_digest
 from dialeval.weights.packages import base_encoders
 

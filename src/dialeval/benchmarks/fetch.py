@@ -14,8 +14,8 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from dialeval.io import cache_directory
 from dialeval.benchmarks.base import BenchmarkInfo, SourceFile
+from dialeval.io import cache_directory
 from dialeval.version import how_to_install
 
 HOST = "https://raw.githubusercontent.com"

@@ -127,7 +127,7 @@ class PairTokenizer:
         ]
 
     def windows(self, responses: Sequence[str]) -> list[list[str]]:
-        """Each response in parts of about equal length that are read whole, cut between sentences where that is possible.
+        """Each response in parts of about equal length that are read whole, cut between sentences where there are any.
 
         A response that fits stays as it is, and so does every one where the layout cuts both sides alike.
         """

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -152,7 +152,8 @@ class Int8Layer:
     def __init__(self, layer: Layer, before: Tensor, between: Tensor) -> None:
         self.layer = layer
         self.inward = Product.of((layer.query, layer.key, layer.value), before)
-        self.outward, self.up, self.down = Product.of((layer.output,)), Product.of((layer.up,), between), Product.of((layer.down,))  # fmt: skip
+        self.outward, self.down = Product.of((layer.output,)), Product.of((layer.down,))
+        self.up = Product.of((layer.up,), between)
 
     def __call__(self, states: Tensor, asking: Tensor, mask: Tensor | None, dropout: float = 0.0) -> Tensor:
         """As `Layer` has it; dropout is for training, which is never in int8."""
@@ -160,7 +161,8 @@ class Int8Layer:
         asks = asking.shape[1]
         if asks < states.shape[1]:
             # One row of the mask for each token that asks.
-            query, mask = query[:, :, :_FEWEST_ASKING], None if mask is None else mask[:, :, :1].expand(-1, -1, _FEWEST_ASKING, -1)  # fmt: skip
+            query = query[:, :, :_FEWEST_ASKING]
+            mask = None if mask is None else mask[:, :, :1].expand(-1, -1, _FEWEST_ASKING, -1)
         seen = scaled_dot_product_attention(query, key, value, attn_mask=mask)[:, :, :asks]
         flat = asking.reshape(-1, asking.shape[-1])
         seen = seen.transpose(1, 2).reshape(flat.shape)

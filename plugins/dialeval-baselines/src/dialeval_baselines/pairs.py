@@ -12,6 +12,7 @@ from torch import Tensor
 
 from dialeval.approaches.deb import MaskedWordHead
 from dialeval.approaches.heads import Features, Perceptron, TrainedHead
+from dialeval.engine.base import states
 from dialeval.exchange import Exchange
 from dialeval.weights.network import Network
 from dialeval_baselines import SHIPPED
@@ -41,10 +42,7 @@ class PairsNetwork(Network):
 
     def hidden(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> Tensor:
         """`[batch, length, width]`."""
-        encoder: Any = self.encoder
-        output = encoder(input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids)
-        states: Tensor = output.last_hidden_state.float()
-        return states
+        return states(self.encoder, input_ids, attention_mask, token_type_ids).float()
 
     @property
     def device(self) -> torch.device:

@@ -64,7 +64,6 @@ class UslH(PairMetric):
         aspects=("understandable", "sensible", "likable"),
     )
     head_name = "next"
-    first_token_only = False
 
     def __init__(self, checkpoint: Any = None, *, composition: Composition = "hierarchical", **options: Any) -> None:
         if composition not in get_args(Composition):

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dialeval.approaches.heads import TrainedHead
+from dialeval.engine.base import states
 from dialeval.engine.encoding import PairEncoder
 from dialeval.exchange import Exchange
 from dialeval.weights.network import Network
@@ -25,9 +26,7 @@ class VectorNetwork(Network):
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> Tensor:
         """`[batch, 3 · width]`."""
-        encoder: Any = self.encoder
-        output = encoder(input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids)
-        return pooled(output.last_hidden_state.float(), attention_mask)
+        return pooled(states(self.encoder, input_ids, attention_mask, token_type_ids).float(), attention_mask)
 
     @classmethod
     def default_checkpoint(cls) -> str:
@@ -53,7 +52,6 @@ def pick(rows: Tensor, *poolings: str) -> Tensor:
 class VectorMetric(TrainedHead):
     """A metric that reads each text by itself."""
 
-    first_token_only = False
     pair_encoders = ()
 
     def __init__(self, checkpoint: Any = None, **options: Any) -> None:
