@@ -121,11 +121,11 @@ class Sources:
             source = self.graded[name]
             there = source.rows[split]
             rows += [
-                (source.head, *there[int(at)], f"{GROUP}{name}") for at in draw.integers(len(there), size=source.count)
+                (source.head, *there[int(at)], f"{GROUP}{name}") for at in draw.integers(len(there), size=source.each)
             ]
         for number, name in enumerate(chosen_sources(draw, self.pairs, self.counts["pairs"])):
-            head, there = self.pairs[name].head, self.pairs[name].rows[split]
-            better, worse, share = there[int(draw.integers(len(there)))]
+            head, of_split = self.pairs[name].head, self.pairs[name].rows[split]
+            better, worse, share = of_split[int(draw.integers(len(of_split)))]
             rows += [(head, better, share, f"{GROUP}pair {number}"), (head, worse, 1 - share, f"{GROUP}pair {number}")]
         for number in range(self.counts["long"]):
             rows += long_twins(draw, self.long, f"{GROUP}long {number}")
@@ -216,7 +216,7 @@ class Graded(NamedTuple):
     """Rated replies of one source: which head learns from them, and how many a step takes of them together."""
 
     head: str
-    count: int
+    each: int
     weight: float
     rows: dict[str, list[tuple[Exchange, float]]]
 

@@ -193,10 +193,15 @@ class LastPhase(Trainer):
             right = (scores[::2] > scores[1::2]) == (np.array([share for *_, share in there]) > 0.5)
             found[f"{name}_{pairs.head}"] = float(right.mean())
         draw = np.random.default_rng(11)
-        for kind, make in (("long", lambda: long_twins(draw, sources.long, "")),
-                           ("facts", lambda: beside_other_facts(draw, sources.held_out, ""))):  # fmt: skip
-            if sources.counts[kind]:
-                twins = [rows for _ in range(most // 8) if (rows := make())]
+        twins_by_kind = {
+            "long": [long_twins(draw, sources.long, "") for _ in range(most // 8 if sources.counts["long"] else 0)],
+            "facts": [
+                beside_other_facts(draw, sources.held_out, "")
+                for _ in range(most // 8 if sources.counts["facts"] else 0)
+            ],
+        }
+        for kind, made in twins_by_kind.items():
+            if twins := [rows for rows in made if rows]:
                 (scores,) = said([row[1] for rows in twins for row in rows[:2]], "rated")
                 found[f"{kind}_twins"] = float((scores[::2] > scores[1::2]).mean())
         return found

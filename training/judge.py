@@ -16,11 +16,12 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import nn
 from scipy.stats import spearmanr
 
 import judge_heads
@@ -79,7 +80,7 @@ def begin(recipe: Recipe) -> JudgeNetwork:
 def again(earlier: JudgeNetwork, architecture: dict[str, Any]) -> JudgeNetwork:
     """A judge with the encoder, the words and the learned heads of an earlier one, and room for all that is fitted."""
     config = replace(earlier.config, architecture=architecture, format_version=FORMAT_VERSION, quantiles={})
-    network = JudgeNetwork(config, {"encoder": earlier.encoder}, earlier.tokenizer)
+    network = JudgeNetwork(config, {"encoder": cast(nn.Module, earlier.encoder)}, earlier.tokenizer)
     with torch.no_grad():
         for at, head in enumerate(network.head_names):
             if head in earlier.head_names:
@@ -154,7 +155,7 @@ def target_of(row: Rated) -> float | None:
     scores = row.scores
     if row.source == "abc_eval":
         return 1 - max(scores.get(name, 0.0) for name in _FAULTS)
-    for name in ("no_breakdown", "overall", "satisfaction", "thumb"):
+    for name in ("no_breakdown", "overall", "satisfaction", "thumb", "coherence", "valid"):
         if name in scores:
             return scores[name]
     return None

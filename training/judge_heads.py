@@ -1,7 +1,7 @@
 """The judge's heads that are fitted to its finished encoder: for faults, and for how content the other side is.
 
-Each is a logistic regression on the encoder's states. Of a head for faults the bias is set so that of sound human
-replies, short and long, no more than `CHARGED` lie below zero.
+Each is a logistic regression on the encoder's states. Of a head for faults bias and scale are set so that of sound
+human replies, short and long, no more than `CHARGED` lie below zero, and `DOUBTED` below one.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from dialeval.statistics.discrimination import auc
 Matrix = NDArray[np.float64]
 #: Fitted to the finished encoder, but for those that it learned; the one for wording with counts of words beside it.
 FITTED = ("respectful", "faithful", "consistent", "fluent", "satisfied")
-#: The share of sound human replies that a head for faults may charge.
-CHARGED = 0.001
+#: The share of sound human replies that a head for faults may charge, and the share that it may lower at all.
+CHARGED, DOUBTED = 0.001, 0.05
 #: Every so many dialogues one is not counted; the heads are fitted to its replies.
 UNCOUNTED = 10
 
@@ -59,7 +59,8 @@ def fit_heads(judge: Judge, recipe: Recipe, arguments: argparse.Namespace) -> di
         "dev": _rows(sources, "dev", sources.held_out, settings["held_out"]),
     }
     people = {split: sound_replies(recipe, arguments, split) for split in rows}
-    network, figures = judge.network, {}
+    network = judge.network
+    figures: dict[str, float] = {}
     width = network.heads.in_features
     inputs, right, sound, starts = {}, {}, {}, {}
     for split in rows:
@@ -84,10 +85,15 @@ def fit_heads(judge: Judge, recipe: Recipe, arguments: argparse.Namespace) -> di
             lowest = {
                 split: np.minimum.reduceat(sound[split][:, columns] @ weights[:-1], starts[split]) for split in sound
             }
-            weights[-1] = -float(np.quantile(lowest["train"], CHARGED))
-            figures[f"{task}_charges_per_1000"] = round(1000 * float((lowest["dev"] + weights[-1] < 0).mean()), 2)
+            charged, usual = np.quantile(lowest["train"], [CHARGED, DOUBTED])
+            weights[-1] = -charged
+            weights /= usual - charged
+            of_sound = lowest["dev"] / (usual - charged) + weights[-1]
+            figures[f"{task}_charges_per_1000"] = round(1000 * float((of_sound < 0).mean()), 2)
             faulty = np.array([row[0] == task and row[2] == 0 for row in rows["dev"]])
-            figures[f"{task}_seen"] = round(float((told[faulty] + weights[-1] < 0).mean()), 4)
+            of_faulty = (told[faulty] - charged) / (usual - charged)
+            figures[f"{task}_charged"] = round(float((of_faulty < 0).mean()), 4)
+            figures[f"{task}_doubted"] = round(float((of_faulty < 1).mean()), 4)
         states, rest = np.split(weights, [width])
         if task == "fluent":
             network.set_array("fluency", [1.0, *rest])

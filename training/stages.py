@@ -68,8 +68,9 @@ def new_network(network_class: type[N], recipe: Recipe, architecture: dict[str, 
     if made:
         network = network_class.create(config, lora=LoraSettings(**lora) if lora else None)
         tuned = {name.removeprefix("encoder."): one for name, one in stored.items() if name.startswith("encoder.")}
-        kept = [name for name in network.encoder.state_dict() if lora and ".lora_" not in name]
-        load_exactly(network.encoder, tuned, kept=(*kept, "embeddings."))
+        encoder: Any = network.encoder
+        kept = [name for name in encoder.state_dict() if lora and ".lora_" not in name]
+        load_exactly(encoder, tuned, kept=(*kept, "embeddings."))
         network.encoder.requires_grad_(False)
         return network
     if start is not None:

@@ -78,12 +78,12 @@ class CmnNetwork(Network):
         pooled = self.pooled_pair(input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids)
         return torch.cat([self.to_posterior(pooled), self.nsp(pooled)], dim=-1)
 
-    def pooled_pair(self, **tensors: Tensor) -> Tensor:
+    def pooled_pair(self, **tensors: Any) -> Tensor:
         """h_q: what the posterior's encoder makes of a pair."""
         pooled: Tensor = self.posterior_pooler(states(self.posterior, **tensors, first_only=True))
         return pooled
 
-    def pooled_context(self, **tensors: Tensor) -> Tensor:
+    def pooled_context(self, **tensors: Any) -> Tensor:
         """h_p: what the prior's encoder makes of a context."""
         pooled: Tensor = self.prior_pooler(states(self.prior, **tensors, first_only=True))
         return pooled

@@ -83,16 +83,18 @@ TURN: Mapping[str, Feature] = {
     "reaction": Feature("reaction", 1),  # how the user answers it
     "not_repetitive": Feature("not_repetitive", 1, veto=True),  # neither its own words again nor earlier turns'
     "fluent": Feature("fluent", 0.5, veto=True),  # no damaged words or order
-    "respectful": Feature("respectful", 0, veto=True),  # civil, and safe in its context
+    "respectful": Feature("respectful", 0.5, veto=True),  # civil, and safe in its context
     "faithful": Feature("faithful", 0, veto=True),  # the facts do not speak against it
-    "consistent": Feature("consistent", 0, veto=True),  # denies nothing that its speaker said or that is known of them
+    "consistent": Feature(
+        "consistent", 0.5, veto=True
+    ),  # denies nothing that its speaker said or that is known of them
     "preferred": Feature("relevant", 0),  # which of two answers people prefer
 }
 FEATURES = tuple(TURN)
-#: Features that only see faults: whatever has none is as sound as can be, however far above.
+#: Features that only see faults. Their unit is that of sound human replies: one in a thousand lies below 0, where a
+#: fault is charged, and one in twenty below `SOUND`, from where on all are equal. A unit below 0 a veto is whole.
 FAULTS = ("fluent", "respectful", "consistent")
-#: Logits from which on a reply counts as sound.
-SOUND = 0.0
+SOUND = 1.0
 #: A feature with a veto that ranks below this takes from the value, and the last of all leaves it this share.
 VETO_BELOW, VETO_LEAVES = 0.03, 0.3
 #: An insult takes less from a whole conversation than from its reply: what the veto leaves, times this.
@@ -278,6 +280,11 @@ def turn_ranks(features: Matrix, read: Sequence[TurnSigns], tables: Matrix) -> M
     it stays a sign.
     """
     ranks = rank_all(features, tables)
+    for name in FAULTS:
+        column = FEATURES.index(name)
+        given, rank = features[:, column], ranks[:, column]
+        charged = VETO_BELOW * np.clip(1 + given, 0, 1)
+        ranks[:, column] = np.where(given < 0, charged, np.fmax(rank, np.where(np.isfinite(rank), VETO_BELOW, np.nan)))
     wordless = np.array([row.wordless is not None for row in read], dtype=bool)
     for column, name in enumerate(FEATURES):
         if name != "reaction":

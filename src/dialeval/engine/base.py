@@ -114,8 +114,7 @@ def plain_layers(encoder: Any) -> list[Layer]:
     if names is None or not ordinary or not absolute:
         return []
     heads = int(config.num_attention_heads)
-    parts = (*names, *_FORWARD)
-    return [Layer(*map(layer.get_submodule, parts), heads=heads) for layer in model.encoder.layer]
+    return [Layer(*[layer.get_submodule(name) for name in (*names, *_FORWARD)], heads) for layer in model.encoder.layer]
 
 
 def states(
