@@ -21,8 +21,8 @@ from typing import Any, cast
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
 from scipy.stats import spearmanr
+from torch import nn
 
 import judge_heads
 from common import Recipe, is_trunk, left_out, parse_arguments, plain_errors, read_trunk, trunk_head

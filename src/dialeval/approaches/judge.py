@@ -85,9 +85,7 @@ TURN: Mapping[str, Feature] = {
     "fluent": Feature("fluent", 0.5, veto=True),  # no damaged words or order
     "respectful": Feature("respectful", 0.5, veto=True),  # civil, and safe in its context
     "faithful": Feature("faithful", 0, veto=True),  # the facts do not speak against it
-    "consistent": Feature(
-        "consistent", 0.5, veto=True
-    ),  # denies nothing that its speaker said or that is known of them
+    "consistent": Feature("consistent", 0.5, veto=True),  # denies nothing that its speaker said or is known for
     "preferred": Feature("relevant", 0),  # which of two answers people prefer
 }
 FEATURES = tuple(TURN)
