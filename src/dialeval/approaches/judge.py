@@ -71,19 +71,19 @@ def _by_aspect(table: Mapping[str, Feature]) -> dict[str, tuple[str, ...]]:
 
 
 #: The judge as a table. Relevance, which several features see, leads; facts and the other side's next turn tell what
-#: those cannot see; how people like a reply hardly depends on rare words. A checkpoint may bring votes of its own, and
-#: records what they reach on ratings.
+#: those cannot see. Votes are those that agreed with ratings of eight sources (not the benchmarks); rare words cost
+#: nothing there and keep bland replies down. A checkpoint may bring votes of its own, and records what they reach.
 TURN: Mapping[str, Feature] = {
     "next": Feature("relevant", 0.5),  # what was said next, among other replies
     "follows": Feature("relevant", 2.5),  # how people rated such replies
     "valid": Feature("relevant", 0.5),  # a valid next turn, against adversarial and random replies
     "human_like": Feature("relevant", 0.5),  # nearer to human pairs of turns than to random ones
-    "specific": Feature("specific", 0),  # how rare its rarest words are
+    "specific": Feature("specific", 0.5),  # how rare its rarest words are
     "uses_facts": Feature("uses_facts", 3),  # words of the facts that the context has not used yet
-    "reaction": Feature("reaction", 1),  # how the user answers it
-    "not_repetitive": Feature("not_repetitive", 1, veto=True),  # neither its own words again nor earlier turns'
+    "reaction": Feature("reaction", 2),  # how the user answers it
+    "not_repetitive": Feature("not_repetitive", 0.5, veto=True),  # neither its own words again nor earlier turns'
     "fluent": Feature("fluent", 0.5, veto=True),  # no damaged words or order
-    "respectful": Feature("respectful", 0.5, veto=True),  # civil, and safe in its context
+    "respectful": Feature("respectful", 0.25, veto=True),  # civil, and safe in its context
     "faithful": Feature("faithful", 0, veto=True),  # the facts do not speak against it
     "consistent": Feature("consistent", 0.5, veto=True),  # denies nothing that its speaker said or is known for
     "preferred": Feature("relevant", 0),  # which of two answers people prefer
@@ -639,6 +639,7 @@ class Judge(LearnedMetric):
                 row,
                 {name: (float(below[number]), float(above[number])) for name, (below, above) in shares.items()},
                 full=full,
+                doubted={name for name in FAULT_ASPECTS if name in aspects and not aspects[name][number] < 1},
             )
             for number, row in enumerate(read)
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -37,6 +37,11 @@ _WORDS: Mapping[str, tuple[tuple[str, str], tuple[str, str], str]] = {
         ("fits what was said", "fits this context better than most"),
         ("does not fit what was said", "fits this context worse than most"),
         "fits this context like most",
+    ),
+    "specific": (
+        ("says something particular", "is more specific than most"),
+        ("says little in particular", "is less specific than most"),
+        "is as specific as most",
     ),
     "coherent": (
         ("", "its replies fit better than most"),
@@ -88,6 +93,15 @@ def in_a_sentence(statements: Sequence[Statement], *, full: bool = False) -> str
     return f"{sentence[0].upper()}{sentence[1:]}." if sentence else NOTHING
 
 
+#: Of a fault that a head doubts and does not charge.
+_DOUBTS: Mapping[str, str] = {
+    "fluent": "is worded less usually than most",
+    "respectful": "sounds less civil than most",
+    "faithful": "is less borne out by what is known than most",
+    "consistent": "agrees less with what was said than most",
+}
+
+
 def statements(
     moved: Mapping[str, float],
     aspects: Mapping[str, Sequence[str]],
@@ -95,24 +109,33 @@ def statements(
     shares: Mapping[str, tuple[float, float]],
     *,
     full: bool = False,
+    doubted: Collection[str] = (),
 ) -> tuple[Statement, ...]:
     """The aspects that moved the value, the largest first, with the words behind them.
 
     `moved` says how far each feature moved it, `shares` which parts of human replies lie below and above, by aspect.
-    `full` ones name wording that is like that of many others, too.
+    `full` ones name wording that is like that of many others, too, and what is `doubted`: faults that no head charges.
     """
     moves = aspect_moves(moved, aspects)
     if isinstance(read, TurnSigns) and read.wordless is not None:
         taken = moves.pop("reaction", 0.0)
         moves = {"wordless": sum(moves.values()), "reaction": taken}
     # An insult comes first where it took most.
-    rude = isinstance(read, TurnSigns) and moves.get("respectful", 0.0) == min(moves.values())
+    if not full:
+        moves = {aspect: amount for aspect, amount in moves.items() if aspect not in doubted or amount > 0}
+    rude = isinstance(read, TurnSigns) and moves.get("respectful", 0.0) == min(moves.values(), default=0.0)
     strongest = sorted(
         (item for item in moves.items() if abs(item[1]) >= SHOWN_FROM and (full or not _is_mild(*item, shares))),
         key=lambda item: (not rude or item[0] != "respectful", -abs(item[1])),
     )
     return tuple(
-        Statement(aspect, amount, _said_of(aspect, amount, moved, read, shares.get(aspect, _UNKNOWN)))
+        Statement(
+            aspect,
+            amount,
+            _DOUBTS[aspect]
+            if aspect in doubted and amount < 0
+            else _said_of(aspect, amount, moved, read, shares.get(aspect, _UNKNOWN)),
+        )
         for aspect, amount in strongest
     )
 

@@ -1,0 +1,42 @@
+"""The large judge on its real encoder: it fits, reads whole replies, and sees what it was trained to see."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dialeval
+
+pytestmark = [pytest.mark.large, pytest.mark.slow]
+PAIRS = [json.loads(line) for line in (Path(__file__).parents[1] / "data" / "pairs.jsonl").open(encoding="utf-8")]
+CONTEXT = ["How was your trip?", "Great, but I lost my suitcase on the way back."]
+
+
+@pytest.fixture(scope="module")
+def judge() -> Any:
+    return dialeval.load("judge", checkpoint="judge-large", device="cpu")
+
+
+def test_replies_are_ordered_as_people_would(judge: Any) -> None:
+    replies = ["Oh no! Did the airline find it?", "The library closes at six on Fridays.", "You are such an idiot."]
+    best, foreign, rude = judge.score(replies, [CONTEXT] * 3).values
+    assert best > 0.5 > max(foreign, rude)
+
+
+def test_the_end_of_a_long_answer_counts(judge: Any) -> None:
+    whole = "Start with the list of what you packed. " + "Then call the desk at the airport and give them the tag number. " * 6
+    other = whole[: len(whole) // 2] + "Purple engines sing about lentils whenever the square moon is hungry. " * 6
+    scores = judge.score([whole, other], [[*CONTEXT, "What should I do now?"]] * 2)
+    assert scores.values[0] > scores.values[1]
+    assert scores.n_truncated == 0
+
+
+@pytest.mark.parametrize(("kind", "share"), [("bland", 0.7), ("untrue", 0.7), ("markup", 0.8)])
+def test_written_pairs_are_ordered(judge: Any, kind: str, share: float) -> None:
+    rows = [row for row in PAIRS if row["kind"] == kind]
+    better, worse = (judge.score([row[side] for row in rows], [row["context"] for row in rows]).values
+                     for side in ("better", "worse"))  # fmt: skip
+    assert (better > worse).mean() >= share
