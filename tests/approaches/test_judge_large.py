@@ -27,7 +27,8 @@ def test_replies_are_ordered_as_people_would(judge: Any) -> None:
 
 
 def test_the_end_of_a_long_answer_counts(judge: Any) -> None:
-    whole = "Start with the list of what you packed. " + "Then call the desk at the airport and give them the tag number. " * 6
+    advice = "Then call the desk at the airport and give them the tag number. "
+    whole = "Start with the list of what you packed. " + advice * 6
     other = whole[: len(whole) // 2] + "Purple engines sing about lentils whenever the square moon is hungry. " * 6
     scores = judge.score([whole, other], [[*CONTEXT, "What should I do now?"]] * 2)
     assert scores.values[0] > scores.values[1]

@@ -17,11 +17,11 @@ from typer.testing import CliRunner
 
 import dialeval
 from dialeval.approaches import stack
-from dialeval.approaches.judge import FEATURES, READ_BESIDE, VETO_LEAVES, Judge, ReadReplies
-from dialeval.approaches.row_signs import read_signs
-from dialeval.approaches.signs import IDF_BUCKETS, Wording, count_runs
+from dialeval.approaches.judge import FEATURES, HEADS, TURN_VOTES, VETO_LEAVES, Judge, ReadReplies
+from dialeval.approaches.row_signs import COUNTS, read_signs
+from dialeval.approaches.signs import IDF_BUCKETS, Texts
 from dialeval.cli import build_app
-from dialeval.exchange import Dialogue, Exchange
+from dialeval.exchange import Exchange
 from dialeval.readers import Source
 from dialeval.statistics.raters import human_ceiling
 from dialeval.tuning import Tuned, correction, tune
@@ -52,16 +52,15 @@ def values_of(folder: Path, rows: list[dict[str, Any]]) -> Any:
     return Judge(folder, device="cpu").score_exchanges(read_opinions(Source(rows)).exchanges).values
 
 
-WORDING = Wording(*count_runs(["good day"]))
-
-
 def some_read(count: int, width: int = 8, seed: int = 1) -> ReadReplies:
     """Made-up replies, as a judge reads them."""
     rng = np.random.default_rng(seed)
-    inputs = rng.normal(size=(count, width + sum(READ_BESIDE)))
-    signs = read_signs(Exchange(("Hello.",), "Good day."), np.zeros(IDF_BUCKETS), WORDING)
+    widths = (width, len(HEADS) + len(FEATURES), len(COUNTS))
+    inputs = rng.normal(size=(count, sum(widths)))
+    signs = read_signs(Exchange(("Hello.",), "Good day."), np.zeros(IDF_BUCKETS), Texts())
     every = np.ones((count, len(FEATURES)))
-    return ReadReplies(inputs, every, [signs] * count, 0.5 + inputs[:, 0] / 10, every, 0)
+    voted = 0.5 + inputs[:, 0] / 10
+    return ReadReplies(inputs, widths, every, [signs] * count, voted, every, TURN_VOTES, 0, np.full(count, np.nan))
 
 
 # --- what is learned -------------------------------------------------------------------------------
@@ -85,28 +84,22 @@ def test_what_people_go_by_is_found_and_learned(done: tuple[Tuned, Path]) -> Non
 
 def test_a_tuned_judge_keeps_its_vetoes(done: tuple[Tuned, Path]) -> None:
     outcome, folder = done
-    assert "respectful" not in outcome.fitted.lifted
-    rude = [{**row, "response": f"{row['response']} You are such an idiot."} for row in rated(20, seed=5)]
-    assert values_of(folder, rude).max() <= VETO_LEAVES + 0.01
+    assert "not_repetitive" not in outcome.fitted.lifted
+    again = [{**row, "response": f"{row['response']} " * 5} for row in rated(20, seed=5)]
+    assert values_of(folder, again).max() <= VETO_LEAVES + 0.01
 
 
 @pytest.mark.slow
 def test_ratings_can_speak_against_vetoes(judge: Path, tmp_path: Path) -> None:
-    """Where people do not mind half of the replies being rude."""
+    """Where people do not mind that half of the replies say the same again and again."""
     rows = rated(300)
     for row in rows[::2]:
-        row["response"] += " You are such an idiot."
+        row["response"] = f"{row['response']} " * 5
     outcome = tuned(rows, judge, tmp_path / "mine")
-    assert "respectful" in outcome.fitted.lifted
-    assert "respectful" in str(CheckpointConfig.read(tmp_path / "mine").architecture["lifted"])
-    assert "respectful" in str(outcome)
+    assert "not_repetitive" in outcome.fitted.lifted
+    assert "not_repetitive" in str(CheckpointConfig.read(tmp_path / "mine").architecture["lifted"])
+    assert "not_repetitive" in str(outcome)
     assert values_of(tmp_path / "mine", rows[::2]).max() > VETO_LEAVES + 0.1
-    # Nor do its conversations and its reasons know a veto that is gone.
-    talk = ["hello there", "You are such an idiot."] * 2
-    left = [
-        Judge(one, device="cpu").read_dialogues([Dialogue(tuple(talk))]).left[0] for one in (judge, tmp_path / "mine")
-    ]
-    assert left[0] < left[1]
 
 
 def test_what_it_reaches_elsewhere_is_what_it_promised(judge: Path, done: tuple[Tuned, Path]) -> None:

@@ -153,6 +153,11 @@ class JudgeNetwork(Network):
         return np.stack([kept[names.index(name)] if name in names else unknown for name in wanted])
 
     @property
+    def has_unit(self) -> bool:
+        """Whether heads for faults have the unit of sound human replies, see `FAULTS`; older ones have ranks alone."""
+        return self.config.format_version >= 5
+
+    @property
     def head_names(self) -> tuple[str, ...]:
         """The heads that this checkpoint has."""
         named = str(self.config.architecture.get("heads", "")).split()
@@ -257,28 +262,29 @@ def turn_features(network: JudgeNetwork, encoded: Encoded, read: Sequence[TurnSi
         name: whole_reply(part, encoded.starts, 1.0 if name in FAULT_ASPECTS else WEAKEST)
         for name, part in parts.items()
     }
+    sound = SOUND if network.has_unit else 0.0
     for name in FAULTS:
-        of[name] = np.minimum(of[name], SOUND)
+        of[name] = np.minimum(of[name], sound)
     of["specific"] = np.array([row.specific for row in read])
     of["not_repetitive"] = np.array([1 - row.repetition.share for row in read])
     of["uses_facts"] = np.array([np.nan if row.facts is None else row.facts.amount for row in read])
     of["reaction"] = encoded.satisfied
     of["faithful"] = np.where([row.facts is not None for row in read], of["faithful"], np.nan)
-    of["consistent"] = np.where([row.has_said_itself for row in read], of["consistent"], SOUND)
+    of["consistent"] = np.where([row.has_said_itself for row in read], of["consistent"], sound)
     of["consistent"] = np.where([row.has_said for row in read], of["consistent"], np.nan)
     missing = np.full(len(read), np.nan)
     seen = np.stack([parts[name] for name in FAULT_ASPECTS], axis=1)
     return np.stack([of.get(name, missing) for name in FEATURES], axis=1), seen
 
 
-def turn_ranks(features: Matrix, read: Sequence[TurnSigns], tables: Matrix) -> Matrix:
+def turn_ranks(features: Matrix, read: Sequence[TurnSigns], tables: Matrix, *, has_unit: bool = True) -> Matrix:
     """Every feature by its own table. A reply without a word is the last in all that it could be judged by.
 
     What the network makes of such a reply means nothing; it can neither repeat, contradict nor insult, and what follows
     it stays a sign.
     """
     ranks = rank_all(features, tables)
-    for name in FAULTS:
+    for name in FAULTS if has_unit else ():
         column = FEATURES.index(name)
         given, rank = features[:, column], ranks[:, column]
         charged = VETO_BELOW * np.clip(1 + given, 0, 1)
@@ -495,7 +501,7 @@ class Judge(LearnedMetric):
         """Everything but the reasons."""
         encoded, read, cut = self.encoded(exchanges, progress=progress)
         features, seen = turn_features(self.network, encoded, read)
-        ranks = turn_ranks(features, read, self.network.tables("turn"))
+        ranks = turn_ranks(features, read, self.network.tables("turn"), has_unit=self.network.has_unit)
         votes = self.network.votes
         ends = np.append(encoded.starts[1:], len(encoded.states))
         for number in np.flatnonzero(ends - encoded.starts > 1):

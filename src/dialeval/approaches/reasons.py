@@ -53,9 +53,9 @@ _WORDS: Mapping[str, tuple[tuple[str, str], tuple[str, str], str]] = {
 _SAID: Mapping[str, tuple[str, str]] = {
     "uses_facts": ("uses what is known", "uses little of what is known"),
     "fluent": ("reads well", "is hard to read"),
-    "respectful": ("", "is rude"),
-    "faithful": ("", "contradicts what is known"),
-    "consistent": ("", "seems to contradict itself"),
+    "respectful": ("is civil", "is rude"),
+    "faithful": ("agrees with what is known", "contradicts what is known"),
+    "consistent": ("agrees with what was said", "seems to contradict itself"),
     "reaction": ("the other side takes it well", "the other side does not take it well"),
     "engaged": ("the other side says more than most", "the other side says less than most"),
     "lively": ("the other side is livelier than most", "the other side is less lively than most"),
@@ -122,7 +122,7 @@ def statements(
         moves = {"wordless": sum(moves.values()), "reaction": taken}
     # An insult comes first where it took most.
     if not full:
-        moves = {aspect: amount for aspect, amount in moves.items() if aspect not in doubted or amount > 0}
+        moves = {aspect: amount for aspect, amount in moves.items() if aspect not in doubted}
     rude = isinstance(read, TurnSigns) and moves.get("respectful", 0.0) == min(moves.values(), default=0.0)
     strongest = sorted(
         (item for item in moves.items() if abs(item[1]) >= SHOWN_FROM and (full or not _is_mild(*item, shares))),
