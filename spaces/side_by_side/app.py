@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from pathlib import Path
 from typing import Any
+
+# Uploads go where nobody else can have put a link, or read: gradio's own place has one name for all users.
+if "GRADIO_TEMP_DIR" not in os.environ:
+    os.environ["GRADIO_TEMP_DIR"] = tempfile.mkdtemp(prefix="dialeval-uploads-")
 
 import compare
 import conversation

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import shlex
 import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from limits import BYTES, KEPT, ROWS, Problem, in_page_words
 from parts import FOCUS, grade, html, judge, note, one_at_a_time, ready_to_copy, share
 
 from dialeval.exchange import Exchange
+from dialeval.harmless import csv_line
 from dialeval.pairing import pair, pair_by_context
 from dialeval.readers import Source, guess_columns
 from dialeval.scores import Scores, aspect_column
@@ -37,7 +39,6 @@ FIELDS = {
 NONE = "(none)"
 _CHUNK, _MARGIN, _WORST, _BINS = 128, 0.05, 10, 10
 _HIDDEN = (gr.update(value=None, visible=False), *[gr.update(value="", visible=False)] * 2)
-_PLACE = Path(tempfile.gettempdir()) / "dialeval-page"
 
 
 def names_of(paths: Sequence[str]) -> dict[str, str]:
@@ -175,21 +176,26 @@ def _bins(values: Any) -> list[tuple[str, int]]:
     ]
 
 
+@cache
+def own_folder() -> Path:
+    """A folder of this process that nobody else can have put there, or read."""
+    place = Path(tempfile.mkdtemp(prefix="dialeval-page-"))
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    return place
+
+
 def downloads(scores: Scores) -> list[str]:
     """All columns as CSV and Parquet; what lies there from an hour ago goes."""
-    _PLACE.mkdir(exist_ok=True)
-    for old in _PLACE.iterdir():
+    place = own_folder()
+    for old in place.iterdir():
         if time.time() - old.stat().st_mtime > KEPT:
             shutil.rmtree(old, ignore_errors=True)
-    folder = Path(tempfile.mkdtemp(dir=_PLACE))
+    folder = Path(tempfile.mkdtemp(dir=place))
     frame = scores.to_pandas()
     frame.to_parquet(folder / "scores.parquet", index=False)
-    texts = frame.select_dtypes(include=["object", "string"]).columns
-    # A spreadsheet would run a text that begins like a formula.
-    safe = frame.assign(
-        **{name: [f"'{one}" if str(one)[:1] in "=+-@" else one for one in frame[name]] for name in texts}
-    )
-    safe.to_csv(folder / "scores.csv", index=False)
+    known = frame.astype(object).where(frame.notna(), None)
+    lines = map(csv_line, [frame.columns, *known.itertuples(index=False)])
+    (folder / "scores.csv").write_text("".join(lines), encoding="utf-8", newline="")
     return [str(folder / "scores.csv"), str(folder / "scores.parquet")]
 
 

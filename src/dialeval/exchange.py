@@ -7,12 +7,13 @@ behind it checks again; whatever does not is refused with one sentence that name
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal, get_args
+
+from dialeval.harmless import VISIBLE, one_line
 
 EmptyPolicy = Literal["error", "score"]
 _EMPTY_POLICIES = get_args(EmptyPolicy)
@@ -25,24 +26,10 @@ MAX_TEXTS = 5000
 #: Python itself refuses to write out integers of some thousand digits.
 _LABEL_BITS = 4096
 
-#: Anything but white space, controls, and what Unicode calls default ignorable: zero-width spaces and joiners,
-#: directional marks, variation selectors, fillers, tags. The braille blank is a symbol, but an invisible one.
-_VISIBLE = re.compile(
-    r"[^\s\x00-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
-    r"\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
-    r"\U000e0000-\U000e0fff]"
-)
-
 
 def is_blank(text: str) -> bool:
     """Whether there is nothing to see: a reply of zero-width characters is as silent as one of spaces."""
-    return _VISIBLE.search(text) is None
-
-
-def from_first_visible(text: str) -> str:
-    """The text from the first character that can be seen; some programs read it as if it began there."""
-    found = _VISIBLE.search(text)
-    return "" if found is None else text[found.start() :]
+    return VISIBLE.search(text) is None
 
 
 def counted(count: int, what: str) -> str:
@@ -59,13 +46,6 @@ def a_kind(thing: object) -> str:
     """What a value is, for a sentence: "an int"."""
     name = type(thing).__name__
     return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
-
-
-def one_line(text: str) -> str:
-    """A message without line breaks, escape sequences and directional marks that a user's own text brought in."""
-    if text.isprintable():
-        return text
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
 
 
 class BadRow(ValueError):

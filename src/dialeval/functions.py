@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from dialeval.exchange import BadRow, Exchange, a_kind, one_line
+from dialeval.exchange import BadRow, Exchange, a_kind
+from dialeval.harmless import one_line
 from dialeval.metric import CannotGoOn, Judged, Level, Metric, MetricInfo
 from dialeval.scores import Signature
 from dialeval.specs import ANY_RANGE, Declared

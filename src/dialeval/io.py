@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
 
+from dialeval.harmless import told, without_secrets
+
 
 class WriteError(OSError):
     """A file could not be written; the message names it and says what to do."""
@@ -235,10 +237,23 @@ def is_reachable(endpoint: str) -> bool:
         return False
 
 
+#: Of a library's error, and of what is shown of it.
+_LONGEST, _LONGEST_LINE = 20_000, 400
+
+
 def first_line(error: BaseException) -> str:
-    """The first line of a library's error, which is what fits into ours."""
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
+    """The first line of a library's error, which is what fits into ours; a Hub's may quote the token."""
+    lines = without_secrets(str(error)[:_LONGEST], hub_tokens()).strip().splitlines()
+    return told(lines[0], most=_LONGEST_LINE) if lines else type(error).__name__
+
+
+def hub_tokens() -> list[str]:
+    """The token that the Hub's client has stored, where it has one."""
+    if "huggingface_hub" not in sys.modules:  # nobody has asked the Hub anything
+        return []
+    with suppress(Exception):  # a token that cannot be read is not sent
+        return [token] if (token := sys.modules["huggingface_hub"].get_token()) else []
+    return []
 
 
 def plain(value: Any) -> Any:

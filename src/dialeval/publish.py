@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from dialeval.module_install import module_folders
 from dialeval.io import inside
+from dialeval.module_install import module_folders
 from dialeval.version import __version__
 from dialeval.weights.config import CheckpointConfig
 from dialeval.weights.find import LAYERS, WEIGHTS, embedded_checkpoints, find_layers

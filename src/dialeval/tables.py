@@ -12,6 +12,8 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dialeval.harmless import for_markdown, for_terminal, one_line
+
 if TYPE_CHECKING:
     from rich.console import Console as RichConsole
 
@@ -77,14 +79,14 @@ def to_markdown(blocks: Iterable[Block]) -> str:
 def _markdown(block: Block) -> str:
     match block:
         case Heading():
-            return f"{'#' * block.level} {block.text}"
+            return f"{'#' * block.level} {for_markdown(one_line(block.text), code=True)}"
         case Table():
             return "\n".join(markdown_table(block.header, block.rows, left=block.left))
         case Code():
             return f"```\n{block.text}\n```"
         case Items():
-            return "\n".join(f"- {line}" for line in block.lines)
-    return block
+            return "\n".join(f"- {for_markdown(one_line(line), code=True)}" for line in block.lines)
+    return for_markdown(block, code=True)
 
 
 def markdown_table(
@@ -103,8 +105,8 @@ def markdown_table(
 
 def _plain(cell: str | Cell) -> str:
     if isinstance(cell, str):
-        return cell
-    text = _marked(cell).replace("\n", "<br>")
+        return for_markdown(one_line(cell))
+    text = for_markdown(_marked(cell)).replace("\n", "<br>")
     return f"**{text}**" if cell.best else text
 
 
@@ -190,22 +192,27 @@ def to_text(blocks: Iterable[Block]) -> str:
     return "\n".join(line.rstrip() for line in written.getvalue().splitlines())
 
 
-def _draw(console: RichConsole, blocks: Iterable[Block]) -> None:
+def _literal(text: str) -> str:
     from rich.markup import escape as literal
+
+    return literal(for_terminal(text))
+
+
+def _draw(console: RichConsole, blocks: Iterable[Block]) -> None:
     from rich.table import Table as Drawn
 
     for block in blocks:
         if isinstance(block, Table):
             shown = [at for at, cell in enumerate(block.header) if not (isinstance(cell, Cell) and cell.svg)]
-            drawn = Drawn(title=literal(block.title) or None, title_justify="left")
+            drawn = Drawn(title=_literal(block.title) or None, title_justify="left")
             for at in shown:
                 title = block.header[at]
                 name = title if isinstance(title, str) else title.text
-                drawn.add_column(literal(name), justify="left" if at in block.left else "right")
+                drawn.add_column(_literal(name), justify="left" if at in block.left else "right")
             for row in block.rows:
                 cells = [cell if isinstance(cell, Cell) else Cell(cell) for cell in (row[at] for at in shown)]
-                texts = [(literal(_marked(one)), one.best) for one in cells]
+                texts = [(_literal(_marked(one)), one.best) for one in cells]
                 drawn.add_row(*(f"[bold]{text}[/]" if best else text for text, best in texts))
             console.print(drawn)
         elif isinstance(block, str):
-            console.print(literal(block), soft_wrap=not console.is_terminal)
+            console.print(_literal(block), soft_wrap=not console.is_terminal)

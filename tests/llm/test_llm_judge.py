@@ -8,6 +8,8 @@ import math
 import pickle
 import sqlite3
 import threading
+from base64 import b64encode
+from urllib.parse import quote
 
 import pytest
 
@@ -36,6 +38,48 @@ def _key(monkeypatch, tmp_path):
 
 def judge(server, **options):
     return dialeval.load("llm", **{"model": "some-model", "base_url": server.url, **options})
+
+
+#: The ways in which a server may quote a key.
+SPELLINGS = {
+    "percent": quote(KEY, safe="").replace("-", "%2D"),
+    "base64": b64encode(f"user:{KEY}:x".encode()).decode(),
+    "escaped": json.dumps(KEY).strip('"').replace("-", "\\u002d"),
+    "lines": f"{KEY[:9]}\n   {KEY[9:]}",
+    "html": "".join(f"&#{ord(one)};" for one in KEY),
+    "hexadecimal": KEY.encode().hex(),
+    "quoted": f'"{KEY[:9]}" + "{KEY[9:]}"',
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_no_spelling_of_the_key_is_shown(spelling):
+    shown = SPELLINGS[spelling]
+    parts = [KEY[9:], b64encode(KEY.encode()).decode()[8:24], shown[8:30]]
+    refused_with = refusal(401, f"bad {shown} \x1b[2J{'x' * 5000}")
+    with serving(lambda request, before: refused_with) as server, pytest.raises(CannotGoOn) as caught:
+        judge(server, retries=0).score_exchanges(rows(2))
+    message = str(caught.value)
+    assert "bad" in message
+    assert message.isprintable()
+    assert len(message) < 400
+    assert not [part for part in parts if part in message]
+
+
+@pytest.mark.parametrize("status", [302, 307, 308])
+def test_rows_are_not_sent_on_to_another_server(status):
+    with serving(by_number) as other, serving(lambda request, before: Raw(status, b"", {})) as server:
+        server.behave = lambda request, before: Raw(status, b"", {"Location": f"{other.url}/chat/completions"})
+        with pytest.raises(CannotGoOn, match=r"sends the rows on to .*base_url"):
+            judge(server, retries=0).score_exchanges(rows(2))
+        assert not other.requests
+
+
+def test_a_key_with_a_line_break_is_named(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-first\nsk-second")
+    with serving(by_number) as server, pytest.raises(ValueError, match="OPENAI_API_KEY holds a line break") as caught:
+        judge(server)
+    assert "sk-first" not in str(caught.value)
 
 
 def rows(count):

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from dialeval.cli import say
 from dialeval.cli.options import command_line, in_panel, listed
 
 HELP = """Measure how far metrics agree with people, on benchmarks of human judgements.
@@ -121,5 +122,5 @@ def agreement(
     if not quiet:
         show(report)
     if not report.results:
-        typer.echo("error: nothing could be measured; the reasons are above", err=True)
+        say("error: nothing could be measured; the reasons are above", err=True)
         raise typer.Exit(1)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dialeval.cli import say
+
 if TYPE_CHECKING:
     from dialeval.benchmarks import BenchmarkInfo
 
@@ -37,8 +39,8 @@ def list_benchmarks() -> None:
     # Plain columns, never cut: names are there to be copied into the next command.
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
-        typer.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-    typer.echo(
+        say("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    say(
         "`all` leaves out attacks, positives only, and what repeats rows of another; name those, or a first word (fbd)."
     )
 
@@ -62,7 +64,7 @@ def info(
 
     known = name in benchmarks.available() or not name.endswith(benchmarks.SUFFIXES)
     declared = benchmarks.info(name, protocol) if known else benchmarks.load(name, protocol=protocol).info
-    typer.echo("\n".join(_description(declared, benchmarks.protocols(name) if known else ())))
+    say(*_description(declared, benchmarks.protocols(name) if known else ()))
 
 
 def _description(info: BenchmarkInfo, protocols: tuple[str, ...]) -> Iterator[str]:
@@ -132,10 +134,10 @@ def fetch(
             # Without a connection the others would fail in the same way.
             raise
         except benchmarks.FetchError as error:
-            typer.echo(f"{declared.name}: {error}", err=True)
+            say(f"{declared.name}: {error}", err=True)
             # A benchmark without a file on GitHub cannot be part of `all` without a mirror.
             failed = failed or declared.companion is None or "all" not in names
         else:
-            typer.echo(f"{declared.name} ({declared.protocol}): {len(files)} files")
+            say(f"{declared.name} ({declared.protocol}): {len(files)} files")
     if failed:
         raise typer.Exit(1)

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from dialeval.cli import say
+
 HELP = """Copy the training scripts and recipes into a folder, to train on dialogues of your own.
 
 They are part of the package; running them needs the extra [bold]training[/bold].
@@ -33,4 +35,4 @@ def copy_training(
         raise ValueError(f"{folder} already exists; choose a new folder")
     shutil.copytree(source, folder, ignore=shutil.ignore_patterns("__pycache__"))
     recipes = len(list((folder / "recipes").glob("*.yaml")))
-    typer.echo(f"{folder}: {len(list(folder.glob('*.py')))} scripts, {recipes} recipes")
+    say(f"{folder}: {len(list(folder.glob('*.py')))} scripts, {recipes} recipes")

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 import typer
 
 from dialeval.cli import options as reading
+from dialeval.cli import say
 from dialeval.cli.options import check_reports, pairs
 
 HELP = """Test whether a new system is worse than a baseline by more than a margin, on replies to the same contexts.
@@ -99,8 +100,8 @@ def gate(
             if path is not None:
                 write_atomically(path, text().splitlines())
     for warning in found.warnings:
-        typer.echo(f"warning: {warning}", err=True)
-    typer.echo(found.sentence)
+        say(f"warning: {warning}", err=True)
+    say(found.sentence)
     raise typer.Exit(_EXIT_CODES[found.verdict])
 
 

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from dialeval.cli import say
 from dialeval.module_install import install, module_folders, modules_cache
 
 EPILOG = """
@@ -34,6 +35,6 @@ def install_modules(
     for folder in module_folders():
         installed = install(folder, cache)
         if not quiet:
-            typer.echo(f'evaluate.load("dialeval/{folder.name}")  {installed}')
+            say(f'evaluate.load("dialeval/{folder.name}")  {installed}')
     if not quiet and not os.environ.get("HF_EVALUATE_OFFLINE"):
-        typer.echo("set HF_EVALUATE_OFFLINE=1 and evaluate will not ask the Hub first", err=True)
+        say("set HF_EVALUATE_OFFLINE=1 and evaluate will not ask the Hub first", err=True)

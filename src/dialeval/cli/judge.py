@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from dialeval.cli import say
+
 HELP = """Judge a reply, or compare several, and say why.
 
 [bold]Examples[/bold]
@@ -30,10 +32,10 @@ def judge(
     from dialeval.verdicts import compare_replies
 
     found = compare_replies(load("judge", checkpoint=checkpoint), context, reply, facts=fact or (), following=following)
-    typer.echo(found.sentence)
+    say(found.sentence)
     scores = found.scores
     show([found.table])
     for warning in scores.warnings:
-        typer.echo(f"warning: {warning}", err=True)
+        say(f"warning: {warning}", err=True)
     for at in found.order if len(found.order) > 1 else ():
-        typer.echo(f"{found.names[at]}: {scores.explain(at)}")
+        say(f"{found.names[at]}: {scores.explain(at)}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from dialeval.cli import FAILED, ROWS_SET_ASIDE
+from dialeval.cli import FAILED, ROWS_SET_ASIDE, say
 from dialeval.cli import options as reading
 from dialeval.cli.options import in_panel
 from dialeval.cli.score import Input, Output, Overwrite, Resume, SkipBad, show
@@ -85,8 +85,8 @@ def llm_score(
     source = read(input)
     task = _task(judge, source, level, empty, rival)
     if dry_run:
-        typer.echo(_estimated(judge, task))
-        typer.echo(f"\nThe first question:\n{_first_question(judge, task)}")
+        say(_estimated(judge, task))
+        say("", "The first question:", *_first_question(judge, task).split("\n"))
         return
     reads = tuple(path for path in (config, prices, protocol, rival) if path is not None)
     _score(judge, task, output, reads, skip_bad=skip_bad, overwrite=overwrite, resume=resume)
@@ -139,7 +139,7 @@ def _score(
     from dialeval.scoring import score_file
 
     if task.source.can_be_read_twice and not skip_bad:
-        typer.echo(_estimated(judge, task), err=True)
+        say(_estimated(judge, task), err=True)
     with progress_counter("scoring", "reading and loading") as progress:
         summary = score_file(
             task, output, lambda: {"llm": judge},
@@ -148,12 +148,12 @@ def _score(
     show(summary, output)
     without = summary.n - summary.tallies["llm"].mean.n
     if without == summary.n:
-        typer.echo(
+        say(
             "error: no row has a value; the reasons stand above, what the model answered in the column llm.answer",
             err=True,
         )
         raise typer.Exit(FAILED)
     if without:
-        typer.echo(f"{without} of {summary.n} rows have no value; --overwrite asks for them again", err=True)
+        say(f"{without} of {summary.n} rows have no value; --overwrite asks for them again", err=True)
     if without or summary.n_rejected:
         raise typer.Exit(ROWS_SET_ASIDE)

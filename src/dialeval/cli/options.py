@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 
+from dialeval.cli import say
 from dialeval.io import is_stream, near, without_machine
 
 if TYPE_CHECKING:
@@ -168,8 +169,7 @@ def _show(rows: Source, count: int, level: str) -> None:
     if count and str(rows.input):
         from dialeval.readers.show import shown
 
-        for line in shown(rows, count, level=level):
-            typer.echo(line, err=True)
+        say(*shown(rows, count, level=level), err=True)
 
 
 def check_reports(reports: Mapping[str, Path | None], reads: Iterable[str | Path]) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from dialeval.cli import options as reading
+from dialeval.cli import say
 from dialeval.cli.options import flowing
 
 _HELP = """Plot scores. `dialeval agreement` plots agreement.
@@ -50,4 +51,4 @@ def scores(
         rows = {row.number: item for row, item in found}
     name = file.name.split(".")[0]
     for path in save(draw(table, chosen, rows, title=name), out / safe_name(f"scores_{name}"), plot_formats(formats)):
-        typer.echo(path)
+        say(str(path))

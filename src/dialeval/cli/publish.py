@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from dialeval.cli import FAILED
+from dialeval.cli import FAILED, say
 
 HELP = """Publish to the Hub: checkpoints with their cards and results, and the metrics' modules as Spaces.
 
@@ -50,21 +50,22 @@ def publish(
     from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
     from rich.filesize import decimal
 
+    from dialeval.io import first_line
     from dialeval.publish import default_results, find_folders, make_uploads, send
 
     results = results or default_results()
     with tempfile.TemporaryDirectory() as workspace:
         uploads = list(make_uploads(find_folders(what), org, Path(workspace), results=results, merge=merge))
         for upload in uploads:
-            typer.echo(f"{upload.kind} {upload.repo_id}")
+            say(f"{upload.kind} {upload.repo_id}")
             for path in upload.files:
-                typer.echo(f"  {path.relative_to(upload.folder).as_posix()}  {decimal(path.stat().st_size)}")
+                say(f"  {path.relative_to(upload.folder).as_posix()}  {decimal(path.stat().st_size)}")
         if dry_run:
-            typer.echo("dry run: nothing was uploaded")
+            say("dry run: nothing was uploaded")
             return
         for upload in uploads:
             try:
-                typer.echo(f"published {send(upload, private=private, tag=tag, message=message)}")
+                say(f"published {send(upload, private=private, tag=tag, message=message)}")
             except (HfHubHTTPError, OfflineModeIsEnabled, OSError) as error:
-                typer.echo(f"error: {upload.repo_id}: {error}", err=True)
+                say(f"error: {upload.repo_id}: {first_line(error)}", err=True)
                 raise typer.Exit(FAILED) from None

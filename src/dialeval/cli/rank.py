@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from dialeval.cli import options as reading
+from dialeval.cli import say
 from dialeval.cli.options import check_reports, listed, metrics_or_judge
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ def rank(
             **statistics,
         )
     for warning in found.warnings:
-        typer.echo(f"warning: {warning}", err=True)
+        say(f"warning: {warning}", err=True)
     show([*(block for metric in found.metrics for block in found.tables(metric, aspects=aspects)), LEGEND])
     if markdown is not None:
         write_atomically(markdown, found.to_markdown().splitlines())

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from dialeval.cli import options as reading
+from dialeval.cli import say
 from dialeval.cli.options import command_line, listed
 
 HELP = """Attack true replies and see whether metrics prefer the true ones.
@@ -76,7 +77,7 @@ def robustness(
     found.command = command_line(sys.argv[1:])
     write_report(found, out, formats)
     if not quiet:
-        typer.echo(render(found))
+        say(*render(found).splitlines())
     if not found.verdicts:
-        typer.echo("error: no metric could be tried; the reasons are above", err=True)
+        say("error: no metric could be tried; the reasons are above", err=True)
         raise typer.Exit(1)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from dialeval.cli import ROWS_SET_ASIDE
+from dialeval.cli import ROWS_SET_ASIDE, say
 from dialeval.cli import options as reading
 from dialeval.cli.options import checkpoints, in_panel, metrics_or_judge
 
@@ -157,6 +157,6 @@ def run(
 def show(summary: Summary, output: str) -> None:
     """What a run adds up to, on standard error."""
     for line in summary.lines():
-        typer.echo(line, err=True)
+        say(line, err=True)
     if summary.n_rejected:
-        typer.echo(f"{summary.n_rejected} rows were set aside in {output}.rejects.jsonl", err=True)
+        say(f"{summary.n_rejected} rows were set aside in {output}.rejects.jsonl", err=True)

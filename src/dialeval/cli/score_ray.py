@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from dialeval.cli import options as reading
+from dialeval.cli import say
 from dialeval.cli.options import checkpoints, metrics_or_judge
 
 HELP = """Score files on the Ray cluster of RAY_ADDRESS, else on all processors and GPUs of this machine.
@@ -53,9 +54,9 @@ def score_ray(
         score_dataset(
             dataset, of_rows, source=source, checkpoints=weights, actors=actors, **options
         ).write_parquet(output)  # fmt: skip
-        typer.echo(f"scores: {output}", err=True)
+        say(f"scores: {output}", err=True)
     for name in sets:
         own = weights.get(name)
         scores = score_systems(dataset, name, source=source, checkpoint=own, actors=actors, **options)
         for system, value in zip(scores.ids or ("all",), scores.values, strict=True):
-            typer.echo(f"{name}\t{system or 'all'}\t{value:.6g}")
+            say(f"{name}\t{system or 'all'}\t{value:.6g}")

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from dialeval.cli import options as reading
+from dialeval.cli import say
 
 HELP = """Show how the first rows of a file are read, before anything is scored.
 
@@ -35,5 +36,4 @@ def show(
     """Read the first rows and print them."""
     from dialeval.readers.show import shown
 
-    for line in shown(read(input), rows, level=level):
-        typer.echo(line)
+    say(*shown(read(input), rows, level=level))

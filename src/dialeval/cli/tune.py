@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from dialeval.cli import options as reading
+from dialeval.cli import say
 from dialeval.cli.options import in_panel, listed
 
 _learning = in_panel("Learning")
@@ -68,5 +69,5 @@ def tune(
         overwrite=overwrite, progress=True,
     )  # fmt: skip
     for line in found.lines():
-        typer.echo(line)
-    typer.echo(f"{found.folder}: dialeval score --metric judge --checkpoint {found.folder} ...")
+        say(line)
+    say(f"{found.folder}: dialeval score --metric judge --checkpoint {found.folder} ...")

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 import openai
 
-from dialeval.exchange import one_line
+from dialeval.harmless import told, without_secrets
 from dialeval.io import parse_json
 from dialeval.llm.protocol import Question
 from dialeval.metric import CannotGoOn
@@ -86,7 +86,7 @@ class Client:
 
     def __init__(self, model: str, base_url: str | None, key_variable: str, timeout: float, retries: int) -> None:
         self.model = model
-        key = os.environ.get(key_variable) or ""
+        key = (os.environ.get(key_variable) or "").strip()
         address = base_url or os.environ.get("OPENAI_BASE_URL")
         if not key and not address:
             raise ValueError(f"{key_variable} is not set; set it, or name your own server with base_url")
@@ -97,9 +97,13 @@ class Client:
         if parts.username or parts.password or parts.query:
             raise ValueError(f"base_url must hold no key and no query; put the key into {key_variable}")
         self.host = "local" if parts.hostname in ("localhost", "127.0.0.1", "::1") else parts.hostname
-        self._secrets = [text for text in (key, key.strip()) if len(text) >= 4]
+        if not key.isprintable() or not key.isascii():
+            raise ValueError(f"{key_variable} holds a line break or another character that no key has; set it again")
+        self._secrets = (key,)
         # A server of one's own needs no key, but the client does.
-        http = openai.DefaultHttpxClient(event_hooks={"response": [_no_use_in_waiting]}, timeout=timeout)
+        # Rows go to the server that was named, and to no other that it names.
+        hooks: dict[str, Any] = {"response": [_no_use_in_waiting]}
+        http = openai.DefaultHttpxClient(event_hooks=hooks, timeout=timeout, follow_redirects=False)
         self._openai = openai.OpenAI(
             api_key=key or "none", base_url=address, timeout=timeout, max_retries=retries, http_client=http
         )
@@ -177,7 +181,10 @@ class Client:
         return bool(named)
 
     def _failure(self, error: openai.APIStatusError) -> Exception:
-        status, message = error.status_code, one_line(self._clean(_complaint(error)))[:_LONGEST_MESSAGE]
+        status, message = error.status_code, told(self._clean(_complaint(error)), most=_LONGEST_MESSAGE)
+        if 300 <= status < 400:
+            to = told(self._clean(error.response.headers.get("location") or "nowhere"), most=_LONGEST_MESSAGE)
+            return CannotGoOn(f"the server sends the rows on to {to}; if that is right, name it with base_url")
         if status in (401, 404):
             return CannotGoOn(f"the server refuses ({status}: {message}); check model, base_url and the key")
         if _NO_CREDIT in message:
@@ -186,9 +193,7 @@ class Client:
 
     def _clean(self, text: str) -> str:
         """Without the key that some servers quote, and without the lone surrogates that no file can hold."""
-        for secret in self._secrets:
-            text = text.replace(secret, "***")
-        return text.encode("utf-8", errors="replace").decode()
+        return without_secrets(text, self._secrets).encode("utf-8", errors="replace").decode()
 
 
 def _no_use_in_waiting(response: Any) -> None:

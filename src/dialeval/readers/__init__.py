@@ -26,7 +26,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeVar, get_args
 
 from dialeval.cautions import ENGLISH, language_of
-from dialeval.exchange import MAX_TEXTS, BadRow, Dialogue, EmptyPolicy, Exchange, one_line
+from dialeval.exchange import MAX_TEXTS, BadRow, Dialogue, EmptyPolicy, Exchange
+from dialeval.harmless import one_line
 from dialeval.readers.bundles import bundle_rows, is_folder_of_days
 from dialeval.readers.chats.base import as_json
 from dialeval.readers.guess import guess_columns, not_a_text

@@ -22,8 +22,8 @@ from dialeval.exchange import (
     check_exchange,
     check_speakers,
     is_blank,
-    one_line,
 )
+from dialeval.harmless import one_line
 from dialeval.readers.chats import messages_of, product_of
 from dialeval.readers.chats.base import as_json, role_of
 from dialeval.readers.transcripts import is_transcript, turns_of

@@ -12,6 +12,7 @@ from dialeval.agreement.results import Report
 from dialeval.agreement.runs import Reporter
 from dialeval.agreement.score import Advance
 from dialeval.agreement.score_comparison import Verdict
+from dialeval.harmless import one_line
 from dialeval.io import progress_bar
 from dialeval.reports.leaderboard import tables
 from dialeval.tables import Table
@@ -31,7 +32,7 @@ class ConsoleReporter(Reporter):
 
     def say(self, text: str) -> None:
         """Print a line above the bar."""
-        print(text, file=sys.stderr)
+        print(one_line(text), file=sys.stderr)
 
 
 @contextmanager

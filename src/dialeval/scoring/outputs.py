@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 import re
@@ -14,7 +12,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
 from dialeval.cautions import cut_note
-from dialeval.exchange import counted, from_first_visible
+from dialeval.exchange import counted
+from dialeval.harmless import csv_line
 from dialeval.metric import Level, MetricInfo
 from dialeval.scores import Scores, aspect_column
 from dialeval.scoring.flags import FLAGS
@@ -31,9 +30,7 @@ Kind = Literal["text", "list"]
 #: A part of a table: lists of equal length under its keys, and under each metric's name in "values".
 Record = Mapping[str, Any]
 
-_FORMULA = re.compile(r"[=+\-@\t\r\n＝＋－＠]")
 _LINE_ENDS = re.compile("[\x85\u2028\u2029]")
-_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 
 
 def output_format(path: str) -> OutputFormat:
@@ -76,31 +73,11 @@ def _write_json(stream: BinaryIO, columns: Mapping[str, Sequence[Any]]) -> None:
 
 
 def _csv(stream: BinaryIO, metrics: Sequence[str], keys: Sequence[str]) -> Callable[[Record], None]:
-    def send(rows: Any) -> None:
-        text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows(rows)
-        stream.write(text.getvalue().encode())
-
-    def write(record: Record) -> None:
-        columns = _columns(metrics, keys, record)
-        send(zip(*(map(_harmless, cells) for cells in columns.values()), strict=True))
+    def send(rows: Iterable[Iterable[Any]]) -> None:
+        stream.write("".join(map(csv_line, rows)).encode())
 
     send([[*keys, *metrics]])
-    return write
-
-
-def _harmless(cell: Any) -> Any:
-    """The user's text with a quote before what a spreadsheet would take for a formula."""
-    if isinstance(cell, list):
-        return json.dumps(cell)
-    if isinstance(cell, str) and not _NUMBER.fullmatch(cell) and _is_formula(cell):
-        return f"'{cell}"
-    return cell
-
-
-def _is_formula(cell: str) -> bool:
-    """A NUL, a byte-order mark or a zero-width space before the sign hides it from people, not from every program."""
-    return any(_FORMULA.match(text) for text in (cell, from_first_visible(cell)))
+    return lambda record: send(zip(*_columns(metrics, keys, record).values(), strict=True))
 
 
 def column_kinds(metrics: Iterable[str], keys: Iterable[str], kinds: Mapping[str, Kind]) -> dict[str, Any]:

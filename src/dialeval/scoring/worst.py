@@ -5,7 +5,8 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass, field
 
-from dialeval.exchange import Dialogue, Exchange, one_line, turn_at
+from dialeval.exchange import Dialogue, Exchange, turn_at
+from dialeval.harmless import one_line
 from dialeval.scores import Scores, weakest_aspects
 from dialeval.scoring.outputs import Record
 from dialeval.scoring.task import Chunk, Task

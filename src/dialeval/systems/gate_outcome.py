@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from html import escape
 from typing import Any, Literal
-from xml.sax.saxutils import escape, quoteattr
 
-from dialeval.exchange import counted, one_line
+from dialeval.exchange import counted
+from dialeval.harmless import for_markdown, for_xml, one_line
 from dialeval.io import plain
 from dialeval.pairing import MIN_COVERAGE
 from dialeval.scores import weakest_aspects
@@ -267,7 +268,7 @@ class Gate:
         mark = "✅" if self.passed else "❌"
         warnings = [Items(self.warnings)] if self.warnings else []
         title = Heading(f"{mark} dialeval gate: {self.metric}", 3)
-        signature = f"<sub>{self.signature}</sub>"
+        signature = f"`{self.signature}`"
         return to_markdown([title, self.sentence, *self._tables(), *self._worst_table(), *warnings, signature])
 
     def _repr_html_(self) -> str:
@@ -314,9 +315,9 @@ class Gate:
 
     def to_junit(self) -> str:
         """A JUnit report with one test, which CI services show beside others."""
-        said = escape(self.sentence)
-        failure = f"<failure type={quoteattr(self.verdict)} message={quoteattr(self.sentence)}>{said}</failure>"
-        inner = f"{'' if self.passed else failure}<system-out>{escape(self.report)}</system-out>"
+        said = for_xml(self.sentence)
+        failure = f'<failure type="{self.verdict}" message="{said}">{said}</failure>'
+        inner = f"{'' if self.passed else failure}<system-out>{for_xml(self.report)}</system-out>"
         return _junit(f"{self.metric} is not worse by more than {self.margin:g}", inner, failures=int(not self.passed))
 
 
@@ -329,18 +330,18 @@ def _over(count: RowCount) -> str:
 
 def error_as_junit(message: str) -> str:
     """The report of a gate that could not answer: one test, which ended in an error."""
-    message = one_line(message)
-    return _junit("the gate could be asked", f"<error message={quoteattr(message)}>{escape(message)}</error>", errors=1)
+    message = for_xml(one_line(message))
+    return _junit("the gate could be asked", f'<error message="{message}">{message}</error>', errors=1)
 
 
 def error_as_markdown(message: str) -> str:
     """The comment for a pull request where the gate could not answer."""
-    return f"### ❌ dialeval gate: error\n\n{one_line(message)}\n"
+    return f"### ❌ dialeval gate: error\n\n{for_markdown(one_line(message))}\n"
 
 
 def _junit(name: str, inner: str, failures: int = 0, errors: int = 0) -> str:
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
         f'<testsuite name="dialeval gate" tests="1" failures="{failures}" errors="{errors}">'
-        f'<testcase classname="dialeval.gate" name={quoteattr(name)}>{inner}</testcase></testsuite>\n'
+        f'<testcase classname="dialeval.gate" name="{for_xml(name)}">{inner}</testcase></testsuite>\n'
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dialeval.exchange import listing
+from dialeval.harmless import one_line
 from dialeval.io import replacing
 from dialeval.tables import Block, Heading, Items, Table, to_html, to_markdown, to_page, to_text
 
@@ -93,11 +94,11 @@ class Ranking:
             clusters.setdefault(one.cluster, []).append(one.system)
         best, *others = clusters.values()
         if not others:
-            return f"{metric}: {listing(best)} cannot be told apart."
+            return one_line(f"{metric}: {listing(best)} cannot be told apart.")
         head = f"{best[0]} is best" if len(best) == 1 else f"{listing(best)} are best and cannot be told apart"
         # Systems of a lower cluster were tested against its best one.
         further = [f"{listing(names[1:])} cannot be told from {names[0]}" for names in others if len(names) > 1]
-        return f"{metric}: {'; '.join([head, *further])}."
+        return one_line(f"{metric}: {'; '.join([head, *further])}.")
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON; `standings` and `pair_tests` open in pandas as they are."""

@@ -9,9 +9,9 @@ import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from dialeval.exchange import one_line
+from dialeval.harmless import one_line
+from dialeval.io import first_line as first_line
 from dialeval.io import is_reachable, parse_json
 from dialeval.version import how_to_install
 from dialeval.weights.packages import DamagedPackage, base_encoders, from_packages
@@ -188,9 +188,3 @@ def _verify(found: Located, sha256: str) -> None:
             f"{weights} has sha256 {actual[:12]}…, expected {sha256[:12]}…; it is damaged or another model: "
             "delete it and fetch it again"
         )
-
-
-def first_line(error: Any) -> str:
-    """What an error says first, or its kind if it says nothing."""
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
