@@ -91,5 +91,5 @@ def test_everything_that_the_command_prints_goes_one_way() -> None:
     }
     places = {one.partition(":")[0] for one in found}
     assert places <= {
-        "cli/__init__.py", "cli/info.py", "tables.py", "io.py", "notebook.py", "reports/console.py",
+        "cli/__init__.py", "cli/options.py", "cli/info.py", "tables.py", "io.py", "notebook.py", "reports/console.py",
     }, sorted(found)  # fmt: skip

@@ -22,7 +22,7 @@ import typer
 from typer.core import TyperGroup
 
 from dialeval import interrupts
-from dialeval.harmless import one_line, without_secrets
+from dialeval.harmless import without_secrets
 
 #: Modules of this package, in the order in which `--help` shows their commands.
 COMMANDS: tuple[str, ...] = (
@@ -205,12 +205,6 @@ class ErrorsInOneSentence(TyperGroup):
             raise
 
 
-def say(*lines: str, err: bool = False) -> None:
-    """Print lines that may quote rows, columns and names, with line breaks and codes that a terminal would obey."""
-    for line in lines:
-        typer.echo("\t".join(map(one_line, line.split("\t"))), err=err)
-
-
 def _has_message(error: RuntimeError) -> bool:
     """Whether it is the library's own error about weights, which says what to do."""
     from dialeval.weights.find import CheckpointError
@@ -233,6 +227,8 @@ def last_words(code: Any) -> Any:
         if isinstance(error, BrokenPipeError):
             return code or _PIPE_CLOSED
         if not code:
+            from dialeval.cli.options import say
+
             say(f"error: {_of_system(error)}", err=True)
             return _failed(next(iter(sys.argv[1:]), None))
     return code
@@ -251,6 +247,7 @@ def _leave(message: str, code: int) -> NoReturn:
         message, code = "interrupted", INTERRUPTED
     if os.environ.get("DIALEVAL_TRACEBACK"):
         traceback.print_exc()
+    from dialeval.cli.options import say
     from dialeval.io import hub_tokens
 
     say(message if code == INTERRUPTED else f"error: {without_secrets(message, hub_tokens())}", err=True)

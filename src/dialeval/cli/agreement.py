@@ -8,8 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from dialeval.cli import say
-from dialeval.cli.options import command_line, in_panel, listed
+from dialeval.cli.options import command_line, in_panel, listed, say
 
 HELP = """Measure how far metrics agree with people, on benchmarks of human judgements.
 

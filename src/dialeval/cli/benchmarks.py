@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dialeval.cli import say
+from dialeval.cli.options import say
 
 if TYPE_CHECKING:
     from dialeval.benchmarks import BenchmarkInfo

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from dialeval.cli import say
+from dialeval.cli.options import say
 
 HELP = """Copy the training scripts and recipes into a folder, to train on dialogues of your own.
 

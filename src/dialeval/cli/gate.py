@@ -10,8 +10,7 @@ from typing import Annotated, Literal
 import typer
 
 from dialeval.cli import options as reading
-from dialeval.cli import say
-from dialeval.cli.options import check_reports, pairs
+from dialeval.cli.options import check_reports, pairs, say
 
 HELP = """Test whether a new system is worse than a baseline by more than a margin, on replies to the same contexts.
 

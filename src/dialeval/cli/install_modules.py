@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from dialeval.cli import say
+from dialeval.cli.options import say
 from dialeval.module_install import install, module_folders, modules_cache
 
 EPILOG = """

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from dialeval.cli import say
+from dialeval.cli.options import say
 
 HELP = """Judge a reply, or compare several, and say why.
 

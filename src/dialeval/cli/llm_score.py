@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from dialeval.cli import FAILED, ROWS_SET_ASIDE, say
+from dialeval.cli import FAILED, ROWS_SET_ASIDE
 from dialeval.cli import options as reading
-from dialeval.cli.options import in_panel
+from dialeval.cli.options import in_panel, say
 from dialeval.cli.score import Input, Output, Overwrite, Resume, SkipBad, show
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 
-from dialeval.cli import say
+from dialeval.harmless import one_line
 from dialeval.io import is_stream, near, without_machine
 
 if TYPE_CHECKING:
@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     Read = Callable[..., Source]
 else:
     Read = Callable
+
+
+def say(*lines: str, err: bool = False) -> None:
+    """Print lines that may quote rows, columns and names, with line breaks and codes that a terminal would obey."""
+    for line in lines:
+        typer.echo("\t".join(map(one_line, line.split("\t"))), err=err)
 
 
 def flowing(text: str) -> str:

@@ -8,8 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from dialeval.cli import options as reading
-from dialeval.cli import say
-from dialeval.cli.options import flowing
+from dialeval.cli.options import flowing, say
 
 _HELP = """Plot scores. `dialeval agreement` plots agreement.
 

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from dialeval.cli import FAILED, say
+from dialeval.cli import FAILED
+from dialeval.cli.options import say
 
 HELP = """Publish to the Hub: checkpoints with their cards and results, and the metrics' modules as Spaces.
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from dialeval.cli import options as reading
-from dialeval.cli import say
-from dialeval.cli.options import check_reports, listed, metrics_or_judge
+from dialeval.cli.options import check_reports, listed, metrics_or_judge, say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

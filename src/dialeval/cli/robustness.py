@@ -9,8 +9,7 @@ from typing import Annotated
 import typer
 
 from dialeval.cli import options as reading
-from dialeval.cli import say
-from dialeval.cli.options import command_line, listed
+from dialeval.cli.options import command_line, listed, say
 
 HELP = """Attack true replies and see whether metrics prefer the true ones.
 

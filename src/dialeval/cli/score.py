@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from dialeval.cli import ROWS_SET_ASIDE, say
+from dialeval.cli import ROWS_SET_ASIDE
 from dialeval.cli import options as reading
-from dialeval.cli.options import checkpoints, in_panel, metrics_or_judge
+from dialeval.cli.options import checkpoints, in_panel, metrics_or_judge, say
 
 if TYPE_CHECKING:
     from dialeval.exchange import EmptyPolicy

@@ -7,8 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from dialeval.cli import options as reading
-from dialeval.cli import say
-from dialeval.cli.options import checkpoints, metrics_or_judge
+from dialeval.cli.options import checkpoints, metrics_or_judge, say
 
 HELP = """Score files on the Ray cluster of RAY_ADDRESS, else on all processors and GPUs of this machine.
 

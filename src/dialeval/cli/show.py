@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from dialeval.cli import options as reading
-from dialeval.cli import say
+from dialeval.cli.options import say
 
 HELP = """Show how the first rows of a file are read, before anything is scored.
 

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from dialeval.cli import options as reading
-from dialeval.cli import say
-from dialeval.cli.options import in_panel, listed
+from dialeval.cli.options import in_panel, listed, say
 
 _learning = in_panel("Learning")
 
