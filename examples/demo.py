@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.table import Table
 from sample import ANSWERS, CONTEXTS, PERSON, REPEATS
 
-from dialeval.metric import Level, MetricInfo
 from dialeval.registry import metric_class, ready_approaches
+from dialeval.registry.metric import Level, MetricInfo
 
 CONTEXT = ["How was your trip?", "It was great, but I lost my suitcase on the way back."]
 REPLIES = {

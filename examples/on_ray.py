@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ray
 
-from dialeval.on_ray import score_dataset
+from dialeval.scoring.on_ray import score_dataset
 
 ROWS = [
     {"context": ["How was your trip?"], "response": response, "id": str(number)}

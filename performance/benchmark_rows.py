@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialeval import benchmarks
-from dialeval.exchange import Exchange
+from dialeval.core.exchange import Exchange
 
 BENCHMARK = "convai2_grade"
 _ROOT = Path(__file__).resolve().parent.parent

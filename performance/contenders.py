@@ -17,7 +17,7 @@ from typing import Any
 
 from rows import generated
 
-from dialeval.exchange import Exchange
+from dialeval.core.exchange import Exchange
 
 MAX_LENGTH = 128
 #: mauve's own default is one text at a time; this is CrossEncoder's.
@@ -53,7 +53,7 @@ def encoder_copy(folder_prefix: str = "bert-") -> str:
     """
     from transformers import AutoTokenizer
 
-    from dialeval.weights.find import find_encoder
+    from dialeval.checkpoints.find import find_encoder
 
     source = find_encoder().folder
     folder = tempfile.mkdtemp(prefix=folder_prefix)
@@ -124,7 +124,7 @@ def _sides(rows: Sequence[Exchange]) -> tuple[list[str], list[str]]:
 def _layers() -> int:
     from transformers import AutoConfig
 
-    from dialeval.weights.find import find_encoder
+    from dialeval.checkpoints.find import find_encoder
 
     return int(AutoConfig.from_pretrained(find_encoder().folder).num_hidden_layers)
 

@@ -36,9 +36,9 @@ def machine() -> dict[str, Any]:
     """What the figures belong to."""
     import torch
 
-    from dialeval.engine.encoding import gains_by_bfloat16
-    from dialeval.engine.int8 import has_fast_int8
-    from dialeval.weights.config import current_versions
+    from dialeval.checkpoints.config import current_versions
+    from dialeval.encoders.batching import gains_by_bfloat16
+    from dialeval.encoders.int8 import has_fast_int8
 
     cpu, versions = torch.device("cpu"), current_versions()
     for package in ("sentence-transformers", "bert-score", "mauve-text"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from dialeval.tables import markdown_table
+from dialeval.io.tables import markdown_table
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 
-from dialeval.exchange import Exchange
+from dialeval.core.exchange import Exchange
 
 #: Words per turn in everyday conversation are close to log-normal: median 10, mean about 14.
 _MEDIAN_WORDS, _SPREAD = 10, 0.8

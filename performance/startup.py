@@ -33,7 +33,7 @@ STARTS = {
     "load density": "import dialeval\ndialeval.load('density')",
     "load judge, one score": _SCORE.format(name="judge"),
     "load judge on transformers' BERT": (
-        "from dialeval.approaches.judge import JudgeNetwork\n"
+        "from dialeval.judge.metric import JudgeNetwork\n"
         "JudgeNetwork.from_pretrained('judge-minilm', device='cpu', trainable=True)"
     ),
 }
@@ -53,9 +53,9 @@ def gain_of_own_bert(dtype: str) -> float:
     """How many times as fast as transformers' BERT ours encodes: the least of several times of each, in turns."""
     import torch
 
-    from dialeval.approaches.judge import JudgeNetwork
-    from dialeval.engine.encoding import FirstToken, PairEncoder
-    from dialeval.engine.formatting import PairTokenizer
+    from dialeval.encoders.batching import FirstToken, PairEncoder
+    from dialeval.encoders.layout import PairTokenizer
+    from dialeval.judge.metric import JudgeNetwork
 
     encoders = {}
     for trainable in (False, True):  # what is to be trained is transformers'

@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "training"))
 
 import dialeval
 from corpora.ratings import Rated, overlapping_ratings, read_ratings
-from dialeval.scores import Scores
+from dialeval.core.scores import Scores
 from dialeval.tuning import crossing
 from dialeval.tuning.opinions import Ratings, read_opinions
 

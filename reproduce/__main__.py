@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import typer
 
-from dialeval import interrupts
 from dialeval.cli import ErrorsInOneSentence
+from dialeval.io import interrupts
 from reproduce import leaderboard
 from reproduce.commands import calibration, distances, features, papers
 

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from corpora.batches import CandidateSet
 from corpora.dialogues import read_corpus
 from corpora.negatives import NegativeCounts
-from dialeval.approaches.deb import ReliabilityBin, expected_calibration_error, reliability
-from dialeval.approaches.learned import LearnedMetric
 from dialeval.benchmarks import Benchmark
-from dialeval.exchange import Exchange
-from dialeval.metric import Metric
+from dialeval.core.exchange import Exchange
+from dialeval.papers.deb import ReliabilityBin, expected_calibration_error, reliability
+from dialeval.papers.learned import LearnedMetric
+from dialeval.registry.metric import Metric
 from dialeval.statistics.bootstrap import Interval, bootstrap, interval, number_groups
 from dialeval.statistics.correlation import Floats
 from dialeval.statistics.resampled import mean_of

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dialeval.io import plain, write_atomically
-from dialeval.plots.figures import SOFT, new_grid, save
-from dialeval.tables import markdown_table
+from dialeval.io.files import plain, write_atomically
+from dialeval.io.tables import markdown_table
+from dialeval.reports.plots.figures import SOFT, new_grid, save
 from reproduce.calibration import GRID, Calibration
 
 if TYPE_CHECKING:

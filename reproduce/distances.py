@@ -13,9 +13,9 @@ from itertools import pairwise
 from random import Random
 
 from dialeval.agreement.prepare import open_benchmark
-from dialeval.approaches.fbd import Fbd
-from dialeval.approaches.prd import Prd
-from dialeval.exchange import Exchange
+from dialeval.core.exchange import Exchange
+from dialeval.papers.fbd import Fbd
+from dialeval.papers.prd import Prd
 from dialeval.robustness.attacks import ATTACKS, Pool
 from reproduce.feature_statistics import normality
 

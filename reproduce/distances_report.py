@@ -8,9 +8,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dialeval.io import write_atomically
-from dialeval.plots.figures import COLOURS, new_grid, save
-from dialeval.tables import markdown_table
+from dialeval.io.files import write_atomically
+from dialeval.io.tables import markdown_table
+from dialeval.reports.plots.figures import COLOURS, new_grid, save
 from reproduce.distances import SHARES, SPOILT, Curve, Normal
 
 if TYPE_CHECKING:

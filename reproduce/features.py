@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.exchange import Exchange
-from dialeval.io import replacing
-from dialeval.plots.figures import new_figure
+from dialeval.core.exchange import Exchange
+from dialeval.io.files import replacing
+from dialeval.reports.plots.figures import new_figure
 from dialeval.robustness.inputs import read_input, true_replies
 from reproduce.feature_statistics import conicity, normality
 
@@ -86,7 +86,7 @@ def features_of(
 ) -> tuple[NDArray[np.float32], dict[str, str]]:
     """Features of replies with their contexts, by a pretrained encoder or a metric's network, and what made them."""
     if metric is None:
-        from dialeval.approaches.frozen_features import FrozenFeatures
+        from dialeval.papers.frozen_features import FrozenFeatures
 
         frozen = FrozenFeatures.shared(checkpoint)
         return frozen.of(exchanges, progress=progress).rows, {"encoder": frozen.name, **frozen.made_with}

@@ -22,7 +22,7 @@ from dialeval.agreement.results import (
     read_results,
 )
 from dialeval.agreement.settings import Settings
-from dialeval.io import parse_json
+from dialeval.io.files import parse_json
 
 
 def add_to(app: typer.Typer) -> None:
@@ -33,9 +33,9 @@ def add_to(app: typer.Typer) -> None:
         folders: Annotated[list[Path], typer.Argument(help="Folders of `dialeval agreement` runs.")],
     ) -> None:
         """Write leaderboards again, marked by what the embedded checkpoints now say that they were trained on."""
-        from dialeval.reports.outputs import write_pages
+        from dialeval.checkpoints.find import WEIGHTS
         from dialeval.reports.pictures import draw_all
-        from dialeval.weights.find import WEIGHTS
+        from dialeval.reports.report_files import write_pages
 
         for folder in folders:
             report = read_report(folder)
@@ -85,9 +85,9 @@ def with_present_marks(results: Iterable[Result], weights: Path) -> list[Result]
     A checkpoint is known by the digest of its weights; results of others keep their marks. What may not be called
     best under the present rules no longer is; where that leaves nobody, the highest that may takes the place.
     """
-    from dialeval.scores import Signature
-    from dialeval.weights.config import CheckpointConfig
-    from dialeval.weights.find import weights_digest
+    from dialeval.checkpoints.config import CheckpointConfig
+    from dialeval.checkpoints.find import weights_digest
+    from dialeval.core.scores import Signature
 
     trained_on = {}
     for path in weights.glob("*/config.json"):

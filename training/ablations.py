@@ -22,8 +22,8 @@ from typing import Any
 
 import yaml
 
-from dialeval.io import read_json_lines
-from dialeval.tables import markdown_table
+from dialeval.io.files import read_json_lines
+from dialeval.io.tables import markdown_table
 
 HERE = Path(__file__).parent
 #: Figures of a run's log that the papers print, and their names here; those of heads end with the head's name.

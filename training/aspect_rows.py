@@ -24,10 +24,10 @@ from corpora.dialogues import read_corpus, read_rows
 from corpora.faults import DAMAGES, Draw, civil, contradicted, damage, insulting, statement_of
 from corpora.grouped import Group
 from corpora.ratings import Rated, overlapping_ratings, read_ratings
-from dialeval.approaches.row_signs import own_turns
-from dialeval.approaches.signs import content_words
-from dialeval.engine.formatting import PairTokenizer
-from dialeval.exchange import Exchange
+from dialeval.core.exchange import Exchange
+from dialeval.encoders.layout import PairTokenizer
+from dialeval.judge.lexical import content_words
+from dialeval.judge.row_signs import own_turns
 from stages import split_groups
 from trunk_steps import Batch, corpus_shares, padded, read_sets
 

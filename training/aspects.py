@@ -45,11 +45,11 @@ from aspect_rows import (
     without_facts,
 )
 from common import read_recipe
-from dialeval.engine.formatting import PairFormat, PairTokenizer
-from dialeval.exchange import Exchange
+from dialeval.checkpoints.config import CheckpointConfig
+from dialeval.checkpoints.find import find_checkpoint
+from dialeval.core.exchange import Exchange
+from dialeval.encoders.layout import PairFormat, PairTokenizer
 from dialeval.statistics.discrimination import auc
-from dialeval.weights.config import CheckpointConfig
-from dialeval.weights.find import find_checkpoint
 from history import TrainingRun, joined, stages_of
 from starts import mean_weights
 from trunk import Trainer, commit, in_processes, log, save_state

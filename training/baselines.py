@@ -33,12 +33,12 @@ from common import Recipe, Run, linear_schedule, make_accelerator, parse_argumen
 from corpora.grouped import Group, labelled_rows
 from corpora.negatives import corrupt
 from corpora.ratings import overlapping_ratings, read_ratings
-from dialeval.approaches import network_class
-from dialeval.approaches.heads import Features, TrainedHead
-from dialeval.approaches.learned import quantile_curves
-from dialeval.exchange import Exchange
+from dialeval.checkpoints.config import current_versions
+from dialeval.core.exchange import Exchange
+from dialeval.papers import network_class
+from dialeval.papers.heads import Features, TrainedHead
+from dialeval.papers.learned import quantile_curves
 from dialeval.registry import metric_class
-from dialeval.weights.config import current_versions
 from stages import corpora_of, count_kinds, new_network, read_grouped, record
 from word_head import train_words
 

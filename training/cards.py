@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dialeval.card import Measured, render_card
-from dialeval.weights.config import CheckpointConfig
-from dialeval.weights.find import WEIGHTS
+from dialeval.checkpoints.config import CheckpointConfig
+from dialeval.checkpoints.find import WEIGHTS
+from dialeval.hub.card import Measured, render_card
 from runs_table import write_runs_table
 
 ROOT = Path(__file__).resolve().parents[1]

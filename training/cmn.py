@@ -36,13 +36,13 @@ from common import (
 )
 from corpora.batches import Candidates, CandidateSource, mixed_batches
 from corpora.grouped import GroupSet
-from dialeval.approaches.cmn import Cmn
-from dialeval.approaches.cmn_network import CmnNetwork, LatentGaussian, ReplyDecoder, critic_loss, training_losses
-from dialeval.card import render_card
-from dialeval.engine.encoding import collate
-from dialeval.engine.formatting import PairTokenizer
-from dialeval.exchange import Exchange
-from dialeval.weights.config import current_versions
+from dialeval.checkpoints.config import current_versions
+from dialeval.core.exchange import Exchange
+from dialeval.encoders.batching import collate
+from dialeval.encoders.layout import PairTokenizer
+from dialeval.hub.card import render_card
+from dialeval.papers.cmn import Cmn
+from dialeval.papers.cmn_network import CmnNetwork, LatentGaussian, ReplyDecoder, critic_loss, training_losses
 from stages import goes_on, split_groups
 from trainer import Figures, batches_of_process, train_steps, trained
 

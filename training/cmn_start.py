@@ -13,11 +13,11 @@ from torch import nn
 
 from common import Recipe
 from corpora.batches import CandidateSet
-from dialeval.approaches.cmn_network import CmnNetwork, ReplyDecoder
-from dialeval.engine.encoding import FirstToken, PairEncoder
-from dialeval.engine.formatting import PairTokenizer
-from dialeval.exchange import Exchange
-from dialeval.weights.find import find_encoder
+from dialeval.checkpoints.find import find_encoder
+from dialeval.core.exchange import Exchange
+from dialeval.encoders.batching import FirstToken, PairEncoder
+from dialeval.encoders.layout import PairTokenizer
+from dialeval.papers.cmn_network import CmnNetwork, ReplyDecoder
 from stages import new_network
 
 

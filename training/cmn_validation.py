@@ -11,10 +11,10 @@ from sklearn.metrics import roc_auc_score
 
 from common import Recipe, read_validation
 from corpora.dialogues import find_split, read_rows
-from dialeval.approaches.cmn import Cmn, Scoring, combine
-from dialeval.approaches.cmn_network import CmnNetwork
-from dialeval.approaches.learned import quantile_curves
-from dialeval.exchange import Exchange
+from dialeval.core.exchange import Exchange
+from dialeval.papers.cmn import Cmn, Scoring, combine
+from dialeval.papers.cmn_network import CmnNetwork
+from dialeval.papers.learned import quantile_curves
 from stages import split_groups
 
 

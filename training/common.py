@@ -27,14 +27,14 @@ from torch import Tensor
 from corpora.batches import CandidateSet
 from corpora.dialogues import BadCorpus, CorpusDialogue, MissingCorpus, overlapping_ids, read_corpus
 from corpora.negatives import NegativeCounts
-from dialeval import interrupts
-from dialeval.approaches.frozen_features import FeatureNetwork
-from dialeval.engine.encoding import PairEncoder, choose_device, has_fast_bfloat16
-from dialeval.engine.formatting import PairFormat, PairTokenizer
-from dialeval.exchange import Exchange
-from dialeval.weights.config import CheckpointConfig
-from dialeval.weights.find import CheckpointError, find_checkpoint, find_encoder
-from dialeval.weights.loading import load_encoder, load_tokenizer
+from dialeval.checkpoints.config import CheckpointConfig
+from dialeval.checkpoints.find import CheckpointError, find_checkpoint, find_encoder
+from dialeval.checkpoints.load import load_encoder, load_tokenizer
+from dialeval.core.exchange import Exchange
+from dialeval.encoders.batching import PairEncoder, choose_device, has_fast_bfloat16
+from dialeval.encoders.layout import PairFormat, PairTokenizer
+from dialeval.io import interrupts
+from dialeval.papers.frozen_features import FeatureNetwork
 from history import TrainingRun, joined, stages_of, total
 from trunk_network import TRUNK_HEADS
 

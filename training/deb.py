@@ -41,7 +41,12 @@ from corpora.dialogues import CorpusDialogue, read_corpus
 from corpora.grouped import Group, LabelledRow, labelled_rows, mixed_item_batches
 from corpora.negatives import NegativeCounts
 from corpora.reddit import read_reddit
-from dialeval.approaches.deb import (
+from dialeval.checkpoints.config import current_versions
+from dialeval.checkpoints.find import find_encoder
+from dialeval.core.exchange import Exchange
+from dialeval.hub.card import render_card
+from dialeval.io.files import replacing
+from dialeval.papers.deb import (
     Deb,
     DebNetwork,
     ReliabilityBin,
@@ -53,12 +58,7 @@ from dialeval.approaches.deb import (
     reliability,
     valid_probability,
 )
-from dialeval.approaches.learned import quantile_curves
-from dialeval.card import render_card
-from dialeval.exchange import Exchange
-from dialeval.io import replacing
-from dialeval.weights.config import current_versions
-from dialeval.weights.find import find_encoder
+from dialeval.papers.learned import quantile_curves
 from masking import MaskingCollator, TwoTasks
 from stages import (
     Forward,

@@ -40,16 +40,16 @@ from common import (
 )
 from corpora.batches import Candidates, CandidateSet, mixed_batches
 from density_fit import Encode, fit_and_choose
-from dialeval.approaches.density import (
+from dialeval.checkpoints.config import CheckpointConfig, current_versions
+from dialeval.checkpoints.find import find_checkpoint
+from dialeval.hub.card import render_card
+from dialeval.papers.density import (
     Density,
     DensityNetwork,
     contrastive_loss,
     response_selection_loss,
     selection_ranks,
 )
-from dialeval.card import render_card
-from dialeval.weights.config import CheckpointConfig, current_versions
-from dialeval.weights.find import find_checkpoint
 from stages import Collator, network_rows, new_network, record
 from trainer import Figures, batches_of_process, train_steps, trained
 

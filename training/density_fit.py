@@ -19,10 +19,10 @@ from common import Recipe, left_out
 from corpora.batches import CandidateSet
 from corpora.dialogues import read_corpus
 from corpora.negatives import NegativeCounts, NegativeSampler
-from dialeval.approaches.density import DensityNetwork, Scoring, apply_rule, fit_gaussian
-from dialeval.approaches.learned import quantile_curves
-from dialeval.engine.moments import Moments
-from dialeval.exchange import Exchange
+from dialeval.core.exchange import Exchange
+from dialeval.papers.density import DensityNetwork, Scoring, apply_rule, fit_gaussian
+from dialeval.papers.learned import quantile_curves
+from dialeval.statistics.moments import Moments
 
 #: From pairs to one row each: features, then the logit.
 Encode = Callable[[Sequence[Exchange]], NDArray[np.float32]]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from dialeval.io import read_json_lines
+from dialeval.io.files import read_json_lines
 
 Line = Mapping[str, Any]
 

@@ -3,6 +3,6 @@
 Their imports take seconds, and an interrupt in the middle of those would show any library's insides.
 """
 
-from dialeval import interrupts
+from dialeval.io import interrupts
 
 interrupts.leave_at_once()

@@ -30,9 +30,12 @@ from corpora.batches import CandidateSet
 from corpora.dialogues import CorpusDialogue, read_corpus
 from corpora.negatives import NegativeCounts
 from corpora.ratings import Rated, overlapping_ratings, read_ratings
-from dialeval.approaches import signs, stack
-from dialeval.approaches.density import fit_gaussian
-from dialeval.approaches.judge import (
+from dialeval.checkpoints.config import FORMAT_VERSION, current_versions
+from dialeval.core.exchange import Dialogue, Exchange
+from dialeval.encoders.batching import PairEncoder
+from dialeval.hub.card import render_card
+from dialeval.judge import fitting, lexical
+from dialeval.judge.metric import (
     TURN,
     Judge,
     JudgeNetwork,
@@ -42,12 +45,9 @@ from dialeval.approaches.judge import (
     turn_ranks,
     turn_values,
 )
-from dialeval.approaches.learned import QUANTILE_GRID, rank_all
-from dialeval.card import render_card
-from dialeval.engine.encoding import PairEncoder
-from dialeval.engine.moments import Moments
-from dialeval.exchange import Dialogue, Exchange
-from dialeval.weights.config import FORMAT_VERSION, current_versions
+from dialeval.papers.density import fit_gaussian
+from dialeval.papers.learned import QUANTILE_GRID, rank_all
+from dialeval.statistics.moments import Moments
 from history import TrainingRun, total
 from stages import new_network
 from trunk_network import JUDGE_HEADS
@@ -169,11 +169,11 @@ def rated_by_source(rows: Sequence[Rated], values: NDArray[np.float64]) -> dict[
     for name in dict.fromkeys(row.family for row in rows):
         inside = families == name
         others = inside if inside.all() else ~inside
-        interval = stack.fit_interval(values[others], targets[others])
+        interval = fitting.fit_interval(values[others], targets[others])
         found[name] = {
             "rows": int(inside.sum()),
             "spearman": round(float(spearmanr(values[inside], targets[inside]).statistic), 4),
-            "coverage": round(stack.covered(interval, values[inside], targets[inside]), 4),
+            "coverage": round(fitting.covered(interval, values[inside], targets[inside]), 4),
         }
     return found
 
@@ -181,7 +181,7 @@ def rated_by_source(rows: Sequence[Rated], values: NDArray[np.float64]) -> dict[
 def within_source_ranks(rows: Sequence[Rated]) -> NDArray[np.float64]:
     """Ratings as ranks within their source."""
     ratings = np.array([target_of(row) for row in rows], dtype=np.float64)
-    return stack.within_source_ranks(ratings, [row.source for row in rows])
+    return fitting.within_source_ranks(ratings, [row.source for row in rows])
 
 
 def fit_turns(judge: Judge, recipe: Recipe, arguments: argparse.Namespace) -> dict[str, Any]:
@@ -196,11 +196,11 @@ def fit_turns(judge: Judge, recipe: Recipe, arguments: argparse.Namespace) -> di
     human = [one for part in human_pairs(recipe, arguments.corpora, "human") for one in part]
     theirs, read_there = judge.features_of(human, progress=True)
     reference = np.concatenate([features, theirs])
-    tables = np.stack([stack.reference_table(column) for column in reference.T])
+    tables = np.stack([fitting.reference_table(column) for column in reference.T])
     judge.network.set_array("turn_tables", tables)
     lifted, votes = judge.network.lifted, judge.network.votes
     values = turn_values(turn_ranks(features, read, tables), votes, lifted)
-    store_interval(judge.network, "turn", stack.fit_interval(values, within_source_ranks(rows)))
+    store_interval(judge.network, "turn", fitting.fit_interval(values, within_source_ranks(rows)))
     ranks = turn_ranks(theirs, read_there, tables)
     aspects = aspect_values(ranks, votes, TURN)
     write_quantiles(judge.network, "turn", {"overall": turn_values(ranks, votes, lifted), **aspects})
@@ -219,10 +219,10 @@ def fit_dialogues(judge: Judge, recipe: Recipe, arguments: argparse.Namespace) -
         rows += [there[int(at)] for at in sorted(order)]
     dialogues = [Dialogue(row.exchange.context, row.exchange.facts, speakers=row.speakers) for row in rows]
     read = judge.read_dialogues(dialogues, progress=True)
-    tables = np.stack([stack.reference_table(column) for column in read.features.T])
+    tables = np.stack([fitting.reference_table(column) for column in read.features.T])
     judge.network.set_array("dialogue_tables", tables)
     values = dialogue_values(rank_all(read.features, tables), read.left)
-    store_interval(judge.network, "dialogue", stack.fit_interval(values, within_source_ranks(rows)))
+    store_interval(judge.network, "dialogue", fitting.fit_interval(values, within_source_ranks(rows)))
     return rated_by_source(rows, values)
 
 
@@ -258,7 +258,7 @@ def finish(network: JudgeNetwork, recipe: Recipe, arguments: argparse.Namespace)
         fit_density(judge.network, judge.encoder, recipe, arguments.corpora)
     if is_trunk(recipe["start_from"]) and "words_from" not in recipe:
         corpora = human_pairs(recipe, arguments.corpora, "density")
-        judge.network.set_array("rarity", signs.idf_table([one.response for part in corpora for one in part]))
+        judge.network.set_array("rarity", lexical.idf_table([one.response for part in corpora for one in part]))
         judge_heads.count_words(judge, judge_heads.fault_sources(recipe, arguments))
     figures = {"heads": judge_heads.fit_heads(judge, recipe, arguments)}
     judge.encoder.forget()

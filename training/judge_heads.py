@@ -25,9 +25,9 @@ from aspect_rows import RATED, Row, Sources, faulty_rows
 from common import Recipe, left_out
 from corpora.batches import CandidateSet
 from corpora.dialogues import read_corpus
-from dialeval.approaches import signs
-from dialeval.approaches.judge import FAULTS, Judge, as_answered
-from dialeval.exchange import Exchange
+from dialeval.core.exchange import Exchange
+from dialeval.judge import lexical
+from dialeval.judge.metric import FAULTS, Judge, as_answered
 from dialeval.statistics.discrimination import auc
 
 Matrix = NDArray[np.float64]
@@ -42,7 +42,7 @@ UNCOUNTED = 10
 def count_words(judge: Judge, sources: Sources) -> None:
     """Fill the counts of runs of words. A reply whose own words were counted would look more usual than any new one."""
     dialogues = [one for part in sources.train.values() for at, one in enumerate(part.dialogues) if at % UNCOUNTED]
-    counted = signs.count_runs(turn for dialogue in dialogues for turn in dialogue.turns[1:])
+    counted = lexical.count_runs(turn for dialogue in dialogues for turn in dialogue.turns[1:])
     for name, table in zip(("runs", "run_counts"), counted, strict=True):
         judge.network.set_array(name, table)
 
@@ -108,7 +108,7 @@ def read(judge: Judge, exchanges: Sequence[Exchange]) -> Matrix:
     """States, then how usual the words are: what the heads see of one part of a reply."""
     states, _ = judge.network.split(judge.encoder.encode(exchanges, progress=True).rows)
     wording = judge.network.wording()
-    usual = [wording.of(signs.Text(row.response).prose) for row in exchanges]
+    usual = [wording.of(lexical.Text(row.response).prose) for row in exchanges]
     return np.column_stack([states.astype(np.float64), np.array(usual)])
 
 

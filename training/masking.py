@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from common import Recipe
-from dialeval.approaches.deb import DebNetwork, MaskedWordHead, Masking, mask_words, word_continuations
-from dialeval.engine.encoding import collate
-from dialeval.exchange import Exchange
+from dialeval.core.exchange import Exchange
+from dialeval.encoders.batching import collate
+from dialeval.papers.deb import DebNetwork, MaskedWordHead, Masking, mask_words, word_continuations
 from stages import Collator
 
 

@@ -26,8 +26,11 @@ from torch import Tensor, nn
 
 from common import Recipe, Run, parse_arguments, plain_errors
 from corpora.grouped import Group, mixed_item_batches
-from dialeval.approaches.learned import quantile_curves
-from dialeval.approaches.quantidce import (
+from dialeval.checkpoints.config import current_versions
+from dialeval.core.exchange import Exchange
+from dialeval.hub.card import render_card
+from dialeval.papers.learned import quantile_curves
+from dialeval.papers.quantidce import (
     MultiLevelRanking,
     QuantiDce,
     QuantiDceNetwork,
@@ -41,9 +44,6 @@ from dialeval.approaches.quantidce import (
     supervised_contrastive_loss,
     vanilla_ranking_loss,
 )
-from dialeval.card import render_card
-from dialeval.exchange import Exchange
-from dialeval.weights.config import current_versions
 from ratings import Rated, read_ratings
 from stages import (
     Collator,

@@ -13,7 +13,7 @@ import numpy as np
 from dialeval import benchmarks
 from dialeval.benchmarks import FileSource, SourceFile
 from dialeval.benchmarks.fetch import fetch_files
-from dialeval.exchange import Exchange
+from dialeval.core.exchange import Exchange
 
 #: The 270 rows on which the authors of QuantiDCE fine-tuned; the other 30 of the 300 are their validation.
 SHIPPED_SPLIT = FileSource(

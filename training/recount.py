@@ -29,8 +29,8 @@ from corpora.ratings import overlapping_ratings
 from corpora.ratings import read_ratings as read_rated
 from corpora.recount import Leaks, Recount, Turns, merged
 from dialeval import benchmarks
-from dialeval.exchange import Exchange
-from dialeval.weights.find import WEIGHTS
+from dialeval.checkpoints.find import WEIGHTS
+from dialeval.core.exchange import Exchange
 from ratings import read_ratings
 from stages import extra_groups, split_groups
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dialeval.io import read_json_lines
-from dialeval.tables import markdown_table
+from dialeval.io.files import read_json_lines
+from dialeval.io.tables import markdown_table
 from history import kept_line, stage_in
 
 BEGIN = "<!-- runs: written by `python training/cards.py` from results/training -->"

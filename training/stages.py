@@ -30,13 +30,13 @@ from corpora.dialogues import CorpusDialogue, overlapping_ids, read_corpus
 from corpora.grouped import Group, hold_out, read_groups, sharing_dialogues, with_random
 from corpora.mining import ending, with_mined, word_overlap
 from corpora.negatives import NegativeCounts
-from dialeval.engine.base import load_exactly
-from dialeval.engine.encoding import PairEncoder, collate
-from dialeval.engine.formatting import PairFormat, PairTokenizer
-from dialeval.exchange import Exchange
-from dialeval.weights.config import CheckpointConfig, LoraSettings, current_versions, encoder_source
-from dialeval.weights.find import find_checkpoint, find_encoder
-from dialeval.weights.network import Network
+from dialeval.checkpoints.config import CheckpointConfig, LoraSettings, current_versions, encoder_source
+from dialeval.checkpoints.find import find_checkpoint, find_encoder
+from dialeval.checkpoints.network import Network
+from dialeval.core.exchange import Exchange
+from dialeval.encoders.base import load_exactly
+from dialeval.encoders.batching import PairEncoder, collate
+from dialeval.encoders.layout import PairFormat, PairTokenizer
 from history import stages_of
 from trainer import Figures, batches_of_process, train_steps
 
@@ -355,7 +355,7 @@ def dialogue_groups(source: Recipe, root: Path, *, leave_out: frozenset[str], se
 
 def sentence_embedding(encoder_id: str) -> Callable[[Any], NDArray[np.float32]]:
     """Unit mean-pooled vectors of texts under the base encoder, before any training."""
-    from dialeval.weights.loading import load_encoder, load_tokenizer
+    from dialeval.checkpoints.load import load_encoder, load_tokenizer
 
     class MeanPool(nn.Module):
         def __init__(self, encoder: nn.Module) -> None:

@@ -13,9 +13,9 @@ from safetensors import safe_open
 from safetensors.torch import load_file
 from torch import Tensor
 
-from dialeval.approaches import network_class
-from dialeval.weights.config import CheckpointConfig
-from dialeval.weights.find import find_checkpoint
+from dialeval.checkpoints.config import CheckpointConfig
+from dialeval.checkpoints.find import find_checkpoint
+from dialeval.papers import network_class
 from history import TrainingRun, stages_of
 from trunk_network import JUDGE_HEADS
 from trunk_network import TRUNK_HEADS as HEADS

@@ -34,7 +34,7 @@ from transformers import AutoTokenizer
 
 from common import read_recipe
 from corpora.batches import CandidateSet
-from dialeval.engine.formatting import PairFormat, PairTokenizer, TokenPair
+from dialeval.encoders.layout import PairFormat, PairTokenizer, TokenPair
 from starts import mean_weights, stood_at
 from trunk_network import Trunk, next_reply_loss
 from trunk_steps import Batch, Steps, learning_rate, padded, prefetched, read_sets

@@ -9,9 +9,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers import AutoModel
 
-from dialeval.engine.base import freeze_embeddings, states, width
-from dialeval.weights.config import LoraSettings
-from dialeval.weights.loading import with_lora
+from dialeval.checkpoints.config import LoraSettings
+from dialeval.checkpoints.load import with_lora
+from dialeval.encoders.base import freeze_embeddings, states, width
 
 #: What the encoder learns in `training/aspects.py`, one head each. The last five are the large encoder's alone.
 TRUNK_HEADS = (

@@ -15,8 +15,8 @@ from torch.utils.data import DataLoader, Dataset
 from corpora.batches import CandidateSet
 from corpora.dialogues import CorpusDialogue, overlapping_ids, read_corpus
 from corpora.negatives import NegativeCounts
-from dialeval.engine.encoding import collate
-from dialeval.engine.formatting import PairTokenizer, TokenPair
+from dialeval.encoders.batching import collate
+from dialeval.encoders.layout import PairTokenizer, TokenPair
 
 #: Pairs that go through the encoder together: their numbers among all, and the tensors.
 Batch = tuple[Tensor, dict[str, Tensor]]

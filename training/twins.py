@@ -21,11 +21,11 @@ from common import plain_errors, read_recipe
 from corpora.dialogues import CorpusDialogue
 from corpora.faults import Draw, contradicted, damage, insult, insulting, statement_of
 from corpora.ratings import Rated
-from dialeval.approaches.judge import FEATURES, Judge
-from dialeval.approaches.row_signs import own_turns
-from dialeval.exchange import Exchange
+from dialeval.core.exchange import Exchange
+from dialeval.io.tables import markdown_table
+from dialeval.judge.metric import FEATURES, Judge
+from dialeval.judge.row_signs import own_turns
 from dialeval.statistics.discrimination import auc
-from dialeval.tables import markdown_table
 from judge import rated_rows
 from judge_heads import fault_sources
 

@@ -11,7 +11,7 @@ import torch
 from torch.nn import functional as F
 
 from common import Run, linear_schedule
-from dialeval.exchange import Exchange
+from dialeval.core.exchange import Exchange
 from masking import MaskingCollator
 
 _BATCH = 32

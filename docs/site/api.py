@@ -15,13 +15,14 @@ PAGE = Path(__file__).resolve().parents[1] / "api.md"
 SECTIONS = {
     "Loading and scoring": [
         "dialeval.registry.load", "dialeval.registry.available", "dialeval.registry.register",
-        "dialeval.metric.Metric", "dialeval.scores.Scores", "dialeval.exchange.Exchange",
+        "dialeval.registry.metric.Metric", "dialeval.core.scores.Scores", "dialeval.core.exchange.Exchange",
     ],
     "Comparing replies, and conversations": [
-        "dialeval.verdicts.compare_replies", "dialeval.verdicts.Comparison", "dialeval.verdicts.judge_conversation",
+        "dialeval.judge.verdicts.compare_replies", "dialeval.judge.verdicts.Comparison",
+        "dialeval.judge.verdicts.judge_conversation",
     ],
     "Systems": [
-        "dialeval.systems.ranking.rank", "dialeval.systems.outcome.Ranking",
+        "dialeval.systems.ranking.rank", "dialeval.systems.ranking_outcome.Ranking",
         "dialeval.agreement.score_comparison.compare", "dialeval.agreement.score_comparison.Verdict",
         "dialeval.systems.gate.gate", "dialeval.systems.gate_outcome.Gate",
     ],

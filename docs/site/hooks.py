@@ -35,7 +35,7 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> st
 def _metric_page(name: str) -> str:
     card = (ROOT / "metrics" / name / "README.md").read_text("utf-8").split("---\n", 2)[2]
     module = {"quantidce": "QuantiDce"}.get(name, name.capitalize())
-    return f"{_outward(card, Path('metrics') / name)}\n\n## In Python\n\n::: dialeval.approaches.{name}.{module}\n"
+    return f"{_outward(card, Path('metrics') / name)}\n\n## In Python\n\n::: dialeval.papers.{name}.{module}\n"
 
 
 def notebook_as_markdown(path: Path) -> str:

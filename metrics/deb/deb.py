@@ -2,7 +2,7 @@
 
 import evaluate
 
-from dialeval.evaluate_module import DialogueModule, module_info
+from dialeval.hub.evaluate_module import DialogueModule, module_info
 
 _EXAMPLES = """
 Examples:

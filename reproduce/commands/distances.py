@@ -44,7 +44,7 @@ def distances(
     ] = None,
 ) -> None:
     """Encode, test, spoil, and write what was found."""
-    from dialeval.approaches.fbd import Fbd
+    from dialeval.papers.fbd import Fbd
     from reproduce.distances import Curve, Normal, normal_features, replies_of_people
     from reproduce.distances import curves as curves_of
     from reproduce.distances_report import write_distances

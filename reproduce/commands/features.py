@@ -54,8 +54,8 @@ def features(
     ] = None,
 ) -> None:
     """Encode, measure, and write what was found."""
-    from dialeval.io import write_atomically
-    from dialeval.plots.figures import save
+    from dialeval.io.files import write_atomically
+    from dialeval.reports.plots.figures import save
     from reproduce.features import feature_map, features_of, replies_of, study, write_features
 
     replies = replies_of(input, mirror).of_contexts(contexts, seed)

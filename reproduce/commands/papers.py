@@ -36,9 +36,9 @@ def papers(
     measure: Annotated[bool, typer.Option("--measure", help="Score what has no values and can be loaded.")] = False,
 ) -> None:
     """Look up, and write."""
-    from dialeval.io import near, write_atomically
-    from dialeval.plots.figures import save
+    from dialeval.io.files import near, write_atomically
     from dialeval.reports.console import telling
+    from dialeval.reports.plots.figures import save
     from reproduce.papers.catalogue import chosen_papers
     from reproduce.papers.figures import draw
     from reproduce.papers.measured import answers

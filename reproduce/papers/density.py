@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dialeval.agreement.settings import Settings
-from dialeval.weights.find import WEIGHTS
+from dialeval.checkpoints.find import WEIGHTS
 from reproduce.papers.tables import (
     JUDGES_ENCODER,
     OTHER_ENCODER,

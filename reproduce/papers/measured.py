@@ -12,7 +12,7 @@ from dialeval.agreement.results import Panel, Report, Result
 from dialeval.agreement.runs import Reporter, run
 from dialeval.agreement.settings import Settings
 from dialeval.agreement.sources import ValueSource, find_sources
-from dialeval.io import safe_name, without_machine
+from dialeval.io.files import safe_name, without_machine
 from reproduce.papers.tables import CellQuery, Picture, Row, Table
 
 #: What a cell says for which no values were kept.

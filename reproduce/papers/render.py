@@ -8,7 +8,7 @@ from statistics import fmean, stdev
 
 from dialeval.agreement.leaderboard import number
 from dialeval.agreement.results import Result
-from dialeval.tables import markdown_table
+from dialeval.io.tables import markdown_table
 from reproduce.papers.measured import NOT_MEASURED, Answers, CellValue, commands
 from reproduce.papers.tables import CellQuery, Chart, Column, Paper, Picture, Row, Table
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from dialeval.agreement.settings import Settings
-from dialeval.specs import split_options
+from dialeval.core.specs import split_options
 
 
 @dataclass(frozen=True)

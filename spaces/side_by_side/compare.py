@@ -13,7 +13,7 @@ from gradio.events import api as endpoint
 from limits import REPLIES, TURNS, Problem, checked
 from parts import FOCUS, grade, html, judge, note, one_at_a_time, others, ready_to_copy, share
 
-from dialeval.verdicts import Comparison, compare_replies
+from dialeval.judge.verdicts import Comparison, compare_replies
 
 LETTERS = "ABCDE"[:REPLIES]
 CONTEXT = ["How was your trip?", "Great, but I lost my suitcase on the way back."]

@@ -10,9 +10,9 @@ from gradio.events import api as endpoint
 from limits import TEXT, TURNS, Problem, checked, in_page_words
 from parts import FOCUS, grade, html, judge, note, one_at_a_time, ready_to_copy
 
-from dialeval.exchange import BadRow, Dialogue
+from dialeval.core.exchange import BadRow, Dialogue
+from dialeval.judge.verdicts import ConversationVerdict, judge_conversation
 from dialeval.readers import read_transcript
-from dialeval.verdicts import ConversationVerdict, judge_conversation
 
 EXAMPLE = """User: Hi, did you have a good weekend?
 Bot: Yes, I went hiking in the hills with my sister.

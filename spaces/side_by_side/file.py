@@ -19,14 +19,14 @@ from gradio.events import api as endpoint
 from limits import BYTES, KEPT, ROWS, Problem, in_page_words
 from parts import FOCUS, grade, html, judge, note, one_at_a_time, ready_to_copy, share
 
-from dialeval.exchange import Exchange
-from dialeval.harmless import csv_line
-from dialeval.pairing import pair, pair_by_context
+from dialeval.core.exchange import Exchange
+from dialeval.core.scores import Scores, aspect_column
+from dialeval.io.harmless import csv_line
 from dialeval.readers import Source, guess_columns
-from dialeval.scores import Scores, aspect_column
+from dialeval.readers.pairing import pair, pair_by_context
 from dialeval.systems.gate import columns_of, gate_values
-from dialeval.systems.outcome import Ranking
 from dialeval.systems.ranking import paired, rank_values
+from dialeval.systems.ranking_outcome import Ranking
 
 #: Fields that can be chosen, and what a visitor calls them.
 FIELDS = {

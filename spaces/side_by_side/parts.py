@@ -13,8 +13,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from limits import Problem
 
 import dialeval
-from dialeval.metric import Level, Metric
 from dialeval.registry import metric_class, ready_approaches
+from dialeval.registry.metric import Level, Metric
 
 HERE = Path(__file__).parent
 #: Every value is escaped, and a name that a template misses is an error, not a gap.

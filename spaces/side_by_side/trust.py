@@ -10,7 +10,7 @@ from typing import Any
 import gradio as gr
 from parts import HERE, html, share
 
-from dialeval.io import read_json_lines
+from dialeval.io.files import read_json_lines
 
 #: Metrics that stand beside the judge, as people call them.
 BESIDE = {"judge": "this judge", "bertscore": "BERTScore", "bleu2": "BLEU"}

@@ -15,33 +15,33 @@ from dialeval.version import __version__
 
 if TYPE_CHECKING:
     from dialeval.agreement.score_comparison import compare
-    from dialeval.approaches.automodel import register_auto_model
-    from dialeval.exchange import BadRow, Exchange
-    from dialeval.frames import read
+    from dialeval.core.exchange import BadRow, Exchange
+    from dialeval.core.scores import Scores, Signature
+    from dialeval.judge.verdicts import compare_replies, judge_conversation
+    from dialeval.papers.automodel import register_auto_model
+    from dialeval.readers.frames import read
     from dialeval.registry import available, load, register
-    from dialeval.scores import Scores, Signature
     from dialeval.systems import Gate, Ranking, gate, rank
     from dialeval.tuning import Tuned, tune
-    from dialeval.verdicts import compare_replies, judge_conversation
 
 _HOMES = {
-    "BadRow": "dialeval.exchange",
-    "Exchange": "dialeval.exchange",
+    "BadRow": "dialeval.core.exchange",
+    "Exchange": "dialeval.core.exchange",
     "Gate": "dialeval.systems",
     "Ranking": "dialeval.systems",
-    "Scores": "dialeval.scores",
-    "Signature": "dialeval.scores",
+    "Scores": "dialeval.core.scores",
+    "Signature": "dialeval.core.scores",
     "Tuned": "dialeval.tuning",
     "available": "dialeval.registry",
     "compare": "dialeval.agreement.score_comparison",
-    "compare_replies": "dialeval.verdicts",
+    "compare_replies": "dialeval.judge.verdicts",
     "gate": "dialeval.systems",
-    "judge_conversation": "dialeval.verdicts",
+    "judge_conversation": "dialeval.judge.verdicts",
     "load": "dialeval.registry",
     "rank": "dialeval.systems",
-    "read": "dialeval.frames",
+    "read": "dialeval.readers.frames",
     "register": "dialeval.registry",
-    "register_auto_model": "dialeval.approaches.automodel",
+    "register_auto_model": "dialeval.papers.automodel",
     "tune": "dialeval.tuning",
 }
 

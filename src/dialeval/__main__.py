@@ -1,6 +1,6 @@
 """`python -m dialeval` is the `dialeval` command where its script is not on the path."""
 
-from dialeval import interrupts
+from dialeval.io import interrupts
 
 
 def main() -> None:

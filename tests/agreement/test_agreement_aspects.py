@@ -15,8 +15,8 @@ import overlap_metric
 from dialeval.agreement.results import Report
 from dialeval.agreement.runs import run
 from dialeval.agreement.settings import Settings
-from dialeval.exchange import Exchange
-from dialeval.metric import Judged, Level, MetricInfo
+from dialeval.core.exchange import Exchange
+from dialeval.registry.metric import Judged, Level, MetricInfo
 from dialeval.statistics.correlation import spearman
 from toy_benchmark import rated_rows, write_rows
 

@@ -11,8 +11,8 @@ from dialeval.agreement.prepare import benchmark_names
 from dialeval.agreement.runs import run
 from dialeval.agreement.settings import Settings
 from dialeval.cli.options import command_line
-from dialeval.io import safe_name, without_machine
-from dialeval.reports.outputs import write_outputs
+from dialeval.io.files import safe_name, without_machine
+from dialeval.reports.report_files import write_outputs
 from refusals import refused
 from toy_benchmark import count_words, rated_rows, word_share, write_rows
 

@@ -16,11 +16,11 @@ from dialeval.agreement.results import Report, read_results
 from dialeval.agreement.runs import run
 from dialeval.agreement.score_comparison import compare
 from dialeval.agreement.settings import Settings
+from dialeval.checkpoints.config import CheckpointConfig, EncoderSource
+from dialeval.checkpoints.find import weights_digest
 from dialeval.cli import build_app
 from dialeval.reports.leaderboard import render_markdown, render_page
-from dialeval.reports.outputs import write_outputs
-from dialeval.weights.config import CheckpointConfig, EncoderSource
-from dialeval.weights.find import weights_digest
+from dialeval.reports.report_files import write_outputs
 from notebooks import Page
 from reproduce.leaderboard import read_report, with_present_marks
 from toy_benchmark import Length, labelled_rows, noise, picky, rated_rows, write_rows

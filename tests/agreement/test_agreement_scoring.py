@@ -13,11 +13,11 @@ import pytest
 
 import dialeval
 from dialeval import benchmarks
-from dialeval.agreement import score as agreement_score
-from dialeval.agreement.score import MetricFailed, NotApplicable, values_of
+from dialeval.agreement import on_benchmark as agreement_score
+from dialeval.agreement.on_benchmark import MetricFailed, NotApplicable, values_of
 from dialeval.agreement.sources import find_sources
-from dialeval.io import WriteError, write_atomically
-from dialeval.metric import Judged
+from dialeval.io.files import WriteError, write_atomically
+from dialeval.registry.metric import Judged
 from refusals import refused
 from toy_benchmark import (
     KILL_AT,

@@ -8,9 +8,9 @@ import math
 import pytest
 
 from dialeval.agreement.sources import find_sources, score_pairs
-from dialeval.exchange import Exchange
+from dialeval.core.exchange import Exchange
+from dialeval.core.specs import split_options
 from dialeval.readers.score_files import BadScoreFile, read_scores
-from dialeval.specs import split_options
 from refusals import refused
 from toy_benchmark import Length, count_words, write_rows
 

@@ -16,7 +16,7 @@ from dialeval.agreement.results import Report, read_results
 from dialeval.agreement.runs import run
 from dialeval.agreement.settings import Settings
 from dialeval.reports.leaderboard import render_markdown
-from dialeval.reports.outputs import write_outputs
+from dialeval.reports.report_files import write_outputs
 from dialeval.statistics.correlation import CORRELATIONS
 from toy_benchmark import count_words, rated_rows, write_rows
 

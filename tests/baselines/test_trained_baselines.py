@@ -12,11 +12,11 @@ import pytest
 import torch
 
 import dialeval
-from dialeval.approaches import network_class
-from dialeval.engine.formatting import PairFormat
-from dialeval.engine.int8 import has_fast_int8
-from dialeval.exchange import BadRow
-from dialeval.weights.config import CheckpointConfig, EncoderSource, LoraSettings
+from dialeval.checkpoints.config import CheckpointConfig, EncoderSource, LoraSettings
+from dialeval.core.exchange import BadRow
+from dialeval.encoders.int8 import has_fast_int8
+from dialeval.encoders.layout import PairFormat
+from dialeval.papers import network_class
 from refusals import refused
 from tiny_words import WORDS
 from training_runs import RECIPES, TRAINING, log_of, read_lines, run_here, settings, write_lines

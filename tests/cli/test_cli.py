@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import dialeval
 import overlap_metric
 from dialeval.cli import build_app
-from dialeval.module_install import install, module_folders, modules_cache
+from dialeval.hub.module_install import install, module_folders, modules_cache
 from dialeval.registry import REGISTRY, RegisteredMetric
 from resources import PATIENCE
 
@@ -62,7 +62,7 @@ def test_a_reader_that_goes_away(tmp_path: Path) -> None:
     [
         "import dialeval; dialeval.available()",
         "from dialeval.cli import build_app; build_app()",
-        "import dialeval.readers, dialeval.scoring, dialeval.evaluate_module",
+        "import dialeval.readers, dialeval.scoring, dialeval.hub.evaluate_module",
     ],
 )
 def test_nothing_heavy_is_imported_for_nothing(doing: str) -> None:

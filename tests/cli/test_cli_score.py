@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 
 import overlap_metric
 from dialeval.cli import build_app
-from dialeval.scoring.outputs import table
+from dialeval.scoring.score_table import table
 
 ROWS = [
     {"context": ["the bus is late", "again"], "response": "the bus", "id": "a", "system": "S"},

@@ -46,7 +46,9 @@ def pressed(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("at", ["dialeval.cli", "typer", "dialeval.cli.score", "dialeval.metric", "dialeval.readers"])
+@pytest.mark.parametrize(
+    "at", ["dialeval.cli", "typer", "dialeval.cli.score", "dialeval.registry.metric", "dialeval.readers"]
+)
 def test_the_command(at: str, tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text('{"context": ["Hi!"], "response": "Hello."}\n')
     printed = pressed("dialeval", at, "score", "-m", "llm", "-i", str(tmp_path / "rows.jsonl"), "-o", "-")

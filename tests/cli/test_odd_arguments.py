@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import dialeval
-from dialeval.engine.encoding import choose_device
+from dialeval.encoders.batching import choose_device
 from refusals import refused
 from resources import PATIENCE
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import dialeval.systems
 from dialeval.cli import build_app
-from dialeval.io import is_stream, replacing, write_atomically
+from dialeval.io.files import is_stream, replacing, write_atomically
 from refusals import refused
 
 pytestmark = pytest.mark.slow

@@ -13,7 +13,7 @@ pytest.importorskip("diskcache")
 from dialeval.agreement.results import read_results
 from dialeval.agreement.runs import run
 from dialeval.agreement.settings import Settings
-from dialeval.exchange import Exchange
+from dialeval.core.exchange import Exchange
 from dialeval.robustness.attacks import ATTACKS
 from dialeval.robustness.inputs import Material, attacked_pairs
 from dialeval.robustness.run import run as run_robustness

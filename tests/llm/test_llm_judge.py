@@ -14,8 +14,8 @@ from urllib.parse import quote
 import pytest
 
 import dialeval
-from dialeval.exchange import Exchange
-from dialeval.metric import CannotGoOn
+from dialeval.core.exchange import Exchange
+from dialeval.registry.metric import CannotGoOn
 from dialeval.scoring import Summary
 from refusals import refused
 

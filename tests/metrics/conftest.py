@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dialeval import registry
-from dialeval.evaluate_module import loaded
+from dialeval.hub.evaluate_module import loaded
 
 ROOT = Path(__file__).parents[2]
 

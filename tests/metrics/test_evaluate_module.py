@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 
 import overlap_metric
-from dialeval.evaluate_module import loaded
-from dialeval.exchange import BadRow
-from dialeval.module_install import install, module_folders
+from dialeval.core.exchange import BadRow
+from dialeval.hub.evaluate_module import loaded
+from dialeval.hub.module_install import install, module_folders
 from overlap_module import CONTEXTS, PREDICTIONS, RESULT
 from refusals import refused
 from resources import PATIENCE

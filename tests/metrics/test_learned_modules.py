@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from cmn_networks import CONTEXTS, REFERENCES, RESPONSES
-from dialeval.evaluate_module import loaded
-from dialeval.exchange import BadRow
-from dialeval.module_install import module_folders
+from dialeval.core.exchange import BadRow
+from dialeval.hub.evaluate_module import loaded
+from dialeval.hub.module_install import module_folders
 from dialeval.registry import metric_class
 from small_checkpoints import small_checkpoint
 

@@ -18,9 +18,9 @@ from gradio_client.exceptions import AppError
 
 import dialeval
 from dialeval import registry
-from dialeval.evaluate_module import loaded
-from dialeval.module_install import module_folders
-from dialeval.module_page import ROWS
+from dialeval.hub.evaluate_module import loaded
+from dialeval.hub.module_install import module_folders
+from dialeval.hub.module_page import ROWS
 from small_checkpoints import small_checkpoint
 
 FOLDERS = {folder.name: folder for folder in module_folders()}

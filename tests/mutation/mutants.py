@@ -1,6 +1,6 @@
 """Would the tests notice? Change one small thing of a file at a time (mutmut) and run the tests that concern it.
 
-    python tests/mutation/mutants.py approaches/density.py engine/formatting.py
+    python tests/mutation/mutants.py papers/density.py encoders/layout.py
     python tests/mutation/mutants.py --all --sample 60 --table docs/reliability.md
 
 One process at low priority. A run that is stopped goes on with the same command; a file that changed starts

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import dialeval
-from dialeval import approaches, registry
-from dialeval.approaches import network_class
-from dialeval.card import render_card
-from dialeval.weights.config import CheckpointConfig
+from dialeval import papers, registry
+from dialeval.checkpoints.config import CheckpointConfig
+from dialeval.hub.card import render_card
+from dialeval.papers import network_class
 from training_runs import RECIPES, ROOT, TRAINING, run_here, settings, write_lines
 
 SECTION = (ROOT / "CONTRIBUTING.md").read_text("utf-8").split("## Add a learned metric\n")[1].split("\n## ")[0]
@@ -51,7 +51,7 @@ def groups() -> list[dict[str, Any]]:
 @pytest.mark.encoder
 def test_a_learned_metric_as_contributing_adds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "fits.py").write_text(CODE)
-    monkeypatch.setattr(approaches, "__path__", [*approaches.__path__, str(tmp_path)])
+    monkeypatch.setattr(papers, "__path__", [*papers.__path__, str(tmp_path)])
     (entry,) = eval(f"dict({{{LINE.strip()}}})", vars(registry)).items()
     monkeypatch.setitem(registry.REGISTRY, *entry)
     recipe = tmp_path / "fits-minilm.yaml"

@@ -11,9 +11,9 @@ import pytest
 
 pytest.importorskip("evaluate")
 
-from dialeval.metric import Level
-from dialeval.module_install import install, module_folders
+from dialeval.hub.module_install import install, module_folders
 from dialeval.registry import metric_class, ready_approaches
+from dialeval.registry.metric import Level
 
 pytestmark = [pytest.mark.slow, pytest.mark.encoder]
 EXAMPLES = Path(__file__).parents[2] / "examples"

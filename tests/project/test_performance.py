@@ -19,7 +19,7 @@ from pages import replace_block
 
 import tuning
 from corpora.ratings import Rated
-from dialeval.exchange import Exchange
+from dialeval.core.exchange import Exchange
 
 
 def test_fit_of_a_power_law_gives_it_back() -> None:

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from dialeval import benchmarks
-from dialeval.io import read_json_lines
-from dialeval.licences import facts
-from dialeval.weights.config import CheckpointConfig
-from dialeval.weights.find import WEIGHTS, embedded_checkpoints
+from dialeval.checkpoints.config import CheckpointConfig
+from dialeval.checkpoints.find import WEIGHTS, embedded_checkpoints
+from dialeval.hub.licences import facts
+from dialeval.io.files import read_json_lines
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")

@@ -11,9 +11,9 @@ from typing import Any
 import openpyxl
 import pytest
 
-from dialeval.cautions import language_of
 from dialeval.cli.options import pairs
-from dialeval.exchange import BadRow
+from dialeval.core.cautions import language_of
+from dialeval.core.exchange import BadRow
 from dialeval.readers import Rejects, Source, guess_columns, matching_ids, read_exchanges, read_transcript
 from refusals import refused
 

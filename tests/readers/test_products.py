@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dialeval.exchange import BadRow
+from dialeval.core.exchange import BadRow
 from dialeval.readers import Chats, Source, read_exchanges
 from refusals import refused
 

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dialeval.exchange import BadRow, Exchange, is_blank
+from dialeval.core.exchange import BadRow, Exchange, is_blank
 from dialeval.readers import Dialogue, Source, read_exchanges
 from refusals import refused
 

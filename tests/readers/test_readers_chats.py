@@ -12,9 +12,9 @@ import pytest
 from typer.testing import CliRunner
 
 from dialeval.cli import build_app
-from dialeval.exchange import BadRow
-from dialeval.frames import exchanges_of
+from dialeval.core.exchange import BadRow
 from dialeval.readers import Chats, Rejects, Source, read_exchanges, read_transcript
+from dialeval.readers.frames import exchanges_of
 from refusals import refused
 
 CHAT = [

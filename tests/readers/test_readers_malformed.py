@@ -12,7 +12,7 @@ import malformed
 import odd_but_sound
 import overlap_metric
 from dialeval.cli import build_app
-from dialeval.exchange import BadRow
+from dialeval.core.exchange import BadRow
 from dialeval.readers import Rejects, read_exchanges
 from refusals import refused
 

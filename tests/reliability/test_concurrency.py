@@ -21,7 +21,7 @@ PROCESSES = 8
 _TOGETHER = f"""
 import json, os, sys
 import dialeval, torch
-from dialeval.approaches.density import Density
+from dialeval.papers.density import Density
 
 torch.set_num_threads(1)
 children = []

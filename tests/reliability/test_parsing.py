@@ -14,14 +14,14 @@ import pytest
 
 import dialeval
 from dialeval.benchmarks.rowfile import read_file
-from dialeval.io import parse_json, read_small
+from dialeval.io.files import parse_json, read_small
 from dialeval.llm.protocol import read_protocol
 from dialeval.readers.score_files import read_scores
 from refusals import refused
 
 PACKAGE = Path(dialeval.__file__).parent
 #: Where texts of one's own making are read back: a piece of work handed to an actor, an option that a pattern allows.
-OWN = {"specs.py", "readers/rows.py", "licences.py", "scoring/run.py"}
+OWN = {"core/specs.py", "readers/rows.py", "hub/licences.py", "scoring/run.py"}
 
 
 def unguarded(path: Path) -> Iterator[int]:
@@ -48,7 +48,7 @@ def test_json_is_parsed_where_deep_nesting_is_told() -> None:
         if (name := path.relative_to(PACKAGE).as_posix()) not in OWN
         for line in unguarded(path)
     }
-    assert not found, f"{sorted(found)[0]} parses JSON by itself; use dialeval.io.parse_json"
+    assert not found, f"{sorted(found)[0]} parses JSON by itself; use dialeval.io.files.parse_json"
 
 
 @pytest.mark.parametrize("text", ["[" * 200_000, '{"a": ' * 200_000, "9" * 5000, "{", b"\xff", "nul"])

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dialeval.approaches.fbd import Fbd
-from dialeval.exchange import Exchange
+from dialeval.core.exchange import Exchange
+from dialeval.papers.fbd import Fbd
 from reproduce.distances import SPOILT, Curve, curves, replies_of_people, spoil
 from toy_benchmark import rated_rows, write_rows
 

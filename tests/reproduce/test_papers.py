@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 from dialeval import benchmarks
 from dialeval.agreement.runs import run
 from dialeval.agreement.settings import Settings
-from dialeval.io import safe_name
+from dialeval.core.specs import split_options
+from dialeval.io.files import safe_name
 from dialeval.registry import available, load
-from dialeval.specs import split_options
 from reproduce.__main__ import build_app
 from reproduce.papers.catalogue import PAPERS
 from reproduce.papers.figures import draw

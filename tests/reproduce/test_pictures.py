@@ -8,9 +8,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from dialeval.exchange import Dialogue, Exchange
-from dialeval.plots.scores import metric_of, read_table, scores
-from dialeval.scoring.outputs import OutputFormat, table
+from dialeval.core.exchange import Dialogue, Exchange
+from dialeval.reports.plots.scores import metric_of, read_table, scores
+from dialeval.scoring.score_table import OutputFormat, table
 from refusals import refused
 
 TABLE = pd.DataFrame(

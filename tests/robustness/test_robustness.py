@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialeval.exchange import Exchange
+from dialeval.core.exchange import Exchange
 from dialeval.robustness.attacks import (
     ATTACKS,
     Pool,
@@ -20,7 +20,7 @@ from dialeval.robustness.attacks import (
     missing_resource,
 )
 from dialeval.robustness.inputs import Pair, key_of
-from dialeval.robustness.verdicts import AttackOutcome, share_of, verdicts
+from dialeval.robustness.preference import AttackOutcome, share_of, verdicts
 from refusals import refused
 from small_resources import write_wordnet
 

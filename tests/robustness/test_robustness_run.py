@@ -15,11 +15,11 @@ from typer.testing import CliRunner
 from dialeval.agreement.runs import Reporter
 from dialeval.baselines.bleu import Bleu1
 from dialeval.cli import build_app
-from dialeval.exchange import Exchange
-from dialeval.metric import Judged, Level, Metric, MetricInfo
+from dialeval.core.exchange import Exchange
+from dialeval.core.scores import Signature
+from dialeval.registry.metric import Judged, Level, Metric, MetricInfo
 from dialeval.robustness.inputs import gather
 from dialeval.robustness.run import run
-from dialeval.scores import Signature
 from refusals import refused
 from resources import MIRROR
 from toy_benchmark import write_rows

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dialeval.cli import build_app
-from dialeval.specs import Condition
+from dialeval.core.specs import Condition
 
 COLUMNS = ["judge", "judge.relevant", "deb", "judge.fluent", "other.fluent"]
 

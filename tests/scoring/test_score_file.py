@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import overlap_metric
-from dialeval.io import ProgressLines, WriteError, pace, read_json_lines
+from dialeval.io.files import ProgressLines, WriteError, pace, read_json_lines
 from dialeval.readers import Source
 from dialeval.scoring import Summary, Task, score_file
 from dialeval.scoring import run as scoring_run

@@ -28,10 +28,10 @@ pytest.importorskip("gradio")
 from gradio_client import Client
 
 import dialeval
-from dialeval.exchange import Dialogue
-from dialeval.publish import default_results, make_uploads
+from dialeval.core.exchange import Dialogue
+from dialeval.hub.publish import default_results, make_uploads
+from dialeval.judge.verdicts import compare_replies, judge_conversation
 from dialeval.readers import Source
-from dialeval.verdicts import compare_replies, judge_conversation
 from space_server import SPACE, address
 
 pytestmark = [pytest.mark.slow, pytest.mark.encoder]

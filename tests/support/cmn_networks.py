@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from dialeval.approaches.cmn_network import CmnNetwork
-from dialeval.approaches.learned import quantile_curves
-from dialeval.engine.formatting import PairFormat
-from dialeval.weights.config import CheckpointConfig, EncoderSource, LoraSettings
+from dialeval.checkpoints.config import CheckpointConfig, EncoderSource, LoraSettings
+from dialeval.encoders.layout import PairFormat
+from dialeval.papers.cmn_network import CmnNetwork
+from dialeval.papers.learned import quantile_curves
 
 RESPONSES = ["i am fine thanks", "fish and chips", "no thank you", "see you then bye", "the weather is nice today"]
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from dialeval.approaches.density import DensityNetwork
-from dialeval.approaches.learned import quantile_curves
-from dialeval.engine.formatting import PairFormat
-from dialeval.weights.config import CheckpointConfig, EncoderSource, LoraSettings
+from dialeval.checkpoints.config import CheckpointConfig, EncoderSource, LoraSettings
+from dialeval.encoders.layout import PairFormat
+from dialeval.papers.density import DensityNetwork
+from dialeval.papers.learned import quantile_curves
 
 ROWS = {"responses": ["i am fine thanks", "fish and chips"], "contexts": [["hello there", "how are you"], ["hello"]]}
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dialeval.scores import Scores
+from dialeval.core.scores import Scores
 from rated_rows import rated
 
 CONTEXT = ["hello there", "do you like fish and chips"]

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from dialeval.exchange import Exchange
-from dialeval.metric import Fault, Judged, Level, Metric, MetricInfo
-from dialeval.scores import Signature
+from dialeval.core.exchange import Exchange
+from dialeval.core.scores import Signature
+from dialeval.registry.metric import Fault, Judged, Level, Metric, MetricInfo
 
 
 class Number(Metric):

@@ -13,9 +13,9 @@ from dataclasses import replace
 import numpy as np
 
 import dialeval
-from dialeval.exchange import Exchange
-from dialeval.metric import Judged, Level, Metric, MetricInfo
-from dialeval.scores import Signature
+from dialeval.core.exchange import Exchange
+from dialeval.core.scores import Signature
+from dialeval.registry.metric import Judged, Level, Metric, MetricInfo
 
 
 class Overlap(Metric):

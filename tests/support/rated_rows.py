@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from dialeval.approaches import signs, stack
-from dialeval.approaches.judge import ASPECTS, FEATURES, Judge, JudgeNetwork
-from dialeval.approaches.learned import quantile_curves
-from dialeval.exchange import Exchange
+from dialeval.core.exchange import Exchange
+from dialeval.judge import fitting, lexical
+from dialeval.judge.metric import ASPECTS, FEATURES, Judge, JudgeNetwork
+from dialeval.papers.learned import quantile_curves
 from small_checkpoints import small_checkpoint
 from tiny_words import WORDS
 
 #: Words that nothing but these rows holds.
 FACT_WORDS = [f"zq{first}{second}v" for first in "bcdfghj" for second in "aeiou"]
-OTHERS = [word for word in dict.fromkeys(WORDS) if signs.content_words(word)]
+OTHERS = [word for word in dict.fromkeys(WORDS) if lexical.content_words(word)]
 
 
 def rated(count: int, *, seed: int = 0, noise: float = 0.5, replies: int = 3) -> list[dict[str, Any]]:
@@ -55,14 +55,14 @@ def compared(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def small_judge(encoder: Path, folder: Path) -> Path:
     """A judge over the tiny encoder: tables and quantiles come from rows like ours."""
     network = JudgeNetwork.from_pretrained(small_checkpoint("judge", encoder, folder), trainable=True)
-    network.set_array("rarity", np.full(signs.IDF_BUCKETS, 5.0))
+    network.set_array("rarity", np.full(lexical.IDF_BUCKETS, 5.0))
     network.save_pretrained(folder)
     judge = Judge(folder)
     rows = [Exchange(tuple(row["context"]), row["response"], facts=tuple(row["facts"])) for row in rated(150, seed=99)]
     features, _ = judge.features_of(rows)
     # None of these rows speaks of itself; where people do, hardly anybody contradicts.
     features[:, FEATURES.index("consistent")] = 1.0
-    network.set_array("turn_tables", np.stack([stack.reference_table(column) for column in features.T]))
+    network.set_array("turn_tables", np.stack([fitting.reference_table(column) for column in features.T]))
     curves = quantile_curves(np.linspace(0, 1, 50), np.linspace(0, 0.5, 50))
     keys = ("turn.overall", *(f"turn.{name}" for name in ASPECTS))
     network.config = replace(network.config, quantiles=dict.fromkeys(keys, curves))

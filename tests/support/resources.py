@@ -44,7 +44,7 @@ def _has_wordnet() -> bool:
 
 
 def _has_base_encoder() -> bool:
-    from dialeval.weights.find import CheckpointError, find_encoder
+    from dialeval.checkpoints.find import CheckpointError, find_encoder
 
     try:
         find_encoder()
@@ -54,7 +54,7 @@ def _has_base_encoder() -> bool:
 
 
 def _has_large_encoder() -> bool:
-    from dialeval.weights.packages import base_encoders, installed
+    from dialeval.checkpoints.packages import base_encoders, installed
 
     return any(listed.extra == "large" and installed(listed) for listed in base_encoders().values())
 

@@ -21,11 +21,11 @@ from typer.testing import CliRunner
 
 import overlap_metric
 import reproduce.__main__ as reproduce
-from dialeval.approaches import signs
-from dialeval.approaches.judge import ASPECTS, DIALOGUE_ASPECTS, DIALOGUE_FEATURES, FEATURES
-from dialeval.approaches.reasons import reason, statements, with_weakest
-from dialeval.approaches.row_signs import DialogueSigns, TurnSigns
 from dialeval.cli import build_app
+from dialeval.judge import lexical
+from dialeval.judge.metric import ASPECTS, DIALOGUE_ASPECTS, DIALOGUE_FEATURES, FEATURES
+from dialeval.judge.reasons import reason, statements, with_weakest
+from dialeval.judge.row_signs import DialogueSigns, TurnSigns
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "sentences.txt"
 
@@ -109,16 +109,16 @@ def errors() -> Iterator[str]:
 
 def turn(**given: Any) -> TurnSigns:
     """What is read from a reply, where it is plain but for what is given."""
-    nothing: dict[str, Any] = {"repetition": signs.Repetition(0, 0), "facts": None, "specific": 0.0}
+    nothing: dict[str, Any] = {"repetition": lexical.Repetition(0, 0), "facts": None, "specific": 0.0}
     return TurnSigns(**{**nothing, **given})
 
 
 def reasons() -> Iterator[str]:
     """The judge's reasons for what moved a value: the signs, the shares of human replies, and how far it moved."""
-    flat = np.full(signs.IDF_BUCKETS, 5.0)
-    again = signs.repetition(signs.Text("i like to eat i like to eat i like to eat"), [], flat)
-    fish = signs.Text("do you like to eat fish")
-    copied = signs.repetition(fish, [fish], flat)
+    flat = np.full(lexical.IDF_BUCKETS, 5.0)
+    again = lexical.repetition(lexical.Text("i like to eat i like to eat i like to eat"), [], flat)
+    fish = lexical.Text("do you like to eat fish")
+    copied = lexical.repetition(fish, [fish], flat)
     talk = DialogueSigns(*[0.5] * 7, complaint="what?", exclaimed="ha!")
     cases: list[tuple[TurnSigns | DialogueSigns, dict[str, tuple[float, float]], dict[str, float]]] = [
         (turn(), {}, {"next": -0.1, "fluent": 0.02, "not_repetitive": 0.011}),
@@ -138,10 +138,10 @@ def reasons() -> Iterator[str]:
         (turn(repetition=again), {}, {"not_repetitive": -0.2}),
         (turn(repetition=again), {}, {"not_repetitive": 0.02}),
         (turn(repetition=copied), {}, {"not_repetitive": -0.2}),
-        (turn(facts=signs.FactUse(0.5, ("dog", "fish")), n_facts=3), {}, {"uses_facts": 0.1}),
-        (turn(facts=signs.FactUse(0.5, ("dog", "fish")), n_facts=3), {}, {"uses_facts": -0.1}),
-        (turn(facts=signs.FactUse(0, ()), n_facts=3), {}, {"uses_facts": -0.1}),
-        (turn(facts=signs.FactUse(0, ()), n_facts=1), {}, {"uses_facts": -0.1}),
+        (turn(facts=lexical.FactUse(0.5, ("dog", "fish")), n_facts=3), {}, {"uses_facts": 0.1}),
+        (turn(facts=lexical.FactUse(0.5, ("dog", "fish")), n_facts=3), {}, {"uses_facts": -0.1}),
+        (turn(facts=lexical.FactUse(0, ()), n_facts=3), {}, {"uses_facts": -0.1}),
+        (turn(facts=lexical.FactUse(0, ()), n_facts=1), {}, {"uses_facts": -0.1}),
         (turn(following="what do you mean?"), {}, {"reaction": -0.1}),
         (turn(following="ok."), {}, {"reaction": -0.1}),
         *((turn(following=text), {}, {"reaction": -0.1}) for text in ("what? " * 30, "a" * 60, "a" * 61)),

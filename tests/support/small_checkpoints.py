@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from dialeval.approaches import network_class
-from dialeval.approaches.judge import ASPECTS, HEADS
-from dialeval.approaches.learned import quantile_curves
-from dialeval.engine.formatting import PairFormat
-from dialeval.weights.config import CheckpointConfig, EncoderSource, LoraSettings
+from dialeval.checkpoints.config import CheckpointConfig, EncoderSource, LoraSettings
+from dialeval.encoders.layout import PairFormat
+from dialeval.judge.metric import ASPECTS, HEADS
+from dialeval.papers import network_class
+from dialeval.papers.learned import quantile_curves
 
 #: What the tiny encoder is called on the Hub of the tests.
 ENCODER_ID = "someone/tiny-encoder"

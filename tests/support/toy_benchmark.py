@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
-from dialeval.exchange import Exchange
-from dialeval.metric import Judged, Level, Metric, MetricInfo
-from dialeval.scores import Signature
+from dialeval.core.exchange import Exchange
+from dialeval.core.scores import Signature
+from dialeval.registry.metric import Judged, Level, Metric, MetricInfo
 
 REPLIES = (
     "Yes, with milk and a spoon of honey.",

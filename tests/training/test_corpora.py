@@ -18,7 +18,7 @@ from corpora.dialogues import CorpusDialogue, find_split, overlapping_ids, read_
 from corpora.grouped import Group
 from corpora.mining import with_mined, word_overlap
 from corpora.negatives import NegativeCounts, NegativeSampler, corrupt
-from dialeval.exchange import Exchange
+from dialeval.core.exchange import Exchange
 from refusals import refused
 
 

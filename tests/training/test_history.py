@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from common import read_recipe
-from dialeval.io import read_json_lines
-from dialeval.licences import licence_of
-from dialeval.weights.config import CheckpointConfig
-from dialeval.weights.find import WEIGHTS, embedded_checkpoints
+from dialeval.checkpoints.config import CheckpointConfig
+from dialeval.checkpoints.find import WEIGHTS, embedded_checkpoints
+from dialeval.hub.licences import licence_of
+from dialeval.io.files import read_json_lines
 from history import TrainingRun, joined, stage_in, stages_of, total
 from runs_table import figures_of, runs_table
 from starts import stood_at

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from corpora.ratings import Rated, overlapping_ratings, read_ratings
-from dialeval.exchange import BadRow, Exchange
+from dialeval.core.exchange import BadRow, Exchange
 from refusals import refused
 
 WHOLE = {

@@ -13,8 +13,8 @@ import pytest
 from corpora.overlap import Index, signs_of, words
 from corpora.recount import Recount, merged
 from dialeval import benchmarks
-from dialeval.weights.config import CheckpointConfig
-from dialeval.weights.find import WEIGHTS, embedded_checkpoints
+from dialeval.checkpoints.config import CheckpointConfig
+from dialeval.checkpoints.find import WEIGHTS, embedded_checkpoints
 
 ROOT = Path(__file__).resolve().parents[2]
 MIRROR = Path(os.environ.get("DIALEVAL_MIRROR") or ROOT.parent / "shared" / "data" / "raw")

@@ -27,12 +27,12 @@ from aspect_rows import PhaseSteps, Sources, faulty_rows
 from common import read_recipe
 from corpora.faults import DAMAGES, civil, contradicted, damage, insult, insulting, statement_of
 from corpora.ratings import Rated
-from dialeval.approaches.judge import ASPECTS, Judge
-from dialeval.engine.base import tuned_state
-from dialeval.engine.formatting import PairFormat, PairTokenizer
-from dialeval.exchange import Exchange
-from dialeval.weights.config import CheckpointConfig
-from dialeval.weights.loading import packed, unpacked
+from dialeval.checkpoints.config import CheckpointConfig
+from dialeval.checkpoints.load import packed, unpacked
+from dialeval.core.exchange import Exchange
+from dialeval.encoders.base import tuned_state
+from dialeval.encoders.layout import PairFormat, PairTokenizer
+from dialeval.judge.metric import ASPECTS, Judge
 from history import TrainingRun
 from starts import start_weights
 from tiny_words import WORDS

@@ -16,8 +16,8 @@ import cmn_start
 from cmn import Collator
 from cmn_networks import make_network
 from corpora.batches import Candidates
-from dialeval.approaches.cmn import Cmn
-from dialeval.exchange import Exchange
+from dialeval.core.exchange import Exchange
+from dialeval.papers.cmn import Cmn
 from tiny_words import WORDS
 from training_runs import STEPS, TRAINING, killed_after_saves, log_of, run_here, same, settings, weights, write_lines
 

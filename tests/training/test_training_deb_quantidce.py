@@ -15,9 +15,9 @@ from safetensors.torch import load_file
 
 import common
 import stages
-from dialeval.approaches.deb import Deb
-from dialeval.approaches.quantidce import QuantiDce
-from dialeval.weights.config import CheckpointConfig
+from dialeval.checkpoints.config import CheckpointConfig
+from dialeval.papers.deb import Deb
+from dialeval.papers.quantidce import QuantiDce
 from refusals import refused
 from tiny_words import WORDS
 from training_runs import (

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import torch
 
-from dialeval.approaches.density import Density
-from dialeval.weights.config import CheckpointConfig
+from dialeval.checkpoints.config import CheckpointConfig
+from dialeval.papers.density import Density
 from refusals import refused
 from resources import PATIENCE
 from training_runs import SCRIPT, TRAINING, command, environment, log_of, run_here, weights

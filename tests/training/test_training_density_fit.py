@@ -12,8 +12,8 @@ import pytest
 
 from corpora.dialogues import read_corpus
 from density_fit import choose_rule, separation
-from dialeval.approaches.density import Density, DensityNetwork, apply_rule, fit_gaussian
-from dialeval.engine.moments import Moments
+from dialeval.papers.density import Density, DensityNetwork, apply_rule, fit_gaussian
+from dialeval.statistics.moments import Moments
 from small_checkpoints import small_checkpoint
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "training"))

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import dialeval
-from dialeval.weights.config import CheckpointConfig
-from dialeval.weights.find import WEIGHTS
+from dialeval.checkpoints.config import CheckpointConfig
+from dialeval.checkpoints.find import WEIGHTS
 from training_runs import RECIPES, ROOT, TRAINING, run_here, settings
 
 pytestmark = pytest.mark.slow

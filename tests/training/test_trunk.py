@@ -15,7 +15,7 @@ import yaml
 from safetensors import safe_open
 from transformers import AutoModel
 
-from dialeval.engine.formatting import TokenPair
+from dialeval.encoders.layout import TokenPair
 
 TRAINING = Path(__file__).parents[2] / "training"
 sys.path.insert(0, str(TRAINING))

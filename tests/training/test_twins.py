@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from corpora.ratings import Rated
-from dialeval.approaches.judge import Judge
-from dialeval.exchange import Exchange
+from dialeval.core.exchange import Exchange
+from dialeval.judge.metric import Judge
 from twins import CONVERSATION_FAULTS, FAULTS, contradictions, twins_of
 
 TURNS = ("Hi, what do you do?", "I have two dogs in Boston.", "Nice, what are they called?",

@@ -16,18 +16,18 @@ from scipy.stats import spearmanr
 from typer.testing import CliRunner
 
 import dialeval
-from dialeval.approaches import stack
-from dialeval.approaches.judge import FEATURES, HEADS, TURN_VOTES, VETO_LEAVES, Judge, ReadReplies
-from dialeval.approaches.row_signs import COUNTS, read_signs
-from dialeval.approaches.signs import IDF_BUCKETS, Texts
+from dialeval.checkpoints.config import CheckpointConfig
 from dialeval.cli import build_app
-from dialeval.exchange import Exchange
+from dialeval.core.exchange import Exchange
+from dialeval.judge import fitting
+from dialeval.judge.lexical import IDF_BUCKETS, Texts
+from dialeval.judge.metric import FEATURES, HEADS, TURN_VOTES, VETO_LEAVES, Judge, ReadReplies
+from dialeval.judge.row_signs import COUNTS, read_signs
 from dialeval.readers import Source
 from dialeval.statistics.raters import human_ceiling
 from dialeval.tuning import Tuned, correction, tune
 from dialeval.tuning.crossing import BeforeAfter, WithInterval, divide, out_of_fold
 from dialeval.tuning.opinions import Preferences, Ratings, read_opinions
-from dialeval.weights.config import CheckpointConfig
 from rated_rows import FACT_WORDS, compared, permuted, rated, small_judge
 from refusals import refused
 
@@ -207,7 +207,7 @@ def test_the_interval_covers_new_ratings(judge: Path, tmp_path: Path) -> None:
     targets = np.searchsorted(known, [row["rating"] for row in fresh]) / len(known)
     last = Judge(tmp_path / "mine", device="cpu")
     scores = last.score_exchanges(read_opinions(Source(fresh)).exchanges)
-    covered = stack.covered(last.interval("turn"), scores.values, targets)
+    covered = fitting.covered(last.interval("turn"), scores.values, targets)
     assert covered == pytest.approx(0.9, abs=0.05)
     low, high = last.interval("turn").around(scores.values)
     assert float((high - low).mean()) < 0.8, "an interval of everything covers, too"

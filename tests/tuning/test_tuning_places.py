@@ -102,7 +102,7 @@ def test_what_fails_while_writing_leaves_the_former_one(
 
 KILLED = """
 import os, sys
-from dialeval.weights.network import Network
+from dialeval.checkpoints.network import Network
 from dialeval.tuning import tune
 save = Network.save_pretrained
 def killed(self, folder, **options):

@@ -10,7 +10,7 @@ import numpy as np
 
 from corpora.dialogues import BadCorpus, CorpusDialogue
 from corpora.negatives import Embed, NegativeCounts, NegativeSampler
-from dialeval.exchange import Exchange
+from dialeval.core.exchange import Exchange
 
 #: Batches sorted together by length: little padding, and still a random order.
 _BUCKET_BATCHES = 32

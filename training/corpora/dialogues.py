@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from dialeval.exchange import Exchange
-from dialeval.io import parse_json
+from dialeval.core.exchange import Exchange
+from dialeval.io.files import parse_json
 
 
 class BadCorpus(ValueError):

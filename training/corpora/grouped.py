@@ -15,8 +15,8 @@ import numpy as np
 
 from corpora.batches import Candidates
 from corpora.dialogues import BadCorpus, find_split, open_text, read_rows
-from dialeval.exchange import Exchange
-from dialeval.io import parse_json
+from dialeval.core.exchange import Exchange
+from dialeval.io.files import parse_json
 
 Negatives = Literal["random", "adversarial", "both"]
 ReplyKind = Literal["positive", "adversarial", "random", "mined"]

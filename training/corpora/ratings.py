@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from corpora.dialogues import open_text, read_rows
-from dialeval.exchange import Exchange, check_exchange
-from dialeval.io import parse_json
+from dialeval.core.exchange import Exchange, check_exchange
+from dialeval.io.files import parse_json
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from dialeval.agreement.record import result_of
 from dialeval.agreement.results import Half, Result
 from dialeval.agreement.settings import Settings
 from dialeval.agreement.sources import ValueSource
-from dialeval.metric import Level
+from dialeval.registry.metric import Level
 from dialeval.statistics.correlation import Floats
 
 

@@ -12,7 +12,7 @@ from dialeval.agreement import by_system
 from dialeval.agreement.judgements import Cut, View
 from dialeval.agreement.settings import Settings
 from dialeval.agreement.sources import ValueSource
-from dialeval.metric import Level
+from dialeval.registry.metric import Level
 from dialeval.statistics import discrimination
 from dialeval.statistics.bootstrap import Interval, Resampled, bootstrap, interval, number_groups
 from dialeval.statistics.correlation import CORRELATIONS, Estimate, Floats

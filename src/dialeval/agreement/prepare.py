@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dialeval.agreement.judgements import Cut, Judgements, column_of, cuts, judgements
+from dialeval.agreement.on_benchmark import Advance, NotApplicable, values_of
 from dialeval.agreement.record import with_inputs
 from dialeval.agreement.results import Excluded
-from dialeval.agreement.score import Advance, NotApplicable, values_of
 from dialeval.agreement.settings import Settings
 from dialeval.agreement.sources import ValueSource
 from dialeval.agreement.values import Values
-from dialeval.io import without_machine
-from dialeval.metric import Level
+from dialeval.io.files import without_machine
+from dialeval.registry.metric import Level
 from dialeval.statistics.correlation import Floats
 
 if TYPE_CHECKING:

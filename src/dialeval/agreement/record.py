@@ -12,7 +12,7 @@ from dialeval.agreement.results import Result
 from dialeval.agreement.settings import Settings
 from dialeval.agreement.sources import ValueSource
 from dialeval.agreement.values import Values
-from dialeval.scores import Signature
+from dialeval.core.scores import Signature
 from dialeval.version import __version__
 
 if TYPE_CHECKING:

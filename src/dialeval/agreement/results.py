@@ -13,7 +13,7 @@ from typing import Any
 from dialeval.agreement.comparisons import Compared, ComparedMetric
 from dialeval.agreement.judgements import Cut, Judgements
 from dialeval.agreement.settings import Settings
-from dialeval.io import plain, read_json_lines, write_atomically
+from dialeval.io.files import plain, read_json_lines, write_atomically
 from dialeval.statistics.correlation import Floats
 
 #: Between them stands the metric's own signature in that of a number.

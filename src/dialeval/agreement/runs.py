@@ -14,6 +14,7 @@ from dialeval.agreement.comparisons import ComparedMetric, against_best, best_gr
 from dialeval.agreement.filtering import as_filter
 from dialeval.agreement.judgements import Cut, view_of
 from dialeval.agreement.measure import Decision, decide, measure
+from dialeval.agreement.on_benchmark import Advance, MetricFailed, NotApplicable, OtherRows
 from dialeval.agreement.overall import overall
 from dialeval.agreement.prepare import (
     PreparedBenchmark,
@@ -25,11 +26,10 @@ from dialeval.agreement.prepare import (
 )
 from dialeval.agreement.record import result_of
 from dialeval.agreement.results import PairedTest, Panel, Report, Result, Skipped
-from dialeval.agreement.score import Advance, MetricFailed, NotApplicable, OtherRows
 from dialeval.agreement.settings import Settings
 from dialeval.agreement.sources import Spec, ValueSource, find_sources
-from dialeval.io import without_machine
-from dialeval.metric import Level
+from dialeval.io.files import without_machine
+from dialeval.registry.metric import Level
 from dialeval.statistics.correlation import Floats
 from dialeval.statistics.system_level import TooFewSystems
 

@@ -16,12 +16,12 @@ import numpy as np
 
 from dialeval.agreement.settings import Settings
 from dialeval.agreement.sources import ValueSource, score_pairs
-from dialeval.exchange import counted
-from dialeval.pairing import Side, lost, pair_sides
+from dialeval.core.exchange import counted
+from dialeval.core.scores import Scores
 from dialeval.readers import Rejects
 from dialeval.readers import Source as Rows
+from dialeval.readers.pairing import Side, lost, pair_sides
 from dialeval.registry import REGISTRY, metric_class
-from dialeval.scores import Scores
 from dialeval.statistics.bootstrap import bootstrap, interval
 from dialeval.statistics.paired_tests import paired_mean_test
 from dialeval.statistics.resampled import mean_of

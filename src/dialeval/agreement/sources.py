@@ -20,13 +20,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dialeval.exchange import a_kind
-from dialeval.functions import FunctionMetric, Judge, imported
-from dialeval.metric import Level, Metric
+from dialeval.core.exchange import a_kind
+from dialeval.core.scores import Scores, aspect_column, explaining_columns
+from dialeval.core.specs import ANY_RANGE, OWN, Declared, declared_in, split_options
 from dialeval.readers.score_files import ScoreTable, read_scores, scores_in
 from dialeval.registry import load
-from dialeval.scores import Scores, aspect_column, explaining_columns
-from dialeval.specs import ANY_RANGE, OWN, Declared, declared_in, split_options
+from dialeval.registry.functions import FunctionMetric, Judge, imported
+from dialeval.registry.metric import Level, Metric
 
 Spec = str | Metric | Judge
 

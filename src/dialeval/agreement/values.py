@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dialeval.io import parse_json, plain, safe_name, write_atomically
+from dialeval.io.files import parse_json, plain, safe_name, write_atomically
 from dialeval.statistics.correlation import Floats
 
 

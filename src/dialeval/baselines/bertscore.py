@@ -10,9 +10,9 @@ import numpy as np
 
 from dialeval.baselines.models import locate, quiet_loading, readable_tokens, weights_identity
 from dialeval.baselines.reference import Aggregation, ReferenceMetric, Values, library_version, require_library
-from dialeval.engine.encoding import choose_device
-from dialeval.exchange import Exchange, is_blank
-from dialeval.weights.find import BASE_ENCODER
+from dialeval.checkpoints.find import BASE_ENCODER
+from dialeval.core.exchange import Exchange, is_blank
+from dialeval.encoders.batching import choose_device
 
 require_library("bert_score")
 

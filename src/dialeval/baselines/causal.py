@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from dialeval.baselines.batching import DEFAULT_BATCH_TOKENS, input_limit, token_batches
 from dialeval.baselines.models import load_language_model
-from dialeval.engine.encoding import choose_device
-from dialeval.engine.formatting import tidy
-from dialeval.exchange import Exchange
-from dialeval.io import progress_bar
-from dialeval.metric import Judged, Level, Metric, MetricInfo
-from dialeval.scores import Signature
+from dialeval.core.exchange import Exchange
+from dialeval.core.scores import Signature
+from dialeval.encoders.batching import choose_device
+from dialeval.encoders.layout import tidy
+from dialeval.io.files import progress_bar
+from dialeval.registry.metric import Judged, Level, Metric, MetricInfo
 
 
 class Continuation(NamedTuple):

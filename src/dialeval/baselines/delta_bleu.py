@@ -13,7 +13,7 @@ import numpy as np
 
 from dialeval.baselines.reference import ReferenceMetric, Values
 from dialeval.baselines.words import split_words
-from dialeval.exchange import BadRow, Exchange
+from dialeval.core.exchange import BadRow, Exchange
 
 
 def delta_bleu(

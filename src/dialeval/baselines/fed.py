@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialeval.baselines.causal import CausalMetric, Continuation
-from dialeval.exchange import Exchange
-from dialeval.io import parse_json, read_small
-from dialeval.metric import Judged, Level, MetricInfo
+from dialeval.core.exchange import Exchange
+from dialeval.io.files import parse_json, read_small
+from dialeval.registry.metric import Judged, Level, MetricInfo
 
 #: Quality -> kind of follow-up -> sentences.
 FollowUps = Mapping[str, Mapping[str, Sequence[str]]]

@@ -10,12 +10,12 @@ import torch
 
 from dialeval.baselines.batching import DEFAULT_BATCH_TOKENS, input_limit, token_batches
 from dialeval.baselines.models import load_language_model
-from dialeval.engine.encoding import choose_device, collate
-from dialeval.engine.formatting import PairFormat, PairTokenizer, TokenPair
-from dialeval.exchange import Exchange
-from dialeval.io import progress_bar
-from dialeval.metric import Judged, Level, Metric, MetricInfo
-from dialeval.scores import Signature
+from dialeval.core.exchange import Exchange
+from dialeval.core.scores import Signature
+from dialeval.encoders.batching import choose_device, collate
+from dialeval.encoders.layout import PairFormat, PairTokenizer, TokenPair
+from dialeval.io.files import progress_bar
+from dialeval.registry.metric import Judged, Level, Metric, MetricInfo
 
 
 class MaskedLikelihood(Metric):

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from dialeval.baselines.wordnet import MissingResource
-from dialeval.engine.base import longest_input
-from dialeval.io import first_line
-from dialeval.weights.find import Located, find_encoder, weights_digest
-from dialeval.weights.packages import base_encoders
+from dialeval.checkpoints.find import Located, find_encoder, weights_digest
+from dialeval.checkpoints.packages import base_encoders
+from dialeval.encoders.base import longest_input
+from dialeval.io.files import first_line
 
 
 def locate(model: str, revision: str | None = None) -> Located:

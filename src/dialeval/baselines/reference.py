@@ -11,9 +11,9 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.exchange import Exchange
-from dialeval.metric import Judged, Level, Metric, MetricInfo
-from dialeval.scores import Signature
+from dialeval.core.exchange import Exchange
+from dialeval.core.scores import Signature
+from dialeval.registry.metric import Judged, Level, Metric, MetricInfo
 
 Aggregation = Literal["single", "avg", "max", "standard"]
 Values = NDArray[np.float64]

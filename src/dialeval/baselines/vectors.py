@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialeval.baselines.models import locate, quiet_loading, weights_identity
-from dialeval.weights.find import BASE_ENCODER, file_sha256
+from dialeval.checkpoints.find import BASE_ENCODER, file_sha256
 
 Vector = NDArray[np.float32]
 

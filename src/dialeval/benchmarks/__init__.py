@@ -14,9 +14,9 @@ from pathlib import Path
 
 from dialeval.benchmarks.base import Benchmark, BenchmarkInfo, Definition, FileSource, Scale, SourceFile, Subset
 from dialeval.benchmarks.catalogue import definitions
+from dialeval.benchmarks.dataset import complete, to_dataset
 from dialeval.benchmarks.fetch import FetchError, Unreachable, fetch_files
 from dialeval.benchmarks.rowfile import SUFFIXES, BadFile, read_file
-from dialeval.benchmarks.rows import complete, to_dataset
 
 __all__ = [
     "SUFFIXES",

@@ -12,7 +12,7 @@ import yaml
 
 from dialeval.benchmarks import readers
 from dialeval.benchmarks.base import BenchmarkInfo, Definition, Files, FileSource, Row, Scale, SourceFile, Subset
-from dialeval.benchmarks.rows import complete
+from dialeval.benchmarks.dataset import complete
 
 #: Fields of an entry that are no plain values of `BenchmarkInfo`.
 _NOT_PLAIN = frozenset(

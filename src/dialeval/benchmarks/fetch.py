@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dialeval.benchmarks.base import BenchmarkInfo, SourceFile
-from dialeval.io import cache_directory
+from dialeval.io.files import cache_directory
 from dialeval.version import how_to_install
 
 HOST = "https://raw.githubusercontent.com"

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from dialeval.benchmarks.base import BenchmarkInfo, Files, Row
+from dialeval.benchmarks.dataset import REPLY_KINDS, labelled_replies
 from dialeval.benchmarks.rowfile import read_file
-from dialeval.benchmarks.rows import REPLY_KINDS, labelled_replies
-from dialeval.io import parse_json
+from dialeval.io.files import parse_json
 
 _SPEAKER = re.compile(r"^(User|System):", flags=re.MULTILINE)
 

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from dialeval.benchmarks.base import OWN_FILE, BenchmarkInfo, BenchmarkLevel, FileSource, Kind, Row, Scale, SourceFile
-from dialeval.benchmarks.rows import REPLY_KINDS, complete, labelled_replies
-from dialeval.exchange import BadRow, check_exchange
-from dialeval.io import is_stream
+from dialeval.benchmarks.dataset import REPLY_KINDS, complete, labelled_replies
+from dialeval.core.exchange import BadRow, check_exchange
+from dialeval.io.files import is_stream
 from dialeval.readers.rows import Columns, RawRow, to_dialogue, to_exchange
 from dialeval.readers.text import json_rows
 

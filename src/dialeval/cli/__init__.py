@@ -21,8 +21,8 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from dialeval import interrupts
-from dialeval.harmless import without_secrets
+from dialeval.io import interrupts
+from dialeval.io.harmless import without_secrets
 
 #: Modules of this package, in the order in which `--help` shows their commands.
 COMMANDS: tuple[str, ...] = (
@@ -207,7 +207,7 @@ class ErrorsInOneSentence(TyperGroup):
 
 def _has_message(error: RuntimeError) -> bool:
     """Whether it is the library's own error about weights, which says what to do."""
-    from dialeval.weights.find import CheckpointError
+    from dialeval.checkpoints.find import CheckpointError
 
     return isinstance(error, CheckpointError)
 
@@ -248,7 +248,7 @@ def _leave(message: str, code: int) -> NoReturn:
     if os.environ.get("DIALEVAL_TRACEBACK"):
         traceback.print_exc()
     from dialeval.cli.options import say
-    from dialeval.io import hub_tokens
+    from dialeval.io.files import hub_tokens
 
     say(message if code == INTERRUPTED else f"error: {without_secrets(message, hub_tokens())}", err=True)
     raise typer.Exit(code) from None

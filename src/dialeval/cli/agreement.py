@@ -86,7 +86,7 @@ def agreement(
     from dialeval.agreement.settings import Settings, as_threshold
     from dialeval.agreement.sources import find_sources
     from dialeval.reports.console import show, telling
-    from dialeval.reports.outputs import plot_formats, write_outputs
+    from dialeval.reports.report_files import plot_formats, write_outputs
 
     formats = plot_formats(plots)
     settings = Settings(

@@ -77,7 +77,7 @@ def gate(
     """Score both, test, summarise the verdict."""
     import json
 
-    from dialeval.io import write_atomically
+    from dialeval.io.files import write_atomically
     from dialeval.registry import load
     from dialeval.systems import gate as test
 
@@ -124,7 +124,7 @@ def _errors_in_reports(junit: Path | None, markdown: Path | None, json_file: Pat
     """Replace any earlier report, so that a failed run leaves its error instead."""
     import json
 
-    from dialeval.io import is_stream, write_atomically
+    from dialeval.io.files import is_stream, write_atomically
     from dialeval.systems.gate_outcome import error_as_junit, error_as_markdown
 
     def tell(message: str) -> Iterator[tuple[Path, list[str]]]:

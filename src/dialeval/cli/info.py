@@ -43,7 +43,7 @@ def info(
     """
     from rich.console import Console
 
-    from dialeval.tables import Table, show
+    from dialeval.io.tables import Table, show
 
     # A pipe has no width; cutting paths to eighty columns there would make them useless.
     console = Console(width=None if Console().is_terminal else 200, soft_wrap=True)
@@ -66,9 +66,9 @@ def _show(console: Console, title: str, facts: Mapping[str, str]) -> None:
 
 def _checkpoint(source: str) -> dict[str, str]:
     """What a checkpoint says of itself, read as data: no weights are loaded."""
+    from dialeval.checkpoints.config import CheckpointConfig
+    from dialeval.checkpoints.find import embedded_checkpoints, find_checkpoint, weights_digest
     from dialeval.registry import REGISTRY
-    from dialeval.weights.config import CheckpointConfig
-    from dialeval.weights.find import embedded_checkpoints, find_checkpoint, weights_digest
 
     if source in REGISTRY and not Path(source).exists():
         if f"{source}-minilm" not in embedded_checkpoints():
@@ -114,7 +114,7 @@ def _versions() -> dict[str, str]:
 def _devices() -> dict[str, str]:
     import torch
 
-    from dialeval.engine.encoding import choose_device, choose_precision
+    from dialeval.encoders.batching import choose_device, choose_precision
 
     devices = {"cpu": torch.device("cpu")}
     devices |= {f"cuda:{index}": torch.device("cuda", index) for index in range(torch.cuda.device_count())}
@@ -138,9 +138,9 @@ def _device_name(device: torch.device) -> str:
 
 
 def _weights() -> dict[str, str]:
+    from dialeval.checkpoints.find import WEIGHTS, cached, embedded_checkpoints
+    from dialeval.checkpoints.packages import base_encoders, installed
     from dialeval.version import how_to_install
-    from dialeval.weights.find import WEIGHTS, cached, embedded_checkpoints
-    from dialeval.weights.packages import base_encoders, installed
 
     weights = {name: f"embedded in {WEIGHTS / name}" for name in embedded_checkpoints()}
     encoders = {}
@@ -154,7 +154,7 @@ def _weights() -> dict[str, str]:
 def _folders() -> dict[str, str]:
     from huggingface_hub import constants
 
-    from dialeval.module_install import modules_cache
+    from dialeval.hub.module_install import modules_cache
 
     return {
         "Hub cache": constants.HF_HUB_CACHE,

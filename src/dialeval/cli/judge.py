@@ -27,9 +27,9 @@ def judge(
     checkpoint: Annotated[str | None, typer.Option(help="Folder, name or Hub id; default: the embedded judge.")] = None,
 ) -> None:
     """Load the judge, ask it, print the answer and a table."""
+    from dialeval.io.tables import show
+    from dialeval.judge.verdicts import compare_replies
     from dialeval.registry import load
-    from dialeval.tables import show
-    from dialeval.verdicts import compare_replies
 
     found = compare_replies(load("judge", checkpoint=checkpoint), context, reply, facts=fact or (), following=following)
     say(found.sentence)

@@ -13,8 +13,8 @@ from dialeval.cli.options import in_panel, say
 from dialeval.cli.score import Input, Output, Overwrite, Resume, SkipBad, show
 
 if TYPE_CHECKING:
-    from dialeval.exchange import EmptyPolicy
-    from dialeval.llm.judge import LlmJudge
+    from dialeval.core.exchange import EmptyPolicy
+    from dialeval.llm.llm_judge import LlmJudge
     from dialeval.readers import Source
     from dialeval.scoring import Task
 
@@ -95,7 +95,7 @@ def llm_score(
 def _load(config: Path | None, options: dict[str, Any], *, dry_run: bool) -> LlmJudge:
     import os
 
-    from dialeval.llm.judge import LlmJudge
+    from dialeval.llm.llm_judge import LlmJudge
     from dialeval.registry import load
 
     if dry_run and config is None and not os.environ.get("OPENAI_BASE_URL"):
@@ -109,7 +109,7 @@ def _load(config: Path | None, options: dict[str, Any], *, dry_run: bool) -> Llm
 def _task(judge: LlmJudge, source: Source, level: str, empty: EmptyPolicy, rival: Path | None) -> Task:
     from dataclasses import replace
 
-    from dialeval.metric import Level
+    from dialeval.registry.metric import Level
     from dialeval.scoring import Task
 
     task = Task(source, {"llm": judge.info}, Level(level), empty=empty)
@@ -135,7 +135,7 @@ def _score(
     skip_bad: bool, overwrite: bool, resume: bool,
 ) -> None:  # fmt: skip
     """Show what it will cost, score, print what it adds up to, and end with the code that belongs to it."""
-    from dialeval.io import progress_counter
+    from dialeval.io.files import progress_counter
     from dialeval.scoring import score_file
 
     if task.source.can_be_read_twice and not skip_bad:

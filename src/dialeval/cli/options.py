@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 
-from dialeval.harmless import one_line
-from dialeval.io import is_stream, near, without_machine
+from dialeval.io.files import is_stream, near, without_machine
+from dialeval.io.harmless import one_line
 
 if TYPE_CHECKING:
     from dialeval.readers import Source

@@ -34,12 +34,12 @@ def scores(
     formats: Annotated[str, typer.Option(help="png, svg, or png,svg.")] = "png",
 ) -> None:
     """Your own scores: a histogram by system, the aspects, and value against length and turn number."""
-    from dialeval.io import safe_name
-    from dialeval.plots.figures import save
-    from dialeval.plots.scores import metric_of, read_table
-    from dialeval.plots.scores import scores as draw
+    from dialeval.io.files import safe_name
     from dialeval.readers import Rejects
-    from dialeval.reports.outputs import plot_formats
+    from dialeval.reports.plots.figures import save
+    from dialeval.reports.plots.scores import metric_of, read_table
+    from dialeval.reports.plots.scores import scores as draw
+    from dialeval.reports.report_files import plot_formats
 
     table = read_table(file)
     chosen = metric_of(table, metric)

@@ -51,8 +51,8 @@ def publish(
     from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
     from rich.filesize import decimal
 
-    from dialeval.io import first_line
-    from dialeval.publish import default_results, find_folders, make_uploads, send
+    from dialeval.hub.publish import default_results, find_folders, make_uploads, send
+    from dialeval.io.files import first_line
 
     results = results or default_results()
     with tempfile.TemporaryDirectory() as workspace:

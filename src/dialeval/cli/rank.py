@@ -76,11 +76,11 @@ def rank(
     """Score all, compare, print tables."""
     import json
 
-    from dialeval.io import plain, write_atomically
-    from dialeval.pairing import files_by_name
+    from dialeval.io.files import plain, write_atomically
+    from dialeval.io.tables import show
+    from dialeval.readers.pairing import files_by_name
     from dialeval.systems import rank as compare
-    from dialeval.systems.outcome import LEGEND, draw
-    from dialeval.tables import show
+    from dialeval.systems.ranking_outcome import LEGEND, draw
 
     reports = {"--markdown": markdown, "--json": json_file, "--html": html_file, "--plot": plot}
     statistics: dict[str, Any] = {
@@ -131,7 +131,7 @@ def _rank_scores(
     statistics: Mapping[str, Any],
 ) -> Ranking:
     """Rank by what files of scores hold."""
-    from dialeval.pairing import files_by_name
+    from dialeval.readers.pairing import files_by_name
     from dialeval.systems import rank
 
     places = [file.replace("scores:", "", 1).partition("#") for file in files]

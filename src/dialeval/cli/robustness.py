@@ -60,7 +60,7 @@ def robustness(
     """Attack, judge, and write what was found."""
     from dialeval.agreement.sources import find_sources
     from dialeval.reports.console import telling
-    from dialeval.reports.outputs import plot_formats
+    from dialeval.reports.report_files import plot_formats
     from dialeval.robustness.inputs import gather
     from dialeval.robustness.report import render, write_report
     from dialeval.robustness.run import run

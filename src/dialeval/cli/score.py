@@ -12,9 +12,9 @@ from dialeval.cli import options as reading
 from dialeval.cli.options import checkpoints, in_panel, metrics_or_judge, say
 
 if TYPE_CHECKING:
-    from dialeval.exchange import EmptyPolicy
-    from dialeval.metric import Scale
+    from dialeval.core.exchange import EmptyPolicy
     from dialeval.readers import Source
+    from dialeval.registry.metric import Scale
     from dialeval.scoring import Summary
     from dialeval.scoring.task import Explain
 
@@ -107,7 +107,7 @@ def score(
     resume: Resume = True,
 ) -> None:
     """Check the rows, load the metrics, score."""
-    from dialeval.metric import Level
+    from dialeval.registry.metric import Level
     from dialeval.scoring.task import texts_beside
 
     source = read(input)
@@ -128,9 +128,9 @@ def run(
     flag: list[str], worst: int, skip_bad: bool, overwrite: bool, resume: bool,
 ) -> None:  # fmt: skip
     """Score with what the options say, and print what it adds up to."""
-    from dialeval.io import progress_counter
-    from dialeval.metric import Level
+    from dialeval.io.files import progress_counter
     from dialeval.registry import check_options, load_metrics, metric_class, registered
+    from dialeval.registry.metric import Level
     from dialeval.scoring import Task, score_file
     from dialeval.scoring.task import without_references
 

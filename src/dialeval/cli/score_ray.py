@@ -35,9 +35,9 @@ def score_ray(
     read: reading.Read,
 ) -> None:
     """Read, score, write."""
-    from dialeval.metric import Level
-    from dialeval.on_ray import read_dataset, score_dataset, score_systems
     from dialeval.registry import metric_class, registered
+    from dialeval.registry.metric import Level
+    from dialeval.scoring.on_ray import read_dataset, score_dataset, score_systems
 
     names = [registered(name) for name in metrics_or_judge(metric)]
     options: dict[str, Any] = {} if dtype is None else {"dtype": dtype}

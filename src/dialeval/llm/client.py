@@ -18,10 +18,10 @@ from urllib.parse import urlsplit
 
 import openai
 
-from dialeval.harmless import told, without_secrets
-from dialeval.io import parse_json
+from dialeval.io.files import parse_json
+from dialeval.io.harmless import told, without_secrets
 from dialeval.llm.protocol import Question
-from dialeval.metric import CannotGoOn
+from dialeval.registry.metric import CannotGoOn
 
 #: What can be left out of a request, and the words by which a refusal is known to be about it.
 _OPTIONAL: dict[str, tuple[str, ...]] = {

@@ -31,8 +31,8 @@ from pathlib import Path
 from string import Template
 from typing import Any, Literal, get_args
 
-from dialeval.exchange import Dialogue, Exchange, a_kind
-from dialeval.io import read_yaml
+from dialeval.core.exchange import Dialogue, Exchange, a_kind
+from dialeval.io.files import read_yaml
 
 AnswerForm = Literal["json", "number", "choice"]
 BUILT_IN = ("g_eval", "llm_eval", "pairwise")

@@ -25,9 +25,9 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeVar, get_args
 
-from dialeval.cautions import ENGLISH, language_of
-from dialeval.exchange import MAX_TEXTS, BadRow, Dialogue, EmptyPolicy, Exchange
-from dialeval.harmless import one_line
+from dialeval.core.cautions import ENGLISH, language_of
+from dialeval.core.exchange import MAX_TEXTS, BadRow, Dialogue, EmptyPolicy, Exchange
+from dialeval.io.harmless import one_line
 from dialeval.readers.bundles import bundle_rows, is_folder_of_days
 from dialeval.readers.chats.base import as_json
 from dialeval.readers.guess import guess_columns, not_a_text
@@ -297,10 +297,10 @@ class Source:
             self._tell(f"{len(skipped)} rows in other languages were left out (rows {shown})")
 
     def _open(self, level: str, fields: tuple[str, ...]) -> Iterator[RawRow]:
-        from dialeval.readers import tables
+        from dialeval.readers import table_rows
 
         if not isinstance(self.input, str | Path):
-            yield from tables.mapping_rows(self.input, self.name)
+            yield from table_rows.mapping_rows(self.input, self.name)
             return
 
         def choose(names: Sequence[str]) -> Sequence[str]:
@@ -314,7 +314,7 @@ class Source:
 
         file_format = self._format()
         if file_format == "dataset":
-            yield from tables.dataset_rows(str(self.input), self.name, choose, split=self.split, subset=self.subset)
+            yield from table_rows.dataset_rows(str(self.input), self.name, choose, split=self.split, subset=self.subset)
             return
         if self.split is not None or self.subset is not None:
             raise ValueError(f"{self.name} is a file and has no splits or subsets; leave those options out")
@@ -327,9 +327,9 @@ class Source:
             if file_format == "zip":
                 yield from bundle_rows(path, self.name, self._of_file, holds_rows)
             elif file_format == "xlsx":
-                yield from tables.excel_rows(Path(self.input), self.name, self._tell)
+                yield from table_rows.excel_rows(Path(self.input), self.name, self._tell)
             else:
-                yield from tables.parquet_rows(Path(self.input), self.name, choose)
+                yield from table_rows.parquet_rows(Path(self.input), self.name, choose)
             return
         with self._binary() as stream:
             yield from self._of_stream(file_format, stream, self.name)

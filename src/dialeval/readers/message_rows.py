@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.exchange import is_blank
-from dialeval.harmless import one_line
+from dialeval.core.exchange import is_blank
+from dialeval.io.harmless import one_line
 from dialeval.readers.chats.base import snake_case
 from dialeval.readers.rows import RawRow
 

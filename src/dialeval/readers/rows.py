@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
 
-from dialeval.exchange import (
+from dialeval.core.exchange import (
     OR_EMPTY,
     BadRow,
     Dialogue,
@@ -23,7 +23,7 @@ from dialeval.exchange import (
     check_speakers,
     is_blank,
 )
-from dialeval.harmless import one_line
+from dialeval.io.harmless import one_line
 from dialeval.readers.chats import messages_of, product_of
 from dialeval.readers.chats.base import as_json, role_of
 from dialeval.readers.transcripts import is_transcript, turns_of

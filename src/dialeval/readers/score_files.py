@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dialeval.exchange import a_kind
-from dialeval.io import is_stream
+from dialeval.core.exchange import a_kind
+from dialeval.io.files import is_stream
 
 #: Columns that are numbers but no scores.
 _NOT_SCORES = frozenset({"id", "dataset", "label", "row", "system", "language", "index", "context", "response", ""})
@@ -148,7 +148,7 @@ def _number(where: str, name: str, value: Any) -> float:
 
 def _rows(file: Path, kind: str) -> list[tuple[str, Mapping[str, Any]]]:
     """Every row and where it stands; the cells of CSV as numbers where the whole column has them."""
-    from dialeval.readers.tables import parquet_rows
+    from dialeval.readers.table_rows import parquet_rows
     from dialeval.readers.text import csv_rows, json_rows
 
     try:

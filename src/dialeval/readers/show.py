@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from dialeval.exchange import Dialogue, Exchange
-from dialeval.harmless import one_line
+from dialeval.core.exchange import Dialogue, Exchange
+from dialeval.io.harmless import one_line
 from dialeval.readers import Source
 from dialeval.readers.rows import RawRow
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any, BinaryIO, cast
 
-from dialeval.exchange import a_kind
+from dialeval.core.exchange import a_kind
 from dialeval.readers.chats import product_of
 from dialeval.readers.rows import Columns, RawRow
 from dialeval.readers.transcripts import conversations

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from itertools import chain, cycle
 from typing import Any
 
-from dialeval.exchange import MAX_TEXTS, BadRow, CheckedTexts, Dialogue, check_text
-from dialeval.io import parse_json
+from dialeval.core.exchange import MAX_TEXTS, BadRow, CheckedTexts, Dialogue, check_text
+from dialeval.io.files import parse_json
 from dialeval.readers.chats import product_of, reader_of
 from dialeval.readers.chats.base import Message, Product, Turns, aside, known_roles, read_content, role_of
 from dialeval.readers.guess import guess_columns

@@ -8,15 +8,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 from dialeval.agreement.leaderboard import number, p_value
+from dialeval.agreement.on_benchmark import Advance
 from dialeval.agreement.results import Report
 from dialeval.agreement.runs import Reporter
-from dialeval.agreement.score import Advance
 from dialeval.agreement.score_comparison import Verdict
-from dialeval.harmless import one_line
-from dialeval.io import progress_bar
+from dialeval.io.files import progress_bar
+from dialeval.io.harmless import one_line
+from dialeval.io.tables import Table
+from dialeval.io.tables import show as print_blocks
 from dialeval.reports.leaderboard import tables
-from dialeval.tables import Table
-from dialeval.tables import show as print_blocks
 
 
 class ConsoleReporter(Reporter):

@@ -18,9 +18,9 @@ from dialeval.agreement.leaderboard import (
 )
 from dialeval.agreement.overall import ABOUT_OVERALL, overall_table
 from dialeval.agreement.results import Report, Result, marked
+from dialeval.io.tables import Block, Cell, Code, Heading, Items, Table, to_markdown, to_page
 from dialeval.reports import by_system_columns
 from dialeval.reports.by_system_columns import further_cell, further_columns, who_spoke
-from dialeval.tables import Block, Cell, Code, Heading, Items, Table, to_markdown, to_page
 
 HOW_TO_READ = (
     "Every value is the agreement of a metric with people, higher is better, with its {confidence:.0%} bootstrap "

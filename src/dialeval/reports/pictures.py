@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dialeval.agreement.results import Panel, Report
-from dialeval.io import safe_name
-from dialeval.plots.agreement import heat_map, scatter
-from dialeval.plots.distributions import distributions
-from dialeval.plots.figures import save
+from dialeval.io.files import safe_name
+from dialeval.reports.plots.agreement import heat_map, scatter
+from dialeval.reports.plots.distributions import distributions
+from dialeval.reports.plots.figures import save
 from dialeval.statistics.correlation import Floats
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from random import Random
 
-from dialeval.exchange import Exchange
+from dialeval.core.exchange import Exchange
 from dialeval.robustness.words import WORD, is_punctuation, is_stopword, nouns, require_tagger, synonym
 
 #: Own sentences; they fit nearly everywhere and say nothing.

@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 
-from dialeval.exchange import Exchange
+from dialeval.core.exchange import Exchange
 from dialeval.robustness.attacks import Attack, Pool, choose_attacks
 
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ def read_input(
 def _is_judged(path: Path) -> bool:
     """Whether the rows carry what a benchmark has: ratings, labels, or attacked replies."""
     from dialeval.benchmarks.rowfile import kind_of
-    from dialeval.exchange import BadRow
+    from dialeval.core.exchange import BadRow
     from dialeval.readers.text import json_rows
 
     if not path.is_file():

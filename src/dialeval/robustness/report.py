@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from dialeval.agreement.leaderboard import number
 from dialeval.agreement.results import marked, versions
-from dialeval.io import plain, write_atomically
-from dialeval.plots.figures import SOFT, new_figure, save
+from dialeval.io.files import plain, write_atomically
+from dialeval.io.tables import Block, Code, Heading, Items, Table, to_markdown
+from dialeval.reports.plots.figures import SOFT, new_figure, save
+from dialeval.robustness.preference import AttackOutcome, Share
 from dialeval.robustness.run import Robustness
-from dialeval.robustness.verdicts import AttackOutcome, Share
-from dialeval.tables import Block, Code, Heading, Items, Table, to_markdown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

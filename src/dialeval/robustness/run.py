@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dialeval.agreement.on_benchmark import MetricFailed, NotApplicable, values_of
 from dialeval.agreement.runs import Reporter
-from dialeval.agreement.score import MetricFailed, NotApplicable, values_of
 from dialeval.agreement.sources import Spec, ValueSource, find_sources
-from dialeval.io import without_machine
-from dialeval.metric import Level
+from dialeval.io.files import without_machine
+from dialeval.registry.metric import Level
 from dialeval.robustness.inputs import Material, key_of
-from dialeval.robustness.verdicts import TOLERANCE, AttackOutcome, verdicts
+from dialeval.robustness.preference import TOLERANCE, AttackOutcome, verdicts
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -105,7 +105,7 @@ def _refuse_unfit(source: ValueSource, material: Material) -> None:
 def _distinct(material: Material) -> tuple[Dataset, BenchmarkInfo]:
     """Every reply, true or attacked, once: the table that metrics are run on, in the harness's own form."""
     from dialeval.benchmarks.base import BenchmarkInfo
-    from dialeval.benchmarks.rows import complete, to_dataset
+    from dialeval.benchmarks.dataset import complete, to_dataset
 
     rows: dict[str, dict[str, Any]] = {}
     for pair in material.pairs:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dialeval.specs import Condition
+from dialeval.core.specs import Condition
 
 #: The column in which a row's flags stand.
 FLAGS = "flags"

@@ -13,12 +13,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from dialeval.cautions import FirstRows
-from dialeval.exchange import Exchange
-from dialeval.io import is_stream, lock, name_place, replacing
-from dialeval.metric import Metric
+from dialeval.core.cautions import FirstRows
+from dialeval.core.exchange import Exchange
+from dialeval.io.files import is_stream, lock, name_place, replacing
 from dialeval.readers import Rejects
-from dialeval.scoring.outputs import OutputFormat, Record, Summary, output_format, table
+from dialeval.registry.metric import Metric
+from dialeval.scoring.score_table import OutputFormat, Record, Summary, output_format, table
 from dialeval.scoring.task import Chunk, Task, chunked, nothing_left, unscored
 from dialeval.scoring.worst import Worst
 

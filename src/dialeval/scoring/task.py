@@ -13,16 +13,16 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dialeval.cautions import language_of
-from dialeval.exchange import BadRow, Dialogue, EmptyPolicy, Exchange, is_blank
-from dialeval.io import plain
-from dialeval.metric import Level, Metric, MetricInfo, Scale
+from dialeval.core.cautions import language_of
+from dialeval.core.exchange import BadRow, Dialogue, EmptyPolicy, Exchange, is_blank
+from dialeval.core.scores import Scores, aspect_column, explaining_columns, turns_column
+from dialeval.core.specs import Condition
+from dialeval.io.files import plain
 from dialeval.readers import Rejects, Source, reply_text
 from dialeval.readers.rows import RawRow
-from dialeval.scores import Scores, aspect_column, explaining_columns, turns_column
+from dialeval.registry.metric import Level, Metric, MetricInfo, Scale
 from dialeval.scoring.flags import FLAGS, flagged
-from dialeval.scoring.outputs import ROW_KEYS, Kind
-from dialeval.specs import Condition
+from dialeval.scoring.score_table import ROW_KEYS, Kind
 
 #: Pairs of context and response in the first chunk, and in a chunk when they have doubled so far: a run soon tells how
 #: fast it is, and whoever stops it loses a few seconds. How long a chunk took does not count, so that a run that went

@@ -5,10 +5,10 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass, field
 
-from dialeval.exchange import Dialogue, Exchange, turn_at
-from dialeval.harmless import one_line
-from dialeval.scores import Scores, weakest_aspects
-from dialeval.scoring.outputs import Record
+from dialeval.core.exchange import Dialogue, Exchange, turn_at
+from dialeval.core.scores import Scores, weakest_aspects
+from dialeval.io.harmless import one_line
+from dialeval.scoring.score_table import Record
 from dialeval.scoring.task import Chunk, Task
 
 #: Characters of a reply, and of the turn before it, that are shown.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dialeval.systems.gate import gate
 from dialeval.systems.gate_outcome import Gate
-from dialeval.systems.outcome import Ranking
 from dialeval.systems.ranking import rank
+from dialeval.systems.ranking_outcome import Ranking
 
 __all__ = ["Gate", "Ranking", "gate", "rank"]

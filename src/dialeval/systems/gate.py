@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.cautions import FirstRows
-from dialeval.exchange import Dialogue, Exchange, counted, turn_at
-from dialeval.metric import Level, Metric, Scale
-from dialeval.pairing import MIN_COVERAGE, ItemLevel, Pairs, Rows, pair, pair_conversations, read_counted
+from dialeval.core.cautions import FirstRows
+from dialeval.core.exchange import Dialogue, Exchange, counted, turn_at
+from dialeval.core.scores import Scores, aspect_column
+from dialeval.core.specs import Condition
+from dialeval.readers.pairing import MIN_COVERAGE, ItemLevel, Pairs, Rows, pair, pair_conversations, read_counted
 from dialeval.registry import load
-from dialeval.scores import Scores, aspect_column
-from dialeval.specs import Condition
+from dialeval.registry.metric import Level, Metric, Scale
 from dialeval.statistics.bootstrap import bootstrap
 from dialeval.statistics.corrections import holm
 from dialeval.statistics.paired_tests import paired_mean_test, unpaired_mean_test
@@ -37,8 +37,8 @@ from dialeval.systems.gate_outcome import (
     Verdict,
     WorseRow,
 )
-from dialeval.systems.outcome import POWER, SHOWN_FROM
 from dialeval.systems.ranking import score_items
+from dialeval.systems.ranking_outcome import POWER, SHOWN_FROM
 
 #: Rows that a report lists.
 N_WORST = 10

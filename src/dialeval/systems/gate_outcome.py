@@ -8,12 +8,12 @@ from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any, Literal
 
-from dialeval.exchange import counted
-from dialeval.harmless import for_markdown, for_xml, one_line
-from dialeval.io import plain
-from dialeval.pairing import MIN_COVERAGE
-from dialeval.scores import weakest_aspects
-from dialeval.tables import Block, Heading, Items, Table, to_html, to_markdown, to_text
+from dialeval.core.exchange import counted
+from dialeval.core.scores import weakest_aspects
+from dialeval.io.files import plain
+from dialeval.io.harmless import for_markdown, for_xml, one_line
+from dialeval.io.tables import Block, Heading, Items, Table, to_html, to_markdown, to_text
+from dialeval.readers.pairing import MIN_COVERAGE
 
 #: Fewer contexts than these say little about a system.
 MIN_CONTEXTS = 30
@@ -140,7 +140,7 @@ class Gate:
     #: Rows of either system that have no partner, and pairs (or conversations) without a value; both are left out.
     n_alone: int
     n_without_value: int
-    #: What misleads about the replies of either system; see `dialeval.cautions`.
+    #: What misleads about the replies of either system; see `dialeval.core.cautions`.
     cautions: tuple[str, ...]
     scale: str
     signature: str

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.exchange import Exchange
-from dialeval.functions import FunctionMetric
-from dialeval.pairing import Rows, files_by_name
+from dialeval.core.exchange import Exchange
+from dialeval.core.specs import Declared
+from dialeval.readers.pairing import Rows, files_by_name
 from dialeval.readers.score_files import records, row_scores
-from dialeval.specs import Declared
+from dialeval.registry.functions import FunctionMetric
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,11 @@ from typing import Any, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.cautions import cautions, cut_note
-from dialeval.exchange import Dialogue, Exchange
-from dialeval.metric import Level, Metric
-from dialeval.pairing import (
+from dialeval.core.cautions import cautions, cut_note
+from dialeval.core.exchange import Dialogue, Exchange
+from dialeval.core.scores import Scores
+from dialeval.readers import Source, guess_columns
+from dialeval.readers.pairing import (
     ItemLevel,
     Pairs,
     Rows,
@@ -28,15 +29,14 @@ from dialeval.pairing import (
     pair_conversations,
     read_items,
 )
-from dialeval.readers import Source, guess_columns
 from dialeval.registry import load
-from dialeval.scores import Scores
+from dialeval.registry.metric import Level, Metric
 from dialeval.statistics.bootstrap import bootstrap, interval
 from dialeval.statistics.corrections import holm
 from dialeval.statistics.paired_tests import paired_mean_test, unpaired_mean_test
 from dialeval.statistics.resampled import mean_of
 from dialeval.systems.given import Given, read_given
-from dialeval.systems.outcome import POWER, SHOWN_FROM, PairTest, Ranking, Standing
+from dialeval.systems.ranking_outcome import POWER, SHOWN_FROM, PairTest, Ranking, Standing
 
 Vector = NDArray[np.float64]
 #: Replies, or whole conversations.

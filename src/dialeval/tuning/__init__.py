@@ -19,17 +19,17 @@ from typing import Any
 
 import numpy as np
 
-from dialeval.approaches import stack
-from dialeval.approaches.judge import TURN, Judge, JudgeNetwork, ReadReplies, Vector
-from dialeval.approaches.learned import QUANTILE_GRID
-from dialeval.cautions import cautions
-from dialeval.exchange import EmptyPolicy, Exchange
+from dialeval.core.cautions import cautions
+from dialeval.core.exchange import EmptyPolicy, Exchange
+from dialeval.judge import fitting
+from dialeval.judge.metric import TURN, Judge, JudgeNetwork, ReadReplies, Vector
+from dialeval.papers.learned import QUANTILE_GRID
 from dialeval.readers import Input, Source, read_exchanges
 from dialeval.statistics.raters import human_ceiling
 from dialeval.tuning import correction, crossing
 from dialeval.tuning.folder import OVERALL, check_place, write_folder
 from dialeval.tuning.opinions import ADVISED, Opinions, Ratings, as_rows, enough, read_opinions
-from dialeval.tuning.outcome import Tuned
+from dialeval.tuning.tuned import Tuned
 
 __all__ = ["Tuned", "tune"]
 
@@ -150,7 +150,7 @@ def _fit_interval(network: JudgeNetwork, opinions: Opinions, values: Vector, see
     """
     if not isinstance(opinions, Ratings):
         return None
-    fitted = stack.fit_interval(values, opinions.targets, ties=stack.edges_of_ties(opinions.targets))
+    fitted = fitting.fit_interval(values, opinions.targets, ties=fitting.edges_of_ties(opinions.targets))
     ends = [np.append(end, end[-1]) for end in (fitted.low, fitted.high)]
     network.set_array("turn_interval", np.stack([fitted.edges, *ends]))
     return crossing.crossed_coverage(values, opinions.targets, opinions.groups, seed)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.approaches.judge import Matrix, ReadReplies
+from dialeval.judge.metric import Matrix, ReadReplies
 from dialeval.tuning.opinions import Opinions
 
 #: The penalty on squared weights. Every block of inputs weighs alike, whatever its width; the judge's own value is not

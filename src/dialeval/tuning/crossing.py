@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.approaches import stack
-from dialeval.approaches.judge import Matrix, ReadReplies, Vector
+from dialeval.judge import fitting
+from dialeval.judge.metric import Matrix, ReadReplies, Vector
 from dialeval.statistics.bootstrap import bootstrap, interval
 from dialeval.tuning import correction
 from dialeval.tuning.correction import Chosen
@@ -140,11 +140,11 @@ def compare(opinions: Opinions, before: Vector, after: Vector, *, resamples: int
 def crossed_coverage(values: Vector, targets: Vector, groups: NDArray[np.intp], seed: int) -> float:
     """Share of ratings within an interval that was fitted on the other folds."""
     folds = divide(groups, FOLDS, seed)
-    begins, stops = stack.edges_of_ties(targets)
+    begins, stops = fitting.edges_of_ties(targets)
     inside = 0.0
     for fold in range(FOLDS):
         held, others = folds == fold, folds != fold
         if held.any():
-            fitted = stack.fit_interval(values[others], targets[others], ties=(begins[others], stops[others]))
-            inside += stack.covered(fitted, values[held], targets[held]) * held.sum()
+            fitted = fitting.fit_interval(values[others], targets[others], ties=(begins[others], stops[others]))
+            inside += fitting.covered(fitted, values[held], targets[held]) * held.sum()
     return float(inside / len(values))

@@ -10,10 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dialeval.approaches.judge import Judge, JudgeNetwork
-from dialeval.card import render_card
-from dialeval.io import parse_json
-from dialeval.weights.config import current_versions
+from dialeval.checkpoints.config import current_versions
+from dialeval.hub.card import render_card
+from dialeval.io.files import parse_json
+from dialeval.judge.metric import Judge, JudgeNetwork
 
 
 def check_place(out: Path, *, overwrite: bool) -> None:

@@ -13,11 +13,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.approaches import stack
-from dialeval.approaches.judge import Vector
 from dialeval.benchmarks.rowfile import main_aspect
-from dialeval.exchange import EmptyPolicy, Exchange, a_kind
-from dialeval.io import parse_json
+from dialeval.core.exchange import EmptyPolicy, Exchange, a_kind
+from dialeval.io.files import parse_json
+from dialeval.judge import fitting
+from dialeval.judge.metric import Vector
 from dialeval.readers import Source
 from dialeval.readers.rows import Columns, RawRow, required_fields, to_exchange
 from dialeval.statistics.bootstrap import Resampled, number_groups
@@ -189,7 +189,7 @@ def _ratings(rows: Iterable[RawRow], columns: Columns, empty: EmptyPolicy) -> Ra
     repeated = n_rows - len(kept)
     return Ratings(
         tuple(one.exchange for one in kept),
-        stack.within_source_ranks(np.array([float(np.mean(one.means)) for one in kept]), ["rated"] * len(kept)),
+        fitting.within_source_ranks(np.array([float(np.mean(one.means)) for one in kept]), ["rated"] * len(kept)),
         number_groups([one.group for one in kept]),
         raters if any(len(given) > 1 for given in raters) else (),
         dropped={"the same reply to the same context, counted as further ratings of it": repeated} if repeated else {},

@@ -13,10 +13,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from dialeval.approaches.heads import Features, Vector
-from dialeval.exchange import Exchange
-from dialeval.metric import Level, MetricInfo
-from dialeval.weights.network import unit_matrix
+from dialeval.checkpoints.network import unit_matrix
+from dialeval.core.exchange import Exchange
+from dialeval.papers.heads import Features, Vector
+from dialeval.registry.metric import Level, MetricInfo
 from dialeval_baselines.vectors import VectorMetric, VectorNetwork, pick
 
 

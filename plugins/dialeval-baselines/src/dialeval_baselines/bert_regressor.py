@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.approaches.heads import Vector
-from dialeval.exchange import Exchange
-from dialeval.metric import Level, MetricInfo
+from dialeval.core.exchange import Exchange
+from dialeval.papers.heads import Vector
+from dialeval.registry.metric import Level, MetricInfo
 from dialeval_baselines.pairs import PairMetric
 
 

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
-from dialeval.approaches.heads import Features, Perceptron
-from dialeval.exchange import Exchange
-from dialeval.metric import Level, MetricInfo
+from dialeval.core.exchange import Exchange
+from dialeval.papers.heads import Features, Perceptron
+from dialeval.registry.metric import Level, MetricInfo
 from dialeval_baselines.vectors import VectorMetric, VectorNetwork, pick
 
 #: The last turns of a context that are read.

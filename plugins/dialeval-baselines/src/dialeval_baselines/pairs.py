@@ -10,11 +10,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dialeval.approaches.deb import MaskedWordHead
-from dialeval.approaches.heads import Features, Perceptron, TrainedHead
-from dialeval.engine.base import states
-from dialeval.exchange import Exchange
-from dialeval.weights.network import Network
+from dialeval.checkpoints.network import Network
+from dialeval.core.exchange import Exchange
+from dialeval.encoders.base import states
+from dialeval.papers.deb import MaskedWordHead
+from dialeval.papers.heads import Features, Perceptron, TrainedHead
 from dialeval_baselines import SHIPPED
 
 

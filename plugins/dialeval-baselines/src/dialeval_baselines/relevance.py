@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from dialeval.approaches.heads import Perceptron
+from dialeval.papers.heads import Perceptron
 
 
 class Relevance(nn.Module):

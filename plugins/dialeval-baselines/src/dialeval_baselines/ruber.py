@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
-from dialeval.approaches.heads import Features, TrainedHead, Vector
-from dialeval.exchange import Exchange
-from dialeval.metric import Judged, Level, MetricInfo
+from dialeval.core.exchange import Exchange
+from dialeval.papers.heads import Features, TrainedHead, Vector
+from dialeval.registry.metric import Judged, Level, MetricInfo
 from dialeval_baselines.relevance import Relevance
 from dialeval_baselines.vectors import VectorMetric, VectorNetwork, pooled
 

@@ -11,9 +11,9 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from dialeval.approaches.heads import Vector
-from dialeval.exchange import Exchange
-from dialeval.metric import Judged, Level, MetricInfo
+from dialeval.core.exchange import Exchange
+from dialeval.papers.heads import Vector
+from dialeval.registry.metric import Judged, Level, MetricInfo
 from dialeval_baselines.pairs import PairMetric
 from dialeval_baselines.usr_mlm import UsrMlm
 

@@ -8,7 +8,7 @@ import torch
 
 from dialeval.baselines.batching import DEFAULT_BATCH_TOKENS
 from dialeval.baselines.masked import MaskedLikelihood
-from dialeval.metric import Level, MetricInfo
+from dialeval.registry.metric import Level, MetricInfo
 from dialeval_baselines.pairs import PairsNetwork
 
 

@@ -10,11 +10,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dialeval.approaches.heads import TrainedHead
-from dialeval.engine.base import states
-from dialeval.engine.encoding import PairEncoder
-from dialeval.exchange import Exchange
-from dialeval.weights.network import Network
+from dialeval.checkpoints.network import Network
+from dialeval.core.exchange import Exchange
+from dialeval.encoders.base import states
+from dialeval.encoders.batching import PairEncoder
+from dialeval.papers.heads import TrainedHead
 from dialeval_baselines import SHIPPED
 
 #: How tokens become one vector, in the order in which a row holds them.

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from dialeval.exchange import a_kind, is_blank
+from dialeval.core.exchange import a_kind, is_blank
 
 Row = Mapping[str, Any]
 

@@ -1,0 +1,190 @@
+"""Where weights come from: embedded in the package, a folder, the Hugging Face cache, or the Hub.
+
+Local places are always looked at first, so that nothing waits for a network that is not there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from dialeval.checkpoints.packages import DamagedPackage, base_encoders, from_packages
+from dialeval.io.files import first_line as first_line
+from dialeval.io.files import is_reachable, parse_json
+from dialeval.io.harmless import one_line
+from dialeval.version import how_to_install
+
+WEIGHTS = Path(__file__).parents[1] / "weights"
+
+#: The encoder of the small checkpoints, which sentence embeddings use, too.
+BASE_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
+
+#: Nothing but data is ever fetched: no pickles, no Python files.
+DATA_FILES = ["*.json", "*.safetensors", "*.txt", "*.model", "README.md"]
+
+
+class CheckpointError(RuntimeError):
+    """Weights could not be found, or are not what they should be; the message says what to do, in one line."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(one_line(message))
+
+
+@dataclass(frozen=True)
+class Located:
+    """A folder with weights, where it was found, and its commit if it came from the Hub."""
+
+    folder: Path
+    origin: str
+    revision: str | None = None
+
+
+def find_encoder(name: str = BASE_ENCODER, *, revision: str | None = None, sha256: str | None = None) -> Located:
+    """The folder of a base encoder: a path, the Hugging Face cache, packages that hold it, then the Hub.
+
+    With `sha256` the weights must be exactly that file; those that the catalogue lists are always checked.
+    """
+    listed = base_encoders().get(name)
+    if listed is not None:
+        sha256 = sha256 or listed.sha256
+    found = _local_folder(name) or cached(name, revision) or packaged(name)
+    if found is None:
+        hint = f"install it with: {how_to_install(listed.extra)}" if listed else "pass a folder"
+        found = _from_hub(name, revision, hint=f"; download it once with `hf download {name}`, or {hint}")
+    if sha256 is not None:
+        _verify(found, sha256)
+    return found
+
+
+def find_checkpoint(source: str | Path | None, *, default: str, revision: str | None = None) -> Located:
+    """The folder of a checkpoint: the embedded one by default, else a folder, a name or a Hub id."""
+    if source is None:
+        source = default
+    name = str(source)
+    if name in embedded_checkpoints():
+        return Located(WEIGHTS / name, "embedded")
+    if (local := _local_folder(name)) is not None:
+        return local
+    if name.count("/") != 1 or name.startswith((".", "/", "~")):
+        there = ", ".join(embedded_checkpoints()) or "none"
+        raise CheckpointError(f"there is no checkpoint at {name!r}; pass a folder, a Hub id, or one of: {there}")
+    return cached(name, revision) or _from_hub(name, revision)
+
+
+def embedded_checkpoints() -> list[str]:
+    """Names of the checkpoints that travel inside the package."""
+    return sorted(path.parent.name for path in WEIGHTS.glob("*/config.json"))
+
+
+#: All of an encoder but its embeddings, if its layers were tuned and these stayed those of the base.
+LAYERS = "layers.safetensors"
+
+
+def find_layers(folder: Path, sha256: str | None) -> Path:
+    """The file of tuned layers that has this digest: a checkpoint's own, or an embedded one's."""
+    for path in (folder / LAYERS, *sorted(WEIGHTS.glob(f"*/{LAYERS}"))):
+        if path.is_file() and file_sha256(path) == sha256:
+            return path
+    raise CheckpointError(
+        f"{folder} lacks the {LAYERS} that its config.json names, and no embedded checkpoint has it; fetch it again"
+    )
+
+
+def file_sha256(path: Path) -> str:
+    """Digest of a file, read in pieces."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def weights_digest(folder: Path, layers: str | None = None) -> str:
+    """One digest over what moves a checkpoint's values: weights, shared layers, layout; not its folder's name."""
+    digest = hashlib.sha256((layers or "").encode())
+    config = folder / "config.json"
+    told = parse_json(config.read_text("utf-8")) if config.is_file() else {}
+    if "layout" in told:
+        digest.update(json.dumps([told["layout"], told.get("architecture")], sort_keys=True).encode())
+    for path in sorted(folder.rglob("*.safetensors")):
+        if layers and path.name == LAYERS:
+            continue
+        digest.update(path.relative_to(folder).as_posix().encode())
+        digest.update(file_sha256(path).encode())
+    return digest.hexdigest()
+
+
+def _local_folder(name: str) -> Located | None:
+    try:
+        path = Path(name).expanduser()
+        if not path.exists():
+            return None
+    except (OSError, ValueError, RuntimeError) as error:  # too long, a NUL, no such user
+        raise CheckpointError(f"{name[:200]!r} names no weights ({first_line(error)}); check its spelling") from None
+    if not path.is_dir():
+        raise CheckpointError(f"{path} is a file; pass the folder that holds config.json and model.safetensors")
+    if not (path / "config.json").is_file():
+        raise CheckpointError(f"{path} has no config.json, so it is not a checkpoint folder")
+    return Located(path, "folder")
+
+
+def cached(name: str, revision: str | None) -> Located | None:
+    """A complete snapshot in the Hugging Face cache."""
+    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
+
+    try:
+        config = try_to_load_from_cache(name, "config.json", revision=revision)
+    except HFValidationError:
+        raise CheckpointError(f"{name!r} is neither a folder that is there nor a Hub id; check its spelling") from None
+    if not isinstance(config, str):
+        return None
+    folder = Path(config).parent
+    # An interrupted download leaves a snapshot without weights; the Hub client then completes it.
+    if not any(folder.glob("*.safetensors")):
+        return None
+    return Located(folder, "Hugging Face cache", folder.name)
+
+
+def packaged(name: str) -> Located | None:
+    """A base encoder from the packages that the catalogue names for it, if they are installed."""
+    listed = base_encoders().get(name)
+    try:
+        folder = None if listed is None else from_packages(listed)
+    except DamagedPackage as error:
+        raise CheckpointError(str(error)) from None
+    return None if folder is None or listed is None else Located(folder, f"package {listed.packages[0]}")
+
+
+def _from_hub(name: str, revision: str | None, hint: str = "") -> Located:
+    from huggingface_hub import constants, snapshot_download
+    from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, RepositoryNotFoundError, RevisionNotFoundError
+
+    if constants.HF_HUB_OFFLINE:
+        raise CheckpointError(f"{name} is not on this machine and HF_HUB_OFFLINE is set{hint}")
+    if not is_reachable(constants.ENDPOINT):
+        raise CheckpointError(f"{name} is not on this machine and {constants.ENDPOINT} cannot be reached{hint}")
+    try:
+        folder = snapshot_download(name, revision=revision, allow_patterns=DATA_FILES)
+    except GatedRepoError:
+        raise CheckpointError(f"{name} is gated; ask for access on its page and log in with `hf auth login`") from None
+    except RevisionNotFoundError:
+        raise CheckpointError(f"{name} has no revision {revision!r}") from None
+    except RepositoryNotFoundError:
+        raise CheckpointError(
+            f"{name} is not on the Hub, or is private and needs a token (`hf auth login`); check its spelling"
+        ) from None
+    except (HfHubHTTPError, OSError) as error:
+        raise CheckpointError(f"{name} could not be downloaded ({first_line(error)}); try again") from None
+    return Located(Path(folder), "Hub", Path(folder).name)
+
+
+def _verify(found: Located, sha256: str) -> None:
+    weights = found.folder / "model.safetensors"
+    if not weights.is_file():
+        raise CheckpointError(f"{found.folder} has no model.safetensors; pickled weights are not loaded")
+    actual = file_sha256(weights)
+    if actual != sha256:
+        raise CheckpointError(
+            f"{weights} has sha256 {actual[:12]}…, expected {sha256[:12]}…; it is damaged or another model: "
+            "delete it and fetch it again"
+        )

@@ -1,0 +1,335 @@
+"""Tokenizers, encoders and adapters from the files of a folder, each checked before it is believed."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from weakref import WeakValueDictionary
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import load_file
+from torch import nn
+
+from dialeval.checkpoints.config import LoraSettings
+from dialeval.checkpoints.find import (
+    CheckpointError,
+    first_line,
+)
+from dialeval.checkpoints.untrusted import (
+    MAX_NEW_TOKENS,
+    adapter_settings,
+    check_files,
+    check_sizes,
+    read_json,
+    tensor_shapes,
+)
+from dialeval.encoders.base import load_exactly, tuned_state
+from dialeval.encoders.bert import BertEncoder, BertSettings
+from dialeval.encoders.layout import PairFormat
+
+#: Half of a small encoder is its embedding table, and adapters leave it alone: one copy serves all metrics.
+_EMBEDDINGS: WeakValueDictionary[Any, nn.Module] = WeakValueDictionary()
+
+
+def share_embeddings(encoder: Any, key: Any) -> None:
+    """Use the embedding table that another encoder of the same key already holds."""
+    encoder.set_input_embeddings(_EMBEDDINGS.setdefault(key, encoder.get_input_embeddings()))
+
+
+def adapter_folder(folder: Path, encoders: tuple[str, ...], name: str) -> Path:
+    """`adapter/` for one encoder, `adapter/NAME/` where an approach has several."""
+    return folder / "adapter" if len(encoders) == 1 else folder / "adapter" / name
+
+
+def check_finite(stored: Mapping[str, torch.Tensor], path: Path) -> None:
+    """Refuse weights that are no numbers."""
+    for key, tensor in stored.items():
+        if not bool(torch.isfinite(tensor).all()):
+            raise CheckpointError(f"{path} is damaged: {key} holds values that are no numbers; fetch it again")
+
+
+def check_vocabulary(tokenizer: Any, encoder: Any, folder: Path) -> None:
+    """A token without an embedding would only be noticed in the middle of scoring."""
+    known = encoder.get_input_embeddings().num_embeddings
+    if (highest := max(tokenizer.get_vocab().values(), default=0)) >= known:
+        raise CheckpointError(
+            f"{folder} has a token {highest} where its encoder knows {known}; they do not belong together"
+        )
+
+
+def load_tokenizer(folder: Path, layout: PairFormat) -> Any:
+    """The tokenizer of a folder; a separator such as `[SEPT]` that it does not know becomes a special token."""
+    from transformers import AutoTokenizer
+
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    except BaseException as error:  # a damaged tokenizer.json raises Exception itself, and panics are no Exception
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        raise CheckpointError(f"{folder} has no usable tokenizer: {first_line(error)}") from None
+    separator = layout.separator
+    if separator.strip() and separator not in tokenizer.get_vocab():
+        tokenizer.add_special_tokens({"additional_special_tokens": [separator]})
+    return tokenizer
+
+
+def load_encoder(folder: Path, vocabulary: int, *, trainable: bool = False) -> nn.Module:
+    """An encoder in float32 with fused attention, without the pooler (approaches that pool have their own).
+
+    For scoring an ordinary BERT loads without transformers' model classes, whose import takes longer than all else.
+    """
+    check_files(folder)
+    encoder: Any = None if trainable else _ordinary_bert(folder)
+    if encoder is None:
+        encoder = _of_transformers(folder)
+    known = encoder.get_input_embeddings().num_embeddings
+    if vocabulary > known + MAX_NEW_TOKENS:
+        raise CheckpointError(
+            f"the tokenizer has {vocabulary} tokens and the encoder in {folder} knows {known} of them"
+        )
+    if vocabulary > known:
+        encoder.resize_token_embeddings(vocabulary, mean_resizing=False)
+        # An adapter does not store embeddings, so a new token must start from the same row every time.
+        rows = encoder.get_input_embeddings().weight.data
+        rows[known:] = rows[:known].mean(dim=0)
+    loaded: nn.Module = encoder
+    return loaded
+
+
+def _ordinary_bert(folder: Path) -> BertEncoder | None:
+    """The encoder of a folder that holds an ordinary BERT, every tensor of it, in one file; None of any other."""
+    raw, weights = read_json(folder / "config.json"), folder / "model.safetensors"
+    check_sizes(raw, folder / "config.json")
+    settings = BertSettings.of(raw)
+    if settings is None or not weights.is_file():
+        return None
+    with torch.device("meta"):
+        encoder = BertEncoder(settings)
+    # Releases with heads put the encoder's name before its tensors.
+    shapes = tensor_shapes(weights, with_buffers=True)
+    held = {name.removeprefix("bert."): name for name in shapes}
+    asked = {name: tuple(tensor.shape) for name, tensor in encoder.state_dict().items()}
+    if any(shapes.get(held.get(name, "")) != shape for name, shape in asked.items()):
+        return None
+    with safe_open(weights, framework="pt") as stored:
+        encoder.load_state_dict({name: stored.get_tensor(held[name]).float() for name in asked}, assign=True)
+    return encoder
+
+
+def _of_transformers(folder: Path) -> Any:
+    from transformers import AutoModel
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    _check_fits(folder)
+    try:
+        encoder, report = AutoModel.from_pretrained(
+            folder,
+            local_files_only=True,
+            use_safetensors=True,
+            trust_remote_code=False,
+            dtype=torch.float32,
+            output_loading_info=True,
+        )
+    except Exception as error:  # whatever a configuration that fits no weights leads to
+        raise CheckpointError(f"{folder} holds no encoder that can be loaded: {first_line(error)}") from None
+    # What a file lacks would be drawn by chance. The pooler is not used; approaches that pool have their own.
+    if missing := sorted(key for key in report["missing_keys"] if not key.startswith("pooler.")):
+        raise CheckpointError(f"{folder} lacks {len(missing)} of its encoder's tensors, {missing[0]} for one")
+    return _without_pooler(encoder)
+
+
+#: The families of encoders that text is judged with; others may hide their sizes in settings of their own.
+FAMILIES = frozenset(
+    "albert bert camembert deberta deberta-v2 distilbert electra ernie modernbert mpnet roberta xlm-roberta".split()
+)
+
+
+def _of_config(raw: dict[str, Any], path: Path, device: Any = "meta") -> Any:
+    """The encoder that a configuration asks for; unless a device is named, in modules without memory."""
+    from transformers import AutoConfig, AutoModel
+
+    if str(raw.get("model_type")) not in FAMILIES:
+        raise CheckpointError(
+            f"{path} is of the kind {str(raw.get('model_type'))[:40]!r}; encoders are {', '.join(sorted(FAMILIES))}"
+        )
+    try:
+        with torch.device(device):
+            return AutoModel.from_config(  # type: ignore[no-untyped-call]
+                AutoConfig.for_model(**raw), dtype=torch.float32, trust_remote_code=False
+            )
+    except Exception as error:  # a configuration can be wrong in as many ways as there are models
+        raise CheckpointError(f"{path} is damaged: {first_line(error)}") from None
+
+
+def _check_fits(folder: Path) -> None:
+    """Refuse a configuration that asks for more memory than its weights fill, before any is taken."""
+    path = folder / "config.json"
+    raw = read_json(path)
+    check_sizes(raw, path)
+    asked = sum(math.prod(one.shape) for name, one in _of_config(raw, path).named_parameters() if "pooler" not in name)
+    files = sorted(folder.glob("*.safetensors"))
+    if not files:
+        raise CheckpointError(f"{folder} has no model.safetensors; pickled weights are not loaded")
+    held = sum(math.prod(shape) for file in files for shape in tensor_shapes(file, with_buffers=True).values())
+    if asked > held:
+        raise CheckpointError(f"{folder} asks for {asked} weights in config.json and holds {held}; fetch it again")
+
+
+#: The configuration of a fully tuned encoder; `config.json` is the checkpoint's own.
+ENCODER_CONFIG = "encoder.json"
+
+
+def empty_encoder(path: Path, *, trainable: bool = False) -> nn.Module:
+    """An encoder with arbitrary weights, to be filled from the checkpoint that it belongs to."""
+    raw = read_json(path)
+    check_sizes(raw, path)
+    device = torch.get_default_device()  # that which only plans, if the caller chose it
+    if not trainable and (settings := BertSettings.of(raw)) is not None:
+        with torch.device("meta"):
+            ordinary = BertEncoder(settings)
+        return ordinary.to_empty(device=device)
+    return _without_pooler(_of_config(raw, path, device))
+
+
+def _without_pooler(encoder: Any) -> nn.Module:
+    if getattr(encoder, "pooler", None) is not None:
+        encoder.pooler = None
+    empty: nn.Module = encoder
+    return empty
+
+
+#: Beside a matrix of whole numbers from -127 to 127: what each row is to be multiplied by.
+_SCALE = "_scale"
+_STEPS = 127
+
+
+def packed(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Tensors as they are stored: matrices in one byte a weight, with a scale a row, all others in float16."""
+    stored = {}
+    for name, tensor in tensors.items():
+        held = tensor.detach().float().cpu()
+        if held.ndim == 2:
+            # With twelve bits a scale times 127 is exact, so what was read is stored again as it was.
+            mantissa, exponent = torch.frexp(held.abs().amax(dim=1, keepdim=True) / _STEPS)
+            scale = torch.ldexp((mantissa * 4096).round() / 4096, exponent)
+            steps = (held / scale.clamp(min=1e-30)).round().clamp(-_STEPS, _STEPS)
+            stored[name], stored[name + _SCALE] = steps.to(torch.int8), scale
+        else:
+            stored[name] = held.half().contiguous()
+    return stored
+
+
+def unpacked(stored: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """The tensors of `packed`, in float32."""
+    return {
+        name: one.float() * stored[name + _SCALE] if name + _SCALE in stored else one.float()
+        for name, one in stored.items()
+        if not name.endswith(_SCALE)
+    }
+
+
+def load_layers(encoder: nn.Module, path: Path) -> nn.Module:
+    """The encoder with the layers of a checkpoint in place of its own."""
+    asked = {name: tuple(one.shape) for name, one in tuned_state(encoder).items()}
+    matrices = [name for name, shape in asked.items() if len(shape) == 2]
+    if tensor_shapes(path, counts=matrices) != asked | {name + _SCALE: (asked[name][0], 1) for name in matrices}:
+        raise CheckpointError(f"{path} does not fit the encoder that it is for; fetch both again")
+    stored = load_file(path)
+    check_finite(stored, path)
+    load_exactly(encoder, unpacked(stored), kept="embeddings.")
+    return encoder
+
+
+def with_lora(encoder: nn.Module, settings: LoraSettings) -> nn.Module:
+    """The encoder with fresh adapters on all its linear layers."""
+    from peft import LoraConfig
+
+    config = LoraConfig(
+        r=settings.rank,
+        lora_alpha=settings.alpha,
+        lora_dropout=settings.dropout,
+        use_rslora=settings.rslora,
+        target_modules="all-linear",
+    )
+    adapted: nn.Module = _with_adapter(encoder, config)
+    return adapted
+
+
+def _with_adapter(encoder: nn.Module, config: Any) -> Any:
+    from peft import get_peft_model
+
+    with warnings.catch_warnings():
+        # PEFT asks transformers for a property under its old name, which is no news for whoever loads a metric.
+        warnings.filterwarnings("ignore", message="`is_gradient_checkpointing` is deprecated")
+        return get_peft_model(encoder, config)
+
+
+def load_adapter(encoder: nn.Module, folder: Path, trainable: bool) -> nn.Module:
+    """PEFT's own loader would follow settings that import modules, read other files or take memory unseen.
+
+    An adapter that is only to be merged is added to the weights without PEFT, which takes long to import.
+    """
+    weights = folder / "adapter_model.safetensors"
+    if not weights.is_file():
+        raise CheckpointError(f"{folder} has no adapter_model.safetensors; the checkpoint is incomplete")
+    settings = adapter_settings(folder)
+    adapted = None if trainable else _plain_linears(encoder, settings["target_modules"])
+    if adapted:
+        return _merged(encoder, adapted, weights, settings)
+    from peft import LoraConfig, get_peft_model_state_dict, set_peft_model_state_dict
+
+    try:
+        wrapped: Any = _with_adapter(encoder, LoraConfig(**settings))
+        expected = {key: tuple(tensor.shape) for key, tensor in get_peft_model_state_dict(wrapped).items()}
+        if expected != tensor_shapes(weights):
+            raise CheckpointError(f"{weights} does not fit the encoder that it is for; fetch both again")
+        stored = load_file(weights)
+        check_finite(stored, weights)
+        set_peft_model_state_dict(wrapped, stored)
+        merged: nn.Module = wrapped if trainable else wrapped.merge_and_unload()
+    except CheckpointError:
+        raise
+    except Exception as error:
+        raise CheckpointError(f"{folder} does not hold a usable adapter: {first_line(error)}") from None
+    return merged
+
+
+def _plain_linears(encoder: nn.Module, names: list[str]) -> dict[str, nn.Linear] | None:
+    """The layers that PEFT would adapt by these names, if all of them are plain linear ones."""
+    found = {
+        path: module
+        for path, module in encoder.named_modules()
+        if any(path == name or path.endswith(f".{name}") for name in names)
+    }
+    plain = {path: module for path, module in found.items() if type(module) is nn.Linear}
+    return plain if len(plain) == len(found) else None
+
+
+def _merged(encoder: nn.Module, layers: Mapping[str, nn.Linear], path: Path, settings: Mapping[str, Any]) -> nn.Module:
+    """The encoder with an adapter added to its weights, to the last bit as PEFT does it."""
+    rank, alpha = settings["r"], settings["lora_alpha"]
+    scaling = alpha / math.sqrt(rank) if settings["use_rslora"] else alpha / rank
+    expected = {}
+    for name, layer in layers.items():
+        expected[_lora(name, "A")] = (rank, layer.in_features)
+        expected[_lora(name, "B")] = (layer.out_features, rank)
+    if expected != tensor_shapes(path):
+        raise CheckpointError(f"{path} does not fit the encoder that it is for; fetch both again")
+    try:
+        stored = load_file(path)
+    except Exception as error:
+        raise CheckpointError(f"{path.parent} does not hold a usable adapter: {first_line(error)}") from None
+    check_finite(stored, path)
+    for name, layer in layers.items():
+        inward, outward = stored[_lora(name, "A")].float(), stored[_lora(name, "B")].float()
+        layer.weight.data += (outward @ inward) * scaling
+    return encoder
+
+
+def _lora(name: str, side: str) -> str:
+    return f"base_model.model.{name}.lora_{side}.weight"

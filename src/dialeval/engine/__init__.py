@@ -1,1 +1,0 @@
-"""From exchanges to rows of numbers: layout, token ids, encoders that run fast, mergeable moments."""

@@ -1,0 +1,170 @@
+"""What goes to the Hub, and sending it: checkpoints with their cards, the metrics' modules and other Spaces."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from dialeval.checkpoints.config import CheckpointConfig
+from dialeval.checkpoints.find import LAYERS, WEIGHTS, embedded_checkpoints, find_layers
+from dialeval.hub.module_install import module_folders
+from dialeval.io.files import inside
+from dialeval.version import __version__
+
+#: Words that stand for all of a kind.
+KINDS = ("models", "modules", "spaces", "all")
+#: What a checkpoint may consist of; anything else in its folder stays at home.
+_DATA = ("*.json", "*.safetensors", "*.txt", "README.md")
+#: What a Space with the tag `leaderboard` shows.
+_SHOWN_RESULTS = ("agreement.jsonl", "overall.jsonl", "published.json")
+_SCRAP = ("__pycache__", ".*")
+_CHECKOUT = WEIGHTS.parents[2]
+
+
+class PublishError(ValueError):
+    """Something cannot be published; the message says why."""
+
+
+@dataclass(frozen=True)
+class Upload:
+    """A folder as it goes to one repository."""
+
+    repo_id: str
+    kind: Literal["model", "space"]
+    folder: Path
+
+    @property
+    def files(self) -> list[Path]:
+        """What is sent."""
+        return sorted(path for path in self.folder.rglob("*") if path.is_file())
+
+
+def find_folders(names: Sequence[str]) -> list[Path]:
+    """Folders behind names of embedded checkpoints, modules and Spaces, or behind paths; checkpoints first."""
+    spaces = {path.parent.name: path.parent for path in (_CHECKOUT / "spaces").glob("*/app.py")}
+    all_of = {
+        "models": {name: WEIGHTS / name for name in embedded_checkpoints()},
+        "modules": {folder.name: folder for folder in module_folders()},
+        "spaces": spaces,
+    }
+    known = {name: folder for group in all_of.values() for name, folder in group.items()}
+    found: list[Path] = []
+    for name in names:
+        if name in KINDS:
+            found += [folder for kind in (all_of if name == "all" else (name,)) for folder in all_of[kind].values()]
+        elif name in known or Path(name).expanduser().is_dir():
+            found.append(known.get(name, Path(name).expanduser()))
+        else:
+            close = difflib.get_close_matches(name, [*KINDS, *known], n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join([*KINDS, *known])}, and folders"
+            raise PublishError(f"there is no {name!r} to publish; {hint}")
+    return sorted(dict.fromkeys(found), key=lambda folder: not (folder / "config.json").is_file())
+
+
+def default_results() -> Path | None:
+    """`results/` of the source checkout around this package, if it is one."""
+    folder = _CHECKOUT / "results"
+    return folder if folder.is_dir() else None
+
+
+def make_uploads(
+    folders: Sequence[Path], org: str, workspace: Path, *, results: Path | None = None, merge: bool = False
+) -> Iterator[Upload]:
+    """Copies in `workspace`, complete and with their cards, ready to be sent."""
+    for folder in folders:
+        if (folder / "config.json").is_file():
+            yield _model(folder, org, workspace, results, merge=False)
+            if merge:
+                yield _model(folder, org, workspace, results, merge=True)
+        else:
+            yield _space(folder, org, workspace, results)
+
+
+def send(upload: Upload, *, private: bool = False, tag: str | None = None, message: str | None = None) -> str:
+    """Create the repository if there is none, send what changed in one commit, and return the commit's address."""
+    from huggingface_hub import HfApi
+
+    api = HfApi()
+    where: dict[str, Any] = {"repo_id": upload.repo_id, "repo_type": upload.kind}
+    _check_is_ours(api, upload)
+    api.create_repo(**where, private=private, exist_ok=True, space_sdk="gradio" if upload.kind == "space" else None)
+    done = api.upload_folder(
+        **where,
+        folder_path=upload.folder,
+        commit_message=message or f"{upload.repo_id.split('/')[1]}, made with dialeval {__version__}",
+    )
+    if tag is not None:
+        api.create_tag(**where, tag=tag, revision=done.oid)
+    return str(done.commit_url)
+
+
+def _model(folder: Path, org: str, workspace: Path, results: Path | None, *, merge: bool) -> Upload:
+    from dialeval.hub.card import Measured, is_hub_id, render_card
+    from dialeval.papers import network_class
+
+    config = CheckpointConfig.read(folder)
+    if not is_hub_id(config.encoder.id):
+        raise PublishError(
+            f"{folder} uses a local encoder, {config.encoder.id}; publish it, or set encoder.id in config.json to a "
+            "Hub id"
+        )
+    # Damaged weights stop here.
+    network = network_class(config.approach).from_pretrained(folder, device="cpu")
+    measured, name = Measured.of(folder, config, results), config.name or folder.name
+    copy = inside(workspace, f"{name}-merged" if merge else name)
+    if copy.exists():
+        raise PublishError(f"two checkpoints are called {name}; publish them separately, under different names")
+    if merge and config.encoder.tuning == "full":
+        raise PublishError(f"{folder} is a full model already; leave out --merge")
+    if merge:
+        network.save_pretrained(copy, merged=True)
+        config = CheckpointConfig.read(copy)
+    else:
+        for path in (path for pattern in _DATA for path in folder.rglob(pattern) if path.is_file()):
+            target = copy / path.relative_to(folder)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, target)
+        if config.encoder.tuning == "layers":  # an embedded checkpoint may share those of another
+            shutil.copyfile(find_layers(folder, config.encoder.layers), copy / LAYERS)
+    card = render_card(config, measured, org=org, merged_from=f"{org}/{name}" if merge else "")
+    (copy / "README.md").write_text(card, encoding="utf-8")
+    return Upload(f"{org}/{config.name or copy.name}", "model", copy)
+
+
+def _space(folder: Path, org: str, workspace: Path, results: Path | None) -> Upload:
+    for name in ("README.md", "app.py", "requirements.txt"):
+        if not (folder / name).is_file():
+            raise PublishError(f"{folder} is neither a checkpoint (no config.json) nor a Space (no {name})")
+    for path in folder.rglob("*"):
+        inside(folder, path.relative_to(folder))  # a link must not bring along what lies elsewhere
+    copy = inside(workspace, f"space-{folder.name}")
+    shutil.copytree(folder, copy, ignore=shutil.ignore_patterns(*_SCRAP))
+    readme = (copy / "README.md").read_text(encoding="utf-8")
+    if results is not None and "- leaderboard" in readme:
+        (copy / "results").mkdir()
+        for path in (results / name for name in _SHOWN_RESULTS):
+            if path.is_file():
+                shutil.copyfile(path, copy / "results" / path.name)
+    # The card says where to load from, which is where it is published.
+    (copy / "README.md").write_text(readme.replace(f'"dialeval/{folder.name}"', f'"{org}/{folder.name}"'), "utf-8")
+    return Upload(f"{org}/{folder.name}", "space", copy)
+
+
+def _check_is_ours(api: Any, upload: Upload) -> None:
+    """Refuse to write over a repository that holds something else."""
+    if not api.repo_exists(upload.repo_id, repo_type=upload.kind):
+        return
+    marker = "config.json" if upload.kind == "model" else "requirements.txt"
+    there = set(api.list_repo_files(upload.repo_id, repo_type=upload.kind)) - {".gitattributes", "README.md"}
+    text = ""
+    if marker in there:
+        path = api.hf_hub_download(upload.repo_id, marker, repo_type=upload.kind)
+        text = Path(path).read_text(encoding="utf-8", errors="replace")
+    is_ours = json.dumps("dialeval") in text if upload.kind == "model" else "dialeval" in text
+    if there and not is_ours:
+        raise PublishError(f"{upload.repo_id} on the Hub is not dialeval's; choose another --org or name")

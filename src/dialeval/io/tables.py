@@ -1,0 +1,218 @@
+"""Documents of paragraphs and tables, rendered as Markdown, as HTML and on a terminal.
+
+A paragraph is a text in which `**…**` is bold and `` `…` `` code.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dialeval.io.harmless import for_markdown, for_terminal, one_line
+
+if TYPE_CHECKING:
+    from rich.console import Console as RichConsole
+
+#: Characters of a line where no terminal says how many it has.
+_WIDE = 160
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A text in a table. In a header, what follows the first line stands small below it."""
+
+    text: str
+    best: bool = False
+    #: Marked with †.
+    contaminated: bool = False
+    #: In HTML only: what shows on hover, the heading that it leads to, and a picture in its place.
+    hint: str = ""
+    link: str = ""
+    svg: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of cells; the columns `left` hold names, the others numbers."""
+
+    header: Sequence[str | Cell]
+    rows: Sequence[Sequence[str | Cell]]
+    left: Sequence[int] = (0,)
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A heading; `anchor` is where links to it lead."""
+
+    text: str
+    level: int = 2
+    anchor: str = ""
+
+
+@dataclass(frozen=True)
+class Code:
+    """A line of code."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Items:
+    """A list."""
+
+    lines: Sequence[str]
+
+
+Block = str | Heading | Table | Code | Items
+
+
+def to_markdown(blocks: Iterable[Block]) -> str:
+    """The whole as Markdown."""
+    return "\n\n".join(filter(None, map(_markdown, blocks))) + "\n"
+
+
+def _markdown(block: Block) -> str:
+    match block:
+        case Heading():
+            return f"{'#' * block.level} {for_markdown(one_line(block.text), code=True)}"
+        case Table():
+            return "\n".join(markdown_table(block.header, block.rows, left=block.left))
+        case Code():
+            return f"```\n{block.text}\n```"
+        case Items():
+            return "\n".join(f"- {for_markdown(one_line(line), code=True)}" for line in block.lines)
+    return for_markdown(block, code=True)
+
+
+def markdown_table(
+    header: Sequence[str | Cell], rows: Iterable[Sequence[str | Cell]], *, left: Sequence[int] = (0,)
+) -> Iterator[str]:
+    """Lines of a Markdown table: names on the left, numbers on the right; bars in texts are escaped."""
+    shown = [at for at, cell in enumerate(header) if not (isinstance(cell, Cell) and cell.svg)]
+
+    def line(cells: Sequence[str | Cell]) -> str:
+        return f"| {' | '.join(_plain(cells[at]).replace('|', chr(92) + '|') for at in shown)} |"
+
+    yield line(header)
+    yield "|" + "".join("---|" if at in left else "---:|" for at in shown)
+    yield from map(line, rows)
+
+
+def _plain(cell: str | Cell) -> str:
+    if isinstance(cell, str):
+        return for_markdown(one_line(cell))
+    text = for_markdown(_marked(cell)).replace("\n", "<br>")
+    return f"**{text}**" if cell.best else text
+
+
+def _marked(cell: Cell) -> str:
+    return f"{cell.text} †" if cell.contaminated else cell.text
+
+
+def to_html(blocks: Iterable[Block]) -> str:
+    """The whole as a part of a page; what looks like markup in texts is text."""
+    return "\n".join(map(_html, blocks))
+
+
+def to_page(title: str, blocks: Iterable[Block]) -> str:
+    """A page of its own: no script, no font, no picture from elsewhere."""
+    style = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n"
+        f"<body>\n<h1>{escape(title)}</h1>\n{to_html(blocks)}\n</body>\n</html>\n"
+    )
+
+
+def _html(block: Block) -> str:
+    match block:
+        case Heading():
+            anchor = f' id="{escape(block.anchor)}"' if block.anchor else ""
+            return f"<h{block.level}{anchor}>{_inline(block.text)}</h{block.level}>"
+        case Table():
+            head = "".join(map(_header_cell, block.header))
+            body = "\n".join(f"<tr>{''.join(map(_body_cell, row))}</tr>" for row in block.rows)
+            table = f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
+            return f'<div class="scroll">{table}</div>'
+        case Code():
+            return f"<p><code>{escape(block.text)}</code></p>"
+        case Items():
+            return f"<ul>{''.join(f'<li>{_inline(line)}</li>' for line in block.lines)}</ul>"
+    return f"<p>{_inline(block)}</p>"
+
+
+def _inline(text: str) -> str:
+    text = re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", escape(text, quote=False))
+    return re.sub(r"`(.+?)`", r"<code>\1</code>", text)
+
+
+def _header_cell(cell: str | Cell) -> str:
+    cell = Cell(cell) if isinstance(cell, str) else cell
+    first, *rest = map(escape, cell.text.split("\n"))
+    first = f'<a href="#{escape(cell.link)}">{first}</a>' if cell.link else first
+    below = f"<br><small>{'<br>'.join(rest)}</small>" if rest else ""
+    return f"<th>{first}{below}</th>"
+
+
+def _body_cell(cell: str | Cell) -> str:
+    """A text; of a `Cell` the interval, in brackets, stands small behind the value."""
+    if isinstance(cell, str):
+        return f"<td>{escape(cell)}</td>"
+    names = [name for name, is_so in (("best", cell.best), ("contaminated", cell.contaminated)) if is_so]
+    marks = f' class="{" ".join(names)}"' if names else ""
+    marks += f' title="{escape(cell.hint)}"' if cell.hint else ""
+    value, bracket, rest = cell.text.partition(" [")
+    small = f" <small>[{escape(rest)}</small>" if bracket else ""
+    dagger = ' <abbr title="trained on this benchmark">†</abbr>' if cell.contaminated else ""
+    return f"<td{marks}>{cell.svg or escape(value)}{small}{dagger}</td>"
+
+
+def show(blocks: Iterable[Block]) -> None:
+    """The tables and paragraphs on standard output; in a file or pipe they are not squeezed into eighty columns."""
+    from rich.console import Console
+
+    console = Console()
+    _draw(console if console.is_terminal else Console(width=_WIDE), blocks)
+
+
+def to_text(blocks: Iterable[Block]) -> str:
+    """The same as a text, for `print`."""
+    from io import StringIO
+
+    from rich.console import Console
+
+    written = StringIO()
+    _draw(Console(file=written, width=_WIDE, color_system=None, force_terminal=False, force_jupyter=False), blocks)
+    return "\n".join(line.rstrip() for line in written.getvalue().splitlines())
+
+
+def _literal(text: str) -> str:
+    from rich.markup import escape as literal
+
+    return literal(for_terminal(text))
+
+
+def _draw(console: RichConsole, blocks: Iterable[Block]) -> None:
+    from rich.table import Table as Drawn
+
+    for block in blocks:
+        if isinstance(block, Table):
+            shown = [at for at, cell in enumerate(block.header) if not (isinstance(cell, Cell) and cell.svg)]
+            drawn = Drawn(title=_literal(block.title) or None, title_justify="left")
+            for at in shown:
+                title = block.header[at]
+                name = title if isinstance(title, str) else title.text
+                drawn.add_column(_literal(name), justify="left" if at in block.left else "right")
+            for row in block.rows:
+                cells = [cell if isinstance(cell, Cell) else Cell(cell) for cell in (row[at] for at in shown)]
+                texts = [(_literal(_marked(one)), one.best) for one in cells]
+                drawn.add_row(*(f"[bold]{text}[/]" if best else text for text, best in texts))
+            console.print(drawn)
+        elif isinstance(block, str):
+            console.print(_literal(block), soft_wrap=not console.is_terminal)

@@ -1,0 +1,194 @@
+"""Comparisons as sentences: which reply is better and why, which turn of a conversation is weak."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+from dialeval.core.exchange import Dialogue, listing
+from dialeval.core.scores import Scores, Statement
+from dialeval.io.tables import Table, to_text
+from dialeval.judge.row_signs import judged_replies, judged_side
+from dialeval.registry.metric import Metric
+
+#: Values nearer than this are called equal; ratings of the same reply differ by more.
+EQUAL = 0.02
+#: The probability that people agree, from which on a reply is clearly or probably better.
+CLEARLY, PROBABLY = 0.9, 0.7
+#: Of how many lower replies, the lowest, faults are told; what has taken so much of the best one is told of it, too.
+FAULTS_SHOWN, GRAVE = 3, 0.1
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Replies to one context, judged."""
+
+    names: tuple[str, ...]
+    scores: Scores
+    #: Positions of the replies, best first.
+    order: tuple[int, ...]
+    #: Which reply is best, how sure that is, and why.
+    sentence: str
+
+    @property
+    def table(self) -> Table:
+        """The value and the aspects of each reply, the best reply first."""
+        rows = [
+            (name.replace("_", " "), *("" if np.isnan(column[at]) else f"{column[at]:.2f}" for at in self.order))
+            for name, column in {"value": self.scores.values, **self.scores.aspects}.items()
+            if not np.isnan(column).all()
+        ]
+        return Table(("", *(self.names[at] for at in self.order)), rows)
+
+    def __str__(self) -> str:
+        return to_text([self.sentence, self.table])
+
+
+@dataclass(frozen=True)
+class ConversationVerdict:
+    """A conversation, judged as a whole and turn by turn."""
+
+    dialogue: Dialogue
+    #: One value, with aspects, interval and reason.
+    whole: Scores
+    #: Positions of the judged turns that answer something, and their scores.
+    positions: tuple[int, ...]
+    turns: Scores
+    sentence: str
+
+    @property
+    def weakest(self) -> int:
+        """The position of the judged turn with the lowest value."""
+        return self.positions[self.turns.weakest(1)[0]]
+
+
+def compare_replies(
+    judge: Metric,
+    context: Sequence[str],
+    replies: Sequence[str],
+    *,
+    facts: Sequence[str] = (),
+    following: str | None = None,
+    names: Sequence[str] | None = None,
+) -> Comparison:
+    """Judge several replies to the same context; replies are called A, B, C unless they have `names`.
+
+    >>> import dialeval
+    >>> judge = dialeval.load("judge")
+    >>> compare_replies(judge, ["Do you have a pet?"], ["Yes, a small dog.", "It will rain."]).sentence
+    'Reply A is clearly better: reply A answers the question; reply B does not answer the question.'
+    """
+    called = tuple(names or [chr(ord("A") + at) for at in range(len(replies))])
+    rows = len(replies)
+    scores = judge.score(
+        list(replies),
+        [list(context)] * rows,
+        facts=[list(facts)] * rows if facts else None,
+        following=[following] * rows if following else None,
+    )
+    order = tuple(sorted(range(rows), key=lambda at: -round(float(scores.values[at]), 9)))
+    return Comparison(called, scores, order, _comparing(called, scores, order))
+
+
+def judge_conversation(judge: Metric, dialogue: Dialogue) -> ConversationVerdict:
+    """Judge a conversation: one value for the judged side, and one for each of its turns that answers something."""
+    turns = dialogue.turns
+    positions = tuple(at for at in judged_side(0, dialogue) if at)
+    if not positions:
+        raise ValueError("the judged side answers nothing; one of its replies needs a turn before it")
+    each = judge.score_exchanges(judged_replies(0, dialogue))
+    whole = judge.score_dialogues(
+        [list(turns)],
+        speakers=[list(dialogue.speakers)] if dialogue.speakers else None,
+        facts=[list(dialogue.facts)] if dialogue.facts else None,
+    )
+    return ConversationVerdict(dialogue, whole, positions, each, whole.explain(0))
+
+
+def _comparing(names: Sequence[str], scores: Scores, order: Sequence[int]) -> str:
+    """Which reply is best, and why: what speaks for it, and the fault of each lower one, which every clause names."""
+    if len(order) == 1:
+        return scores.explain(0)
+    best, second, worst = order[0], order[1], order[-1]
+    if scores.values[best] - scores.values[worst] < EQUAL:
+        return f"Replies {listing(names)} cannot be told apart."
+    tied = sorted(at for at in order if scores.values[best] - scores.values[at] < EQUAL)
+    if len(tied) > 1:
+        head = f"Replies {listing([names[at] for at in tied])} are best and cannot be told apart"
+    else:
+        head = f"Reply {names[best]} {_sure(scores, best, second)} {'better' if len(order) == 2 else 'best'}"
+    said = scores.statements or ((),) * len(names)
+    clauses = [_merit(names[best], said[best], said[order[len(tied)]])]
+    lower = order[len(tied) :][-FAULTS_SHOWN:]
+    clauses += [_fault(names[at], said[at], said[best]) for at in lower]
+    clauses.append(_though(names[best], said[best], bare=not clauses[0]))
+    why = "; ".join(filter(None, clauses))
+    return f"{head}: {why}." if why else f"{head}."
+
+
+def _by_aspect(said: Sequence[Statement]) -> dict[str, Statement]:
+    return {one.aspect: one for one in said if not one.words.startswith("the other side ")}
+
+
+def _ahead(of: Sequence[Statement], over: Sequence[Statement]) -> list[tuple[str, float]]:
+    """The aspects in which one reply is ahead of another, the largest first, and by how much."""
+    mine, other = _by_aspect(of), _by_aspect(over)
+    gaps = {
+        name: (mine[name].amount if name in mine else 0.0) - (other[name].amount if name in other else 0.0)
+        for name in (*mine, *other)
+    }
+    return sorted(((name, gap) for name, gap in gaps.items() if gap > 0), key=lambda one: -one[1])
+
+
+def _merit(name: str, best: Sequence[Statement], other: Sequence[Statement]) -> str:
+    """What speaks for the best reply and less for the other one; empty where it is only less bad."""
+    mine, theirs = _by_aspect(best), _by_aspect(other)
+    for aspect, _ in _ahead(best, other):
+        if aspect in mine and mine[aspect].amount > 0:
+            return _of(name, _told(mine[aspect], theirs.get(aspect)))
+    return ""
+
+
+def _fault(name: str, lower: Sequence[Statement], best: Sequence[Statement]) -> str:
+    """What speaks against a lower reply more than against the best one, its first fault first, or else in what it is
+    behind, as its own.
+    """
+    mine, theirs = _by_aspect(lower), _by_aspect(best)
+    behind = [aspect for aspect, _ in _ahead(best, lower) if aspect in mine]
+    faults = [aspect for aspect, one in mine.items() if aspect in behind and one.amount < 0]
+    for aspect in (*faults, *behind):
+        return _of(name, _told(mine[aspect], theirs.get(aspect)))
+    return ""
+
+
+def _though(name: str, best: Sequence[Statement], *, bare: bool) -> str:
+    """The fault of the best reply, where it has a grave one, or nothing speaks for it."""
+    faults = sorted((one for one in _by_aspect(best).values() if one.amount < 0), key=lambda one: one.amount)
+    if not faults or not (bare or faults[0].amount <= -GRAVE):
+        return ""
+    return f"but {_of(name, faults[0].words.split(': ')[0])}"
+
+
+def _of(name: str, words: str) -> str:
+    return f"in reply {name} {words}" if words.startswith('"') else f"reply {name} {words}"
+
+
+def _told(one: Statement, beside: Statement | None) -> str:
+    """The words of a statement; where another reply has the same ones, the comparison with human replies behind it."""
+    first, _, compared = one.words.partition(": ")
+    return compared if compared and beside is not None and beside.words.partition(": ")[0] == first else first
+
+
+def _sure(scores: Scores, best: int, second: int) -> str:
+    """How sure it is that people would rate the first above the second.
+
+    Their ratings are taken to spread around either value as its 90 % interval does.
+    """
+    if scores.interval is None:
+        return "is"
+    spread = np.diff(scores.interval[[best, second]], axis=1)[:, 0] / (2 * NormalDist().inv_cdf(0.95))
+    agree = NormalDist().cdf((scores.values[best] - scores.values[second]) / max(float(np.hypot(*spread)), 1e-9))
+    return "is clearly" if agree >= CLEARLY else "is probably" if agree >= PROBABLY else "may be"

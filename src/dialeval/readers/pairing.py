@@ -1,0 +1,244 @@
+"""Which rows of two systems answer the same context."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialeval.core.cautions import ENGLISH, language_of
+from dialeval.core.exchange import Dialogue, Exchange, a_kind
+from dialeval.readers import Source, matching_ids, reply_text
+from dialeval.readers.frames import is_table, source_of
+
+#: A file, standard input, a data set, a data frame, rows as mappings, or exchanges.
+Rows = str | Path | Source | Iterable[Mapping[str, Any]] | Sequence[Exchange] | Any
+
+
+#: `turn` compares replies, `dialogue` whole conversations.
+ItemLevel = Literal["turn", "dialogue"]
+#: Share of the rows of either side that has to have a partner.
+MIN_COVERAGE = 0.9
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of two systems: its rows' ids, or None where not all have one, and their contexts, None where not known."""
+
+    name: str
+    ids: Sequence[str] | None
+    contexts: Sequence[Hashable | None]
+
+    @classmethod
+    def of(cls, rows: Sequence[Exchange], name: str) -> Side:
+        """Of checked rows."""
+        ids = [row.id for row in rows if row.id is not None]
+        return cls(name, ids if len(ids) == len(rows) else None, [(row.context, row.facts) for row in rows])
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Positions of rows that belong together, and which of them share a context."""
+
+    first: NDArray[np.intp]
+    second: NDArray[np.intp]
+    #: A number per pair; equal numbers, equal contexts.
+    groups: NDArray[np.intp]
+    #: `id`, `position` or `context`.
+    by: str
+    #: Rows of both sides.
+    n_rows: tuple[int, int]
+    names: tuple[str, str]
+
+    def keep(self, known: NDArray[np.bool_]) -> Pairs:
+        """Only these pairs."""
+        groups = np.unique(self.groups[known], return_inverse=True)[1].astype(np.intp)
+        return replace(self, first=self.first[known], second=self.second[known], groups=groups)
+
+    @property
+    def n_groups(self) -> int:
+        """How many different contexts there are."""
+        return int(self.groups.max(initial=-1)) + 1
+
+    @property
+    def alone(self) -> int:
+        """Rows of either side that have no partner."""
+        return sum(self.n_rows) - 2 * len(self.first)
+
+    @property
+    def note(self) -> str:
+        """How many rows were left out; empty where all have a partner."""
+        counts = " and ".join(
+            f"{n - len(self.first)} of {n} in {name}" for n, name in zip(self.n_rows, self.names, strict=True)
+        )
+        return f"rows without a partner were left out: {counts}" if self.alone else ""
+
+    def check(self, allow_missing: bool = False) -> Pairs:
+        """Refuse pairs that leave out more than a tenth of the rows of one side."""
+        if not allow_missing and len(self.first) < MIN_COVERAGE * max(self.n_rows):
+            raise ValueError(
+                f"{self.note}; more than {1 - MIN_COVERAGE:.0%} are missing. Give both the same rows, or allow it "
+                "(allow_missing; in the command --allow-missing)"
+            )
+        return self
+
+
+def lost(there: NDArray[np.bool_], what: str, allow_missing: bool) -> list[str]:
+    """What to tell of rows that lack something; more than a tenth are refused as rows without a partner are."""
+    told = f"{what}: {int((~there).sum())} of {len(there)}"
+    if there.sum() < MIN_COVERAGE * len(there) and not allow_missing:
+        raise ValueError(
+            f"{told}; more than {1 - MIN_COVERAGE:.0%} are missing. Add them, or allow it (allow_missing; in the "
+            "command --allow-missing)"
+        )
+    return [] if there.all() else [told]
+
+
+def read_items(rows: Rows, level: ItemLevel = "turn", columns: Mapping[str, str] | None = None) -> list[Any]:
+    """Checked replies, or whole conversations. Blank ones are scored: who falls silent must not pass for want of rows.
+
+    `columns` maps a field to the column that holds it where names differ; a `Source` has such a mapping of its own.
+    """
+    if isinstance(rows, Source):
+        found = rows.dialogues(empty="score") if level == "dialogue" else rows.exchanges(empty="score")
+        return [item for _, item in found]
+    if is_table(rows):
+        return read_items(source_of(rows, columns), level)
+    if not isinstance(rows, Iterable):
+        raise ValueError(f"rows is {a_kind(rows)}; pass a file, a data frame, mappings or exchanges")
+    held: list[Any] = list(rows)
+    if held and all(isinstance(row, Dialogue if level == "dialogue" else Exchange) for row in held):
+        return held
+    return read_items(Source(held, columns=columns or {}), level)
+
+
+def read_counted(rows: Rows, level: ItemLevel, columns: Mapping[str, str] | None = None) -> tuple[list[Any], int]:
+    """The same, and how many there are with those that the source leaves out for their language."""
+    if not (isinstance(rows, Source) and rows.other_languages == "skip"):
+        found = read_items(rows, level, columns)
+        return found, len(found)
+    found = read_items(replace(rows, other_languages="mark"), level)
+    return [one for one in found if language_of(reply_text(one)) in ("", ENGLISH)], len(found)
+
+
+def pair_conversations(first: Sequence[Dialogue], second: Sequence[Dialogue], names: tuple[str, str]) -> Pairs | None:
+    """Pair conversations where any id stands on both sides; else none belong together, and each stands for itself.
+
+    What pairs leave out counts as with replies: a system must not pass for want of its worst conversations.
+    """
+    ids = [[row.id for row in rows if row.id is not None] for rows in (first, second)]
+    if any(len(own) < len(rows) or len(set(own)) < len(own) for own, rows in zip(ids, (first, second), strict=True)):
+        return None
+    matched = matching_ids(*ids)
+    if not set(matched[0]) & set(matched[1]):
+        return None
+    return pair_sides(*(Side(name, own, [None] * len(own)) for name, own in zip(names, ids, strict=True)))
+
+
+def files_by_name(texts: Iterable[str | Path]) -> dict[str, str]:
+    """Files by the names of their systems: each text is NAME=FILE, or a file that is named up to its first dot."""
+    found: dict[str, str] = {}
+    for text in map(str, texts):
+        name, equals, file = text.partition("=")
+        if not (equals and name and "/" not in name):
+            name, file = Path(text).name.split(".")[0], text
+        if name in found:
+            raise ValueError("two files have the same name; name each system: NAME=FILE")
+        found[name] = file
+    return found
+
+
+def pair(first: Sequence[Exchange], second: Sequence[Exchange], names: tuple[str, str]) -> Pairs:
+    """Pair rows by their ids where all have one, else by position, where all contexts must be equal.
+
+    Raises ValueError where it is not sure that two rows answer the same context.
+    """
+    return pair_sides(Side.of(first, names[0]), Side.of(second, names[1]))
+
+
+def pair_by_context(first: Sequence[Exchange], second: Sequence[Exchange], names: tuple[str, str]) -> Pairs:
+    """Pair rows by their contexts; of several replies to one context the first with the first."""
+    one, other = Side.of(first, names[0]), Side.of(second, names[1])
+    waiting: dict[Hashable, list[int]] = {}
+    for place, context in enumerate(other.contexts):
+        waiting.setdefault(context, []).append(place)
+    matched: list[tuple[int, int]] = []
+    for at, context in enumerate(one.contexts):
+        if left := waiting.get(context):
+            matched.append((at, left.pop(0)))
+    if not matched:
+        raise ValueError(f"{names[0]} and {names[1]} share no context; compare systems on the same contexts")
+    return _pairs(one, other, matched, "context")
+
+
+def pair_sides(first: Side, second: Side) -> Pairs:
+    """The same for whatever has ids or contexts; contexts that only one side knows are not compared."""
+    if first.ids is not None and second.ids is not None:
+        return _by_id(first, second)
+    if len(first.contexts) != len(second.contexts):
+        raise ValueError(
+            f"{first.name} has {len(first.contexts)} rows and {second.name} has {len(second.contexts)}, and not all of "
+            "them have an id; give rows that answer the same context the same id"
+        )
+    if None in first.contexts or None in second.contexts:
+        raise ValueError(
+            f"{first.name} and {second.name} have no ids, and score files have no contexts; pass the files that were "
+            "scored (rows; in the command --rows OLD_ROWS --rows NEW_ROWS), or add ids"
+        )
+    for at, (one, other) in enumerate(zip(first.contexts, second.contexts, strict=True)):
+        if one != other:
+            raise ValueError(
+                f"row {at} of {first.name} and of {second.name} have different contexts; give rows that answer the "
+                "same context the same id"
+            )
+    return _pairs(first, second, [(at, at) for at in range(len(first.contexts))], "position")
+
+
+def _by_id(first: Side, second: Side) -> Pairs:
+    ids = matching_ids(first.ids or (), second.ids or ())
+    places = [_places(own, side.name) for own, side in zip(ids, (first, second), strict=True)]
+    matched = [(at, places[1][key]) for key, at in places[0].items() if key in places[1]]
+    if not matched:
+        raise ValueError(
+            f"{first.name} and {second.name} share no row id; give rows that answer the same context the same id"
+        )
+    for at, other in matched:
+        contexts = first.contexts[at], second.contexts[other]
+        if None not in contexts and contexts[0] != contexts[1]:
+            raise ValueError(
+                f"the rows with the id {ids[0][at]!r} of {first.name} and {second.name} have different contexts; "
+                "conversations that went on differently are compared as a whole (level dialogue)"
+            )
+    return _pairs(first, second, matched, "id")
+
+
+def _pairs(first: Side, second: Side, matched: Sequence[tuple[int, int]], by: str) -> Pairs:
+    one, other = np.array(matched, dtype=np.intp).reshape(-1, 2).T
+    numbers: dict[Hashable, int] = {}
+    # A row of unknown context is one of its own.
+    known = [(first.contexts[a], second.contexts[b], a) for a, b in matched]
+    keys = [("row", at) if a is None and b is None else ("context", b if a is None else a) for a, b, at in known]
+    groups = np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.intp)
+    return Pairs(one, other, groups, by, (len(first.contexts), len(second.contexts)), (first.name, second.name))
+
+
+def _places(ids: Sequence[str], name: str) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for at, key in enumerate(ids):
+        if key in found:
+            raise ValueError(f"rows {found[key]} and {at} of {name} have the same id {key!r}; ids must differ")
+        found[key] = at
+    return found
+
+
+def context_numbers(rows: Sequence[Exchange | Dialogue]) -> NDArray[np.intp]:
+    """A number per row; equal numbers, equal contexts and facts. Every conversation is one of its own."""
+    numbers: dict[Hashable, int] = {}
+    keys: list[Hashable] = []
+    for at, row in enumerate(rows):
+        keys.append(at if isinstance(row, Dialogue) else (row.context, row.facts))
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.intp)

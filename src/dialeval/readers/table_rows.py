@@ -1,0 +1,188 @@
+"""Rows of Parquet and Excel files, of Hugging Face data sets, and of any iterable of mappings."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from dialeval.core.exchange import a_kind
+from dialeval.io.files import first_line, is_reachable
+from dialeval.readers.rows import RawRow
+from dialeval.readers.text import check_header
+from dialeval.version import how_to_install
+
+#: Rows in memory at once.
+_BATCH = 64
+#: Files that a folder of data may hold; `datasets` takes minutes to list more.
+MAX_FILES = 1000
+
+
+#: Which of the columns that are there are to be read.
+Choice = Callable[[Sequence[str]], Sequence[str]]
+
+
+def parquet_rows(path: Path, name: str, choose: Choice) -> Iterator[RawRow]:
+    """Rows of one Parquet file, a batch in memory at a time."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        file = pq.ParquetFile(path)
+    except (pa.ArrowException, OSError):
+        raise ValueError(f"{name} is not a Parquet file, or is damaged; write it again") from None
+    with file:
+        wanted = choose(file.schema_arrow.names)
+        check_header([column for column in file.schema_arrow.names if column in wanted], name)
+        number = 0
+        try:
+            for batch in file.iter_batches(batch_size=_BATCH, columns=list(wanted)):
+                for at in range(batch.num_rows):
+                    yield _arrow_row(batch, at, number, name)
+                    number += 1
+        except (pa.ArrowException, OSError) as error:
+            raise ValueError(f"{name} is damaged after row {number - 1} ({first_line(error)})") from None
+
+
+def excel_rows(path: Path, name: str, tell: Callable[[str], None]) -> Iterator[RawRow]:
+    """Rows of the first sheet, all cells as texts; its first row names the columns."""
+    try:
+        import openpyxl  # type: ignore[import-untyped]
+    except ImportError:
+        raise ValueError(f"{name} is an Excel file; save it as CSV, or: {how_to_install('agreement')}") from None
+    try:
+        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+    except Exception:  # a zip archive of anything else: openpyxl raises what comes
+        raise ValueError(f"{name} is not an Excel file, or is damaged; save it again") from None
+    sheet, *others = book.worksheets
+    if any(cell is not None for other in others for row in other.iter_rows(values_only=True) for cell in row):
+        tell(f"only the first sheet is read, {sheet.title!r}; save another one as a file of its own")
+    cells = (["" if cell is None else str(cell) for cell in row] for row in sheet.iter_rows(values_only=True))
+    filled = ((number, row) for number, row in enumerate(cells, start=1) if any(row))
+    _, header = next(filled, (0, []))
+    named = [at for at, column in enumerate(header) if column]
+    check_header([header[at] for at in named], name)
+    for number, (line, row) in enumerate(filled):
+        yield RawRow(number, f"{name}, line {line}", {header[at]: row[at] if at < len(row) else "" for at in named})
+
+
+def dataset_rows(source: str, name: str, choose: Choice, *, split: str | None, subset: str | None) -> Iterator[RawRow]:
+    """Rows of a data set: a folder that `datasets` wrote, a folder of data files, or one on the Hub."""
+    with _silent():
+        data = _choose(_load(source, name, subset), name, split)
+        try:
+            present = data.column_names or list(next(iter(data), {}))
+        except Exception as error:  # whatever the parser of the files raises
+            raise _unreadable(name, error) from None
+        wanted = choose(present)
+        try:
+            yield from mapping_rows(data.select_columns(list(wanted)), name)
+        except Exception as error:  # whatever the parser of the files raises
+            raise _unreadable(name, error) from None
+
+
+def mapping_rows(rows: Iterable[Any], name: str) -> Iterator[RawRow]:
+    """Rows that are mappings already."""
+    for number, values in enumerate(rows):
+        if isinstance(values, Mapping):
+            yield RawRow(number, name, values)
+        else:
+            problem = f"the row is {a_kind(values)}; pass a mapping of column names to values"
+            yield RawRow(number, name, problem=problem, raw=repr(values)[:1000])
+
+
+def _arrow_row(batch: Any, at: int, number: int, name: str) -> RawRow:
+    values: dict[str, Any] = {}
+    for column in batch.schema.names:
+        cell = batch[column][at : at + 1]
+        try:
+            values[column] = cell[0].as_py()
+        except UnicodeDecodeError as error:
+            return RawRow(number, name, problem=f"a text is not UTF-8 ({error.reason})")
+        except Exception as error:  # a time before the first year, a zone that nobody has, a duration too long: any
+            return RawRow(number, name, problem=f"{column} is a {cell.type} that Python has no value for ({error})")
+    return RawRow(number, name, values)
+
+
+def _load(source: str, name: str, subset: str | None) -> Any:
+    import datasets
+
+    folder = Path(source)
+    if any((folder / marker).is_file() for marker in ("dataset_dict.json", "state.json")):
+        try:
+            return datasets.load_from_disk(source)
+        except Exception as error:  # its JSON may lack anything, and its tables may be no tables
+            raise _unreadable(name, error) from None
+    if folder.is_dir():
+        _check_size(folder)
+    else:
+        _expect_on_hub(source)
+    try:
+        # A folder of files is streamed; what comes from the Hub is kept in its cache and memory-mapped.
+        # It takes its name from the path, and "." has none.
+        found = str(folder.resolve()) if folder.is_dir() else source
+        return datasets.load_dataset(found, subset, streaming=folder.is_dir())
+    except ConnectionError as error:
+        raise ValueError(f"{name} is not on this machine and the Hub does not answer ({first_line(error)})") from None
+    except datasets.exceptions.DatasetNotFoundError:
+        raise ValueError(f"there is no file or folder {name}, and no such data set on the Hub") from None
+    except FileNotFoundError:
+        raise ValueError(f"{name} holds no data files; pass a file, or a folder with some") from None
+    except ValueError as error:
+        if folder.is_dir():
+            raise _unreadable(name, error) from None
+        raise
+    except Exception as error:
+        raise _unreadable(name, error) from None
+
+
+def _check_size(folder: Path) -> None:
+    """Refuse at once a folder of so many files that it is no data set; they are not all listed to see that."""
+    if sum(1 for _ in islice(folder.rglob("*"), MAX_FILES + 1)) > MAX_FILES:
+        raise ValueError(
+            f"{folder} is a folder of more than {MAX_FILES} files; pass one file, or a folder that holds only the rows"
+        )
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Without what `datasets` logs about a file that it cannot read: the error says it in one sentence."""
+    logger = logging.getLogger("datasets")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+def _unreadable(name: str, error: Exception) -> ValueError:
+    reason = first_line(error.__cause__ or error)
+    return ValueError(f"{name} cannot be read as a data set ({reason}); check its files, or write it again")
+
+
+def _expect_on_hub(source: str) -> None:
+    """Fail at once where `datasets` would retry for half a minute: not in its cache, and no network."""
+    import datasets
+    from huggingface_hub import constants
+
+    if (Path(datasets.config.HF_DATASETS_CACHE) / source.replace("/", "___")).is_dir():
+        return
+    if constants.HF_HUB_OFFLINE or not is_reachable(constants.ENDPOINT):
+        raise ValueError(f"there is no file or folder {source}, and the Hub cannot be reached to look for a data set")
+
+
+def _choose(data: Any, name: str, split: str | None) -> Any:
+    if not isinstance(data, Mapping):
+        if split is not None:
+            raise ValueError(f"{name} has no splits; leave out the split {split!r}")
+        return data
+    if split is None and len(data) == 1:
+        return next(iter(data.values()))
+    if split not in data:
+        problem = f"has no split {split!r}" if split else "has several splits"
+        raise ValueError(f"{name} {problem}; choose one of: {', '.join(map(str, data))}")
+    return data[split]

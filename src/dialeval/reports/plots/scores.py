@@ -1,0 +1,147 @@
+"""One's own scores in a picture: how they spread by system, the aspects, and value against length and turn number."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dialeval.core.exchange import Dialogue, Exchange
+from dialeval.core.scores import explaining_columns, turns_column
+from dialeval.io.files import parse_json
+from dialeval.reports.plots.figures import COLOURS, new_grid
+from dialeval.statistics.correlation import spearman
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
+
+Vector = NDArray[np.float64]
+
+_BINS = 20
+#: Columns of numbers that are no scores.
+_OTHERS = frozenset({"row", "id", "system", "language", "response"})
+
+
+def read_table(path: Path) -> DataFrame:
+    """A file that `dialeval score` wrote."""
+    import pandas as pd
+
+    kinds: Mapping[str, Any] = {
+        ".jsonl": lambda file: pd.read_json(file, lines=True, dtype={"id": False}),
+        ".csv": lambda file: pd.read_csv(file, dtype={"id": str}),
+        ".parquet": pd.read_parquet,
+    }
+    if path.suffix not in kinds:
+        raise ValueError(f"{path} is not a table of scores; pass a {', '.join(kinds)} file written by dialeval score")
+    table = kinds[path.suffix](path)
+    if "row" not in table or not len(table):
+        raise ValueError(f"{path} has no column row; pass a file written by dialeval score")
+    return table
+
+
+def metric_of(table: DataFrame, wanted: str | None) -> str:
+    """The column to draw: the one that is named, else the first metric's."""
+    found = [str(name) for name in table.select_dtypes("number") if name not in _OTHERS]
+    if wanted is not None and wanted not in found:
+        raise ValueError(f"there is no column {wanted!r} of numbers; there are {', '.join(found) or 'none'}")
+    if not found:
+        raise ValueError("the file has no column of numbers beside row")
+    return wanted or found[0]
+
+
+def scores(
+    table: DataFrame, metric: str, rows: Mapping[int, Exchange | Dialogue] | None = None, *, title: str = ""
+) -> Figure:
+    """A histogram by system, the aspects by system, with the rows, by their numbers, value against length and turn
+    number, and where the table has the values of a conversation's turns, these against their numbers."""
+    named = table["system"].notna().any() if "system" in table else False
+    systems = table["system"].fillna("").astype(str) if named else table["row"].map(lambda _: "all")
+    aspects = [
+        name
+        for name in table
+        if str(name).startswith(f"{metric}.") and table[name].dtype.kind == "f" and table[name].notna().any()
+        and name not in explaining_columns(metric)
+    ]  # fmt: skip
+    parts = {name: own for name, own in table.groupby(systems, sort=False) if own[metric].notna().any()}
+    if not parts:
+        raise ValueError(f"no row has a value in {metric}")
+    against = _places(table, metric, [] if rows is None else _scored(table, rows))
+    figure, panels = new_grid(1 + bool(aspects) + len(against), 3.6, 3.0)
+    _histogram(panels[0], parts, metric)
+    if aspects:
+        _aspects(panels[1], parts, aspects)
+    for axes, (name, (places, values)) in zip(panels[1 + bool(aspects) :], against.items(), strict=True):
+        _against(axes, name, places, values, metric)
+    figure.suptitle(title, fontsize="medium")
+    return figure
+
+
+def _scored(table: DataFrame, rows: Mapping[int, Exchange | Dialogue]) -> list[Exchange | Dialogue]:
+    """The row behind each of the scores."""
+    for row, named in zip(table["row"], table.get("id", table["row"]), strict=True):
+        if int(row) not in rows:
+            raise ValueError(f"row {row} is in the scores, but not in the rows; pass the rows that were scored")
+        if (own := rows[int(row)].id) is not None and isinstance(named, str) and named.removeprefix("'") != own:
+            raise ValueError(
+                f"row {row} is {named!r} in the scores and {own!r} in the rows; pass the rows that were scored"
+            )
+    return [rows[int(row)] for row in table["row"]]
+
+
+def _places(table: DataFrame, metric: str, own: Sequence[Exchange | Dialogue]) -> dict[str, tuple[Vector, Vector]]:
+    """What values are drawn against, and the values."""
+    found: dict[str, tuple[Vector, Vector]] = {}
+
+    def add(name: str, places: Sequence[int]) -> None:
+        found[name] = np.asarray(places, dtype=float), table[metric].to_numpy(dtype=float)
+
+    replies = [one for one in own if isinstance(one, Exchange)]
+    talks = [one for one in own if isinstance(one, Dialogue)]
+    if replies:
+        add("words of the reply", [len(one.response.split()) for one in replies])
+        add("turn", [1 + len(one.context) for one in replies])
+    if talks:
+        add("words of the conversation", [sum(len(turn.split()) for turn in one.turns) for one in talks])
+        add("turns of the conversation", [len(one.turns) for one in talks])
+    if turns_column(metric) in table:
+        cells = table[turns_column(metric)].dropna()
+        each = [np.array(parse_json(cell) if isinstance(cell, str) else cell, dtype=float) for cell in cells]
+        numbers = [np.arange(1.0, 1 + len(one)) for one in each]
+        found["turn"] = np.concatenate([np.zeros(0), *numbers]), np.concatenate([np.zeros(0), *each])
+    return found
+
+
+def _histogram(axes: Axes, parts: Mapping[Any, DataFrame], metric: str) -> None:
+    values = {name: own[metric].dropna().to_numpy() for name, own in parts.items()}
+    edges = np.histogram_bin_edges(np.concatenate(list(values.values())), bins=_BINS)
+    for at, (name, own) in enumerate(values.items()):
+        label = f"{name}: {own.mean():.3g} (n {len(own)})"
+        axes.hist(own, edges.tolist(), histtype="step", color=COLOURS[at % len(COLOURS)], label=label)
+    axes.set_xlabel(metric)
+    axes.legend(frameon=False, fontsize="x-small")
+
+
+def _aspects(axes: Axes, parts: Mapping[Any, DataFrame], aspects: Sequence[str]) -> None:
+    height = 0.8 / len(parts)
+    for at, own in enumerate(parts.values()):
+        places = np.arange(len(aspects)) + at * height
+        axes.barh(places, own[list(aspects)].mean().to_numpy(), height, color=COLOURS[at % len(COLOURS)])
+    labels = [name.partition(".")[2].replace("_", " ") for name in aspects]
+    axes.set_yticks(np.arange(len(aspects)) + 0.4 - height / 2, labels=labels, fontsize="x-small")
+    axes.invert_yaxis()
+    axes.set_xlabel("mean of each aspect")
+
+
+def _against(axes: Axes, name: str, places: Vector, values: Vector, metric: str) -> None:
+    known = np.isfinite(values)
+    axes.plot(places[known], values[known], ".", markersize=3, alpha=0.5, color=COLOURS[0])
+    if len(set(places[known])) > 1 and len(set(values[known])) > 1:
+        axes.set_title(f"Spearman {spearman(places[known], values[known]).value:.2f}", fontsize="small")
+    axes.locator_params(axis="x", integer=True)
+    axes.set_xlabel(name)
+    axes.set_ylabel(metric)

@@ -1,0 +1,277 @@
+"""The checkpoint folder: saved and loaded without loss, refused when damaged, foreign or newer."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from density_networks import ROWS, make_network
+from dialeval.checkpoints import find
+from dialeval.checkpoints.config import CheckpointConfig
+from dialeval.checkpoints.find import (
+    BASE_ENCODER,
+    LAYERS,
+    WEIGHTS,
+    CheckpointError,
+    file_sha256,
+    find_checkpoint,
+    find_encoder,
+)
+from dialeval.papers.density import Density, DensityNetwork
+from dialeval.papers.learned import percentile
+from refusals import refused
+
+
+@pytest.fixture
+def folder(tiny_encoder: Path, tmp_path: Path) -> Path:
+    make_network(tiny_encoder).save_pretrained(tmp_path / "checkpoint", card="# A card\n")
+    return tmp_path / "checkpoint"
+
+
+@pytest.mark.parametrize("tuning", ["lora", "layers", "full", "frozen"])
+def test_saving_and_loading_changes_no_score(tiny_encoder: Path, tmp_path: Path, tuning: str) -> None:
+    network = make_network(tiny_encoder, tuning)
+    ids = torch.tensor([[3, 6, 7, 4, 8, 9, 4]])
+    inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "token_type_ids": torch.zeros_like(ids)}
+    with torch.no_grad():
+        before = network(**inputs)
+        network.save_pretrained(tmp_path / "one")
+        loaded = DensityNetwork.from_pretrained(tmp_path / "one")
+        assert torch.allclose(loaded(**inputs), before, atol=1e-5)
+    first, second = Density(tmp_path / "one"), Density(tmp_path / "one")
+    assert (first.score(**ROWS).values == second.score(**ROWS).values).all()
+
+
+def test_layers_are_kept_without_embeddings_and_may_be_an_embedded_checkpoint_s(
+    tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network, folder = make_network(tiny_encoder, "layers"), tmp_path / "heads"
+    with torch.no_grad():
+        for parameter in network.encoder.encoder.parameters():
+            parameter.add_(0.25)
+    network.save_pretrained(folder)
+    own = Density(folder)
+    layers = folder / LAYERS
+    assert not any("embeddings" in name for name in load_file(layers))
+    base = make_network(tiny_encoder, "frozen").encoder
+    for name in ("encoder.layer.0.output.LayerNorm.bias", "encoder.layer.0.output.dense.weight"):
+        moved = own.network.encoder.get_parameter(name) - base.get_parameter(name)
+        assert torch.allclose(moved, torch.tensor(0.25), atol=2e-3)  # half a step of 127
+    # Saved again it is the same to the last bit.
+    own.network.save_pretrained(tmp_path / "again")
+    assert file_sha256(tmp_path / "again" / LAYERS) == file_sha256(layers)
+    # Taken out, they are looked for in the embedded checkpoints, by their digest.
+    (tmp_path / "embedded" / "judge").mkdir(parents=True)
+    layers.rename(tmp_path / "embedded" / "judge" / LAYERS)
+    assert LAYERS in refused(CheckpointError, "fetch it again", Density, folder)
+    monkeypatch.setattr(find, "WEIGHTS", tmp_path / "embedded")
+    shared = Density(folder)
+    assert (shared.score(**ROWS).values == own.score(**ROWS).values).all()
+    # One set of weights has one name, wherever its layers lie.
+    assert shared.signature() == own.signature()
+    assert shared.network.encoder_id.split()[-1] == CheckpointConfig.read(folder).encoder.layers
+
+
+@pytest.mark.parametrize("damage", ["cut", "no number", "another shape", "one less", "a link", "another digest"])
+def test_damaged_layers_are_refused(tiny_encoder: Path, tmp_path: Path, damage: str) -> None:
+    make_network(tiny_encoder, "layers").save_pretrained(tmp_path / "one")
+    path = tmp_path / "one" / LAYERS
+    stored = load_file(path)
+    name = next(iter(stored))
+    config = path.with_name("config.json")
+    if damage == "another digest":
+        stored[name] += 1
+        save_file(stored, path)
+    elif damage == "cut":
+        path.write_bytes(path.read_bytes()[:-1])
+    elif damage == "a link":
+        path.rename(tmp_path / LAYERS)
+        path.symlink_to(tmp_path / LAYERS)
+    else:
+        if damage == "one less":
+            del stored[name]
+        else:
+            stored[name] = stored[name] * torch.nan if damage == "no number" else stored[name][:-1].contiguous()
+        save_file(stored, path)
+    if damage != "another digest":  # whoever sends a file can name its digest, too
+        known = CheckpointConfig.read(path.parent).encoder.layers
+        config.write_text(config.read_text().replace(str(known), file_sha256(path)))
+    refused(CheckpointError, LAYERS, Density, tmp_path / "one")
+
+
+def test_the_folder_holds_data_only(folder: Path) -> None:
+    endings = {path.suffix for path in folder.rglob("*") if path.is_file()}
+    assert endings <= {".json", ".safetensors", ".md", ".txt"}
+    assert (folder / "adapter" / "adapter_model.safetensors").is_file()
+    assert (folder / "README.md").read_text() == "# A card\n"
+    assert str(folder.parent) not in (folder / "adapter" / "adapter_config.json").read_text()
+
+
+@pytest.mark.slow
+def test_automodel_loads_it_once_registered(folder: Path) -> None:
+    code = (
+        "import sys, dialeval; assert 'transformers' not in sys.modules and 'torch' not in sys.modules\n"
+        "dialeval.register_auto_model()\n"
+        "from transformers import AutoModel\n"
+        f"print(type(AutoModel.from_pretrained({str(folder)!r})).__name__)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["DensityNetwork"]
+
+
+def test_without_a_network_the_hub_s_client_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would try again for most of a minute. Port 9 of the loopback interface: nothing answers there."""
+    import huggingface_hub
+
+    for name in ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", lambda *_, **__: pytest.fail("asked"))
+    refused(CheckpointError, "nobody/nothing", find_checkpoint, "nobody/nothing", default="x")
+
+
+@pytest.mark.encoder
+def test_the_base_encoder_is_the_one_file() -> None:
+    found = find_encoder(BASE_ENCODER)
+    assert (found.folder / "model.safetensors").stat().st_size > 90_000_000
+    refused(CheckpointError, "model", find_encoder, BASE_ENCODER, sha256="0" * 64)
+
+
+def test_human_percentile(folder: Path) -> None:
+    metric = Density(folder)
+    native = metric.score(**ROWS)
+    shares = metric.score(**ROWS, scale="human_percentile")
+    assert ((shares.values >= 0) & (shares.values <= 1)).all()
+    assert shares.signature["scale"].startswith("human_percentile@")
+    assert (np.argsort(native.values) == np.argsort(shares.values)).all() or len(set(shares.values)) < 2
+    refused(
+        ValueError, "quantiles", lambda: Density(folder, scoring="classifier").score(**ROWS, scale="human_percentile")
+    )
+    config = json.loads((folder / "config.json").read_text())
+    config["quantiles"][metric.quantile_key]["human"][0] -= 1
+    (folder / "config.json").write_text(json.dumps(config))
+    other = Density(folder)
+    assert other.score(**ROWS, scale="human_percentile").signature != shares.signature
+    assert other.score(**ROWS).signature == native.signature
+
+
+def test_a_scale_without_quantiles_is_refused_before_anything_is_encoded(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(raw | {"quantiles": {}}))
+    metric = Density(folder)
+    monkeypatch.setattr(metric.encoder, "encode", lambda *_, **__: pytest.fail("encoded"))
+    for judge in (metric.score, lambda *rows, **options: metric.score_dialogues([["hello", "hi"]], **options)):
+        refused(ValueError, "quantiles", judge, ["fine"], [["how are you"]], scale="human_percentile")
+        refused(ValueError, "stars", judge, ["fine"], [["how are you"]], scale="stars")  # type: ignore[arg-type]
+
+
+def test_a_network_begins_only_from_an_adapter_over_its_own_encoder(tiny_encoder: Path, folder: Path) -> None:
+    """The sha256 decides where both know theirs, else the name."""
+    raw = json.loads((folder / "config.json").read_text())
+    raw["encoder"]["sha256"] = file_sha256(tiny_encoder / "model.safetensors")
+    (folder / "config.json").write_text(json.dumps(raw))
+    config = CheckpointConfig.read(folder)
+    begun = DensityNetwork.create(config, start=folder)
+    stored = DensityNetwork.from_pretrained(folder, trainable=True)
+    for one, other in zip(begun.encoder.parameters(), stored.encoder.parameters(), strict=True):
+        assert torch.equal(one, other)
+    for encoder, message in (
+        ({"sha256": "0" * 64}, "trained over"),
+        ({"sha256": None, "id": "someone/other"}, "someone/other"),
+        ({"tuning": "frozen"}, "neither adapter nor layers"),
+    ):
+        (folder / "config.json").write_text(json.dumps(raw | {"encoder": raw["encoder"] | encoder}))
+        refused(CheckpointError, message, DensityNetwork.create, config, start=folder)
+
+
+def test_a_network_begins_from_layers(tiny_encoder: Path, tmp_path: Path) -> None:
+    earlier = make_network(tiny_encoder, "layers")
+    with torch.no_grad():
+        for parameter in earlier.encoder.encoder.parameters():
+            parameter.add_(0.25)
+    earlier.save_pretrained(tmp_path)
+    begun = DensityNetwork.create(CheckpointConfig.read(tmp_path), start=tmp_path)
+    stored = DensityNetwork.from_pretrained(tmp_path)
+    for one, other in zip(begun.encoder.parameters(), stored.encoder.parameters(), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_percentile_is_the_share_that_is_lower() -> None:
+    population = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
+    curve = np.quantile(population, np.linspace(0, 1, 201))
+    assert percentile(np.array([0.0, 1.0, 3.0, 9.0]), curve) == pytest.approx([0.0, 0.0, 0.5, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("curve", "shares"),
+    [
+        ([0.0, 0.0, 0.0, 1.0, 2.0], {-1.0: 0.0, 0.0: 0.0, 0.5: 0.625, 1.0: 0.75, 2.0: 1.0, 3.0: 1.0}),
+        ([0.0, 1.0, 1.0, 1.0, 2.0], {0.0: 0.0, 0.5: 0.125, 1.0: 0.25, 1.5: 0.875, 2.0: 1.0}),
+        ([0.0, 1.0, 2.0, 2.0, 2.0], {0.0: 0.0, 1.0: 0.25, 1.5: 0.375, 2.0: 0.5, 3.0: 1.0}),
+        ([1.0, 1.0, 1.0, 1.0, 1.0], {0.0: 0.0, 1.0: 0.0, 2.0: 1.0}),
+    ],
+    ids=["low end", "middle", "high end", "all"],
+)
+def test_a_percentile_among_equals_counts_those_that_are_lower(curve: list[float], shares: dict[float, float]) -> None:
+    assert percentile(np.array(list(shares)), np.array(curve)).tolist() == list(shares.values())
+
+
+def test_the_embedded_checkpoints_are_small() -> None:
+    folders = [config.parent for config in WEIGHTS.rglob("config.json")]
+    sizes = {one.name: sum(file.stat().st_size for file in one.rglob("*") if file.is_file()) for one in folders}
+    assert len(sizes) == len(folders) >= 10
+    assert max(sizes.values()) <= 18_000_000  # a judge: the layers of an encoder, a million runs of words
+    assert sum(sizes.values()) <= 50_000_000
+
+
+@pytest.mark.parametrize("tuning", ["lora", "layers"])
+def test_a_config_names_layers_and_turns_only_where_it_has_them(
+    tiny_encoder: Path, tmp_path: Path, tuning: str
+) -> None:
+    network = make_network(tiny_encoder, tuning)
+    turns = 3 if tuning == "layers" else None
+    network.config = replace(network.config, layout=replace(network.config.layout, turns=turns))
+    network.save_pretrained(tmp_path)
+    raw = json.loads((tmp_path / "config.json").read_text())
+    assert ("layers" in raw["encoder"], "turns" in raw["layout"]) == (tuning == "layers", tuning == "layers")
+    assert CheckpointConfig.read(tmp_path).layout.turns == turns
+    assert Density(tmp_path).signature().get("turns") == (None if turns is None else "3")
+
+
+def test_embeddings_that_are_not_saved_are_not_trained(tiny_encoder: Path, tmp_path: Path) -> None:
+    make_network(tiny_encoder, "layers").save_pretrained(tmp_path)
+    network = DensityNetwork.from_pretrained(tmp_path, trainable=True)
+    trained = {name for name, one in network.encoder.named_parameters() if one.requires_grad}
+    assert trained == {name for name, _ in network.encoder.named_parameters() if not name.startswith("embeddings.")}
+
+
+def test_the_embedded_heads_share_the_encoder_of_the_judge_and_what_it_reads() -> None:
+    judge, *heads = (
+        CheckpointConfig.read(WEIGHTS / f"{one}-minilm") for one in ("judge", "deb", "density", "quantidce")
+    )
+    for one in heads:
+        assert (one.encoder, one.layout) == (judge.encoder, judge.layout), one.name
+
+
+@pytest.mark.parametrize(("key", "value"), [("response_budget", 5), ("separator", " | "), ("segment_ids", True)])
+def test_another_layout_has_another_name(folder: Path, tmp_path: Path, key: str, value: object) -> None:
+    """What moves values is in the signature, and the layout of a checkpoint does."""
+    other = tmp_path / "other"
+    shutil.copytree(folder, other)
+    config = json.loads((other / "config.json").read_text())
+    assert config["layout"].get(key) != value
+    config["layout"][key] = value
+    (other / "config.json").write_text(json.dumps(config))
+    assert Density(other).signature() != Density(folder).signature()

@@ -1,0 +1,106 @@
+"""Base encoders from packages: the pieces of one archive are put together once, whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from dialeval.checkpoints import packages
+from dialeval.checkpoints.packages import BaseEncoder, DamagedPackage, base_encoders, from_packages, installed
+from refusals import refused
+
+FILES = {"model.safetensors": bytes(range(256)) * 9000, "tokenizer.json": b"{}" * 700, "config.json": b"{}"}
+
+
+@pytest.fixture
+def encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BaseEncoder:
+    """An encoder in three packages, on the path of this process."""
+    whole = io.BytesIO()
+    with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in FILES.items():
+            archive.writestr(f"small/{name}", content)
+    site, names = tmp_path / "site", [f"small-piece-{number}" for number in (1, 2, 3)]
+    size = -(-len(whole.getvalue()) // 3)
+    for number, name in enumerate(names):
+        piece = f"{name}/input/small.zip.00{number + 1}"
+        (site / piece).parent.mkdir(parents=True)
+        (site / piece).write_bytes(whole.getvalue()[number * size : (number + 1) * size])
+        about = site / f"{name.replace('-', '_')}-0.0.1.dist-info"
+        about.mkdir()
+        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.0.1\n")
+        (about / "RECORD").write_text(f"{piece},,\n")
+    monkeypatch.syspath_prepend(str(site))
+    monkeypatch.setenv("DIALEVAL_CACHE", str(tmp_path / "cache"))
+    digests = {name: hashlib.sha256(content).hexdigest() for name, content in FILES.items()}
+    return BaseEncoder("someone/small", "large", tuple(names), digests, archive="small")
+
+
+def test_pieces_become_one_folder_and_are_not_needed_again(encoder: BaseEncoder, tmp_path: Path) -> None:
+    folder = from_packages(encoder)
+    assert folder is not None
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == FILES
+    assert installed(encoder).startswith("package small-piece-1")
+    shutil.rmtree(tmp_path / "site")
+    assert from_packages(encoder) == folder
+    assert sorted(path.name for path in folder.parent.iterdir()) == [folder.name, f"{folder.name}.lock"]
+
+
+def test_a_package_that_is_missing_gives_nothing(encoder: BaseEncoder, tmp_path: Path) -> None:
+    shutil.rmtree(tmp_path / "site" / "small_piece_2-0.0.1.dist-info")
+    assert from_packages(encoder) is None
+    assert installed(encoder) == ""
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_a_damaged_piece_leaves_no_folder(encoder: BaseEncoder, tmp_path: Path, number: int) -> None:
+    piece = tmp_path / "site" / f"small-piece-{number}/input/small.zip.00{number}"
+    content = bytearray(piece.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    piece.write_bytes(content)
+    refused(DamagedPackage, "--force-reinstall", from_packages, encoder)
+    assert not [path for path in (tmp_path / "cache" / "encoders").iterdir() if path.suffix != ".lock"]
+
+
+def test_another_file_of_the_same_name_is_refused(encoder: BaseEncoder) -> None:
+    other = BaseEncoder(
+        encoder.id, "large", encoder.packages, {**encoder.files, "config.json": "0" * 64}, archive="small"
+    )
+    refused(DamagedPackage, "config.json", from_packages, other)
+
+
+def test_a_kill_in_between_leaves_nothing_that_is_taken_for_whole(
+    encoder: BaseEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = (
+        "import os, sys\n"
+        "from dialeval.checkpoints import packages\n"
+        "from dialeval.checkpoints.packages import BaseEncoder\n"
+        "copied = packages._copied\n"
+        "def killed(archive, name, *rest):\n"
+        "    if name.endswith('tokenizer.json'): os._exit(9)\n"
+        "    return copied(archive, name, *rest)\n"
+        "packages._copied = killed\n"
+        f"packages.from_packages(BaseEncoder('someone/small', 'large', {encoder.packages!r}, {dict(encoder.files)!r},"
+        " archive='small'))\n"
+    )
+    paths = [str(tmp_path / "site"), str(Path(packages.__file__).parents[2])]
+    done = subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": ":".join(paths), "PATH": "",
+                          "DIALEVAL_CACHE": str(tmp_path / "cache")}, check=False, capture_output=True)  # fmt: skip
+    assert done.returncode == 9, done.stderr
+    folder = from_packages(encoder)
+    assert folder is not None
+    assert (folder / "config.json").read_bytes() == FILES["config.json"]
+    assert not list(folder.parent.glob(".*"))
+
+
+def test_the_catalogue_names_both_encoders() -> None:
+    listed = base_encoders()
+    assert {one.extra for one in listed.values()} == {"offline", "large"}
+    assert all(len(digest) == 64 for one in listed.values() for digest in one.files.values())

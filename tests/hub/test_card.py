@@ -1,0 +1,130 @@
+"""Cards: everything in them comes from the checkpoint and from `results/`, and the Hub accepts them."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from huggingface_hub import ModelCard
+
+from card_rows import result, signed
+from cards import write_cards
+from dialeval.agreement.results import Result
+from dialeval.checkpoints.config import CheckpointConfig, EncoderSource
+from dialeval.checkpoints.find import WEIGHTS, weights_digest
+from dialeval.hub.card import Measured, is_hub_id, render_card
+from dialeval.hub.licences import facts, licence_of
+from dialeval.registry import metric_class
+
+ROOT = Path(__file__).parents[1]
+TRAINING = {
+    "command": "training/deb.py --recipe training/recipes/deb-minilm.yaml --corpora CORPORA --out RUN",
+    "hardware": "1 process(es), CPU, 2 threads",
+    "corpora": ["dailydialog", "my_chats"],
+    "stages": [{"name": "deb-minilm", "steps": 900, "steps_run": 1200, "hours": 0.75, "seen": {"replies": 4800}}],
+    "recipe": {"name": "deb-minilm", "leave_out": "overlaps.json.gz"},
+    "validation": {"accuracy": {"random": 0.91234}},
+}
+
+
+def config(approach: str = "deb", **changes: Any) -> CheckpointConfig:
+    given = {"name": f"{approach}-minilm", "training": TRAINING, "quantiles": {"native": {}}} | changes
+    return CheckpointConfig(approach=approach, versions={"dialeval": "0.1.0", "torch": "2.13.0"}, **given)
+
+
+def measured(*rows: Result) -> Measured:
+    return Measured("deb-minilm@0123456789ab", rows)
+
+
+@pytest.mark.parametrize("approach", list(facts()["approaches"]))
+def test_a_card_of_every_approach(approach: str) -> None:
+    text = render_card(config(approach, contaminated_by=("dailydialog_grade",)))
+    info, about = metric_class(approach)[0].info, facts()["approaches"][approach]
+    for shown in (
+        info.title,
+        info.summary,
+        about["measures"],
+        about["bibtex"],
+        *about["limits"],
+        TRAINING["command"],
+        "| deb-minilm | 900 of 1,200 steps, 4,800 replies | 0.75 |",
+        facts()["corpora"]["dailydialog"]["licence"],
+        "my_chats",
+        "overlaps.json.gz",
+        "dailydialog_grade",
+        "| accuracy random | 0.9123 |",
+        f'evaluate.load("dialeval/{approach}")',
+        "torch 2.13.0",
+    ):
+        assert str(shown) in text, shown
+    assert ("references=" in text) == ("references" in info.needs)
+    assert "{{" not in text
+    assert "{%" not in text
+    blocks = re.findall(r"```python\n(.*?)```", text, flags=re.S)
+    assert len(blocks) == 2
+    for block in blocks:
+        compile(block, "card", "exec")
+
+
+def test_the_header_is_what_the_hub_knows() -> None:
+    card = ModelCard(render_card(config(), measured(result())))
+    data = card.data.to_dict()
+    assert data["license"] == "cc-by-nc-sa-4.0"
+    assert (data["base_model"], data["base_model_relation"]) == (config().encoder.id, "adapter")
+    assert data["tags"] == ["dialogue", "evaluation", "metric", "deb"]
+    (entry,) = card.data.eval_results or []
+    assert (entry.metric_type, entry.metric_value, entry.dataset_revision) == ("pearsonr", 0.5, "abc")
+    assert "base_model" not in ModelCard(render_card(config(encoder=EncoderSource(id="/tmp/x")))).data.to_dict()
+    assert is_hub_id("bert-base-uncased")
+    assert not any(is_hub_id(name) for name in ("./here", "/there/it", "~/x", "a/b/c", "C:\\x"))
+
+
+@pytest.mark.parametrize(
+    ("training", "licence"),
+    [
+        ({}, "apache-2.0"),
+        ({"corpora": ["self_dialogue", "topical_chat", "persuasion_for_good", "redial"]}, "apache-2.0"),
+        ({"corpora": ["self_dialogue", "empathetic_dialogues"]}, "cc-by-nc-4.0"),
+        ({"corpora": ["mutual"]}, "cc-by-nc-4.0"),
+        ({"corpora": ["my_chats"]}, "cc-by-nc-4.0"),
+        ({"corpora": ["empathetic_dialogues", "dailydialog"]}, "cc-by-nc-sa-4.0"),
+        ({"recipe": {"ratings": {"train": ["dbdc3"], "stack": ["dstc7"]}}}, "apache-2.0"),
+        ({"recipe": {"ratings": {"train": ["dbdc3", "dbdc4"]}}}, "cc-by-nc-4.0"),
+        ({"ratings_before": {"train": ["dbdc3", "dbdc4"]}}, "cc-by-nc-4.0"),
+    ],
+)
+def test_the_licence_is_the_strictest_of_the_sources(training: dict[str, Any], licence: str) -> None:
+    assert licence_of(training) == licence
+
+
+def test_only_rows_of_these_weights_count(tmp_path: Path) -> None:
+    weights = tmp_path / "weights"
+    weights.mkdir()
+    (weights / "model.safetensors").write_bytes(b"x")
+    own = f"deb-minilm@{weights_digest(weights)[:12]}"
+    rows = [
+        result(signature=signed(f"metric:deb|checkpoint:{own}")),
+        result(signature=signed("metric:deb|checkpoint:deb-minilm@ffffffffffff")),
+        result(signature=signed(f"metric:density|checkpoint:{own}")),
+        result(metric="deb?threshold=0.4", aspect="variant", signature=signed(f"metric:deb|checkpoint:{own}")),
+        result(statistic="kendall", signature=signed(f"metric:deb|checkpoint:{own}")),
+    ]
+    results = tmp_path / "results"
+    for folder, value in ((results / "later", 0.1), (results, 0.5)):
+        folder.mkdir(exist_ok=True, parents=True)
+        lines = [json.dumps(asdict(row) | {"value": value}) for row in rows]
+        (folder / "agreement.jsonl").write_text("\n".join(lines).replace("NaN", "null") + "\n")
+    found = Measured.of(weights, config(), results)
+    assert (found.checkpoint, [(row.statistic, row.value) for row in found.rows]) == (own, [("pearson", 0.5)])
+    assert Measured.of(weights, config(), tmp_path / "nowhere").rows == []
+
+
+def test_committed_cards_are_what_the_checkpoints_and_results_say(tmp_path: Path) -> None:
+    (tmp_path / "of-a-checkpoint-that-is-gone.md").touch()
+    write_cards(WEIGHTS, ROOT / "results", tmp_path)
+    committed = {path.name: path.read_text() for path in (ROOT / "model_cards").glob("*.md")}
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == committed, "run: python training/cards.py"

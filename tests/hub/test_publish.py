@@ -1,0 +1,202 @@
+"""`dialeval publish` against the loopback Hub: what is sent, what is refused, and that it loads again."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result as Outcome
+from huggingface_hub import ModelCard, constants
+from typer.testing import CliRunner
+
+from density_networks import ROWS, make_network
+from dialeval.checkpoints.find import LAYERS, WEIGHTS
+from dialeval.cli import build_app
+from dialeval.papers.density import Density
+from loopback_hub import LoopbackHub, User
+from rated_rows import small_judge
+
+pytestmark = pytest.mark.slow
+
+TOKEN = "hf_this_must_never_be_seen"
+MODEL, SPACE = ("models", "dialeval/tiny"), ("spaces", "dialeval/density")
+
+
+@pytest.fixture
+def hub(tiny_encoder: Path) -> Iterator[LoopbackHub]:
+    """A Hub that has the tiny encoder, and a user who may write for dialeval."""
+    with LoopbackHub() as hub:
+        hub.users[TOKEN] = User("ann", {"dialeval": "write", "readers": "read"})
+        hub.add("models", "someone/tiny-encoder", {path.name: path.read_bytes() for path in tiny_encoder.iterdir()})
+        yield hub
+
+
+@pytest.fixture
+def publish(hub: LoopbackHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Outcome]:
+    """Run the command; whatever it does, the token must not be in what it prints."""
+    online = {
+        "ENDPOINT": hub.url,
+        "HUGGINGFACE_CO_URL_TEMPLATE": hub.url + "/{repo_id}/resolve/{revision}/{filename}",
+        "HF_HUB_OFFLINE": False,
+        "HF_HUB_DISABLE_XET": True,
+    }
+    for name, value in online.items():
+        monkeypatch.setattr(constants, name, value)
+    for name in ("HF_HUB_CACHE", "HF_TOKEN_PATH", "HF_STORED_TOKENS_PATH"):
+        monkeypatch.setattr(constants, name, str(tmp_path / name))
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+
+    def run(*arguments: str | Path, code: int = 0) -> Outcome:
+        done = CliRunner().invoke(build_app(), ["publish", *map(str, arguments)])
+        assert TOKEN not in done.output
+        assert done.exit_code == code, done.output
+        return done
+
+    return run
+
+
+@pytest.fixture
+def checkpoint(tiny_encoder: Path, tmp_path: Path) -> Path:
+    """A checkpoint whose base encoder is on the Hub."""
+    folder = tmp_path / "checkpoint"
+    make_network(tiny_encoder).save_pretrained(folder, card="# An old card\n")
+    rename(folder, encoder="someone/tiny-encoder")
+    return folder
+
+
+def rename(folder: Path, *, encoder: str, **changes: str) -> None:
+    raw = json.loads((folder / "config.json").read_text()) | changes
+    raw["encoder"]["id"] = encoder
+    (folder / "config.json").write_text(json.dumps(raw))
+
+
+def test_a_dry_run_lists_files_and_sends_nothing(
+    hub: LoopbackHub, publish: Any, checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HF_TOKEN")
+    printed = publish(checkpoint, "density", "--dry-run").stdout
+    for shown in ("model dialeval/tiny", "space dialeval/density", "model.safetensors  ", "density.py  "):
+        assert shown in printed
+    assert hub.uploads() == []
+
+
+def test_what_was_published_is_loaded_again(hub: LoopbackHub, publish: Any, checkpoint: Path) -> None:
+    (checkpoint / "notes.pt").write_bytes(b"not for others")
+    before = Density(checkpoint).score(**ROWS)
+    publish(checkpoint, "density", "--message", "First", "--tag", "v1")
+    model, space = hub.repos[MODEL], hub.repos[SPACE]
+    assert "First" in [commit.title for commit in model.commits.values()]
+    assert list(model.tags) == ["v1"]
+    assert "notes.pt" not in model.files
+    for name in ("model.safetensors", "config.json"):
+        assert model.files[name] == (checkpoint / name).read_bytes()
+    assert ModelCard(model.files["README.md"].decode()).data.to_dict()["library_name"] == "dialeval"
+    module = Path(__file__).parents[2] / "metrics" / "density"
+    assert space.files["density.py"] == (module / "density.py").read_bytes()
+    assert (Density("dialeval/tiny").score(**ROWS).values == before.values).all()
+
+
+def test_again_sends_only_what_changed(hub: LoopbackHub, publish: Any, checkpoint: Path) -> None:
+    publish(checkpoint, "--private")
+    assert hub.repos[MODEL].private
+    first = dict(hub.repos[MODEL].files)
+    publish(checkpoint)
+    assert dict(hub.repos[MODEL].files) == first
+    rename(checkpoint, encoder="someone/tiny-encoder", note="new")
+    publish(checkpoint)
+    assert hub.repos[MODEL].files["config.json"] == (checkpoint / "config.json").read_bytes()
+
+
+def test_merged_weights_need_no_base_encoder(hub: LoopbackHub, publish: Any, checkpoint: Path) -> None:
+    before = Density(checkpoint).score(**ROWS)
+    publish(checkpoint, "--merge")
+    hub.repos.pop(("models", "someone/tiny-encoder"))
+    after = Density("dialeval/tiny-merged").score(**ROWS)
+    assert after.values == pytest.approx(before.values, abs=1e-4)
+    assert "dialeval/tiny" in hub.repos["models", "dialeval/tiny-merged"].files["README.md"].decode()
+
+
+def test_a_tuned_judge_is_published(hub: LoopbackHub, publish: Any, tiny_encoder: Path, tmp_path: Path) -> None:
+    folder = small_judge(tiny_encoder, tmp_path / "judge")
+    rename(folder, encoder="someone/tiny-encoder", name="ours")
+    publish(folder)
+    assert "model.safetensors" in hub.repos["models", "dialeval/ours"].files
+
+
+@pytest.mark.encoder
+def test_heads_take_along_the_layers_that_they_share(hub: LoopbackHub, publish: Any) -> None:
+    publish("deb-minilm")
+    shared = (WEIGHTS / "judge-minilm" / LAYERS).read_bytes()
+    assert hub.repos["models", "dialeval/deb-minilm"].files[LAYERS] == shared
+
+
+@pytest.mark.parametrize(
+    ("kind", "repo_id", "files"),
+    [
+        ("models", "dialeval/tiny", {"config.json": b'{"model_type": "bert"}'}),
+        ("models", "dialeval/tiny", {"pytorch_model.bin": b"x"}),
+        ("spaces", "dialeval/density", {"requirements.txt": b"streamlit\n"}),
+    ],
+)
+def test_somebody_elses_repository_is_spared(
+    kind: str, repo_id: str, files: dict[str, bytes], hub: LoopbackHub, publish: Any, checkpoint: Path
+) -> None:
+    hub.add(kind, repo_id, files)
+    done = publish(checkpoint if kind == "models" else "density", code=2)
+    assert repo_id in done.stderr
+    assert {name: hub.repos[kind, repo_id].files[name] for name in files} == files
+    assert hub.uploads() == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [(("denisty",), "density"), (("no-such-thing-anywhere",), "models"), (("{folder}",), "README.md")],
+)
+def test_what_cannot_be_published(arguments: tuple[str, ...], named: str, publish: Any, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    assert named in publish(*(one.format(folder=tmp_path / "empty") for one in arguments), code=2).stderr
+
+
+def test_checkpoints_that_nobody_else_could_load(publish: Any, checkpoint: Path, tmp_path: Path) -> None:
+    shutil.copytree(checkpoint, tmp_path / "twin")
+    assert "tiny" in publish(checkpoint, tmp_path / "twin", code=2).stderr
+    rename(checkpoint, encoder=str(tmp_path))
+    assert str(tmp_path) in publish(checkpoint, code=2).stderr
+    rename(checkpoint, encoder="someone/tiny-encoder")
+    (checkpoint / "model.safetensors").write_bytes(b"damaged")
+    assert publish(checkpoint, code=2).stderr
+
+
+@pytest.mark.parametrize("where", ["absolute", "up"])
+def test_a_foreign_name_leads_nowhere(
+    where: str, publish: Any, checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    victim = tmp_path / "victim"
+    rename(checkpoint, encoder="someone/tiny-encoder", name=str(victim) if where == "absolute" else "../victim")
+    assert "name is" in publish(checkpoint, "--dry-run", code=2).stderr
+    assert not victim.exists()
+
+
+def test_links_of_a_space_bring_nothing_along(hub: LoopbackHub, publish: Any, tmp_path: Path) -> None:
+    (tmp_path / "secret.txt").write_text("private")
+    space = tmp_path / "space"
+    space.mkdir()
+    for name in ("README.md", "app.py", "requirements.txt"):
+        (space / name).write_text("---\ntitle: dialeval\n---\n" if name == "README.md" else "dialeval\n")
+    (space / "notes.txt").symlink_to(tmp_path / "secret.txt")
+    assert "notes.txt" in publish(space, code=2).stderr
+    assert hub.uploads() == []
+
+
+def test_failures_of_the_hub_exit_with_one(
+    hub: LoopbackHub, publish: Any, checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "readers/tiny" in publish(checkpoint, "--org", "readers", code=1).stderr
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    assert publish(checkpoint, code=1).stderr

@@ -1,0 +1,95 @@
+"""What others wrote is shown as it stands: nothing in it moves a terminal, a spreadsheet, a browser or a CI service."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dialeval
+from dialeval.io.files import first_line
+from dialeval.io.harmless import csv_line, for_markdown, for_terminal, for_xml, one_line, told, without_secrets
+from dialeval.io.tables import Items, Table, to_markdown, to_text
+from dialeval.systems.gate_outcome import error_as_junit, error_as_markdown
+from dialeval.systems.ranking_outcome import Ranking, Standing
+
+CONTROLS = "\x00\x07\x08\x0b\x1b[2J\x1b]0;title\x07\x7f\x9b2J\u202e\ufffe\r"
+#: What a Markdown page must not make of a row.
+LIVE = ["![x](http://a/b.png)", "<img src=x onerror=y>", "[a](javascript:b)", "[a][b]", "@somebody", "https://x.y/z"]
+
+
+@given(st.text())
+def test_a_line_of_csv_is_read_as_the_row_that_it_is(text: str) -> None:
+    line = csv_line(["a", text.replace("\x00", ""), 1.5])
+    (row,) = csv.reader(io.StringIO(line, newline=""))
+    assert row[0] == "a"
+    assert row[1].removeprefix("'") == text.replace("\x00", "").removeprefix("'")
+
+
+@pytest.mark.parametrize("cell", ["=1", "\t=1", "＝1", "\r=HYPERLINK(1)", "@a", "\u200b=1", "\ufeff+1"])
+def test_a_spreadsheet_computes_no_cell(cell: str) -> None:
+    assert next(csv.reader(io.StringIO(csv_line([cell]), newline="")))[0] == f"'{cell}"
+
+
+@given(st.text(alphabet=st.characters()) | st.just(CONTROLS))
+def test_xml_is_xml_whatever_a_text_holds(text: str) -> None:
+    read = ElementTree.fromstring(f'<a b="{for_xml(text)}">{for_xml(text)}</a>')
+    assert read.text is None or read.text.isprintable() or set(read.text) & set("\n\t")
+    ElementTree.fromstring(error_as_junit(text).partition("\n")[2])
+
+
+def test_a_terminal_is_told_nothing() -> None:
+    assert one_line(CONTROLS).isprintable()
+    assert for_terminal(f"a\n\t{CONTROLS}").replace("\n", "").replace("\t", "").isprintable()
+    shown = to_text([f"of {CONTROLS}", Table([f"x{CONTROLS}"], [[f"y{CONTROLS}"]], title=f"z{CONTROLS}")])
+    assert shown.replace("\n", "").isprintable()
+
+
+@pytest.mark.parametrize("text", LIVE)
+def test_markdown_shows_a_row_and_follows_nothing(text: str) -> None:
+    pages = [to_markdown([f"a {text}", Table([text], [[text]]), Items([text])]), error_as_markdown(text)]
+    assert not [page for page in (*pages, for_markdown(text)) if text in page]
+
+
+def test_no_bar_or_backtick_opens_a_cell() -> None:
+    row = to_markdown([Table(["a"], [["\\|`x` | ` ![p](http://q) `"]])]).splitlines()[2]
+    assert len(re.findall(r"(?<!\\)(?:\\\\)*\|", row)) == 2
+    assert "![p](" not in row
+
+
+def test_a_system_with_codes_in_its_name_ranks_as_others_do() -> None:
+    systems = [f"a{CONTROLS}\nerror: fake ![x](http://y)", "b"]
+    standings = [Standing("judge", name, 1, 0.5, 0.4, 0.6, None, 0.5, 9, 9) for name in systems]
+    found = Ranking(tuple(standings), (), 0.95, {})
+    assert found.sentence("judge").isprintable()
+    assert "![x](" not in found.to_markdown()
+    assert "\x1b" not in str(found)
+
+
+def test_tokens_are_masked_in_what_libraries_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_TOKEN", "hf_abcdefghijkl")
+    assert first_line(ValueError("no hf_abcdefghijkl\nmore")) == "no ***"
+    assert "abcdefgh" not in first_line(ValueError("no hf_abc\n  defghijkl"))
+    assert without_secrets("take EMPTY or none", ["EMPTY"]) == "take EMPTY or none"
+    assert len(told("x" * 10_000)) == 200
+
+
+def test_everything_that_the_command_prints_goes_one_way() -> None:
+    package = Path(dialeval.__file__).parent
+    printing = re.compile(r"\btyper\.s?echo\(|(?<![\w.])print\(|Console\(")
+    found = {
+        f"{path.relative_to(package).as_posix()}: {line.strip()}"
+        for path in package.rglob("*.py")
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if printing.search(line) and not re.match(r"\s*(>>>|#|\$|HF_EVALUATE)", line)
+    }
+    places = {one.partition(":")[0] for one in found}
+    assert places <= {
+        "cli/__init__.py", "cli/options.py", "cli/info.py", "tables.py", "io.py", "notebook.py", "reports/console.py",
+    }, sorted(found)  # fmt: skip

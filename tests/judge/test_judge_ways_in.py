@@ -1,0 +1,127 @@
+"""One judge, every way in: what the library says of a row all others say, aspects and reasons included."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import dialeval
+from dialeval.cli import build_app
+from dialeval.core.scores import Scores
+from dialeval.judge.metric import ASPECTS, DIALOGUE_ASPECTS
+from judged_rows import CONTEXT, ROWS, SAID, same
+from rated_rows import small_judge
+
+TALKS: list[dict[str, Any]] = [
+    {"dialogue": ["hi", "i like fish", "what?", "i like fish", "stop it"], "speakers": ["user", "bot"] * 2 + ["user"]},
+    {"dialogue": ["hello", "how are you", "fine thanks!", "what do you like to eat"], "speakers": ["A", "B", "A", "B"]},
+    {"dialogue": ["hello", "  ", "are you there"], "speakers": None},
+]
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return small_judge(tiny_encoder, tmp_path_factory.mktemp("judge") / "judge-tiny")
+
+
+@pytest.fixture(scope="module")
+def judge(checkpoint: Path) -> Any:
+    return dialeval.load("judge", checkpoint=checkpoint, device="cpu")
+
+
+@pytest.fixture(scope="module")
+def expected(judge: Any) -> Scores:
+    columns = {key: [row[key] for row in ROWS] for key in ("facts", "following")}
+    scores: Scores = judge.score(list(SAID.values()), [CONTEXT] * len(SAID), **columns, empty="score")
+    return scores
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, rows in (("rows", ROWS), ("talks", TALKS)):
+        Path(f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def lines(path: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in Path(path).read_text().splitlines()]
+
+
+def test_what_is_wrong_with_a_reply_is_said_in_its_own_words(expected: Scores) -> None:
+    why = dict(zip(SAID, expected.reasons, strict=True))
+    assert 'says "i like to eat" 3 times' in why["repeats itself"].lower()
+    assert why["blank"].startswith("Is blank")
+    assert why["emoji"].startswith('Says no word ("\U0001f600\U0001f436")')
+    assert "word" not in why["german"]
+    values = dict(zip(SAID, expected.values, strict=True))
+    assert values["blank"] == values["emoji"] == 0.0
+    assert all(value > 0 for name, value in values.items() if name not in ("blank", "emoji"))
+    assert all(len(message.split("; ")) <= 2 for message in why.values())
+    seen = {aspect: dict(zip(SAID, column, strict=True)) for aspect, column in expected.aspects.items()}
+    assert max(seen["uses_facts"], key=lambda name: seen["uses_facts"][name]) == "uses a fact"
+    for name in ("repeats itself", "repeats the turn before"):
+        assert seen["not_repetitive"][name] < seen["not_repetitive"]["off topic"]
+    assert seen["reaction"]["uses a fact"] > seen["reaction"]["repeats itself"]
+
+
+def test_the_command(checkpoint: Path, judge: Any, expected: Scores) -> None:
+    given = [
+        "score",
+        "-m",
+        "judge",
+        "--checkpoint",
+        str(checkpoint),
+        "--empty",
+        "score",
+        "--device",
+        "cpu",
+        "--explain",
+        "short",
+    ]
+    ended = CliRunner().invoke(build_app(), [*given, "-i", "rows.jsonl", "-o", "scores.jsonl"])
+    assert ended.exit_code == 0, ended.output
+    same(lines("scores.jsonl"), expected)
+    ended = CliRunner().invoke(
+        build_app(), [*given, "-i", "talks.jsonl", "-o", "whole.jsonl", "--level", "dialogue", "--per-turn"]
+    )
+    assert ended.exit_code == 0, ended.output
+    assert "one side" in ended.stderr
+    found = lines("whole.jsonl")
+    speakers = [row["speakers"] or [] for row in TALKS]
+    whole = judge.score_dialogues([row["dialogue"] for row in TALKS], speakers=speakers)
+    same(found, whole)
+    assert set(whole.aspects) == {*DIALOGUE_ASPECTS, "respectful"}
+    assert 'complains ("what?")' in found[0]["judge.why"]
+
+
+def test_the_evaluate_module(checkpoint: Path, judge: Any, expected: Scores, monkeypatch: pytest.MonkeyPatch) -> None:
+    evaluate = pytest.importorskip("evaluate")
+    from dialeval.hub.evaluate_module import loaded
+
+    monkeypatch.setattr(evaluate.config, "HF_EVALUATE_OFFLINE", True)
+    assert CliRunner().invoke(build_app(), ["install-modules"]).exit_code == 0
+    loaded.cache_clear()
+    module = evaluate.load("dialeval/judge")
+    beside = {key: [row[key] for row in ROWS] for key in ("facts", "following")}
+    options = {"checkpoint": str(checkpoint), "device": "cpu"}
+    found = module.compute(
+        predictions=list(SAID.values()), contexts=[CONTEXT] * len(SAID), **beside, **options, empty="score"
+    )
+    assert found["scores"] == pytest.approx(expected.values, abs=1e-6)
+    assert found["reasons"] == list(expected.reasons)
+    assert set(found["aspects"]) == set(ASPECTS)
+    assert found["aspects"]["uses_facts"] == pytest.approx(expected.aspects["uses_facts"], abs=1e-6)
+    assert found["aspects"]["reaction"][2] is None
+    assert found["intervals"] == expected.to_dict()["intervals"]
+    talks = [row["dialogue"] for row in TALKS[:2]]
+    whole = module.compute(
+        predictions=[turns[-1] for turns in talks], contexts=[turns[:-1] for turns in talks],
+        speakers=[row["speakers"] for row in TALKS[:2]], level="dialogue", **options,
+    )  # fmt: skip
+    own = judge.score_dialogues(talks, speakers=[row["speakers"] for row in TALKS[:2]])
+    assert whole["reasons"] == list(own.reasons)
+    assert set(whole["aspects"]) == {*DIALOGUE_ASPECTS, "respectful"}

@@ -1,0 +1,288 @@
+"""QuantiDCE: the specification's vectors for every loss, gradients, traces and the checkpoint."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from dialeval.checkpoints.config import CheckpointConfig, LoraSettings, encoder_source
+from dialeval.core.exchange import Exchange
+from dialeval.encoders.batching import collate
+from dialeval.encoders.layout import PairFormat, PairTokenizer
+from dialeval.papers.quantidce import (
+    MultiLevelRanking,
+    QuantiDce,
+    QuantiDceNetwork,
+    Trace,
+    binary_loss,
+    centroids,
+    compactness_loss,
+    distillation_loss,
+    fast_triplet_loss,
+    feature_ranking_loss,
+    margin_ranking_loss,
+    ordering_loss,
+    rating_loss,
+    separation_loss,
+    supervised_contrastive_loss,
+    vanilla_ranking_loss,
+)
+from refusals import refused
+
+#: Scores per level from low to high, two replies each.
+CASES = {
+    "A": [(0.2, 0.3), (0.5, 0.4), (0.9, 0.5)],
+    "B": [(0.9, 0.5), (0.5, 0.4), (0.2, 0.3)],
+    "C": [(0.1, 0.1), (0.4, 0.4), (0.7, 0.7)],
+    "D": [(0.5, 0.5), (0.5, 0.5), (0.5, 0.5)],
+    "E": [(0.7, 0.7), (0.4, 0.4), (0.1, 0.1)],
+}
+
+
+def case(*names: str) -> Tensor:
+    return torch.tensor([CASES[name] for name in names], dtype=torch.float64)
+
+
+# --- multi-level ranking ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "separation", "per_item", "level_mean", "correct", "printed", "code", "paper", "as_printed"),
+    [
+        ("A", 0.3, 0.2, 0.1, 0.0, 0.9, 0.4, 0.5, 1.4),
+        ("B", 0.3, 0.2, 0.1, 0.9, 0.0, 1.3, 1.4, 0.5),
+        ("C", 0.0, 0.0, 0.0, 0.0, 1.2, 0.0, 0.0, 1.2),
+        ("D", 1.2, 0.0, 0.0, 0.0, 0.0, 1.2, 1.2, 1.2),
+        ("E", 0.0, 0.0, 0.0, 1.2, 0.0, 1.2, 1.2, 0.0),
+    ],
+)
+def test_table_of_the_specification(
+    name: str,
+    separation: float,
+    per_item: float,
+    level_mean: float,
+    correct: float,
+    printed: float,
+    code: float,
+    paper: float,
+    as_printed: float,
+) -> None:
+    scores = case(name)
+    centres = centroids(scores)
+    near = {"abs": 1e-12}
+    assert separation_loss(centres).item() == pytest.approx(separation, **near)
+    assert compactness_loss(scores, centres, kind="per_item").item() == pytest.approx(per_item, **near)
+    assert compactness_loss(scores, centres).item() == pytest.approx(level_mean, **near)
+    assert ordering_loss(centres).item() == pytest.approx(correct, **near)
+    assert ordering_loss(centres, "as_printed").item() == pytest.approx(printed, **near)
+    assert MultiLevelRanking()(scores).item() == pytest.approx(code, **near)
+    assert MultiLevelRanking(compactness="per_item")(scores).item() == pytest.approx(paper, **near)
+    reversed_order = MultiLevelRanking(compactness="per_item", ordering="as_printed")
+    assert reversed_order(scores).item() == pytest.approx(as_printed, **near)
+
+
+@pytest.mark.parametrize(("off", "remaining"), [("separation", 1.0), ("compactness", 1.2), ("ordering", 0.4)], ids=str)
+def test_each_part_can_be_switched_off(off: str, remaining: float) -> None:
+    ranking = MultiLevelRanking(**{f"{off}_weight": 0.0})  # type: ignore[arg-type]
+    assert ranking(case("B")).item() == pytest.approx(remaining)
+    assert off not in ranking.parts(case("B"))
+
+
+# --- compared losses -------------------------------------------------------------------------------
+
+
+def test_compared_losses_on_case_a() -> None:
+    scores = case("A")
+    assert binary_loss(scores).item() == pytest.approx(0.430383166, abs=1e-9)
+    assert margin_ranking_loss(scores).item() == pytest.approx(0.075)
+    # A sum of 1.0 over all twelve pairs, four for every two levels.
+    assert vanilla_ranking_loss(scores).item() * 4 == pytest.approx(1.0)
+    assert vanilla_ranking_loss(scores, on_means=True).item() == pytest.approx(0.15)
+    assert vanilla_ranking_loss(scores, adjacent_only=True).item() * 4 == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize(("temperature", "expected"), [(0.5, 0.676400755), (1.0, 0.780154725), (0.1, 1.533147395)])
+def test_supervised_contrast_of_the_specification(temperature: float, expected: float) -> None:
+    features = torch.tensor([(1, 0), (4, 3), (0, 1), (-1, 0)], dtype=torch.float64)
+    loss = supervised_contrastive_loss(features, torch.tensor([1, 1, 2, 2]), temperature)
+    assert loss.item() == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize(("margin", "expected"), [(1.0, 0.5), (4.0, 1.341396596)])
+def test_fast_triplets_of_the_specification(margin: float, expected: float) -> None:
+    points = torch.tensor([(0, 0), (0, 2), (3, 0), (5, 0)], dtype=torch.float64)
+    loss = fast_triplet_loss(points, torch.tensor([0, 0, 1, 1]), margin)
+    assert loss.item() == pytest.approx(expected, abs=1e-9)
+
+
+def test_feature_ranking_by_hand() -> None:
+    # Levels along orthogonal and opposite axes: distances 1, 1, 2 and no spread.
+    axes = torch.tensor([[[1.0, 0.0]] * 2, [[0.0, 1.0]] * 2, [[-1.0, 0.0]] * 2])[None]
+    assert feature_ranking_loss(axes).item() == pytest.approx(0.0, abs=1e-6)
+    # All the same: every pair of levels misses its whole margin, 1 + 1 + 2.
+    same = torch.ones(1, 3, 2, 2)
+    assert feature_ranking_loss(same).item() == pytest.approx(4.0, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        MultiLevelRanking(),
+        MultiLevelRanking(compactness="per_item", centroid="sum", radius=0.01),
+        MultiLevelRanking(ordering="as_printed", margin=0.7),
+        binary_loss,
+        margin_ranking_loss,
+        vanilla_ranking_loss,
+        lambda scores: vanilla_ranking_loss(scores, adjacent_only=True, on_means=True),
+        lambda scores: rating_loss(scores, torch.full_like(scores, 3.3)),
+    ],
+)
+def test_gradients_of_score_losses_agree_with_finite_differences(loss: Any) -> None:
+    torch.manual_seed(2)
+    scores = torch.rand(2, 3, 4, dtype=torch.float64).mul(0.8).add(0.1).requires_grad_()
+    assert torch.autograd.gradcheck(loss, scores)
+    (slope,) = torch.autograd.grad(loss(scores), scores)
+    assert slope.abs().sum() > 0
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        lambda x: supervised_contrastive_loss(x, torch.tensor([0, 0, 1, 1, 2, 2])),
+        lambda x: fast_triplet_loss(x, torch.tensor([0, 0, 1, 1, 2, 2])),
+        lambda x: feature_ranking_loss(x.view(1, 3, 2, 4), radius=0.01),
+    ],
+)
+def test_gradients_of_feature_losses_agree_with_finite_differences(loss: Any) -> None:
+    torch.manual_seed(4)
+    features = torch.randn(6, 4, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(loss, features)
+    (slope,) = torch.autograd.grad(loss(features), features)
+    assert slope.abs().sum() > 0
+
+
+# --- distillation ----------------------------------------------------------------------------------
+
+
+def spec_traces() -> tuple[Trace, Trace]:
+    def trace(hidden: list[Any], attention: list[Any], score: float) -> Trace:
+        return Trace(
+            (torch.tensor(hidden, dtype=torch.float64),),
+            (torch.tensor(attention, dtype=torch.float64),),
+            torch.tensor([score], dtype=torch.float64),
+        )
+
+    teacher = trace([[1, 2], [0, -1]], [[0.7, 0.3], [0.5, 0.5]], 0.6)
+    return teacher, trace([[1.5, 2], [0, 0]], [[0.6, 0.4], [0.5, 0.5]], 0.7)
+
+
+def test_distillation_of_the_specification() -> None:
+    teacher, student = spec_traces()
+    fitting = rating_loss(student.score, torch.tensor([3.2], dtype=torch.float64))
+    assert fitting.item() == pytest.approx(0.36)
+    assert distillation_loss(teacher, student).item() == pytest.approx(0.3275)
+    assert distillation_loss(teacher, student, "sum").item() == pytest.approx(1.28)
+    assert (fitting + 5 * distillation_loss(teacher, student)).item() == pytest.approx(1.9975)
+    assert (fitting + 5 * distillation_loss(teacher, student, "sum")).item() == pytest.approx(6.76)
+    refused(ValueError, "distance is 'max'", distillation_loss, teacher, student, "max")  # type: ignore[arg-type]
+
+
+def test_distillation_gradient_reaches_the_student_only() -> None:
+    teacher, student = spec_traces()
+    fixed = teacher.hidden[0].requires_grad_()
+
+    def loss(hidden: Tensor, attention: Tensor, score: Tensor) -> Tensor:
+        return distillation_loss(
+            Trace((fixed,), teacher.attentions, teacher.score), Trace((hidden,), (attention,), score)
+        )
+
+    inputs = (student.hidden[0], student.attentions[0], student.score)
+    for tensor in inputs:
+        tensor.requires_grad_()
+    assert torch.autograd.gradcheck(loss, inputs)
+    loss(*inputs).backward()
+    assert fixed.grad is None
+
+
+LAYOUT = PairFormat(max_length=32, separator=" ", segment_ids=True)
+TEXTS = [
+    Exchange(("hello there", "how are you"), "i am fine thanks"),
+    Exchange(("what do you like to eat",), "fish"),
+    Exchange(("shall we go for a walk", "yes please", "the weather is nice"), "see you tomorrow then"),
+]
+
+
+def network(folder: Path) -> QuantiDceNetwork:
+    torch.manual_seed(3)
+    config = CheckpointConfig(
+        "quantidce",
+        encoder=encoder_source(str(folder), "lora"),
+        layout=LAYOUT,
+        contaminated_by=("dailydialogpp_dev", "dailydialog_grade"),
+    )
+    return QuantiDceNetwork.create(config, lora=LoraSettings(rank=2, alpha=4)).eval()
+
+
+def tensors(one: QuantiDceNetwork, exchanges: list[Exchange] = TEXTS) -> dict[str, Tensor]:
+    return collate(PairTokenizer(one.tokenizer, LAYOUT).pairs(exchanges), 0, segment_ids=True)
+
+
+def test_a_trace_is_the_same_pass(tiny_encoder: Path) -> None:
+    one = network(tiny_encoder)
+    given_tensors = tensors(one)
+    with torch.no_grad():
+        row = one(**given_tensors)
+        trace = one.trace(**given_tensors)
+    assert row.shape == (3, 33)
+    torch.testing.assert_close(trace.score, row[:, -1], rtol=1e-4, atol=1e-5)
+    assert len(trace.hidden) == 3
+    assert len(trace.attentions) == 2
+    assert distillation_loss(trace, trace).item() == 0.0
+    for attention in trace.attentions:
+        torch.testing.assert_close(attention.sum(dim=-1), torch.ones(attention.shape[:-1]))
+
+
+def test_scores_before_the_softmax_give_the_probabilities_after_it(tiny_encoder: Path) -> None:
+    one = network(tiny_encoder)
+    given_tensors = tensors(one)
+    with torch.no_grad():
+        after = one.trace(**given_tensors)
+        before = one.trace(**given_tensors, attention="pre_softmax")
+    mask = given_tensors["attention_mask"].bool()
+    for raw, probability in zip(before.attentions, after.attentions, strict=True):
+        assert (raw[(~mask)[:, None, None, :].expand_as(raw)] == 0).all()
+        rebuilt = raw.masked_fill(~mask[:, None, None, :], float("-inf")).softmax(dim=-1)
+        real = mask[:, None, :, None].expand_as(rebuilt)
+        torch.testing.assert_close(rebuilt[real], probability[real], rtol=1e-4, atol=1e-5)
+
+
+def test_checkpoint_scores_lie_between_1_and_5(tiny_encoder: Path, tmp_path: Path) -> None:
+    one = network(tiny_encoder)
+    one.round_tuned()
+    with torch.no_grad():
+        expected = 1 + 4 * one(**tensors(one))[:, -1].double().numpy()
+    one.config = replace(one.config, name="tiny")
+    one.save_pretrained(tmp_path)
+    metric = QuantiDce(tmp_path, device="cpu")
+    scores = metric.score_exchanges(TEXTS)
+    assert scores.values == pytest.approx(expected, abs=1e-5)
+    assert ((scores.values > 1) & (scores.values < 5)).all()
+    assert metric.contaminated_by == {"dailydialogpp_dev", "dailydialog_grade"}
+    assert metric.score_exchanges(TEXTS[::-1]).values[::-1] == pytest.approx(scores.values, abs=1e-6)
+    refused(ValueError, "quantiles", metric.score_exchanges, TEXTS, scale="human_percentile")
+
+
+def test_sums_as_centroids_punish_perfect_scores() -> None:
+    sums = centroids(case("A"), "sum")
+    assert sums[0].tolist() == pytest.approx([0.5, 0.9, 1.4])
+    assert separation_loss(sums).item() == pytest.approx(0.0)
+    assert compactness_loss(case("A"), sums, kind="per_item").item() == pytest.approx(2.2)
+    assert compactness_loss(case("A"), sums).item() == pytest.approx(1.1)
+    assert ordering_loss(sums).item() == pytest.approx(0.0)
+    perfect = MultiLevelRanking(centroid="sum", compactness="per_item")
+    assert perfect(case("C")).item() == pytest.approx(1.8)
