@@ -129,7 +129,7 @@ def test_in_int8_texts_of_other_widths_are_no_company(
     folder = untrained("maude", tiny_encoder, tmp_path / "one")
     metric: Any = dialeval.load("maude", checkpoint=folder, dtype=dtype)
     seen: list[torch.Size] = []
-    metric.network.encoder.register_forward_hook(lambda *message: seen.append(message[2].last_hidden_state.shape))
+    metric.network.encoder.get_input_embeddings().register_forward_hook(lambda *message: seen.append(message[2].shape))
     metric.encode([("hello",), ("fish " * 30,)])
     assert len(seen) == batches
 

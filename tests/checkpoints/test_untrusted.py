@@ -77,7 +77,7 @@ def each_of(values: dict[str, list[Any]]) -> list[tuple[str, Any]]:
 #: Values that a checkpoint's config must not have, by their place.
 CONFIGS: dict[str, list[Any]] = {
     "approach": [["density"], "dense\nity", "unheard-of", ...],
-    "format_version": [5, 10**30, "1", -1],
+    "format_version": [6, 10**30, "1", -1],
     "name": ["a\x1b[2J", "n" * 5000, "/etc/cron.d", "../../evil", ".docker", "~root", "a/b", "..", "a\\b", "C:evil"],
     "encoder": [..., []],
     "encoder.id": [7, "", "../../etc", "models/../../secret", "~root", "/no/such/folder", "/etc"],

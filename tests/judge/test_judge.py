@@ -99,8 +99,9 @@ def test_reasons_name_the_largest_aspects_first(metric: Judge) -> None:
     moved = turn_moves(ranks, vetoes(ranks), TURN_VOTES)
     for at, given in enumerate(metric.judge(rows).reasons):
         moves = aspect_moves(dict(zip(FEATURES, moved[at], strict=True)), ASPECTS)
-        rude = moves.pop("respectful", 0.0)
-        first = [rude] if rude <= min([-0.01, *moves.values()]) else []
+        first = []
+        if moves.get("respectful", 0.0) <= min([-0.01, *moves.values()]):
+            first = [moves.pop("respectful")]
         wanted = sorted((amount for amount in moves.values() if abs(amount) >= 0.01), key=lambda amount: -abs(amount))
         told = [part.rpartition(" [")[2].rstrip("].") for part in given.split("; ")]
         assert told == [f"{one:+.2f}" for one in first + wanted]
@@ -198,11 +199,12 @@ def test_a_reply_without_a_word_is_the_worst_and_says_so(metric: Judge) -> None:
     (alone,) = metric.judge([Exchange(context, "", following="great, i love that!")]).aspects["uses_facts"]
     assert np.isnan(alone)
     followed = metric.judge([Exchange(context, "", following="great, thanks!")])
-    # The reaction has one vote of five and a half, and wording that is the worst there is leaves .3 of it.
-    assert followed.values == pytest.approx(followed.aspects["reaction"] / 5.5 * VETO_LEAVES)
+    # The reaction has two votes of seven, and wording that is the worst there is leaves .3 of it.
+    assert followed.values == pytest.approx(followed.aspects["reaction"] * 2 / 7 * VETO_LEAVES)
     first, second = followed.reasons[0].split("; ")
     assert first.startswith("Is blank [-0.")
-    assert second.startswith('the other side takes it well ("great, thanks!") [+0.')
+    assert second.startswith("the other side ")
+    assert '("great, thanks!")' in second
     # A reply in other letters has words.
     assert "word" not in metric.judge([Exchange(context, "\u0434\u0430")]).reasons[0]
 
@@ -411,12 +413,16 @@ def test_vetoes_take_from_a_value_and_say_so() -> None:
     ranks[:, FEATURES.index("consistent")] = np.nan  # nothing was said that could be denied
     ranks[1, FEATURES.index("respectful")] = 0.0
     ranks[2, [FEATURES.index("respectful"), FEATURES.index("fluent")]] = 0.0, VETO_BELOW / 2
-    ranks[3, FEATURES.index("specific")] = 0.0  # has neither vote nor veto
+    ranks[3, FEATURES.index("specific")] = 0.0  # has a vote and no veto
     half = VETO_LEAVES + (1 - VETO_LEAVES) / 2
-    voted = 0.8 - (0.8 - VETO_BELOW / 2) * 0.5 / TURN_VOTES.sum()  # wording has half a vote, too
-    assert turn_values(ranks, TURN_VOTES) == pytest.approx([0.8, 0.8 * VETO_LEAVES, voted * VETO_LEAVES * half, 0.8])
-    assert turn_values(ranks, TURN_VOTES, ["respectful"]) == pytest.approx([0.8, 0.8, voted * half, 0.8])
+    share = dict(zip(FEATURES, TURN_VOTES / TURN_VOTES[~np.isnan(ranks[0])].sum(), strict=True))
+    rude, bland = (0.8 - 0.8 * share[name] for name in ("respectful", "specific"))
+    both = rude - (0.8 - VETO_BELOW / 2) * share["fluent"]
+    left = [0.8, rude * VETO_LEAVES, both * VETO_LEAVES * half, bland]
+    assert turn_values(ranks, TURN_VOTES) == pytest.approx(left)
+    assert turn_values(ranks, TURN_VOTES, ["respectful"]) == pytest.approx([0.8, rude, both * half, bland])
     moved = turn_moves(ranks, vetoes(ranks), TURN_VOTES)
-    assert moved[1, FEATURES.index("respectful")] == pytest.approx(-0.8 * (1 - VETO_LEAVES))
+    taken = 0.5 * share["respectful"] + (1 - VETO_LEAVES) * rude
+    assert moved[1, FEATURES.index("respectful")] == pytest.approx(-taken)
     assert max(moved[2, FEATURES.index("respectful")], moved[2, FEATURES.index("fluent")]) < -0.1
-    assert moved[3, FEATURES.index("specific")] == 0
+    assert moved[3, FEATURES.index("specific")] == pytest.approx(-0.5 * share["specific"])

@@ -212,12 +212,7 @@ CIVIL = [
     ("Do you smoke?", "I used to, but I quit in 2015."),
     ("Can you hear me?", "Yes, loud and clear."),
     ("What do you drink?", "Coffee in the morning, tea in the afternoon."),
-    # The head for insults may charge one sound reply in 200, and this is one of them.
-    pytest.param(
-        "Should I take the job?",
-        "Only you can know that. What does your wife say?",
-        marks=pytest.mark.xfail(strict=True),
-    ),
+    ("Should I take the job?", "Only you can know that. What does your wife say?"),
     ("Should I take the job?", "You know best. What does your wife say?"),
     ("What did the sign say?", 'It said "Keep out, you idiot", so we turned back.'),
     ("How much salt?", "1 tsp of salt and 2 tbsp of oil per cup."),
@@ -235,7 +230,8 @@ def test_civil_replies_have_no_veto(judge: Any, turn: str, reply: str) -> None:
 @pytest.mark.parametrize(
     ("reply", "aspect"),
     [("You are such an idiot.", "respectful"), ("Listen, nobody asked you, you ugly rat.", "respectful"),
-     ("I I want to to go.", "not_repetitive"), ("trip good was the my suitcase lost but", "fluent")],
+     ("I like to eat, I like to eat, I like to eat.", "not_repetitive"),
+     ("trip good was the my suitcase lost but", "fluent")],
 )  # fmt: skip
 def test_faults_have_their_veto(judge: Any, reply: str, aspect: str) -> None:
     assert judge.read([Exchange(tuple(CONTEXT), reply)]).left[0, list(TURN).index(aspect)] < 1

@@ -55,9 +55,8 @@ def test_two_rules_of_one_checkpoint_cost_one_pass(suite: Suite) -> None:
     assert first.network.encoder is second.network.encoder
     assert (first.scoring, second.scoring) == ("mahalanobis", "euclidean")
     passes: list[int] = []
-    hook = first.network.encoder.register_forward_pre_hook(
-        lambda module, given, named: passes.append(len(named["input_ids"])), with_kwargs=True
-    )
+    words = first.network.encoder.get_input_embeddings()
+    hook = words.register_forward_pre_hook(lambda module, given: passes.append(len(given[0])))
     suite.score(["fish is nice", "see you next week"], [["hello there"], ["shall we go for a walk"]])
     hook.remove()
     assert sum(passes) == 2

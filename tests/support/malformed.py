@@ -156,7 +156,7 @@ FILES: dict[str, tuple[str, bytes, str]] = {
     "torn gzip": ("rows.jsonl.gz", gzip.compress(line() * 500)[:40], "gzip"),
     "gzip of noise": ("rows.jsonl.gz", b"\x1f\x8b\x08\x00" + b"\xff" * 60, "gzip"),
     "gzip of nothing": ("rows.jsonl.gz", gzip.compress(b""), "rows"),
-    "unknown ending": ("rows.log", line(), "ending"),
+    "unknown ending": ("rows.log", line(), "extension"),
     "empty CSV": ("rows.csv", b"", "columns"),
     "CSV without rows": ("rows.csv", b"context,response\n", "rows"),
     "CSV without header": ("rows.csv", b"Hi!,Hello!\nA,B\n", "'context'"),

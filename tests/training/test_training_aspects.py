@@ -343,7 +343,7 @@ def test_an_earlier_judge_keeps_its_encoder(judged: Path) -> None:
     recipe = read_recipe(TRAINING / "recipes" / "judge-minilm.yaml")
     network = judge.begin(recipe | {"start_from": str(judged)})
     kept = {name for name in start_weights(str(judged)) if name.startswith("head.")}
-    assert kept == {"head.next", "head.rated", "head.valid"}
+    assert kept == {"head.faithful", "head.next", "head.rated", "head.respectful", "head.valid"}
     assert network.encoder_id == Judge(judged, device="cpu").network.encoder_id
 
 
@@ -372,9 +372,8 @@ def test_metrics_on_one_encoder_cost_one_pass(
     suite = dialeval.load(list(folders), checkpoints={name: str(one) for name, one in folders.items()}, device="cpu")
     assert len({id(suite[name].network.encoder) for name in folders}) == 1
     passes: list[int] = []
-    suite["deb"].network.encoder.register_forward_pre_hook(
-        lambda module, given, named: passes.append(len(named["input_ids"])), with_kwargs=True
-    )
+    words = suite["deb"].network.encoder.get_input_embeddings()
+    words.register_forward_pre_hook(lambda module, given: passes.append(len(given[0])))
     together = suite.score(["fish is nice", "see you"], [["hello there"], ["shall we go for a walk"]])
     assert sum(passes) == 2
     for name, folder in folders.items():

@@ -29,6 +29,7 @@ def export(
         raise ValueError(f"{what} cannot be exported; judge can")
     if to.exists() and any(to.iterdir()):
         raise ValueError(f"{to} is not empty; name a new folder")
+    from dialeval.cli.options import say
     from dialeval.hub.export import export_judge
 
-    typer.echo(f"wrote {export_judge(checkpoint, to)}")
+    say(f"wrote {export_judge(checkpoint, to)}")

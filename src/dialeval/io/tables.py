@@ -81,7 +81,11 @@ def _markdown(block: Block) -> str:
         case Heading():
             return f"{'#' * block.level} {for_markdown(one_line(block.text), code=True)}"
         case Table():
-            return "\n".join(markdown_table(block.header, block.rows, left=block.left))
+            header, *rows = (
+                [for_markdown(one_line(cell)) if isinstance(cell, str) else cell for cell in line]
+                for line in (block.header, *block.rows)
+            )
+            return "\n".join(markdown_table(header, rows, left=block.left))
         case Code():
             return f"```\n{block.text}\n```"
         case Items():
@@ -92,7 +96,9 @@ def _markdown(block: Block) -> str:
 def markdown_table(
     header: Sequence[str | Cell], rows: Iterable[Sequence[str | Cell]], *, left: Sequence[int] = (0,)
 ) -> Iterator[str]:
-    """Lines of a Markdown table: names on the left, numbers on the right; bars in texts are escaped."""
+    """Lines of a Markdown table: names on the left, numbers on the right. What is text may hold
+    Markdown of its own; bars in it are escaped.
+    """
     shown = [at for at, cell in enumerate(header) if not (isinstance(cell, Cell) and cell.svg)]
 
     def line(cells: Sequence[str | Cell]) -> str:
@@ -105,7 +111,7 @@ def markdown_table(
 
 def _plain(cell: str | Cell) -> str:
     if isinstance(cell, str):
-        return for_markdown(one_line(cell))
+        return cell
     text = for_markdown(_marked(cell)).replace("\n", "<br>")
     return f"**{text}**" if cell.best else text
 

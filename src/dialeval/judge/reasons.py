@@ -120,9 +120,9 @@ def statements(
     if isinstance(read, TurnSigns) and read.wordless is not None:
         taken = moves.pop("reaction", 0.0)
         moves = {"wordless": sum(moves.values()), "reaction": taken}
-    # An insult comes first where it took most.
     if not full:
         moves = {aspect: amount for aspect, amount in moves.items() if aspect not in doubted}
+    # An insult comes first where it took most.
     rude = isinstance(read, TurnSigns) and moves.get("respectful", 0.0) == min(moves.values(), default=0.0)
     strongest = sorted(
         (item for item in moves.items() if abs(item[1]) >= SHOWN_FROM and (full or not _is_mild(*item, shares))),

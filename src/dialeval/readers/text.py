@@ -16,6 +16,7 @@ from itertools import chain, islice
 from typing import Any, BinaryIO, cast
 
 from dialeval.core.exchange import a_kind
+from dialeval.io.files import parse_json
 from dialeval.readers.chats import product_of
 from dialeval.readers.rows import Columns, RawRow
 from dialeval.readers.transcripts import conversations
@@ -137,8 +138,8 @@ def json_rows(stream: BinaryIO, name: str) -> Iterator[RawRow]:
 
 def _is_chat(data: bytes) -> bool:
     """Whether a line is the whole list of a conversation's messages."""
-    with suppress(ValueError, RecursionError):
-        return _as_row(json.loads(data)) is not None
+    with suppress(ValueError):
+        return _as_row(parse_json(data)) is not None
     return False
 
 
