@@ -20,7 +20,7 @@ from dialeval.hub.card import Measured, is_hub_id, render_card
 from dialeval.hub.licences import facts, licence_of
 from dialeval.registry import metric_class
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 TRAINING = {
     "command": "training/deb.py --recipe training/recipes/deb-minilm.yaml --corpora CORPORA --out RUN",
     "hardware": "1 process(es), CPU, 2 threads",
