@@ -141,8 +141,8 @@ def test_non_commercial_corpora_of_the_weights_are_named() -> None:
 
 
 def test_the_box_says_how_much_is_read() -> None:
-    assert "The last 128 tokens of a row are read" in README
-    assert "the last four turns" in README
+    assert "a part and its context have 128 tokens and four turns (`judge-large`: 512\n  and six; CMN: 160" in README
+    others = {"cmn-minilm": (160, None), "judge-large": (512, 6)}
     for name in embedded_checkpoints():
-        assert CheckpointConfig.read(WEIGHTS / name).layout.max_length == (160 if name == "cmn-minilm" else 128), name
-        assert CheckpointConfig.read(WEIGHTS / name).layout.turns == (None if name == "cmn-minilm" else 4), name
+        layout = CheckpointConfig.read(WEIGHTS / name).layout
+        assert (layout.max_length, layout.turns) == others.get(name, (128, 4)), name

@@ -171,10 +171,15 @@ class JudgeNetwork(Network):
         chosen = dict(vote.split("=") for vote in named)
         return np.array([float(chosen.get(name, feature.votes)) for name, feature in TURN.items()])
 
+    @property
+    def has_density(self) -> bool:
+        """Whether relative density counts here; a judge that does without it keeps no Gaussians."""
+        return bool(self.votes[FEATURES.index("human_like")])
+
     def build_heads(self, width: int) -> None:
         """Heads, the two Gaussians of relative density, the tables that make ranks of features."""
         self.heads = nn.Linear(width, len(self.head_names))
-        for name in ("human", "random"):
+        for name in ("human", "random") if self.has_density else ():
             self.register_buffer(f"{name}_mean", torch.zeros(width))
             self.register_buffer(f"{name}_precision", unit_matrix(width))
         self.register_buffer("rarity", torch.zeros(signs.IDF_BUCKETS))
@@ -256,9 +261,10 @@ def turn_features(network: JudgeNetwork, encoded: Encoded, read: Sequence[TurnSi
     weights = network.array("fluency")
     parts["fluent"] = np.column_stack([parts["fluent"], encoded.wording]) @ weights[:-1] + weights[-1]
     parts["fluent"] = np.where(encoded.bare, SOUND, parts["fluent"])
-    parts["human_like"] = squared_mahalanobis(
-        encoded.states, network.array("random_mean"), network.array("random_precision")
-    ) - squared_mahalanobis(encoded.states, network.array("human_mean"), network.array("human_precision"))
+    if network.has_density:
+        parts["human_like"] = squared_mahalanobis(
+            encoded.states, network.array("random_mean"), network.array("random_precision")
+        ) - squared_mahalanobis(encoded.states, network.array("human_mean"), network.array("human_precision"))
     of = {
         name: whole_reply(part, encoded.starts, 1.0 if name in FAULT_ASPECTS else WEAKEST)
         for name, part in parts.items()
