@@ -39,6 +39,8 @@ from history import TrainingRun, joined, stages_of, total
 from trunk_network import TRUNK_HEADS
 
 Recipe = dict[str, Any]
+#: Where recipes are: of checkpoints here, of what only the papers' tables need beside them in a checkout.
+RECIPES = (Path(__file__).parent / "recipes", Path(__file__).parents[1] / "reproduce" / "recipes")
 
 
 def parse_arguments(description: str, default_recipe: str, **folders: str) -> tuple[Recipe, argparse.Namespace]:
@@ -47,8 +49,7 @@ def parse_arguments(description: str, default_recipe: str, **folders: str) -> tu
     `folders` are further optional folders that a script takes: name and help.
     """
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    recipes = Path(__file__).parent / "recipes"
-    parser.add_argument("--recipe", default=str(recipes / default_recipe), help="YAML file (default: %(default)s)")
+    parser.add_argument("--recipe", default=str(RECIPES[0] / default_recipe), help="YAML file (default: %(default)s)")
     parser.add_argument("--corpora", required=True, type=Path, help="folder with NAME/SPLIT.jsonl.gz of each corpus")
     parser.add_argument("--out", required=True, type=Path, help="run folder: log, states, best and final checkpoint")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override a recipe value")
@@ -72,6 +73,11 @@ def read_recipe(path: Path) -> Recipe:
     return recipe if base is None else _merged(read_recipe(path.parent / base), recipe)
 
 
+def find_recipe(name: str) -> Path | None:
+    """The file of a recipe by its name."""
+    return next((path for folder in RECIPES if (path := folder / f"{name}.yaml").is_file()), None)
+
+
 def _merged(base: Recipe, own: Recipe) -> Recipe:
     shared = {key for key, value in own.items() if isinstance(value, dict) and isinstance(base.get(key), dict)}
     both = {key: _merged(base[key], own[key]) for key in shared}
@@ -86,8 +92,9 @@ def _check_start(start: str | None, parser: argparse.ArgumentParser) -> None:
         find_checkpoint(start, default=start)
     except CheckpointError as error:
         stage = Path(start).parent.name
-        made = Path(__file__).parent / "recipes" / f"{stage}.yaml"
-        earlier = f"run the recipe {stage}.yaml with --out {Path(start).parent} first, or " if made.is_file() else ""
+        earlier = (
+            f"run the recipe {stage}.yaml with --out {Path(start).parent} first, or " if find_recipe(stage) else ""
+        )
         parser.error(
             f"start_from: {error}; {earlier}take a recipe own-*.yaml, which begins from an embedded checkpoint or, "
             "with --set start_from=null, from the bare encoder"
@@ -389,7 +396,9 @@ def provenance(
         if before := before or begun.get("ratings_before", {}):
             figures["ratings_before"] = before
     script = Path(sys.argv[0]).name
-    words = [f"training/{script}", "--recipe", f"training/recipes/{Path(arguments.recipe).name}"]
+    recipe = Path(arguments.recipe)
+    room = "reproduce" if recipe.resolve().parent == RECIPES[1] else "training"
+    words = [f"training/{script}", "--recipe", f"{room}/recipes/{recipe.name}"]
     words += ["--corpora", "CORPORA", "--out", "RUN", *[word for pair in arguments.set for word in ("--set", pair)]]
     device = (
         torch.cuda.get_device_name() if accelerator.device.type == "cuda" else f"CPU, {torch.get_num_threads()} threads"

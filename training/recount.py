@@ -22,7 +22,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import Progress, track
 
-from common import Recipe, left_out, read_recipe, recounted
+from common import RECIPES, Recipe, find_recipe, left_out, read_recipe, recounted
 from corpora.dialogues import read_corpus
 from corpora.grouped import Group
 from corpora.ratings import overlapping_ratings
@@ -34,7 +34,6 @@ from dialeval.core.exchange import Exchange
 from ratings import read_ratings
 from stages import extra_groups, split_groups
 
-RECIPES = Path(__file__).parent / "recipes"
 #: Below this share of its rows a benchmark is not marked; the rows are known one by one.
 MARKED_SHARE = 0.01
 #: What is read, by where it comes from: ids, each with one or several texts (a context with each of its replies).
@@ -68,6 +67,14 @@ class Verdict:
         return missing + sorted(row for name, rows in few.items() if name not in self.declared for row in rows)
 
 
+def named_recipe(name: str) -> Recipe:
+    """A recipe by its name."""
+    path = find_recipe(name)
+    if path is None:
+        raise SystemExit(f"there is no recipe {name}.yaml")
+    return read_recipe(path)
+
+
 def family(recipe: Recipe) -> list[Recipe]:
     """A recipe and those of the checkpoints that it goes back to, each once."""
     found: dict[str, Recipe] = {}
@@ -79,7 +86,7 @@ def family(recipe: Recipe) -> list[Recipe]:
             several = begun if isinstance(begun, list) else [begun]
             # runs/NAME/checkpoint, or the name of an embedded checkpoint
             names = [Path(start).parent.name or start for start in (*several, one.get("corpora_of")) if start]
-            waiting += [read_recipe(RECIPES / f"{name}.yaml") for name in names]
+            waiting += [named_recipe(name) for name in names]
     return list(found.values())
 
 
@@ -166,7 +173,7 @@ def verdicts(names: Sequence[str], recount: Recount, root: Path, mirror: Path | 
     """Recipe by recipe; what several of them read is counted once."""
     counted: dict[tuple[str, int, int], Leaks] = {}
     for name in names:
-        recipe = read_recipe(RECIPES / f"{name}.yaml")
+        recipe = named_recipe(name)
         parts = []
         for one in family(recipe):
             for source, texts in reading(one, root, mirror).items():
@@ -181,7 +188,8 @@ def verdicts(names: Sequence[str], recount: Recount, root: Path, mirror: Path | 
 
 def recipe_names() -> list[str]:
     """All recipes that train something by themselves."""
-    return sorted(path.stem for path in RECIPES.glob("*.yaml") if path.stem != "ablations" and path.stem[:4] != "own-")
+    names = [path.stem for folder in RECIPES for path in folder.glob("*.yaml")]
+    return sorted(name for name in names if name != "ablations" and not name.startswith("own-"))
 
 
 def leaked_rows(found: Sequence[Verdict]) -> dict[str, dict[str, Any]]:

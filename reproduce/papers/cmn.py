@@ -96,7 +96,7 @@ PAPER = Paper(
             (*_judged("DailyDialog", "dailydialog_zhao"), *_judged("PersonaChat", "persona_zhao")),
             [Row(label, ours=ours) for label, ours in _TRAINED_WITHOUT],
             "The paper leaves parts out when scoring and does not say whether it trained without them. Ours: 64 steps "
-            "of 16 pairs each with one seed from the embedded DEB (training/recipes/ablations.yaml), against 360 of 32 "
+            "of 16 pairs each with one seed from deb-lora.yaml (reproduce/recipes/ablations.yaml), against 360 of 32 "
             "for the shipped checkpoint, so compare rows with each other. The two mutual informations are trained by "
             "terms that the paper does not have; what is left out is such a term, the estimate stays in the score. "
             "Without NSP its probability is left out of the score, too.",

@@ -200,7 +200,7 @@ PAPER = Paper(
                 _short("Without: Euclidean", 52.88, 52.15, 30.22, 32.04),
                 _short("Without: classifier", 53.17, 53.66, 22.58, 22.12),
             ),
-            "Rows as in the paper. Ours: short trainings from the plain encoder (training/recipes/ablations.yaml), so "
+            "Rows as in the paper. Ours: short trainings from the plain encoder (reproduce/recipes/ablations.yaml), so "
             "compare rows with each other, not with the shipped checkpoints; the mean of three seeds ± their standard "
             "deviation.",
         ),

@@ -132,7 +132,7 @@ def published(columns: Sequence[str], *values: float | None) -> dict[str, float]
 
 
 def ablation(variant: str, **options: str) -> str:
-    """How a run of `training/ablations.py` enters the harness: under the variant's name and those of its options."""
+    """How a run of `reproduce/ablations.py` enters the harness: under the variant's name and those of its options."""
     approach, _, rest = variant.partition("-")
     name = "_".join((approach, rest, *options.values()))
     given = {"checkpoint": f"runs/ablations/{variant}/checkpoint", **options, "name": name}
@@ -143,7 +143,7 @@ def ablation(variant: str, **options: str) -> str:
 OTHER_ENCODER = "our encoder has 22.7 M parameters, the paper's 110 M"
 JUDGES_ENCODER = f"{OTHER_ENCODER}, and learned from ratings of other data, too"
 SHORT_TRAINING = (
-    "Ours: every row had the same few minutes of training with one seed (training/recipes/ablations.yaml; from the "
-    "embedded DENSITY checkpoint, which tells true from random replies already), so compare rows with each other, not "
-    "with the shipped checkpoints."
+    "Ours: every row had the same few minutes of training with one seed (reproduce/recipes/ablations.yaml; from "
+    "density-lora.yaml, which tells true from random replies already), so compare rows with each other, not with the "
+    "shipped checkpoints."
 )

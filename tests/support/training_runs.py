@@ -18,6 +18,8 @@ from safetensors.torch import load_file
 ROOT = Path(__file__).resolve().parents[2]
 TRAINING = ROOT / "training"
 RECIPES = TRAINING / "recipes"
+#: Of what only the papers' tables need.
+PAPERS = ROOT / "reproduce" / "recipes"
 SCRIPT = TRAINING / "density.py"
 STEPS = {"warmup": 2, "learning_rate": 0.01, "log_every": 1, "evaluate_every": 4, "save_every": 4, "max_length": 48}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,19 +12,20 @@ import pytest
 import yaml
 
 from common import read_recipe
-from reproduce.papers.catalogue import PAPERS
+from reproduce.ablations import recipe_file
+from reproduce.papers import catalogue
 from reproduce.papers.tables import Picture
-from training_runs import RECIPES, TRAINING, environment, overrides
+from training_runs import PAPERS, ROOT, environment, overrides
 
 pytestmark = pytest.mark.slow
 
-VARIANTS: dict[str, dict[str, Any]] = yaml.safe_load((RECIPES / "ablations.yaml").read_text("utf-8"))
+VARIANTS: dict[str, dict[str, Any]] = yaml.safe_load((PAPERS / "ablations.yaml").read_text("utf-8"))
 
 
 @pytest.mark.parametrize("name", VARIANTS)
 def test_a_variant_changes_what_its_recipe_has(name: str) -> None:
     variant = VARIANTS[name]
-    recipe = read_recipe(RECIPES / f"{variant['recipe']}.yaml")
+    recipe = read_recipe(recipe_file(variant["recipe"]))
     for key in variant["set"]:
         node = recipe
         for part in key.split("."):
@@ -35,8 +37,14 @@ def test_a_variant_changes_what_its_recipe_has(name: str) -> None:
 
 
 def test_the_tables_and_figures_name_every_variant_and_no_other() -> None:
-    rows = [row for paper in PAPERS for table in paper.tables for row in table.rows]
-    rows += [row for paper in PAPERS for figure in paper.figures if isinstance(figure, Picture) for row in figure.rows]
+    rows = [row for paper in catalogue.PAPERS for table in paper.tables for row in table.rows]
+    rows += [
+        row
+        for paper in catalogue.PAPERS
+        for figure in paper.figures
+        if isinstance(figure, Picture)
+        for row in figure.rows
+    ]
     specs = [spec for row in rows for spec in row.specs if "runs/ablations" in spec]
     named = {spec.split("runs/ablations/")[1].split("/")[0] for spec in specs}
     # Table 5 asks for no benchmark: its figures are those of validation, in results/papers/ablations.md.
@@ -51,11 +59,12 @@ def test_the_runner_trains_resumes_and_tells(tiny_encoder: Path, tiny_corpora: P
         "second": {"script": "density.py", "recipe": "trunk-minilm", "set": settings},
     }
     (tmp_path / "variants.yaml").write_text(yaml.safe_dump(variants))
-    command = [sys.executable, str(TRAINING / "ablations.py"), "--corpora", str(tiny_corpora)]
+    command = [sys.executable, "-m", "reproduce.ablations", "--corpora", str(tiny_corpora)]
     command += ["--out", str(tmp_path / "runs"), "--variants", str(tmp_path / "variants.yaml")]
 
     def run(*more: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([*command, *more], env=environment(), capture_output=True, text=True, check=False)
+        found = {**environment(), "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+        return subprocess.run([*command, *more], env=found, capture_output=True, text=True, check=False)
 
     unknown = run("--only", "third")
     assert unknown.returncode == 2

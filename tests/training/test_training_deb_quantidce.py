@@ -99,9 +99,9 @@ def train(words: Any, tmp_path: Path) -> Callable[..., list[dict[str, Any]]]:
 def arguments(
     script: str, corpora: Path, encoder: Path, out: Path, chosen: tuple[str, ...], resume: bool = False
 ) -> list[str]:
-    common = [f"encoder={encoder}", "start_from=null", "lora.rank=2", "lora.alpha=4", "leave_out=overlaps.json"]
-    common += ["groups={name: pp, split: dev, held_out: 0.25, seed: 0}", "augmentation=[]", "training.max_length=32"]
-    common += ["layout.max_length=48", "training.bf16=false"]
+    common = [f"encoder={encoder}", "start_from=null", "tuning=lora", "lora.rank=2", "lora.alpha=4"]
+    common += ["groups={name: pp, split: dev, held_out: 0.25, seed: 0}", "augmentation=[]", "leave_out=overlaps.json"]
+    common += ["layout.max_length=48", "training.bf16=false", "training.max_length=32"]
     if script == "deb":
         common += [f"corpora={CHAT}", "validation={corpus: chat, split: validation, contexts: 10, candidates: 2}"]
         common += [f"{stage}.{setting}" for stage in ("pretraining", "fine_tuning") for setting in STAGE]
@@ -112,7 +112,7 @@ def arguments(
         for stage in ("pretraining", "fine_tuning"):
             common += [f"{stage}.{setting}" for setting in STAGE[2:]] + [f"{stage}.warmup_epochs=0.1"]
     words = [str(TRAINING / f"{script}.py"), "--cpu", "--corpora", str(corpora), "--out", str(out)]
-    words += ["--recipe", str(RECIPES / f"{script}-lora.yaml")]
+    words += ["--recipe", str(RECIPES / f"{script}-minilm.yaml")]
     return [*words, *settings((*common, *chosen)), *(["--resume"] if resume else [])]
 
 

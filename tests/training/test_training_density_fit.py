@@ -15,6 +15,7 @@ from density_fit import choose_rule, separation
 from dialeval.papers.density import Density, DensityNetwork, apply_rule, fit_gaussian
 from dialeval.statistics.moments import Moments
 from small_checkpoints import small_checkpoint
+from training_runs import PAPERS
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "training"))
 from common import read_recipe, read_validation
@@ -27,7 +28,6 @@ from density_fit import (
     rotated,
 )
 
-RECIPES = Path(__file__).resolve().parents[2] / "training" / "recipes"
 RECIPE = {
     "seed": 3,
     "leave_out": "overlaps.json",
@@ -103,7 +103,7 @@ def test_an_earlier_density_gives_adapter_and_head_and_nothing_else(tiny_encoder
     network.config = replace(network.config, architecture={"bias": True, "default_scoring": "euclidean"})
     network.save_pretrained(earlier)
     recipe = {
-        **read_recipe(RECIPES / "density-lora.yaml"),
+        **read_recipe(PAPERS / "density-lora.yaml"),
         "encoder": str(tiny_encoder),
         "start_from": str(earlier),
     }

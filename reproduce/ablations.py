@@ -1,7 +1,7 @@
 """Train what the papers' ablation tables vary, each variant for the same short time.
 
-    python training/ablations.py --corpora CORPORA --ratings MIRROR --out runs/ablations
-    python training/ablations.py --corpora CORPORA --out runs/ablations --only density-plain,deb-both
+    python -m reproduce.ablations --corpora CORPORA --ratings MIRROR --out runs/ablations
+    python -m reproduce.ablations --corpora CORPORA --out runs/ablations --only density-plain,deb-both
 
 The variants stand in recipes/ablations.yaml; some begin from density-lora.yaml or deb-lora.yaml. Finished ones are kept
 and interrupted ones go on, so the same command continues. --table gets what each reached on held-out dialogues.
@@ -26,6 +26,7 @@ from dialeval.io.files import read_json_lines
 from dialeval.io.tables import markdown_table
 
 HERE = Path(__file__).parent
+TRAINING = HERE.parent / "training"
 #: Figures of a run's log that the papers print, and their names here; those of heads end with the head's name.
 FIGURES = {
     "r1": "R@1",
@@ -46,13 +47,19 @@ def command(name: str, variant: dict[str, Any], arguments: argparse.Namespace) -
     """How one variant is trained."""
     out = arguments.out / name
     values = {**variant["set"], "name": name}
-    made = [sys.executable, str(HERE / variant["script"]), "--corpora", str(arguments.corpora), "--out", str(out)]
-    made += ["--recipe", str(HERE / "recipes" / f"{variant['recipe']}.yaml")]
+    made = [sys.executable, str(TRAINING / variant["script"]), "--corpora", str(arguments.corpora), "--out", str(out)]
+    made += ["--recipe", str(recipe_file(variant["recipe"]))]
     if arguments.ratings is not None and variant["script"] == "quantidce.py":
         made += ["--ratings", str(arguments.ratings)]
     for key, value in values.items():
         made += ["--set", f"{key}={json.dumps(value)}"]
     return [*made, "--resume"] if out.exists() else made
+
+
+def recipe_file(name: str) -> Path:
+    """The recipe that a variant changes: one of this folder's, or of a checkpoint."""
+    own = HERE / "recipes" / f"{name}.yaml"
+    return own if own.is_file() else TRAINING / "recipes" / own.name
 
 
 def train(name: str, variant: dict[str, Any], arguments: argparse.Namespace) -> None:
@@ -86,8 +93,8 @@ def reached(out: Path) -> dict[str, float]:
 
 _HOW_TO_READ = """# The variants of the papers' ablations on held-out dialogues
 
-Made by `python training/ablations.py --corpora CORPORA --ratings MIRROR --out runs/ablations --table TABLE`, one
-short training each ([recipe](../../training/recipes/ablations.yaml)). Where there is one seed, differences of some
+Made by `python -m reproduce.ablations --corpora CORPORA --ratings MIRROR --out runs/ablations --table TABLE`, one
+short training each ([recipe](../../reproduce/recipes/ablations.yaml)). Where there is one seed, differences of some
 hundredths say nothing; where there are several, their mean stands first, ± the standard deviation between them.
 R@1 and MRR: the true reply among 16 of DailyDialog's validation part, or among 20 of ConvAI2's. Accuracies: true
 against random and against adversarial replies, at one half. Levels in order: the share of contexts whose mean scores
