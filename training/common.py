@@ -14,11 +14,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 import yaml
 from accelerate import Accelerator
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from safetensors import safe_open
@@ -28,13 +26,9 @@ from corpora.batches import CandidateSet
 from corpora.dialogues import BadCorpus, CorpusDialogue, MissingCorpus, overlapping_ids, read_corpus
 from corpora.negatives import NegativeCounts
 from dialeval.checkpoints.config import CheckpointConfig
-from dialeval.checkpoints.find import CheckpointError, find_checkpoint, find_encoder
-from dialeval.checkpoints.load import load_encoder, load_tokenizer
-from dialeval.core.exchange import Exchange
-from dialeval.encoders.batching import PairEncoder, choose_device, has_fast_bfloat16
-from dialeval.encoders.layout import PairFormat, PairTokenizer
+from dialeval.checkpoints.find import CheckpointError, find_checkpoint
+from dialeval.encoders.batching import choose_device, has_fast_bfloat16
 from dialeval.io import interrupts
-from dialeval.papers.frozen_features import FeatureNetwork
 from history import TrainingRun, joined, stages_of, total
 from trunk_network import TRUNK_HEADS
 
@@ -153,27 +147,15 @@ def read_candidate_sets(recipe: Recipe, root: Path) -> tuple[list[CandidateSet],
     """The training corpora of a recipe, without dialogues that overlap with evaluation data, and their shares."""
     sets, shares = [], []
     counts = NegativeCounts(**recipe["negatives"])
-    embed = (lambda texts: embed_texts(recipe["encoder"], texts)) if counts.nearest else None
     for number, corpus in enumerate(recipe["corpora"]):
         dialogues = []
         for split in corpus["splits"]:
             dialogues += read_corpus(root, corpus["name"], split, leave_out=left_out(recipe, root))
         # Facts are given for this share of the contexts: a reply has to be judged with and without them.
         facts = float(corpus.get("facts", 1.0))
-        sets.append(CandidateSet(dialogues, counts, seed=recipe["seed"] + number, embed=embed, fact_share=facts))
+        sets.append(CandidateSet(dialogues, counts, seed=recipe["seed"] + number, fact_share=facts))
         shares.append(float(corpus["share"]))
     return sets, shares
-
-
-def embed_texts(encoder: str, texts: Sequence[str]) -> NDArray[np.float16]:
-    """Unit vectors of single texts from the untuned encoder, mean-pooled; half precision is enough to rank by."""
-    located = find_encoder(encoder)
-    tokenizer = load_tokenizer(located.folder, PairFormat())
-    network = FeatureNetwork(load_encoder(located.folder, len(tokenizer)), "mean", segment_ids=False)
-    engine = PairEncoder(network, PairTokenizer(tokenizer, PairFormat(max_length=32)), segment="context")
-    rows = engine.encode([Exchange(context=(text,), response="") for text in texts], progress=True).rows
-    unit: NDArray[np.float16] = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float16)
-    return unit
 
 
 def read_validation(recipe: Recipe, root: Path) -> CandidateSet:

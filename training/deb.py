@@ -40,7 +40,6 @@ from corpora.batches import Candidates, CandidateSet, mixed_batches
 from corpora.dialogues import CorpusDialogue, read_corpus
 from corpora.grouped import Group, LabelledRow, labelled_rows, mixed_item_batches
 from corpora.negatives import NegativeCounts
-from corpora.reddit import read_reddit
 from dialeval.checkpoints.config import current_versions
 from dialeval.checkpoints.find import find_encoder
 from dialeval.core.exchange import Exchange
@@ -102,15 +101,12 @@ def losses(
 
 
 def chat_corpora(recipe: Recipe, root: Path) -> tuple[list[CandidateSet], list[float]]:
-    """Every corpus with one random wrong reply per right one. `format: reddit` reads a folder of threads."""
+    """Every corpus with one random wrong reply per right one."""
     sets = []
     for number, corpus in enumerate(recipe["corpora"]):
         dialogues: list[CorpusDialogue] = []
-        if corpus.get("format") == "reddit":
-            dialogues = read_reddit(root / corpus["name"], corpus["limit"])
-        else:
-            for split in corpus["splits"]:
-                dialogues += read_corpus(root, corpus["name"], split, leave_out=left_out(recipe, root))
+        for split in corpus["splits"]:
+            dialogues += read_corpus(root, corpus["name"], split, leave_out=left_out(recipe, root))
         sets.append(CandidateSet(dialogues, NegativeCounts(random=1), seed=recipe["seed"] + number))
     return sets, [float(corpus["share"]) for corpus in recipe["corpora"]]
 

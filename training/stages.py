@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,11 +33,13 @@ from corpora.mining import ending, with_mined, word_overlap
 from corpora.negatives import NegativeCounts
 from dialeval.checkpoints.config import CheckpointConfig, LoraSettings, current_versions, encoder_source
 from dialeval.checkpoints.find import find_checkpoint, find_encoder
+from dialeval.checkpoints.load import load_encoder, load_tokenizer
 from dialeval.checkpoints.network import Network
 from dialeval.core.exchange import Exchange
 from dialeval.encoders.base import load_exactly
 from dialeval.encoders.batching import PairEncoder, collate
 from dialeval.encoders.layout import PairFormat, PairTokenizer
+from dialeval.papers.frozen_features import FeatureNetwork
 from history import stages_of
 from trainer import Figures, batches_of_process, train_steps
 
@@ -292,7 +295,7 @@ def read_grouped(recipe: Recipe, root: Path) -> tuple[dict[str, list[Group]], li
             texts = [ending(group) for group in extra] + [reply for group in extra for reply in group.positives]
             extra = with_mined(extra, source["mined_by_words"], word_overlap(texts), seed=recipe["seed"])
         if source["mined_by_embedding"]:
-            embed = sentence_embedding(recipe["encoder"])
+            embed = partial(embed_texts, recipe["encoder"])
             extra = with_mined(extra, source["mined_by_embedding"], embed, seed=recipe["seed"] + 1)
         sources[f"{source['name']}/{source['split']}"] = extra
     return sources, shares, held
@@ -353,25 +356,15 @@ def dialogue_groups(source: Recipe, root: Path, *, leave_out: frozenset[str], se
     return groups
 
 
-def sentence_embedding(encoder_id: str) -> Callable[[Any], NDArray[np.float32]]:
-    """Unit mean-pooled vectors of texts under the base encoder, before any training."""
-    from dialeval.checkpoints.load import load_encoder, load_tokenizer
-
-    class MeanPool(nn.Module):
-        def __init__(self, encoder: nn.Module) -> None:
-            super().__init__()
-            self.encoder = encoder
-
-        def forward(self, attention_mask: Tensor, **tensors: Tensor) -> Tensor:
-            hidden = self.encoder(attention_mask=attention_mask, **tensors).last_hidden_state
-            real = attention_mask[..., None]
-            return nn.functional.normalize((hidden * real).sum(dim=1) / real.sum(dim=1), dim=-1)
-
-    folder, layout = find_encoder(encoder_id).folder, PairFormat(max_length=64)
+def embed_texts(encoder: str, texts: Sequence[str]) -> NDArray[np.float32]:
+    """Unit vectors of single texts from the base encoder before any training, mean-pooled."""
+    folder, layout = find_encoder(encoder).folder, PairFormat(max_length=64)
     tokenizer = load_tokenizer(folder, layout)
-    pool = MeanPool(load_encoder(folder, len(tokenizer)))
-    engine = PairEncoder(pool, PairTokenizer(tokenizer, layout), segment="context")
-    return lambda texts: engine.encode([Exchange(context=(text,), response="") for text in texts]).rows
+    network = FeatureNetwork(load_encoder(folder, len(tokenizer)), "mean", segment_ids=False)
+    engine = PairEncoder(network, PairTokenizer(tokenizer, layout), segment="context")
+    rows = engine.encode([Exchange(context=(text,), response="") for text in texts]).rows
+    unit: NDArray[np.float32] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return unit
 
 
 def corpora_of(sources: Mapping[str, Any]) -> list[str]:

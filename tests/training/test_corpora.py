@@ -272,30 +272,7 @@ def shuffles() -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-def test_nearest_negatives_lie_beside_the_last_two_turns() -> None:
-    dialogues = talk(60, turns=3)
-
-    def embed(texts: Sequence[str]) -> np.ndarray:
-        angle = np.array([int(text.split()[0][1:]) for text in texts]) / 60 * np.pi / 2
-        return np.stack([np.cos(angle), np.sin(angle)], axis=1)
-
-    sampler = NegativeSampler(dialogues, NegativeCounts(random=0, nearest=2, nearest_of=40), embed=embed)
-    away = {0: [], 59: []}  # type: ignore[var-annotated]
-    for at, found in away.items():
-        for seed in range(20):
-            some = sampler.draw(dialogues[at], 2, np.random.default_rng(seed))
-            assert len(some) == 2
-            assert not set(some) & set(dialogues[at].turns)
-            found += [abs(int(reply.split()[0][1:]) - at) for reply in some]
-    assert max(np.mean(found) for found in away.values()) < 6  # of random ones it would be thirty
-    # The turn before the last two lies elsewhere and does not count.
-    drifting = CorpusDialogue("d", (dialogues[0].turns[0], *dialogues[59].turns), "chat")
-    drawn = [sampler.draw(drifting, 3, np.random.default_rng(seed)) for seed in range(20)]
-    assert np.mean([59 - int(reply.split()[0][1:]) for some in drawn for reply in some]) < 6
-    refused(ValueError, "embedding", lambda: NegativeSampler(dialogues, NegativeCounts(nearest=1)))
-
-
-# --- groups and threads ----------------------------------------------------------------------------
+# --- groups ----------------------------------------------------------------------------------------
 
 
 # --- mining ----------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Grouped corpora, hold-outs, labelled rows, batches, mined and random negatives, Reddit threads."""
+"""Grouped corpora, hold-outs, labelled rows, batches, mined and random negatives."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from corpora.grouped import (
     with_random,
 )
 from corpora.mining import with_mined, word_overlap
-from corpora.reddit import read_reddit
 from refusals import refused
 from resources import MIRROR
 
@@ -173,22 +172,6 @@ def test_mining_finds_replies_that_share_rare_words() -> None:
 def test_mining_passes_over_replies_to_nearly_the_same_context() -> None:
     # The only reply that speaks of keys answers the same words, so it would be right here too.
     assert mined_by_id()["keys"] == ()
-
-
-# --- Reddit ----------------------------------------------------------------------------------------
-
-
-def test_reddit_threads_are_turned_oldest_first(tmp_path: Path) -> None:
-    lines = [
-        {"response": "third", "context": "second", "context/0": "first", "context/1": "zeroth"},
-        {"response": "answer", "context": "question", "context/0": " ", "context/1": "too far"},
-        {"response": "", "context": "no reply"},
-        {"response": "last", "context": "before"},
-    ]
-    (tmp_path / "train.json").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    turns = [one.turns for one in read_reddit(tmp_path, 10)]
-    assert turns == [("zeroth", "first", "second", "third"), ("question", "answer"), ("before", "last")]
-    assert len(read_reddit(tmp_path, 2)) == 2
 
 
 # --- the public files ------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ STAGE = ["batch_size=6", "warmup=1", "log_every=1", "evaluate_every=2", "save_ev
 
 @pytest.fixture(scope="module")
 def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Chat, grouped replies that repeat a word of their context or not, Reddit threads and ratings."""
+    """Chat, grouped replies that repeat a word of their context or not, and ratings."""
     root = tmp_path_factory.mktemp("grouped")
     rng = random.Random(0)
 
@@ -60,7 +60,6 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     write_lines(root / "pp" / "dev.jsonl", [group(number, 3) for number in range(24)])
     write_lines(root / "pp" / "more.jsonl", [group(number, 1) for number in range(100, 130)])
-    write_lines(root / "threads" / "a.jsonl", [{"response": text(), "context": text()} for _ in range(20)])
     ratings = [
         {
             "id": f"r{number}",
@@ -182,13 +181,11 @@ def test_deb_loss_falls_and_the_figures_are_recorded(train: Any, tmp_path: Path)
 
 
 def test_deb_variants_run(train: Any, tmp_path: Path) -> None:
-    threads = "[{name: threads, format: reddit, limit: 15, share: 0.5}, {name: chat, splits: [train], share: 0.5}]"
     mined = "[{name: pp, split: more, share: 0.5, contexts: 25, random: 2, mined_by_words: 2, mined_by_embedding: 1}]"
     log = train(
         "deb",
         "out",
         "pretraining.steps=2",
-        f"corpora={threads}",
         "fine_tuning.steps=null",
         "fine_tuning.epochs=0.5",
         "fine_tuning.mlm_weight=0.5",
@@ -207,7 +204,7 @@ def test_deb_variants_run(train: Any, tmp_path: Path) -> None:
     assert config.architecture == {"pooled": False, "bias": False}
     assert set(config.training["rows"]["pp/more"]) == {"positive", "mined"}
     assert config.training["available"]["pp/more"]["contexts"] == 25
-    assert config.training["pretraining"]["pairs"]["threads"] == 15
+    assert set(config.training["pretraining"]["pairs"]) == {"chat"}
     first = log_of(tmp_path / "out" / "pretraining")
     assert {"perplexity", "word_accuracy", "accuracy"} <= set(first[-1])
 

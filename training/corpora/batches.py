@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from corpora.dialogues import BadCorpus, CorpusDialogue
-from corpora.negatives import Embed, NegativeCounts, NegativeSampler
+from corpora.negatives import NegativeCounts, NegativeSampler
 from dialeval.core.exchange import Exchange
 
 #: Batches sorted together by length: little padding, and still a random order.
@@ -50,12 +50,11 @@ class CandidateSet:
         negatives: NegativeCounts,
         *,
         seed: int,
-        embed: Embed | None = None,
         fact_share: float = 1.0,
     ) -> None:
         self.dialogues = dialogues
         self.turns = [(number, turn) for number, one in enumerate(dialogues) for turn in range(1, len(one.turns))]
-        self.sampler = NegativeSampler(dialogues, negatives, embed=embed)
+        self.sampler = NegativeSampler(dialogues, negatives)
         self.seed = seed
         #: For how many of the contexts what is known of the speaker is given.
         self.fact_share = fact_share

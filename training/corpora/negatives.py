@@ -11,12 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from corpora.dialogues import BadCorpus, CorpusDialogue
-
-#: From texts to one unit vector each.
-Embed = Callable[[Sequence[str]], NDArray[np.floating]]
 
 _WORD = re.compile(r"[a-z]{4,}")
 #: A word in more replies than this says little about the topic.
@@ -34,25 +30,17 @@ class NegativeCounts:
     shared_word: int = 0
     #: The true reply with its words shuffled, repeated or cut.
     corrupted: int = 0
-    #: Of a pool of random replies those nearest to the context's last turns in an embedding space.
-    nearest: int = 0
-    #: Size of that pool.
-    nearest_of: int = 16
 
     @property
     def total(self) -> int:
         """Negatives per context."""
-        return self.random + self.same_dialogue + self.shared_word + self.corrupted + self.nearest
+        return self.random + self.same_dialogue + self.shared_word + self.corrupted
 
 
 class NegativeSampler:
     """Draws negatives for the turns of one corpus from the same corpus, so that style gives nothing away."""
 
-    def __init__(
-        self, dialogues: Sequence[CorpusDialogue], counts: NegativeCounts, *, embed: Embed | None = None
-    ) -> None:
-        if counts.nearest and embed is None:
-            raise ValueError("nearest negatives need an embedding function")
+    def __init__(self, dialogues: Sequence[CorpusDialogue], counts: NegativeCounts) -> None:
         self.counts = counts
         self.replies = sorted({turn for dialogue in dialogues for turn in dialogue.turns})
         if len(self.replies) <= counts.total + max(len(dialogue.turns) for dialogue in dialogues):
@@ -60,8 +48,6 @@ class NegativeSampler:
                 f"{len(self.replies)} distinct utterances are too few to draw {counts.total} negatives from"
             )
         self._postings = _index(self.replies) if counts.shared_word else {}
-        self._number = {reply: number for number, reply in enumerate(self.replies)} if counts.nearest else {}
-        self._vectors = embed(self.replies) if counts.nearest and embed is not None else np.zeros((0, 0))
 
     def draw(self, dialogue: CorpusDialogue, turn: int, rng: np.random.Generator) -> list[str]:
         """Negatives for turn `turn`, no two alike and none the answer; the context's turns as echoes only."""
@@ -78,8 +64,6 @@ class NegativeSampler:
                     taken.add(reply)
                     drawn.append(reply)
 
-        near = iter(self._nearest(dialogue.turns[:turn], rng))
-        add(self.counts.nearest, lambda: next(near, None))
         add(self.counts.shared_word, lambda: self._sharing_a_word(dialogue.turns[:turn], rng))
         add(self.counts.corrupted, lambda: corrupt(dialogue.turns[turn], rng))
         # An echo of the context is a wrong reply too, so here the context's own turns are allowed.
@@ -94,15 +78,6 @@ class NegativeSampler:
     def shares_word(self, context: Sequence[str], reply: str) -> bool:
         """Whether a reply shares a rare word with the context, as the kind `shared_word` does unless there is none."""
         return not self._rare_words(context).isdisjoint(_WORD.findall(reply.lower()))
-
-    def _nearest(self, context: Sequence[str], rng: np.random.Generator) -> list[str]:
-        """A pool of random replies, nearest to the last two turns first."""
-        if not self.counts.nearest:
-            return []
-        centre = self._vectors[[self._number[text] for text in context[-2:]]].mean(axis=0)
-        pool = rng.integers(len(self.replies), size=self.counts.nearest_of)
-        order = np.argsort(-(self._vectors[pool] @ centre), kind="stable")
-        return [self.replies[int(pool[position])] for position in order]
 
     def _sharing_a_word(self, context: Sequence[str], rng: np.random.Generator) -> str | None:
         words = sorted(self._rare_words(context))
