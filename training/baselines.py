@@ -29,7 +29,7 @@ from sklearn.metrics import roc_auc_score
 from torch import Tensor
 from torch.nn import functional as F
 
-from common import Recipe, Run, linear_schedule, make_accelerator, parse_arguments, plain_errors
+from common import Recipe, Run, make_accelerator, parse_arguments, plain_errors
 from corpora.grouped import Group, labelled_rows
 from corpora.negatives import corrupt
 from corpora.ratings import overlapping_ratings, read_ratings
@@ -40,6 +40,7 @@ from dialeval.papers.heads import Features, TrainedHead
 from dialeval.papers.learned import quantile_curves
 from dialeval.registry import metric_class
 from stages import corpora_of, count_kinds, new_network, read_grouped, record
+from trainer import fit_head
 from word_head import train_words
 
 
@@ -147,25 +148,18 @@ def train_head(
     if hasattr(metric.head, "prepare"):
         metric.head.prepare(*features)  # type: ignore[operator]
     module = metric.head.requires_grad_(True)
-    optimizer = torch.optim.AdamW(
-        module.parameters(), lr=settings["learning_rate"], weight_decay=settings["weight_decay"]
-    )
-    schedule = linear_schedule(optimizer, settings["warmup"], settings["steps"])
+
+    def loss(batch: tuple[Features, Tensor]) -> Tensor:
+        inputs, wanted = batch
+        return head_loss(module(*(one.to(device) for one in inputs)), wanted.to(device), rating=metric.is_rating)
+
     stream = batches(features, targets, settings["batch_size"], run.recipe["seed"])
     best: tuple[float, dict[str, float], Any] = (float("-inf"), {}, None)
     judged_by = [f"auc_{kind}" for kind in wrong_kinds(head)] if not head["ratings"] else ["spearman"]
-    for step in range(1, settings["steps"] + 1):
-        module.train()
-        inputs, wanted = next(stream)
-        loss = head_loss(module(*(one.to(device) for one in inputs)), wanted.to(device), rating=metric.is_rating)
-        optimizer.zero_grad()
-        torch.autograd.backward(loss)
-        torch.nn.utils.clip_grad_norm_(module.parameters(), settings["clip"])
-        optimizer.step()
-        schedule.step()
+    for step, told in fit_head(module, settings, stream, loss):
         run.step += 1
         if step % settings["log_every"] == 0:
-            run.log("train", **{f"loss_{name}": loss.item()}, learning_rate=float(schedule.get_last_lr()[0]))
+            run.log("train", **{f"loss_{name}": told["loss"]}, learning_rate=told["learning_rate"])
         if step % settings["evaluate_every"] == 0 or step == settings["steps"]:
             module.eval()
             figures = figures_of(metric.outputs_of(known), held_out)

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from accelerate.utils import send_to_device, set_seed
+from accelerate.utils import set_seed
 from torch import Tensor, nn
 
 from cmn_start import build_decoder, build_network, random_pairs, whiten
@@ -26,7 +26,6 @@ from cmn_validation import Validation
 from common import (
     Recipe,
     Run,
-    linear_schedule,
     make_accelerator,
     parse_arguments,
     plain_errors,
@@ -44,7 +43,7 @@ from dialeval.hub.card import render_card
 from dialeval.papers.cmn import Cmn
 from dialeval.papers.cmn_network import CmnNetwork, LatentGaussian, ReplyDecoder, critic_loss, training_losses
 from stages import goes_on, split_groups
-from trainer import Figures, batches_of_process, train_steps, trained
+from trainer import Figures, Forward, run_stage
 
 
 class Collator:
@@ -159,16 +158,6 @@ class Objective(nn.Module):
         }
 
 
-def keep_best(run: Run, network: CmnNetwork, check: Validation) -> None:
-    """Measure what would be loaded from disk, and keep it as RUN/best if nothing before was better."""
-    network.save_pretrained(run.folder / "candidate")
-    metric = Cmn(run.folder / "candidate", device=run.accelerator.device)
-    check.fill_bank(metric, network)
-    figures = check.measure(metric, "contexts")
-    if run.judged(figures["selection"], figures):
-        network.save_pretrained(run.folder / "best")
-
-
 def finish(run: Run, arguments: argparse.Namespace, check: Validation) -> None:
     """Add the best checkpoint's quantiles and history, and write OUT/checkpoint."""
     recipe, device = run.recipe, run.accelerator.device
@@ -207,40 +196,36 @@ def main() -> None:
     if recipe["whitening_pairs"] and not goes_on(CmnNetwork, recipe):
         whiten(network, random_pairs(sets[0], recipe["whitening_pairs"], recipe["seed"]))
     decoder, decoder_tokenizer = build_decoder(recipe, network)
-    objective = Objective(network, decoder, recipe["losses"])
-    optimizer = torch.optim.AdamW(
-        trained(objective), lr=settings["learning_rate"], weight_decay=settings["weight_decay"]
-    )
-    # Without decay the rate stays where the warm-up leaves it.
-    last = settings["steps"] if settings["decay"] else 10**12
-    schedule = linear_schedule(optimizer, settings["warmup"], last)
-    objective, optimizer = accelerator.prepare(objective, optimizer)
-    accelerator.register_for_checkpointing(schedule)
-    per_step = settings["batch_contexts"] * settings["accumulation"]
-    run = Run(arguments.out, accelerator, recipe, resume=arguments.resume, unit="pairs", per_step=per_step)
     collator = Collator(network, decoder_tokenizer, recipe)
 
-    def loss(numbered: tuple[int, list[Candidates]]) -> tuple[Tensor, Figures]:
-        batch = send_to_device(collator(*numbered), accelerator.device)
-        with accelerator.autocast():
-            terms = objective(**batch)
+    def loss(forward: Forward, numbered: tuple[int, list[Candidates]]) -> tuple[Tensor, Figures]:
+        terms = forward(collator(*numbered))
         return terms["loss"], {name: term.item() for name, term in terms.items() if name != "loss"}
 
-    def judge() -> None:
+    def judge() -> tuple[float, Figures]:
+        """Of what would be loaded from disk."""
+        saved = arguments.out / "candidate"
         if accelerator.is_main_process:
-            keep_best(run, accelerator.unwrap_model(objective).network, check)
+            network.save_pretrained(saved)
         accelerator.wait_for_everyone()
+        metric = Cmn(saved, device=accelerator.device)
+        check.fill_bank(metric, network)
+        figures = check.measure(metric, "contexts")
+        return figures["selection"], figures
 
-    batches = enumerate(mixed_batches(sources, shares, batch_contexts=settings["batch_contexts"], seed=recipe["seed"]))
-    train_steps(
-        run,
+    batches = mixed_batches(sources, shares, batch_contexts=settings["batch_contexts"], seed=recipe["seed"])
+    run = run_stage(
+        arguments.out,
+        recipe,
         settings,
-        model=objective,
-        optimizer=optimizer,
-        schedule=schedule,
-        batches=batches_of_process(batches, run, settings),
+        arguments,
+        model=Objective(network, decoder, recipe["losses"]),
+        batches=enumerate(batches),
         loss=loss,
         validate=judge,
+        keep=network.save_pretrained,
+        unit="pairs",
+        per_batch=settings["batch_contexts"],
     )
     if accelerator.is_main_process:
         finish(run, arguments, check)

@@ -183,17 +183,6 @@ def recounted() -> dict[str, Any]:
     return found
 
 
-def linear_schedule(optimizer: torch.optim.Optimizer, warmup: int, total: int) -> torch.optim.lr_scheduler.LambdaLR:
-    """Up in `warmup` steps, then straight down to zero at `total`."""
-
-    def factor(step: int) -> float:
-        if step < warmup:
-            return step / max(1, warmup)
-        return max(0.0, (total - step) / max(1, total - warmup))
-
-    return torch.optim.lr_scheduler.LambdaLR(optimizer, factor)
-
-
 class Run:
     """A run folder: `log.jsonl`, TensorBoard events, `state/` to resume from, `progress.json`."""
 
@@ -341,14 +330,6 @@ def trunk_head(stored: Mapping[str, Tensor], name: str) -> tuple[Tensor, Tensor]
     """Weights and bias of one of the heads that the encoder learned with."""
     at = TRUNK_HEADS.index(name)
     return stored["head.weight"][at], stored["head.bias"][at]
-
-
-def pairs_per_step(recipe: Recipe) -> int:
-    """Pairs of one step of DENSITY's training, in one process: every context with its reply and the wrong ones."""
-    settings = recipe["training"]
-    return int(settings["batch_contexts"] * settings["accumulation"]) * (
-        1 + NegativeCounts(**recipe["negatives"]).total
-    )
 
 
 def earlier_training(source: str | None) -> dict[str, Any]:

@@ -60,7 +60,6 @@ from dialeval.papers.deb import (
 from dialeval.papers.learned import quantile_curves
 from masking import MaskingCollator, TwoTasks
 from stages import (
-    Forward,
     continued,
     corpora_of,
     count_kinds,
@@ -68,10 +67,9 @@ from stages import (
     new_network,
     read_grouped,
     record,
-    run_stage,
     stage_is_done,
 )
-from trainer import Figures
+from trainer import Figures, Forward, run_stage
 
 
 def losses(
@@ -158,6 +156,8 @@ def pretrain(recipe: Recipe, arguments: argparse.Namespace) -> None:
         loss=loss,
         validate=validate,
         keep=network.save_pretrained,
+        unit="replies",
+        per_batch=settings["batch_size"],
     )
     if run.accelerator.is_main_process:
         best = continued(DebNetwork, folder / "best", recipe)
@@ -220,6 +220,8 @@ def fine_tune(recipe: Recipe, arguments: argparse.Namespace) -> None:
         loss=loss,
         validate=validate,
         keep=network.save_pretrained,
+        unit="replies",
+        per_batch=settings["batch_size"],
     )
     if run.accelerator.is_main_process:
         finish(run, arguments, sources, held_out, rows)

@@ -27,9 +27,7 @@ from common import (
     Recipe,
     Run,
     is_trunk,
-    linear_schedule,
     make_accelerator,
-    pairs_per_step,
     parse_arguments,
     plain_errors,
     read_candidate_sets,
@@ -39,6 +37,7 @@ from common import (
     with_steps,
 )
 from corpora.batches import Candidates, CandidateSet, mixed_batches
+from corpora.negatives import NegativeCounts
 from density_fit import Encode, fit_and_choose
 from dialeval.checkpoints.config import CheckpointConfig, current_versions
 from dialeval.checkpoints.find import find_checkpoint
@@ -51,7 +50,7 @@ from dialeval.papers.density import (
     selection_ranks,
 )
 from stages import Collator, network_rows, new_network, record
-from trainer import Figures, batches_of_process, train_steps, trained
+from trainer import Figures, Forward, run_stage
 
 
 def build_network(recipe: Recipe) -> DensityNetwork:
@@ -166,44 +165,34 @@ def main() -> None:
     recipe["training"] = settings
     held_out = read_validation(recipe, arguments.corpora)
     network = build_network(recipe)
-    optimizer = torch.optim.AdamW(trained(network), lr=settings["learning_rate"], weight_decay=settings["weight_decay"])
-    schedule = linear_schedule(optimizer, settings["warmup"], settings["schedule_steps"] or settings["steps"])
-    model, optimizer = accelerator.prepare(network, optimizer)
-    accelerator.register_for_checkpointing(schedule)
-    per_step = pairs_per_step(recipe)
-    run = Run(arguments.out, accelerator, recipe, resume=arguments.resume, unit="pairs", per_step=per_step)
     collator = Collator(network, settings["max_length"])
 
-    def forward(tensors: dict[str, Tensor]) -> Tensor:
-        with accelerator.autocast():
-            output: Tensor = model(**{key: value.to(accelerator.device) for key, value in tensors.items()})
-        return output
-
-    def loss(batch: list[Candidates]) -> tuple[Tensor, Figures]:
+    def loss(forward: Forward, batch: list[Candidates]) -> tuple[Tensor, Figures]:
         output = collator.rows_of(forward, [exchange for one in batch for exchange in one.exchanges()])
         return losses(output.float(), len(batch), recipe, accelerator)
 
-    def judge() -> None:
+    def judge() -> tuple[float, Figures]:
         figures = validate(partial(network_rows, network), held_out, recipe, recipe["validation"]["contexts"])
-        if run.judged(figures["r1"], figures) and accelerator.is_main_process:
-            network.save_pretrained(run.folder / "best")
+        return figures["r1"], figures
 
-    batches = mixed_batches(
-        train_sets,
-        shares,
-        batch_contexts=settings["batch_contexts"],
-        seed=recipe["seed"],
-        resample=settings["resample_negatives"],
-    )
-    train_steps(
-        run,
+    run = run_stage(
+        arguments.out,
+        recipe,
         settings,
-        model=model,
-        optimizer=optimizer,
-        schedule=schedule,
-        batches=batches_of_process(batches, run, settings),
+        arguments,
+        model=network,
+        batches=mixed_batches(
+            train_sets,
+            shares,
+            batch_contexts=settings["batch_contexts"],
+            seed=recipe["seed"],
+            resample=settings["resample_negatives"],
+        ),
         loss=loss,
         validate=judge,
+        keep=network.save_pretrained,
+        unit="pairs",
+        per_batch=settings["batch_contexts"] * (1 + NegativeCounts(**recipe["negatives"]).total),
     )
     if accelerator.is_main_process:
         finish(run, arguments, held_out)

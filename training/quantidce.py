@@ -47,7 +47,6 @@ from dialeval.papers.quantidce import (
 from ratings import Rated, read_ratings
 from stages import (
     Collator,
-    Forward,
     continued,
     corpora_of,
     count_kinds,
@@ -55,10 +54,9 @@ from stages import (
     new_network,
     read_grouped,
     record,
-    run_stage,
     stage_is_done,
 )
-from trainer import Figures
+from trainer import Figures, Forward, run_stage
 
 LEVELS = 3
 
@@ -154,7 +152,8 @@ def pretrain(recipe: Recipe, arguments: argparse.Namespace, data: tuple[Any, Any
         loss=loss,
         validate=validate,
         keep=network.save_pretrained,
-        per_row=LEVELS * per_level,
+        unit="replies",
+        per_batch=settings["batch_size"] * LEVELS * per_level,
     )
     if run.accelerator.is_main_process:
         best = continued(QuantiDceNetwork, folder / "best", recipe)
@@ -275,6 +274,8 @@ def fine_tune(recipe: Recipe, arguments: argparse.Namespace, data: tuple[Any, An
         loss=loss,
         validate=validate,
         keep=network.save_pretrained,
+        unit="replies",
+        per_batch=settings["batch_size"],
     )
     if run.accelerator.is_main_process:
         finish(run, arguments, data, train, held)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,8 +20,6 @@ from common import (
     contaminated_by,
     is_trunk,
     left_out,
-    linear_schedule,
-    make_accelerator,
     provenance,
     read_trunk,
     recounted,
@@ -41,11 +39,8 @@ from dialeval.encoders.batching import PairEncoder, collate
 from dialeval.encoders.layout import PairFormat, PairTokenizer
 from dialeval.papers.frozen_features import FeatureNetwork
 from history import stages_of
-from trainer import Figures, batches_of_process, train_steps
 
 N = TypeVar("N", bound=Network)
-#: Runs the (wrapped) model on token tensors, on its device and under autocast.
-Forward = Callable[[dict[str, Tensor]], Any]
 
 
 def new_network(network_class: type[N], recipe: Recipe, architecture: dict[str, Any]) -> N:
@@ -117,110 +112,6 @@ def with_dropout(network: N, recipe: Recipe) -> N:
             if isinstance(module, nn.Dropout):
                 module.p = recipe["encoder_dropout"]
     return network
-
-
-class BertAdam(torch.optim.Optimizer):
-    """Adam as BERT was trained with: decoupled weight decay, and no correction of the first steps' bias."""
-
-    def __init__(self, groups: Any, learning_rate: float) -> None:
-        super().__init__(groups, {"lr": learning_rate, "betas": (0.9, 0.999), "eps": 1e-6, "weight_decay": 0.0})
-
-    @torch.no_grad()
-    def step(self, closure: Any = None) -> None:  # type: ignore[override]
-        """One update of every parameter that has a gradient."""
-        for group in self.param_groups:
-            first, second = group["betas"]
-            for parameter in group["params"]:
-                if parameter.grad is None:
-                    continue
-                state = self.state[parameter]
-                if not state:
-                    state["mean"], state["square"] = torch.zeros_like(parameter), torch.zeros_like(parameter)
-                state["mean"].lerp_(parameter.grad, 1 - first)
-                state["square"].mul_(second).addcmul_(parameter.grad, parameter.grad, value=1 - second)
-                update = state["mean"] / (state["square"].sqrt() + group["eps"]) + group["weight_decay"] * parameter
-                parameter.sub_(group["lr"] * update)
-
-
-def _kinds_of_parameters(model: nn.Module) -> dict[tuple[bool, bool], list[nn.Parameter]]:
-    """What is trained, by whether it is a head and whether weight decay spares it."""
-    found: dict[tuple[bool, bool], list[nn.Parameter]] = {}
-    for name, parameter in model.named_parameters():
-        if parameter.requires_grad:
-            found.setdefault((name.startswith("heads."), parameter.ndim <= 1), []).append(parameter)
-    return found
-
-
-def make_optimizer(model: nn.Module, settings: Recipe) -> torch.optim.Optimizer:
-    """AdamW, or BERT's Adam where `bias_correction` is off; biases and layer norms do not decay.
-
-    Heads that begin as random numbers can learn faster than an encoder that knows much already: `head_learning_rate`.
-    """
-    rates = {False: settings["learning_rate"], True: settings.get("head_learning_rate") or settings["learning_rate"]}
-    groups = []
-    for (in_heads, spared), members in sorted(_kinds_of_parameters(model).items()):
-        decay = 0.0 if spared else settings["weight_decay"]
-        groups.append({"params": members, "weight_decay": decay, "lr": rates[in_heads]})
-    if settings["bias_correction"]:
-        return torch.optim.AdamW(groups, lr=settings["learning_rate"], eps=1e-6)
-    return BertAdam(groups, settings["learning_rate"])
-
-
-def run_stage(
-    folder: Path,
-    recipe: Recipe,
-    settings: Recipe,
-    arguments: argparse.Namespace,
-    *,
-    model: nn.Module,
-    batches: Iterator[Any],
-    loss: Callable[[Forward, Any], tuple[Tensor, Figures]],
-    validate: Callable[[], tuple[float, Figures]],
-    keep: Callable[[Path], None],
-    unit: str = "replies",
-    per_row: int = 1,
-) -> Run:
-    """Train one stage in its own run folder; `keep` saves to `FOLDER/best` whenever validation improves.
-
-    `validate` returns what to maximise, and figures for the log.
-    A batch holds `per_row` of what `unit` names for each of its rows.
-    """
-    accelerator = make_accelerator(recipe, arguments)
-    optimizer = make_optimizer(model, settings)
-    schedule = linear_schedule(optimizer, settings["warmup"], settings["steps"])
-    prepared, optimizer = accelerator.prepare(model, optimizer)
-    accelerator.register_for_checkpointing(schedule)
-    per_step = settings["batch_size"] * settings["accumulation"] * per_row
-    run = Run(folder, accelerator, recipe, resume=arguments.resume, unit=unit, per_step=per_step)
-
-    def forward(tensors: dict[str, Tensor]) -> Any:
-        with accelerator.autocast():
-            return prepared(**{key: value.to(accelerator.device) for key, value in tensors.items()})
-
-    def judge() -> None:
-        quality, figures = validate()
-        if run.judged(quality, figures) and accelerator.is_main_process:
-            keep(folder / "best")
-
-    train_steps(
-        run,
-        settings,
-        model=prepared,
-        optimizer=optimizer,
-        schedule=schedule,
-        batches=batches_of_process(batches, run, settings),
-        loss=lambda batch: loss(forward, batch),
-        validate=judge,
-    )
-    if run.best == float("-inf"):
-        raise SystemExit("validation never gave a number, so nothing was kept; lower the learning rate")
-    return run
-
-
-def encoders_of(model: nn.Module) -> list[nn.Module]:
-    """The encoders of a network, or of the network in a wrapper."""
-    network = model if isinstance(model, Network) else next(one for one in model.modules() if isinstance(one, Network))
-    return [getattr(network, name) for name in network.encoders]
 
 
 def stage_is_done(folder: Path, arguments: argparse.Namespace) -> bool:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import numpy as np
 import torch
 from torch.nn import functional as F
 
-from common import Run, linear_schedule
+from common import Run
 from dialeval.core.exchange import Exchange
 from masking import MaskingCollator
+from trainer import fit_head
 
 _BATCH = 32
 
@@ -31,20 +33,15 @@ def train_words(
     counts = torch.bincount(words, minlength=len(table)).float() + 0.1
     module.bias.data.copy_((counts / counts.sum()).log())
     module.transform.weight.data.copy_(torch.eye(len(module.transform.weight)))
-    optimizer = torch.optim.AdamW(module.parameters(), lr=settings["learning_rate"], weight_decay=0.01)
-    schedule = linear_schedule(optimizer, settings["warmup"], settings["steps"])
     order = np.random.default_rng(recipe["seed"])
-    for step in range(1, settings["steps"] + 1):
-        chosen = torch.from_numpy(order.integers(len(words), size=settings["batch_size"]))
-        loss = F.cross_entropy(module(states[chosen], table), words[chosen])
-        optimizer.zero_grad()
-        torch.autograd.backward(loss)
-        torch.nn.utils.clip_grad_norm_(module.parameters(), 1.0)
-        optimizer.step()
-        schedule.step()
+    draws = (torch.from_numpy(order.integers(len(words), size=settings["batch_size"])) for _ in count())
+    fitting = {"weight_decay": 0.01, "clip": 1.0, **settings}
+    for step, told in fit_head(
+        module, fitting, draws, lambda chosen: F.cross_entropy(module(states[chosen], table), words[chosen])
+    ):
         run.step += 1
         if step % settings["log_every"] == 0 or step == settings["steps"]:
-            run.log("train", loss_words=loss.item(), learning_rate=float(schedule.get_last_lr()[0]))
+            run.log("train", loss_words=told["loss"], learning_rate=told["learning_rate"])
     module.requires_grad_(False)
     with torch.no_grad():
         logits = torch.cat([module(part, table) for part in torch.split(known, 2048)])

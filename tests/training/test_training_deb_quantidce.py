@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import load_file
 
 import common
-import stages
+import trainer
 from dialeval.checkpoints.config import CheckpointConfig
 from dialeval.papers.deb import Deb
 from dialeval.papers.quantidce import QuantiDce
@@ -161,7 +161,7 @@ def test_deb_loss_falls_and_the_figures_are_recorded(train: Any, tmp_path: Path)
         "fine_tuning.evaluate_every=60",
         "fine_tuning.save_every=60",
         "fine_tuning.batch_size=24",
-        "fine_tuning.learning_rate=0.003",
+        "fine_tuning.learning_rate=0.006",
         "tuning=full",
     )
     losses = [row["loss"] for row in log if row["kind"] == "train"]
@@ -286,25 +286,26 @@ def test_quantidce_orders_the_levels(train: Any, tmp_path: Path) -> None:
     ],
 )
 def test_learning_rates_of_the_specification(warmup: float, total: int, expected: dict[int, float]) -> None:
-    schedule = common.linear_schedule(torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0), warmup, total)
+    schedule = trainer.linear_schedule(torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0), warmup, total)
     for step, factor in expected.items():
         assert schedule.lr_lambdas[0](step) == pytest.approx(factor, abs=1e-6)
 
 
-def test_bert_adam_takes_its_first_step_uncorrected() -> None:
-    parameter = torch.nn.Parameter(torch.tensor([[1.0]]))
-    model = torch.nn.Module()
-    model.weight = parameter
-    settings = {"learning_rate": 0.1, "weight_decay": 0.01, "bias_correction": False}
-    optimizer = stages.make_optimizer(model, settings)
-    parameter.grad = torch.tensor([[2.0]])
-    optimizer.step()
-    # mean 0.2, square 0.004: 1 - 0.1 * (0.2 / (sqrt(0.004) + 1e-6) + 0.01)
-    assert parameter.item() == pytest.approx(1 - 0.1 * (0.2 / (0.004**0.5 + 1e-6) + 0.01), abs=1e-6)
-    optimizer.step()
-    # mean 0.38, square 0.007996
-    first = 1 - 0.1 * (0.2 / (0.004**0.5 + 1e-6) + 0.01)
-    assert parameter.item() == pytest.approx(first - 0.1 * (0.38 / (0.007996**0.5 + 1e-6) + 0.01 * first), abs=1e-6)
+def test_without_bias_correction_steps_are_those_of_berts_adam() -> None:
+    model = torch.nn.Linear(1, 1, bias=False)
+    torch.nn.init.ones_(model.weight)
+    settings = {"learning_rate": 0.1, "weight_decay": 0.0, "bias_correction": False, "warmup": 0, "steps": 10**9}
+    optimizer = trainer.make_optimizer(model, settings)
+    schedule = trainer.make_schedule(optimizer, settings)
+    found = []
+    for _ in range(2):
+        model.weight.grad = torch.tensor([[2.0]])
+        optimizer.step()
+        schedule.step()
+        found.append(model.weight.item())
+    # Means 0.2 and 0.38, of squares 0.004 and 0.007996, neither of them corrected.
+    first = 1 - 0.1 * 0.2 / 0.004**0.5
+    assert found == pytest.approx([first, first - 0.1 * 0.38 / 0.007996**0.5], abs=1e-4)
 
 
 def test_two_processes_train_one_network(words: Any, tmp_path: Path) -> None:

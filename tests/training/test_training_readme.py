@@ -57,7 +57,7 @@ def test_a_recipe_that_begins_from_a_run_stands_behind_that_run() -> None:
 
 def test_no_script_and_no_recipe_is_left_out() -> None:
     scripts = {path.name for path in TRAINING.glob("*.py") if "argparse" in path.read_text("utf-8")}
-    shared = {"common.py", "stages.py", "judge_heads.py", "aspect_rows.py"}
+    shared = {"common.py", "stages.py", "trainer.py", "judge_heads.py", "aspect_rows.py"}
     assert scripts - shared <= {Path(command[0]).name for command in COMMANDS}
     recipes = {path.stem for path in (TRAINING / "recipes").glob("*.yaml")}
     assert {one for one in recipes if f"{one}.yaml" not in PAGE} == set()
