@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from itertools import count
+from typing import Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from corpora.dialogues import BadCorpus, CorpusDialogue
 from corpora.negatives import NegativeCounts, NegativeSampler
 from dialeval.core.exchange import Exchange
 
+T = TypeVar("T")
 #: Batches sorted together by length: little padding, and still a random order.
 _BUCKET_BATCHES = 32
 
@@ -97,27 +100,34 @@ def mixed_batches(
         _batches_of(one, batch_contexts, seed=seed + 1000 * number, longest=longest, resample=resample)
         for number, one in enumerate(sets)
     ]
+    return in_shares(streams, shares, seed)
+
+
+def in_shares(streams: Sequence[Iterator[T]], shares: Sequence[float], seed: int) -> Iterator[T]:
+    """One of several streams at a time, drawn by their shares."""
     weights = np.asarray(shares, dtype=np.float64) / np.sum(shares)
     rng = np.random.default_rng([seed, 77])
     while True:
         yield next(streams[int(rng.choice(len(streams), p=weights))])
 
 
+def bucketed(
+    order: NDArray[np.int64], size: int, length: Callable[[int], float], rng: np.random.Generator
+) -> Iterator[list[int]]:
+    """Batches of neighbours in length, in random order; an incomplete one is left out."""
+    for start in range(0, len(order), size * _BUCKET_BATCHES):
+        bucket = sorted(order[start : start + size * _BUCKET_BATCHES].tolist(), key=length)
+        batches = [bucket[at : at + size] for at in range(0, len(bucket), size)]
+        rng.shuffle(batches)
+        yield from (batch for batch in batches if len(batch) == size)
+
+
 def _batches_of(
-    one: CandidateSource, batch_contexts: int, *, seed: int, longest: int, resample: bool
+    one: CandidateSource, size: int, *, seed: int, longest: int, resample: bool
 ) -> Iterator[list[Candidates]]:
-    if len(one) < batch_contexts:
-        raise BadCorpus(f"a corpus of {len(one)} pairs cannot fill a batch of {batch_contexts} contexts")
-    epoch = 0
-    while True:
+    if len(one) < size:
+        raise BadCorpus(f"a corpus of {len(one)} pairs cannot fill a batch of {size} contexts")
+    for epoch in count():
         rng = np.random.default_rng([seed, epoch])
-        order = rng.permutation(len(one))
-        step = batch_contexts * _BUCKET_BATCHES
-        for start in range(0, len(order), step):
-            bucket = sorted(order[start : start + step], key=lambda index: min(longest, one.length(int(index))))
-            batches = [bucket[at : at + batch_contexts] for at in range(0, len(bucket), batch_contexts)]
-            rng.shuffle(batches)
-            for batch in batches:
-                if len(batch) == batch_contexts:
-                    yield [one.get(int(index), epoch if resample else 0) for index in batch]
-        epoch += 1
+        for batch in bucketed(rng.permutation(len(one)), size, lambda index: min(longest, one.length(index)), rng):
+            yield [one.get(index, epoch if resample else 0) for index in batch]

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 
-from corpora.batches import Candidates
+from corpora.batches import Candidates, bucketed, in_shares
 from corpora.dialogues import BadCorpus, find_split, open_text, read_rows
 from dialeval.core.exchange import Exchange
 from dialeval.io.files import parse_json
@@ -26,8 +27,6 @@ T = TypeVar("T")
 _FEWEST_WORDS = 3
 #: A turn of this many words that two contexts share means that they are of one dialogue.
 _TELLING_WORDS = 6
-#: Batches sorted together by length: little padding, and still a random order.
-_BUCKET_BATCHES = 32
 
 
 @dataclass(frozen=True)
@@ -224,30 +223,21 @@ def mixed_item_batches(
         _batches_of(items, size, seed=seed + 1000 * number, length=length, shuffle=shuffle)
         for number, items in enumerate(sources)
     ]
-    weights = np.asarray(shares, dtype=np.float64) / np.sum(shares)
-    rng = np.random.default_rng([seed, 77])
-    while True:
-        yield next(streams[int(rng.choice(len(streams), p=weights))])
+    return in_shares(streams, shares, seed)
 
 
 def _batches_of(
     items: Sequence[T], size: int, *, seed: int, length: Callable[[T], int], shuffle: bool
 ) -> Iterator[list[T]]:
-    epoch = 0
-    while True:
+    whole = len(items) - len(items) % size
+    for epoch in count():
         rng = np.random.default_rng([seed, epoch])
-        order = rng.permutation(len(items)) if shuffle else np.arange(len(items))
-        order = order[: len(order) - len(order) % size]
-        for start in range(0, len(order), size * _BUCKET_BATCHES):
-            bucket = [int(index) for index in order[start : start + size * _BUCKET_BATCHES]]
-            if shuffle:
-                bucket.sort(key=lambda index: length(items[index]))
-            batches = [bucket[at : at + size] for at in range(0, len(bucket), size)]
-            if shuffle:
-                rng.shuffle(batches)
-            for batch in batches:
-                yield [items[index] for index in batch]
-        epoch += 1
+        if shuffle:
+            batches = bucketed(rng.permutation(len(items))[:whole], size, lambda index: length(items[index]), rng)
+        else:
+            batches = (list(range(at, at + size)) for at in range(0, whole, size))
+        for batch in batches:
+            yield [items[index] for index in batch]
 
 
 def _texts(row: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
