@@ -44,11 +44,9 @@ from dialeval.checkpoints.config import current_versions
 from dialeval.checkpoints.find import find_encoder
 from dialeval.core.exchange import Exchange
 from dialeval.hub.card import render_card
-from dialeval.io.files import replacing
 from dialeval.papers.deb import (
     Deb,
     DebNetwork,
-    ReliabilityBin,
     expected_calibration_error,
     fit_shift,
     fit_temperature,
@@ -334,26 +332,8 @@ def finish(
     )
     network.save_pretrained(run.folder / "checkpoint")
     run.log("final", **figures)
-    plot_reliability(table, run.folder / "reliability.png")
     Deb(run.folder / "checkpoint")  # what was written can be loaded
     (run.folder / "checkpoint" / "README.md").write_text(render_card(network.config), "utf-8")
-
-
-def plot_reliability(table: list[ReliabilityBin], path: Path) -> None:
-    """Promise against outcome; the diagonal is perfect calibration. Nothing is drawn without matplotlib."""
-    try:
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError:
-        return
-    figure = Figure(figsize=(4, 4), layout="constrained")
-    axes = figure.add_subplot(
-        xlabel="predicted P(valid)", ylabel="share that is valid", xlim=(0, 1), ylim=(0, 1), aspect="equal"
-    )
-    axes.plot([0, 1], [0, 1], color="0.6", linestyle="--")
-    axes.plot([one.predicted for one in table], [one.observed for one in table], marker="o")
-    axes.set_title(f"expected calibration error {expected_calibration_error(table):.3f}")
-    with replacing(path) as temporary:
-        figure.savefig(temporary, dpi=150)
 
 
 def main() -> None:
