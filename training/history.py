@@ -36,16 +36,9 @@ class TrainingRun:
         return f"{steps} steps" + (f", {seen}" if seen else "")
 
 
-def stages_of(training: Mapping[str, Any], logs: Path | None = None) -> list[TrainingRun]:
-    """The stages that a checkpoint's record lists, the earliest first; of an older record what it tells of itself."""
-    if "stages" in training:
-        return [TrainingRun(**one) for one in training["stages"]]
-    if "steps" not in training:
-        return []
-    name = training.get("recipe", {}).get("name", "this run")
-    if logs is not None and (log := logs / f"{name}.jsonl").is_file():
-        return [stage_in(log, name)]
-    return [TrainingRun(name, training["steps"], training["steps"], training["hours"])]
+def stages_of(training: Mapping[str, Any]) -> list[TrainingRun]:
+    """The stages that a checkpoint's record lists, the earliest first."""
+    return [TrainingRun(**one) for one in training.get("stages", ())]
 
 
 def joined(*histories: Iterable[TrainingRun]) -> list[TrainingRun]:
