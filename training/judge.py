@@ -30,6 +30,7 @@ from corpora.batches import CandidateSet
 from corpora.dialogues import CorpusDialogue, read_corpus
 from corpora.negatives import NegativeCounts
 from corpora.ratings import Rated, overlapping_ratings, read_ratings
+from density_fit import rotated
 from dialeval.checkpoints.config import FORMAT_VERSION, current_versions
 from dialeval.core.exchange import Dialogue, Exchange
 from dialeval.encoders.batching import PairEncoder
@@ -120,11 +121,6 @@ def human_pairs(recipe: Recipe, root: Path, part: str) -> list[list[Exchange]]:
         chosen = np.random.default_rng([recipe["seed"], number]).permutation(len(pairs))[: corpus["pairs"]]
         found.append([pairs.get(int(index)).exchange for index in chosen])
     return found
-
-
-def rotated(pairs: Sequence[Exchange]) -> list[Exchange]:
-    """The same contexts with one another's replies."""
-    return [replace(one, response=other.response) for one, other in zip(pairs, [*pairs[1:], pairs[0]], strict=True)]
 
 
 def fit_density(network: JudgeNetwork, engine: PairEncoder, recipe: Recipe, root: Path) -> None:
