@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from dialeval.agreement.settings import Settings
 from reproduce.papers.tables import (
+    HEAD,
     SHORT_TRAINING,
     CellQuery,
     Chart,
@@ -65,9 +66,8 @@ def _trained(label: str, pbc: float, accuracy: float, ours: str | None = None, n
 
 
 _DEB = "our encoder has 22.7 M parameters, saw no Reddit, and learned from ratings of other data, too; one checkpoint"
-_HEAD = "a head on our fixed encoder"
 #: Of Table 7, where only the negatives may differ.
-_ALIKE = f"{_HEAD}, trained for this table: on DailyDialog++'s dev part and these negatives, nothing else"
+_ALIKE = f"{HEAD}, trained for this table: on DailyDialog++'s dev part and these negatives, nothing else"
 _BOTH_KINDS = (
     Column("random", _question("random", "accuracy"), scale=100),
     Column("adversarial", _question("adversarial", "accuracy"), scale=100),
@@ -78,7 +78,7 @@ def _kinds(label: str, random: float, adversarial: float, ours: str | None = Non
     return Row(label, {"random": random, "adversarial": adversarial}, ours, note)
 
 
-_LARGE = f"{_HEAD}, of twice RUBER's units and two layers; the paper's learned from 20 M contexts of Reddit first"
+_LARGE = f"{HEAD}, of twice RUBER's units and two layers; the paper's learned from 20 M contexts of Reddit first"
 #: As the script of its recipe leaves it; not embedded.
 _RUBER_LARGE = "ruber?checkpoint=runs/ruber-large-minilm/checkpoint&name=ruber_large"
 _NSP = "BERT's own head for next sentences, which MiniLM has not"
@@ -107,10 +107,10 @@ PAPER = Paper(
             (_PBC, _ACCURACY),
             (
                 *_untrained(),
-                _trained("ADEM", 0.40, 64.74, "adem", _HEAD),
-                _trained("BERT regressor", 0.52, 73.40, "bert_regressor", _HEAD),
-                _trained("BERT+DNN", 0.57, 74.67, "bert_dnn", _HEAD),
-                _trained("RUBER", 0.64, 78.18, "ruber", _HEAD),
+                _trained("ADEM", 0.40, 64.74, "adem", HEAD),
+                _trained("BERT regressor", 0.52, 73.40, "bert_regressor", HEAD),
+                _trained("BERT+DNN", 0.57, 74.67, "bert_dnn", HEAD),
+                _trained("RUBER", 0.64, 78.18, "ruber", HEAD),
                 _trained("RUBER-Large", 0.69, 82.36, _RUBER_LARGE, _LARGE),
                 _trained("DEB", 0.79, 88.27, "deb", _DEB),
                 Row("DENSITY (not in the paper)", ours="density"),
@@ -124,13 +124,13 @@ PAPER = Paper(
             "Tables 5 and 7, accuracy against random and adversarial replies",
             _BOTH_KINDS,
             (
-                _kinds("BERT regressor, random", 73.40, 67.57, "bert_regressor", _HEAD),
+                _kinds("BERT regressor, random", 73.40, 67.57, "bert_regressor", HEAD),
                 _kinds("BERT regressor, adversarial", 69.89, 75.92, ablation("bert_regressor-adversarial"), _ALIKE),
                 _kinds("BERT regressor, random and adversarial", 72.77, 74.55, ablation("bert_regressor-both"), _ALIKE),
-                _kinds("BERT+DNN, random", 74.67, 60.14, "bert_dnn", _HEAD),
+                _kinds("BERT+DNN, random", 74.67, 60.14, "bert_dnn", HEAD),
                 _kinds("BERT+DNN, adversarial", 60.49, 87.67, ablation("bert_dnn-adversarial"), _ALIKE),
                 _kinds("BERT+DNN, random and adversarial", 73.87, 86.61, ablation("bert_dnn-both"), _ALIKE),
-                _kinds("RUBER, random", 78.18, 64.96, "ruber", _HEAD),
+                _kinds("RUBER, random", 78.18, 64.96, "ruber", HEAD),
                 _kinds("RUBER, adversarial", 70.82, 76.50, ablation("ruber-adversarial"), _ALIKE),
                 _kinds("RUBER, random and adversarial", 75.11, 83.88, ablation("ruber-both"), _ALIKE),
                 _kinds("RUBER-Large, random", 82.35, 68.94, _RUBER_LARGE, _LARGE),

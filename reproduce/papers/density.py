@@ -5,6 +5,7 @@ from __future__ import annotations
 from dialeval.agreement.settings import Settings
 from dialeval.checkpoints.find import WEIGHTS
 from reproduce.papers.tables import (
+    HEAD,
     JUDGES_ENCODER,
     OTHER_ENCODER,
     CellQuery,
@@ -32,7 +33,6 @@ _ALL_ROWS = {name: (benchmark, Settings(_BOTH, levels="own")) for name, (benchma
 _NAMES = tuple(f"{name} {part}" for name in _PAPERS_ROWS for part in _PARTS)
 
 _OTHER_VECTORS = "other word vectors"
-_HEAD = "a head on our fixed encoder"
 _NO_TUNING = "language model not tuned on the corpus"
 
 _CONVAI2 = "density?checkpoint=density-minilm-convai2"
@@ -94,7 +94,7 @@ _ROWS = (
         note="another sentence encoder",
     ),
     _weightless("BLEURT", 14.42, 12.88, 16.09, 15.25, 17.45, 12.24, 10.16, 10.68),
-    _row("USR-MLM", 38.39, 39.84, 7.01, 13.32, 18.32, 20.60, 14.38, 9.48, ours="usr_mlm", note=_HEAD),
+    _row("USR-MLM", 38.39, 39.84, 7.01, 13.32, 18.32, 20.60, 14.38, 9.48, ours="usr_mlm", note=HEAD),
     _weightless(
         "GPT2-Coherency",
         *(44.19, 45.46, 20.52, 19.77, 23.40, 25.83, 43.34, 43.99),
@@ -102,9 +102,9 @@ _ROWS = (
         note=_NO_TUNING,
     ),
     _weightless("FED", -7.30, -6.58, -2.03, 0.58, 2.56, 0.13, -14.29, -14.55, ours=_FED),
-    _row("BERT-RUBER", 36.07, 35.52, 14.61, 17.05, 28.29, 25.99, 5.73, 2.65, ours="bert_ruber", note=_HEAD),
-    _row("USR-Retrieval", 48.77, 51.61, 49.96, 59.65, 27.47, 23.84, 40.30, 39.98, ours="usr_retrieval", note=_HEAD),
-    _row("USL-H", 37.19, 38.62, 52.36, 53.36, 10.90, 9.72, 44.89, 45.47, ours="usl_h", note=_HEAD),
+    _row("BERT-RUBER", 36.07, 35.52, 14.61, 17.05, 28.29, 25.99, 5.73, 2.65, ours="bert_ruber", note=HEAD),
+    _row("USR-Retrieval", 48.77, 51.61, 49.96, 59.65, 27.47, 23.84, 40.30, 39.98, ours="usr_retrieval", note=HEAD),
+    _row("USL-H", 37.19, 38.62, 52.36, 53.36, 10.90, 9.72, 44.89, 45.47, ours="usl_h", note=HEAD),
     _weightless("FlowScore", 11.97, 12.64, -9.06, -7.49, 13.00, 14.78, 5.92, 6.81),
     _weightless("DynaEval", 27.21, 27.16, 10.08, 10.67, 14.96, 15.89, 23.89, 22.83),
     # One metric in the paper, which takes the checkpoint of the benchmark's own corpus.
@@ -208,7 +208,7 @@ PAPER = Paper(
             "Table 4, whole dialogues (FED)",
             (Column("ρ", _DIALOGUES, scale=100),),
             (
-                Row("USR-Retrieval", {"ρ": 39.4}, "usr_retrieval", _HEAD),
+                Row("USR-Retrieval", {"ρ": 39.4}, "usr_retrieval", HEAD),
                 Row("GPT2-Coherency", {"ρ": 30.4}, lacks="weights"),
                 Row("DENSITY", {"ρ": 43.3}, _MAHALANOBIS, JUDGES_ENCODER),
                 Row("DENSITY, relative (not in the paper)", {}, _RELATIVE, JUDGES_ENCODER),

@@ -139,7 +139,8 @@ def ablation(variant: str, **options: str) -> str:
     return f"{approach}?" + "&".join(f"{key}={value}" for key, value in given.items())
 
 
-#: Said under every table of such runs.
+#: What is said of how ours differs.
+HEAD = "a head on our fixed encoder"
 OTHER_ENCODER = "our encoder has 22.7 M parameters, the paper's 110 M"
 JUDGES_ENCODER = f"{OTHER_ENCODER}, and learned from ratings of other data, too"
 SHORT_TRAINING = (
