@@ -9,34 +9,52 @@ Writes a table of README.md. A precision that this processor is slow in, or has 
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 
 import numpy as np
-from benchmark_rows import Rated, rated_rows
 from measure import machine
+from numpy.typing import NDArray
 from pages import replace_block, table
 from rich.console import Console
 from scipy.stats import spearmanr
 
 import dialeval
+from dialeval import benchmarks
+from dialeval.core.exchange import Exchange
 
 METRICS = ("judge", "density", "deb", "quantidce", "cmn")
 BENCHMARKS = ("convai2_grade", "dailydialog_grade", "empathetic_grade", "dailydialog_zhao", "persona_usr", "fed_turn")
 
 
+Rated = tuple[list[Exchange], NDArray[np.float64]]
+
+
+def rated_rows(benchmark: str, count: int | None) -> Rated:
+    """So many rows of a benchmark, or all, always the same ones, and what people gave them."""
+    found = benchmarks.load(benchmark, mirror=os.environ.get("DIALEVAL_MIRROR"))
+    chosen = np.sort(np.random.default_rng(0).permutation(len(found.dataset))[:count])
+    rows = [found.dataset[int(number)] for number in chosen]
+    exchanges = [
+        Exchange(tuple(row["context"]), row["response"], tuple(row["references"] or ()), system=row["system"])
+        for row in rows
+    ]
+    return exchanges, np.array([row["scores"][found.info.main_aspect] for row in rows], dtype=np.float64)
+
+
 def compared(name: str, precisions: list[str], benchmark: str, rated: Rated) -> list[tuple[str, ...]]:
     """A line for each precision: with float32's values, with people, and how far percentiles move."""
-    values, shares = {}, {}
+    (exchanges, ratings), values, shares = rated, {}, {}
     for dtype in precisions:
         metric = dialeval.load(name, dtype=dtype, device="cpu")
-        values[dtype] = metric.score_exchanges(rated.exchanges).values
+        values[dtype] = metric.score_exchanges(exchanges).values
         shares[dtype] = metric.rescale(values[dtype], "human_percentile")
-    people = {dtype: float(spearmanr(found, rated.ratings).statistic) for dtype, found in values.items()}
+    people = {dtype: float(spearmanr(found, ratings).statistic) for dtype, found in values.items()}
     return [
         (
             benchmark,
             name,
-            str(len(rated.ratings)),
+            str(len(ratings)),
             dtype,
             f"{spearmanr(values['float32'], values[dtype]).statistic:.4f}",
             f"{people['float32']:.4f}",
@@ -60,7 +78,7 @@ def main() -> None:
         parser.error("this processor has neither VNNI nor fast bfloat16, so there is nothing to compare")
     lines = []
     for benchmark in arguments.benchmarks.split(","):
-        rated = rated_rows(arguments.rows, benchmark)
+        rated = rated_rows(benchmark, arguments.rows)
         for name in METRICS:
             with console.status(f"{name} on {benchmark}"):
                 lines += compared(name, known["precisions"], benchmark, rated)
