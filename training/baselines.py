@@ -35,6 +35,7 @@ from corpora.negatives import corrupt
 from corpora.ratings import overlapping_ratings, read_ratings
 from dialeval.checkpoints.config import current_versions
 from dialeval.core.exchange import Exchange
+from dialeval.encoders.base import load_exactly
 from dialeval.papers import network_class
 from dialeval.papers.heads import Features, TrainedHead
 from dialeval.papers.learned import quantile_curves
@@ -235,7 +236,7 @@ def train(recipe: Recipe, arguments: argparse.Namespace) -> None:
         network.likelihood.copy_(torch.from_numpy(np.nanquantile(likelihoods, (0.25, 0.75))))
     # Adapters were merged for speed; the network that is saved has them apart.
     heads = {key: value for key, value in network.state_dict().items() if not key.startswith("encoder.")}
-    made.load_state_dict(heads, strict=False)
+    load_exactly(made, heads, kept="encoder.")
     made.config = replace(
         made.config,
         quantiles=curves,

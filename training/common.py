@@ -126,13 +126,18 @@ def plain_errors(main: Callable[[], None]) -> None:
 def with_steps(settings: Recipe, rows: float, per_step: int) -> Recipe:
     """Settings whose steps are counted out from `epochs` over so many rows, unless `steps` says how many.
 
-    The warm-up is then a tenth of them at most, so that a small corpus is trained on at all.
+    The warm-up is then a tenth of them at most, so that a small corpus is trained on at all, or a share of one epoch,
+    `warmup_epochs`, as the code of QuantiDCE has it.
     """
-    if settings["steps"] is not None:
-        return settings
-    processes = int(os.environ.get("WORLD_SIZE", "1"))
-    steps = max(1, int(settings["epochs"] * rows / (per_step * settings["accumulation"] * processes)))
-    return {**settings, "steps": steps, "warmup": min(settings["warmup"], steps // 10)}
+    epoch = rows / (per_step * settings["accumulation"] * int(os.environ.get("WORLD_SIZE", "1")))
+    steps = settings["steps"]
+    if steps is None:
+        steps = max(1, int(settings["epochs"] * epoch))
+    if "warmup_epochs" in settings:
+        warmup = settings["warmup_epochs"] * epoch
+    else:
+        warmup = settings["warmup"] if settings["steps"] is not None else min(settings["warmup"], steps // 10)
+    return {**settings, "steps": steps, "warmup": warmup}
 
 
 def make_accelerator(recipe: Recipe, arguments: argparse.Namespace) -> Accelerator:

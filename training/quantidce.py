@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import interruptible  # noqa: F401  # isort: skip
 import argparse
-import os
 from dataclasses import replace
 from typing import Any
 
@@ -24,7 +23,7 @@ from accelerate.utils import set_seed
 from scipy.stats import spearmanr
 from torch import Tensor, nn
 
-from common import Recipe, Run, parse_arguments, plain_errors
+from common import Recipe, Run, parse_arguments, plain_errors, with_steps
 from corpora.grouped import Group, mixed_item_batches
 from dialeval.checkpoints.config import current_versions
 from dialeval.core.exchange import Exchange
@@ -59,14 +58,6 @@ from stages import (
 from trainer import Figures, Forward, run_stage
 
 LEVELS = 3
-
-
-def resolved(settings: Recipe, rows_per_epoch: float) -> Recipe:
-    """Settings with their steps and warm-up counted out; the code of the paper warms up by a share of one epoch."""
-    processes = int(os.environ.get("WORLD_SIZE", "1"))
-    epoch = rows_per_epoch / (settings["batch_size"] * settings["accumulation"] * processes)
-    steps = max(1, int(settings["epochs"] * epoch)) if settings["steps"] is None else settings["steps"]
-    return {**settings, "steps": steps, "warmup": settings["warmup_epochs"] * epoch}
 
 
 # --- stage one: levels -----------------------------------------------------------------------------
@@ -120,7 +111,8 @@ def pretrain(recipe: Recipe, arguments: argparse.Namespace, data: tuple[Any, Any
     folder, per_level = arguments.out / "pretraining", recipe["pretraining"]["per_level"]
     sources, shares, held_out = data
     groups = [with_all_levels(part, per_level) for part in sources.values()]
-    settings = resolved(recipe["pretraining"], len(groups[0]) / (shares[0] / sum(shares)))
+    settings = recipe["pretraining"]
+    settings = with_steps(settings, len(groups[0]) / (shares[0] / sum(shares)), settings["batch_size"])
     set_seed(recipe["seed"])
     network = new_network(QuantiDceNetwork, recipe, {})
     collator = Collator(network, recipe["training"]["max_length"])
@@ -215,7 +207,7 @@ def fine_tune(recipe: Recipe, arguments: argparse.Namespace, data: tuple[Any, An
             percent=options["percent"],
             seed=recipe["seed"],
         )
-    settings = resolved(options, len(train)) if train else {**options, "steps": 0, "warmup": 0}
+    settings = with_steps(options, len(train), options["batch_size"]) if train else {**options, "steps": 0, "warmup": 0}
     set_seed(recipe["seed"])
     if recipe["pretraining"]["steps"] != 0:
         network = continued(QuantiDceNetwork, arguments.out / "pretraining" / "checkpoint", recipe)
