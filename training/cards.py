@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dialeval.checkpoints.config import CheckpointConfig
 from dialeval.checkpoints.find import WEIGHTS
-from dialeval.hub.card import Measured, render_card
+from dialeval.hub.card import CardResults, render_card
 from runs_table import write_runs_table
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -19,7 +19,7 @@ def write_cards(weights: Path, results: Path, target: Path) -> list[Path]:
     for folder in sorted(path.parent for path in weights.glob("*/config.json")):
         config = CheckpointConfig.read(folder)
         path = target / f"{folder.name}.md"
-        path.write_text(render_card(config, Measured.of(folder, config, results)), encoding="utf-8")
+        path.write_text(render_card(config, CardResults.of(folder, config, results)), encoding="utf-8")
         written.append(path)
     for path in set(target.glob("*.md")) - set(written):
         path.unlink()

@@ -16,7 +16,7 @@ from cards import write_cards
 from dialeval.agreement.results import Result
 from dialeval.checkpoints.config import CheckpointConfig, EncoderSource
 from dialeval.checkpoints.find import WEIGHTS, weights_digest
-from dialeval.hub.card import Measured, is_hub_id, render_card
+from dialeval.hub.card import CardResults, is_hub_id, render_card
 from dialeval.hub.licences import facts, licence_of
 from dialeval.registry import metric_class
 
@@ -36,8 +36,8 @@ def config(approach: str = "deb", **changes: Any) -> CheckpointConfig:
     return CheckpointConfig(approach=approach, versions={"dialeval": "0.1.0", "torch": "2.13.0"}, **given)
 
 
-def measured(*rows: Result) -> Measured:
-    return Measured("deb-minilm@0123456789ab", rows)
+def measured(*rows: Result) -> CardResults:
+    return CardResults("deb-minilm@0123456789ab", rows)
 
 
 @pytest.mark.parametrize("approach", list(facts()["approaches"]))
@@ -118,9 +118,9 @@ def test_only_rows_of_these_weights_count(tmp_path: Path) -> None:
         folder.mkdir(exist_ok=True, parents=True)
         lines = [json.dumps(asdict(row) | {"value": value}) for row in rows]
         (folder / "agreement.jsonl").write_text("\n".join(lines).replace("NaN", "null") + "\n")
-    found = Measured.of(weights, config(), results)
+    found = CardResults.of(weights, config(), results)
     assert (found.checkpoint, [(row.statistic, row.value) for row in found.rows]) == (own, [("pearson", 0.5)])
-    assert Measured.of(weights, config(), tmp_path / "nowhere").rows == []
+    assert CardResults.of(weights, config(), tmp_path / "nowhere").rows == []
 
 
 def test_committed_cards_are_what_the_checkpoints_and_results_say(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from dialeval.statistics.system_level import TooFewSystems, correlate_systems, s
 _NO_INTERVAL = Interval(math.nan, math.nan, 0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Measured:
     """A statistic of one metric on one question; `threshold` is on the metric's own scale."""
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from dialeval.agreement.record import inputs_of
 from dialeval.agreement.sources import ValueSource
-from dialeval.agreement.values import Cell, Values, merged, rows_digest
+from dialeval.agreement.values import StoredValues, Values, merged, rows_digest
 from dialeval.core.exchange import BadRow, Exchange, check_exchange
 from dialeval.core.scores import Scores
 from dialeval.registry.functions import FunctionFailed
@@ -161,7 +161,7 @@ def values_of(
     if source.metric is None:
         return _from_table(source, info, dataset, advance)
     job = job_of(source.metric, info, dataset)
-    cell = None
+    stored = None
     if folder is not None and source.cacheable:
         header = {
             "metric": source.name,
@@ -172,18 +172,18 @@ def values_of(
             "ids": rows_digest([*job.all_ids, *job.rows]),
             **_beyond_the_usual(source, job, dataset),
         }
-        cell = Cell(folder, header)
-        if (known := cell.read()) is not None:
+        stored = StoredValues(folder, header)
+        if (known := stored.read()) is not None:
             advance(len(job.all_ids))
             return known
     if source.only_cached:
         raise NotMeasured(f"{source.name} has no values for {info.name} from an earlier run")
     advance(len(job.problems))
-    parts = _together(job, advance) if job.kind == "systems" else _chunks(job, cell, advance)
+    parts = _together(job, advance) if job.kind == "systems" else _chunks(job, stored, advance)
     values = merged([Values({}, job.problems), *parts])
     # Where a row may have a value another time, what is kept is not the last word.
-    if cell is not None and not values.passing:
-        cell.finish(job.all_ids, values)
+    if stored is not None and not values.passing:
+        stored.finish(job.all_ids, values)
     return values
 
 
@@ -207,15 +207,15 @@ def _from_table(source: ValueSource, info: BenchmarkInfo, dataset: Dataset, adva
     return Values(found, problems)
 
 
-def _chunks(job: Judgement, cell: Cell | None, advance: Advance) -> Iterator[Values]:
+def _chunks(job: Judgement, stored: StoredValues | None, advance: Advance) -> Iterator[Values]:
     size = CHUNK[job.kind]
     for number, start in enumerate(range(0, len(job.ids), size)):
         ids, items = job.ids[start : start + size], job.items[start : start + size]
-        done = cell.read_chunk(number, ids) if cell is not None else None
+        done = stored.read_chunk(number, ids) if stored is not None else None
         if done is None:
             done = _Chunk(job).judge(ids, items)
-            if cell is not None and not done.passing:
-                cell.write_chunk(number, done)
+            if stored is not None and not done.passing:
+                stored.write_chunk(number, done)
         advance(len(ids))
         yield done
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from dialeval.agreement.comparisons import Compared, ComparedMetric
 from dialeval.agreement.judgements import Cut, Judgements
+from dialeval.agreement.measure import Measured
 from dialeval.agreement.settings import Settings
 from dialeval.io.files import plain, read_json_lines, write_atomically
 from dialeval.statistics.correlation import Floats
@@ -20,8 +21,8 @@ from dialeval.statistics.correlation import Floats
 METRIC_PART, END_OF_METRIC = "|metric:[", "]|dialeval:"
 
 
-@dataclass(frozen=True)
-class Result:
+@dataclass(frozen=True, kw_only=True)
+class Result(Measured):
     """One row of the table: one number, and everything that it must not be shown without."""
 
     metric: str
@@ -29,44 +30,30 @@ class Result:
     protocol: str
     level: str
     aspect: str
-    statistic: str
-    value: float
-    low: float
-    high: float
-    p: float
-    p_method: str
-    n: int
-    n_excluded: int
     n_left_out: int
-    n_groups: int
-    n_systems: int
     contaminated: bool
     in_best_group: bool | None
     ceiling: float
     attainable: float
     alpha: float
-    threshold: float
-    threshold_method: str
-    resamples: int
     n_truncated: int
     n_empty: int
     higher_is_better: bool
     selection: str
     signature: str
     revision: str
-    within_systems: float = math.nan
-    within_systems_low: float = math.nan
-    within_systems_high: float = math.nan
-    without_humans: float = math.nan
-    without_humans_low: float = math.nan
-    without_humans_high: float = math.nan
-    n_without_humans: int | None = None
-    system_means: float = math.nan
     #: Which of the metric's aspects was measured; its own value has no name.
     metric_aspect: str = ""
     #: Dollars and seconds that judging took, for each row that was judged, where a metric tells.
     cost_per_row: float = math.nan
     seconds_per_row: float = math.nan
+
+    def to_row(self) -> dict[str, Any]:
+        """Plain values, what was asked first; NaN is None."""
+        row = dataclasses.asdict(self)
+        asked = ("metric", "benchmark", "protocol", "level", "aspect")
+        ordered: dict[str, Any] = plain({**{name: row[name] for name in asked}, **row})
+        return ordered
 
     @property
     def question(self) -> tuple[str, str, str, str, str]:
@@ -239,7 +226,7 @@ class Report:
 
     def to_rows(self) -> list[dict[str, Any]]:
         """The table as plain values, NaN as None."""
-        return [plain(dataclasses.asdict(result)) for result in self.results]
+        return [result.to_row() for result in self.results]
 
     def write(self, folder: Path) -> list[Path]:
         """Write the table, the tests, the exclusions, and how they came about."""
@@ -265,7 +252,7 @@ class Report:
                 _write_lines(folder / "filters.jsonl", [plain(dataclasses.asdict(one)) for one in self.filters])
             )
         write_atomically(folder / "run.json", [json.dumps(about, ensure_ascii=False, indent=1)])
-        aspects = [plain(dataclasses.asdict(result)) for result in self.aspects]
+        aspects = [result.to_row() for result in self.aspects]
         if aspects:
             paths.append(_write_lines(folder / "aspects.jsonl", aspects))
         else:  # what an earlier run left would stand beside these

@@ -49,7 +49,7 @@ class Values:
 
 
 @dataclass(frozen=True)
-class Cell:
+class StoredValues:
     """The place of one metric's values on one benchmark."""
 
     folder: Path

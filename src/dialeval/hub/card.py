@@ -31,14 +31,14 @@ _LEVELS = {"turns": "Single replies", "dialogues": "Whole conversations"}
 
 
 @dataclass(frozen=True)
-class Measured:
+class CardResults:
     """The name of one set of weights in signatures, and its rows of `results/`."""
 
     checkpoint: str
     rows: Sequence[Result] = ()
 
     @classmethod
-    def of(cls, folder: Path, config: CheckpointConfig, results: Path | None) -> Measured:
+    def of(cls, folder: Path, config: CheckpointConfig, results: Path | None) -> CardResults:
         """The rows of all tables below `results` that exactly these weights gave, in the metric's default variant.
 
         The same question asked in several runs is answered once, by the table nearest to `results`.
@@ -58,7 +58,7 @@ class Measured:
 
 
 def render_card(
-    config: CheckpointConfig, measured: Measured | None = None, *, org: str = "dialeval", merged_from: str = ""
+    config: CheckpointConfig, measured: CardResults | None = None, *, org: str = "dialeval", merged_from: str = ""
 ) -> str:
     """The text of a checkpoint's README.md.
 

@@ -104,7 +104,7 @@ def send(upload: Upload, *, private: bool = False, tag: str | None = None, messa
 
 
 def _model(folder: Path, org: str, workspace: Path, results: Path | None, *, merge: bool) -> Upload:
-    from dialeval.hub.card import Measured, is_hub_id, render_card
+    from dialeval.hub.card import CardResults, is_hub_id, render_card
     from dialeval.papers import network_class
 
     config = CheckpointConfig.read(folder)
@@ -115,7 +115,7 @@ def _model(folder: Path, org: str, workspace: Path, results: Path | None, *, mer
         )
     # Damaged weights stop here.
     network = network_class(config.approach).from_pretrained(folder, device="cpu")
-    measured, name = Measured.of(folder, config, results), config.name or folder.name
+    measured, name = CardResults.of(folder, config, results), config.name or folder.name
     copy = inside(workspace, f"{name}-merged" if merge else name)
     if copy.exists():
         raise PublishError(f"two checkpoints are called {name}; publish them separately, under different names")
