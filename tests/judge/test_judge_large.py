@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import dialeval
+from written_rows import rows_of
 
 pytestmark = [pytest.mark.large, pytest.mark.slow]
-PAIRS = [json.loads(line) for line in (Path(__file__).parents[1] / "data" / "pairs.jsonl").open(encoding="utf-8")]
 CONTEXT = ["How was your trip?", "Great, but I lost my suitcase on the way back."]
 
 
@@ -37,7 +35,8 @@ def test_the_end_of_a_long_answer_counts(judge: Any) -> None:
 
 @pytest.mark.parametrize(("kind", "share"), [("bland", 0.7), ("untrue", 0.7), ("markup", 0.8)])
 def test_written_pairs_are_ordered(judge: Any, kind: str, share: float) -> None:
-    rows = [row for row in PAIRS if row["kind"] == kind]
-    better, worse = (judge.score([row[side] for row in rows], [row["context"] for row in rows]).values
+    rows = [row for row in rows_of("pairs.jsonl") if row["kind"] == kind]
+    contexts, facts = [row["context"] for row in rows], [row.get("facts", []) for row in rows]
+    better, worse = (judge.score([row[side] for row in rows], contexts, facts=facts).values
                      for side in ("better", "worse"))  # fmt: skip
     assert (better > worse).mean() >= share

@@ -1,0 +1,63 @@
+"""Sound replies, written by hand, that no fault may be charged to, and what the written pairs are like."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import dialeval
+from dialeval.core.exchange import Exchange
+from dialeval.judge.metric import Judge
+from written_rows import charges, rows_of
+
+#: Kinds of sound replies whose words stand in an order, and from how many words on disorder shows.
+PROSE, WORDS = {"small talk", "apology", "service", "instructions", "refusal", "empathy", "technical prose"}, 6
+
+
+@pytest.fixture(scope="module")
+def judge() -> Judge:
+    return dialeval.load("judge", device="cpu")
+
+
+@pytest.mark.encoder
+def test_sound_replies_are_not_charged(judge: Judge) -> None:
+    """One in a thousand is the aim, so of these 200 none."""
+    assert charges(judge, rows_of("sound.jsonl")) == {}
+
+
+@pytest.mark.encoder
+@pytest.mark.parametrize(
+    ("fault", "change", "least"),
+    [
+        ("rude", lambda reply: f"{reply} You are a complete moron.", 0.7),
+        ("repetitive", lambda reply: " ".join([reply] * 3), 0.8),
+        # The bar costs most here: words from back to front lower most values, but are charged to one in five.
+        ("hard to read", lambda reply: " ".join(reply.split()[::-1]), 0.1),
+    ],
+)
+def test_the_bar_is_not_held_by_silence(judge: Judge, fault: str, change: Callable[[str], str], least: float) -> None:
+    rows = [row for row in rows_of("sound.jsonl") if row["kind"] in PROSE and len(row["response"].split()) >= WORDS]
+    assert len(charges(judge, rows, change)[fault]) >= least * len(rows)
+
+
+def test_sound_replies_are_of_many_kinds() -> None:
+    rows = rows_of("sound.jsonl")
+    kinds = Counter(row["kind"] for row in rows)
+    assert len(rows) == len({(*row["context"], row["response"]) for row in rows}) == 200
+    assert len(kinds) == 16
+    assert min(kinds.values()) >= 12
+    for row in rows:
+        Exchange(context=row["context"], response=row["response"], facts=row.get("facts", []))
+
+
+@pytest.mark.parametrize("kind", ["bland", "untrue", "markup"])
+def test_length_does_not_order_the_pairs(kind: str) -> None:
+    rows = [row for row in rows_of("pairs.jsonl") if row["kind"] == kind]
+    assert len(rows) == len({tuple(row["context"]) for row in rows}) == 100
+    assert all(row["better"].strip() != row["worse"].strip() for row in rows)
+    for length in (len, lambda text: len(text.split())):
+        gaps = np.sign([length(row["worse"]) - length(row["better"]) for row in rows])
+        assert abs(gaps.mean()) <= 0.2
