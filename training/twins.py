@@ -3,7 +3,8 @@
     python training/twins.py --corpora CORPORA --ratings RATINGS --out results/faults
 
 Writes OUT/README.md: a row for each fault, a column for each corpus. Insults are of words that no head has seen, and no
-rule knows any. `--checkpoint` names another judge than the small one.
+rule knows any. Below it stands how many of the pairs of tests/data/pairs.jsonl, which were written for this alone, are
+in the right order. `--checkpoint` names another judge than the small one.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +24,7 @@ from corpora.dialogues import CorpusDialogue
 from corpora.faults import Draw, contradicted, damage, insult, insulting, statement_of
 from corpora.ratings import Rated
 from dialeval.core.exchange import Exchange
+from dialeval.io.files import read_json_lines
 from dialeval.io.tables import markdown_table
 from dialeval.judge.metric import FEATURES, Judge
 from dialeval.judge.row_signs import own_turns
@@ -30,6 +33,7 @@ from judge import rated_rows
 from judge_heads import fault_sources
 
 CONTEXTS, CONVERSATIONS = 200, 60
+WRITTEN = Path(__file__).parents[1] / "tests" / "data" / "pairs.jsonl"
 #: Turns of a conversation; of shorter ones little can be wrong.
 FEWEST_TURNS, MOST_TURNS = 6, 12
 #: A reply and its twin, or None where a reply cannot have this fault.
@@ -170,6 +174,23 @@ def contradictions(judge: Judge, rows: Sequence[Rated]) -> str:
     )
 
 
+def written_pairs(judge: Judge, rows: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """By kind, how many better replies have the higher value, and how many of those that are the shorter ones."""
+    table = []
+    for kind in dict.fromkeys(row["kind"] for row in rows):
+        pairs = [row for row in rows if row["kind"] == kind]
+        replies = [
+            Exchange(context=row["context"], response=row[side], facts=row.get("facts", ()))
+            for row in pairs
+            for side in ("better", "worse")
+        ]
+        values = judge.judge(replies).values.reshape(-1, 2)
+        right = values[:, 0] > values[:, 1]
+        shorter = np.array([len(row["better"]) < len(row["worse"]) for row in pairs])
+        table.append([kind, f"{right.mean():.0%} of {len(pairs)}", f"{right[shorter].mean():.0%} of {shorter.sum()}"])
+    return markdown_table(["worse reply", "better one above it", "where that is shorter"], table, left=(0,))
+
+
 def main() -> None:
     """Judge all twins and write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -203,6 +224,11 @@ def main() -> None:
     )
     lines = ["# Replies above their twins with a fault", f"{made}\n{told}", "\n".join(table)]
     lines += ["Of conversations the side that speaks second has the fault.", "\n".join(conversation_table(whole))]
+    lines += [
+        "Pairs written by hand: the worse reply is bland, untrue, or beside the point where either holds a list, a\n"
+        "table or code. It is the longer one in half of them.",
+        "\n".join(written_pairs(judge, read_json_lines(WRITTEN))),
+    ]
     lines.append(contradictions(judge, rated_rows(recipe, arguments.ratings, "abc_eval")))
     (arguments.out / "README.md").write_text("\n\n".join(lines) + "\n", "utf-8")
 

@@ -10,7 +10,7 @@ import pytest
 from corpora.ratings import Rated
 from dialeval.core.exchange import Exchange
 from dialeval.judge.metric import Judge
-from twins import CONVERSATION_FAULTS, FAULTS, contradictions, twins_of
+from twins import CONVERSATION_FAULTS, FAULTS, contradictions, twins_of, written_pairs
 
 TURNS = ("Hi, what do you do?", "I have two dogs in Boston.", "Nice, what are they called?",
          "Their names are Max and Bella.", "Do you walk them a lot?", "We go to the park every day.")  # fmt: skip
@@ -53,3 +53,17 @@ def test_contradictions_are_counted_beside_those_that_raters_name() -> None:
     assert rows == 3
     assert both <= min(called, 2)
     assert told.endswith(" 2.")
+
+
+def test_written_pairs_are_counted_by_kind() -> None:
+    def pair(better: str, worse: str, kind: str) -> dict[str, object]:
+        return {"kind": kind, "context": ["Do you have a pet?"], "better": better, "worse": worse}
+
+    dog, salad = "Yes, a small dog.", "You dog stupid pet have the a idiot small moron small small."
+    table = list(
+        written_pairs(Judge(), [pair(dog, salad, "made"), pair(salad, dog, "made"), pair(dog, salad, "other")])
+    )
+    assert [[cell.strip() for cell in line.strip("| ").split("|")] for line in table[2:]] == [
+        ["made", "50% of 2", "100% of 1"],
+        ["other", "100% of 1", "100% of 1"],
+    ]
