@@ -121,8 +121,9 @@ results: setup ## Measure results/ again with the embedded weights, an hour or t
 	@for folder in $(MEASURED); do echo "== dialeval: $$folder"; \
 		said=$$($(BIN)/python -c 'import json, sys; print(json.load(open(sys.argv[1]))["command"])' $$folder/run.json) && \
 		PATH="$(abspath $(BIN)):$$PATH" DIALEVAL_MIRROR="$(MIRROR)" sh -c "$$said" || exit 1; done
-	@echo "== dialeval: results/faults, results/calibration, results/features_deb, model_cards"
+	@echo "== dialeval: results/faults, results/charges, results/calibration, results/features_deb, model_cards"
 	@$(BIN)/python training/twins.py --corpora "$(CORPORA)" --ratings "$(RATINGS)" --out results/faults
+	@$(BIN)/python training/charges.py --corpora "$(CORPORA)" --out results/charges
 	@$(BIN)/python -m reproduce calibration -m $(CALIBRATED) --corpora "$(CORPORA)" --dialogues $(DIALOGUES) --pairs 400 --out results/calibration
 	@DIALEVAL_MIRROR="$(MIRROR)" $(BIN)/python -m reproduce features -i dailydialogpp_test --contexts 200 --metric deb --out results/features_deb
 	@echo "== dialeval: results/papers, docs/tune.md"
