@@ -391,7 +391,7 @@ def test_worse_conversations_have_lower_values(ranked: Any) -> None:
     good, repeating, _, echoing = scores.values
     assert good > max(repeating, echoing)
     aspects = scores.aspects
-    assert tuple(aspects) == Judge.info.dialogue_aspects == (*DIALOGUE_ASPECTS, "respectful")
+    assert tuple(aspects) == Judge.info.dialogue_aspects == (*DIALOGUE_ASPECTS, "respectful", "satisfied")
     assert aspects["not_repetitive"][1] < aspects["not_repetitive"][0] > aspects["not_repetitive"][3]
     assert scores.interval.shape == (4, 2)
     assert 'repeats itself ("i like to eat fish today")' in scores.explain(1).lower()

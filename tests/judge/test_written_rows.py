@@ -1,14 +1,18 @@
-"""Sound replies, written by hand, that no fault may be charged to, and what the written pairs are like."""
+"""Rows written by hand: sound replies that no fault may be charged to, frustrated users, what the pairs are like."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import dialeval
+from dialeval.cli import build_app
 from dialeval.core.exchange import Exchange
 from dialeval.judge.metric import Judge
 from written_rows import charges, rows_of
@@ -41,6 +45,21 @@ def test_sound_replies_are_not_charged(judge: Judge) -> None:
 def test_the_bar_is_not_held_by_silence(judge: Judge, fault: str, change: Callable[[str], str], least: float) -> None:
     rows = [row for row in rows_of("sound.jsonl") if row["kind"] in PROSE and len(row["response"].split()) >= WORDS]
     assert len(charges(judge, rows, change)[fault]) >= least * len(rows)
+
+
+@pytest.mark.encoder
+def test_a_flag_finds_users_who_are_frustrated_with_the_bot_and_not_with_something_else(tmp_path: Path) -> None:
+    rows = rows_of("frustrated.jsonl")
+    given, output = tmp_path / "chats.jsonl", tmp_path / "scores.jsonl"
+    given.write_text("".join(json.dumps({"dialogue": row["turns"]}) + "\n" for row in rows), "utf-8")
+    command = ["score", "-i", str(given), "-o", str(output), "--level", "dialogue", "--flag", "satisfied<0.06"]
+    ended = CliRunner().invoke(build_app(), command)
+    assert ended.exit_code == 0, ended.output
+    flagged = [bool(json.loads(line)["flags"]) for line in output.read_text("utf-8").splitlines()]
+    right = [flag == row["frustrated"] for flag, row in zip(flagged, rows, strict=True)]
+    # Missed is the user whose son is ill.
+    assert sum(right) >= len(rows) - 1
+    assert not any(flag for flag, row in zip(flagged, rows, strict=True) if not row["frustrated"])
 
 
 def test_sound_replies_are_of_many_kinds() -> None:

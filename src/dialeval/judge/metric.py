@@ -117,8 +117,9 @@ DIALOGUE: Mapping[str, Feature] = {
 }
 DIALOGUE_FEATURES = tuple(DIALOGUE)
 DIALOGUE_ASPECTS = _by_aspect(DIALOGUE)
-#: Beside them, without a vote: the lowest of the judged side's replies, since one insult is one too many.
-WORST_OF_TURNS = "respectful"
+#: Beside them, without a vote: the lowest of the judged side's replies, since one insult is one too many; and how
+#: content the other side is, a part of `reaction` that people want to watch alone.
+WORST_OF_TURNS, CONTENT = "respectful", "satisfied"
 #: What a reply under the veto of an aspect is.
 FAULTY = {
     "not_repetitive": "repetitive",
@@ -486,7 +487,7 @@ class Judge(LearnedMetric):
         "known. 0.5 lies in the middle of what it learned from.",
         citation="The dialeval developers: opinions learned from human ratings of no benchmark, and plain signs",
         aspects=tuple(ASPECTS),
-        dialogue_aspects=(*DIALOGUE_ASPECTS, WORST_OF_TURNS),
+        dialogue_aspects=(*DIALOGUE_ASPECTS, WORST_OF_TURNS, CONTENT),
         explains=True,
         of_dialogues="one side of each dialogue: the bot's where speakers are named so, else that of who speaks second",
     )
@@ -582,7 +583,8 @@ class Judge(LearnedMetric):
                 why = self._replies(replies.single(part.start + low), lowered_only=True).statements[0]
                 reasons[number] = with_weakest(reasons[number], places[low], why)
             start = part.stop
-        aspects = {**whole.aspects, WORST_OF_TURNS: worst}
+        content = ranks[:, DIALOGUE_FEATURES.index(CONTENT)]
+        aspects = {**whole.aspects, WORST_OF_TURNS: worst, CONTENT: content}
         return replace(whole, reasons=tuple(reasons), turns=turns, aspects=aspects)
 
     def read_dialogues(self, dialogues: Sequence[Dialogue], *, progress: bool = False) -> ReadDialogues:
