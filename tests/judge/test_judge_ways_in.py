@@ -93,7 +93,7 @@ def test_the_command(checkpoint: Path, judge: Any, expected: Scores) -> None:
     speakers = [row["speakers"] or [] for row in TALKS]
     whole = judge.score_dialogues([row["dialogue"] for row in TALKS], speakers=speakers)
     same(found, whole)
-    assert set(whole.aspects) == {*DIALOGUE_ASPECTS, "respectful"}
+    assert set(whole.aspects) == {*DIALOGUE_ASPECTS, "respectful", "satisfied"}
     assert 'repeats itself ("i like fish")' in found[0]["judge.why"].lower()
 
 
@@ -123,4 +123,4 @@ def test_the_evaluate_module(checkpoint: Path, judge: Any, expected: Scores, mon
     )  # fmt: skip
     own = judge.score_dialogues(talks, speakers=[row["speakers"] for row in TALKS[:2]])
     assert whole["reasons"] == list(own.reasons)
-    assert set(whole["aspects"]) == {*DIALOGUE_ASPECTS, "respectful"}
+    assert set(whole["aspects"]) == {*DIALOGUE_ASPECTS, "respectful", "satisfied"}
