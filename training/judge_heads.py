@@ -27,14 +27,12 @@ from corpora.batches import CandidateSet
 from corpora.dialogues import read_corpus
 from dialeval.core.exchange import Exchange
 from dialeval.judge import lexical
-from dialeval.judge.metric import FAULTS, Judge, as_answered
+from dialeval.judge.metric import CHARGED, DOUBTED, FAULTS, Judge, allowance, as_answered
 from dialeval.statistics.discrimination import auc
 
 Matrix = NDArray[np.float64]
 #: Fitted to the finished encoder, but for those that it learned; the one for wording with counts of words beside it.
 FITTED = ("respectful", "faithful", "consistent", "fluent", "satisfied")
-#: The share of sound human replies that a head for faults may charge, and the share that it may lower at all.
-CHARGED, DOUBTED = 0.001, 0.05
 #: Every so many dialogues one is not counted; the heads are fitted to its replies.
 UNCOUNTED = 10
 
@@ -88,7 +86,8 @@ def fit_heads(judge: Judge, recipe: Recipe, arguments: argparse.Namespace) -> di
             charged, usual = np.quantile(lowest["train"], [CHARGED, DOUBTED])
             weights[-1] = -charged
             weights /= usual - charged
-            of_sound = lowest["dev"] / (usual - charged) + weights[-1]
+            n_parts = np.diff(starts["dev"], append=len(sound["dev"]))
+            of_sound = lowest["dev"] / (usual - charged) + weights[-1] + allowance(n_parts)
             figures[f"{task}_charges_per_1000"] = round(1000 * float((of_sound < 0).mean()), 2)
             faulty = np.array([row[0] == task and row[2] == 0 for row in rows["dev"]])
             of_faulty = (told[faulty] - charged) / (usual - charged)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import NormalDist
 from typing import Any, Literal
 
 import numpy as np
@@ -93,7 +94,7 @@ FEATURES = tuple(TURN)
 #: Features that only see faults. Their unit is that of sound human replies: one in a thousand lies below 0, where a
 #: fault is charged, and one in twenty below `SOUND`, from where on all are equal. A unit below 0 a veto is whole.
 FAULTS = ("fluent", "respectful", "consistent")
-SOUND = 1.0
+SOUND, CHARGED, DOUBTED = 1.0, 0.001, 0.05
 #: A feature with a veto that ranks below this takes from the value, and the last of all leaves it this share.
 VETO_BELOW, VETO_LEAVES = 0.03, 0.3
 #: An insult takes less from a whole conversation than from its reply: what the veto leaves, times this.
@@ -254,6 +255,18 @@ def as_answered(row: Exchange) -> Exchange:
     return Exchange(context=(*row.context, row.response), response=row.following or "")
 
 
+def allowance(n_parts: NDArray[np.int64]) -> Vector:
+    """What is added to the unit of faults, see `FAULTS`, where the lowest of so many parts speaks for a reply.
+
+    Each part could be charged by mistake, so a long reply would be charged more often than a short one. Each may be
+    only so often that together they are as seldom as one part alone, if units of sound parts are normal.
+    """
+    of = NormalDist().inv_cdf
+    each = np.array([of(CHARGED / number) for number in n_parts])
+    added: Vector = (of(CHARGED) - each) / (of(DOUBTED) - of(CHARGED))
+    return added
+
+
 def turn_features(network: JudgeNetwork, encoded: Encoded, read: Sequence[TurnSigns]) -> tuple[Matrix, Matrix]:
     """`[rows, FEATURES]` on their own scales, NaN where the input that a feature needs is missing; and, by part, those
     that see faults.
@@ -271,8 +284,9 @@ def turn_features(network: JudgeNetwork, encoded: Encoded, read: Sequence[TurnSi
         for name, part in parts.items()
     }
     sound = SOUND if network.has_unit else 0.0
+    added = allowance(np.diff(encoded.starts, append=len(encoded.parts))) if network.has_unit else 0.0
     for name in FAULTS:
-        of[name] = np.minimum(of[name], sound)
+        of[name] = np.minimum(of[name] + added, sound)
     of["specific"] = np.array([row.specific for row in read])
     of["not_repetitive"] = np.array([1 - row.repetition.share for row in read])
     of["uses_facts"] = np.array([np.nan if row.facts is None else row.facts.amount for row in read])
