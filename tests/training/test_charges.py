@@ -82,5 +82,5 @@ def test_the_page_on_the_judge_has_the_measured_figures() -> None:
     assert (
         f"calls {people['fluent']:.1f} of 1,000 replies of people hard to read, {people['respectful']:.1f} rude" in page
     )
-    assert f"{answers['fluent']:.0f} and {answers['respectful']:.0f}, of those with code more" in page
+    assert f"of assistants' answers {answers['fluent']:.0f} and {answers['respectful']:.0f}." in page
     assert f"charged to {people['not_repetitive']:.0f} and {answers['not_repetitive']:.0f}" in page
