@@ -40,5 +40,5 @@ def in_page_words(error: Exception, paths: dict[str, str]) -> str:
     for path, name in paths.items():
         text = text.replace(path, name)
     parts = [part for part in re.split(r"; ", text) if "--" not in part and "=COLUMN" not in part]
-    text = re.sub(r" \(`score`[^)]*\)", "", "; ".join(parts) or "This could not be read.")
+    text = re.sub(r" \(`score`[^()]*\)", "", "; ".join(parts) or "This could not be read.")
     return text[0].upper() + text[1:].rstrip(".") + "."

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from dialeval.core.exchange import BadRow, Dialogue, Exchange
+from dialeval.encoders.layout import MAX_WINDOWS
 from dialeval.judge import fitting, lexical
 from dialeval.judge.metric import (
     ASPECTS,
@@ -437,3 +438,19 @@ def test_vetoes_take_from_a_value_and_say_so() -> None:
     assert moved[1, FEATURES.index("respectful")] == pytest.approx(-taken)
     assert max(moved[2, FEATURES.index("respectful")], moved[2, FEATURES.index("fluent")]) < -0.1
     assert moved[3, FEATURES.index("specific")] == pytest.approx(-0.5 * share["specific"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["words", "letters", "blanks", "brackets", "lines", "quotes", "points", "marks"])
+def test_a_reply_of_a_hundred_thousand_characters_is_read_as_far_as_so_many_parts_go(metric: Judge, kind: str) -> None:
+    text = {
+        "words": " ".join(f"w{number}" for number in range(15_000)), "letters": "a" * 100_000, "marks": "?!" * 50_000,
+        "blanks": f"a{' ' * 100_000}a", "brackets": "(" * 100_000, "lines": "a\n" * 50_000, "quotes": '"' * 100_000,
+        "points": "a." * 50_000,
+    }[kind]  # fmt: skip
+    windows, _ = metric.windows([Exchange(("How are you?",), text)])
+    assert len(windows) <= MAX_WINDOWS
+    assert "".join(row.response for row in windows).split() == text.split()
+    scores = metric.score([text], [["How are you?"]])
+    assert np.isfinite(scores.values).all()
+    assert scores.n_truncated == (len(windows) == MAX_WINDOWS)

@@ -29,7 +29,7 @@ MAX_NEW_TOKENS = 1024
 
 #: It becomes the name of a folder and of a repository.
 _NAME = re.compile(r"[^/\\:.~][^/\\:]{0,119}")
-_REVISION = re.compile(r"(?!.*\.\.)[\w.\-/]{1,255}")
+_REVISION = re.compile(r"(?:[\w\-/]|\.(?!\.)){1,255}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _TEXTS = frozenset({".json", ".txt", ".model"})
 _FLOATS = frozenset({"F64", "F32", "F16", "BF16"})

@@ -181,7 +181,10 @@ def cut_note(rows: int, n_truncated: int) -> str:
     """A sentence where more than a tenth of the rows were truncated, else nothing."""
     if n_truncated <= CUT_SHARE * rows:
         return ""
-    return f"{n_truncated} of {rows} rows were truncated to what the encoder reads; their oldest turns are not seen"
+    return (
+        f"{n_truncated} of {rows} rows were truncated to what the encoder reads; their oldest turns, or the ends of "
+        "very long replies, are not seen"
+    )
 
 
 def _sameness(system: str | None, rows: Sequence[Exchange]) -> str:

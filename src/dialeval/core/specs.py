@@ -13,7 +13,7 @@ from urllib.parse import unquote
 #: Options that are the harness's own, not the metric's.
 OWN = ("name", "lower_is_better", "range")
 ANY_RANGE = (-math.inf, math.inf)
-_CONDITION = re.compile(r"\s*([\w.:-]+?)\s*([<>])\s*([-+]?[\d.]+(?:[eE][-+]?\d+)?)\s*")
+_CONDITION = re.compile(r"\A\s*([\w.:-]+?)\s*([<>])\s*([-+]?[\d.]+(?:[eE][-+]?\d+)?)\s*")
 _PLAIN = re.compile(r"true|false|null|-?(0|[1-9]\d*)(\.\d+)?")
 
 

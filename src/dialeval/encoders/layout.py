@@ -21,6 +21,8 @@ from dialeval.core.exchange import Exchange
 #: Longer texts are clipped before tokenisation. No encoder sees more than a few thousand tokens,
 #: so this only bounds the time that a hostile ten-megabyte line can take.
 MAX_CHARACTERS = 50_000
+#: A longer response is read as far as so many parts go, which are some six thousand tokens, and counts as cut.
+MAX_WINDOWS = 128
 
 _QUOTES = str.maketrans({"‘": "'", "’": "'", "`": "'", "“": '"', "”": '"', "…": "...", "\u00a0": " "})
 #: What PersonaChat's descendants print before every fact; it says nothing once facts have a place of their own.
@@ -129,7 +131,8 @@ class PairTokenizer:
     def windows(self, responses: Sequence[str]) -> list[list[str]]:
         """Each response in parts of about equal length that are read whole, cut between sentences where there are any.
 
-        A response that fits stays as it is, and so does every one where the layout cuts both sides alike.
+        A response that fits stays as it is, and so does every one where the layout cuts both sides alike. What is left
+        behind `MAX_WINDOWS` belongs to the last part, which the encoder cuts.
         """
         long = [text for text in dict.fromkeys(responses) if self._may_be_cut(text)]
         pieces = {text: _SENTENCE_END.split(text) for text in long}
@@ -159,7 +162,12 @@ class PairTokenizer:
             else:
                 windows.append(piece)
                 size = length
-        return [window for window in windows if window.strip()]
+        windows = [window for window in windows if window.strip()]
+        return (
+            [*windows[: MAX_WINDOWS - 1], "".join(windows[MAX_WINDOWS - 1 :])]
+            if len(windows) > MAX_WINDOWS
+            else windows
+        )
 
     def contexts(self, exchanges: Sequence[Exchange]) -> list[TokenPair]:
         """Token ids of every context alone, as a single segment."""

@@ -12,9 +12,9 @@ from typing import Any
 _NUMBER = r"[-+]?\d+(?:\.\d+)?"
 #: `Score: 4`, `**Rating**: 4`, `= 4`; then `4/5` and `4 out of 5`; then any number.
 _NAMED = re.compile(rf"(?:score|rating|answer|grade)\W{{0,12}}?(?:is|of|would be)?\W{{0,6}}?({_NUMBER})", re.IGNORECASE)
-_SHARE = re.compile(rf"({_NUMBER})\s*(?:/|out of)\s*({_NUMBER})", re.IGNORECASE)
+_SHARE = re.compile(rf"(?<!\d)({_NUMBER})\s*(?:/|out of)\s*({_NUMBER})", re.IGNORECASE)
 _ANY = re.compile(rf"(?<![\w.])({_NUMBER})(?![\w%]|\.\d)")
-_CHOICE = re.compile(r"\W*(?:(?:reply|answer|response|option)\W+)?(A|B|tie|draw|neither|both)\b\W*", re.IGNORECASE)
+_CHOICE = re.compile(r"\A\W*(?:(?:reply|answer|response|option)\W+)?(A|B|tie|draw|neither|both)\b\W*", re.IGNORECASE)
 _VERDICT = re.compile(
     r"(?:answer|choice|verdict|winner|better(?: reply)?)\W{1,6}(?:is\W+)?(?:reply\W+)?(A|B|tie)\b"
     r"|\b(?:reply\W+)?([AB])\W+is\W+(?:the\W+)?better\b",
@@ -156,6 +156,10 @@ def _scored(value: Any, low: float, high: float, what: str) -> float:
     return float(value)
 
 
+def aspect_pattern(aspect: str) -> re.Pattern[str]:
+    """A line that gives the score of an aspect, such as `grammar: 4` or `**Grammar** - 4`."""
+    return re.compile(rf"\b{re.escape(aspect)}\b[\"'*`)\s]*[:=–-]\s*[\"'*`(]*({_NUMBER})", re.IGNORECASE)
+
+
 def _lines_of(text: str, aspect: str) -> set[float]:
-    pattern = rf"\b{re.escape(aspect)}\b[\"'*`)\s]*[:=–-]\s*[\"'*`(]*({_NUMBER})"
-    return {float(one) for one in re.findall(pattern, text, re.IGNORECASE)}
+    return {float(one) for one in aspect_pattern(aspect).findall(text)}

@@ -70,7 +70,7 @@ def _fits(field: str, alias: str, column: str, rows: Sequence[Mapping[str, Any]]
     return all(isinstance(cell, str | list | tuple) for cell in cells)
 
 
-_LABEL = re.compile(r"\s*(\w{2,20}):(?!//)\s?\S")
+_LABEL = re.compile(r"\A\s*(\w{2,20}):(?!//)\s?\S")
 
 
 def not_a_text(texts: Sequence[str], field: str, column: str) -> str:

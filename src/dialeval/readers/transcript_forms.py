@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Collection
 
-_CUE = re.compile(r"(?:\d+:)?\d\d:\d\d[.,]\d{3}\s*-->.*")
-_VOICE = re.compile(r"<v(?:\.[\w.]+)?\s+([^>]+)>")
+from dialeval.readers.chats.base import without_tags
+
+_CUE = re.compile(r"\A(?:\d+:)?\d\d:\d\d[.,]\d{3}\s*-->.*")
+_VOICE = re.compile(r"<v(?:\.[\w.]+)?\s([^<>]+)>")
 #: `## User`, `**Assistant**`, `#### ChatGPT said:`.
-_HEADING = re.compile(r"\s*(#{1,6}\s*|\*\*)?(?:\*\*)?(\w+)( said)?:?(?:\*\*)?:?\s*")
-_NUMBERED = re.compile(r"\d+ \S")
+_HEADING = re.compile(r"\A\s*(#{1,6}\s*|\*\*)?(?:\*\*)?(\w+)( said)?:?(?:\*\*)?:?\s*")
+_NUMBERED = re.compile(r"\A\d+ \S")
 _PERSONA = re.compile(r"(?:your|partner's) persona:\s*", re.IGNORECASE)
 
 
@@ -34,7 +35,7 @@ def _heading(line: str, known: Collection[str]) -> str:
 
 def _subtitles(lines: list[str]) -> list[str]:
     """What each voice says, cues of the same one together."""
-    turns: list[tuple[str, str]] = []
+    turns: list[tuple[str, list[str]]] = []
     is_said = False
     for line in lines:
         if _CUE.fullmatch(line):
@@ -48,14 +49,14 @@ def _subtitles(lines: list[str]) -> list[str]:
             name, _, text = line.partition(": ")
             if not text or len(name) > 40:
                 name, text = (turns[-1][0] if turns else ""), line
-        text = html.unescape(re.sub(r"<[^>]+>", "", text)).strip()
+        text = without_tags(text)
         if turns and turns[-1][0] == name:
-            turns[-1] = (name, f"{turns[-1][1]} {text}")
+            turns[-1][1].append(text)
         else:
-            turns.append((name, text))
+            turns.append((name, [text]))
     if not all(name for name, _ in turns):
         raise ValueError("no cue names its speaker; write <v Name> or `Name: ` before what is said")
-    return [f"{name}: {text}" for name, text in turns]
+    return [f"{name}: {' '.join(said)}" for name, said in turns]
 
 
 def _parlai(acts: list[dict[str, str]]) -> list[str]:

@@ -17,8 +17,8 @@ _KNOWN = frozenset({*ROLES, *MORE_ROLES, "user", "assistant", "system"})
 _ASIDE = ASIDE - {"service"}
 
 #: A date or a time, as messengers write before a turn: `[01.02.24, 10:02:11] `, `2/1/24, 10:02 PM - `.
-_TIME = r"\d{1,4}[:./-]\d{1,2}(?:[\d:./, \u202f-]|[AaPp]\.?\s?[Mm]\b\.?)*"
-_STAMP = rf"[\s\u200e\u200f]*(?:\[{_TIME}\]|(?=\d+[./-]\d+[./-]\d){_TIME}\s-\s)[\s~\u200e\u200f\u202a]*"
+_TIME = r"\d{1,4}[:./-]\d{1,2}(?:[\d:./, \u202f-]|[AaPp]\.?\s?[Mm]\b\.?){0,40}"
+_STAMP = rf"[\s\u200e\u200f]*(?:\[{_TIME}\]|(?=\d+[./-]\d+[./-]\d){_TIME}\s-\s)[\s~\u200e\u200f\u202a]*+"
 #: A few words, and who that is; many with capitals; a picture.
 _NAME = (
     r"(?:[^\W\d_][\w .'-]{0,30}?|[A-Z][\w.'-]*(?: [A-Z][\w.'-]*){3,9})"
@@ -27,9 +27,9 @@ _NAME = (
 )
 #: `User:`, also with a time before it or in bold; `http:` is no turn. All after a messenger's time is name.
 _SPEAKER = re.compile(
-    rf"({_STAMP})([^\s:][^:\"“”<>*\n]{{0,80}}):(?:\s+|$)"
+    rf"\A(?:({_STAMP})([^\s:][^:\"“”<>*\n]{{0,80}}):(?:\s+|$)"
     rf"|[\s\u200e\u200f]*(\[?{_TIME}\]?[\s\u200e\u200f-]*)?"
-    rf"[*_#<\[]{{0,3}} ?({_NAME})[\]>*_]{{0,3}}\s*:[*_]{{0,2}}(?:\s+|$)"
+    rf"[*_#<\[]{{0,3}} ?({_NAME})[\]>*_]{{0,3}}\s*:[*_]{{0,2}}(?:\s+|$))"
 )
 _OMITTED = (
     r"<?(?:media|image|video|audio|gif|sticker|document|contact card) omitted>?|messages and calls are end-to-end .*"
@@ -38,13 +38,13 @@ _OMITTED = (
     r"|nachrichten und anrufe sind ende-zu-ende-.*"
 )
 #: A line of a messenger that nobody said.
-_NOTICE = re.compile(rf"{_STAMP}[^\s:][^:]*(?::[\s\u200e]*(?i:{_OMITTED}))?$")
-_EDITED = re.compile(r"\s*[<‹]this message was edited[>›]$", re.IGNORECASE)
+_NOTICE = re.compile(rf"\A{_STAMP}[^\s:][^:]*(?::[\s\u200e]*(?i:{_OMITTED}))?$")
+_EDITED = re.compile(r"(?<!\s)\s*[<‹]this message was edited[>›]$", re.IGNORECASE)
 #: The header of a turn as models read it: `<|im_start|>user`.
 _CHATML = re.compile(r"<\|im_start\|>\s*(\w+)\s*$|<\|im_end\|>\s*$")
 #: The header of a turn that names nobody as `User:` does: a date before the text, or a time in brackets at its end.
-_HEADER = re.compile(r"\s*\[?\d{1,4}[./-]\d{1,2}[./-]\d{1,4}\b.*|.*[(\[]\d{1,2}:\d\d(?::\d\d)?[)\]]\s*")
-_RULE = re.compile(r"\s*([-=*_#])\1{2,}\s*")
+_HEADER = re.compile(r"\A(?:\s*\[?\d{1,4}[./-]\d{1,2}[./-]\d{1,4}\b.*|.*[(\[]\d{1,2}:\d\d(?::\d\d)?[)\]]\s*)")
+_RULE = re.compile(r"\A\s*([-=*_#])\1{2,}\s*")
 
 
 def conversations(lines: list[str], tell: Callable[[str], None] = lambda _: None) -> list[Messages]:
@@ -114,12 +114,12 @@ def _speakers(lines: list[str], *, of_several: bool = False) -> Callable[[str], 
     timed = sum(1 for one in found if one[1] or one[3]) > 1 and bool(found[0][1] or found[0][3])
     counts = Counter(map(_name, found))
     roles = {name: plain_role(name) for name in counts}
-    names = [name for name in counts if name.lower() in _KNOWN | _ASIDE or roles[name] == "assistant"]
+    names = {name for name in counts if name.lower() in _KNOWN | _ASIDE or roles[name] == "assistant"}
     spoke = {roles[name] for name in names}
     if "user" not in spoke or not spoke & {"assistant", "system"}:
-        names = [name for name in counts if name in names or counts[name] > 1]
+        names |= {name for name in counts if counts[name] > 1}
         others = [name for name in counts if name not in names] if len(counts) > 1 else []
-        names += others if of_several else others[: max(0, 2 - len(names))]
+        names.update(others if of_several else others[: max(0, 2 - len(names))])
 
     def begins(line: str) -> re.Match[str] | None:
         one = _SPEAKER.match(line)
@@ -133,17 +133,17 @@ def _messages(lines: list[str], joined: dict[str, None]) -> Messages:
     begins = _speakers(lines)
     if not any(map(begins, lines)):
         return [{"role": ("user", "assistant")[at % 2], "content": line.strip()} for at, line in enumerate(lines)]
-    turns: list[tuple[str, str]] = []
+    turns: list[tuple[str, list[str]]] = []
     for line in lines:
         if _NOTICE.match(line):
             continue
         if found := begins(line):
-            turns.append((_name(found), line[found.end() :].strip()))
+            turns.append((_name(found), [line[found.end() :].strip()]))
         elif turns:
-            turns[-1] = (turns[-1][0], f"{turns[-1][1]}\n{line.strip()}".strip())
+            turns[-1][1].append(line.strip())
             if other := _SPEAKER.match(line):
                 joined[_name(other)] = None
         else:
-            turns.append(("system", line.strip()))  # what stands above the first name is a title
+            turns.append(("system", [line.strip()]))  # what stands above the first name is a title
     roles = known_roles(who for who, _ in turns)
-    return [{"role": roles[who], "speaker": who, "content": said} for who, said in turns]
+    return [{"role": roles[who], "speaker": who, "content": "\n".join(said).strip()} for who, said in turns]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -68,6 +69,11 @@ def role_of(name: str) -> str:
     """The role behind a name: `user`, `assistant`, or the name itself."""
     name = name.strip().lower()
     return ROLES.get(name, name)
+
+
+def without_tags(text: str) -> str:
+    """The text of a piece of HTML."""
+    return html.unescape(re.sub(r"<[^<>]*>", "", text)).strip()
 
 
 def snake_case(name: Any) -> str:

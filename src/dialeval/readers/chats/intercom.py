@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Mapping
 from typing import Any
 
-from dialeval.readers.chats.base import Message, Row, Turns, each, read_message
+from dialeval.readers.chats.base import Message, Row, Turns, each, read_message, without_tags
 
 _TEAM = dict.fromkeys(("admin", "bot", "team"), "assistant")
 
@@ -35,10 +34,10 @@ def _is_said(part: Any) -> bool:
 def _message(part: Row) -> Message:
     body = str(part.get("body") or "")
     beside = {"attachments": part.get("attachments") or re.findall("<img", body)}
-    return read_message(beside, _TEAM.get(str(part["author"].get("type")), "user"), _without_tags(body))
+    return read_message(beside, _TEAM.get(str(part["author"].get("type")), "user"), _lines_of(body))
 
 
-def _without_tags(text: str) -> str:
+def _lines_of(text: str) -> str:
     """HTML as it reads: a line for each paragraph."""
     lines = re.sub(r"<br\s*/?>|</(?:p|div|li|h\d)>", "\n", text, flags=re.IGNORECASE)
-    return html.unescape(re.sub(r"<[^>]*>", "", lines)).strip()
+    return without_tags(lines)
