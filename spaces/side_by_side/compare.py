@@ -36,7 +36,8 @@ def compare(context: Sequence[str], replies: Sequence[str], facts: Sequence[str]
     if len(letters) < 2:
         raise Problem(f"reply-{'A' if not letters else 'B'}", "Write two replies, so that one can be better.")
     replies = checked([reply for reply in replies if reply.strip()], "reply-A", "Reply")
-    known, then = checked(facts, "facts", "Fact"), following.strip() or None
+    known = checked(facts, "facts", "Fact")
+    then = checked([following], "following", "Turn")[0] if following.strip() else None
     return one_at_a_time(
         "texts", lambda: compare_replies(judge("texts"), context, replies, facts=known, following=then, names=letters)
     )

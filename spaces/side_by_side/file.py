@@ -10,13 +10,14 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import gradio as gr
 import numpy as np
 from gradio.events import api as endpoint
-from limits import BYTES, KEPT, ROWS, Problem, in_page_words
+from limits import BYTES, KEPT, ROWS, SENT, UNPACKED, Problem, checked_row, in_page_words
 from parts import FOCUS, grade, html, judge, note, one_at_a_time, ready_to_copy, share
 
 from dialeval.core.exchange import Exchange
@@ -53,7 +54,7 @@ def preview(paths: Sequence[str]) -> tuple[list[Mapping[str, Any]], dict[str, st
     if sum(Path(path).stat().st_size for path in paths) > BYTES:
         raise Problem("upload", f"That is more than {BYTES // 2**20} MB; take a sample of the rows.")
     try:
-        rows = Source(paths[0]).preview()
+        rows = Source(paths[0], bounds=UNPACKED).preview()
     except (ValueError, OSError) as error:
         raise Problem("upload", in_page_words(error, names_of(paths))) from None
     if not rows:
@@ -71,7 +72,7 @@ def read(paths: Sequence[str], columns: Mapping[str, str]) -> dict[str, list[Exc
     count = 0
     for path, name in names_of(paths).items():
         try:
-            for _, row in Source(path, columns=columns).exchanges(empty="score"):
+            for row in _checked(Source(path, columns=columns, bounds=UNPACKED)):
                 system = name.rsplit(".", 1)[0] if len(paths) > 1 else row.system or ""
                 found.setdefault(system, []).append(row)
                 if (count := count + 1) > ROWS:
@@ -81,6 +82,11 @@ def read(paths: Sequence[str], columns: Mapping[str, str]) -> dict[str, list[Exc
         except (ValueError, OSError) as error:
             raise Problem("upload", in_page_words(error, names_of(paths))) from None
     return found
+
+
+def _checked(source: Source) -> Iterator[Exchange]:
+    """The rows of a source, none larger than the page reads."""
+    return (checked_row(row, raw.number) for raw, row in source.exchanges(empty="score"))
 
 
 def score(rows: Sequence[Exchange]) -> Iterator[Scores]:
@@ -271,12 +277,14 @@ def _answer(paths: list[str] | None, baseline: str, *chosen: str) -> Iterator[tu
 
 def api(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Judge rows with context and response, at most a hundred; values, intervals, aspects and reasons."""
-    if not rows or len(rows) > 100:
-        raise gr.Error("pass between 1 and 100 rows", print_exception=False)
+    if not rows or len(rows) > SENT:
+        raise gr.Error(f"pass between 1 and {SENT} rows", print_exception=False)
     try:
-        found = [row for _, row in Source(rows).exchanges(empty="score")]
+        found = list(islice(_checked(Source(rows, bounds=UNPACKED)), SENT + 1))
     except ValueError as error:
         raise gr.Error(in_page_words(error, {}), print_exception=False) from None
+    if len(found) > SENT:  # a row may hold a conversation
+        raise gr.Error(f"these rows hold more than {SENT} replies; send fewer at once", print_exception=False)
     return one_at_a_time("texts", lambda: judge("texts").score_exchanges(found)).to_dict()
 
 

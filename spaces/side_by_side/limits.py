@@ -5,8 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-#: Characters of one turn or reply, turns of a conversation, rows and bytes of uploads.
-TEXT, TURNS, REPLIES, ROWS, BYTES = 4_000, 100, 5, 5_000, 20 * 2**20
+from dialeval.core.exchange import Exchange
+from dialeval.readers.bounds import Bounds
+
+#: Characters of one turn or reply, turns of a conversation, rows and bytes of uploads, rows that a program sends.
+TEXT, TURNS, REPLIES, ROWS, BYTES, SENT = 4_000, 100, 5, 5_000, 20 * 2**20, 100
+#: What uploads may unpack to: more than so many rows of a few turns hold.
+UNPACKED = Bounds(data=64 * 2**20, rows=2 * ROWS, whole=BYTES, workbook=64 * 2**20)
 #: Requests that wait; seconds that files are kept.
 WAITING, KEPT = 200, 3_600
 
@@ -25,13 +30,27 @@ class Problem(ValueError):
 
 
 def checked(texts: Sequence[str], field: str, what: str) -> list[str]:
-    """The texts, none too long and none blank."""
+    """The texts, not too many, none too long and none blank."""
+    if len(texts) > TURNS:
+        raise Problem(field, f"There are {len(texts):,} of these; at most {TURNS} are read.")
     for number, text in enumerate(texts, start=1):
         if not text.strip():
             raise Problem(field, f"{what} {number} is empty.")
         if len(text) > TEXT:
             raise Problem(field, f"{what} {number} has {len(text):,} characters; at most {TEXT:,} are read.")
     return [text.strip() for text in texts]
+
+
+def checked_row(row: Exchange, number: int) -> Exchange:
+    """A row of a file, within what a single comparison may hold; blank texts are scored as they are."""
+    if len(row.context) > TURNS:
+        raise Problem("upload", f"Row {number} has {len(row.context):,} turns; at most {TURNS} are read.")
+    texts = [*row.context, row.response, *row.references, *row.facts, row.following or ""]
+    if len(row.references) + len(row.facts) > TURNS:
+        raise Problem("upload", f"Row {number} has more than {TURNS} references and facts.")
+    if (longest := max(map(len, texts))) > TEXT:
+        raise Problem("upload", f"Row {number} holds a text of {longest:,} characters; at most {TEXT:,} are read.")
+    return row
 
 
 def in_page_words(error: Exception, paths: dict[str, str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 import re
 import shlex
@@ -15,6 +16,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,8 @@ from dialeval.hub.publish import default_results, make_uploads
 from dialeval.judge.verdicts import compare_replies, judge_conversation
 from dialeval.readers import Source
 from space_server import SPACE, address
+
+file, limits = map(import_module, ("file", "limits"))
 
 pytestmark = [pytest.mark.slow, pytest.mark.encoder]
 CONTEXT = ["How was your trip?", "Great, but I lost my suitcase on the way back."]
@@ -76,11 +80,42 @@ def test_programs_get_what_the_library_says(client: Client, judge: Any) -> None:
         (([],), "/file"),
         (([{"context": ["Hi"]}],), "/file"),
         (([{"context": ["Hi"], "response": "Hm"}] * 101,), "/file"),
+        (([{"context": ["Hi"], "response": "x" * 4001}],), "/file"),
+        (([{"context": ["x" * 4001], "response": "Hm"}],), "/file"),
+        (([{"context": ["Hi"] * 101, "response": "Hm"}],), "/file"),
+        (([{"context": ["Hi"], "response": "Hm", "facts": ["x" * 4001]}],), "/file"),
+        (([{"messages": [{"role": who, "content": "Hi"} for who in ("user", "assistant") * 99]}] * 2,), "/file"),
     ],
 )
 def test_what_cannot_be_judged_is_refused_in_a_sentence(client: Client, arguments: Any, name: str) -> None:
     message = refused(Exception, " ", client.predict, *arguments, api_name=name)
     assert not re.search("Traceback|--", message)
+
+
+def test_an_upload_knows_the_limits_that_the_page_promises(tmp_path: Path) -> None:
+    columns = {"response": "response", "context": "context"}
+    for number, row in enumerate([
+        {"context": ["Hi"], "response": "x" * (limits.TEXT + 1)},
+        {"context": ["Hi"] * (limits.TURNS + 1), "response": "Hm"},
+    ]):  # fmt: skip
+        path = tmp_path / f"{number}.jsonl"
+        path.write_text(json.dumps(row), "utf-8")
+        refused(limits.Problem, "at most", file.read, [str(path)], columns)
+    packed = tmp_path / "large.jsonl.gz"
+    line = json.dumps({"context": ["Hi"], "response": "Hm", "more": "x" * 2**20}).encode()
+    packed.write_bytes(gzip.compress((line + b"\n") * 65))
+    assert packed.stat().st_size < 2**20
+    refused(limits.Problem, "unpacks to more than 64 MB", file.read, [str(packed)], columns)
+
+
+def test_the_limits_on_the_page_are_those_of_its_documentation() -> None:
+    page = (SPACE.parents[1] / "docs" / "space.md").read_text("utf-8")
+    assert f"{limits.TEXT:,} characters" in page
+    assert f"| {limits.REPLIES}, {limits.TURNS} |" in page
+    unpacked = limits.UNPACKED.data // 2**20
+    assert f"{limits.ROWS:,} rows and {limits.BYTES // 2**20} MB together, {unpacked} MB unpacked" in page
+    assert f"| {limits.SENT} |" in page
+    assert f"| waiting requests | {limits.WAITING} |" in page
 
 
 def test_many_at_once_each_get_their_own_answer(judge: Any) -> None:

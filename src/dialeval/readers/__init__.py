@@ -28,6 +28,7 @@ from typing import Any, BinaryIO, Literal, TypeVar, get_args
 from dialeval.core.cautions import ENGLISH, language_of
 from dialeval.core.exchange import MAX_TEXTS, BadRow, Dialogue, EmptyPolicy, Exchange
 from dialeval.io.harmless import one_line
+from dialeval.readers.bounds import USUAL, Bounds, bounded
 from dialeval.readers.bundles import bundle_rows, is_folder_of_days
 from dialeval.readers.chats.base import as_json
 from dialeval.readers.guess import guess_columns, not_a_text
@@ -94,6 +95,8 @@ class Source:
     other_languages: OtherLanguages = "mark"
     #: Whether texts are cells of a table: several may stand in one, and an empty one is no value.
     cells: bool = False
+    #: How much is read; a page for the public reads less.
+    bounds: Bounds = USUAL
     _told: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
 
     @property
@@ -173,7 +176,7 @@ class Source:
 
     def _rows(self, level: str, fields: tuple[str, ...]) -> Iterator[RawRow]:
         """The raw rows, of conversations their replies. What a file holds is told by its first row."""
-        rows = self._open(level, fields)
+        rows = bounded(self._open(level, fields), self.name, self.bounds)
         first = next(rows, None)
         if first is None:
             return iter(())
@@ -325,19 +328,22 @@ class Source:
             with nullcontext() if path.is_dir() else self._binary():  # says in our words why a file cannot be opened
                 pass
             if file_format == "zip":
-                yield from bundle_rows(path, self.name, self._of_file, holds_rows)
+                yield from bundle_rows(path, self.name, self._of_file, holds_rows, self.bounds)
             elif file_format == "xlsx":
-                yield from table_rows.excel_rows(Path(self.input), self.name, self._tell)
+                yield from table_rows.excel_rows(Path(self.input), self.name, self._tell, self.bounds)
             else:
-                yield from table_rows.parquet_rows(Path(self.input), self.name, choose)
+                yield from table_rows.parquet_rows(Path(self.input), self.name, choose, self.bounds)
             return
         with self._binary() as stream:
             yield from self._of_stream(file_format, stream, self.name)
 
     def _of_stream(self, file_format: Format, stream: BinaryIO, name: str) -> Iterator[RawRow]:
         if file_format in ("csv", "tsv"):
-            return csv_rows(stream, name, delimiter="\t" if file_format == "tsv" else ",", tell=self._tell)
-        return json_rows(stream, name) if file_format == "jsonl" else text_rows(stream, name, self._tell)
+            delimiter = "\t" if file_format == "tsv" else ","
+            return csv_rows(stream, name, delimiter=delimiter, tell=self._tell, bounds=self.bounds)
+        if file_format == "jsonl":
+            return json_rows(stream, name, self.bounds)
+        return text_rows(stream, name, self._tell, self.bounds)
 
     def _of_file(self, name: str, stream: BinaryIO) -> Iterator[RawRow] | None:
         """The rows of a file in an archive; None where its ending says that it holds none."""

@@ -10,6 +10,7 @@ from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, cast
 
+from dialeval.readers.bounds import Bounds
 from dialeval.readers.rows import RawRow
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\d\.json")
@@ -22,10 +23,12 @@ def is_folder_of_days(path: Path) -> bool:
     return any(_DAY.fullmatch(file.name) for pattern in ("*.json", "*/*.json") for file in path.glob(pattern))
 
 
-def bundle_rows(path: Path, name: str, read: ReadFile, is_row: Callable[[RawRow], bool]) -> Iterator[RawRow]:
+def bundle_rows(
+    path: Path, name: str, read: ReadFile, is_row: Callable[[RawRow], bool], bounds: Bounds
+) -> Iterator[RawRow]:
     """The rows of all files, in the order of their names; files that hold something else are passed over."""
     number = 0
-    for inner, open_file in _files(path, name):
+    for inner, open_file in _files(path, name, bounds):
         with closing(open_file()) as stream:
             rows = read(inner, stream)
             first = next(rows, None) if rows is not None else None
@@ -37,7 +40,7 @@ def bundle_rows(path: Path, name: str, read: ReadFile, is_row: Callable[[RawRow]
                 number += 1
 
 
-def _files(path: Path, name: str) -> list[tuple[str, Callable[[], BinaryIO]]]:
+def _files(path: Path, name: str, bounds: Bounds) -> list[tuple[str, Callable[[], BinaryIO]]]:
     if path.is_dir():
         days = [file for file in path.rglob("*.json") if _DAY.fullmatch(file.name)]
         return [(str(file.relative_to(path)), lambda file=file: file.open("rb")) for file in sorted(days)]  # type: ignore[misc]
@@ -47,6 +50,7 @@ def _files(path: Path, name: str) -> list[tuple[str, Callable[[], BinaryIO]]]:
         raise ValueError(f"{name} is not a zip archive, or is damaged; pack it again") from None
     if any(entry.flag_bits & 1 for entry in archive.infolist()):
         raise ValueError(f"{name} is a zip archive with a password; unpack it")
+    bounds.check(name, data=sum(entry.file_size for entry in archive.infolist()))
     names = sorted(entry.filename for entry in archive.infolist() if not entry.is_dir())
     days_only = [one for one in names if _DAY.fullmatch(PurePosixPath(one).name)]
     return [(one, lambda one=one: cast(BinaryIO, archive.open(one))) for one in days_only or names]  # type: ignore[misc]

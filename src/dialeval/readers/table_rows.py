@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -11,12 +12,15 @@ from typing import Any
 
 from dialeval.core.exchange import a_kind
 from dialeval.io.files import first_line, is_reachable
+from dialeval.readers.bounds import USUAL, Bounds, megabytes
 from dialeval.readers.rows import RawRow
 from dialeval.readers.text import check_header
 from dialeval.version import how_to_install
 
 #: Rows in memory at once.
 _BATCH = 64
+#: A row that differs from others takes a byte at least; so many may be alike.
+_MANY = 1_000_000
 #: Files that a folder of data may hold; `datasets` takes minutes to list more.
 MAX_FILES = 1000
 
@@ -25,7 +29,7 @@ MAX_FILES = 1000
 Choice = Callable[[Sequence[str]], Sequence[str]]
 
 
-def parquet_rows(path: Path, name: str, choose: Choice) -> Iterator[RawRow]:
+def parquet_rows(path: Path, name: str, choose: Choice, bounds: Bounds = USUAL) -> Iterator[RawRow]:
     """Rows of one Parquet file, a batch in memory at a time."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -35,6 +39,7 @@ def parquet_rows(path: Path, name: str, choose: Choice) -> Iterator[RawRow]:
     except (pa.ArrowException, OSError):
         raise ValueError(f"{name} is not a Parquet file, or is damaged; write it again") from None
     with file:
+        _check_parquet(file.metadata, path.stat().st_size, name, bounds)
         wanted = choose(file.schema_arrow.names)
         check_header([column for column in file.schema_arrow.names if column in wanted], name)
         number = 0
@@ -47,16 +52,32 @@ def parquet_rows(path: Path, name: str, choose: Choice) -> Iterator[RawRow]:
             raise ValueError(f"{name} is damaged after row {number - 1} ({first_line(error)})") from None
 
 
-def excel_rows(path: Path, name: str, tell: Callable[[str], None]) -> Iterator[RawRow]:
+def _check_parquet(metadata: Any, packed: int, name: str, bounds: Bounds) -> None:
+    """Refuse before anything is read what the file itself says is too much."""
+    groups = range(metadata.num_row_groups)
+    bounds.check(name, rows=metadata.num_rows, data=sum(metadata.row_group(group).total_byte_size for group in groups))
+    if metadata.num_rows > max(packed, _MANY):
+        raise ValueError(
+            f"{name} has {metadata.num_rows:,} rows in {packed:,} bytes, nearly all the same; keep each once"
+        )
+
+
+def excel_rows(path: Path, name: str, tell: Callable[[str], None], bounds: Bounds) -> Iterator[RawRow]:
     """Rows of the first sheet, all cells as texts; its first row names the columns."""
     try:
         import openpyxl  # type: ignore[import-untyped]
     except ImportError:
         raise ValueError(f"{name} is an Excel file; save it as CSV, or: {how_to_install('agreement')}") from None
     try:
-        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+        with zipfile.ZipFile(path) as parts:
+            unpacked = sum(part.file_size for part in parts.infolist())
+        book = None if unpacked > bounds.workbook else openpyxl.load_workbook(path, read_only=True, data_only=True)
     except Exception:  # a zip archive of anything else: openpyxl raises what comes
         raise ValueError(f"{name} is not an Excel file, or is damaged; save it again") from None
+    if book is None:
+        raise ValueError(f"{name} unpacks to more than {megabytes(bounds.workbook)}; save it as CSV")
+    for one in book.worksheets:
+        one.reset_dimensions()  # what a sheet says of its size may be anything, and rows are filled up to it
     sheet, *others = book.worksheets
     if any(cell is not None for other in others for row in other.iter_rows(values_only=True) for cell in row):
         tell(f"only the first sheet is read, {sheet.title!r}; save another one as a file of its own")

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO, cast
 
 from dialeval.core.exchange import a_kind
 from dialeval.io.files import parse_json
+from dialeval.readers.bounds import USUAL, Bounds, megabytes
 from dialeval.readers.chats import product_of
 from dialeval.readers.rows import Columns, RawRow
 from dialeval.readers.transcripts import conversations
@@ -25,8 +26,6 @@ from dialeval.readers.transcripts import conversations
 MAX_LINE_BYTES = 16 * 2**20
 #: Where no line ends for so long, no row follows.
 ENDLESS_LINE_BYTES = 256 * 2**20
-#: A JSON array has no lines to stop at.
-MAX_ARRAY_BYTES = 64 * 2**20
 
 _ONE_A_LINE = "write one object per line (jq -c '.[]' does it)"
 _UTF8_BOM = b"\xef\xbb\xbf"
@@ -52,23 +51,26 @@ class Line:
     is_overlong: bool = False
 
 
-def read_lines(stream: BinaryIO, name: str) -> Iterator[Line]:
+def read_lines(stream: BinaryIO, name: str, bounds: Bounds = USUAL) -> Iterator[Line]:
     """The lines of a stream, unpacked if it is gzip, without a UTF-8 byte-order mark.
 
     Of an over-long line only the beginning is kept; the rest is passed over in pieces.
     """
     buffered = stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(cast(io.RawIOBase, stream))
-    number = 0
+    number = data_read = 0
     plain: Any = None
     try:
         plain = _unpacked(buffered, name)
         while data := plain.readline(MAX_LINE_BYTES + 1):
             number += 1
+            data_read += len(data)
+            bounds.check(name, data=data_read, rows=0)
             is_overlong = len(data) > MAX_LINE_BYTES and not data.endswith(b"\n")
             if is_overlong:
                 passed = len(data)
                 while (rest := plain.readline(MAX_LINE_BYTES)) and not rest.endswith(b"\n"):
                     passed += len(rest)
+                    data_read += len(rest)
                     if passed > ENDLESS_LINE_BYTES:
                         raise ValueError(f"line {number} of {name} is too long; is this a file of rows?")
                 data = data[:1000]
@@ -119,9 +121,13 @@ LISTS = ("context", "references", "facts", "speakers", "dialogue")
 _TOO_LONG = f"the line is longer than {MAX_LINE_BYTES // 2**20} MiB; is a line end missing?"
 
 
-def json_rows(stream: BinaryIO, name: str) -> Iterator[RawRow]:
+def json_rows(stream: BinaryIO, name: str, bounds: Bounds = USUAL) -> Iterator[RawRow]:
     """One row per JSON line, or per entry of a JSON array; blank lines are passed over and do not count."""
-    lines = (line for line in read_lines(stream, name) if line.is_overlong or line.data.strip())
+    yield from _rows_of_lines(read_lines(stream, name, bounds), name, bounds)
+
+
+def _rows_of_lines(every: Iterator[Line], name: str, bounds: Bounds) -> Iterator[RawRow]:
+    lines = (line for line in every if line.is_overlong or line.data.strip())
     first = next(lines, None)
     if first is None:
         return
@@ -130,7 +136,7 @@ def json_rows(stream: BinaryIO, name: str) -> Iterator[RawRow]:
         begun += islice(lines, 1)  # a list a line: chats without names
     is_array = first.data.lstrip().startswith(b"[") and not (len(begun) > 1 and _is_chat(first.data))
     if is_array or first.data.strip() == b"{":
-        yield from _array_rows(chain(begun, lines), name)
+        yield from _array_rows(chain(begun, lines), name, bounds)
         return
     for number, line in enumerate(chain(begun, lines)):
         yield _json_row(number, line, name)
@@ -150,13 +156,13 @@ def _as_row(entry: Any) -> dict[str, Any] | None:
     return entry if isinstance(entry, dict) else None
 
 
-def _array_rows(lines: Iterator[Line], name: str) -> Iterator[RawRow]:
+def _array_rows(lines: Iterator[Line], name: str, bounds: Bounds) -> Iterator[RawRow]:
     """A file that is one JSON array, or one object over many lines, is read as a whole, so it has a bound."""
     data = bytearray()
     for line in lines:
         data += line.data
-        if line.is_overlong or len(data) > MAX_ARRAY_BYTES:
-            size = f"{MAX_ARRAY_BYTES // 2**20} MB, or a line of {MAX_LINE_BYTES // 2**20} MB"
+        if line.is_overlong or len(data) > bounds.whole:
+            size = f"{megabytes(bounds.whole)}, or a line of {MAX_LINE_BYTES // 2**20} MB"
             raise ValueError(f"{name} is one piece of JSON of more than {size}; {_ONE_A_LINE}")
     try:
         entries = json.loads(data.decode("utf-8"), object_pairs_hook=_Object.of)
@@ -220,14 +226,23 @@ class _Object(dict[str, Any]):
         return found
 
 
-def text_rows(stream: BinaryIO, name: str, tell: Callable[[str], None]) -> Iterator[RawRow]:
+def text_rows(stream: BinaryIO, name: str, tell: Callable[[str], None], bounds: Bounds = USUAL) -> Iterator[RawRow]:
     """One row per conversation of a transcript; a text file that holds JSON is read as such."""
-    lines = list(read_lines(stream, name))
-    first = next((line.data.strip() for line in lines if line.data.strip()), b"")
-    if first.startswith((b"{", b"[{")):
-        yield from json_rows(io.BytesIO(b"".join(line.data for line in lines)), name)
+    lines = read_lines(stream, name, bounds)
+    begun: list[Line] = []
+    for line in lines:
+        begun.append(line)
+        if line.data.strip():
+            break
+    if begun and begun[-1].data.strip().startswith((b"{", b"[{")):
+        yield from _rows_of_lines(chain(begun, lines), name, bounds)
         return
-    data = b"".join(line.data for line in lines)
+    data = bytearray()
+    for line in chain(begun, lines):
+        data += line.data
+        if line.is_overlong or len(data) > bounds.whole:
+            size = f"{megabytes(bounds.whole)}, or a line of {MAX_LINE_BYTES // 2**20} MB"
+            raise ValueError(f"{name} is a text of more than {size}; split it, or write JSON lines")
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
@@ -242,7 +257,7 @@ def text_rows(stream: BinaryIO, name: str, tell: Callable[[str], None]) -> Itera
 _READ_AS_LATIN = "not UTF-8, so it is read as Windows-1252 (Latin-1)"
 
 
-def _latin(data: bytes) -> str | None:
+def _latin(data: bytes | bytearray) -> str | None:
     """Bytes that are not UTF-8 as Windows-1252, of which Latin-1 is a part; None where they look like neither."""
     try:
         return None if _OF_UTF8.search(data) else data.decode("cp1252")
@@ -251,10 +266,15 @@ def _latin(data: bytes) -> str | None:
 
 
 def csv_rows(
-    stream: BinaryIO, name: str, *, delimiter: str, tell: Callable[[str], None] = lambda _: None
+    stream: BinaryIO,
+    name: str,
+    *,
+    delimiter: str,
+    tell: Callable[[str], None] = lambda _: None,
+    bounds: Bounds = USUAL,
 ) -> Iterator[RawRow]:
     """One row per record, all cells as texts; the first record names the columns and tells their separator."""
-    lines = _CsvLines(stream, name, tell)
+    lines = _CsvLines(stream, name, tell, bounds)
     delimiter = lines.delimiter(delimiter)
     # The module's bound on a cell is global; the bound on a line, above it, is the one that counts here.
     csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_BYTES))
@@ -308,8 +328,8 @@ def table_row(row: RawRow, columns: Columns, separator: str, *, cells: bool = Tr
 class _CsvLines:
     """Text lines for the csv module, in UTF-8 or Windows-1252; what is neither stays visible as surrogates."""
 
-    def __init__(self, stream: BinaryIO, name: str, tell: Callable[[str], None]) -> None:
-        self._lines: Iterator[Line] = read_lines(stream, name)
+    def __init__(self, stream: BinaryIO, name: str, tell: Callable[[str], None], bounds: Bounds) -> None:
+        self._lines: Iterator[Line] = read_lines(stream, name, bounds)
         self._name, self._tell = name, tell
         self._encoding = ""
         self.number = 0

@@ -1,0 +1,108 @@
+"""A small file that holds a very large one is refused, in every format, before it fills the memory."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tracemalloc
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dialeval.readers import Source
+from dialeval.readers.bounds import Bounds
+from refusals import refused
+
+SMALL = Bounds(data=2**20, rows=1000, whole=2**18, workbook=2**20)
+ROW = {"context": ["How are you?"], "response": "Fine, thanks. " * 400}
+
+
+def _packed(path: Path, line: str, times: int) -> Path:
+    with gzip.open(path, "wt") as stream:
+        stream.writelines(line for _ in range(times))
+    return path
+
+
+def _zip(folder: Path) -> Path:
+    with zipfile.ZipFile(folder / "rows.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("rows.jsonl", (json.dumps(ROW) + "\n") * 300)
+    return folder / "rows.zip"
+
+
+def _workbook(folder: Path) -> Path:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook(write_only=True)
+    sheet = book.create_sheet()
+    sheet.append(["context", "response"])
+    for _ in range(2000):
+        sheet.append(["How are you?", "Fine, thanks."])
+    book.save(folder / "rows.xlsx")
+    return folder / "rows.xlsx"
+
+
+def _parquet(folder: Path) -> Path:
+    table = pa.table({"context": ["How are you?"] * 2000, "response": ["Fine."] * 2000})
+    pq.write_table(table, folder / "rows.parquet")
+    return folder / "rows.parquet"
+
+
+FILES: dict[str, Callable[[Path], Path]] = {
+    "jsonl": lambda folder: _packed(folder / "rows.jsonl.gz", json.dumps(ROW) + "\n", 300),
+    "array": lambda folder: _packed(folder / "rows.json.gz", "[\n" + (json.dumps(ROW) + ",\n") * 100, 1),
+    "csv": lambda folder: _packed(folder / "rows.csv.gz", "context,response\n" * 100_000, 1),
+    "text": lambda folder: _packed(folder / "rows.txt.gz", "User: How are you?\nBot: Fine, thanks.\n---\n", 20_000),
+    "line": lambda folder: _packed(folder / "rows.jsonl.gz", "x" * 2**20, 4),
+    "zip": _zip,
+    "xlsx": _workbook,
+    "parquet": _parquet,
+}
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_what_unpacks_to_too_much_is_refused(kind: str, tmp_path: Path) -> None:
+    source = Source(FILES[kind](tmp_path), bounds=SMALL)
+    message = refused(ValueError, "more than", lambda: list(source.exchanges()))
+    assert "rows." in message
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_the_same_is_read_where_it_may_be(kind: str, tmp_path: Path) -> None:
+    if kind in ("array", "line", "csv"):
+        pytest.skip("holds no rows")
+    assert next(Source(FILES[kind](tmp_path)).exchanges())[1].response.startswith("Fine")
+
+
+def test_a_packed_text_is_read_no_further_than_its_bound(tmp_path: Path) -> None:
+    path = _packed(tmp_path / "talk.txt.gz", "User: How are you?\nBot: Fine, thanks.\n" * 1000, 1000)
+    tracemalloc.start()
+    try:
+        refused(ValueError, "is a text of more than", lambda: list(Source(path, bounds=SMALL).exchanges()))
+        assert tracemalloc.get_traced_memory()[1] < 16 * 2**20
+    finally:
+        tracemalloc.stop()
+
+
+def test_parquet_with_more_rows_than_bytes_is_refused_by_its_own_word(tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    alike = pa.DictionaryArray.from_arrays(pa.array([0] * 3_000_000, pa.int32()), pa.array(["Fine."]))
+    pq.write_table(pa.table({"context": alike, "response": alike}), path)
+    refused(ValueError, "3,000,000 rows in", lambda: next(Source(path).exchanges()))
+
+
+def test_a_sheet_that_says_it_is_huge_is_as_large_as_what_it_holds(tmp_path: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.active.append(["context", "response"])
+    book.active.append(["How are you?", "Fine."])
+    book.save(tmp_path / "plain.xlsx")
+    path = tmp_path / "rows.xlsx"
+    with zipfile.ZipFile(tmp_path / "plain.xlsx") as old, zipfile.ZipFile(path, "w") as new:
+        for name in old.namelist():
+            new.writestr(
+                name, old.read(name).replace(b'ref="A1:B2"', b'ref="A1:XFD1048576"').replace(b'r="2"', b'r="99999"')
+            )
+    assert [row.response for _, row in Source(path).exchanges()] == ["Fine."]
