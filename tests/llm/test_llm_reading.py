@@ -122,3 +122,18 @@ def test_expectation_where_tokens_do_not_add_up_to_the_text():
     assert expectation("✓ 3", tokens, 1, 5) == pytest.approx(3)
     with pytest.raises(NoAnswer):
         expectation("3", [token("three")], 1, 5)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{" * 10**6, '{"' * 500_000, '{"x":"' + "{" * 10**6, '{"x":' * 200_000, "Score: " + "1" * 100_000, "1/" * 50_000,
+     '{"grammar": ' + "9" * 100_000 + "}", "Score: " * 100_000],
+)  # fmt: skip
+def test_long_answers_are_read_in_the_time_that_their_length_asks_for(text):
+    for read in (
+        lambda: read_aspects(text, ["grammar"], 1, 5),
+        lambda: read_number(text, 1, 5),
+        lambda: read_choice(text),
+    ):
+        with pytest.raises(NoAnswer):
+            read()

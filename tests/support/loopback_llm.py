@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -26,6 +27,8 @@ class Raw:
     body: bytes = b""
     headers: dict[str, str] = field(default_factory=dict)
     cut: int | None = None
+    #: Seconds between two bytes of the body.
+    pause: float = 0.0
 
 
 def refusal(status: int, message: str, **headers: str) -> Raw:
@@ -94,7 +97,13 @@ def serving(behave: Behaviour) -> Iterator[Loopback]:
                 self.send_header(name.replace("_", "-"), value)
             self.send_header("Content-Length", str(len(raw.body)))
             self.end_headers()
-            self.wfile.write(raw.body[: raw.cut])
+            if raw.pause:
+                for place in range(len(raw.body)):
+                    self.wfile.write(raw.body[place : place + 1])
+                    self.wfile.flush()
+                    time.sleep(raw.pause)
+            else:
+                self.wfile.write(raw.body[: raw.cut])
             self.close_connection = raw.cut is not None
 
         def log_message(self, format: str, *arguments: Any) -> None:

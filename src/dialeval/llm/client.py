@@ -13,9 +13,11 @@ import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
+import httpx
 import openai
 
 from dialeval.io.files import parse_json
@@ -35,6 +37,8 @@ _OPTIONAL: dict[str, tuple[str, ...]] = {
     "system": ("system role", "role 'system'", "role: system", '"system"', "'system'"),
 }
 _LONGEST_MESSAGE = 200
+#: Of an answer; many samples with the likeliest tokens at every place take a few.
+MAX_ANSWER_BYTES = 32 * 2**20
 #: The client does not check types, so an answer of another shape may fail anywhere.
 _MALFORMED = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError)
 
@@ -102,7 +106,7 @@ class Client:
         self._secrets = (key,)
         # A server of one's own needs no key, but the client does.
         # Rows go to the server that was named, and to no other that it names.
-        hooks: dict[str, Any] = {"response": [_no_use_in_waiting]}
+        hooks: dict[str, Any] = {"response": [partial(_whole, seconds=timeout), _no_use_in_waiting]}
         http = openai.DefaultHttpxClient(event_hooks=hooks, timeout=timeout, follow_redirects=False)
         self._openai = openai.OpenAI(
             api_key=key or "none", base_url=address, timeout=timeout, max_retries=retries, http_client=http
@@ -133,9 +137,13 @@ class Client:
                 if error.status_code in (400, 422) and self._leave_out(error, request, left_out):
                     continue
                 raise self._failure(error) from None
+            except _TooMuch as error:
+                raise QuestionFailed(str(error)) from None
             except openai.APITimeoutError:
                 raise QuestionFailed("the server did not answer in time") from None
             except openai.APIConnectionError as error:
+                if isinstance(error.__cause__, _TooMuch):
+                    raise QuestionFailed(str(error.__cause__)) from None
                 raise QuestionFailed(f"the connection failed ({type(error.__cause__ or error).__name__})") from None
             except (*_MALFORMED, openai.OpenAIError):
                 raise QuestionFailed("the server's answer is not a chat completion") from None
@@ -194,6 +202,23 @@ class Client:
     def _clean(self, text: str) -> str:
         """Without the key that some servers quote, and without the lone surrogates that no file can hold."""
         return without_secrets(text, self._secrets).encode("utf-8", errors="replace").decode()
+
+
+class _TooMuch(Exception):
+    """An answer that comes to no end."""
+
+
+def _whole(response: httpx.Response, seconds: float) -> None:
+    """Read an answer to its end, which must come in time: the client's own limit is on every piece of it alone."""
+    end, pieces, size = time.monotonic() + seconds, [], 0
+    for piece in response.iter_bytes():
+        pieces.append(piece)
+        size += len(piece)
+        if size > MAX_ANSWER_BYTES:
+            raise _TooMuch(f"the server's answer is longer than {MAX_ANSWER_BYTES // 2**20} MB")
+        if time.monotonic() > end:
+            raise _TooMuch("the server did not answer in time")
+    response._content = b"".join(pieces)  # as `Response.read` keeps it, so that everybody finds it read
 
 
 def _no_use_in_waiting(response: Any) -> None:

@@ -22,6 +22,10 @@ _VERDICT = re.compile(
 )
 
 
+#: Characters that may be read in vain.
+_IN_VAIN = 64 * 2**20
+
+
 class NoAnswer(ValueError):
     """A model's text holds no usable answer; the message says why."""
 
@@ -127,13 +131,17 @@ def _token_at(text: str, logprobs: Sequence[Mapping[str, Any]], start: int) -> i
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """Every JSON object that stands in a text, whatever stands around it, and those right inside it."""
-    decoder, at = json.JSONDecoder(), text.find("{")
-    while at >= 0:
+    """Every JSON object that stands in a text, whatever stands around it, and those right inside it.
+
+    Text that only looks like JSON makes the parser begin anew at every brace: once it has read so much in vain, the
+    answer has none.
+    """
+    decoder, at, vain = json.JSONDecoder(), text.find("{"), 0
+    while at >= 0 and vain < _IN_VAIN:
         try:
             found, end = decoder.raw_decode(text, at)
         except (ValueError, RecursionError):
-            found, end = {}, at + 1
+            found, end, vain = {}, at + 1, vain + len(text)
         yield found
         yield from (inner for inner in found.values() if isinstance(inner, dict))
         at = text.find("{", end)
