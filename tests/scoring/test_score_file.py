@@ -206,3 +206,62 @@ def test_the_worst_rows_are_named_even_of_a_run_that_went_on(breaks: bool) -> No
     assert told == lowest
     assert repr(rows[told[0]]["response"]) in lines[1]
     assert lines[1].split()[2] == str(rows[told[0]]["id"])
+
+
+def shrink(rows: Path) -> None:
+    rows.write_text("".join(rows.read_text().splitlines(keepends=True)[:200]))
+
+
+def grow(rows: Path) -> None:
+    rows.write_text(rows.read_text() + json.dumps(row(0)) + "\n")
+
+
+def rewrite(rows: Path) -> None:
+    """As many bytes as before, at another time."""
+    rows.write_text(rows.read_text().replace('"response": "1"', '"response": "2"'))
+    os.utime(rows, ns=(0, 0))
+
+
+def tear(rows: Path) -> None:
+    rows.write_bytes(rows.read_bytes()[:-50])
+
+
+@pytest.mark.parametrize("output", ["scores.jsonl", "-"])
+@pytest.mark.parametrize("is_kept", [True, False])
+@pytest.mark.parametrize("change", [shrink, grow, rewrite, tear, Path.unlink])
+@pytest.mark.parametrize("changed", ["rows.jsonl", "people.jsonl"])
+def test_an_input_that_changes_while_it_is_scored_is_told_and_nothing_is_lost(
+    change: Any, changed: str, is_kept: bool, output: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rows, whether or not they are kept in memory, and another file that the run reads."""
+    reads = ("people.jsonl",)
+    Path("people.jsonl").write_bytes(Path("rows.jsonl").read_bytes())
+    if not is_kept:
+        monkeypatch.setattr("dialeval.scoring.task.CHUNK_CHARACTERS", 500)
+
+    class Changing(Overlap):
+        chunks = 0
+
+        def judge(self, exchanges: Any, *, progress: bool = False) -> Any:
+            self.chunks += 1
+            if self.chunks == 2:
+                change(Path(changed))
+            return super().judge(exchanges)
+
+    task = Task(Source("rows.jsonl"), {"overlap": Overlap.info})
+    refused(ValueError, f"{changed} changed", score_file, task, output, lambda: {"overlap": Changing()}, reads=reads)
+    if output != "-":
+        assert not Path(output).exists()
+        assert len(Path(f"{output}.partial").read_text().splitlines()) > 1, "finished rows are kept"
+
+
+@pytest.mark.parametrize("read", [lambda source: list(source.exchanges()), lambda source: list(source.rated()[1])])
+def test_a_file_that_is_written_while_it_is_read_is_refused(read: Any) -> None:
+    """Whatever reads rows: ranking, the gate and tuning read them once."""
+
+    class Written(Source):
+        def _of_stream(self, *given: Any) -> Any:
+            yield from super()._of_stream(*given)
+            grow(Path("rows.jsonl"))
+
+    refused(ValueError, "rows.jsonl changed", read, Written("rows.jsonl"))

@@ -28,6 +28,7 @@ from typing import Any, BinaryIO, Literal, TypeVar, get_args
 from dialeval.core.cautions import ENGLISH, language_of
 from dialeval.core.exchange import MAX_TEXTS, BadRow, Dialogue, EmptyPolicy, Exchange
 from dialeval.io.harmless import one_line
+from dialeval.io.places import unchanging
 from dialeval.readers.bounds import USUAL, Bounds, bounded
 from dialeval.readers.bundles import bundle_rows, is_folder_of_days
 from dialeval.readers.chats.base import as_json
@@ -176,7 +177,7 @@ class Source:
 
     def _rows(self, level: str, fields: tuple[str, ...]) -> Iterator[RawRow]:
         """The raw rows, of conversations their replies. What a file holds is told by its first row."""
-        rows = bounded(self._open(level, fields), self.name, self.bounds)
+        rows = bounded(unchanging(self._open(level, fields), [self.input]), self.name, self.bounds)
         first = next(rows, None)
         if first is None:
             return iter(())

@@ -61,7 +61,7 @@ def score_file(
     if output == "-" or is_stream(Path(output)):
         if skip_bad:
             raise ValueError("bad rows are written beside the output, so --skip-bad needs an output file, not a pipe")
-        return _score_stream(task, output, load, progress, worst)
+        return _score_stream(task, output, load, reads, progress, worst)
     # A link keeps pointing where it did; what it points to is replaced.
     path = Path(os.path.realpath(output))
     file_format = output_format(output)
@@ -69,20 +69,15 @@ def score_file(
     taken = f"{path} already exists; choose another name, or replace it with --overwrite"
     if path.exists() and not overwrite and not journal_path(path).exists():
         raise FileExistsError(taken)
-    total, task = task.look_through(skip_bad=skip_bad) if task.source.can_be_read_twice else (None, task)
-    task = replace(task, metrics=load())
-    progress(0, total, 0)
-
-    def reached(done: int, kept: int) -> None:
-        progress(done, total, kept)
-
+    task = replace(task.look_through(reads, skip_bad=skip_bad), metrics=load())
+    progress(0, task.n_checked, 0)
     # Before anything is written: a second process must not touch the files of the first.
     with closing(Journal(journal_path(path), task.identity(), fresh=not resume, overwrite=overwrite)) as journal:
         if path.exists() and not journal.may_replace:
             raise FileExistsError(taken)
         with _in_place(rejects_path(path)) if skip_bad else nullcontext() as stream:
             rejects = Rejects(stream) if stream else None
-            summary = _score_with(journal, task, path, file_format, rejects, reached, worst)
+            summary = _score_with(journal, task, path, file_format, rejects, progress, worst)
         journal.drop()
     return summary
 
@@ -103,7 +98,7 @@ def _score_with(
     path: Path,
     file_format: OutputFormat,
     rejects: Rejects | None,
-    progress: Callable[[int, int], None],
+    progress: Progress,
     worst: int,
 ) -> Summary:
     summary = _score_chunks(task, rejects, progress, lambda chunk: _once(task, chunk, journal), worst)
@@ -119,21 +114,18 @@ def _score_with(
     return summary
 
 
-def _score_stream(task: Task, output: str, load: Load, progress: Progress, worst: int) -> Summary:
+def _score_stream(
+    task: Task, output: str, load: Load, reads: tuple[str | Path, ...], progress: Progress, worst: int
+) -> Summary:
     """Score into a pipe, each chunk as soon as it is done."""
     if output == "-" and sys.stdout is None:  # the shell's >&-
         raise ValueError("standard output is closed; name a file, or open it")
-    total, task = task.look_through(skip_bad=False) if task.source.can_be_read_twice else (None, task)
-    task = replace(task, metrics=load())
-    progress(0, total, 0)
-
-    def reached(done: int, kept: int) -> None:
-        progress(done, total, kept)
-
+    task = replace(task.look_through(reads, skip_bad=False), metrics=load())
+    progress(0, task.n_checked, 0)
     with ExitStack() as stack:
         stream: BinaryIO = sys.stdout.buffer if output == "-" else stack.enter_context(Path(output).open("wb"))
         if not task.of_rows:
-            summary = _score_chunks(task, None, reached, lambda chunk: (unscored(chunk), False), worst)
+            summary = _score_chunks(task, None, progress, lambda chunk: (unscored(chunk), False), worst)
             _write(task, summary, stream, "jsonl", ())
             return summary
         write = stack.enter_context(table(stream, "jsonl", task.columns, task.keys, kinds=task.kinds))
@@ -144,13 +136,13 @@ def _score_stream(task: Task, output: str, load: Load, progress: Progress, worst
             stream.flush()
             return record, False
 
-        return _score_chunks(task, None, reached, finish, worst)
+        return _score_chunks(task, None, progress, finish, worst)
 
 
 def _score_chunks(
     task: Task,
     rejects: Rejects | None,
-    progress: Callable[[int, int], None],
+    progress: Progress,
     finish: Callable[[Chunk], tuple[Record, bool]],
     worst: int,
 ) -> Summary:
@@ -159,16 +151,21 @@ def _score_chunks(
     collected: list[Exchange] = []
     seen = FirstRows(any(info.english for info in task.infos.values()))
     lowest = Worst(task, worst) if worst else None
-    for chunk in chunked(task.rows(rejects)):
-        record, was_there = finish(chunk)
-        summary.add(record)
-        if lowest:
-            lowest.see(chunk, record)
-        seen.see(chunk.items)
-        summary.n_resumed += len(chunk.rows) if was_there else 0
-        if task.of_systems:
-            collected += chunk.exchanges
-        progress(summary.n, summary.n_resumed)
+    try:
+        for chunk in chunked(task.rows(rejects)):
+            record, was_there = finish(chunk)
+            summary.add(record)
+            if lowest:
+                lowest.see(chunk, record)
+            seen.see(chunk.items)
+            summary.n_resumed += len(chunk.rows) if was_there else 0
+            if task.of_systems:
+                collected += chunk.exchanges
+            progress(summary.n, task.n_checked, summary.n_resumed)
+    except (OSError, ValueError):  # of rows that are half written, say
+        task.check_unchanged()
+        raise
+    task.check_unchanged(summary.n)
     summary.n_rejected = rejects.count if rejects else 0
     if not summary.n:
         raise nothing_left(rejects)

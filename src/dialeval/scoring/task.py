@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -18,6 +19,7 @@ from dialeval.core.exchange import BadRow, Dialogue, EmptyPolicy, Exchange, is_b
 from dialeval.core.scores import Scores, aspect_column, explaining_columns, turns_column
 from dialeval.core.specs import Condition
 from dialeval.io.files import plain
+from dialeval.io.places import States, check_unchanged, states
 from dialeval.readers import Rejects, Source, reply_text
 from dialeval.readers.rows import RawRow
 from dialeval.registry.metric import Level, Metric, MetricInfo, Scale
@@ -108,6 +110,9 @@ class Task:
     texts: Sequence[str] = ()
     #: The rows, where they were few enough to keep when they were looked through.
     kept: Sequence[tuple[RawRow, Exchange | Dialogue]] | None = None
+    #: How many rows were good, and how the files of the run were, when the rows were looked through.
+    n_checked: int | None = None
+    files: States = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name, info in self.infos.items():
@@ -189,11 +194,15 @@ class Task:
                 raise BadRow(row.place, "the rival's file has another reply to this row already; keep one of each")
         return replace(self, rivals=rivals)
 
-    def look_through(self, *, skip_bad: bool) -> tuple[int, Task]:
+    def look_through(self, reads: Iterable[str | Path] = (), *, skip_bad: bool) -> Task:
         """Read every row once and count the good ones, so that a bad last row stops a long run before it starts.
 
-        The task that is given back keeps rows that are few, so that they are read once.
+        The task that is given back keeps rows that are few, so that they are read once, and knows how its files were:
+        the input, and the others that the run reads. A pipe cannot be read twice.
         """
+        files = states([self.source.input, *reads])
+        if not self.source.can_be_read_twice:
+            return replace(self, files=files)
         rejects = Rejects() if skip_bad else None
         count, held, kept = 0, 0, list[tuple[RawRow, Exchange | Dialogue]]()
         for row, item in self.rows(rejects):
@@ -204,7 +213,15 @@ class Task:
         if not count:
             raise nothing_left(rejects)
         is_whole = held <= CHUNK_CHARACTERS and not (rejects and rejects.count)
-        return count, replace(self, kept=kept) if is_whole else self
+        return replace(self, n_checked=count, files=files, kept=kept if is_whole else None)
+
+    def check_unchanged(self, n_scored: int | None = None) -> None:
+        """Refuse a run in which other rows were scored than looked through, or during which its files changed."""
+        check_unchanged(self.files)
+        if n_scored is not None and self.n_checked not in (None, n_scored):
+            raise ValueError(
+                f"{self.source.name} had {self.n_checked} rows first and {n_scored} when it was scored; run it again"
+            )
 
     def identity(self) -> dict[str, Any]:
         """What decides the values besides the rows: two runs that agree in it may share a journal."""
