@@ -111,3 +111,74 @@ def test_a_stopped_gate_leaves_no_verdict_of_an_earlier_one(monkeypatch: pytest.
     assert "not finished" in json.loads(seen[2])["error"]
     assert "error" in seen[1]
     assert ElementTree.fromstring(seen[0]).get("errors") == "1"
+
+
+SCORE = ["score", "-m", "bleu1", "-i", "rows.jsonl", "-o", "out.jsonl", "--overwrite"]
+AGREEMENT = ["agreement", "-m", "bleu1", "-b", "rows.jsonl", "--out", "."]
+ROBUSTNESS = ["robustness", "-m", "bleu1", "-i", "rows.jsonl", "--out", "."]
+
+
+@pytest.mark.parametrize("as_link", [False, "hard", "soft"])
+@pytest.mark.parametrize(
+    ("command", "place"),
+    [(SCORE, f"out.jsonl{end}") for end in (".partial", ".rejects.jsonl", ".summary.json", "")]
+    + [(AGREEMENT, f"{name}.jsonl") for name in ("agreement", "excluded", "tests", "aspects", "filters")]
+    + [(ROBUSTNESS, "robustness.jsonl")],
+)
+def test_nothing_that_a_run_leaves_is_what_it_reads(command: list[str], place: str, as_link: Any) -> None:
+    """Also what was not named: files beside the output, and those in a folder of results."""
+    given = Path("rows.jsonl" if as_link else place)
+    if not as_link:
+        Path("rows.jsonl").rename(place)
+    elif as_link == "hard":
+        Path(place).hardlink_to("rows.jsonl")
+    else:
+        Path(place).symlink_to("rows.jsonl")
+    before = listing()
+    code, message = run(*[str(given) if one == "rows.jsonl" else one for one in command])
+    named = place in message or str(given) in message
+    assert (code, named, "input" in message) == (2, True, True), message
+    assert listing() == before
+
+
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [(RANK, options) for options in (("--json", "--markdown"), ("--html", "--plot"), ("--markdown", "--html"))]
+    + [(GATE, ("--json", "--junit"))],
+)
+def test_two_reports_are_not_one_file(command: list[str], options: tuple[str, str]) -> None:
+    Path("link.png").symlink_to("one.png")
+    code, message = run(*command, options[0], "one.png", options[1], "link.png")
+    assert (code, options[0] in message, options[1] in message) == (2, True, True), message
+    assert not Path("one.png").exists()
+
+
+@pytest.mark.parametrize("end", [".rejects.jsonl", ".summary.json"])
+def test_what_stands_beside_an_output_is_kept(end: str) -> None:
+    place = Path(f"out.jsonl{end}")
+    place.write_text("precious")
+    score = [*SCORE[:-1], "--skip-bad"]
+    assert run(*score)[0] == 2
+    assert place.read_text() == "precious"
+    assert not Path("out.jsonl").exists()
+    assert run(*score, "--overwrite")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [(SCORE[:-3], "-o"), (AGREEMENT[:-2], "--out"), (ROBUSTNESS[:-2], "--out"), (["tune", "rows.jsonl"], "--out")]
+    + [(RANK, option) for option in ("--markdown", "--json", "--html", "--plot")]
+    + [(GATE, option) for option in ("--junit", "--markdown", "--json")],
+)
+@pytest.mark.parametrize("place", ["loop.jsonl", "loop.jsonl/mine"])
+def test_a_link_that_leads_to_itself_is_told(command: list[str], option: str, place: str) -> None:
+    Path("loop.jsonl").symlink_to("loop.jsonl")
+    code, message = run(*command, option, place)
+    assert (code, "loop.jsonl" in message, message.count("\n")) == (2, True, 1), message
+    assert Path("loop.jsonl").is_symlink()
+
+
+def test_options_of_a_metric_are_no_report() -> None:
+    Path("judge.yaml").write_text("model: small\n")
+    code, message = run("rank", "rows.jsonl", "-m", "llm:judge.yaml", "--json", "judge.yaml")
+    assert (code, "judge.yaml is both --json and an input" in message) == (2, True), message

@@ -152,7 +152,7 @@ def test_places_that_cannot_be_written(place: str) -> None:
 @pytest.mark.slow
 def test_a_second_process_is_refused_and_a_killed_one_continued() -> None:
     command = [sys.executable, overlap_metric.__file__, "score", "-m", "overlap", "-i", "rows.jsonl", "-o", "out.csv"]
-    slow = {**os.environ, "OVERLAP_SECONDS": "1", "OVERLAP_LOG": "judged.log", "OMP_NUM_THREADS": "1"}
+    slow = {**os.environ, "OVERLAP_SECONDS": "10", "OVERLAP_LOG": "judged.log", "OMP_NUM_THREADS": "1"}
     first = subprocess.Popen(command, env=slow, stderr=subprocess.DEVNULL, start_new_session=True)
     try:
         until = time.monotonic() + PATIENCE

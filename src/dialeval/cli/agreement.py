@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from dialeval.cli.options import command_line, in_panel, listed, say
+from dialeval.cli.options import command_line, files_of, in_panel, listed, say
 
 HELP = """Measure how far metrics agree with people, on benchmarks of human judgements.
 
@@ -85,9 +85,11 @@ def agreement(
     from dialeval.agreement.runs import run
     from dialeval.agreement.settings import Settings, as_threshold
     from dialeval.agreement.sources import find_sources
+    from dialeval.io.places import check_places
     from dialeval.reports.console import show, telling
-    from dialeval.reports.report_files import plot_formats, write_outputs
+    from dialeval.reports.report_files import FILES, plot_formats, write_outputs
 
+    check_places({f"{name} of --out": out / name for name in FILES}, [*listed(benchmarks), *files_of(metrics)])
     formats = plot_formats(plots)
     settings = Settings(
         statistics=tuple(listed([statistics])),

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 import typer
 
 from dialeval.cli import options as reading
-from dialeval.cli.options import check_reports, pairs, say
+from dialeval.cli.options import files_of, pairs, say
 
 HELP = """Test whether a new system is worse than a baseline by more than a margin, on replies to the same contexts.
 
@@ -78,10 +78,12 @@ def gate(
     import json
 
     from dialeval.io.files import write_atomically
+    from dialeval.io.places import check_places
     from dialeval.registry import load
     from dialeval.systems import gate as test
 
-    check_reports({"--junit": junit, "--markdown": markdown, "--json": json_file}, (new, baseline))
+    reports = {"--junit": junit, "--markdown": markdown, "--json": json_file}
+    check_places(reports, (new, baseline, checkpoint, *files_of([metric])))
     with _errors_in_reports(junit, markdown, json_file):
         loaded = load(metric, checkpoint=checkpoint) if checkpoint else load(metric)
         found = test(

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import inspect
-import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 
-from dialeval.io.files import is_stream, near, without_machine
+from dialeval.io.files import near, without_machine
 from dialeval.io.harmless import one_line
 
 if TYPE_CHECKING:
@@ -71,6 +70,11 @@ def checkpoints(options: list[str] | None, metrics: list[str]) -> dict[str, str]
         else:
             raise ValueError(f"--checkpoint {option!r} does not say for which metric; write METRIC=CHECKPOINT")
     return chosen
+
+
+def files_of(metrics: list[str] | None) -> list[str]:
+    """The files that stand in names of metrics: `scores:FILE#column`, `llm:FILE`; what is none is no file."""
+    return [name.partition(":")[2].partition("#")[0].partition("?")[0] for name in listed(metrics)]
 
 
 def unescaped(separator: str) -> str:
@@ -176,30 +180,3 @@ def _show(rows: Source, count: int, level: str) -> None:
         from dialeval.readers.show import shown
 
         say(*shown(rows, count, level=level), err=True)
-
-
-def check_reports(reports: Mapping[str, Path | None], reads: Iterable[str | Path]) -> None:
-    """Refuse reports that would take the place of what the run reads, or of one another."""
-    named = [(option, path) for option, path in reports.items() if path is not None and not is_stream(path)]
-    read = [("an input", Path(one)) for one in reads]
-    for at, (option, path) in enumerate(named):
-        if path.is_dir():
-            raise IsADirectoryError(f"{path} is a folder; name a file in it")
-        for other, there in [*read, *named[at + 1 :]]:
-            if _are_one(resolved(path), resolved(there)):
-                raise ValueError(f"{path} is both {option} and {other}; choose another file")
-
-
-def resolved(path: Path) -> Path:
-    """The path with all links followed; one that leads to itself, or to a pipe, which has no path, stays as it is."""
-    return path if is_stream(path) else Path(os.path.realpath(path))
-
-
-def _are_one(one: Path, other: Path) -> bool:
-    """The same name, or two names of the same file."""
-    if one == other:
-        return True
-    try:
-        return one.samefile(other)
-    except OSError:
-        return False

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from dialeval.cli import options as reading
-from dialeval.cli.options import check_reports, listed, metrics_or_judge, say
+from dialeval.cli.options import files_of, listed, metrics_or_judge, say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -77,6 +77,7 @@ def rank(
     import json
 
     from dialeval.io.files import plain, write_atomically
+    from dialeval.io.places import check_places
     from dialeval.io.tables import show
     from dialeval.readers.pairing import files_by_name
     from dialeval.systems import rank as compare
@@ -96,7 +97,7 @@ def rank(
             name: read(file, **reading.of_second(at, columns_b))
             for at, (name, file) in enumerate(files_by_name(files).items())
         }
-        check_reports(reports, (str(source.input) for source in named.values()))
+        check_places(reports, [*(source.input for source in named.values()), *files_of(metrics)])
         found = compare(
             named if len(files) > 1 else next(iter(named.values())),
             metrics_or_judge(metrics),
@@ -131,12 +132,13 @@ def _rank_scores(
     statistics: Mapping[str, Any],
 ) -> Ranking:
     """Rank by what files of scores hold."""
+    from dialeval.io.places import check_places
     from dialeval.readers.pairing import files_by_name
     from dialeval.systems import rank
 
     places = [file.replace("scores:", "", 1).partition("#") for file in files]
     values = list(dict.fromkeys(column for *_, column in places if column))
     named = files_by_name(place for place, *_ in places)
-    check_reports(reports, named.values())
+    check_places(reports, named.values())
     tables = named if len(files) > 1 else next(iter(named.values()))
     return rank(tables, values=values, columns=columns, lower_is_better=lower_is_better, **statistics)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from dialeval.cli import options as reading
-from dialeval.cli.options import command_line, listed, say
+from dialeval.cli.options import command_line, files_of, listed, say
 
 HELP = """Attack true replies and see whether metrics prefer the true ones.
 
@@ -59,12 +59,14 @@ def robustness(
 ) -> None:
     """Attack, judge, and write what was found."""
     from dialeval.agreement.sources import find_sources
+    from dialeval.io.places import check_places
     from dialeval.reports.console import telling
     from dialeval.reports.report_files import plot_formats
     from dialeval.robustness.inputs import gather
-    from dialeval.robustness.report import render, write_report
+    from dialeval.robustness.report import FILES, render, write_report
     from dialeval.robustness.run import run
 
+    check_places({f"{name} of --out": out / name for name in FILES}, [input, *files_of(metrics)])
     formats = plot_formats(plots)
     sources = find_sources(listed(metrics))
     rows = read(input)

@@ -1,11 +1,16 @@
-"""Where a run reads: what it reads must stay as it is until the run is done."""
+"""Where a run reads and writes: nothing is written over what it reads, and what it reads stays as it is meanwhile."""
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from itertools import combinations
 from pathlib import Path
 from typing import TypeVar
+
+from dialeval.io.files import is_stream
 
 Item = TypeVar("Item")
 #: Size and time of change of files.
@@ -37,3 +42,51 @@ def unchanging(items: Iterator[Item], places: Iterable[object]) -> Iterator[Item
     before = states(places)
     yield from items
     check_unchanged(before)
+
+
+def check_places(writes: Mapping[str, Path | None], reads: Iterable[object], *, replace: bool = True) -> None:
+    """Refuse, before anything is computed, what a run must not write: what it reads, one file twice, a folder.
+
+    Args:
+        writes: the files by what they are to the user: an option, "the output". Devices and pipes hold nothing.
+        reads: the files and folders that the run reads; what is none is passed over.
+        replace: whether files that are there may be replaced.
+    """
+    named = [(what, path) for what, path in writes.items() if path is not None and not is_stream(path)]
+    read = [Path(one) for one in reads if isinstance(one, str | Path) and str(one)]
+    for what, path in named:
+        real(path)
+        if path.is_dir():
+            raise IsADirectoryError(f"{path} is a folder; name a file in it")
+        if any(_is_part(path, one) for one in read):
+            raise ValueError(f"{path} is both {what} and an input; choose another file")
+        if path.exists() and not replace:
+            raise FileExistsError(f"{path} already exists; choose another name, or replace it with --overwrite")
+    for (what, path), (other, there) in combinations(named, 2):
+        if _is_part(path, there):
+            raise ValueError(f"{path} is both {what} and {other}; choose another file")
+
+
+def real(path: Path) -> Path:
+    """The place that a path leads to, whether or not something is there; one that leads round in a circle is refused.
+
+    A pipe of the shell has no path and stays as it is.
+    """
+    try:
+        path.stat()
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise ValueError(f"{path} is a link that leads to itself; choose another place") from None
+    return path if is_stream(path) else Path(os.path.realpath(path))
+
+
+def _is_part(path: Path, of: Path) -> bool:
+    """Whether two names are those of one file, or whether it is a file of that folder."""
+    here, there = real(path), real(of)
+    if here == there:
+        return True
+    if of.is_dir():  # an unfinished run is no part of what it reads
+        return path.exists() and path.suffix != ".partial" and here.is_relative_to(there)
+    with suppress(OSError):
+        return path.samefile(of)
+    return False

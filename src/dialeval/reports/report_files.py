@@ -10,6 +10,11 @@ from dialeval.io.files import write_atomically
 from dialeval.reports.leaderboard import render_markdown, render_page
 
 _FORMATS = ("png", "svg")
+#: Beside pictures; what is read must not be one of them.
+FILES = (
+    *(f"{name}.jsonl" for name in "agreement tests excluded halves overall filters aspects".split()),
+    *("run.json", "leaderboard.md", "leaderboard.html"),
+)
 
 
 def write_outputs(report: Report, folder: Path, plots: Sequence[str] = ("png",)) -> list[Path]:

@@ -20,6 +20,8 @@ from dialeval.robustness.run import Robustness
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+#: Beside pictures; what is read must not be one of them.
+FILES = ("robustness.jsonl", "robustness.md", "run.json")
 _HOW_TO_READ = (
     "A pair is a true reply and what an attack made of it. For a harmful attack the number is the share of pairs in "
     "which the true reply has the better value, ties counting half: 1 is perfect, 0.5 is what a coin does. For a "

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 from dialeval.core.cautions import FirstRows
 from dialeval.core.exchange import Exchange
 from dialeval.io.files import is_stream, lock, name_place, replacing
+from dialeval.io.places import check_places, real
 from dialeval.readers import Rejects
 from dialeval.registry.metric import Metric
 from dialeval.scoring.score_table import OutputFormat, Record, Summary, output_format, table
@@ -56,25 +57,30 @@ def score_file(
         reads: other files of the run, which the output must not replace.
         worst: so many of the worst rows are named in the summary, with aspects and reasons.
     """
+    # Folders of weights are read at once, and may be where somebody keeps scores.
+    files = tuple(filter(os.path.isfile, reads))
     if not output:
         raise ValueError("no output was given; pass a file, or - for standard output")
     if output == "-" or is_stream(Path(output)):
         if skip_bad:
             raise ValueError("bad rows are written beside the output, so --skip-bad needs an output file, not a pipe")
-        return _score_stream(task, output, load, reads, progress, worst)
+        return _score_stream(task, output, load, files, progress, worst)
     # A link keeps pointing where it did; what it points to is replaced.
-    path = Path(os.path.realpath(output))
+    path = real(Path(output))
     file_format = output_format(output)
-    _check_place(path, [task.source.input, *reads])
-    taken = f"{path} already exists; choose another name, or replace it with --overwrite"
-    if path.exists() and not overwrite and not journal_path(path).exists():
-        raise FileExistsError(taken)
-    task = replace(task.look_through(reads, skip_bad=skip_bad), metrics=load())
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"the folder {path.parent} does not exist; create it first")
+    check_places(
+        {"the output": path, "the bad rows": rejects_path(path), "the summary": summary_path(path)}
+        | {"the unfinished run": journal_path(path)},
+        [task.source.input, *files],
+        replace=overwrite or journal_path(path).exists(),  # which tells what its run may replace
+    )
+    task = replace(task.look_through(files, skip_bad=skip_bad), metrics=load())
     progress(0, task.n_checked, 0)
     # Before anything is written: a second process must not touch the files of the first.
     with closing(Journal(journal_path(path), task.identity(), fresh=not resume, overwrite=overwrite)) as journal:
-        if path.exists() and not journal.may_replace:
-            raise FileExistsError(taken)
+        check_places({"the output": path}, (), replace=journal.may_replace)
         with _in_place(rejects_path(path)) if skip_bad else nullcontext() as stream:
             rejects = Rejects(stream) if stream else None
             summary = _score_with(journal, task, path, file_format, rejects, progress, worst)
@@ -92,6 +98,11 @@ def rejects_path(output: Path) -> Path:
     return output.with_name(output.name + ".rejects.jsonl")
 
 
+def summary_path(output: Path) -> Path:
+    """Where the values of systems go."""
+    return output.with_name(output.name + ".summary.json")
+
+
 def _score_with(
     journal: Journal,
     task: Task,
@@ -105,7 +116,7 @@ def _score_with(
     if task.of_rows and journal.next_finished() is not None:
         raise ValueError(_changed(journal, "ends earlier than it did"))
     if task.of_systems:
-        with _in_place(path.with_name(path.name + ".summary.json")) as stream:
+        with _in_place(summary_path(path)) as stream:
             stream.write(json.dumps(summary.to_dict(), ensure_ascii=False, indent=2).encode() + b"\n")
     with replacing(path) as hidden:
         with hidden.open("wb") as stream:
@@ -219,20 +230,6 @@ def _in_place(path: Path) -> Iterator[BinaryIO]:
     """A file that takes the place of `path` when all of it is written."""
     with replacing(path) as hidden, hidden.open("wb") as stream:
         yield stream
-
-
-def _check_place(path: Path, reads: Iterable[object]) -> None:
-    """Refuse folders, links, places that do not exist, and what the run reads."""
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; name a file in it")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"the folder {path.parent} does not exist; create it first")
-    written = (path, journal_path(path), rejects_path(path))
-    for read in reads:
-        if isinstance(read, str | Path) and Path(read).is_file():
-            for place in written:
-                if place.resolve() == Path(read).resolve() or (place.exists() and place.samefile(read)):
-                    raise ValueError(f"{read} is an input and would be overwritten; choose another output")
 
 
 _MARK = "dialeval_journal"

@@ -21,6 +21,7 @@ import numpy as np
 
 from dialeval.core.cautions import cautions
 from dialeval.core.exchange import EmptyPolicy, Exchange
+from dialeval.io.places import real
 from dialeval.judge import fitting
 from dialeval.judge.metric import TURN, Judge, JudgeNetwork, ReadReplies, Vector
 from dialeval.papers.learned import QUANTILE_GRID
@@ -68,8 +69,9 @@ def tune(
         overwrite: Whether a checkpoint at `out` may be replaced.
         progress: Show bars on standard error.
     """
-    target = Path(out).expanduser().resolve()
-    check_place(target, overwrite=overwrite)
+    target = real(Path(out).expanduser())
+    reads = [one.input if isinstance(one, Source) else one for one in (rows, human)]
+    check_place(target, reads, overwrite=overwrite)
     source = rows if isinstance(rows, Source) else Source(as_rows(rows), columns=columns or {})
     opinions = read_opinions(source, empty=empty)
     enough(opinions)

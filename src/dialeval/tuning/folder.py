@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,12 @@ from typing import Any
 from dialeval.checkpoints.config import current_versions
 from dialeval.hub.card import render_card
 from dialeval.io.files import parse_json
+from dialeval.io.places import real
 from dialeval.judge.metric import Judge, JudgeNetwork
 
 
-def check_place(out: Path, *, overwrite: bool) -> None:
-    """Refuse, before anything is computed, a place that holds something."""
+def check_place(out: Path, reads: Iterable[object], *, overwrite: bool) -> None:
+    """Refuse, before anything is computed, a place that holds something, or what is read."""
     if not out.parent.is_dir():
         raise FileNotFoundError(f"the folder {out.parent} does not exist; create it first")
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
@@ -26,6 +27,9 @@ def check_place(out: Path, *, overwrite: bool) -> None:
         raise FileExistsError(f"{out} already exists; choose another name, or replace it with --overwrite")
     if not _is_checkpoint(out):
         raise FileExistsError(f"{out} is not a checkpoint and is not replaced; choose another name")
+    for read in reads:
+        if isinstance(read, str | Path) and real(Path(read)).is_relative_to(out):
+            raise ValueError(f"{read} is an input and lies in {out}, which would be replaced; choose another name")
 
 
 #: The quantiles of human replies that a correction makes wrong.
