@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anything import ANYTHING
-from dialeval.core.exchange import BadRow, Exchange, check_exchange, exchanges_from_columns
+from dialeval.core.exchange import BadRow, Dialogue, Exchange, check_exchange, exchanges_from_columns
+from dialeval.judge.verdicts import compare_replies
+from overlap_metric import Overlap
 from refusals import refused
 
 FIELDS = ("response", "context", "references", "facts", "system", "id", "following", "speakers")
@@ -86,3 +88,49 @@ def test_what_follows_or_who_speaks_is_wrong(column: str, value: Any, named: str
 @pytest.mark.parametrize("policy", ["skip", None, True])
 def test_a_policy_that_does_not_exist(policy: Any) -> None:
     refused(ValueError, f"empty is {policy!r}", exchanges_from_columns, ["a"], [["b"]], empty=policy)
+
+
+DIALOGUE = [["a", "b", "c"]]
+
+
+@pytest.mark.parametrize(
+    ("dialogues", "beside", "named"),
+    [
+        (["text"], {}, "row 0: dialogue is a str"),
+        ("text", {}, "dialogues is one str"),
+        ([["a", None]], {}, "row 0: dialogue[1]"),
+        ([["a", 7]], {}, "row 0: dialogue[1]"),
+        ([["a"]], {}, "row 0: the dialogue has 1 turn"),
+        ([{"a": 1, "b": 2}], {}, "row 0: dialogue"),
+        (DIALOGUE, {"facts": "a"}, "facts is one str"),
+        (DIALOGUE, {"facts": [[1]]}, "row 0: facts[0]"),
+        (DIALOGUE, {"facts": [["f"], ["g"]]}, "2 facts"),
+        (DIALOGUE, {"speakers": ["ABA"]}, "row 0: speakers"),
+        (DIALOGUE, {"ids": [["x"]]}, "row 0: id"),
+    ],
+)
+def test_letters_are_neither_turns_nor_facts(dialogues: Any, beside: Any, named: str) -> None:
+    refused(ValueError, named, Overlap().score_dialogues, dialogues, **beside)
+
+
+def test_one_text_is_one_fact() -> None:
+    seen: list[Exchange] = []
+
+    class Seeing(Overlap):
+        def judge(self, exchanges: Any, *, progress: bool = False) -> Any:
+            seen.extend(exchanges)
+            return super().judge(exchanges)
+
+    Seeing().score_dialogues(DIALOGUE, facts=["text"])
+    compare_replies(Seeing(), "text", ["a", "b"], facts="text")
+    assert {exchange.facts for exchange in seen} == {("text",)}
+    assert {exchange.context for exchange in seen} == {("a",), ("a", "b"), ("text",)}
+    refused(ValueError, "responses is one str", compare_replies, Overlap(), ["a"], "text")
+
+
+@pytest.mark.parametrize("field", ["context", "references", "facts", "speakers"])
+def test_a_row_made_by_hand_holds_texts_and_no_letters(field: str) -> None:
+    refused(TypeError, field, lambda: Exchange(**{"context": ("a",), "response": "b", field: "text"}))
+    if field in ("facts", "speakers"):
+        refused(TypeError, field, lambda: Dialogue(**{"turns": ("a", "b"), field: "text"}))
+    refused(TypeError, "turns", lambda: Dialogue("text"))  # type: ignore[arg-type]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import odd_but_sound
 import overlap_metric
 from dialeval.cli import build_app
 from dialeval.core.exchange import BadRow
-from dialeval.readers import Rejects, read_exchanges
+from dialeval.readers import Rejects, Source, read_exchanges
 from refusals import refused
 
 TWO_GOOD_JSON = malformed.line() * 2
@@ -111,3 +112,21 @@ def test_ids_come_out_as_they_went_in(tmp_path: Path) -> None:
     path = write(tmp_path, "rows.jsonl", b"".join(malformed.line(id=one) for one in ids))
     result = CliRunner().invoke(build_app(), ["score", "-m", "overlap", "-i", str(path), "-o", "-"])
     assert [json.loads(text)["id"] for text in result.stdout.splitlines()] == [str(one) for one in ids]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *("User: Hi!\nBot: Hello.\n".encode(coding) for coding in ("utf-16-le", "utf-16-be", "utf-32-le")),
+        "User: 你好\nBot: 再见\n".encode("utf-16-le"),
+        b"User: Hi!\nBot: Hel\0lo.\n",
+        b"User: Hi!\nBot: caf\xe9\0.\n",
+        bytes(2**20),
+    ],
+)
+@pytest.mark.parametrize("name", ["talk.txt", "talk.md", "talk.srt", "talk.txt.gz"])
+def test_a_text_with_nul_bytes_is_named(tmp_path: Path, content: bytes, name: str) -> None:
+    """UTF-16 without its mark looks so."""
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    with pytest.raises(ValueError, match=name):
+        list(Source(tmp_path / name).exchanges())

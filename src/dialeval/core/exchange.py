@@ -67,6 +67,12 @@ class CheckedTexts(tuple[str, ...]):
     __slots__ = ()
 
 
+def _no_letters(**texts: Any) -> None:
+    """Whoever makes a row by hand may give one text where several belong, whose letters would be taken for texts."""
+    if one := next((name for name, given in texts.items() if isinstance(given, str)), None):
+        raise TypeError(f"{one} is a str; pass a tuple of strings")
+
+
 @dataclass(frozen=True, slots=True)
 class Exchange:
     """A context, the response to judge, and optionally references, persona facts, system and id.
@@ -82,6 +88,9 @@ class Exchange:
     id: str | None = None
     following: str | None = None
     speakers: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        _no_letters(context=self.context, references=self.references, facts=self.facts, speakers=self.speakers)
 
     @property
     def is_empty(self) -> bool:
@@ -102,6 +111,9 @@ class Dialogue:
     system: str | None = None
     id: str | None = None
     speakers: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        _no_letters(turns=self.turns, facts=self.facts, speakers=self.speakers)
 
     @property
     def answers(self) -> list[int]:
@@ -164,8 +176,33 @@ def check_exchange(
     return exchange
 
 
+def check_dialogue(
+    row: int | str,
+    *,
+    dialogue: Any,
+    facts: Any = None,
+    system: Any = None,
+    id: Any = None,
+    speakers: Any = None,
+    empty: EmptyPolicy = "error",
+) -> Dialogue:
+    """Turn raw values into a `Dialogue`, or raise `BadRow`; `empty` is as in `check_exchange`, of every turn."""
+    if isinstance(dialogue, str):
+        raise BadRow(row, "dialogue is a str; pass a list of strings, one per turn")
+    turns = _texts(row, "dialogue", dialogue, required=True)
+    if len(turns) < 2:
+        raise BadRow(row, f"the dialogue has {counted(len(turns), 'turn')}; it needs at least two")
+    blank = next((at for at, turn in enumerate(turns) if is_blank(turn)), None)
+    if empty == "error" and blank is not None:
+        raise BadRow(row, f"turn {blank} of the dialogue is empty; give it text, {OR_EMPTY}")
+    who = check_speakers(row, speakers, len(turns), "dialogue")
+    return Dialogue(turns, _texts(row, "facts", facts), _label(row, "system", system), _label(row, "id", id), who)
+
+
 #: Columns whose field has another name.
-_FIELDS = {"responses": "response", "contexts": "context", "systems": "system", "ids": "id"}
+_FIELDS = {
+    "responses": "response", "contexts": "context", "systems": "system", "ids": "id", "dialogues": "dialogue",
+}  # fmt: skip
 
 
 def exchanges_from_columns(
@@ -191,16 +228,18 @@ def exchanges_from_columns(
         "following": following,
         "speakers": speakers,
     }
+    return [check_exchange(row, **cells, empty=empty) for row, cells in enumerate(zipped(given))]
+
+
+def zipped(given: Mapping[str, Iterable[Any] | None]) -> Iterator[dict[str, Any]]:
+    """Parallel columns as one mapping of fields per row; columns of different length are refused."""
     columns = {name: column for name, values in given.items() if (column := _column(name, values)) is not None}
     lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
         counts = ", ".join(f"{count} {name}" for name, count in lengths.items())
         raise ValueError(f"columns differ in length: {counts}; give one of each per row")
     fields = [_FIELDS.get(name, name) for name in columns]
-    return [
-        check_exchange(row, **dict(zip(fields, cells, strict=True)), empty=empty)
-        for row, cells in enumerate(zip(*columns.values(), strict=True))
-    ]
+    return (dict(zip(fields, cells, strict=True)) for cells in zip(*columns.values(), strict=True))
 
 
 def check_speakers(row: int | str, speakers: Any, turns: int, of: str) -> tuple[str, ...]:
@@ -226,7 +265,7 @@ def _following(row: int | str, value: Any) -> str | None:
 
 def _column(name: str, values: Iterable[Any] | None) -> Sequence[Any] | None:
     if values is None:
-        if name in ("responses", "contexts"):
+        if name in ("responses", "contexts", "dialogues"):
             raise ValueError(f"{name} are missing; pass one per row")
         return None
     if isinstance(values, str | bytes):

@@ -84,9 +84,9 @@ def compare_replies(
     called = tuple(names or [chr(ord("A") + at) for at in range(len(replies))])
     rows = len(replies)
     scores = judge.score(
-        list(replies),
-        [list(context)] * rows,
-        facts=[list(facts)] * rows if facts else None,
+        replies,
+        [context] * rows,
+        facts=[facts] * rows if facts else None,
         following=[following] * rows if following else None,
     )
     order = tuple(sorted(range(rows), key=lambda at: -round(float(scores.values[at]), 9)))

@@ -13,15 +13,12 @@ from types import TracebackType
 from typing import Any, BinaryIO
 
 from dialeval.core.exchange import (
-    OR_EMPTY,
     BadRow,
     Dialogue,
     EmptyPolicy,
     Exchange,
-    a_kind,
+    check_dialogue,
     check_exchange,
-    check_speakers,
-    is_blank,
 )
 from dialeval.io.harmless import one_line
 from dialeval.readers.chats import messages_of, product_of
@@ -192,28 +189,11 @@ def to_exchange(row: RawRow, columns: Columns, *, empty: EmptyPolicy, needs: Col
 def to_dialogue(row: RawRow, columns: Columns, *, empty: EmptyPolicy) -> Dialogue:
     """Check a row that holds a dialogue."""
     values = _present(row, columns, "dialogue")
-    turns = values["dialogue"]
-    if not isinstance(turns, list | tuple):
-        raise row.bad(f"dialogue is {a_kind(turns)}; pass a list of strings, one per turn")
-    if len(turns) < 2:
-        raise row.bad(f"the dialogue has {len(turns)} turns; it needs at least two")
-    checked = check_exchange(
-        row.place,
-        response=turns[-1],
-        context=turns[:-1],
-        facts=values["facts"],
-        system=values["system"],
-        id=values["id"],
-        empty=empty,
-    )
-    whole = (*checked.context, checked.response)
-    blank = next((at for at, turn in enumerate(whole) if is_blank(turn)), None)
-    if empty == "error" and blank is not None:
-        raise row.bad(f"turn {blank} of the dialogue is empty; give it text, {OR_EMPTY}")
-    speakers = check_speakers(row.place, values["speakers"], len(whole), "dialogue")
-    if len(set(speakers)) == 1:
-        raise row.bad(f"only {speakers[0]!r} speaks in the dialogue; a conversation has two sides")
-    return Dialogue(whole, checked.facts, checked.system, checked.id, speakers)
+    fields = ("dialogue", "facts", "system", "id", "speakers")
+    checked = check_dialogue(row.place, **{field: values[field] for field in fields}, empty=empty)
+    if len(set(checked.speakers)) == 1:
+        raise row.bad(f"only {checked.speakers[0]!r} speaks in the dialogue; a conversation has two sides")
+    return checked
 
 
 def _present(row: RawRow, columns: Columns, level: str) -> dict[str, Any]:

@@ -228,7 +228,7 @@ class _Object(dict[str, Any]):
 
 def text_rows(stream: BinaryIO, name: str, tell: Callable[[str], None], bounds: Bounds = USUAL) -> Iterator[RawRow]:
     """One row per conversation of a transcript; a text file that holds JSON is read as such."""
-    lines = read_lines(stream, name, bounds)
+    lines = _without_nul(read_lines(stream, name, bounds), name)
     begun: list[Line] = []
     for line in lines:
         begun.append(line)
@@ -252,6 +252,14 @@ def text_rows(stream: BinaryIO, name: str, tell: Callable[[str], None], bounds: 
         tell(_READ_AS_LATIN)
     for number, messages in enumerate(conversations(text.splitlines(), tell)):
         yield RawRow(number, f"{name}, conversation {number}", {"messages": messages})
+
+
+def _without_nul(lines: Iterator[Line], name: str) -> Iterator[Line]:
+    """The lines of a text; UTF-16 that does not begin with its mark would be read as letters with NUL bytes between."""
+    for line in lines:
+        if b"\0" in line.data:
+            raise ValueError(f"{name}, line {line.number}: a NUL byte; is this a text file? Save it as UTF-8")
+        yield line
 
 
 _READ_AS_LATIN = "not UTF-8, so it is read as Windows-1252 (Latin-1)"

@@ -19,10 +19,10 @@ from dialeval.core.exchange import (
     Dialogue,
     EmptyPolicy,
     Exchange,
-    a_kind,
-    check_speakers,
+    check_dialogue,
     counted,
     exchanges_from_columns,
+    zipped,
 )
 from dialeval.core.scores import Scores, Signature, Statement
 from dialeval.readers.frames import exchanges_of, is_table
@@ -286,23 +286,16 @@ class Metric(ABC):
         """
         if self.info.level is not Level.TURN:
             raise ValueError(f"{self.info.name} judges a {self.info.level}, so it has no dialogue-level value")
-        if hasattr(dialogues, "iloc"):  # of a data frame `list` gives names of columns, and its truth is undefined
-            raise TypeError(f"dialogues is {a_kind(dialogues)}; pass a list of lists of turns (.tolist())")
-        for beside, column in (("facts", facts), ("speakers", speakers)):
-            if column is not None and len(column) != len(dialogues):
-                raise ValueError(f"there are {len(column)} {beside} for {len(dialogues)} dialogues; give one of each")
-        if not dialogues:
+        rows = zipped({"dialogues": dialogues, "facts": facts, "speakers": speakers, "ids": ids})
+        whole = [check_dialogue(number, **row, empty="score") for number, row in enumerate(rows)]
+        if not whole:
             raise ValueError("there are no dialogues to score; pass at least one")
         self.check_scale(scale)
-        whole: list[Dialogue] = []
-        for number, turns in enumerate(dialogues):
-            if len(turns) < 2:
-                raise BadRow(number, "a dialogue needs at least two turns")
-            who = () if speakers is None else check_speakers(number, speakers[number], len(turns), "dialogue")
-            whole.append(Dialogue(tuple(turns), () if facts is None else tuple(facts[number]), speakers=who))
         judged = self.judge_dialogues(whole, progress=progress)
         scores = self.as_scores(
-            replace(judged, ids=None if ids is None else tuple(ids)), scale=scale, level=Level.DIALOGUE
+            replace(judged, ids=None if ids is None else tuple(one.id for one in whole)),
+            scale=scale,
+            level=Level.DIALOGUE,
         )
         n_empty = sum(turn.is_empty for dialogue in whole for turn in dialogue.exchanges())
         return replace(scores, n_empty=n_empty)
