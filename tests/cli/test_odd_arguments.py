@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 from typing import Any
@@ -19,6 +20,21 @@ pytestmark = pytest.mark.slow
 @pytest.mark.parametrize("name", [None, 3, b"judge", {"judge": 1}, {"judge"}, [None], ("judge", b"deb"), object()])
 def test_a_metric_is_named_by_a_text(name: Any) -> None:
     refused(TypeError, "metric", dialeval.load, name)
+
+
+@pytest.mark.parametrize(
+    ("metric", "option"),
+    [
+        (metric, option)
+        for metric in ("judge", "density", "fbd", "lm_likelihood")
+        for option in ("batch_tokens", "max_length")
+    ]
+    + [("prd", "clusters"), ("cmn", "samples"), ("deltableu", "order")],
+)
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 2.5, -1])
+def test_a_number_is_one(metric: str, option: str, value: float) -> None:
+    """Before any weights are looked for."""
+    refused(ValueError, option, dialeval.load, metric, **{option: value})
 
 
 @pytest.mark.parametrize("device", ["meta", "nowhere", (1, 2)])

@@ -137,3 +137,17 @@ def test_long_answers_are_read_in_the_time_that_their_length_asks_for(text):
     ):
         with pytest.raises(NoAnswer):
             read()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"grammar": 1, "grammar": 5, "content": 3}',
+        '{"grammar": 4, "content": 3, "grammar": 4}',
+        '{"scores": {"grammar": 1, "content": 2, "content": 3}}',
+        'Sure!\n```json\n{"why": "good", "why": "bad", "grammar": 4, "content": 3}\n```',
+    ],
+)
+def test_a_key_that_stands_twice_is_no_answer(text):
+    with pytest.raises(NoAnswer, match="two values of"):
+        read_aspects(text, ["grammar", "content"], 1, 5)

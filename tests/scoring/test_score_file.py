@@ -8,9 +8,11 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import overlap_metric
@@ -265,3 +267,46 @@ def test_a_file_that_is_written_while_it_is_read_is_refused(read: Any) -> None:
             grow(Path("rows.jsonl"))
 
     refused(ValueError, "rows.jsonl changed", read, Written("rows.jsonl"))
+
+
+class Unsteady(Overlap):
+    """Its last digits depend on how many rows it is given, as an encoder's do."""
+
+    def judge(self, exchanges: Any, *, progress: bool = False) -> Any:
+        judged = super().judge(exchanges)
+        return replace(judged, values=judged.values * (1 + 1e-7 * len(exchanges)))
+
+
+@pytest.mark.parametrize("breaks", [False, True])
+def test_the_same_row_twice_has_one_value(breaks: bool) -> None:
+    """In chunks of other sizes, and in a run that went on."""
+    text = {"context": ["the late bus"], "response": "the bus"}
+    Path("rows.jsonl").write_text("".join(json.dumps(text | {"id": f"r{at}"}) + "\n" for at in range(N_ROWS)))
+    task = Task(Source("rows.jsonl"), {"overlap": Overlap.info})
+    if breaks:
+        with pytest.raises(KeyboardInterrupt):
+            score_file(task, "scores.jsonl", lambda: {"overlap": Unsteady()}, progress=stopped_at(FIRST_PAIRS))
+        assert Path("scores.jsonl.partial").exists()
+    score_file(task, "scores.jsonl", lambda: {"overlap": Unsteady()})
+    values = {one["overlap"] for one in read_json_lines(Path("scores.jsonl"))}
+    assert len(values) == 1
+
+
+def stopped_at(count: int) -> Any:
+    def reached(done: int, total: int | None, kept: int) -> None:
+        if done >= count:
+            raise KeyboardInterrupt
+
+    return reached
+
+
+def test_rows_of_one_text_whose_values_differ_are_left_alone() -> None:
+    """A function may look at ids."""
+
+    class ById(Overlap):
+        def judge(self, exchanges: Any, *, progress: bool = False) -> Any:
+            return replace(super().judge(exchanges), values=np.array([float(str(one.id)[1:]) for one in exchanges]))
+
+    write_rows(100, context=["a"], response="a")
+    score_file(Task(Source("rows.jsonl"), {"overlap": Overlap.info}), "scores.jsonl", lambda: {"overlap": ById()})
+    assert [one["overlap"] for one in read_json_lines(Path("scores.jsonl"))] == list(range(100))

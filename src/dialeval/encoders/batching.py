@@ -223,7 +223,7 @@ class PairEncoder:
         if batch_tokens is None:
             batch_tokens = default_batch_tokens(self.device, _width(network))
         self.batch_tokens = batch_tokens
-        if self.batch_tokens < 1:
+        if not 1 <= batch_tokens < float("inf"):
             raise ValueError(f"batch_tokens is {batch_tokens}; it must be positive")
         self.deduplicate = deduplicate
         self.same_widths = same_widths

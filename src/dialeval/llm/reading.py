@@ -136,15 +136,27 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
     Text that only looks like JSON makes the parser begin anew at every brace: once it has read so much in vain, the
     answer has none.
     """
-    decoder, at, vain = json.JSONDecoder(), text.find("{"), 0
+    decoder, at, vain = json.JSONDecoder(object_pairs_hook=_each_once), text.find("{"), 0
     while at >= 0 and vain < _IN_VAIN:
         try:
             found, end = decoder.raw_decode(text, at)
+        except NoAnswer:
+            raise
         except (ValueError, RecursionError):
             found, end, vain = {}, at + 1, vain + len(text)
         yield found
         yield from (inner for inner in found.values() if isinstance(inner, dict))
         at = text.find("{", end)
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object; of a key that stands twice nobody knows which value was meant."""
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise NoAnswer(f"the answer's JSON has two values of {key[:40]}")
+        found[key] = value
+    return found
 
 
 def _of_object(found: Mapping[str, Any], aspects: Sequence[str], low: float, high: float) -> dict[str, float]:

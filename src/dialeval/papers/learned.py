@@ -227,13 +227,16 @@ def rank_all(features: Matrix, tables: Matrix) -> Matrix:
 
 
 def squared_mahalanobis(features: NDArray[Any], mean: NDArray[Any], precision: NDArray[Any]) -> Vector:
-    """Squared distances in float64, clipped at zero: rounding may leave a point of the centre below it."""
+    """Squared distances in float64, clipped at zero: rounding may leave a point of the centre below it.
+
+    They are rounded far below what float32 features tell, so that equal features have equal distances.
+    """
     centre, weights = np.asarray(mean, dtype=np.float64), np.asarray(precision, dtype=np.float64)
     squared = np.empty(len(features))
     for start in range(0, len(features), 4096):  # in float64 a block at a time: twice the size of the features
         offset = np.asarray(features[start : start + 4096], dtype=np.float64) - centre
         squared[start : start + 4096] = np.einsum("nd,nd->n", offset @ weights, offset)
-    return np.clip(squared, 0.0, None)
+    return np.clip(squared, 0.0, None).round(8)
 
 
 def quantile_curves(human: Vector, random: Vector) -> dict[str, list[float]]:

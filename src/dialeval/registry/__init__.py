@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import inspect
+import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -199,7 +200,21 @@ def load(name: str | Sequence[str], **options: Any) -> Metric | Suite:
         close = difflib.get_close_matches(unknown, names, n=1)
         hint = f" (did you mean {close[0]!r}?)" if close else ""
         raise TypeError(f"{name} has no option {unknown!r}{hint}; its options are: {', '.join(names) or 'none'}")
-    return found(**{**preset, **options})
+    chosen = {**preset, **options}
+    _check_numbers(found, chosen)
+    return found(**chosen)
+
+
+def _check_numbers(found: type[Metric], options: Mapping[str, Any]) -> None:
+    """Refuse what is no number one can count with; what a metric's own numbers may be is for its class to say."""
+    kinds = _options(found)[0]
+    for option, value in options.items():
+        is_count = option in ("batch_tokens", "max_length")
+        whole = is_count or kinds.get(option) in (int, "int", "int | None")
+        if isinstance(value, float) and (whole or not math.isfinite(value)):
+            raise ValueError(f"{option} is {value}; give a {'whole ' if whole else ''}number")
+        if is_count and isinstance(value, int) and value < 1:
+            raise ValueError(f"{option} is {value}; it must be positive")
 
 
 def check_options(
@@ -235,18 +250,19 @@ def _takes(found: type[Metric], option: str) -> bool:
     return takes_any or option in names
 
 
-def _options(found: type[Metric]) -> tuple[list[str], bool]:
-    """The options that a class and the bases it passes them on to name, and whether it takes any other, too."""
-    names: dict[str, None] = {}
+def _options(found: type[Metric]) -> tuple[dict[str, Any], bool]:
+    """The options that a class and the bases it passes them on to name, and of what type they are; and whether it
+    takes any other, too."""
+    names: dict[str, Any] = {}
     for base in found.__mro__[:-1]:
         if "__init__" not in vars(base):
             continue
         _, *parameters = inspect.signature(vars(base)["__init__"]).parameters.values()
         variable = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
-        names |= dict.fromkeys(one.name for one in parameters if one.kind not in variable)
+        names = {one.name: one.annotation for one in parameters if one.kind not in variable} | names
         if not any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters):
-            return list(names), False
-    return list(names), bool(names)
+            return names, False
+    return names, bool(names)
 
 
 #: The approaches in the order in which people meet them: of replies, then of systems.

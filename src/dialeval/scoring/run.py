@@ -20,7 +20,7 @@ from dialeval.io.places import check_places, real
 from dialeval.readers import Rejects
 from dialeval.registry.metric import Metric
 from dialeval.scoring.score_table import OutputFormat, Record, Summary, output_format, table
-from dialeval.scoring.task import Chunk, Task, chunked, nothing_left, unscored
+from dialeval.scoring.task import Chunk, Task, Twins, chunked, nothing_left, unscored
 from dialeval.scoring.worst import Worst
 
 #: Called with the number of rows done so far, of all rows where it is known, and of those that an earlier run did.
@@ -112,7 +112,8 @@ def _score_with(
     progress: Progress,
     worst: int,
 ) -> Summary:
-    summary = _score_chunks(task, rejects, progress, lambda chunk: _once(task, chunk, journal), worst)
+    twins = Twins()
+    summary = _score_chunks(task, rejects, progress, lambda chunk: _once(task, chunk, journal, twins), worst)
     if task.of_rows and journal.next_finished() is not None:
         raise ValueError(_changed(journal, "ends earlier than it did"))
     if task.of_systems:
@@ -141,8 +142,10 @@ def _score_stream(
             return summary
         write = stack.enter_context(table(stream, "jsonl", task.columns, task.keys, kinds=task.kinds))
 
+        twins = Twins()
+
         def finish(chunk: Chunk) -> tuple[Record, bool]:
-            record = task.score(chunk)
+            record = twins.settle(chunk, task.score(chunk))
             write(record)
             stream.flush()
             return record, False
@@ -186,20 +189,20 @@ def _score_chunks(
     return summary
 
 
-def _once(task: Task, chunk: Chunk, journal: Journal) -> tuple[Record, bool]:
+def _once(task: Task, chunk: Chunk, journal: Journal, twins: Twins) -> tuple[Record, bool]:
     """The record of a chunk: the one that an earlier run finished, else a new one."""
     if not task.of_rows:
         return unscored(chunk), False
     before = journal.next_finished()
     if before is None:
-        record = task.score(chunk)
+        record = twins.settle(chunk, task.score(chunk))
         journal.append(record)
         return record, False
     if before.get("fingerprint") != chunk.fingerprint():
         raise ValueError(_changed(journal, f"differs between rows {chunk.rows[0]} and {chunk.rows[-1]}"))
     if list(before.get("values", ())) != task.columns or before.get("row") != chunk.rows or "language" not in before:
         raise ValueError(f"{journal.path} is damaged; start again with --no-resume")
-    return before, True
+    return twins.settle(chunk, before), True
 
 
 def _changed(journal: Journal, how: str) -> str:
