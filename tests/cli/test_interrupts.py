@@ -63,7 +63,7 @@ def test_training(at: str) -> None:
 
 WRAPPED = """
 import os, signal, sys
-from dialeval import interrupts
+from dialeval.io import interrupts
 from dialeval.cli import ErrorsInOneSentence
 import typer
 app = typer.Typer(cls=ErrorsInOneSentence)
