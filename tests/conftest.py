@@ -43,7 +43,7 @@ def tiny_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
     folder = tmp_path_factory.mktemp("tiny-encoder")
-    special = "[PAD] [unused0] [unused1] [UNK] [CLS] [SEP] [MASK]".split()
+    special = "[PAD] [unused0] [UNK] [CLS] [SEP] [MASK] [unused1]".split()
     vocabulary = list(dict.fromkeys([*special, *WORDS, *"abcdefghijklmnop.,'?!"]))
     tokenizer = Tokenizer(models.WordPiece({word: number for number, word in enumerate(vocabulary)}, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer()
