@@ -86,7 +86,7 @@ def test_a_tuned_judge_keeps_its_vetoes(done: tuple[Tuned, Path]) -> None:
     outcome, folder = done
     assert "not_repetitive" not in outcome.fitted.lifted
     again = [{**row, "response": f"{row['response']} " * 5} for row in rated(20, seed=5)]
-    assert values_of(folder, again).max() <= VETO_LEAVES + 0.01
+    assert values_of(folder, again).max() <= VETO_LEAVES + 0.05
 
 
 @pytest.mark.slow
