@@ -242,13 +242,13 @@ def test_dialogues(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "named"),
     [
-        ({"dialogue": ["a"]}, "1 turns"),
+        ({"dialogue": ["a"]}, "1 turn;"),
         ({"dialogue": []}, "0 turns"),
         ({"dialogue": "a"}, "dialogue"),
         ({"dialogue": ["a", "", "b"]}, "turn 1"),
-        ({"dialogue": ["a", None]}, "response"),
+        ({"dialogue": ["a", None]}, "dialogue[1]"),
         ({"dialogue": ["a", "b"], "speakers": ["A"]}, "speakers"),
-        ({"dialogue": [3, "a"]}, "context[0]"),
+        ({"dialogue": [3, "a"]}, "dialogue[0]"),
         ({"dialogues": ["a", "b"]}, "'dialogues'"),
         ({"context": ["a", "b"], "response": "c"}, "'dialogue'"),
         ({"dialogue": None, "context": ["a", "b"], "response": "c"}, "dialogue"),
