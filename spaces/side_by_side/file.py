@@ -277,8 +277,8 @@ def _answer(paths: list[str] | None, baseline: str, *chosen: str) -> Iterator[tu
 
 def api(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Judge rows with context and response, at most a hundred; values, intervals, aspects and reasons."""
-    if not rows or len(rows) > SENT:
-        raise gr.Error(f"pass between 1 and {SENT} rows", print_exception=False)
+    if not isinstance(rows, list) or not 0 < len(rows) <= SENT:  # a text would name a file of the server
+        raise gr.Error(f"pass a list of between 1 and {SENT} rows", print_exception=False)
     try:
         found = list(islice(_checked(Source(rows, bounds=UNPACKED)), SENT + 1))
     except ValueError as error:

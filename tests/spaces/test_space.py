@@ -243,3 +243,12 @@ def test_the_proxy_passes_the_page_on_and_bounds_what_one_visitor_asks(proxy: st
     assert status("/gradio_api/upload", bytes(30 * 2**20)) == 413
     with ThreadPoolExecutor(8) as pool:
         assert set(pool.map(lambda _: status("/config"), range(300))) == {200, 429}
+
+
+def test_a_program_cannot_name_a_file_of_the_server(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"context": ["hi"], "response": "hello"}\n', encoding="utf-8")
+    given: Any
+    for given in (str(path), path, {"path": str(path)}):
+        with pytest.raises(Exception, match="pass a list"):
+            file.api(given)
