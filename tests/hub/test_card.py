@@ -128,3 +128,12 @@ def test_committed_cards_are_what_the_checkpoints_and_results_say(tmp_path: Path
     write_cards(WEIGHTS, ROOT / "results", tmp_path)
     committed = {path.name: path.read_text() for path in (ROOT / "model_cards").glob("*.md")}
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == committed, "run: python training/cards.py"
+
+
+def test_a_judge_s_card_shows_its_own_votes() -> None:
+    config = CheckpointConfig.read(WEIGHTS / "judge-large")
+    card = render_card(config)
+    for vote in config.architecture["votes"].split():
+        name, count = vote.split("=")
+        assert f"| `{name}` | {count} |" in card
+    assert "| `follows` | 2.5 |" in render_card(CheckpointConfig.read(WEIGHTS / "judge-minilm"))

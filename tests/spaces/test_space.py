@@ -250,5 +250,5 @@ def test_a_program_cannot_name_a_file_of_the_server(tmp_path: Path) -> None:
     path.write_text('{"context": ["hi"], "response": "hello"}\n', encoding="utf-8")
     given: Any
     for given in (str(path), path, {"path": str(path)}):
-        with pytest.raises(Exception, match="pass a list"):
+        with pytest.raises(file.gr.Error, match="pass a list"):
             file.api(given)

@@ -86,7 +86,8 @@ def test_a_tuned_judge_keeps_its_vetoes(done: tuple[Tuned, Path]) -> None:
     outcome, folder = done
     assert "not_repetitive" not in outcome.fitted.lifted
     again = [{**row, "response": f"{row['response']} " * 5} for row in rated(20, seed=5)]
-    assert values_of(folder, again).max() <= VETO_LEAVES + 0.05
+    # A word of the question counts as no repetition, so that one of these is not quite the last in rank.
+    assert values_of(folder, again).max() <= VETO_LEAVES + 0.02
 
 
 @pytest.mark.slow

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from dialeval.cli.options import say
+
 HELP = """Write a judge's encoder and its head for relevance as a plain cross-encoder.
 
 The folder loads with sentence_transformers.CrossEncoder, transformers' text-classification pipeline, and servers that
@@ -29,7 +31,6 @@ def export(
         raise ValueError(f"{what} cannot be exported; judge can")
     if to.exists() and any(to.iterdir()):
         raise ValueError(f"{to} is not empty; name a new folder")
-    from dialeval.cli.options import say
     from dialeval.hub.export import export_judge
 
     say(f"wrote {export_judge(checkpoint, to)}")

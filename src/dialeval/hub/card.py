@@ -102,7 +102,7 @@ def render_card(
         licence=licence_of(training),
         corpora=[_source("corpora", one) for one in training.get("corpora", ())],
         ratings=[{**_source("ratings", one), "uses": ", ".join(uses)} for one, uses in rated(training).items()],
-        votes=_votes() if config.approach == "judge" else [],
+        votes=_votes(config) if config.approach == "judge" else [],
         rated_families=[(_LEVELS[level], training["fit"][level]) for level in _LEVELS if "fit" in training],
         faults=training.get("fit", {}).get("heads", {}),
         figures=_flat(training.get("validation", {})),
@@ -130,13 +130,14 @@ def _source(kind: str, name: str) -> dict[str, str]:
     }
 
 
-def _votes() -> list[tuple[str, list[tuple[str, float, bool]]]]:
-    """What the judge's features count for, by level."""
-    from dialeval.judge.metric import DIALOGUE, TURN
+def _votes(config: CheckpointConfig) -> list[tuple[str, list[tuple[str, float, bool]]]]:
+    """What the features count for in this judge, by level."""
+    from dialeval.judge.metric import DIALOGUE, TURN, votes_of
 
+    of_replies = votes_of(config.architecture)
     return [
-        (_LEVELS[level], [(name, one.votes, one.veto) for name, one in table.items()])
-        for level, table in (("turns", TURN), ("dialogues", DIALOGUE))
+        (_LEVELS["turns"], [(name, of_replies[name], one.veto) for name, one in TURN.items()]),
+        (_LEVELS["dialogues"], [(name, one.votes, one.veto) for name, one in DIALOGUE.items()]),
     ]
 
 

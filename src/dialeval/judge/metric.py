@@ -135,6 +135,12 @@ TURN_VOTES, DIALOGUE_VOTES = (np.array([feature.votes for feature in table.value
 # --- architecture ----------------------------------------------------------------------------------
 
 
+def votes_of(architecture: Mapping[str, Any]) -> dict[str, float]:
+    """How much each feature of a reply counts in a checkpoint, which may bring votes of its own."""
+    chosen = dict(vote.split("=") for vote in str(architecture.get("votes", "")).split())
+    return {name: float(chosen.get(name, feature.votes)) for name, feature in TURN.items()}
+
+
 class JudgeNetwork(Network):
     """Encoder, a linear head per task, what the signs are read with. A row: the first token's features, then logits."""
 
@@ -169,9 +175,7 @@ class JudgeNetwork(Network):
     @property
     def votes(self) -> Vector:
         """How much each feature of a reply counts here."""
-        named = str(self.config.architecture.get("votes", "")).split()
-        chosen = dict(vote.split("=") for vote in named)
-        return np.array([float(chosen.get(name, feature.votes)) for name, feature in TURN.items()])
+        return np.array(list(votes_of(self.config.architecture).values()))
 
     @property
     def has_density(self) -> bool:

@@ -14,10 +14,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from dialeval.checkpoints.config import CheckpointConfig, current_versions
-from dialeval.checkpoints.find import WEIGHTS, find_checkpoint
-from dialeval.checkpoints.load import load_tokenizer
-from dialeval.checkpoints.network import Network, tokenizer_folder
+from dialeval.checkpoints.config import current_versions
+from dialeval.checkpoints.find import WEIGHTS
+from dialeval.checkpoints.network import Network
 from dialeval.core.exchange import Exchange
 from dialeval.core.scores import Signature
 from dialeval.encoders.base import longest_input
@@ -84,16 +83,6 @@ class LearnedMetric(Metric):
     def checkpoints_by_default(cls) -> frozenset[str]:
         """The one that is named after the approach."""
         return frozenset({cls.network_class.default_checkpoint()})
-
-    @classmethod
-    def tokenizer_of(
-        cls, checkpoint: str | Path | None = None, *, revision: str | None = None, **layout: Any
-    ) -> PairTokenizer:
-        """The tokenizer that the metric will use, without its network: for workers that only tokenise."""
-        located = find_checkpoint(checkpoint, default=cls.network_class.default_checkpoint(), revision=revision)
-        config = CheckpointConfig.read(located.folder)
-        tokenizer = load_tokenizer(tokenizer_folder(located.folder, config), config.layout)
-        return PairTokenizer(tokenizer, _changed(config.layout, **layout))
 
     def variant(self) -> Mapping[str, str]:
         """Options of the scoring rule, for the signature."""
