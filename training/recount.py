@@ -16,6 +16,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,9 @@ from rich.console import Console
 from rich.progress import Progress, track
 
 from common import RECIPES, Recipe, find_recipe, left_out, read_recipe, recounted
-from corpora.dialogues import read_corpus
+from corpora.dialogues import read_corpus, read_rows
 from corpora.grouped import Group
-from corpora.ratings import overlapping_ratings
-from corpora.ratings import read_ratings as read_rated
+from corpora.ratings import find_ratings, overlapping_ratings
 from corpora.recount import Leaks, Recount, Turns, merged
 from dialeval import benchmarks
 from dialeval.checkpoints.find import WEIGHTS
@@ -132,23 +132,26 @@ def reading(recipe: Recipe, root: Path, mirror: Path | None) -> Reading:
         found[fitted_to(rated["benchmark"])] = [(one.exchange.id or "", [_turns(one.exchange)]) for one in rows]
     unwanted = overlapping_ratings(ratings / rated["leave_out"]) if rated.get("leave_out") else frozenset()
     unwanted |= frozenset(recounted()["leave_out"])
-    # Heads of the baselines name their own sources.
+    # Heads of the baselines name their own sources; the last phase names some by what they grade, others are pairs.
     of_heads = [source for head in recipe.get("heads", ()) for source in head["ratings"]]
-    wanted = [
-        (source, "turn")
-        for source in dict.fromkeys(
-            (*rated.get("train", ()), *rated.get("labelled", ()), *rated.get("stack", ()), *of_heads)
-        )
-    ]
-    for source, level in (*wanted, *((source, "dialogue") for source in rated.get("dialogues", ()))):
-        judged = read_rated(ratings, source, level=level, leave_out=unwanted)
-        found[f"{source}/{level}"] = [(one.exchange.id or "", [_turns(one.exchange)]) for one in judged]
+    named_sources = [rated.get(part, ()) for part in ("train", "labelled", "stack", "dialogues")]
+    for source in dict.fromkeys(chain(*named_sources, of_heads, recipe.get("graded", ()), recipe.get("pairs", ()))):
+        found[f"{source}/rated"] = list(_rated_texts(ratings, source, unwanted))
     return found
 
 
 def fitted_to(benchmark: str) -> str:
     """What the rated rows of a benchmark are called that a recipe is fitted to."""
     return f"{benchmark}/ratings"
+
+
+def _rated_texts(root: Path, source: str, unwanted: frozenset[str]) -> Iterator[tuple[str, list[Turns]]]:
+    """What people rated, be it a reply, two of them or a whole dialogue."""
+    for row in read_rows(find_ratings(root, source)):
+        replies = [row.get(part) for part in ("response", "response_a", "response_b")]
+        if str(row.get("id")) not in unwanted:
+            context = [turn for turn in row.get("context") or () if turn]
+            yield str(row.get("id")), [(*context, reply) for reply in replies if reply] or [tuple(context)]
 
 
 def _turns(exchange: Exchange) -> Turns:

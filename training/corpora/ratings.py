@@ -37,14 +37,7 @@ def read_ratings(
     root: Path, source: str, *, level: str = "turn", leave_out: frozenset[str] = frozenset()
 ) -> list[Rated]:
     """Rated rows of one source, without those that share text with an evaluation set and those that say nothing."""
-    path = next(
-        (root / f"{source}{ending}" for ending in (".jsonl", ".jsonl.gz") if (root / f"{source}{ending}").is_file()),
-        None,
-    )
-    if path is None:
-        there = ", ".join(sorted(one.name for one in root.glob("*.jsonl*"))) or "no ratings"
-        raise FileNotFoundError(f"{root} has no {source}.jsonl(.gz); it holds {there}")
-    rows = []
+    path, rows = find_ratings(root, source), []
     for number, row in enumerate(read_rows(path), start=1):
         if row.get("level", "turn") != level or str(row.get("id")) in leave_out:
             continue
@@ -54,6 +47,15 @@ def read_ratings(
     if not rows:
         raise ValueError(f"{path} holds no rated {level} that may be used")
     return rows
+
+
+def find_ratings(root: Path, source: str) -> Path:
+    """The file of one source of ratings."""
+    for path in (root / f"{source}.jsonl", root / f"{source}.jsonl.gz"):
+        if path.is_file():
+            return path
+    there = ", ".join(sorted(path.name for path in root.glob("*.jsonl*"))) or "no ratings"
+    raise FileNotFoundError(f"{root} has no {source}.jsonl(.gz); it holds {there}")
 
 
 def _rated(row: Mapping[str, Any], source: str, where: str) -> Rated | None:
