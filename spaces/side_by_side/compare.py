@@ -11,7 +11,7 @@ from typing import Any
 import gradio as gr
 from gradio.events import api as endpoint
 from limits import REPLIES, TURNS, Problem, checked
-from parts import FOCUS, grade, html, judge, note, one_at_a_time, others, ready_to_copy, share
+from parts import FOCUS, for_programs, grade, html, judge, note, one_at_a_time, others, ready_to_copy, share
 
 from dialeval.judge.verdicts import Comparison, compare_replies
 
@@ -112,12 +112,12 @@ def _answer(messages: Any, *typed: str | None) -> tuple[str, str, str]:
     return shown(found, given), *code(context, given, facts, following)
 
 
+@for_programs
 def api(context: list[str], replies: list[str]) -> dict[str, Any]:
     """Compare replies to a context: the sentence, and of each reply value, interval, aspects and reason."""
-    try:
-        found = compare(context, [str(reply) for reply in replies[:REPLIES]], (), "")
-    except Problem as problem:
-        raise gr.Error(str(problem), print_exception=False) from None
+    if len(replies) > REPLIES:
+        raise Problem("replies", f"There are {len(replies)} replies; at most {REPLIES} are compared.")
+    found = compare(context, replies, (), "")
     return {"sentence": found.sentence, "order": [found.names[at] for at in found.order], **found.scores.to_dict()}
 
 
@@ -199,11 +199,6 @@ def build() -> None:
     for event in (go.click, *(box.submit for box in boxes)):
         event(
             _answer, [chat, facts, following, *boxes], [answer, shell, python], api_visibility="private", **work
-        ).then(None, js=FOCUS, **hidden).then(_percentiles_if_open, None, percentiles, **hidden)
+        ).then(None, js=FOCUS, **hidden).then(lambda: "", None, percentiles, **hidden)  # those were of former replies
     beside.expand(_percentiles, [chat, references, *boxes], percentiles, api_visibility="private", **work)
     endpoint(api, api_name="compare", **work)
-
-
-def _percentiles_if_open() -> str:
-    """Other metrics' values of former replies must not stand beside new ones."""
-    return ""

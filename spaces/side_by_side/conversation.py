@@ -8,7 +8,7 @@ from typing import Any
 import gradio as gr
 from gradio.events import api as endpoint
 from limits import TEXT, TURNS, Problem, checked, in_page_words
-from parts import FOCUS, grade, html, judge, note, one_at_a_time, ready_to_copy
+from parts import FOCUS, for_programs, grade, html, judge, note, one_at_a_time, ready_to_copy
 
 from dialeval.core.exchange import BadRow, Dialogue
 from dialeval.judge.verdicts import ConversationVerdict, judge_conversation
@@ -92,12 +92,10 @@ def _answer(text: str, side: str) -> tuple[str, str, str]:
     return shown(found, read_transcript(text).speakers), *code(text, SIDES[side])
 
 
+@for_programs
 def api(transcript: str, other_side: bool = False) -> dict[str, Any]:
     """Judge a conversation: value, aspects and reason, and the same for each judged turn."""
-    try:
-        found = judged(transcript, other_side)
-    except Problem as problem:
-        raise gr.Error(str(problem), print_exception=False) from None
+    found = judged(transcript, other_side)
     return {
         "sentence": found.sentence,
         "positions": list(found.positions),

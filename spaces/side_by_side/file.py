@@ -18,7 +18,7 @@ import gradio as gr
 import numpy as np
 from gradio.events import api as endpoint
 from limits import BYTES, KEPT, ROWS, SENT, UNPACKED, Problem, checked_row, in_page_words
-from parts import FOCUS, grade, html, judge, note, one_at_a_time, ready_to_copy, share
+from parts import FOCUS, for_programs, grade, html, judge, note, one_at_a_time, ready_to_copy, share
 
 from dialeval.core.exchange import Exchange
 from dialeval.core.scores import Scores, aspect_column
@@ -77,8 +77,6 @@ def read(paths: Sequence[str], columns: Mapping[str, str]) -> dict[str, list[Exc
                 found.setdefault(system, []).append(row)
                 if (count := count + 1) > ROWS:
                     raise Problem("upload", f"There are more than {ROWS:,} rows; take a sample of them.")
-        except Problem:
-            raise
         except (ValueError, OSError) as error:
             raise Problem("upload", in_page_words(error, names_of(paths))) from None
     return found
@@ -226,9 +224,8 @@ def code(names: Sequence[str], columns: Mapping[str, str], systems: int) -> tupl
 
 
 def _cell(value: Any) -> str:
-    return (" / ".join(map(str, value)) if isinstance(value, list | tuple) else "" if value is None else str(value))[
-        :200
-    ]
+    text = " / ".join(map(str, value)) if isinstance(value, list | tuple) else "" if value is None else str(value)
+    return text[:200]
 
 
 def _uploaded(paths: list[str] | None) -> tuple[Any, ...]:
@@ -275,16 +272,14 @@ def _answer(paths: list[str] | None, baseline: str, *chosen: str) -> Iterator[tu
     )  # fmt: skip
 
 
+@for_programs
 def api(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Judge rows with context and response, at most a hundred; values, intervals, aspects and reasons."""
-    if not isinstance(rows, list) or not 0 < len(rows) <= SENT:  # a text would name a file of the server
-        raise gr.Error(f"pass a list of between 1 and {SENT} rows", print_exception=False)
-    try:
-        found = list(islice(_checked(Source(rows, bounds=UNPACKED)), SENT + 1))
-    except ValueError as error:
-        raise gr.Error(in_page_words(error, {}), print_exception=False) from None
+    if not 0 < len(rows) <= SENT:
+        raise Problem("rows", f"Pass a list of between 1 and {SENT} rows.")
+    found = list(islice(_checked(Source(rows, bounds=UNPACKED)), SENT + 1))
     if len(found) > SENT:  # a row may hold a conversation
-        raise gr.Error(f"these rows hold more than {SENT} replies; send fewer at once", print_exception=False)
+        raise Problem("rows", f"These rows hold more than {SENT} replies; send fewer at once.")
     return one_at_a_time("texts", lambda: judge("texts").score_exchanges(found)).to_dict()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from dialeval.core.exchange import Exchange
+from dialeval.core.exchange import Exchange, is_blank
 from dialeval.readers.bounds import Bounds
 
 #: Characters of one turn or reply, turns of a conversation, rows and bytes of uploads, rows that a program sends.
@@ -34,10 +34,12 @@ def checked(texts: Sequence[str], field: str, what: str) -> list[str]:
     if len(texts) > TURNS:
         raise Problem(field, f"There are {len(texts):,} of these; at most {TURNS} are read.")
     for number, text in enumerate(texts, start=1):
-        if not text.strip():
+        if is_blank(text):
             raise Problem(field, f"{what} {number} is empty.")
         if len(text) > TEXT:
             raise Problem(field, f"{what} {number} has {len(text):,} characters; at most {TEXT:,} are read.")
+        if not text.isascii() and text.encode("utf-8", "replace").decode() != text:
+            raise Problem(field, f"{what} {number} holds half of a character (a lone surrogate); write it again.")
     return [text.strip() for text in texts]
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, wraps
+from inspect import signature
 from pathlib import Path
 from threading import Lock
 from typing import Any, TypeVar
 
 import gradio as gr
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from limits import Problem
+from limits import Problem, in_page_words
+from pydantic import ConfigDict, ValidationError, validate_call
 
 import dialeval
 from dialeval.registry import metric_class, ready_approaches
@@ -42,6 +44,25 @@ def one_at_a_time(kind: str, work: Callable[[], Answer]) -> Answer:
     """Encoders keep their last batch, so that two threads must not share one."""
     with _LOCKS[kind]:
         return work()
+
+
+def for_programs(answer: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+    """An endpoint that takes what its types say, and tells in a sentence what is wrong with anything else."""
+    strict, names = validate_call(config=ConfigDict(strict=True))(answer), list(signature(answer).parameters)
+
+    @wraps(answer)
+    def checked(*given: Any) -> dict[str, Any]:
+        try:
+            return strict(*given)
+        except ValidationError as error:
+            (first, *rest), message = error.errors()[0]["loc"], error.errors()[0]["msg"]
+            place = names[int(first)] + "".join(f"[{part!r}]" for part in rest)
+            text = f"{place}: {message}."
+        except ValueError as error:  # a Problem, or what the library says of a row
+            text = in_page_words(error, {})
+        raise gr.Error(text, print_exception=False)
+
+    return checked
 
 
 def html(template: str, **values: Any) -> str:

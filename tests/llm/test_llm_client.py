@@ -1,11 +1,14 @@
-"""A server's answer has a bound, in time and in bytes, however it comes."""
+"""A server's answer has a bound, in time and in bytes, however it comes; and addresses and keys are looked at first."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 
 pytest.importorskip("openai")
 
+from dialeval.llm.asking import Price
 from dialeval.llm.client import MAX_ANSWER_BYTES, Client, QuestionFailed
 from dialeval.llm.protocol import Question
 from loopback_llm import Raw, serving
@@ -31,3 +34,28 @@ def test_a_server_that_drips_a_refusal_is_left_too() -> None:
 
 def test_an_answer_without_end_is_not_read_to_it() -> None:
     assert "longer than 32 MB" in _ask(Raw(body=b" " * (2 * MAX_ANSWER_BYTES)), 600.0)
+
+
+@pytest.mark.parametrize(
+    "host", ["exa mple", "a..b", "[::1", "host:99999", "host:-1", "host:abc", "x" * 300, "a\nb", "\u200b", "[v1.x]"]
+)
+def test_an_address_that_no_server_has_is_told(host: str) -> None:
+    message = refused(ValueError, "base_url", Client, "any", f"http://{host}/v1", "NO_KEY_IS_SET", 1.0, 0)
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize("key", ["sk-1\nsk-2", "sk-1\rsk-2", "schlüssel"])
+def test_a_key_that_no_header_can_hold_is_told(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    monkeypatch.setenv("A_KEY", key)
+    assert key not in refused(ValueError, "A_KEY holds", Client, "any", "http://127.0.0.1:1/v1", "A_KEY", 1.0, 0)
+
+
+@pytest.mark.parametrize("count", [int("9" * 400), -1, 10**9, 1.5, "many", [5], {"a": 5}])
+@pytest.mark.parametrize("name", ["prompt_tokens", "completion_tokens"])
+def test_tokens_that_nobody_can_have_counted_are_estimated(name: str, count: Any) -> None:
+    usage = {"prompt_tokens": 5, "completion_tokens": 5, "total_tokens": 10, name: count}
+    with serving(lambda request, before: {"text": "4", "usage": usage}) as server:
+        answer = Client("any", server.url, "NO_KEY_IS_SET", 60.0, 0).ask(QUESTION, {})
+    assert (answer.texts, answer.counted) == (("4",), False)
+    assert 0 < answer.tokens_in + answer.tokens_out < 1000
+    assert Price(1.0, 1.0).of(answer.tokens_in, answer.tokens_out) < 1

@@ -43,6 +43,14 @@ def test_the_same_scores_from_every_kind_of_table(rouge) -> None:
     assert dialeval.load(["rougeL", "bleu2"]).score(pd.DataFrame(ROWS))["rougeL"].values.tolist() == [1.0, 0.0]
 
 
+def test_a_column_that_stands_twice_is_named(rouge) -> None:
+    table = pd.DataFrame(ROWS)
+    for name in ("response", "note"):
+        twice = pd.concat([table, table[[name]]], axis=1)
+        refused(ValueError, f"two columns {name!r}", rouge.score, twice)
+    refused(ValueError, "two columns '1'", rouge.score, table.assign(**{"1": 1, "2": 2}).rename(columns={"2": 1}))
+
+
 def test_columns_can_be_named(rouge) -> None:
     frame = pd.DataFrame(ROWS).rename(columns={"response": "reply", "reference": "gold"})
     assert rouge.score(frame, columns={"response": "reply", "reference": "gold"}).values.tolist() == [1.0, 0.0]

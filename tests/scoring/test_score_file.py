@@ -81,6 +81,32 @@ def test_a_broken_run_goes_on(output: str) -> None:
     assert {path.name for path in Path().iterdir()} == {"rows.jsonl", output, f"whole-{output}"}
 
 
+def test_a_damaged_journal_costs_time_and_nothing_else() -> None:
+    """Whatever of it is lost, altered or made up: the outcome is that of an undisturbed run, or a sentence."""
+    run("whole.jsonl")
+    interrupt()
+    journal = Path("scores.jsonl.partial")
+    sound = journal.read_bytes()
+    header, record = (json.loads(line.rpartition(b"\t")[0]) for line in sound.splitlines())
+    damaged = [sound[:size] for size in range(0, len(sound), len(sound) // 40)]
+    places = range(0, len(sound), len(sound) // 40)
+    damaged += [sound[:place] + bytes([sound[place] ^ 1]) + sound[place + 1 :] for place in places]
+    for line, number in ((header, 0), (record, 1)):
+        for key in line:
+            for value in (None, 7, "x", [], {}, {"overlap": [[]]}):
+                lines = [json.dumps(header).encode(), json.dumps(record).encode()]
+                lines[number] = json.dumps({**line, key: value}).encode()
+                damaged.append(b"\n".join(lines) + b"\n")
+    for content in damaged:
+        journal.write_bytes(content)
+        if content and b"\n" in content and not content.startswith(sound.splitlines()[0]):
+            refused(ValueError, "scores.jsonl.partial", run)
+            journal.unlink()
+        run()
+        assert Path("scores.jsonl").read_bytes() == Path("whole.jsonl").read_bytes()
+        Path("scores.jsonl").unlink()
+
+
 def test_no_resume_begins_again() -> None:
     interrupt()
     assert run(resume=False).n_resumed == 0

@@ -192,7 +192,7 @@ def test_what_is_ready_to_copy_gives_the_pages_values(judge: Any, tmp_path: Path
 def test_its_code_asks_gradio_for_nothing_private() -> None:
     files = sorted(SPACE.glob("*.py"))
     assert len(files) <= 8
-    assert sum(len(path.read_text().splitlines()) for path in files) <= 940
+    assert sum(len(path.read_text().splitlines()) for path in files) <= 950
     for path in files:
         text = path.read_text()
         assert not re.search(r"\bgr\.(?:\w+\.)*_[a-z]|uvicorn|starlette|fastapi", text), path.name
@@ -250,5 +250,48 @@ def test_a_program_cannot_name_a_file_of_the_server(tmp_path: Path) -> None:
     path.write_text('{"context": ["hi"], "response": "hello"}\n', encoding="utf-8")
     given: Any
     for given in (str(path), path, {"path": str(path)}):
-        with pytest.raises(file.gr.Error, match="pass a list"):
-            file.api(given)
+        refused(file.gr.Error, "rows: Input should be a valid list", file.api, given)
+
+
+#: Of no type that an endpoint takes, or of the right one and empty.
+WRONG: list[Any] = [
+    None, 7, 1.5, 10**400, "text", "/etc/hostname", {}, {"path": "/etc/hostname"}, [None], [7], [True], [[]], [{}],
+    [["a"]], ["\u200b"], ["\ud800"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "place"), [("compare", 0), ("compare", 1), ("conversation", 0), ("conversation", 1), ("file", 0)]
+)
+def test_wrong_types_are_refused_in_a_sentence(client: Client, name: str, place: int) -> None:
+    """What JSON can hold, at every place; the client shows a bare error as one that tells nothing."""
+    for wrong in WRONG:
+        given: list[Any] = {"compare": [CONTEXT, REPLIES], "conversation": ["a: b\nc: d", False], "file": [[]]}[name]
+        given[place] = wrong
+        message = refused(Exception, " ", client.predict, *given, api_name=f"/{name}")
+        assert not re.search("Traceback|--|^Error$|has raised an exception", message), (wrong, message)
+
+
+@pytest.mark.parametrize(
+    "field", ["context", "response", "facts", "references", "speakers", "following", "id", "messages"]
+)
+def test_wrong_types_in_a_row_are_refused_in_a_sentence(client: Client, field: str) -> None:
+    for wrong in WRONG:
+        row = {"context": ["Hi"], "response": "Hm", field: wrong} if field != "messages" else {field: wrong}
+        answer = client.submit([row], api_name="/file")
+        if (error := answer.exception()) is None:
+            assert len(answer.result()["values"]) == 1
+        else:
+            assert not re.search("Traceback|--|^Error$|has raised an exception", str(error)), (wrong, str(error))
+
+
+@pytest.mark.parametrize("blank", ["\u200b", "\u2060\ufe0f", "\u00ad", " "])
+def test_a_reply_of_zero_width_characters_is_named(client: Client, blank: str) -> None:
+    for given in ([REPLIES[0], blank], [*REPLIES, blank]):
+        if blank.strip() or len(given) == 2:  # a box that holds nothing is passed over
+            message = refused(Exception, " ", client.predict, CONTEXT, given, api_name="/compare")
+            assert re.search("empty|two replies", message)
+
+
+def test_more_replies_than_are_compared_are_not_left_out_in_silence(client: Client) -> None:
+    refused(Exception, "at most 5", client.predict, CONTEXT, REPLIES * 3, api_name="/compare")

@@ -15,7 +15,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlparse
+from urllib.parse import SplitResult, urlsplit
 
 from dialeval.io.harmless import told, without_secrets
 
@@ -228,13 +228,23 @@ def is_reachable(endpoint: str) -> bool:
     """Whether anything answers at the endpoint; the Hub client itself would retry for most of a minute."""
     if any(os.environ.get(name) for name in ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY")):
         return True
-    address = urlparse(endpoint)
-    port = address.port or (443 if address.scheme == "https" else 80)
     try:
+        address = address_parts(endpoint)
+        port = address.port or (443 if address.scheme == "https" else 80)
         with socket.create_connection((address.hostname or "", port), timeout=_NETWORK_PATIENCE):
             return True
-    except OSError:
+    except (OSError, ValueError):
         return False
+
+
+def address_parts(text: str) -> SplitResult:
+    """The parts of an address; ValueError where no server can have such a host or port."""
+    parts = urlsplit(text)
+    (parts.hostname or "").encode("idna")
+    parts.port  # noqa: B018 (it is read from the text here)
+    if any(character.isspace() for character in text):
+        raise ValueError("an address has no white space")
+    return parts
 
 
 #: Of a library's error, and of what is shown of it.

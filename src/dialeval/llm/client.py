@@ -15,12 +15,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpx
 import openai
 
-from dialeval.io.files import parse_json
+from dialeval.io.files import address_parts, parse_json
 from dialeval.io.harmless import told, without_secrets
 from dialeval.llm.protocol import Question
 from dialeval.registry.metric import CannotGoOn
@@ -85,6 +84,11 @@ class Answer:
         return cls(**fields)
 
 
+def _is_count(tokens: Any) -> bool:
+    """Whether a server counted tokens: a few numbers of hundreds of digits would fit into no sum of costs."""
+    return type(tokens) is int and 0 <= tokens < 10**9
+
+
 class Client:
     """A model behind an address. The key is read from the environment and leaves this object in requests only."""
 
@@ -95,7 +99,11 @@ class Client:
         if not key and not address:
             raise ValueError(f"{key_variable} is not set; set it, or name your own server with base_url")
         address = address or "https://api.openai.com/v1"
-        parts = urlsplit(address)
+        try:
+            parts = address_parts(address)
+            httpx.URL(address)
+        except (ValueError, httpx.InvalidURL):
+            raise ValueError("base_url has a host or port that no server can have; write http://host:port/v1") from None
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError("base_url is not an address; write it as http://host:port/v1")
         if parts.username or parts.password or parts.query:
@@ -153,7 +161,8 @@ class Client:
         choices = sorted(completion.choices, key=lambda choice: choice.index)
         first, usage = choices[0], completion.usage
         texts = tuple(self._clean(choice.message.content or "") for choice in choices)
-        counted = usage is not None and bool(usage.prompt_tokens)
+        counts = (usage.prompt_tokens, usage.completion_tokens or 0) if usage is not None else ()
+        counted = bool(counts) and all(map(_is_count, counts)) and counts[0] > 0
         refusal = getattr(first.message, "refusal", None)
         if refusal is None and first.finish_reason == "content_filter":
             refusal = "a content filter stopped it"
@@ -168,8 +177,8 @@ class Client:
             finish=str(first.finish_reason or ""),
             served=self._clean(str(completion.model or "")),
             fingerprint=self._clean(str(completion.system_fingerprint or "")),
-            tokens_in=max(0, int(usage.prompt_tokens)) if counted else likely_tokens(question),
-            tokens_out=max(0, int(usage.completion_tokens or 0)) if counted else sum(map(_likely, texts)),
+            tokens_in=counts[0] if counted else likely_tokens(question),
+            tokens_out=counts[1] if counted else sum(map(_likely, texts)),
             counted=counted,
         )
 

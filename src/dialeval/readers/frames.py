@@ -1,4 +1,4 @@
-"""Tables of the Python world as rows: pandas data frames, `datasets.Dataset`, lists of mappings; and files by name."""
+"""Tables of the Python world as rows: frames of pandas and polars, `datasets.Dataset`, lists of mappings; and files."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dialeval.core.exchange import EmptyPolicy, Exchange
 from dialeval.readers import Source
+from dialeval.readers.text import check_header
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 def is_table(value: Any) -> bool:
     """Whether a value holds whole rows, or names a file of them, rather than one column."""
-    if hasattr(value, "column_names") or (hasattr(value, "columns") and hasattr(value, "iloc")):
+    if hasattr(value, "column_names") or (hasattr(value, "columns") and (hasattr(value, "iloc") or _is_polars(value))):
         return True
     if isinstance(value, str | Path | Source):
         return True
@@ -71,14 +72,19 @@ class _Rows:
     def __iter__(self) -> Iterator[Mapping[str, Any]]:
         table = self._table
         names: Any = getattr(table, "column_names", getattr(table, "columns", None))
-        if names is None:
-            for row in table:
+        if names is None or _is_polars(table):
+            for row in table if names is None else table.to_dicts():
                 yield {name: _plain(cell) for name, cell in row.items()}
             return
+        check_header(list(map(str, names)), type(table).__name__)
         columns = [table[name] for name in names]
         cells = [column.tolist() if hasattr(column, "tolist") else column for column in columns]
         for row in zip(*cells, strict=True):
             yield {str(name): _plain(cell) for name, cell in zip(names, row, strict=True)}
+
+
+def _is_polars(table: Any) -> bool:
+    return hasattr(table, "to_dicts")
 
 
 def _plain(cell: Any) -> Any:

@@ -7,6 +7,7 @@ import json
 import os
 import stat
 import sys
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import replace
@@ -200,8 +201,6 @@ def _once(task: Task, chunk: Chunk, journal: Journal, twins: Twins) -> tuple[Rec
         return record, False
     if before.get("fingerprint") != chunk.fingerprint():
         raise ValueError(_changed(journal, f"differs between rows {chunk.rows[0]} and {chunk.rows[-1]}"))
-    if list(before.get("values", ())) != task.columns or before.get("row") != chunk.rows or "language" not in before:
-        raise ValueError(f"{journal.path} is damaged; start again with --no-resume")
     return twins.settle(chunk, before), True
 
 
@@ -236,7 +235,8 @@ def _in_place(path: Path) -> Iterator[BinaryIO]:
 
 
 _MARK = "dialeval_journal"
-_FORMAT = 2
+_FORMAT = 3
+_OTHER = "is an unfinished run of another version, or damaged; start again with --no-resume"
 _START = f'{{"{_MARK}"'.encode()
 #: Stands in the last line of a journal whose table is about to take the output's place.
 _COMPLETE: Mapping[str, Any] = {"complete": True}
@@ -276,7 +276,8 @@ class Journal:
         """Write one finished chunk, down to the disk."""
         try:
             self._stream.seek(0, os.SEEK_END)
-            self._stream.write(json.dumps(record, allow_nan=False).encode() + b"\n")
+            text = json.dumps(record, allow_nan=False).encode()
+            self._stream.write(text + _sum_of(text) + b"\n")
             self._stream.flush()
             os.fsync(self._stream.fileno())
         except OSError as error:
@@ -323,7 +324,9 @@ class Journal:
             if record is None:
                 if header is None and not _is_start(line):
                     raise ValueError(f"{self.path} is not an unfinished run; move it away or choose another output")
-                break
+                if header is None and line.endswith(b"\n"):
+                    raise ValueError(f"{self.path} {_OTHER}")
+                break  # what is damaged is computed again, and so is what follows
             self._is_complete = record == _COMPLETE
             self.n_finished += header is not None and not self._is_complete
             header = header or record
@@ -341,9 +344,7 @@ class Journal:
 
     def _check(self, header: Mapping[str, Any], run: Mapping[str, Any]) -> None:
         if header.get(_MARK) != _FORMAT:
-            raise ValueError(
-                f"{self.path} is not an unfinished run of this version; move it away or choose another output"
-            )
+            raise ValueError(f"{self.path} {_OTHER}")
         if difference := _difference(header["run"], json.loads(json.dumps(run))):
             raise ValueError(
                 f"{self.path} is an unfinished run with other options ({difference}); "
@@ -377,13 +378,20 @@ def _is_start(line: bytes) -> bool:
 
 
 def _record(line: bytes) -> dict[str, Any] | None:
-    if not line.endswith(b"\n"):
+    """What a line says, if it is as it was written."""
+    text, end = line[: -_SUM_BYTES - 1], line[-_SUM_BYTES - 1 :]
+    if end != _sum_of(text) + b"\n":
         return None
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return record if isinstance(record, dict) else None
+    record: dict[str, Any] = json.loads(text)
+    return record
+
+
+#: At the end of each line: a file that was cut, mended or half overwritten holds lines of JSON that say too little.
+_SUM_BYTES = len(b"\t00000000")
+
+
+def _sum_of(text: bytes) -> bytes:
+    return b"\t%08x" % zlib.crc32(text)
 
 
 def _difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
