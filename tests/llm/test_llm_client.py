@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ pytest.importorskip("openai")
 from dialeval.llm.asking import Price
 from dialeval.llm.client import MAX_ANSWER_BYTES, Client, QuestionFailed
 from dialeval.llm.protocol import Question
-from loopback_llm import Raw, serving
+from loopback_llm import AT_ONCE, Behaviour, Raw, serving
 from refusals import refused
 
 QUESTION = Question(({"role": "user", "content": "Hm?"},), ("quality",), None)
@@ -30,6 +31,39 @@ def test_a_server_that_drips_is_left() -> None:
 
 def test_a_server_that_drips_a_refusal_is_left_too() -> None:
     assert _ask(Raw(429, b" " * 100_000, pause=0.1), 1.0) == "the server did not answer in time"
+
+
+def _tries(behave: Behaviour, timeout: float) -> int:
+    """How often a server is asked that may be asked six times."""
+    with serving(behave) as server:
+        client = Client("any", server.url, "NO_KEY_IS_SET", timeout, 5)
+        refused(QuestionFailed, "the server did not answer in time", client.ask, QUESTION, {})
+        return len(server.requests)
+
+
+def test_the_time_is_that_of_all_tries_together() -> None:
+    drips = Raw(body=b" " * 100_000, pause=0.1)
+    assert _tries(lambda request, before: drips, 1.0) == 1
+
+    def hangs(request: Any, before: int) -> Raw:
+        time.sleep(8)
+        return drips
+
+    assert _tries(hangs, 1.0) == 1
+
+    def fails_late(request: Any, before: int) -> Raw:
+        time.sleep(1)
+        return Raw(500, b"{}", AT_ONCE)
+
+    assert _tries(fails_late, 2.5) <= 3
+
+
+def test_waiting_for_a_rate_limit_takes_no_time_of_an_answer() -> None:
+    def busy(request: Any, before: int) -> Any:
+        return {"text": "4"} if before else Raw(429, b"{}", {"retry_after_ms": "3000"})
+
+    with serving(busy) as server:
+        assert Client("any", server.url, "NO_KEY_IS_SET", 2.0, 5).ask(QUESTION, {}).texts == ("4",)
 
 
 def test_an_answer_without_end_is_not_read_to_it() -> None:

@@ -86,6 +86,12 @@ def test_a_packed_text_is_read_no_further_than_its_bound(tmp_path: Path) -> None
         tracemalloc.stop()
 
 
+def test_a_text_of_empty_lines_is_no_way_around_it(tmp_path: Path) -> None:
+    path = _packed(tmp_path / "talk.txt.gz", "a\n" * 10_000, 10)
+    message = refused(ValueError, "lines", lambda: list(Source(path, bounds=SMALL).exchanges()))
+    assert f"{SMALL.whole // 64:,} lines" in message
+
+
 def test_parquet_with_more_rows_than_bytes_is_refused_by_its_own_word(tmp_path: Path) -> None:
     path = tmp_path / "rows.parquet"
     alike = pa.DictionaryArray.from_arrays(pa.array([0] * 3_000_000, pa.int32()), pa.array(["Fine."]))

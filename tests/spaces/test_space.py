@@ -24,6 +24,7 @@ import numpy as np
 import pytest
 
 from refusals import refused
+from resources import PATIENCE
 
 pytest.importorskip("gradio")
 
@@ -50,7 +51,7 @@ def judge() -> Any:
 
 @pytest.fixture(scope="module")
 def client() -> Client:
-    return Client(address(), verbose=False)
+    return Client(address(), verbose=False, httpx_kwargs={"timeout": PATIENCE})
 
 
 def test_programs_get_what_the_library_says(client: Client, judge: Any) -> None:
@@ -124,7 +125,7 @@ def test_many_at_once_each_get_their_own_answer(judge: Any) -> None:
     wanted = [compare_replies(judge, one, own).scores.values for one, own in zip(contexts, replies, strict=True)]
 
     def ask(at: int) -> list[float]:
-        client = Client(address(), verbose=False)
+        client = Client(address(), verbose=False, httpx_kwargs={"timeout": PATIENCE})
         found: list[float] = client.predict(contexts[at], replies[at], api_name="/compare")["values"]
         return found
 
@@ -227,7 +228,9 @@ def proxy(tmp_path: Path) -> Iterator[str]:
 
 @pytest.mark.skipif(shutil.which("nginx") is None, reason="no nginx here")
 def test_the_proxy_passes_the_page_on_and_bounds_what_one_visitor_asks(proxy: str, judge: Any) -> None:
-    found = Client(proxy, verbose=False).predict(CONTEXT, REPLIES, api_name="/compare")
+    found = Client(proxy, verbose=False, httpx_kwargs={"timeout": PATIENCE}).predict(
+        CONTEXT, REPLIES, api_name="/compare"
+    )
     assert found["sentence"] == compare_replies(judge, CONTEXT, REPLIES).sentence
 
     def status(path: str, data: bytes | None = None) -> int:

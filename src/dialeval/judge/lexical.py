@@ -315,7 +315,8 @@ def fact_use(reply: Text, facts: Sequence[Text], context: Sequence[Text], table:
     """Content words that the facts hold and the context has not used yet."""
     known = {_stem(word) for fact in facts for word in fact.content}
     used = {_stem(word) for turn in context for word in turn.words}
-    fresh = {_stem(word): word for word in reply.content if _stem(word) in known - used}
+    unsaid = known - used
+    fresh = {_stem(word): word for word in reply.content if _stem(word) in unsaid}
     weight = sum(rarity(word, table) for word in fresh.values())
     return FactUse(weight / (weight + _HALF), tuple(sorted(fresh.values())))
 

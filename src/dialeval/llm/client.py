@@ -10,10 +10,10 @@ import dataclasses
 import json
 import math
 import os
+import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import httpx
@@ -36,6 +36,7 @@ _OPTIONAL: dict[str, tuple[str, ...]] = {
     "system": ("system role", "role 'system'", "role: system", '"system"', "'system'"),
 }
 _LONGEST_MESSAGE = 200
+_LATE = "the server did not answer in time"
 #: Of an answer; many samples with the likeliest tokens at every place take a few.
 MAX_ANSWER_BYTES = 32 * 2**20
 #: The client does not check types, so an answer of another shape may fail anywhere.
@@ -114,7 +115,8 @@ class Client:
         self._secrets = (key,)
         # A server of one's own needs no key, but the client does.
         # Rows go to the server that was named, and to no other that it names.
-        hooks: dict[str, Any] = {"response": [partial(_whole, seconds=timeout), _no_use_in_waiting]}
+        self._clock = _Clock(timeout)
+        hooks: dict[str, Any] = {"request": [self._clock.begin], "response": [self._clock.read, _no_use_in_waiting]}
         http = openai.DefaultHttpxClient(event_hooks=hooks, timeout=timeout, follow_redirects=False)
         self._openai = openai.OpenAI(
             api_key=key or "none", base_url=address, timeout=timeout, max_retries=retries, http_client=http
@@ -135,6 +137,7 @@ class Client:
 
     def _ask(self, question: Question, options: Mapping[str, Any]) -> Answer:
         begun = time.monotonic()
+        self._clock.wind()
         while True:
             left_out = self._left_out
             request = _request(question, options, left_out)
@@ -148,10 +151,8 @@ class Client:
             except _TooMuch as error:
                 raise QuestionFailed(str(error)) from None
             except openai.APITimeoutError:
-                raise QuestionFailed("the server did not answer in time") from None
+                raise QuestionFailed(_LATE) from None
             except openai.APIConnectionError as error:
-                if isinstance(error.__cause__, _TooMuch):
-                    raise QuestionFailed(str(error.__cause__)) from None
                 raise QuestionFailed(f"the connection failed ({type(error.__cause__ or error).__name__})") from None
             except (*_MALFORMED, openai.OpenAIError):
                 raise QuestionFailed("the server's answer is not a chat completion") from None
@@ -213,21 +214,48 @@ class Client:
         return without_secrets(text, self._secrets).encode("utf-8", errors="replace").decode()
 
 
-class _TooMuch(Exception):
-    """An answer that comes to no end."""
+class _TooMuch(BaseException):
+    """An answer that comes to no end. No `Exception`, which the client takes for a lost connection and asks again."""
 
 
-def _whole(response: httpx.Response, seconds: float) -> None:
-    """Read an answer to its end, which must come in time: the client's own limit is on every piece of it alone."""
-    end, pieces, size = time.monotonic() + seconds, [], 0
-    for piece in response.iter_bytes():
-        pieces.append(piece)
-        size += len(piece)
-        if size > MAX_ANSWER_BYTES:
-            raise _TooMuch(f"the server's answer is longer than {MAX_ANSWER_BYTES // 2**20} MB")
-        if time.monotonic() > end:
-            raise _TooMuch("the server did not answer in time")
-    response._content = b"".join(pieces)  # as `Response.read` keeps it, so that everybody finds it read
+class _Clock(threading.local):
+    """The time for an answer, of each thread: for all tries together, but without the waiting between them.
+
+    The client's own limit is on every piece of every try alone.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = self.left = seconds
+        self.begun: float | None = None
+
+    def wind(self) -> None:
+        """Another question."""
+        self.left, self.begun = self.seconds, None
+
+    def begin(self, request: httpx.Request) -> None:
+        """A try begins, with what the ones before it left."""
+        self._stop()
+        if self.left <= 0:
+            raise _TooMuch(_LATE)
+        self.begun = time.monotonic()
+        request.extensions = {**request.extensions, "timeout": httpx.Timeout(self.left).as_dict()}
+
+    def read(self, response: httpx.Response) -> None:
+        """Read an answer to its end, which must come in time."""
+        pieces, size = [], 0
+        for piece in response.iter_bytes():
+            pieces.append(piece)
+            size += len(piece)
+            if size > MAX_ANSWER_BYTES:
+                raise _TooMuch(f"the server's answer is longer than {MAX_ANSWER_BYTES // 2**20} MB")
+            if self.begun is not None and time.monotonic() > self.begun + self.left:
+                raise _TooMuch(_LATE)
+        self._stop()
+        response._content = b"".join(pieces)  # as `Response.read` keeps it, so that everybody finds it read
+
+    def _stop(self) -> None:
+        self.left -= 0.0 if self.begun is None else time.monotonic() - self.begun
+        self.begun = None
 
 
 def _no_use_in_waiting(response: Any) -> None:

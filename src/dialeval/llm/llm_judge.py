@@ -57,7 +57,7 @@ class LlmJudge(Metric):
             tokens (default: as the protocol says).
         max_tokens: maximum length of an answer (default: as the protocol says). Reasoning models need more.
         concurrency: maximum number of requests at once.
-        timeout: request timeout in seconds.
+        timeout: seconds that an answer may take, all tries together; waiting after a rate limit is not counted.
         retries: how often the client repeats a request after rate limits, server errors and lost connections.
         prices: dollars per million tokens by model, as a mapping or a YAML or JSON file.
         max_cost: stop at this cost, in dollars; needs prices. Requests under way are finished.

@@ -226,6 +226,10 @@ class _Object(dict[str, Any]):
         return found
 
 
+#: What a line takes in memory beside its letters; who speaks is told by all lines of a transcript together.
+_BYTES_OF_A_LINE = 64
+
+
 def text_rows(stream: BinaryIO, name: str, tell: Callable[[str], None], bounds: Bounds = USUAL) -> Iterator[RawRow]:
     """One row per conversation of a transcript; a text file that holds JSON is read as such."""
     lines = _without_nul(read_lines(stream, name, bounds), name)
@@ -238,10 +242,11 @@ def text_rows(stream: BinaryIO, name: str, tell: Callable[[str], None], bounds: 
         yield from _rows_of_lines(chain(begun, lines), name, bounds)
         return
     data = bytearray()
+    most = bounds.whole // _BYTES_OF_A_LINE
     for line in chain(begun, lines):
         data += line.data
-        if line.is_overlong or len(data) > bounds.whole:
-            size = f"{megabytes(bounds.whole)}, or a line of {MAX_LINE_BYTES // 2**20} MB"
+        if line.is_overlong or len(data) > bounds.whole or line.number > most:
+            size = f"{megabytes(bounds.whole)}, {most:,} lines, or a line of {MAX_LINE_BYTES // 2**20} MB"
             raise ValueError(f"{name} is a text of more than {size}; split it, or write JSON lines")
     try:
         text = data.decode("utf-8")
