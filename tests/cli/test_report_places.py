@@ -153,6 +153,44 @@ def test_two_reports_are_not_one_file(command: list[str], options: tuple[str, st
     assert not Path("one.png").exists()
 
 
+@pytest.mark.parametrize("as_link", [False, True])
+@pytest.mark.parametrize("read", ["scores", "rows"])
+def test_a_picture_is_not_drawn_over_what_it_shows(as_link: bool, read: str) -> None:
+    """Before anything is read: these files hold no scores."""
+    Path("rows.jsonl").rename("scores_new.png")
+    if as_link:
+        Path("scores_new.png").rename("kept.jsonl")
+        Path("scores_new.png").symlink_to("kept.jsonl")
+    options = ["new.jsonl", "--input", "scores_new.png"] if read == "rows" else ["scores_new.png"]
+    if read == "scores":
+        Path("scores_new.png").rename("new.png")
+        Path("scores_new.png").symlink_to("new.png")
+        options = ["new.png"]
+    before = listing()
+    code, message = run("plot", "scores", *options, "--out", ".")
+    assert (code, "scores_new.png is both png of --out and an input" in message) == (2, True), message
+    assert listing() == before
+
+
+@pytest.mark.parametrize(
+    "command", [["export", "judge", "--to"], ["score-ray", "-m", "bleu1", "-i", "rows.jsonl", "-o"]]
+)
+def test_a_folder_that_holds_something_is_not_added_to(command: list[str]) -> None:
+    Path("kept").mkdir()
+    Path("kept", "thesis.txt").write_text("years of work")
+    code, message = run(*command, "kept")
+    assert (code, "kept is not empty" in message) == (2, True), message
+    assert [path.name for path in Path("kept").iterdir()] == ["thesis.txt"]
+
+
+def test_scores_are_not_written_among_the_rows() -> None:
+    Path("data").mkdir()
+    Path("rows.jsonl").rename("data/rows.jsonl")
+    code, message = run("score-ray", "-m", "bleu1", "-i", "data", "-o", "data/scores")
+    assert (code, "data/scores lies in data, which is an input" in message) == (2, True), message
+    assert not Path("data/scores").exists()
+
+
 @pytest.mark.parametrize("end", [".rejects.jsonl", ".summary.json"])
 def test_what_stands_beside_an_output_is_kept(end: str) -> None:
     place = Path(f"out.jsonl{end}")
@@ -168,7 +206,9 @@ def test_what_stands_beside_an_output_is_kept(end: str) -> None:
     ("command", "option"),
     [(SCORE[:-3], "-o"), (AGREEMENT[:-2], "--out"), (ROBUSTNESS[:-2], "--out"), (["tune", "rows.jsonl"], "--out")]
     + [(RANK, option) for option in ("--markdown", "--json", "--html", "--plot")]
-    + [(GATE, option) for option in ("--junit", "--markdown", "--json")],
+    + [(GATE, option) for option in ("--junit", "--markdown", "--json")]
+    + [(["plot", "scores", "rows.jsonl"], "--out"), (["export", "judge"], "--to")]
+    + [(["score-ray", "-m", "bleu1", "-i", "rows.jsonl"], "-o")],
 )
 @pytest.mark.parametrize("place", ["loop.jsonl", "loop.jsonl/mine"])
 def test_a_link_that_leads_to_itself_is_told(command: list[str], option: str, place: str) -> None:

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from dialeval.cli import build_app
 from dialeval.core.exchange import Exchange
+from dialeval.hub.export import export_judge
 from dialeval.judge.metric import Judge
 from refusals import refused
 from small_checkpoints import small_checkpoint
@@ -72,5 +73,19 @@ def test_turns_are_joined_by_one_token(exported: tuple[Path, Path]) -> None:
 def test_a_folder_that_holds_something_is_not_written_to(exported: tuple[Path, Path]) -> None:
     from dialeval.cli.export import export
 
-    refused(ValueError, "empty", lambda: export("judge", exported[1]))
+    refused(FileExistsError, "empty", lambda: export("judge", exported[1]))
     refused(ValueError, "deb", lambda: export("deb", exported[1] / "new"))
+
+
+def test_a_folder_that_could_not_be_finished_is_not_there(
+    exported: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*given: Any, **options: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("transformers.PreTrainedTokenizerBase.save_pretrained", full)
+        with pytest.raises(OSError, match="No space left"):
+            export_judge(exported[0], tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+    assert (export_judge(exported[0], tmp_path / "out") / "README.md").is_file()

@@ -29,8 +29,9 @@ def export(
     """Fold, write, say where it lies."""
     if what != "judge":
         raise ValueError(f"{what} cannot be exported; judge can")
-    if to.exists() and any(to.iterdir()):
-        raise ValueError(f"{to} is not empty; name a new folder")
+    from dialeval.io.places import check_new_folder
+
+    check_new_folder(to)
     from dialeval.hub.export import export_judge
 
     say(f"wrote {export_judge(checkpoint, to)}")

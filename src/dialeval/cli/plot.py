@@ -35,12 +35,16 @@ def scores(
 ) -> None:
     """Your own scores: a histogram by system, the aspects, and value against length and turn number."""
     from dialeval.io.files import safe_name
+    from dialeval.io.places import check_places
     from dialeval.readers import Rejects
     from dialeval.reports.plots.figures import save
     from dialeval.reports.plots.scores import metric_of, read_table
     from dialeval.reports.plots.scores import scores as draw
     from dialeval.reports.report_files import plot_formats
 
+    name = file.name.split(".")[0]
+    picture, forms = out / safe_name(f"scores_{name}"), plot_formats(formats)
+    check_places({f"{form} of --out": picture.with_name(f"{picture.name}.{form}") for form in forms}, [file, input])
     table = read_table(file)
     chosen = metric_of(table, metric)
     rows: dict[int, Any] | None = None
@@ -48,6 +52,5 @@ def scores(
         source = read(input)
         found = (source.dialogues if level == "dialogue" else source.exchanges)(empty="score", skip_bad=Rejects())
         rows = {row.number: item for row, item in found}
-    name = file.name.split(".")[0]
-    for path in save(draw(table, chosen, rows, title=name), out / safe_name(f"scores_{name}"), plot_formats(formats)):
+    for path in save(draw(table, chosen, rows, title=name), picture, forms):
         say(str(path))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -35,6 +36,7 @@ def score_ray(
     read: reading.Read,
 ) -> None:
     """Read, score, write."""
+    from dialeval.io.places import check_new_folder
     from dialeval.registry import metric_class, registered
     from dialeval.registry.metric import Level
     from dialeval.scoring.on_ray import read_dataset, score_dataset, score_systems
@@ -48,6 +50,8 @@ def score_ray(
     of_rows = [name for name in names if name not in sets]
     if of_rows and output is None:
         raise ValueError("scores of rows need a folder; pass --output")
+    if output is not None and "://" not in output:
+        check_new_folder(Path(output), [] if "://" in input else [input])
     dataset = read_dataset(input)
     if of_rows and output is not None:
         score_dataset(

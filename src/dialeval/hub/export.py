@@ -7,6 +7,7 @@ layer of a tiny multiple of one makes tanh a straight line, and the classifier's
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ import torch
 from torch import Tensor, nn
 
 from dialeval.encoders.base import longest_input, takes_segments, width
-from dialeval.io.files import replace_file
 from dialeval.judge.metric import JudgeNetwork
 
 #: Small enough for tanh to be straight to the last digits of float32, large enough for them not to be lost.
@@ -24,7 +24,7 @@ HEAD = "follows"
 
 
 def export_judge(checkpoint: str | Path | None, folder: Path) -> Path:
-    """Write the folder: model, tokenizer, settings of sentence-transformers, and a card."""
+    """Write model, tokenizer, settings of sentence-transformers, and a card: the folder appears when it is whole."""
     from transformers import AutoConfig, AutoModelForSequenceClassification
 
     network = JudgeNetwork.from_pretrained(checkpoint, device="cpu")
@@ -47,18 +47,22 @@ def export_judge(checkpoint: str | Path | None, folder: Path) -> Path:
         dense.bias.zero_()
         last.weight.copy_(network.heads.weight[place : place + 1] / _TINY)
         last.bias.copy_(network.heads.bias[place : place + 1])
-    folder.mkdir(parents=True, exist_ok=True)
-    model.eval().save_pretrained(folder)
+    model.eval()
     tokenizer = network.tokenizer
     separator = network.config.layout.separator
     if separator.strip():  # so that it is one token where it stands in a text
         tokenizer.add_special_tokens({"additional_special_tokens": [separator]})
     tokenizer.model_max_length = min(network.config.layout.max_length, longest_input(settings))
-    tokenizer.save_pretrained(folder)
     modules = [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}]
-    replace_file(folder / "modules.json", lambda path: path.write_text(json.dumps(modules, indent=2) + "\n", "utf-8"))
     card = _CARD.format(name=network.config.name, between=f" {separator} " if separator.strip() else " ")
-    replace_file(folder / "README.md", lambda path: path.write_text(card, "utf-8"))
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as workspace:
+        fresh = Path(workspace) / "fresh"
+        model.save_pretrained(fresh)
+        tokenizer.save_pretrained(fresh)
+        (fresh / "modules.json").write_text(json.dumps(modules, indent=2) + "\n", "utf-8")
+        (fresh / "README.md").write_text(card, "utf-8")
+        fresh.replace(folder)
     return folder
 
 

@@ -67,6 +67,16 @@ def check_places(writes: Mapping[str, Path | None], reads: Iterable[object], *, 
             raise ValueError(f"{path} is both {what} and {other}; choose another file")
 
 
+def check_new_folder(folder: Path, reads: Iterable[object] = ()) -> None:
+    """Refuse, before anything is computed, a folder that a run cannot make: one that holds something, or is read."""
+    there = real(folder)
+    if there.exists() and not (there.is_dir() and not any(there.iterdir())):
+        raise FileExistsError(f"{folder} is not empty; name a new folder")
+    for read in reads:
+        if isinstance(read, str | Path) and there.is_relative_to(real(Path(read))):
+            raise ValueError(f"{folder} lies in {read}, which is an input; choose another folder")
+
+
 def real(path: Path) -> Path:
     """The place that a path leads to, whether or not something is there; one that leads round in a circle is refused.
 
