@@ -162,7 +162,7 @@ class Client:
         choices = sorted(completion.choices, key=lambda choice: choice.index)
         first, usage = choices[0], completion.usage
         texts = tuple(self._clean(choice.message.content or "") for choice in choices)
-        counts = (usage.prompt_tokens, usage.completion_tokens or 0) if usage is not None else ()
+        counts: tuple[int, ...] = (usage.prompt_tokens, usage.completion_tokens or 0) if usage is not None else ()
         counted = bool(counts) and all(map(_is_count, counts)) and counts[0] > 0
         refusal = getattr(first.message, "refusal", None)
         if refusal is None and first.finish_reason == "content_filter":
