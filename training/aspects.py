@@ -78,6 +78,9 @@ def balanced_loss(logits: Tensor, truth: Tensor) -> Tensor:
 class LastPhase(Trainer):
     """The trunk's trainer with a head a task; heads learn faster than the encoder."""
 
+    #: What a step has losses of.
+    terms: tuple[str, ...] = HEADS
+
     def __init__(self, recipe: dict[str, Any], encoder: Path, dtype: torch.dtype, device: torch.device) -> None:
         super().__init__(recipe, encoder, dtype, device, heads=len(HEADS), lora=recipe.get("lora"))
         heads = list(self.master.head.parameters())
@@ -100,9 +103,12 @@ class LastPhase(Trainer):
                     self.master.head.weight[number], self.master.head.bias[number] = row[:-1], row[-1]
         self.copy_weights()
 
-    def learn(self, step: PhaseStep, rates: Sequence[float]) -> Tensor:
-        """One step over all tasks; the loss of each."""
-        logits = self.through(step.batches, self.recipe["dropout"])
+    def sources(self, trunk: dict[str, Any], arguments: argparse.Namespace) -> Sources:
+        """What the steps are drawn from."""
+        return Sources(self.recipe, trunk, arguments)
+
+    def losses(self, step: PhaseStep, logits: Tensor) -> dict[str, Tensor]:
+        """The loss of each task that the step has rows of."""
         candidates = len(logits) - len(step.tasks)
         following = logits[:candidates, HEADS.index("next")].view(step.n_contexts, -1)
         losses = {"next": next_reply_loss(following, self.recipe["binary_weight"]).mean()}
@@ -119,12 +125,17 @@ class LastPhase(Trainer):
                 parts.append(balanced_loss(rest[plain, number], truth[plain]))
             if parts:
                 losses[head] = torch.stack(parts).mean() if head != "next" else parts[0] + sum(parts[1:]) / 4
+        return losses
+
+    def learn(self, step: PhaseStep, rates: Sequence[float]) -> Tensor:
+        """One step over all tasks; the loss of each."""
+        losses = self.losses(step, self.through(step.batches, self.recipe["dropout"]))
         share = dist.get_world_size() if dist.is_initialized() else 1
         whole = (
             torch.stack([self.recipe["weights"].get(task, 1.0) * loss for task, loss in losses.items()]).sum() / share
         )
         none = whole.new_zeros(())
-        found = torch.stack([losses[task].detach() if task in losses else none for task in HEADS]) / share
+        found = torch.stack([losses[task].detach() if task in losses else none for task in self.terms]) / share
         return self.update(whole, found, rates)
 
     @torch.inference_mode()
@@ -185,8 +196,9 @@ class LastPhase(Trainer):
         most, found = self.recipe["validation"]["rows"], {}
         for name, source in sources.graded.items():
             dev = source.rows["dev"][:most]
-            (scores,) = said([row for row, _ in dev], source.head)
-            found[f"{name}_{source.head}"] = float(spearmanr(scores, [share for _, share in dev]).statistic)
+            heads = (source.head, "next") if source.head == "rated" else (source.head,)
+            for head, scores in zip(heads, said([row for row, _ in dev], *heads), strict=True):
+                found[f"{name}_{head}"] = float(spearmanr(scores, [share for _, share in dev]).statistic)
         for name, pairs in sources.pairs.items():
             there = pairs.rows["dev"][: most // 4]
             (scores,) = said([one for better, worse, _ in there for one in (better, worse)], pairs.head)
@@ -245,13 +257,19 @@ def rates_at(recipe: dict[str, Any], step: int) -> list[float]:
     return [float(recipe["encoder_rate"]) * share, float(recipe["head_rate"]) * share]
 
 
-def run(rank: int, recipe: dict[str, Any], trunk: dict[str, Any], arguments: argparse.Namespace) -> None:
+def run(
+    rank: int,
+    recipe: dict[str, Any],
+    trunk: dict[str, Any],
+    arguments: argparse.Namespace,
+    trainer: type[LastPhase] = LastPhase,
+) -> None:
     """All steps in one of the processes."""
     torch.set_flush_denormal(True)
     if arguments.processes > 1:
         torch.set_num_threads(1)
         dist.init_process_group("gloo", rank=rank, world_size=arguments.processes)
-    phase = LastPhase(recipe, arguments.encoder, getattr(torch, arguments.dtype), torch.device(arguments.device))
+    phase = trainer(recipe, arguments.encoder, getattr(torch, arguments.dtype), torch.device(arguments.device))
     kept = arguments.out / "state.pt"
     first = 0
     if kept.exists():
@@ -260,7 +278,7 @@ def run(rank: int, recipe: dict[str, Any], trunk: dict[str, Any], arguments: arg
         phase.begin(recipe["start_from"])
     layout = PairFormat(**{**trunk["layout"], **recipe.get("layout", {})})
     tokenizer = PairTokenizer(AutoTokenizer.from_pretrained(arguments.encoder), layout)
-    sources = Sources(recipe, trunk, arguments)
+    sources = phase.sources(trunk, arguments)
     rated = {name: len(rows) for (name, split), rows in sources.ratings.items() if split == "train"}
     log(arguments.out, "start", commit=commit(), recipe=recipe, rated_rows=rated)
     begun, seen = time.process_time(), 0
@@ -288,29 +306,38 @@ def run(rank: int, recipe: dict[str, Any], trunk: dict[str, Any], arguments: arg
         seen += read.n_replies
         losses = phase.learn(read, rates_at(recipe, step))
         if (step + 1) % 10 == 0:
-            named = zip(HEADS, losses.tolist(), strict=True)
+            named = zip(phase.terms, losses.tolist(), strict=True)
             log(arguments.out, "train", step=step + 1, **{task: round(value, 4) for task, value in named})
 
 
-def main() -> None:
-    """Read the recipes and start the processes."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    recipes = Path(__file__).parent / "recipes"
+def parser_of(description: str | None, recipe: str) -> argparse.ArgumentParser:
+    """The options of a phase."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpora", type=Path, required=True, help="folder of NAME/SPLIT.jsonl.gz")
     parser.add_argument("--ratings", type=Path, required=True, help="folder of SOURCE.jsonl.gz")
     parser.add_argument("--encoder", type=Path, required=True, help="folder of the base encoder")
     parser.add_argument("--out", type=Path, required=True, help="weights and log.jsonl")
-    parser.add_argument("--recipe", type=Path, default=recipes / "aspects.yaml")
+    parser.add_argument("--recipe", type=Path, default=Path(__file__).parent / "recipes" / recipe)
     parser.add_argument("--dtype", choices=("float32", "bfloat16"), default="bfloat16", help="in what to compute")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--processes", type=int, default=1, help="of one thread each, on a CPU")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="override the recipe")
-    arguments = parser.parse_args()
+    return parser
+
+
+def recipes_of(arguments: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The recipe with what the command line overrides, and the one that names layout and corpora."""
     recipe = read_recipe(arguments.recipe)
     trunk = read_recipe(arguments.recipe.parent / f"{recipe['corpora_of']}.yaml")
     recipe.update({name: yaml.safe_load(value) for name, value in (one.split("=", 1) for one in arguments.set)})
     arguments.out.mkdir(parents=True, exist_ok=True)
-    in_processes(run, arguments.processes, recipe, trunk, arguments)
+    return recipe, trunk
+
+
+def main() -> None:
+    """Read the recipes and start the processes."""
+    arguments = parser_of(__doc__, "aspects.yaml").parse_args()
+    in_processes(run, arguments.processes, *recipes_of(arguments), arguments)
 
 
 if __name__ == "__main__":

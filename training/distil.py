@@ -1,0 +1,199 @@
+"""The small encoder learns from the large judge: how it ranks candidates, and how it rates replies of real systems.
+
+    python training/distil.py --teach --corpora CORPORA --ratings RATINGS --encoder FOLDER --out runs/distil
+    python training/distil.py --corpora CORPORA --ratings RATINGS --encoder FOLDER --out runs/distil --processes 2
+
+`--teach` has the teacher, an embedded judge, score contexts with their candidates and replies that systems gave, part
+after part into OUT/teacher; the same command goes on where it was stopped. Ratings of these replies are not read as
+labels. Without it the encoder in FOLDER learns from all parts that are there, beside the tasks of
+`training/aspects.py`, whose output this has too; held-out parts say how far it agrees with the teacher.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from scipy.stats import spearmanr
+from torch import Tensor
+from torch.nn import functional as F
+
+from aspect_rows import PhaseStep, Row, Sources
+from aspects import HEADS, LastPhase, parser_of, recipes_of, run
+from dialeval.core.exchange import Exchange
+from dialeval.encoders.batching import PairEncoder
+from dialeval.encoders.layout import PairTokenizer
+from dialeval.io.files import read_json_lines, write_atomically
+from dialeval.judge.metric import JudgeNetwork
+from trunk import in_processes, log
+
+#: The teacher's heads, and what they are called in the encoder's training.
+TAUGHT = {"next": "next", "follows": "rated"}
+#: The task of rows that the teacher scored: no head has that name, so that no label is asked for.
+TASK = "taught"
+
+
+class Group(NamedTuple):
+    """The replies to one context, and what the teacher's heads say of each: `[replies, heads]`."""
+
+    exchanges: list[Exchange]
+    scores: Tensor
+
+
+def read_groups(folder: Path) -> dict[str, list[Group]]:
+    """All that was taught, by split."""
+    found: dict[str, list[Group]] = {"train": [], "dev": []}
+    for path in sorted(folder.glob("*.jsonl")):
+        for row in read_json_lines(path):
+            exchanges = [Exchange(tuple(row["context"]), one, facts=tuple(row["facts"])) for one in row["replies"]]
+            found[row["split"]].append(Group(exchanges, torch.tensor(row["scores"])))
+    if not all(found.values()):
+        raise SystemExit(f"{folder} lacks rows to train on or held-out ones; run the same command with --teach first")
+    return found
+
+
+def replies_by_context(sources: Sources, name: str, split: str) -> list[list[Exchange]]:
+    """What systems said, by context, of a source that is rated; facts only where there is no context."""
+    if name in sources.graded:
+        read = [one for one, _ in sources.graded[name].rows[split]]
+    else:
+        read = [row.exchange for row in sources.of_split(name, split)]
+    found: dict[tuple[Any, ...], dict[str, Exchange]] = {}
+    for one in read:
+        bare = Exchange(one.context, one.response, facts=() if one.context else one.facts)
+        found.setdefault((bare.context, bare.facts), {})[bare.response] = bare
+    return [list(replies.values()) for replies in found.values()]
+
+
+def teach(recipe: dict[str, Any], trunk: dict[str, Any], arguments: argparse.Namespace) -> None:
+    """Let the teacher score part after part; some are held out, and drawn from what no step reads."""
+    said = recipe["teaching"]
+    network = JudgeNetwork.from_pretrained(said["teacher"], device=arguments.device)
+    tokenizer = PairTokenizer(network.tokenizer, replace(network.config.layout, **said["layout"]))
+    engine, sources = PairEncoder(network, tokenizer), Sources(recipe, trunk, arguments)
+    size = 1 + sum(recipe["negatives"].values())
+    held_out = [one for one in sources.held_out.values() if len(one)]
+    replies = {
+        split: [replies_by_context(sources, name, split) for name in said["replies_of"]] for split in ("train", "dev")
+    }
+    (arguments.out / "teacher").mkdir(exist_ok=True)
+    for part in range(said["parts"]):
+        path, begun = arguments.out / "teacher" / f"{part:05d}.jsonl", time.monotonic()
+        if path.exists():
+            continue
+        draw = np.random.default_rng([recipe["seed"], part, 1])
+        split = "train" if part % said["held_out_every"] else "dev"
+        if split == "train":
+            groups = sources.candidates(draw, said["contexts"], part)
+            long = [sources.long[int(at)] for at in draw.integers(len(sources.long), size=2 * said["answers"])]
+            groups += [
+                [one, replace(one, response=other.response)] for one, other in zip(long[::2], long[1::2], strict=True)
+            ]
+        else:
+            sets = [held_out[int(at)] for at in draw.integers(len(held_out), size=said["contexts"])]
+            groups = [one.get(int(draw.integers(len(one)))).exchanges()[:size] for one in sets]
+        roots = np.sqrt([len(of_source) for of_source in replies[split]])
+        for number in draw.choice(len(roots), size=said["replies"], p=roots / roots.sum()):
+            group = replies[split][number][int(draw.integers(len(replies[split][number])))]
+            groups.append([group[int(at)] for at in draw.permutation(len(group))[:size]])
+        # Of a long reply the first part that the layout holds, for both to read the same.
+        for group in groups:
+            windows = tokenizer.windows([one.response for one in group])
+            group[:] = [replace(one, response=parts[0]) for one, parts in zip(group, windows, strict=True)]
+        logits = network.split(engine.encode([one for group in groups for one in group]).rows)[1]
+        scores = iter(np.stack([logits[head] for head in TAUGHT], axis=1).round(4).tolist())
+        lines = [
+            {"split": split, "context": group[0].context, "facts": group[0].facts,
+             "replies": [one.response for one in group], "scores": [next(scores) for _ in group]}
+            for group in groups
+        ]  # fmt: skip
+        write_atomically(path, map(json.dumps, lines))
+        rows, seconds = sum(map(len, groups)), round(time.monotonic() - begun)
+        log(arguments.out, "taught", part=part, rows=rows, seconds=seconds)
+
+
+class TaughtSources(Sources):
+    """The rows of the last phase, and in every step some that the teacher scored."""
+
+    def __init__(self, recipe: dict[str, Any], trunk: dict[str, Any], arguments: argparse.Namespace) -> None:
+        super().__init__(recipe, trunk, arguments)
+        self.taught = read_groups(arguments.out / "teacher")
+
+    def step(self, step: int) -> tuple[list[list[Exchange]], list[Row]]:
+        """A row that was taught has for its truth its number in the group, and the group's number for its origin."""
+        contexts, rows = super().step(step)
+        draw = np.random.default_rng([self.recipe["seed"], step, 2])
+        for at in draw.permutation(len(self.taught["train"]))[: self.counts[TASK]]:
+            exchanges = self.taught["train"][int(at)].exchanges
+            rows += [(TASK, one, float(number), str(at)) for number, one in enumerate(exchanges)]
+        return contexts, rows
+
+
+class Distillation(LastPhase):
+    """The last phase with the teacher's choice among candidates, and its ratings, as two more losses."""
+
+    terms = (*HEADS, "choice", "rating")
+
+    def sources(self, trunk: dict[str, Any], arguments: argparse.Namespace) -> TaughtSources:
+        """What the steps are drawn from, and what the teacher said."""
+        sources = TaughtSources(self.recipe, trunk, arguments)
+        self.groups = sources.taught
+        return sources
+
+    def losses(self, step: PhaseStep, logits: Tensor) -> dict[str, Tensor]:
+        """Softened cross-entropy within a context; squared error of ratings, but for a constant, which no rank sees."""
+        losses = super().losses(step, logits)
+        rest = logits[len(logits) - len(step.tasks) :][:, [HEADS.index(head) for head in TAUGHT.values()]]
+        softness, choices, errors = self.recipe["teaching"]["softness"], [], []
+        groups: dict[str, list[int]] = {}
+        for row, task in enumerate(step.tasks):
+            if task == TASK:
+                groups.setdefault(step.origins[row], []).append(row)
+        for at, rows in groups.items():
+            target = self.groups["train"][int(at)].scores[step.truth[rows].long()].to(rest.device)
+            errors.append(rest[rows, 1] - target[:, 1])
+            if len(rows) > 1:
+                share = (target / softness).softmax(dim=0)
+                choices.append(F.cross_entropy(rest[rows].T / softness, share.T) * softness**2)
+        if choices:
+            losses["choice"] = torch.stack(choices).mean()
+        if errors:
+            losses["rating"] = torch.cat(errors).var(correction=0)
+        return losses
+
+    @torch.inference_mode()
+    def figures(self, sources: Sources, tokenizer: PairTokenizer) -> dict[str, float]:
+        """Also how far both heads agree with the teacher's on what was held out."""
+        found, groups = super().figures(sources, tokenizer), self.groups["dev"]
+        read = [one for group in groups for one in group.exchanges]
+        logits = self.logits(tokenizer.pairs(read), tokenizer.pad_id).cpu()
+        targets = torch.cat([group.scores for group in groups])
+        for number, head in enumerate(TAUGHT.values()):
+            scores = logits[:, HEADS.index(head)]
+            found[f"teacher_{head}"] = round(float(spearmanr(scores, targets[:, number]).statistic), 4)
+            parts = zip(scores.split([len(group.scores) for group in groups]), groups, strict=True)
+            same = [float(own.argmax() == group.scores[:, number].argmax()) for own, group in parts if len(own) > 1]
+            found[f"teacher_{head}_first"] = round(float(np.mean(same)), 4)
+        return found
+
+
+def main() -> None:
+    """Teach, or learn."""
+    parser = parser_of(__doc__, "distil.yaml")
+    parser.add_argument("--teach", action="store_true", help="have the teacher score rows, and train nothing")
+    arguments = parser.parse_args()
+    recipe, trunk = recipes_of(arguments)
+    if arguments.teach:
+        teach(recipe, trunk, arguments)
+    else:
+        in_processes(run, arguments.processes, recipe, trunk, arguments, Distillation)
+
+
+if __name__ == "__main__":
+    main()
