@@ -21,9 +21,10 @@ from transformers import AutoTokenizer
 
 import aspects
 import dialeval
+import distil
 import judge
 import trunk
-from aspect_rows import PhaseSteps, Sources, faulty_rows
+from aspect_rows import PhaseStep, PhaseSteps, Sources, faulty_rows
 from common import read_recipe
 from corpora.faults import DAMAGES, civil, contradicted, damage, insult, insulting, statement_of
 from corpora.ratings import Rated
@@ -31,9 +32,11 @@ from dialeval.checkpoints.config import CheckpointConfig
 from dialeval.checkpoints.load import packed, unpacked
 from dialeval.core.exchange import Exchange
 from dialeval.encoders.base import tuned_state
+from dialeval.encoders.batching import PairEncoder
 from dialeval.encoders.layout import PairFormat, PairTokenizer
 from dialeval.judge.metric import ASPECTS, Judge
 from history import TrainingRun
+from small_checkpoints import small_checkpoint
 from starts import start_weights
 from tiny_words import WORDS
 from training_runs import TRAINING, run_here, settings, write_lines
@@ -150,6 +153,9 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
             for at in range(60)
         ]  # fmt: skip
         write_lines(root / "chat" / f"{split}.jsonl", chat)
+
+    answers = [{"id": f"a{at}", "utterances": [text(), ". ".join(text() for _ in range(5))]} for at in range(12)]
+    write_lines(root / "answers" / "train.jsonl", answers)
 
     def rated(source: str, scores: dict[str, float], **more: Any) -> list[dict[str, Any]]:
         return [
@@ -380,6 +386,80 @@ def test_metrics_on_one_encoder_cost_one_pass(
         alone = dialeval.load(name, checkpoint=folder, device="cpu")
         values = alone.score(["fish is nice", "see you"], [["hello there"], ["shall we go for a walk"]]).values
         assert together[name].values == pytest.approx(values, abs=1e-5)
+
+
+@pytest.mark.slow
+def test_the_encoder_learns_from_a_judge(
+    encoders: tuple[Path, Path], data: Path, tiny_encoder: Path, tmp_path: Path
+) -> None:
+    teacher, begun = small_checkpoint("judge", tiny_encoder, tmp_path / "judge"), encoders[1] / "trunk.safetensors"
+    weights = load_file(teacher / "model.safetensors")
+    weights["heads.weight"] = (
+        weights["heads.weight"] * 100
+    )  # replies differ to an encoder that learned nothing, but little
+    save_file(weights, teacher / "model.safetensors")
+    chosen = recipe_of(
+        "distil", encoders[1].parent, based_on="aspects.yaml", start_from=[str(begun)], steps=20, warmup=1,
+        mean_over=5, encoder_rate=1e-3, head_rate=0.02, long={"answers": ["train"]},
+        validation={"contexts": 3, "rows": 12, "every": 99},
+        graded={"chats": {"head": "rated", "score": "overall", "level": "dialogue", "most": 5}},
+        teaching={"teacher": str(teacher), "layout": {"max_length": 40, "response_budget": 12}, "parts": 3,
+                  "contexts": 3, "replies": 6, "answers": 2, "held_out_every": 2, "replies_of": ["dbdc3", "chats"],
+                  "softness": 2.0},
+        rows=yaml.safe_load((encoders[1].parent / "aspects.yaml").read_text())["rows"] | {"taught": 8},
+    )  # fmt: skip
+    common = ["--corpora", data, "--encoder", tiny_encoder, "--dtype", "float32", "--ratings", data / "ratings"]
+    common += ["--recipe", chosen, "--out", tmp_path]
+    with pytest.raises(SystemExit, match="--teach first"):
+        started(distil, *common)
+    started(distil, *common, "--teach")
+    parts = sorted((tmp_path / "teacher").glob("*.jsonl"))
+    kept = [part.read_bytes() for part in parts]
+    rows = [[json.loads(line) for line in text.splitlines()] for text in kept]
+    assert [{row["split"] for row in part} for part in rows] == [{"dev"}, {"train"}, {"dev"}]
+    # What went missing is scored again, the same; what is there stays.
+    parts[1].unlink()
+    started(distil, *common, "--teach")
+    assert [part.read_bytes() for part in parts] == kept
+    judge_of_all = Judge(teacher, device="cpu")
+    layout = PairFormat(max_length=40, response_budget=12)
+    for row in rows[1]:
+        read = [Exchange(tuple(row["context"]), one, facts=tuple(row["facts"])) for one in row["replies"]]
+        tokenizer = PairTokenizer(judge_of_all.network.tokenizer, layout)
+        assert not any(pair.cut and not row["context"] for pair in tokenizer.pairs(read))
+        logits = judge_of_all.network.split(PairEncoder(judge_of_all.network, tokenizer).encode(read).rows)[1]
+        np.testing.assert_allclose(row["scores"], np.stack([logits["next"], logits["follows"]], axis=1), atol=2e-4)
+    # Ratings split by their rows, and two rated replies share text with an evaluation set.
+    rated = {row["id"]: row for row in map(json.loads, (data / "ratings" / "dbdc3.jsonl").open())}
+    said = {reply for row in rows[1] for reply in row["replies"]}
+    assert said & {row["response"] for row in rated.values() if row["split"] == "train"}
+    assert not said & {row["response"] for row in rated.values() if row["split"] == "dev"}
+    assert not said & {rated[name]["response"] for name in ("dbdc3-0", "dbdc3-2")}
+
+    started(distil, *common)
+    *_, first, last, figures = [json.loads(line) for line in (tmp_path / "log.jsonl").open()]
+    assert last["rating"] < first["rating"]
+    assert {"dbdc3_rated", "dbdc3_next", "teacher_next", "teacher_rated_first"} <= figures.keys()
+    assert set(start_weights(str(tmp_path / "trunk.safetensors"))) == set(start_weights(str(begun)))
+
+
+def test_the_losses_of_a_pupil_that_says_what_its_teacher_says(tiny_encoder: Path) -> None:
+    recipe = read_recipe(TRAINING / "recipes" / "distil.yaml")
+    pupil = distil.Distillation(recipe, tiny_encoder, torch.float32, torch.device("cpu"))
+    scores = torch.tensor([[2.0, 1.0], [0.0, -1.0], [-2.0, 3.0]])
+    pupil.groups = {"train": [distil.Group([], scores), distil.Group([], scores[:1])]}
+    step = PhaseStep([], 1, ["taught"] * 3, torch.tensor([2.0, 0.0, 0.0]), ["0", "0", "1"], 5)
+    logits = torch.zeros(
+        5, len(aspects.HEADS)
+    )  # two candidates of a context, then rows: the last and the first of a group
+    following, rated = aspects.HEADS.index("next"), aspects.HEADS.index("rated")
+    logits[2:, following], logits[2:, rated] = torch.tensor([-2.0, 2.0, 2.0]), torch.tensor([8.0, 6.0, 6.0])
+    losses = pupil.losses(step, logits)
+    assert float(losses["rating"]) == pytest.approx(0.0)  # every rating is higher by five
+    shares = (scores[[2, 0]] / 2.0).softmax(dim=0)
+    assert float(losses["choice"]) == pytest.approx(float(-(shares * shares.log()).sum(dim=0).mean() * 4.0))
+    logits[2, rated] = 11.0  # errors of 8, 5 and 5
+    assert float(pupil.losses(step, logits)["rating"]) == pytest.approx(2.0)
 
 
 def test_what_ratings_ask_for() -> None:
