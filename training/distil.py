@@ -25,13 +25,14 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from aspect_rows import PhaseStep, Row, Sources
-from aspects import HEADS, LastPhase, parser_of, recipes_of, run
+from aspects import LastPhase, parser_of, recipes_of, run
 from dialeval.core.exchange import Exchange
 from dialeval.encoders.batching import PairEncoder
 from dialeval.encoders.layout import PairTokenizer
 from dialeval.io.files import read_json_lines, write_atomically
 from dialeval.judge.metric import JudgeNetwork
 from trunk import in_processes, log
+from trunk_network import TRUNK_HEADS as HEADS
 
 #: The teacher's heads, and what they are called in the encoder's training.
 TAUGHT = {"next": "next", "follows": "rated"}
@@ -177,7 +178,7 @@ class Distillation(LastPhase):
         for number, head in enumerate(TAUGHT.values()):
             scores = logits[:, HEADS.index(head)]
             found[f"teacher_{head}"] = round(float(spearmanr(scores, targets[:, number]).statistic), 4)
-            parts = zip(scores.split([len(group.scores) for group in groups]), groups, strict=True)
+            parts = zip(torch.split(scores, [len(group.scores) for group in groups]), groups, strict=True)
             same = [float(own.argmax() == group.scores[:, number].argmax()) for own, group in parts if len(own) > 1]
             found[f"teacher_{head}_first"] = round(float(np.mean(same)), 4)
         return found
