@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from dialeval.cli import build_app
 from dialeval.core.exchange import BadRow
 from dialeval.readers import Chats, Rejects, Source, read_exchanges, read_transcript
+from dialeval.readers.chats import product_of
 from dialeval.readers.frames import exchanges_of
 from refusals import refused
 
@@ -403,3 +404,15 @@ def test_the_command_scores_logs_and_sets_bad_ones_aside(tmp_path: Path) -> None
     printed = CliRunner().invoke(build_app(), words)
     assert printed.exit_code == 3, printed.output
     assert [json.loads(line)["id"] for line in users.read_text().splitlines()] == ["a#2", "c#2"]
+
+
+class Huge(list[Any]):
+    """What a line of sixteen megabytes has room for: read to its end once for each product, it takes minutes."""
+
+    def __iter__(self) -> Any:
+        raise AssertionError("all of it was read")
+
+
+@pytest.mark.parametrize("key", ["messages", "turns", "dialogue", "events", "comments"])
+def test_of_a_list_without_messages_the_beginning_is_looked_at(key: str) -> None:
+    assert product_of({key: Huge([[]] * 5000)}) is None
