@@ -23,7 +23,7 @@ from corpora.batches import CandidateSet
 from corpora.dialogues import read_corpus, read_rows
 from corpora.faults import DAMAGES, Draw, civil, contradicted, damage, insulting, statement_of
 from corpora.grouped import Group
-from corpora.ratings import Rated, overlapping_ratings, read_ratings
+from corpora.ratings import Rated, find_ratings, overlapping_ratings, read_ratings
 from dialeval.core.exchange import Exchange
 from dialeval.encoders.layout import PairTokenizer
 from dialeval.judge.lexical import content_words
@@ -254,7 +254,7 @@ class Reader:
     def pairs(self, name: str, *, head: str, weight: float = 1.0) -> Pairs:
         """Pairs as a rater or a model preferred them; ties teach nothing."""
         rows: dict[str, list[tuple[Exchange, Exchange, float]]] = {"train": [], "dev": []}
-        for row in read_rows(self.ratings / f"{name}.jsonl.gz"):
+        for row in read_rows(find_ratings(self.ratings, name)):
             share = row.get("preference_a", {"a": 1.0, "b": 0.0}.get(row["preferred"], 0.5))
             if row["id"] in self.unwanted or not row["response_a"].strip() or not row["response_b"].strip():
                 continue

@@ -191,7 +191,10 @@ def fit_turns(judge: Judge, recipe: Recipe, arguments: argparse.Namespace) -> di
     features, read = judge.features_of([row.exchange for row in rows], progress=True)
     human = [one for part in human_pairs(recipe, arguments.corpora, "human") for one in part]
     theirs, read_there = judge.features_of(human, progress=True)
-    reference = np.concatenate([features, theirs])
+    # Beside small talk all answers of assistants would rank alike.
+    pairs = [pair for source in judge_heads.preference_pairs(recipe, arguments).values() for pair in source["dev"]]
+    answers = [answer for pair in pairs for answer in pair[:2]]
+    reference = np.concatenate([features, theirs, *([judge.features_of(answers)[0]] if answers else [])])
     tables = np.stack([fitting.reference_table(column) for column in reference.T])
     judge.network.set_array("turn_tables", tables)
     lifted, votes = judge.network.lifted, judge.network.votes
@@ -257,6 +260,8 @@ def finish(network: JudgeNetwork, recipe: Recipe, arguments: argparse.Namespace)
         judge.network.set_array("rarity", lexical.idf_table([one.response for part in corpora for one in part]))
         judge_heads.count_words(judge, judge_heads.fault_sources(recipe, arguments))
     figures = {"heads": judge_heads.fit_heads(judge, recipe, arguments)}
+    if "preferences" in recipe:
+        figures["heads"] |= judge_heads.fit_preferred(judge, recipe, arguments)
     judge.encoder.forget()
     figures |= {"turns": fit_turns(judge, recipe, arguments), "dialogues": fit_dialogues(judge, recipe, arguments)}
     network.heads.load_state_dict(judge.network.heads.state_dict())

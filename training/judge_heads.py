@@ -21,18 +21,21 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from aspect_rows import RATED, Row, Sources, faulty_rows
-from common import Recipe, left_out
+from aspect_rows import RATED, Reader, Row, Sources, faulty_rows, frequent_replies
+from common import Recipe, left_out, recounted
 from corpora.batches import CandidateSet
 from corpora.dialogues import read_corpus
+from corpora.ratings import overlapping_ratings
 from dialeval.core.exchange import Exchange
 from dialeval.judge import lexical
 from dialeval.judge.metric import CHARGED, DOUBTED, FAULTS, Judge, allowance, as_answered
 from dialeval.statistics.discrimination import auc
 
 Matrix = NDArray[np.float64]
+#: Two answers, and the share of people that prefers the first.
+Preference = tuple[Exchange, Exchange, float]
 #: Fitted to the finished encoder, but for those that it learned; the one for wording with counts of words beside it.
-FITTED = ("respectful", "faithful", "consistent", "fluent", "satisfied")
+FITTED = ("respectful", "faithful", "consistent", "fluent", "satisfied", "informative")
 #: Every so many dialogues one is not counted; the heads are fitted to its replies.
 UNCOUNTED = 10
 
@@ -68,7 +71,7 @@ def fit_heads(judge: Judge, recipe: Recipe, arguments: argparse.Namespace) -> di
         right[split] = np.array([row[2] for row in rows[split]])
         windows, starts[split] = judge.windows(people[split])
         sound[split] = read(judge, windows)
-    for task in FITTED:
+    for task in (task for task in FITTED if task in network.head_names):
         columns = slice(None) if task == "fluent" else slice(0, width)
         place = network.head_names.index(task)
         chosen = np.array([row[0] == task for row in rows["train"]])
@@ -187,7 +190,64 @@ def _rows(sources: Sources, split: str, sets: dict[str, CandidateSet], counts: d
         there = [row for row in sources.of_split(name, split) if score in row.scores]
         for at in draw.permutation(len(there))[: counts[name]]:
             rows.append((task, there[int(at)].exchange, float(there[int(at)].scores[score] > 0.7), name))
+    generic = frequent_replies(sources.train.values())
+    for number in draw.permutation(len(contexts))[: counts.get("informative", 0)]:
+        true = contexts[int(number)][0]
+        often = replace(true, response=generic[int(draw.integers(len(generic)))])
+        rows += [("informative", true, 1.0, "often"), ("informative", often, 0.0, "often")]
     return rows + answered_rows(sources, split, counts["followed"])
+
+
+def preference_pairs(recipe: Recipe, arguments: argparse.Namespace) -> dict[str, dict[str, list[Preference]]]:
+    """Two answers of assistants and the share that prefers the first, by source and split."""
+    unwanted = overlapping_ratings(arguments.ratings / recipe["ratings"]["leave_out"])
+    reader = Reader(arguments, unwanted | frozenset(recounted()["leave_out"]), left_out(recipe, arguments.corpora))
+    chosen: dict[str, dict[str, list[Preference]]] = {}
+    for name, counts in recipe.get("preferences", {}).get("pairs", {}).items():
+        chosen[name] = {}
+        for split, pairs in reader.pairs(name, head="preferred").rows.items():
+            order = np.random.default_rng(len(split)).permutation(len(pairs))[: counts[split]]
+            chosen[name][split] = [pairs[int(number)] for number in order]
+    return chosen
+
+
+def fit_preferred(judge: Judge, recipe: Recipe, arguments: argparse.Namespace) -> dict[str, float]:
+    """Fill the head for which of two answers people prefer; how many held-out pairs it orders as they do, by source.
+
+    Raters prefer long answers and lists; how long both are and how they are set is read beside the states, and left out
+    of the head. Without a strength it stays as the encoder learned it.
+    """
+    place, strength = judge.network.head_names.index("preferred"), recipe["preferences"]["strength"]
+    weights = judge.network.heads.weight[place].detach().numpy().astype(np.float64)
+    sources = preference_pairs(recipe, arguments)
+    if strength:
+        train = [pair for source in sources.values() for pair in source["train"]]
+        states, looks = _differences(judge, train)
+        # How answers look is hardly held back, so that the states need not stand in for it.
+        read = np.column_stack([states / np.maximum(states.std(axis=0), 1e-6), 10 * looks])
+        model = LogisticRegression(C=strength, fit_intercept=False, max_iter=2000)
+        fitted = model.fit(read, [share > 0.5 for _, _, share in train]).coef_[0]
+        weights = fitted[: states.shape[1]] / np.maximum(states.std(axis=0), 1e-6)
+        with torch.no_grad():
+            judge.network.heads.weight[place] = torch.as_tensor(weights, dtype=torch.float32)
+            judge.network.heads.bias[place] = 0.0
+    figures = {}
+    for name, source in sources.items():
+        first_is_better = _differences(judge, source["dev"])[0] @ weights > 0
+        right = first_is_better == np.array([share > 0.5 for _, _, share in source["dev"]])
+        figures[f"preferred_{name}"] = round(float(right.mean()), 4)
+    return figures
+
+
+def _differences(judge: Judge, pairs: Sequence[Preference]) -> tuple[Matrix, Matrix]:
+    """What the encoder makes of the first answer of each pair, less that of the second; and the same of their looks."""
+    answers = [answer for pair in pairs for answer in pair[:2]]
+    windows, starts = judge.windows(answers)
+    parts = judge.network.split(judge.encoder.encode(windows, progress=True).rows)[0].astype(np.float64)
+    states = np.add.reduceat(parts, starts) / np.diff(starts, append=len(parts))[:, None]
+    looks = np.log1p([[len(one.response.split()), one.response.count("\n")] for one in answers])
+    looks /= np.maximum(looks.std(axis=0), 1e-6)
+    return states[0::2] - states[1::2], looks[0::2] - looks[1::2]
 
 
 def logistic(inputs: Matrix, right: NDArray[np.float64], strength: float) -> Matrix:

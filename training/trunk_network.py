@@ -21,7 +21,7 @@ TRUNK_HEADS = (
 #: Heads of the judge that it keeps from there, and what they are called there. Those for faults are fitted anew.
 JUDGE_HEADS = {
     "next": "next", "follows": "rated", "valid": "valid", "preferred": "preferred", "respectful": "respectful",
-    "faithful": "faithful",
+    "faithful": "faithful", "whole": "dialogue",
 }  # fmt: skip
 
 

@@ -23,9 +23,9 @@ from dialeval.judge.metric import (
     INSULT,
     INTERVAL_BINS,
     SAID_AGAIN,
-    SOUND,
     TABLE_SIZE,
     TURN_VOTES,
+    USUAL,
     VETO_BELOW,
     VETO_LEAVES,
     Encoded,
@@ -235,10 +235,20 @@ def test_the_head_for_denials_is_asked_where_its_speaker_has_said_something(metr
         Exchange(("i have two cats.", "do you?"), "i do not have cats.", speakers=("user", "user")),
     ]
     read = metric.features_of(rows)[1]
-    for logit, first in ((-2.0, -2.0), (2.0, SOUND)):
+    for logit in (-2.0, 2.0):
         told = encoded(metric, [0, 1, 2, 3], consistent=[logit] * 4)
         column = turn_features(metric.network, told, read)[0][:, FEATURES.index("consistent")]
-        np.testing.assert_array_equal(column, [first, SOUND, np.nan, np.nan])
+        np.testing.assert_array_equal(column, [logit, USUAL, np.nan, np.nan])
+
+
+def test_all_of_the_scale_of_faults_votes_and_its_aspect_is_one_where_none_is_charged(metric: Judge) -> None:
+    read = metric.features_of([Exchange(("hi",), f"a {word}") for word in "bcd"])[1]
+    told = encoded(metric, [0, 1, 2], respectful=[0.5, 2.0, 5.0])
+    features = turn_features(metric.network, told, read)[0]
+    ranks = turn_ranks(features, read, np.stack([np.linspace(-1, 6, TABLE_SIZE)] * len(FEATURES)))
+    column = FEATURES.index("respectful")
+    assert (np.diff(ranks[:, column]) > 0).all()
+    assert soundness(ranks[:, column]).tolist() == [1.0, 1.0, 1.0]
 
 
 def test_of_many_parts_each_may_be_charged_as_much_more_seldom(metric: Judge) -> None:
@@ -256,7 +266,7 @@ def test_a_fault_in_one_part_is_a_fault_of_the_whole(metric: Judge) -> None:
     told = encoded(metric, [0, 2], respectful=[3.0, -4.0, 1.0], follows=[1.0, -1.0, 0.5])
     features = turn_features(metric.network, told, read)[0]
     of = dict(zip(FEATURES, features.T, strict=True))
-    assert of["respectful"].tolist() == pytest.approx([-4.0 + allowance(np.array([2]))[0], SOUND])
+    assert of["respectful"].tolist() == pytest.approx([-4.0 + allowance(np.array([2]))[0], 1.0])
     # Relevance is the mean, moved half-way to the weakest part.
     assert of["follows"].tolist() == pytest.approx([-0.5, 0.5])
 
@@ -313,7 +323,9 @@ ECHOING = [GOOD[0], "hello there", GOOD[2], "great, went to see dog", GOOD[4], "
 def signs_of(metric: Judge, turns: list[str]) -> DialogueSigns:
     read = metric.read_dialogues([Dialogue(tuple(turns), speakers=tuple(SPEAKERS))])
     found = read.signs[0]
-    assert read.features[0].tolist() == pytest.approx([getattr(found, name) for name in DIALOGUE_FEATURES])
+    assert read.features[0].tolist() == pytest.approx(
+        [getattr(found, name) for name in DIALOGUE_FEATURES], nan_ok=True
+    )
     return found
 
 
@@ -413,8 +425,8 @@ def test_worse_conversations_have_lower_values(ranked: Any) -> None:
 def test_what_a_row_lacks_moves_nothing(metric: Judge) -> None:
     ranks = ranks_of(metric, made_rows()[2:3])[0]
     there = [at for at, rank in enumerate(ranks) if np.isfinite(rank)]
-    # No facts to use or to deny, no next turn, and no head for what people prefer.
-    assert len(there) == len(FEATURES) - 4
+    # No facts to use or to deny, no next turn, and no head for what people prefer or for what says something.
+    assert len(there) == len(FEATURES) - 5
     voted = sum(TURN_VOTES[at] * ranks[at] for at in there) / sum(TURN_VOTES[at] for at in there)
     by_hand = voted * vetoes(ranks[None]).prod()
     assert metric.judge(made_rows()[2:3]).values[0] == pytest.approx(by_hand)

@@ -52,7 +52,7 @@ def test_a_flag_finds_users_who_are_frustrated_with_the_bot_and_not_with_somethi
     rows = rows_of("frustrated.jsonl")
     given, output = tmp_path / "chats.jsonl", tmp_path / "scores.jsonl"
     given.write_text("".join(json.dumps({"dialogue": row["turns"]}) + "\n" for row in rows), "utf-8")
-    command = ["score", "-i", str(given), "-o", str(output), "--level", "dialogue", "--flag", "satisfied<0.06"]
+    command = ["score", "-i", str(given), "-o", str(output), "--level", "dialogue", "--flag", "satisfied<0.05"]
     ended = CliRunner().invoke(build_app(), command)
     assert ended.exit_code == 0, ended.output
     flagged = [bool(json.loads(line)["flags"]) for line in output.read_text("utf-8").splitlines()]

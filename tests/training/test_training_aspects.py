@@ -44,10 +44,10 @@ from training_runs import TRAINING, run_here, settings, write_lines
 GROUPS = {"name": "pp", "split": "dev", "held_out": 0.25, "seed": 0}
 FAULTS = (
     "{dialogues: 0.3, contexts: 40, fluent: 32, insults: 8, convabuse: 12, consistent: 6, faithful: 6, begin: 12, "
-    "followed: 12}"
+    "informative: 8, followed: 12}"
 )
 NEGATIVES = "{random: 1, same_dialogue: 1, shared_word: 1}"
-STRENGTH = "{respectful: 0.01, faithful: 0, consistent: 0.01, fluent: 0.1, satisfied: 0.01}"
+STRENGTH = "{respectful: 0.01, faithful: 0, consistent: 0.01, fluent: 0.1, satisfied: 0.01, informative: 0.01}"
 LAYOUT = {"max_length": 48, "response_budget": 16, "facts_budget": 12, "separator": "[unused0]",
           "facts_separator": "[SEP]"}  # fmt: skip
 
@@ -148,7 +148,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_lines(root / "pp" / "dev.jsonl", groups)
     for split in ("train", "validation"):
         chat = [
-            {"id": f"{split}{at}", "utterances": [text("i have two dogs and") for _ in range(5)],
+            {"id": f"{split}{at}", "utterances": [*(text("i have two dogs and") for _ in range(4)), "i like dogs"],
              "speakers": list("ababa"), "persona": [["i like two dogs"], ["i have a cat"]]}
             for at in range(60)
         ]  # fmt: skip
@@ -168,6 +168,9 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_lines(root / "ratings" / "dbdc3.jsonl", rated("dbdc3", {"no_breakdown": 1}))
     write_lines(root / "ratings" / "begin.jsonl", rated("begin", {"attributable": 1}, facts=["i have a cat"]))
     write_lines(root / "ratings" / "convabuse.jsonl", rated("convabuse", {"respectful": 1}))
+    two = rated("liked", {})
+    write_lines(root / "ratings" / "liked.jsonl",
+                [{**row, "response_a": text(), "response_b": text(), "preferred": rng.choice("ab")} for row in two])  # fmt: skip
     chats = {"level": "dialogue", "response": None, "context": [text() for _ in range(4)]}
     write_lines(
         root / "ratings" / "chats.jsonl", rated("chats", {"overall": 5}, **chats, speakers=["user", "system"] * 2)
@@ -227,6 +230,7 @@ def judged(encoders: tuple[Path, Path], data: Path, tiny_encoder: Path) -> Path:
             f"density={pairs % 'train'}", f"human={pairs % 'validation'}", "ratings.leave_out=overlaps.json",
             "ratings.stack=[dbdc3]", "ratings.dialogues=[chats]", "ratings.train=[dbdc3]",
             "ratings.labelled=[begin, convabuse]", "sound=[{name: chat, splits: [train], replies: 24}]",
+            "preferences={pairs: {liked: {train: 16, dev: 8}}, strength: 0.01}",
             f"faults={{corpora: {{chat: [train]}}, negatives: {NEGATIVES}, followed: {{dbdc3: no_breakdown}}, "
             f"rows: {FAULTS}, held_out: {FAULTS}, beside: 2, strength: {STRENGTH}}}",
         )),
@@ -322,7 +326,8 @@ def test_a_judge_stands_on_the_encoder(judged: Path, encoders: tuple[Path, Path]
     assert [stage["name"] for stage in record["stages"]] == ["trunk", "aspects"]
     assert set(record["fit"]) == {"heads", "turns", "dialogues"}
     assert set(record["fit"]["turns"]) == {"dbdc3"}
-    wanted = {"respectful_insult", "fluent_mashed", "faithful_begin", "consistent", "fluent_charges_per_1000"}
+    wanted = {"respectful_insult", "fluent_mashed", "faithful_begin", "consistent", "fluent_charges_per_1000", "informative",
+              "preferred_liked"}  # fmt: skip
     assert wanted <= record["fit"]["heads"].keys()
     scorer = Judge(judged, device="cpu")
     scores = scorer.score(["fish and chips"], [["what do you like to eat"]], facts=[["i like fish"]])
@@ -349,7 +354,7 @@ def test_an_earlier_judge_keeps_its_encoder(judged: Path) -> None:
     recipe = read_recipe(TRAINING / "recipes" / "judge-minilm.yaml")
     network = judge.begin(recipe | {"start_from": str(judged)})
     kept = {name for name in start_weights(str(judged)) if name.startswith("head.")}
-    assert kept == {"head.faithful", "head.next", "head.rated", "head.respectful", "head.valid"}
+    assert kept == {"head.faithful", "head.next", "head.preferred", "head.rated", "head.respectful", "head.valid"}
     assert network.encoder_id == Judge(judged, device="cpu").network.encoder_id
 
 

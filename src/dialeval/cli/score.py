@@ -39,7 +39,7 @@ $ zcat rows.jsonl.gz | dialeval score --metric deb --input - --output - | jq .de
 
 $ dialeval score -m density -i replies.csv -o scores.csv --columns response=reply,context=history
 
-$ dialeval score -i dialogues.jsonl -o scores.parquet --level dialogue --per-turn --flag 'satisfied<0.06'
+$ dialeval score -i dialogues.jsonl -o scores.parquet --level dialogue --per-turn --flag 'satisfied<0.05'
 
 $ dialeval score -i rows.jsonl -o scores.csv --explain short --worst 10 --flag 'relevant<0.2'
 

@@ -9,6 +9,7 @@ vetoes. A reply that is longer than a checkpoint reads at once is read in parts,
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Any, Literal
@@ -21,6 +22,7 @@ from torch import Tensor, nn
 from dialeval.checkpoints.network import Network, unit_matrix
 from dialeval.core.exchange import Dialogue, Exchange
 from dialeval.core.scores import Scores
+from dialeval.encoders.layout import PairTokenizer
 from dialeval.judge import lexical as signs
 from dialeval.judge import row_signs
 from dialeval.judge.reasons import in_a_sentence, statements, with_weakest
@@ -49,8 +51,14 @@ Matrix = NDArray[np.float64]
 #: Reference values kept of each feature, and the bins of outcomes that have an interval of their own.
 TABLE_SIZE, INTERVAL_BINS = 401, 5
 #: What heads may say, one logit each. A checkpoint names those that it has; some are learned with the encoder, those
-#: for faults are fitted on it, and so is `satisfied`, which reads the other side's next turn.
-HEADS = ("next", "follows", "valid", "fluent", "consistent", "respectful", "faithful", "satisfied", "preferred")
+#: for faults are fitted on it, and so are `informative`, `preferred` and `satisfied`, which reads the other side's next
+#: turn. `whole` reads a conversation at once.
+HEADS = (
+    "next", "follows", "valid", "fluent", "consistent", "respectful", "faithful", "satisfied", "preferred",
+    "informative", "whole",
+)  # fmt: skip
+#: Heads that read something else than a reply.
+OF_OTHERS = ("satisfied", "whole")
 #: What checkpoints have that name none.
 _FIRST_HEADS = HEADS[:7]
 _FIRST_DIALOGUE_FEATURES = (
@@ -86,19 +94,26 @@ TURN: Mapping[str, Feature] = {
     "not_repetitive": Feature("not_repetitive", 0.5, veto=True),  # neither its own words again nor earlier turns'
     "fluent": Feature("fluent", 0.5, veto=True),  # no damaged words or order
     "respectful": Feature("respectful", 0.25, veto=True),  # civil, and safe in its context
-    "faithful": Feature("faithful", 0, veto=True),  # the facts do not speak against it
+    "faithful": Feature("faithful", 0.5, veto=True),  # the facts do not speak against it
     "consistent": Feature("consistent", 0.5, veto=True),  # denies nothing that its speaker said or is known for
-    "preferred": Feature("relevant", 0),  # which of two answers people prefer
+    "preferred": Feature("relevant", 4),  # which of two answers people prefer
+    "informative": Feature("specific", 0.25),  # says something of its own, beside what many say often
 }
 FEATURES = tuple(TURN)
 #: Features that only see faults. Their unit is that of sound human replies: one in a thousand lies below 0, where a
-#: fault is charged, and one in twenty below `SOUND`, from where on all are equal. A unit below 0 a veto is whole.
+#: fault is charged, one in twenty below 1, and, if they are normal, half of them below `USUAL`, which is also what a
+#: reply has that there is nothing to say of. All of the scale votes. A unit below 0 a veto is whole.
 FAULTS = ("fluent", "respectful", "consistent")
-SOUND, CHARGED, DOUBTED = 1.0, 0.001, 0.05
+CHARGED, DOUBTED = 0.001, 0.05
+USUAL = NormalDist().inv_cdf(CHARGED) / (NormalDist().inv_cdf(CHARGED) - NormalDist().inv_cdf(DOUBTED))
 #: A feature with a veto that ranks below this takes from the value, and the last of all leaves it this share.
 VETO_BELOW, VETO_LEAVES = 0.03, 0.3
 #: An insult takes less from a whole conversation than from its reply: what the veto leaves, times this.
 INSULT = 1.5
+#: `preferred` learned from answers of assistants, six in seven of them as long; of shorter replies it says nothing.
+ANSWER_WORDS = 45
+#: How much of the end of a conversation the head for whole ones reads.
+WHOLE_TOKENS = 320
 #: What a conversation would lose if all turns of the judged side had been said before.
 SAID_AGAIN = 0.3
 #: Aspects that users see, and the features that each of them stands for.
@@ -109,12 +124,13 @@ FAULT_ASPECTS = ("fluent", "respectful", "faithful", "consistent")
 #: what the vetoes of its replies leave of it, `dialogue_vetoes` says.
 DIALOGUE: Mapping[str, Feature] = {
     "coherent": Feature("coherent", 6),  # mean value of the judged side's replies
-    "weakest": Feature("coherent", 1),  # the lowest of them
-    "not_repetitive": Feature("not_repetitive", 1),
-    "not_echoing": Feature("not_repetitive", 0.5),  # says other things than the turn before it
+    "weakest": Feature("coherent", 0.5),  # the lowest of them
+    "not_repetitive": Feature("not_repetitive", 0.5),
+    "not_echoing": Feature("not_repetitive", 0.25),  # says other things than the turn before it
     "engaged": Feature("reaction", 0.5),  # the words of the other side's turns
     "lively": Feature("reaction", 1),  # and their exclamations
-    "satisfied": Feature("reaction", 3),  # and how content they sound
+    "satisfied": Feature("reaction", 2),  # and how content they sound
+    "whole": Feature("coherent", 3),  # how people rated such conversations
 }
 DIALOGUE_FEATURES = tuple(DIALOGUE)
 DIALOGUE_ASPECTS = _by_aspect(DIALOGUE)
@@ -275,10 +291,10 @@ def turn_features(network: JudgeNetwork, encoded: Encoded, read: Sequence[TurnSi
     """`[rows, FEATURES]` on their own scales, NaN where the input that a feature needs is missing; and, by part, those
     that see faults.
     """
-    parts = {name: logits for name, logits in encoded.logits.items() if name != "satisfied"}
-    weights = network.array("fluency")
+    parts = {name: logits for name, logits in encoded.logits.items() if name not in OF_OTHERS}
+    weights, usual = network.array("fluency"), USUAL if network.has_unit else 0.0
     parts["fluent"] = np.column_stack([parts["fluent"], encoded.wording]) @ weights[:-1] + weights[-1]
-    parts["fluent"] = np.where(encoded.bare, SOUND, parts["fluent"])
+    parts["fluent"] = np.where(encoded.bare, usual, parts["fluent"])
     if network.has_density:
         parts["human_like"] = squared_mahalanobis(
             encoded.states, network.array("random_mean"), network.array("random_precision")
@@ -287,18 +303,20 @@ def turn_features(network: JudgeNetwork, encoded: Encoded, read: Sequence[TurnSi
         name: whole_reply(part, encoded.starts, 1.0 if name in FAULT_ASPECTS else WEAKEST)
         for name, part in parts.items()
     }
-    sound = SOUND if network.has_unit else 0.0
-    added = allowance(np.diff(encoded.starts, append=len(encoded.parts))) if network.has_unit else 0.0
     for name in FAULTS:
-        of[name] = np.minimum(of[name] + added, sound)
+        if network.has_unit:
+            of[name] = of[name] + allowance(np.diff(encoded.starts, append=len(encoded.parts)))
+        else:
+            of[name] = np.minimum(of[name], 0.0)
+    missing = np.full(len(read), np.nan)
     of["specific"] = np.array([row.specific for row in read])
     of["not_repetitive"] = np.array([1 - row.repetition.share for row in read])
     of["uses_facts"] = np.array([np.nan if row.facts is None else row.facts.amount for row in read])
     of["reaction"] = encoded.satisfied
+    of["preferred"] = np.where([row.n_words >= ANSWER_WORDS for row in read], of.get("preferred", missing), np.nan)
     of["faithful"] = np.where([row.facts is not None for row in read], of["faithful"], np.nan)
-    of["consistent"] = np.where([row.has_said_itself for row in read], of["consistent"], sound)
+    of["consistent"] = np.where([row.has_said_itself for row in read], of["consistent"], usual)
     of["consistent"] = np.where([row.has_said for row in read], of["consistent"], np.nan)
-    missing = np.full(len(read), np.nan)
     seen = np.stack([parts[name] for name in FAULT_ASPECTS], axis=1)
     return np.stack([of.get(name, missing) for name in FEATURES], axis=1), seen
 
@@ -615,6 +633,7 @@ class Judge(LearnedMetric):
         values, satisfied = (read.values, read.satisfied) if read else (np.zeros(0),) * 2
         bounds = np.cumsum([0, *map(len, answered)])
         table, texts, signs_read, left = self.array("rarity"), signs.Texts(), [], []
+        wholes = self._wholes(answered)
         for number, replies in enumerate(answered):
             part = slice(bounds[number], bounds[number + 1])
             kept = left_of[part]
@@ -622,10 +641,22 @@ class Judge(LearnedMetric):
             civil, agrees = kept[:, FEATURES.index(WORST_OF_TURNS)], kept[:, FEATURES.index("consistent")]
             rude = replies[int(civil.argmin())].response if replies and INSULT * civil.min() < 1 else ""
             denying = replies[int(agrees.argmin())].response if replies and agrees.min() < 1 else ""
-            signs_read.append(replace(found, rude=rude, denying=denying))
+            signs_read.append(replace(found, whole=wholes[number], rude=rude, denying=denying))
             left.append(dialogue_vetoes(kept, found.said_again))
         features = np.array([[getattr(found, name) for name in DIALOGUE_FEATURES] for found in signs_read])
         return ReadDialogues(features, np.array(left), signs_read, read)
+
+    def _wholes(self, answered: Sequence[Sequence[Exchange]]) -> Vector:
+        """What the head for whole conversations makes of each: of its last judged reply and all that fits before it."""
+        whole = np.full(len(answered), np.nan)
+        there = [number for number, replies in enumerate(answered) if replies]
+        if there and "whole" in self.network.head_names:
+            encoder, longest = copy(self.encoder), min(WHOLE_TOKENS, self.layout.max_length)
+            layout = replace(self.layout, max_length=longest, turns=None)
+            encoder.tokenizer = PairTokenizer(self.network.tokenizer, layout)
+            last = [Exchange(answered[number][-1].context, answered[number][-1].response) for number in there]
+            whole[there] = self.network.split(encoder.encode(last).rows)[1]["whole"]
+        return whole
 
     def faults(self, level: Level = Level.TURN) -> Mapping[str, Fault]:
         """Where a veto takes from the value of a reply; in conversations, an insult."""

@@ -26,6 +26,7 @@ class TurnSigns:
     has_said: bool = False
     has_said_itself: bool = False
     n_facts: int = 0
+    n_words: int = 0
     #: What the other side said next.
     following: str = ""
     #: Whether the turn before asks something.
@@ -55,6 +56,7 @@ def read_signs(row: Exchange, table: Vector, texts: Texts) -> TurnSigns:
         has_said=said_itself or bool(facts),
         has_said_itself=said_itself,
         n_facts=len(facts),
+        n_words=len(row.response.split()),
         following=row.following or "",
         asked=bool(earlier) and earlier[-1].asks,
         wordless=None if reply.words else row.response.strip(),
@@ -83,6 +85,8 @@ class DialogueSigns:
     engaged: float
     lively: float
     satisfied: float
+    #: What a head for whole conversations says, where there is one.
+    whole: float = float("nan")
     #: Share of its turns that the judged side has said before, word by word.
     said_again: float = 0.0
     #: The reply that repeats most of its side's earlier ones, and the one that says most of the turn before it again.
