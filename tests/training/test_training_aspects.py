@@ -148,7 +148,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_lines(root / "pp" / "dev.jsonl", groups)
     for split in ("train", "validation"):
         chat = [
-            {"id": f"{split}{at}", "utterances": [*(text("i have two dogs and") for _ in range(4)), "i like dogs"],
+            {"id": f"{split}{at}", "utterances": [text("i have two dogs and") for _ in range(5)],
              "speakers": list("ababa"), "persona": [["i like two dogs"], ["i have a cat"]]}
             for at in range(60)
         ]  # fmt: skip
@@ -156,6 +156,9 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     answers = [{"id": f"a{at}", "utterances": [text(), ". ".join(text() for _ in range(5))]} for at in range(12)]
     write_lines(root / "answers" / "train.jsonl", answers)
+
+    often = [{"id": f"o{at}", "utterances": [text(), "i like dogs", text(), "i like cats"]} for at in range(30)]
+    write_lines(root / "often" / "train.jsonl", often)
 
     def rated(source: str, scores: dict[str, float], **more: Any) -> list[dict[str, Any]]:
         return [
@@ -231,7 +234,7 @@ def judged(encoders: tuple[Path, Path], data: Path, tiny_encoder: Path) -> Path:
             "ratings.stack=[dbdc3]", "ratings.dialogues=[chats]", "ratings.train=[dbdc3]",
             "ratings.labelled=[begin, convabuse]", "sound=[{name: chat, splits: [train], replies: 24}]",
             "preferences={pairs: {liked: {train: 16, dev: 8}}, strength: 0.01}",
-            f"faults={{corpora: {{chat: [train]}}, negatives: {NEGATIVES}, followed: {{dbdc3: no_breakdown}}, "
+            f"faults={{corpora: {{chat: [train], often: [train]}}, negatives: {NEGATIVES}, followed: {{dbdc3: no_breakdown}}, "
             f"rows: {FAULTS}, held_out: {FAULTS}, beside: 2, strength: {STRENGTH}}}",
         )),
     ])  # fmt: skip
