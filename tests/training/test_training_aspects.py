@@ -171,9 +171,10 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_lines(root / "ratings" / "dbdc3.jsonl", rated("dbdc3", {"no_breakdown": 1}))
     write_lines(root / "ratings" / "begin.jsonl", rated("begin", {"attributable": 1}, facts=["i have a cat"]))
     write_lines(root / "ratings" / "convabuse.jsonl", rated("convabuse", {"respectful": 1}))
-    two = rated("liked", {})
-    write_lines(root / "ratings" / "liked.jsonl",
-                [{**row, "response_a": text(), "response_b": text(), "preferred": rng.choice("ab")} for row in two])  # fmt: skip
+    pairs = [
+        {**row, "response_a": text(), "response_b": text(), "preferred": rng.choice("ab")} for row in rated("liked", {})
+    ]
+    write_lines(root / "ratings" / "liked.jsonl", pairs)
     chats = {"level": "dialogue", "response": None, "context": [text() for _ in range(4)]}
     write_lines(
         root / "ratings" / "chats.jsonl", rated("chats", {"overall": 5}, **chats, speakers=["user", "system"] * 2)
@@ -234,8 +235,8 @@ def judged(encoders: tuple[Path, Path], data: Path, tiny_encoder: Path) -> Path:
             "ratings.stack=[dbdc3]", "ratings.dialogues=[chats]", "ratings.train=[dbdc3]",
             "ratings.labelled=[begin, convabuse]", "sound=[{name: chat, splits: [train], replies: 24}]",
             "preferences={pairs: {liked: {train: 16, dev: 8}}, strength: 0.01}",
-            f"faults={{corpora: {{chat: [train], often: [train]}}, negatives: {NEGATIVES}, followed: {{dbdc3: no_breakdown}}, "
-            f"rows: {FAULTS}, held_out: {FAULTS}, beside: 2, strength: {STRENGTH}}}",
+            f"faults={{corpora: {{chat: [train], often: [train]}}, negatives: {NEGATIVES}, "
+            f"followed: {{dbdc3: no_breakdown}}, rows: {FAULTS}, held_out: {FAULTS}, beside: 2, strength: {STRENGTH}}}",
         )),
     ])  # fmt: skip
     return out / "checkpoint"
@@ -329,8 +330,8 @@ def test_a_judge_stands_on_the_encoder(judged: Path, encoders: tuple[Path, Path]
     assert [stage["name"] for stage in record["stages"]] == ["trunk", "aspects"]
     assert set(record["fit"]) == {"heads", "turns", "dialogues"}
     assert set(record["fit"]["turns"]) == {"dbdc3"}
-    wanted = {"respectful_insult", "fluent_mashed", "faithful_begin", "consistent", "fluent_charges_per_1000", "informative",
-              "preferred_liked"}  # fmt: skip
+    wanted = {"respectful_insult", "fluent_mashed", "faithful_begin", "consistent", "fluent_charges_per_1000"}
+    wanted |= {"informative", "preferred_liked"}
     assert wanted <= record["fit"]["heads"].keys()
     scorer = Judge(judged, device="cpu")
     scores = scorer.score(["fish and chips"], [["what do you like to eat"]], facts=[["i like fish"]])
