@@ -8,6 +8,8 @@ READY := $(VENV)/.ready
 # The Pythons of `make test-versions`, and where it keeps its environments.
 PYTHONS ?= 3.11 3.12 3.13
 VERSIONS ?= .venv-versions
+# Files of tests side by side, each in one process from its first test to its last.
+PYTEST := python -m pytest -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 EXAMPLES ?= .venv-examples
 # What `make results` measures again, each by the command in its run.json.
 MEASURED ?= results $(addprefix results/,judge/without_facts judge/dstc9 dailydialogpp cmn robustness robustness/adversarial_khalid)
@@ -28,12 +30,13 @@ help: ## Show the targets
 
 setup: $(READY) ## Make the virtual environment and install everything
 
+# Only what is imported is ever compiled: all of it takes a minute or two.
 # torch goes first and by itself: anything that depends on it would otherwise pull the newest CUDA build.
 $(READY): pyproject.toml plugins/dialeval-baselines/pyproject.toml $(CONSTRAINTS)
 	@echo "== dialeval: creating $(VENV) and installing packages (a few minutes the first time)"
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check "$$(grep '^torch==' $(CONSTRAINTS))"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --use-pep517 -c $(CONSTRAINTS) -e ".[$(EXTRAS)]" -e plugins/dialeval-baselines
+	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check "$$(grep '^torch==' $(CONSTRAINTS))"
+	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --use-pep517 -c $(CONSTRAINTS) -e ".[$(EXTRAS)]" -e plugins/dialeval-baselines
 	@$(BIN)/python -m pip check
 	@touch $@
 	@echo "== dialeval: ready"
@@ -62,11 +65,11 @@ browser:
 
 test: setup browser ## Run the tests
 	@echo "== dialeval: running the tests"
-	@$(BIN)/python -m pytest
+	@$(BIN)/$(PYTEST)
 
 test-fast: setup ## Run the tests that take no more than about a second each, about a minute
 	@echo "== dialeval: running the tests that are not slow"
-	@$(BIN)/python -m pytest -m "not slow"
+	@$(BIN)/$(PYTEST) -m "not slow"
 
 # The lowest versions go with the lowest Python, for which they were made; the newest with every Python on the path.
 test-versions: browser ## Run the tests on the lowest and the newest versions that are allowed
@@ -77,7 +80,7 @@ test-versions: browser ## Run the tests on the lowest and the newest versions th
 			at=$(VERSIONS)/$$which-$$version; \
 			echo "== dialeval: the tests with Python $$version and $$file"; \
 			$(MAKE) --no-print-directory setup VENV=$$at PYTHON=python$$version CONSTRAINTS=$$file \
-				&& $$at/bin/python -m pytest || failed="$$failed $$at"; \
+				&& $$at/bin/$(PYTEST) || failed="$$failed $$at"; \
 		done; \
 	done; \
 	if [ -n "$$failed" ]; then echo "== dialeval: the tests failed in$$failed"; exit 1; fi

@@ -12,6 +12,9 @@ os.environ["HF_MODULES_CACHE"] = tempfile.mkdtemp(prefix="dialeval-test-modules-
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("HF_EVALUATE_OFFLINE", "1")
 os.environ.setdefault("HF_UPDATE_DOWNLOAD_COUNTS", "0")
+# Beside other workers each has a core of its own; threads of all of them would wait for each other.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from pathlib import Path
 
