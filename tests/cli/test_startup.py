@@ -18,7 +18,8 @@ from small_checkpoints import small_checkpoint
 #: Each of these costs a tenth of a second or much more.
 HEAVY = frozenset(
     "accelerate datasets evaluate gradio huggingface_hub matplotlib nltk numpy pandas peft pyarrow ray sacrebleu "
-    "scipy sentence_transformers sklearn tensorboard tokenizers torch transformers".split()
+    "scipy sentence_transformers sklearn tensorboard tokenizers torch torch._dynamo transformers "
+    "transformers.models.bert.modeling_bert".split()
 )
 #: What reading and running a checkpoint cannot do without; transformers 5.0 brings scikit-learn along.
 TO_SCORE = frozenset("accelerate huggingface_hub numpy scipy tokenizers torch transformers".split()) | (
@@ -81,10 +82,13 @@ def test_the_overview_is_that_of_the_whole_command() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.encoder
 def test_a_first_score_imports_what_the_checkpoint_needs(tiny_encoder: Path, tmp_path: Path) -> None:
+    """An adapter of somebody's own, and the judge's layers."""
     folder = small_checkpoint("density", tiny_encoder, tmp_path / "density")
     heavy, _ = imported(
-        f"import dialeval\nmetric = dialeval.load('density', checkpoint={str(folder)!r}, device='cpu')\n"
-        "assert len(metric.score(responses=['i am fine'], contexts=[['how are you']])) == 1"
+        f"import dialeval\nfor name, folder in (('density', {str(folder)!r}), ('judge', None)):\n"
+        "    metric = dialeval.load(name, checkpoint=folder, device='cpu')\n"
+        "    assert len(metric.score(responses=['i am fine'], contexts=[['how are you']])) == 1"
     )
     assert heavy <= TO_SCORE

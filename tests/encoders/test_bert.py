@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -68,15 +66,3 @@ def test_a_merged_checkpoint_writes_its_configuration_for_transformers(tiny_enco
     rows: dict[str, Any] = {"responses": ["no thank you"], "contexts": [["hello"]]}
     metrics = [dialeval.load("deb", checkpoint=one) for one in (folder, tmp_path / "merged")]
     assert metrics[1].score(**rows).values == pytest.approx(metrics[0].score(**rows).values, abs=1e-6)
-
-
-@pytest.mark.slow
-def test_to_load_and_score_imports_no_model_class_and_no_compiler() -> None:
-    code = (
-        "import dialeval, sys\n"
-        "dialeval.load('judge', device='cpu').score(responses=['Fine.'], contexts=[['How are you?']])\n"
-        "slow = {'transformers.models.bert.modeling_bert', 'peft', 'torch.' + '_dynamo', 'sklearn', 'pandas'}\n"
-        "print(sorted(slow & sys.modules.keys()))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"

@@ -9,6 +9,9 @@ import subprocess
 import sys
 
 import pytest
+from typer.testing import CliRunner
+
+from dialeval.cli import build_app
 
 pytest.importorskip("openai")
 pytest.importorskip("diskcache")
@@ -37,9 +40,7 @@ def command(files, server, *more, rows="few.jsonl"):
 
 
 def run(*arguments, **more):
-    return subprocess.run(
-        command(*arguments, **more), capture_output=True, text=True, env=ENVIRONMENT, check=False, timeout=300
-    )
+    return CliRunner(env={"OPENAI_API_KEY": KEY}).invoke(build_app(), command(*arguments, **more)[3:])
 
 
 def table(files):
@@ -57,7 +58,7 @@ def test_a_run_killed_in_the_middle_goes_on(files):
         assert not (files / "out.jsonl").exists()
         before = len(server.requests)
         second = run(files, server, "--model", "some", rows="rows.jsonl")
-        assert second.returncode == 0, second.stderr
+        assert second.exit_code == 0, second.stderr
         # What was under way is asked a second time.
         assert before < 200 <= len(server.requests) <= 220
     assert [row["llm.appropriateness"] for row in table(files)] == [number % 6 for number in range(200)]
@@ -70,9 +71,9 @@ def test_values_problems_answers_and_cost(files):
 
     with serving(behave) as server:
         done = run(files, server, "--model", "some", "--prices", files / "prices.yaml")
-        assert done.returncode == 3, done.stderr
+        assert done.exit_code == 3, done.stderr
         again = run(files, server, "--model", "some", "--prices", files / "prices.yaml", "--overwrite")
-        assert (again.returncode, len(server.requests)) == (3, 6)
+        assert (again.exit_code, len(server.requests)) == (3, 6)
     assert "row 3 " in done.stderr
     assert "1 of 5 rows" in done.stderr
     assert "$0.010000" in done.stderr
@@ -84,7 +85,7 @@ def test_values_problems_answers_and_cost(files):
 def test_dry_run_counts_and_writes_nothing(files):
     with serving(by_number) as server:
         done = run(files, server, "--model", "some", "--prices", files / "prices.yaml", "--dry-run")
-        assert (done.returncode, len(server.requests)) == (0, 0)
+        assert (done.exit_code, len(server.requests)) == (0, 0)
     assert done.stdout.startswith("5 questions, 0 ")
     assert " 1000 " in done.stdout
     assert "$0.1" in done.stdout
@@ -98,7 +99,7 @@ def test_a_cost_limit_that_is_reached_is_one_sentence(files):
         done = run(files, server, "--model", "some", "--prices", files / "prices.yaml", "--max-cost", "0.004",
                    "--concurrency", "1")  # fmt: skip
         assert len(server.requests) == 2
-    assert done.returncode == 2
+    assert done.exit_code == 2
     assert [line for line in done.stderr.splitlines() if "error: " in line] == done.stderr.splitlines()[-1:]
 
 
@@ -114,11 +115,11 @@ def test_a_rival_file_and_a_config(files):
     rival = ("--config", files / "judge.yaml", "--rival", files / "rival.jsonl")
     with serving(longer) as server:
         done = run(files, server, *rival)
-        assert (done.returncode, "row 0" in done.stderr) == (2, True)
+        assert (done.exit_code, "row 0" in done.stderr) == (2, True)
         others.append({**others[0], "id": "row-0"})
         (files / "rival.jsonl").write_text("".join(json.dumps(row) + "\n" for row in others))
         done = run(files, server, *rival)
-        assert done.returncode == 0, done.stderr
+        assert done.exit_code == 0, done.stderr
         assert {request["seed"] for request in server.requests} == {7}
     assert [row["llm"] for row in table(files)] == [0.0] * 5
     assert list(table(files)[0])[3:] == ["language", "llm", "llm.as_first", "llm.as_second", "llm.answer"]
@@ -136,12 +137,12 @@ def test_a_rival_file_and_a_config(files):
 def test_wrong_options(files, options, named):
     with serving(by_number) as server:
         done = run(files, server, *options)
-    assert (done.returncode, named in done.stderr) == (2, True)
+    assert (done.exit_code, named in done.stderr) == (2, True)
 
 
 def test_a_blank_reply_is_judged_where_asked(files):
     (files / "few.jsonl").write_text(json.dumps({"context": ["Pick one."], "response": " "}) + "\n")
     with serving(lambda request, before: {"text": scores(3, 3, 3, 3)}) as server:
         assert "--empty" in run(files, server, "--model", "some").stderr
-        assert run(files, server, "--model", "some", "--empty", "score").returncode == 0
+        assert run(files, server, "--model", "some", "--empty", "score").exit_code == 0
     assert len(table(files)) == 1

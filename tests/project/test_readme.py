@@ -32,7 +32,8 @@ NOT_RUN = {
     "make space": "does not end; test_space_browser.py visits the page",
 }
 #: What a test adds to a command of so long a training.
-SHORTER = {"python training/density.py": " --set training.epochs=0.05 --set validation.contexts=10"}
+SHORTER = {"python training/density.py": " --set training.epochs=0.05 --set validation.contexts=10"
+           " --set validation.candidates=4 --set fit.held_out_pairs=20"}  # fmt: skip
 #: Beginnings of commands that read the benchmarks' files.
 READS_BENCHMARKS = ("dialeval agreement --metrics",)
 

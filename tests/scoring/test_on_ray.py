@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
 import dialeval
 from dialeval.cli import build_app
+from dialeval.readers import Source
+from dialeval.scoring.on_ray import RowScorer, read_dataset, score_dataset, score_systems
 from local_ray import local_ray
 from refusals import refused
 from small_checkpoints import small_checkpoint
 
 pytestmark = pytest.mark.slow
 
-ray = pytest.importorskip("ray")
+pytest.importorskip("ray")
 
 ROWS: list[dict[str, Any]] = [
     {"context": ["hello there", f"how are you {number}"], "response": "fine thanks " * (1 + number % 3),
@@ -43,8 +45,6 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_rows_from_the_shell(file: Path, tiny_encoder: Path, tmp_path: Path) -> None:
-    import pandas as pd
-
     checkpoint = small_checkpoint("deb", tiny_encoder, tmp_path / "tiny")
     command = ["score-ray", "-m", "deb", "-i", str(file), "-o", str(tmp_path / "out"), "--checkpoint", str(checkpoint)]
     done = CliRunner().invoke(build_app(), [*command, "--actors", "2"])
@@ -56,31 +56,25 @@ def test_rows_from_the_shell(file: Path, tiny_encoder: Path, tmp_path: Path) -> 
 
 
 def test_what_no_metric_takes_is_refused_before_a_row_is_read() -> None:
-    from dialeval.scoring.on_ray import score_dataset, score_systems
-
     nothing: Any = None
     refused(ValueError, "bleu1", score_dataset, nothing, ["bleu1"], checkpoints={"bleu1": "mine"})
     refused(ValueError, "colour", score_systems, nothing, "deb", colour="red")
 
 
-@pytest.mark.parametrize("name", ["fbd", "prd"])
-def test_systems_are_merged(name: str, file: Path, tiny_encoder: Path) -> None:
-    from dialeval.scoring.on_ray import read_dataset, score_systems
-
-    options: dict[str, Any] = {"checkpoint": str(tiny_encoder), "device": "cpu", "resamples": 10}
-    options |= {"clusters": 3} if name == "prd" else {}
+def test_systems_are_merged(file: Path, tiny_encoder: Path) -> None:
+    options: dict[str, Any] = {"device": "cpu", "resamples": 10}
     columns = {f"{key}s": [row[key] for row in ROWS] for key in ("response", "context", "system")}
-    expected = dialeval.load(name, **options).score(**columns, references=[row["references"] for row in ROWS])
-    checkpoint = options.pop("checkpoint")
-    found = score_systems(read_dataset(str(file)), name, checkpoint=checkpoint, batch_rows=17, actors=2, **options)
+    references = [row["references"] for row in ROWS]
+    expected = dialeval.load("fbd", checkpoint=tiny_encoder, **options).score(**columns, references=references)
+    found = score_systems(
+        read_dataset(str(file)), "fbd", checkpoint=str(tiny_encoder), batch_rows=17, actors=2, **options
+    )
     assert dict(zip(found.ids or (), found.values, strict=True)) == pytest.approx(
         dict(zip(expected.ids or (), expected.values, strict=True)), abs=1e-4
     )
 
 
 def test_rows_are_read_as_by_score(tmp_path: Path) -> None:
-    import pandas as pd
-
     table = "history,answer,id\nhello there|how are you,fine thanks,1\nhi there,guten Morgen und wie geht es dir,2\n"
     (tmp_path / "rows.csv").write_text(table)
     chats = {"messages": [{"role": who, "content": what} for who, what in [("user", "hi"), ("bot", "fine thanks")] * 2]}
@@ -100,25 +94,16 @@ def test_rows_are_read_as_by_score(tmp_path: Path) -> None:
     assert found["response"].to_list() == ["fine thanks"] * 2
 
 
-def test_rows_of_one_message_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / "rows.jsonl"
-    path.write_text("".join(json.dumps({"chat_id": 1, "role": who, "content": "hi"}) + "\n" for who in ("user", "bot")))
-    done = CliRunner().invoke(build_app(), ["score-ray", "-m", "deb", "-i", str(path), "-o", str(tmp_path / "out")])
-    assert done.exit_code != 0
-    assert "one message" in str(done.exception) + done.output
-    assert not list((tmp_path / "out").glob("*.parquet"))
+def test_rows_of_one_message_are_refused() -> None:
+    rows = pd.DataFrame({"chat_id": [1, 1], "role": ["user", "bot"], "content": ["hi", "hi"]})
+    refused(ValueError, "one message", RowScorer(["bleu1"], {}, {}, Source(())), rows)
 
 
-def test_a_bad_conversation_is_the_one_that_is_shown(tmp_path: Path) -> None:
+def test_a_bad_conversation_is_the_one_that_is_shown() -> None:
     good = [{"role": who, "content": "hi"} for who in ("user", "assistant")] * 3
-    chats = [{"messages": good, "id": "good"}, {"messages": good[:1], "id": "bad"}, {"messages": good, "id": "last"}]
-    path = tmp_path / "chats.jsonl"
-    path.write_text("".join(json.dumps(chat) + "\n" for chat in chats))
-    done = CliRunner().invoke(build_app(), ["score-ray", "-m", "deb", "-i", str(path), "-o", str(tmp_path / "out")])
-    assert done.exit_code != 0
-    told = re.findall(r"the row: (\{'.*)", str(done.exception) + done.output)
-    assert told
-    assert all("'id': 'bad'" in one for one in told)
+    chats = pd.DataFrame({"messages": [np.array(some) for some in (good, good[:1], good)], "id": ["a", "bad", "last"]})
+    shown = refused(ValueError, "the row: ", RowScorer(["bleu1"], {}, {}, Source(())), chats)
+    assert "'id': 'bad'" in shown.partition("the row: ")[2]
 
 
 def test_a_bad_row_is_shown(tmp_path: Path) -> None:

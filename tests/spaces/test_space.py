@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import json
 import re
 import shlex
@@ -16,6 +17,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import redirect_stdout
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -29,8 +31,10 @@ from resources import PATIENCE
 pytest.importorskip("gradio")
 
 from gradio_client import Client
+from typer.testing import CliRunner
 
 import dialeval
+from dialeval.cli import build_app
 from dialeval.core.exchange import Dialogue
 from dialeval.hub.publish import default_results, make_uploads
 from dialeval.judge.verdicts import compare_replies, judge_conversation
@@ -168,11 +172,18 @@ def test_what_is_ready_to_copy_gives_the_pages_values(judge: Any, tmp_path: Path
     commands, lines = zip(*json.loads(printed), strict=True)
     monkeypatch.chdir(tmp_path)
 
-    def said(command: list[str]) -> str:
-        return subprocess.run([sys.executable, *command], capture_output=True, check=True, text=True).stdout
+    def printed_by(code: str) -> str:
+        with redirect_stdout(io.StringIO()) as shown:
+            exec(code, {})
+        return shown.getvalue()
 
-    asked = [said(["-m", *shlex.split(line)]) for one in commands for line in one.splitlines()]
-    replied = [said(["-c", one]) for one in lines]
+    def answer(command: str) -> str:
+        ended = CliRunner().invoke(build_app(), shlex.split(command)[1:])
+        assert ended.exit_code == 0, ended.output
+        return ended.stdout
+
+    asked = [answer(line) for one in commands for line in one.splitlines()]
+    replied = [printed_by(one) for one in lines]
     compared = compare_replies(judge, CONTEXT, REPLIES, facts=["It rains."], following="No, it is lost.")
     assert compared.sentence in asked[0]
     assert compared.sentence in replied[0]

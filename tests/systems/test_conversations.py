@@ -140,7 +140,8 @@ def test_the_commands_read_conversations(tmp_path: Path, monkeypatch: pytest.Mon
     for new, old, code in (("good", "bad", 0), ("bad", "good", 1)):
         ended = run(build_app(), ["gate", f"{new}.jsonl", "-b", f"{old}.jsonl", "--margin", "0.01", *args])
         assert ended.exit_code == code, ended.output
-    score = ["score", "-m", "judge,deb", "-i", "bad.jsonl", "--per-turn"]
+    Path("few.jsonl").write_text("".join(Path("bad.jsonl").read_text().splitlines(keepends=True)[:3]))
+    score = ["score", "-m", "judge,deb", "-i", "few.jsonl", "--per-turn"]
     assert run(build_app(), [*score, "-o", "turns.jsonl"]).exit_code == 2
     for kind in ("jsonl", "csv", "parquet"):
         ended = run(build_app(), [*score, "-o", f"turns.{kind}", *args[:2], "--explain", "short"])

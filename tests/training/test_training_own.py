@@ -18,11 +18,12 @@ from training_runs import RECIPES, ROOT, TRAINING, run_here, settings
 pytestmark = pytest.mark.slow
 #: A few steps each, and few held-out contexts.
 SHORT = {
-    "density": ("training.epochs=0.05", "validation.contexts=10", "fit.held_out_pairs=20"),
+    "density": ("training.epochs=0.05", "validation.contexts=10", "validation.candidates=4", "fit.held_out_pairs=20",
+                "fit.corpora=[{name: mine, splits: [train], pairs: 40}]"),
     "deb": ("fine_tuning.epochs=0.02", "groups.held_out_contexts=10"),
     "quantidce": ("pretraining.epochs=0.02", "groups.held_out_contexts=10"),
     "cmn": ("training.epochs=0.1", "validation.contexts=5"),
-}
+}  # fmt: skip
 STARTS = {
     "density": "density-minilm",
     "deb": "deb-minilm",
