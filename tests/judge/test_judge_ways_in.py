@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -13,14 +14,49 @@ import dialeval
 from dialeval.cli import build_app
 from dialeval.core.scores import Scores
 from dialeval.judge.metric import ASPECTS, DIALOGUE_ASPECTS
-from judged_rows import CONTEXT, ROWS, SAID, same
 from rated_rows import small_judge
 
+CONTEXT = ["hello there", "do you like fish and chips"]
+
+FACTS = ["i have a dog", "i like fish"]
+
+#: Replies by what is wrong with them, or right.
+SAID = {
+    "uses a fact": "yes i like fish and my dog does",
+    "repeats itself": "i like to eat i like to eat i like to eat",
+    "repeats the turn before": "do you like fish and chips",
+    "off topic": "the weather is nice today",
+    "contradicts": "no i do not like fish",
+    "blank": "  ",
+    "german": "am wochenende gehe ich mit dem hund spazieren",
+    "emoji": "\U0001f600\U0001f436",
+}
+
+FOLLOWING = ["great, thanks!", "what? you make no sense", None, "ok", "i already said that", None, None, None]
+
+ROWS: list[dict[str, Any]] = [
+    {"context": CONTEXT, "response": said, "facts": FACTS, "following": after, "id": name}
+    for (name, said), after in zip(SAID.items(), FOLLOWING, strict=True)
+]
 TALKS: list[dict[str, Any]] = [
     {"dialogue": ["hi", "i like fish", "what?", "i like fish", "stop it"], "speakers": ["user", "bot"] * 2 + ["user"]},
     {"dialogue": ["hello", "how are you", "fine thanks!", "what do you like to eat"], "speakers": ["A", "B", "A", "B"]},
     {"dialogue": ["hello", "  ", "are you there"], "speakers": None},
 ]
+
+
+def same(found: list[dict[str, Any]], scores: Scores) -> None:
+    """Values, aspects, ends and reasons; batches of another size move the last digits of what a network says."""
+    for name, column in scores.columns().items():
+        messages = [row[name] for row in found]
+        if name.endswith(".why"):
+            assert messages == list(column)
+        elif name.endswith(".turns"):
+            for one, other in zip(messages, column, strict=True):
+                assert np.array(one, float) == pytest.approx(np.array(other, float), abs=1e-4, nan_ok=True), name
+        else:
+            numbers = np.array(messages, dtype=np.float64)
+            assert numbers == pytest.approx(np.asarray(column, dtype=np.float64), abs=1e-4, nan_ok=True), name
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,6 @@ import pytest
 from dialeval.judge import lexical
 from refusals import refused
 
-#: Every word equally rare.
-NOTHING_RARE = np.zeros(lexical.IDF_BUCKETS)
 FLAT = np.full(lexical.IDF_BUCKETS, 5.0)
 
 

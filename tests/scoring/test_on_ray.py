@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,6 @@ import dialeval
 from dialeval.cli import build_app
 from dialeval.readers import Source
 from dialeval.scoring.on_ray import RowScorer, read_dataset, score_dataset, score_systems
-from local_ray import local_ray
 from refusals import refused
 from small_checkpoints import small_checkpoint
 
@@ -33,8 +33,26 @@ ROWS: list[dict[str, Any]] = [
 
 @pytest.fixture(scope="module", autouse=True)
 def _local_ray() -> Iterator[None]:
-    with local_ray():
-        yield
+    """Three cores, whose workers find the modules of the tests."""
+    import ray
+
+    with pytest.MonkeyPatch.context() as changed:
+        for name, value in {"RAY_USAGE_STATS_ENABLED": "0", "OMP_NUM_THREADS": "1"}.items():
+            changed.setenv(name, value)
+        changed.setenv("PYTHONPATH", str(Path(__file__).parents[1] / "support"), prepend=os.pathsep)
+        for attempt in range(4):
+            try:
+                ray.init(num_cpus=3, include_dashboard=False, log_to_driver=False, object_store_memory=128 * 2**20)
+                break
+            except Exception:  # Ray has no narrower one; it gives its parts half a minute, too little on a busy machine
+                ray.shutdown()
+                if attempt == 3:
+                    raise
+        ray.data.DataContext.get_current().enable_progress_bars = False
+        try:
+            yield
+        finally:
+            ray.shutdown()
 
 
 @pytest.fixture

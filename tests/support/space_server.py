@@ -23,18 +23,9 @@ if str(SPACE) not in sys.path:  # its modules lie side by side, as on the Hub
     sys.path.insert(0, str(SPACE))
 
 
+@cache
 def address() -> str:
     """Where the page answers; started once for all tests, stopped at the end."""
-    return _started()[0]
-
-
-def process_id() -> int:
-    """Of the page."""
-    return _started()[1]
-
-
-@cache
-def _started() -> tuple[str, int]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -67,5 +58,5 @@ def _started() -> tuple[str, int]:
         except urllib.error.URLError:
             time.sleep(0.1)
         else:
-            return url, process.pid
+            return url
     raise RuntimeError(f"the page did not start:\n{log.read_text()}")
