@@ -95,7 +95,7 @@ lint: setup ## Check style and types
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
-	@cd spaces/side_by_side && MYPYPATH=../../src $(abspath $(BIN))/mypy --config-file ../../pyproject.toml *.py
+	@cd spaces/side_by_side && MYPYPATH=../../src $(abspath $(BIN))/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache *.py
 
 screenshots: setup browser ## Take the documentation's pictures of the page anew
 	@echo "== dialeval: taking the pictures; look at each one before committing it"

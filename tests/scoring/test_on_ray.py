@@ -24,6 +24,8 @@ pytestmark = pytest.mark.slow
 
 pytest.importorskip("ray")
 
+#: Needs nothing but a context and a reply.
+COUNT = "python:toy_benchmark:count_words"
 ROWS: list[dict[str, Any]] = [
     {"context": ["hello there", f"how are you {number}"], "response": "fine thanks " * (1 + number % 3),
      "references": ["i am fine"], "system": "ab"[number % 2], "id": f"r{number}"}
@@ -31,7 +33,7 @@ ROWS: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(scope="module")
 def _local_ray() -> Iterator[None]:
     """Three cores, whose workers find the modules of the tests."""
     import ray
@@ -62,6 +64,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.usefixtures("_local_ray")
 def test_rows_from_the_shell(file: Path, tiny_encoder: Path, tmp_path: Path) -> None:
     checkpoint = small_checkpoint("deb", tiny_encoder, tmp_path / "tiny")
     command = ["score-ray", "-m", "deb", "-i", str(file), "-o", str(tmp_path / "out"), "--checkpoint", str(checkpoint)]
@@ -79,6 +82,7 @@ def test_what_no_metric_takes_is_refused_before_a_row_is_read() -> None:
     refused(ValueError, "colour", score_systems, nothing, "deb", colour="red")
 
 
+@pytest.mark.usefixtures("_local_ray")
 def test_systems_are_merged(file: Path, tiny_encoder: Path) -> None:
     options: dict[str, Any] = {"device": "cpu", "resamples": 10}
     columns = {f"{key}s": [row[key] for row in ROWS] for key in ("response", "context", "system")}
@@ -92,6 +96,7 @@ def test_systems_are_merged(file: Path, tiny_encoder: Path) -> None:
     )
 
 
+@pytest.mark.usefixtures("_local_ray")
 def test_rows_are_read_as_by_score(tmp_path: Path) -> None:
     table = "history,answer,id\nhello there|how are you,fine thanks,1\nhi there,guten Morgen und wie geht es dir,2\n"
     (tmp_path / "rows.csv").write_text(table)
@@ -114,16 +119,17 @@ def test_rows_are_read_as_by_score(tmp_path: Path) -> None:
 
 def test_rows_of_one_message_are_refused() -> None:
     rows = pd.DataFrame({"chat_id": [1, 1], "role": ["user", "bot"], "content": ["hi", "hi"]})
-    refused(ValueError, "one message", RowScorer(["bleu1"], {}, {}, Source(())), rows)
+    refused(ValueError, "one message", RowScorer([COUNT], {}, {}, Source(())), rows)
 
 
 def test_a_bad_conversation_is_the_one_that_is_shown() -> None:
     good = [{"role": who, "content": "hi"} for who in ("user", "assistant")] * 3
     chats = pd.DataFrame({"messages": [np.array(some) for some in (good, good[:1], good)], "id": ["a", "bad", "last"]})
-    shown = refused(ValueError, "the row: ", RowScorer(["bleu1"], {}, {}, Source(())), chats)
+    shown = refused(ValueError, "the row: ", RowScorer([COUNT], {}, {}, Source(())), chats)
     assert "'id': 'bad'" in shown.partition("the row: ")[2]
 
 
+@pytest.mark.usefixtures("_local_ray")
 def test_a_bad_row_is_shown(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text(json.dumps({"context": ["hello"], "response": ""}) + "\n")
