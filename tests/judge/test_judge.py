@@ -323,9 +323,7 @@ ECHOING = [GOOD[0], "hello there", GOOD[2], "great, went to see dog", GOOD[4], "
 def signs_of(metric: Judge, turns: list[str]) -> DialogueSigns:
     read = metric.read_dialogues([Dialogue(tuple(turns), speakers=tuple(SPEAKERS))])
     found = read.signs[0]
-    assert read.features[0].tolist() == pytest.approx(
-        [getattr(found, name) for name in DIALOGUE_FEATURES], nan_ok=True
-    )
+    assert read.features[0].tolist() == pytest.approx([getattr(found, name) for name in DIALOGUE_FEATURES], nan_ok=True)
     return found
 
 
