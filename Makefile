@@ -11,6 +11,8 @@ VERSIONS ?= .venv-versions
 # Files of tests side by side, each in one process from its first test to its last.
 PYTEST := python -m pytest -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 EXAMPLES ?= .venv-examples
+# Alterations of each kind that `make fuzz` tries.
+FUZZ ?= 20000
 # What `make results` measures again, each by the command in its run.json.
 MEASURED ?= results $(addprefix results/,judge/without_facts judge/dstc9 dailydialogpp cmn robustness robustness/adversarial_khalid)
 CALIBRATED := 'judge,density,density?scoring=classifier&name=density_classifier,deb,quantidce'
@@ -23,7 +25,7 @@ export HF_UPDATE_DOWNLOAD_COUNTS := 0
 export TOKENIZERS_PARALLELISM := true
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser large demo space test test-fast test-versions test-examples lint docs screenshots bench results mutants dist clean
+.PHONY: help setup browser large demo space test test-fast test-versions test-examples lint docs screenshots bench results fuzz mutants dist clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -133,6 +135,11 @@ results: setup ## Measure results/ again with the embedded weights, an hour or t
 	@DIALEVAL_MIRROR="$(MIRROR)" $(BIN)/python -m reproduce papers --measure --values .cache/suite --out results/papers
 	@$(BIN)/python performance/tuning.py --ratings "$(RATINGS)"
 	@$(BIN)/python training/cards.py
+
+# New examples in every run; what is found is kept in the file as an example.
+fuzz: setup ## Alter files, answers and settings in new ways for about an hour, and see whether each is read or refused
+	@echo "== dialeval: trying $(FUZZ) alterations of each kind"
+	@DIALEVAL_FUZZ=$(FUZZ) $(BIN)/python -m pytest tests/reliability/test_fuzz.py
 
 # FILE is one or more files below src/dialeval that tests/mutation/targets.py names; all of them by default.
 mutants: setup ## Change FILE a little at a time and see whether its tests notice

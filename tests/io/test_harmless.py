@@ -11,11 +11,17 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 import dialeval
-from dialeval.io.files import first_line
+from dialeval import cli
+from dialeval.checkpoints.config import CheckpointConfig
+from dialeval.cli import build_app
+from dialeval.hub.publish import card_of
+from dialeval.io.files import ProgressLines, first_line, progress_bar
 from dialeval.io.harmless import csv_line, for_markdown, for_terminal, for_xml, one_line, told, without_secrets
-from dialeval.io.tables import Items, Table, to_markdown, to_text
+from dialeval.io.tables import Code, Items, Table, to_markdown, to_text
+from dialeval.reports.plots.figures import new_grid, save
 from dialeval.systems.gate_outcome import error_as_junit, error_as_markdown
 from dialeval.systems.ranking_outcome import Ranking, Standing
 
@@ -55,6 +61,50 @@ def test_a_terminal_is_told_nothing() -> None:
 def test_markdown_shows_a_row_and_follows_nothing(text: str) -> None:
     pages = [to_markdown([f"a {text}", Table([text], [[text]]), Items([text])]), error_as_markdown(text)]
     assert not [page for page in (*pages, for_markdown(text)) if text in page]
+
+
+def test_no_text_ends_the_code_that_it_stands_in() -> None:
+    page = to_markdown([Code(f"a ``` b\n```\n![x](http://a/b.png) ```` {CONTROLS}")])
+    first, inside, last, *rest = page.splitlines()
+    assert (first, rest) == (last, [])
+    assert len(first) > 4
+    assert first not in inside
+
+
+@pytest.mark.parametrize("text", [*LIVE, CONTROLS, "`````", "a\n---\nb: c"])
+def test_what_a_checkpoint_says_of_itself_is_not_live(text: str, tmp_path: Path) -> None:
+    """Neither on the card that somebody publishes it with, nor on the terminal that it is shown on."""
+    training = {
+        "corpora": [text], "hardware": text, "command": text, "recipe": {text: text}, "validation": {text: text},
+        "stages": [{"name": text, "steps": 1, "steps_run": 1, "hours": 1.0, "seen": {text: 1}}],
+        "rated_rows": {text: 1},
+    }  # fmt: skip
+    config = CheckpointConfig("deb", "mine", training=training, versions={text: text})
+    card = card_of(config, tmp_path)
+    assert text not in re.sub(r"^```.*?^```$", "", card, flags=re.DOTALL | re.MULTILINE)
+    assert card.count("```") % 2 == 0
+    (tmp_path / "config.json").write_text(config.to_json(), "utf-8")
+    shown = CliRunner().invoke(build_app(["info", "show"]), ["info", str(tmp_path)])
+    assert shown.exit_code == 0, shown.output
+    assert shown.output.replace("\n", "").isprintable()
+
+
+def test_names_in_bars_and_warnings_are_names(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress_bar(f"[bold]{CONTROLS}", 10_000, shown=True) as advance:
+        advance(1)
+    ProgressLines(one_line(CONTROLS), first=0.0).reach(1, 2, 0)
+    assert cli._in_a_sentence(f"a{CONTROLS}b").strip().isprintable()
+    assert capsys.readouterr().err.replace("\n", "").isprintable()
+
+
+@pytest.mark.parametrize("name", ["$\\foo$", "$x", "a$b$c$", "$\\frac{$"])
+def test_the_dollars_of_a_name_are_no_formula(name: str, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    figure, (panel,) = new_grid(1, 3, 2)
+    panel.set_title(name)
+    panel.barh([name], [1.0], label=name)
+    panel.legend()
+    assert save(figure, tmp_path / "picture", ("png", "svg"))
 
 
 def test_no_bar_or_backtick_opens_a_cell() -> None:

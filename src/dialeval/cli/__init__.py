@@ -22,7 +22,7 @@ import typer
 from typer.core import TyperGroup
 
 from dialeval.io import interrupts
-from dialeval.io.harmless import without_secrets
+from dialeval.io.harmless import one_line, without_secrets
 
 #: Modules of this package, in the order in which `--help` shows their commands.
 COMMANDS: tuple[str, ...] = (
@@ -121,7 +121,7 @@ def _without_options(app: typer.Typer) -> None:
 
 def _in_a_sentence(message: Warning | str, *where: object, **more: object) -> str:
     # Our warnings say what to do; the line of code that raised one is for developers.
-    return f"warning: {message}\n"
+    return f"warning: {one_line(str(message))}\n"
 
 
 def _tell_version(wanted: bool) -> None:

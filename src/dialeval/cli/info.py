@@ -7,9 +7,11 @@ import platform
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from dialeval.io.harmless import one_line
 
 if TYPE_CHECKING:
     import torch
@@ -61,7 +63,7 @@ def info(
 def _show(console: Console, title: str, facts: Mapping[str, str]) -> None:
     console.print(f"[bold]{title}[/bold]")
     for name, value in facts.items():
-        console.print(f"  {name:<18} {value}", highlight=False, markup=False)
+        console.print(one_line(f"  {name:<18} {value}"), highlight=False, markup=False)
 
 
 def _checkpoint(source: str) -> dict[str, str]:
@@ -78,7 +80,6 @@ def _checkpoint(source: str) -> dict[str, str]:
     config = CheckpointConfig.read(found.folder)
     size = sum(path.stat().st_size for path in found.folder.rglob("*") if path.is_file())
     layout, training = config.layout, config.training
-    stages = training.get("stages", ())
     facts = {
         "name": config.name or found.folder.name,
         "approach": f"{config.approach}: dialeval.load({config.approach!r}, checkpoint={source!r})",
@@ -89,14 +90,25 @@ def _checkpoint(source: str) -> dict[str, str]:
         + (f", {layout.facts_budget} of them kept for facts" if layout.facts_budget else "")
         + (f", {layout.response_budget} for the reply" if layout.response_budget else "")
         + (f"; of the context the last {layout.turns} turns" if layout.turns else ""),
-        "stages": "; ".join(f"{one['name']}: {one['steps']:,} steps" for one in stages) or "unknown",
-        "hours": f"{sum(one['hours'] for one in stages):g}" if stages else "unknown",
-        "corpora": ", ".join(str(name) for name in training.get("corpora", ())) or "unknown",
-        "rated rows": ", ".join(f"{name} {count:,}" for name, count in training.get("rated_rows", {}).items()),
+        **_training(training),
         "trained on benchmarks": ", ".join(config.contaminated_by) or "no benchmark that it declares",
         "made with": ", ".join(f"{name} {version}" for name, version in config.versions.items()),
     }
     return {name: fact for name, fact in facts.items() if fact}
+
+
+def _training(record: Mapping[str, Any]) -> dict[str, str]:
+    """What a checkpoint says of its training, which is anything that somebody wrote there."""
+    stages = record.get("stages", ())
+    try:
+        return {
+            "stages": "; ".join(f"{one['name']}: {one['steps']:,} steps" for one in stages) or "unknown",
+            "hours": f"{sum(one['hours'] for one in stages):g}" if stages else "unknown",
+            "corpora": ", ".join(str(name) for name in record.get("corpora", ())) or "unknown",
+            "rated rows": ", ".join(f"{name} {count:,}" for name, count in record.get("rated_rows", {}).items()),
+        }
+    except (TypeError, ValueError, LookupError, AttributeError):
+        return {"training": "recorded in a form that is not known here"}
 
 
 def _versions() -> dict[str, str]:

@@ -12,6 +12,7 @@ from dialeval.checkpoints.config import CheckpointConfig
 from dialeval.checkpoints.find import weights_digest
 from dialeval.core.scores import Signature
 from dialeval.hub.licences import facts, licence_of, rated
+from dialeval.io.harmless import for_markdown, one_line
 from dialeval.registry import metric_class
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def render_card(
     from huggingface_hub import ModelCard, ModelCardData
 
     info = metric_class(config.approach)[0].info
-    training, rows = config.training, measured.rows if measured else ()
+    training, rows = _shown(config.training), measured.rows if measured else ()
     name, on_hub = config.name or config.approach, is_hub_id(config.encoder.id)
     card = ModelCard.from_template(
         ModelCardData(
@@ -98,7 +99,7 @@ def render_card(
         encoder=config.encoder,
         layout=config.layout,
         training=training,
-        recipe_text=json.dumps(training.get("recipe", {}), indent=2, ensure_ascii=False),
+        recipe_text=json.dumps(config.training.get("recipe", {}), indent=2, ensure_ascii=False).replace("`", "'"),
         licence=licence_of(training),
         corpora=[_source("corpora", one) for one in training.get("corpora", ())],
         ratings=[{**_source("ratings", one), "uses": ", ".join(uses)} for one, uses in rated(training).items()],
@@ -106,16 +107,25 @@ def render_card(
         rated_families=[(_LEVELS[level], training["fit"][level]) for level in _LEVELS if "fit" in training],
         faults=training.get("fit", {}).get("heads", {}),
         figures=_flat(training.get("validation", {})),
-        contaminated=", ".join(config.contaminated_by) or "none",
+        contaminated=", ".join(_shown(config.contaminated_by)) or "none",
         merged_from=merged_from,
         checkpoint=measured.checkpoint if measured else "",
         results=_table(rows) if rows else [],
         metric_signature=rows[0].metric_signature if rows else "",
         # A judge that was tuned may know human replies by some aspects only.
         has_percentile="turn.overall" in config.quantiles if config.approach == "judge" else bool(config.quantiles),
-        versions=config.versions,
+        versions=_shown(config.versions),
     )
     return str(card.content).rstrip() + "\n"
+
+
+def _shown(value: Any) -> Any:
+    """What somebody else's configuration says, with nothing live in its texts."""
+    if isinstance(value, str):
+        return for_markdown(one_line(value))
+    if isinstance(value, Mapping):
+        return {_shown(name): _shown(inner) for name, inner in value.items()}
+    return [_shown(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def is_hub_id(encoder: str) -> bool:

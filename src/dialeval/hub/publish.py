@@ -8,13 +8,16 @@ import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from dialeval.checkpoints.config import CheckpointConfig
 from dialeval.checkpoints.find import LAYERS, WEIGHTS, embedded_checkpoints, find_layers
 from dialeval.hub.module_install import module_folders
-from dialeval.io.files import inside
+from dialeval.io.files import first_line, inside
 from dialeval.version import __version__
+
+if TYPE_CHECKING:
+    from dialeval.hub.card import CardResults
 
 #: Words that stand for all of a kind.
 KINDS = ("models", "modules", "spaces", "all")
@@ -104,7 +107,7 @@ def send(upload: Upload, *, private: bool = False, tag: str | None = None, messa
 
 
 def _model(folder: Path, org: str, workspace: Path, results: Path | None, *, merge: bool) -> Upload:
-    from dialeval.hub.card import CardResults, is_hub_id, render_card
+    from dialeval.hub.card import CardResults, is_hub_id
     from dialeval.papers import network_class
 
     config = CheckpointConfig.read(folder)
@@ -131,9 +134,24 @@ def _model(folder: Path, org: str, workspace: Path, results: Path | None, *, mer
             shutil.copyfile(path, target)
         if config.encoder.tuning == "layers":  # an embedded checkpoint may share those of another
             shutil.copyfile(find_layers(folder, config.encoder.layers), copy / LAYERS)
-    card = render_card(config, measured, org=org, merged_from=f"{org}/{name}" if merge else "")
+    card = card_of(config, folder, measured, org=org, merged_from=f"{org}/{name}" if merge else "")
     (copy / "README.md").write_text(card, encoding="utf-8")
     return Upload(f"{org}/{config.name or copy.name}", "model", copy)
+
+
+def card_of(config: CheckpointConfig, folder: Path, measured: CardResults | None = None, **names: str) -> str:
+    """The card of a checkpoint that somebody else may have written, whose record of training may be anything."""
+    from jinja2 import TemplateError
+
+    from dialeval.hub.card import render_card
+
+    try:
+        return render_card(config, measured, **names)
+    except (TemplateError, TypeError, ValueError, LookupError, AttributeError) as error:
+        raise PublishError(
+            f"no card can be made of {folder}, whose config.json records its training in another form "
+            f"({first_line(error)}); correct it"
+        ) from None
 
 
 def _space(folder: Path, org: str, workspace: Path, results: Path | None) -> Upload:

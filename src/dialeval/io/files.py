@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-from dialeval.io.harmless import told, without_secrets
+from dialeval.io.harmless import one_line, told, without_secrets
 
 
 class WriteError(OSError):
@@ -203,11 +203,19 @@ def read_yaml(path: str | Path, what: str) -> dict[str, Any]:
     import yaml
 
     try:
-        fields = yaml.safe_load(read_small(Path(path).expanduser()))
+        text = read_small(Path(path).expanduser())
     except OSError as error:
         raise ValueError(f"{what} {path} cannot be read ({error.strerror}); check the path") from None
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        raise ValueError(f"{what} {path} is not YAML ({' '.join(str(error).split())})") from None
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{what} {path} is not UTF-8 ({error.reason}); save it as UTF-8") from None
+    try:
+        aliases = any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader))
+        fields = None if aliases else yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        # Its constructors raise what comes: of an empty number, of a month that no year has.
+        raise ValueError(f"{what} {path} is not YAML ({told(' '.join(str(error).split()))})") from None
+    if aliases:  # a few lines of which can stand for gigabytes
+        raise ValueError(f"{what} {path} refers to a part of itself with a star; write it out")
     if not isinstance(fields, dict):
         raise ValueError(f"{what} {path} has no fields; write NAME: VALUE")
     return fields
@@ -304,6 +312,7 @@ def progress_counter(label: str, before: str) -> Iterator[Reach]:
     """The same. Until it is called the bar says what comes `before`."""
     from rich.console import Console
 
+    label, before = one_line(label), one_line(before)  # names of files and metrics
     console = Console(stderr=True)
     if not (console.is_terminal or console.is_jupyter):
         yield ProgressLines(label).reach
@@ -311,7 +320,7 @@ def progress_counter(label: str, before: str) -> Iterator[Reach]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[pace]}"), TimeElapsedColumn())
-    with Progress(TextColumn("{task.description}"), *columns, console=console, transient=True) as bar:
+    with Progress(TextColumn("{task.description}", markup=False), *columns, console=console, transient=True) as bar:
         work, begun = bar.add_task(before, total=None, pace=""), time.monotonic()
 
         def show(done: int, total: int | None, kept: int) -> None:

@@ -87,7 +87,9 @@ def _markdown(block: Block) -> str:
             )
             return "\n".join(markdown_table(header, rows, left=block.left))
         case Code():
-            return f"```\n{block.text}\n```"
+            text = one_line(block.text)
+            fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+            return f"{fence}\n{text}\n{fence}"
         case Items():
             return "\n".join(f"- {for_markdown(one_line(line), code=True)}" for line in block.lines)
     return for_markdown(block, code=True)

@@ -29,12 +29,16 @@ def save(figure: Figure, path: Path, formats: Sequence[str] = ("png",)) -> list[
     A PNG keeps 64 colours, which lines and text do not exceed by much, at a third of the size.
     """
     import matplotlib
+    from matplotlib.text import Text
     from PIL import Image
 
+    for text in figure.findobj(Text):
+        text.set_parse_math(False)  # the dollars of a name are no formula
+    settings = {"svg.hashsalt": path.name, "text.parse_math": False}
     written = []
     for form in formats:
         target = path.with_name(f"{path.name}.{form}")
-        with replacing(target) as temporary, matplotlib.rc_context({"svg.hashsalt": path.name}):
+        with replacing(target) as temporary, matplotlib.rc_context(settings):
             figure.savefig(temporary, format=form, dpi=150, metadata={"Date": None} if form == "svg" else None)
             if form == "png":
                 with Image.open(temporary) as drawn:

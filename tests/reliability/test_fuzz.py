@@ -1,0 +1,209 @@
+"""What somebody else wrote, altered in every way: it is read, or refused in one sentence, and nothing else happens.
+
+The same examples in every run; `make fuzz` tries new ones for about an hour. What it finds is kept as an `example`.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from dialeval.checkpoints.config import CheckpointConfig
+from dialeval.checkpoints.find import WEIGHTS, CheckpointError
+from dialeval.cli.info import _training as told_of_training
+from dialeval.hub.publish import card_of
+from dialeval.io.files import read_yaml
+from dialeval.llm.asking import read_price
+from dialeval.llm.protocol import read_protocol
+from dialeval.llm.reading import NoAnswer, expectation, read_aspects, read_choice, read_number
+from dialeval.readers import Source
+from dialeval.readers.score_files import read_scores
+
+#: How many examples of each; `make fuzz` sets more, and then they are new ones every time.
+EXAMPLES = int(os.environ.get("DIALEVAL_FUZZ", "0"))
+usual = settings(
+    max_examples=EXAMPLES or 40, derandomize=not EXAMPLES, deadline=None, database=None,
+    suppress_health_check=list(HealthCheck),
+)  # fmt: skip
+
+SAMPLES = sorted((Path(__file__).parents[1] / "readers" / "samples").iterdir())
+PLAIN = {
+    "rows.jsonl": b'{"context": ["Hi!", "Hello."], "response": "Fine.", "id": 1, "rating": 4}\n' * 3,
+    "rows.csv": b'context,response,system\r\n"a __eou__ b","Fine, ""you""?",x\r\nc,d,y\r\n',
+    "rows.tsv": b"context\tresponse\nHi\tHello\n",
+    "talk.txt": b"User: Hi!\nBot: Hello.\n---\n[01.02.24, 10:02:11] A: x\n[01.02.24, 10:02:12] B: y\n",
+    "talk.vtt": b"WEBVTT\n\n00:01.000 --> 00:02.000\n<v Ann>Hi\n\n00:03.000 --> 00:04.000\n<v Bob>Ho\n",
+    "talk.md": b"## User\nHi\n## Assistant\nHello\n",
+}
+FILES = [*PLAIN.items(), *((path.name, path.read_bytes()) for path in SAMPLES)]
+#: What stands in no file of a sound program.
+ODD = [
+    b"", b"\0", b"\xff\xfe", b"\xef\xbb\xbf", b'"', b"{", b"}", b"[", b"]", b",", b":", b"\r", b"\n\n", b"\x1f\x8b",
+    b"null", b"NaN", b"-1e999", b"9" * 5000, b"\\ud800", b"\xed\xa0\x80", b"true", b"[" * 2000, b'{"a":' * 2000,
+    b"PK\x03\x04", b"PAR1", b"---", b"\t", b"\x1b[2J", "\u202e\u200b".encode(), b"__eou__", b"User:", b"sep=;\n",
+]  # fmt: skip
+VALUES: list[Any] = [
+    None, True, 0, -1, 10**400, 1.5, math.inf, math.nan, "", " ", "\u200b", "\ud800", "a\nb", [], {}, [[]], [{}],
+    [None], ["a", 1], {"a": None}, {"": ""}, "x" * 5000, [["a"] * 3] * 3, "../../x", {"role": 1, "content": []},
+]  # fmt: skip
+edits = st.lists(st.tuples(st.floats(0, 1), st.integers(0, 30), st.sampled_from(ODD)), max_size=4)
+
+
+def edited(content: bytes, changes: list[tuple[float, int, bytes]]) -> bytes:
+    """The content with pieces of it replaced."""
+    for place, length, piece in changes:
+        start = int(place * len(content))
+        content = content[:start] + piece + content[start + length :]
+    return content
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Where something stands in a tree of JSON."""
+    yield path
+    for key in value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ():
+        yield from places(value[key], (*path, key))
+
+
+def altered(value: Any, changes: list[tuple[float, int]]) -> Any:
+    """A tree of which some parts are something else, or gone."""
+    value = copy.deepcopy(value)
+    for share, which in changes:
+        *above, last = [*places(value)][int(share * (len([*places(value)]) - 1))] or (None,)
+        if last is None:
+            continue
+        inner = value
+        for key in above:
+            inner = inner[key]
+        if which < 0:
+            del inner[last]
+        else:
+            inner[last] = copy.deepcopy(VALUES[which])
+    return value
+
+
+alterations = st.lists(st.tuples(st.floats(0, 1), st.integers(-2, len(VALUES) - 1)), min_size=1, max_size=3)
+
+
+def read_or_refused(call: Callable[[], object]) -> None:
+    """Nothing, or a sentence in one line that says something."""
+    sentence = "it is read"
+    try:
+        call()
+    except (ValueError, OSError, CheckpointError) as error:
+        sentence = str(error)
+    assert " " in sentence
+    assert sentence.isprintable(), sentence
+
+
+def read_everything(path: Path) -> None:
+    """A file in each of the ways in which a command reads one."""
+    read_or_refused(lambda: list(Source(path).exchanges(empty="score")))
+    read_or_refused(lambda: list(Source(path).dialogues(empty="score")))
+    read_or_refused(lambda: Source(path).preview())
+    read_or_refused(lambda: list(Source(path).rated()[1]))
+
+
+@usual
+@given(st.sampled_from(FILES), edits)
+def test_any_bytes_are_rows_or_refused(tmp_path_factory: Any, file: tuple[str, bytes], changes: Any) -> None:
+    path = tmp_path_factory.getbasetemp() / f"fuzzed-{file[0]}"
+    path.write_bytes(edited(file[1], changes))
+    read_everything(path)
+    read_or_refused(lambda: read_scores(path))
+
+
+@usual
+@given(st.sampled_from([file for file in FILES if b"{" in file[1][:2]]), alterations)
+def test_any_json_is_rows_or_refused(tmp_path_factory: Any, file: tuple[str, bytes], changes: Any) -> None:
+    path = tmp_path_factory.getbasetemp() / "fuzzed.jsonl"
+    try:
+        row = json.loads(file[1])
+    except ValueError:
+        row = json.loads(file[1].splitlines()[0])
+    path.write_text(json.dumps(altered(row, changes)) + "\n", "utf-8")
+    read_everything(path)
+    read_or_refused(lambda: list(Source([altered(row, changes)]).exchanges(empty="score")))
+
+
+WORDS = [
+    "{", "}", "[", "]", '"relevance"', '"grammar"', ":", ",", "4", "-1", "1e9", "9" * 500, "NaN", "null", '"4"',
+    "Score:", "4/5", "4 out of 5", "<think>", "</think>", "Reply A is better", "Answer: B", "tie", "**", "\n", " ", "½",
+    "relevance: 4", "grammar - 2", "```json", "```", '{"relevance": 4, "grammar": 2}', "\ud800", "\0", "√", "１", "٤",
+]  # fmt: skip
+
+
+@usual
+@given(st.lists(st.sampled_from(WORDS), max_size=12))
+@example(["Score:", "1", "9" * 500])
+def test_any_answer_is_read_or_none(words: list[str]) -> None:
+    text = "".join(words)
+    tokens = [{"token": word, "logprob": -0.1} for word in words]
+    reads: list[Callable[[], Any]] = [
+        lambda: read_aspects(text, ["relevance", "grammar"], 1, 5).values(),
+        lambda: [read_number(text, 1, 5)[0]],
+        lambda: [expectation(text, tokens, 1, 5)],
+        lambda: [1 + 4 * read_choice(text)],
+    ]
+    for read in reads:
+        with suppress(NoAnswer):
+            assert all(1 <= value <= 5 for value in read())
+
+
+CONFIGS = {path.parent.name: json.loads(path.read_text("utf-8")) for path in sorted(WEIGHTS.glob("*/config.json"))}
+
+
+@usual
+@given(st.sampled_from(sorted(CONFIGS)), alterations)
+def test_any_config_is_read_or_refused(tmp_path_factory: Any, name: str, changes: Any) -> None:
+    """Also what is told of one, and the card that is made of it."""
+    folder = tmp_path_factory.getbasetemp() / "fuzzed-config"
+    folder.mkdir(exist_ok=True)
+    (folder / "config.json").write_text(json.dumps(altered(CONFIGS[name], changes)), "utf-8")
+
+    def use() -> None:
+        config = CheckpointConfig.read(folder)
+        told_of_training(config.training)
+        card_of(config, folder)
+
+    read_or_refused(use)
+
+
+PROTOCOL = (Path(read_protocol.__code__.co_filename).parent / "protocols" / "g_eval.yaml").read_bytes()
+YAML = [
+    b"!!int ''", b"!!bool x", b"!!timestamp x", b"!!float x", b"2001-99-99", b"9" * 5000,
+    b"!!python/object:os.system x", b"&a [*a]", b"*a", b"? [a]", b"<<: 1", b"!!set {a}", b"- ", b"\t", b": ", b"{",
+    b"|", b"\0", b"\x85",
+]  # fmt: skip
+
+
+@usual
+@given(st.lists(st.tuples(st.floats(0, 1), st.integers(0, 30), st.sampled_from([*YAML, *ODD])), max_size=4))
+@example([(0.0, 10**6, b"a: !!int ''")])
+@example([(0.0, 10**6, b"a: !!bool x")])
+@example([(0.0, 10**6, b"a: 2001-99-99")])
+@example([(0.0, 10**6, b"a: &b [*b]")])
+def test_any_settings_are_read_or_refused(tmp_path_factory: Any, changes: Any) -> None:
+    path = tmp_path_factory.getbasetemp() / "fuzzed.yaml"
+    path.write_bytes(edited(PROTOCOL, changes))
+    read_or_refused(lambda: read_yaml(path, "settings"))
+    read_or_refused(lambda: read_protocol(str(path)))
+    read_or_refused(lambda: read_price(path, "a"))
+
+
+def test_settings_that_grow_when_they_are_written_out_are_refused(tmp_path: Path) -> None:
+    levels = [f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 9) if level else 'x'}]" for level in range(12)]
+    (tmp_path / "laughs.yaml").write_text("\n".join([*levels, "title: *a11"]))
+    assert yaml.safe_load((tmp_path / "laughs.yaml").read_text())
+    with pytest.raises(ValueError, match="write it out"):
+        read_protocol(str(tmp_path / "laughs.yaml"))
