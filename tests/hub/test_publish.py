@@ -15,7 +15,7 @@ from huggingface_hub import ModelCard, constants
 from typer.testing import CliRunner
 
 from density_networks import ROWS, make_network
-from dialeval.checkpoints.find import LAYERS, WEIGHTS
+from dialeval.checkpoints.find import LAYERS, WEIGHTS, CheckpointError
 from dialeval.cli import build_app
 from dialeval.papers.density import Density
 from loopback_hub import LoopbackHub, User
@@ -98,6 +98,20 @@ def test_what_was_published_is_loaded_again(hub: LoopbackHub, publish: Any, chec
     assert ModelCard(model.files["README.md"].decode()).data.to_dict()["library_name"] == "dialeval"
     module = Path(__file__).parents[2] / "metrics" / "density"
     assert space.files["density.py"] == (module / "density.py").read_bytes()
+    assert (Density("dialeval/tiny").score(**ROWS).values == before.values).all()
+
+
+def test_a_download_that_was_cut_off_is_completed(hub: LoopbackHub, publish: Any, checkpoint: Path) -> None:
+    publish(checkpoint)
+    before = Density("dialeval/tiny").score(**ROWS)
+    (place,) = Path(constants.HF_HUB_CACHE).glob("models--dialeval--tiny")
+    (snapshot,) = (place / "snapshots").iterdir()
+    left_out = [path for path in snapshot.rglob("*") if path.is_file() and path.name != "config.json"]
+    for path in [one for one in left_out if one != snapshot / "model.safetensors"]:
+        path.unlink()
+    with pytest.raises(CheckpointError):
+        Density("dialeval/tiny")
+    (place / "blobs" / f"{'0' * 64}.incomplete").write_bytes(b"half")
     assert (Density("dialeval/tiny").score(**ROWS).values == before.values).all()
 
 

@@ -140,9 +140,20 @@ def cached(name: str, revision: str | None) -> Located | None:
         return None
     folder = Path(config).parent
     # An interrupted download leaves a snapshot without weights; the Hub client then completes it.
-    if not any(folder.glob("*.safetensors")):
+    if not any(folder.glob("*.safetensors")) or (_has_begun(folder) and _hub_answers()):
         return None
     return Located(folder, "Hugging Face cache", folder.name)
+
+
+def _has_begun(snapshot: Path) -> bool:
+    """Whether a download into a repository's place in the cache was not finished, or goes on in another process."""
+    return any((snapshot.parents[1] / "blobs").glob("*.incomplete"))
+
+
+def _hub_answers() -> bool:
+    from huggingface_hub import constants
+
+    return not constants.HF_HUB_OFFLINE and is_reachable(constants.ENDPOINT)
 
 
 def packaged(name: str) -> Located | None:

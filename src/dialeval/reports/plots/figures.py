@@ -34,11 +34,11 @@ def save(figure: Figure, path: Path, formats: Sequence[str] = ("png",)) -> list[
 
     for text in figure.findobj(Text):
         text.set_parse_math(False)  # the dollars of a name are no formula
-    settings = {"svg.hashsalt": path.name, "text.parse_math": False}
     written = []
     for form in formats:
         target = path.with_name(f"{path.name}.{form}")
-        with replacing(target) as temporary, matplotlib.rc_context(settings):
+        settings = matplotlib.rc_context({"svg.hashsalt": path.name, "text.parse_math": False})
+        with replacing(target) as temporary, settings:
             figure.savefig(temporary, format=form, dpi=150, metadata={"Date": None} if form == "svg" else None)
             if form == "png":
                 with Image.open(temporary) as drawn:
