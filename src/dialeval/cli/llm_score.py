@@ -58,7 +58,7 @@ def llm_score(
     max_tokens: Annotated[int | None, _model(help="Maximum tokens of an answer; reasoning models need more.")] = None,
     config: Annotated[Path | None, _model(help="YAML file with these and further options of the judge.")] = None,
     concurrency: Annotated[int | None, _cost(help="Maximum number of requests at once (default: 8).")] = None,
-    timeout: Annotated[float | None, _cost(help="Seconds for an answer, tries together (default: 60).")] = None,
+    timeout: Annotated[float | None, _cost(help="Seconds for an answer, all tries (default: 60).")] = None,
     retries: Annotated[int | None, _cost(help="Maximum retries of a request (default: 5).")] = None,
     prices: Annotated[Path | None, _cost(help="YAML: model: {input: 0.15, output: 0.6}, $ per million tokens.")] = None,
     max_cost: Annotated[float | None, _cost(help="Stop at this cost, in dollars.")] = None,
