@@ -29,7 +29,7 @@ from corpora.grouped import Group
 from corpora.ratings import find_ratings, overlapping_ratings
 from corpora.recount import Leaks, Recount, Turns, merged
 from dialeval import benchmarks
-from dialeval.checkpoints.find import WEIGHTS
+from dialeval.checkpoints.find import embedded_checkpoints
 from dialeval.core.exchange import Exchange
 from ratings import read_ratings
 from stages import extra_groups, split_groups
@@ -198,7 +198,7 @@ def recipe_names() -> list[str]:
 def leaked_rows(found: Sequence[Verdict]) -> dict[str, dict[str, Any]]:
     """By embedded checkpoint and marked benchmark the ids of leaked rows, `all` where these are nine in ten."""
     leaked: dict[str, dict[str, Any]] = {}
-    embedded = {path.parent.name for path in WEIGHTS.rglob("config.json")}
+    embedded = {folder.name for folder in embedded_checkpoints().values()}
     for one in (one for one in found if one.name in embedded):
         # Attacks and training material have no table of agreement.
         rated = [benchmarks.info(name) for name in one.marked]

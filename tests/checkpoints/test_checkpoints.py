@@ -12,16 +12,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+import yaml
 from safetensors.torch import load_file, save_file
 
+from cards import catalogue_of
 from density_networks import ROWS, make_network
 from dialeval.checkpoints import find
+from dialeval.checkpoints.catalogue import CATALOGUE, checkpoints
 from dialeval.checkpoints.config import CheckpointConfig
 from dialeval.checkpoints.find import (
     BASE_ENCODER,
     LAYERS,
     WEIGHTS,
     CheckpointError,
+    embedded_checkpoints,
     file_sha256,
     find_checkpoint,
     find_encoder,
@@ -229,9 +233,8 @@ def test_a_percentile_among_equals_counts_those_that_are_lower(curve: list[float
 
 
 def test_the_embedded_checkpoints_are_small() -> None:
-    folders = [config.parent for config in WEIGHTS.rglob("config.json")]
-    sizes = {one.name: sum(file.stat().st_size for file in one.rglob("*") if file.is_file()) for one in folders}
-    assert len(sizes) == len(folders) >= 7
+    folders = embedded_checkpoints()
+    sizes = {name: sum(path.stat().st_size for path in folder.rglob("*.*")) for name, folder in folders.items()}
     assert sizes.pop("judge-large") <= 30_000_000  # adapters of an encoder of 110 million weights
     assert max(sizes.values()) <= 18_000_000  # a judge: the layers of an encoder, a million runs of words
     assert sum(sizes.values()) <= 50_000_000
@@ -259,9 +262,8 @@ def test_embeddings_that_are_not_saved_are_not_trained(tiny_encoder: Path, tmp_p
 
 
 def test_the_embedded_heads_share_the_encoder_of_the_judge_and_what_it_reads() -> None:
-    judge, *heads = (
-        CheckpointConfig.read(WEIGHTS / f"{one}-minilm") for one in ("judge", "deb", "density", "quantidce")
-    )
+    embedded = embedded_checkpoints()
+    judge, *heads = (CheckpointConfig.read(embedded[name]) for name in ("judge", "deb", "density", "quantidce"))
     for one in heads:
         assert (one.encoder, one.layout) == (judge.encoder, judge.layout), one.name
 
@@ -276,3 +278,27 @@ def test_another_layout_has_another_name(folder: Path, tmp_path: Path, key: str,
     config["layout"][key] = value
     (other / "config.json").write_text(json.dumps(config))
     assert Density(other).signature() != Density(folder).signature()
+
+
+def test_a_checkpoint_is_found_by_its_name_and_by_that_of_its_folder() -> None:
+    for name, listed in checkpoints().items():
+        assert find_checkpoint(name, default="") == find_checkpoint(listed.folder, default="")
+    defaults = {name for name, listed in checkpoints().items() if name == listed.approach}
+    assert defaults == {"judge", "density", "deb", "cmn", "quantidce"}
+    assert find_checkpoint(None, default="judge").folder.name == "judge-minilm"
+
+
+def test_the_catalogue_is_what_the_folders_of_weights_say() -> None:
+    assert catalogue_of(WEIGHTS, CATALOGUE) == CATALOGUE.read_text("utf-8"), "run: python training/cards.py"
+
+
+def test_a_new_folder_gets_the_name_of_its_approach_unless_that_is_taken(folder: Path, tmp_path: Path) -> None:
+    catalogue = tmp_path / "catalogue.yaml"
+    catalogue.write_text("# Kept.\nencoders: {}\ncheckpoints:\n")
+    for name in ("a", "b"):
+        shutil.copytree(folder, tmp_path / "weights" / name)
+        catalogue.write_text(catalogue_of(tmp_path / "weights", catalogue))
+    assert catalogue.read_text().startswith("# Kept.\nencoders: {}\ncheckpoints:\n  density:\n")
+    listed = yaml.safe_load(catalogue.read_text())["checkpoints"]
+    assert {name: entry["folder"] for name, entry in listed.items()} == {"density": "a", "b": "b"}
+    assert listed["b"]["files"]["model.safetensors"] == file_sha256(folder / "model.safetensors")

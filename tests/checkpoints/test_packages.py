@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from dialeval.checkpoints import packages
-from dialeval.checkpoints.packages import BaseEncoder, DamagedPackage, base_encoders, from_packages, installed
+from dialeval.checkpoints.catalogue import BaseEncoder, base_encoders
+from dialeval.checkpoints.packages import DamagedPackage, from_packages, installed
 from refusals import refused
 
 FILES = {"model.safetensors": bytes(range(256)) * 9000, "tokenizer.json": b"{}" * 700, "config.json": b"{}"}

@@ -15,11 +15,13 @@ from huggingface_hub import ModelCard, constants
 from typer.testing import CliRunner
 
 from density_networks import ROWS, make_network
-from dialeval.checkpoints.find import LAYERS, WEIGHTS, CheckpointError
+from dialeval.checkpoints.catalogue import Checkpoint
+from dialeval.checkpoints.find import LAYERS, WEIGHTS, CheckpointError, file_sha256
 from dialeval.cli import build_app
 from dialeval.papers.density import Density
 from loopback_hub import LoopbackHub, User
 from rated_rows import small_judge
+from refusals import refused
 
 pytestmark = pytest.mark.slow
 
@@ -147,6 +149,20 @@ def test_heads_take_along_the_layers_that_they_share(hub: LoopbackHub, publish: 
     publish("deb-minilm")
     shared = (WEIGHTS / "judge-minilm" / LAYERS).read_bytes()
     assert hub.repos["models", "dialeval/deb-minilm"].files[LAYERS] == shared
+
+
+def test_a_listed_checkpoint_that_is_not_in_the_package_comes_from_the_hub(
+    hub: LoopbackHub, publish: Any, checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(checkpoint)
+    files = {"model.safetensors": file_sha256(checkpoint / "model.safetensors")}
+    listed = Checkpoint("mine", "density", "tiny", "someone/tiny-encoder", "", (), (), files)
+    monkeypatch.setattr("dialeval.checkpoints.find.checkpoint_named", {"mine": listed}.get)
+    assert (Density("mine").score(**ROWS).values == Density(checkpoint).score(**ROWS).values).all()
+    files["model.safetensors"] = "0" * 64
+    refused(CheckpointError, "expected 000000000000", Density, "mine")
+    files["more.safetensors"] = files.pop("model.safetensors")
+    refused(CheckpointError, "lacks more.safetensors", Density, "mine")
 
 
 @pytest.mark.parametrize(

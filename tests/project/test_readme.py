@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from dialeval import benchmarks
+from dialeval.checkpoints.catalogue import checkpoints
 from dialeval.checkpoints.config import CheckpointConfig
-from dialeval.checkpoints.find import WEIGHTS, embedded_checkpoints
+from dialeval.checkpoints.find import embedded_checkpoints
 from dialeval.hub.licences import facts
 from dialeval.io.files import read_json_lines
 
@@ -130,8 +131,8 @@ def test_non_commercial_corpora_of_the_weights_are_named() -> None:
     box = README[README.index("## Limits and licence") :]
     used = {
         corpus
-        for name in embedded_checkpoints()
-        for corpus in CheckpointConfig.read(WEIGHTS / name).training["corpora"]
+        for listed in checkpoints().values()
+        for corpus in listed.corpora
         if "NC" in facts()["corpora"][corpus]["licence"]
     }
     assert used
@@ -147,7 +148,7 @@ def test_the_box_says_how_much_is_read() -> None:
     assert "a part and its context have 128 tokens and four turns (`judge-large`: 512 and six; CMN: 160" in " ".join(
         README.split()
     )
-    others = {"cmn-minilm": (160, None), "judge-large": (512, 6)}
-    for name in embedded_checkpoints():
-        layout = CheckpointConfig.read(WEIGHTS / name).layout
+    others = {"cmn": (160, None), "judge-large": (512, 6)}
+    for name, folder in embedded_checkpoints().items():
+        layout = CheckpointConfig.read(folder).layout
         assert (layout.max_length, layout.turns) == others.get(name, (128, 4)), name

@@ -54,7 +54,8 @@ def _has_base_encoder() -> bool:
 
 
 def _has_large_encoder() -> bool:
-    from dialeval.checkpoints.packages import base_encoders, installed
+    from dialeval.checkpoints.catalogue import base_encoders
+    from dialeval.checkpoints.packages import installed
 
     return any(listed.extra == "large" and installed(listed) for listed in base_encoders().values())
 

@@ -119,7 +119,7 @@ def test_kept_leaks_are_rows_of_marked_benchmarks() -> None:
     kept = json.loads((WEIGHTS / "leaks.json").read_text("utf-8"))
     # Those of the package, and those of the trained baselines.
     baselines = ROOT / "plugins/dialeval-baselines/src/dialeval_baselines/weights"
-    folders = {path.name: path for path in (*(WEIGHTS / name for name in embedded_checkpoints()), *baselines.iterdir())}
+    folders = {path.name: path for path in (*embedded_checkpoints().values(), *baselines.iterdir())}
     assert set(kept) <= set(folders)
     for name, found in kept.items():
         marked = CheckpointConfig.read(folders[name]).contaminated_by

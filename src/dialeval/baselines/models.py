@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from dialeval.baselines.wordnet import MissingResource
+from dialeval.checkpoints.catalogue import base_encoders
 from dialeval.checkpoints.find import Located, find_encoder, weights_digest
-from dialeval.checkpoints.packages import base_encoders
 from dialeval.encoders.base import longest_input
 from dialeval.io.files import first_line
 

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dialeval.checkpoints.packages import DamagedPackage, base_encoders, from_packages
+from dialeval.checkpoints.catalogue import base_encoders, checkpoint_named, checkpoints
+from dialeval.checkpoints.packages import DamagedPackage, from_packages
 from dialeval.io.files import first_line as first_line
 from dialeval.io.files import is_reachable, parse_json
 from dialeval.io.harmless import one_line
@@ -20,6 +22,9 @@ WEIGHTS = Path(__file__).parents[1] / "weights"
 
 #: The encoder of the small checkpoints, which sentence embeddings use, too.
 BASE_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
+
+#: Where the catalogue's checkpoints are on the Hub.
+ORG = "dialeval"
 
 #: Nothing but data is ever fetched: no pickles, no Python files.
 DATA_FILES = ["*.json", "*.safetensors", "*.txt", "*.model", "README.md"]
@@ -59,23 +64,26 @@ def find_encoder(name: str = BASE_ENCODER, *, revision: str | None = None, sha25
 
 
 def find_checkpoint(source: str | Path | None, *, default: str, revision: str | None = None) -> Located:
-    """The folder of a checkpoint: the embedded one by default, else a folder, a name or a Hub id."""
-    if source is None:
-        source = default
-    name = str(source)
-    if name in embedded_checkpoints():
-        return Located(WEIGHTS / name, "embedded")
+    """The folder of a checkpoint: one that the catalogue lists, by default that of an approach; a folder; a Hub id."""
+    name = str(default if source is None else source)
+    if (listed := checkpoint_named(name)) is not None:
+        if listed.id in embedded_checkpoints():
+            return Located(WEIGHTS / listed.folder, "embedded")
+        located = _on_hub(f"{ORG}/{listed.folder}", revision)
+        _check_files(located.folder, listed.files if revision is None else {})
+        return located
     if (local := _local_folder(name)) is not None:
         return local
     if name.count("/") != 1 or name.startswith((".", "/", "~")):
-        there = ", ".join(embedded_checkpoints()) or "none"
-        raise CheckpointError(f"there is no checkpoint at {name!r}; pass a folder, a Hub id, or one of: {there}")
-    return cached(name, revision) or _from_hub(name, revision)
+        known = ", ".join(checkpoints())
+        raise CheckpointError(f"there is no checkpoint at {name!r}; pass a folder, a Hub id, or one of: {known}")
+    return _on_hub(name, revision)
 
 
-def embedded_checkpoints() -> list[str]:
-    """Names of the checkpoints that travel inside the package."""
-    return sorted(path.parent.name for path in WEIGHTS.glob("*/config.json"))
+def embedded_checkpoints() -> dict[str, Path]:
+    """Of the catalogue's checkpoints those that travel inside the package, with their folders."""
+    folders = {name: WEIGHTS / listed.folder for name, listed in checkpoints().items()}
+    return {name: folder for name, folder in folders.items() if (folder / "config.json").is_file()}
 
 
 #: All of an encoder but its embeddings, if its layers were tuned and these stayed those of the base.
@@ -166,6 +174,10 @@ def packaged(name: str) -> Located | None:
     return None if folder is None or listed is None else Located(folder, f"package {listed.packages[0]}")
 
 
+def _on_hub(name: str, revision: str | None) -> Located:
+    return cached(name, revision) or _from_hub(name, revision)
+
+
 def _from_hub(name: str, revision: str | None, hint: str = "") -> Located:
     from huggingface_hub import constants, snapshot_download
     from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, RepositoryNotFoundError, RevisionNotFoundError
@@ -190,12 +202,18 @@ def _from_hub(name: str, revision: str | None, hint: str = "") -> Located:
 
 
 def _verify(found: Located, sha256: str) -> None:
-    weights = found.folder / "model.safetensors"
-    if not weights.is_file():
+    if not (found.folder / "model.safetensors").is_file():
         raise CheckpointError(f"{found.folder} has no model.safetensors; pickled weights are not loaded")
-    actual = file_sha256(weights)
-    if actual != sha256:
-        raise CheckpointError(
-            f"{weights} has sha256 {actual[:12]}…, expected {sha256[:12]}…; it is damaged or another model: "
-            "delete it and fetch it again"
-        )
+    _check_files(found.folder, {"model.safetensors": sha256})
+
+
+def _check_files(folder: Path, digests: Mapping[str, str]) -> None:
+    """Refuse a folder whose files are not those of these digests."""
+    for name, expected in digests.items():
+        if not (folder / name).is_file():
+            raise CheckpointError(f"{folder} lacks {name}; delete the folder and fetch it again")
+        if (actual := file_sha256(folder / name)) != expected:
+            raise CheckpointError(
+                f"{folder / name} has sha256 {actual[:12]}…, expected {expected[:12]}…: damaged, or another model; "
+                "delete it and fetch it again"
+            )

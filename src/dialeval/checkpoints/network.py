@@ -195,8 +195,8 @@ class Network(nn.Module):
 
     @classmethod
     def default_checkpoint(cls) -> str:
-        """Name of the embedded checkpoint of this approach."""
-        return f"{cls.approach}-minilm"
+        """The checkpoint that is used if none is named: the catalogue's that bears the name of the approach."""
+        return cls.approach
 
     def merged(self) -> Self:
         """A copy without adapters: the encoders as they score, so that it stands without its base encoder."""

@@ -12,17 +12,16 @@ import os
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, files
-from importlib.resources import files as resources
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from filelock import FileLock
 
-from dialeval.io.files import cache_directory, disk_errors, progress_bar, read_yaml
+from dialeval.checkpoints.catalogue import BaseEncoder
+from dialeval.io.files import cache_directory, disk_errors, progress_bar
 from dialeval.io.harmless import one_line
 
 
@@ -31,34 +30,6 @@ class DamagedPackage(RuntimeError):
 
     def __init__(self, message: str) -> None:
         super().__init__(one_line(message))
-
-
-@dataclass(frozen=True)
-class BaseEncoder:
-    """A base encoder that is known by the digest of its files."""
-
-    id: str
-    extra: str
-    packages: tuple[str, ...]
-    #: Digests of the files that are read.
-    files: Mapping[str, str]
-    licence: str = ""
-    #: The folder of the archive that the packages hold pieces of; empty where one package holds a folder.
-    archive: str = ""
-
-    @property
-    def sha256(self) -> str:
-        """The digest of its weights."""
-        return self.files["model.safetensors"]
-
-
-def base_encoders() -> dict[str, BaseEncoder]:
-    """By id, as `catalogue.yaml` lists them."""
-    listed: dict[str, Any] = read_yaml(Path(str(resources(__package__) / "catalogue.yaml")), "the catalogue")
-    return {
-        name: BaseEncoder(name, **{**entry, "packages": tuple(entry["packages"])})
-        for name, entry in listed["encoders"].items()
-    }
 
 
 def from_packages(encoder: BaseEncoder, *, progress: bool = True) -> Path | None:

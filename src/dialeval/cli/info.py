@@ -68,14 +68,15 @@ def _show(console: Console, title: str, facts: Mapping[str, str]) -> None:
 
 def _checkpoint(source: str) -> dict[str, str]:
     """What a checkpoint says of itself, read as data: no weights are loaded."""
+    from dialeval.checkpoints.catalogue import checkpoint_named
     from dialeval.checkpoints.config import CheckpointConfig
-    from dialeval.checkpoints.find import embedded_checkpoints, find_checkpoint, weights_digest
+    from dialeval.checkpoints.find import find_checkpoint, weights_digest
+    from dialeval.hub.licences import licence_of
     from dialeval.registry import REGISTRY
 
-    if source in REGISTRY and not Path(source).exists():
-        if f"{source}-minilm" not in embedded_checkpoints():
-            raise ValueError(f"{source} is a metric without a checkpoint; `dialeval info` lists metrics")
-        source = f"{source}-minilm"
+    listed = checkpoint_named(source)
+    if listed is None and source in REGISTRY and not Path(source).exists():
+        raise ValueError(f"{source} is a metric without a checkpoint; `dialeval info` lists metrics")
     found = find_checkpoint(source, default=source)
     config = CheckpointConfig.read(found.folder)
     size = sum(path.stat().st_size for path in found.folder.rglob("*") if path.is_file())
@@ -83,6 +84,7 @@ def _checkpoint(source: str) -> dict[str, str]:
     facts = {
         "name": config.name or found.folder.name,
         "approach": f"{config.approach}: dialeval.load({config.approach!r}, checkpoint={source!r})",
+        "licence": licence_of(training),
         "found": f"{found.origin}, {found.folder}",
         "weights": f"{weights_digest(found.folder, config.encoder.layers)[:12]}, {size / 1e6:.1f} MB",
         "base encoder": f"{config.encoder.id}, {config.encoder.tuning}",
@@ -150,17 +152,22 @@ def _device_name(device: torch.device) -> str:
 
 
 def _weights() -> dict[str, str]:
-    from dialeval.checkpoints.find import WEIGHTS, cached, embedded_checkpoints
-    from dialeval.checkpoints.packages import base_encoders, installed
+    from dialeval.checkpoints.catalogue import base_encoders, checkpoints
+    from dialeval.checkpoints.find import cached, embedded_checkpoints
+    from dialeval.checkpoints.packages import installed
     from dialeval.version import how_to_install
 
-    weights = {name: f"embedded in {WEIGHTS / name}" for name in embedded_checkpoints()}
+    embedded = embedded_checkpoints()
+    weights = {
+        name: f"{listed.licence}, " + (f"embedded in {embedded[name]}" if name in embedded else "on the Hub")
+        for name, listed in checkpoints().items()
+    }
     encoders = {}
     for name, listed in base_encoders().items():
         found = cached(name, None)
         there = f"{found.origin}, {found.folder}" if found else installed(listed)
         encoders[name.split("/")[-1]] = there or f"not here; {how_to_install(listed.extra)} brings it"
-    return {**(weights or {"checkpoints": "none are embedded"}), **encoders}
+    return {**weights, **encoders}
 
 
 def _folders() -> dict[str, str]:

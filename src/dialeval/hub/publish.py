@@ -51,7 +51,7 @@ def find_folders(names: Sequence[str]) -> list[Path]:
     """Folders behind names of embedded checkpoints, modules and Spaces, or behind paths; checkpoints first."""
     spaces = {path.parent.name: path.parent for path in (_CHECKOUT / "spaces").glob("*/app.py")}
     all_of = {
-        "models": {name: WEIGHTS / name for name in embedded_checkpoints()},
+        "models": {folder.name: folder for folder in embedded_checkpoints().values()},
         "modules": {folder.name: folder for folder in module_folders()},
         "spaces": spaces,
     }

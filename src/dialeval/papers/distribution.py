@@ -50,7 +50,7 @@ class DistributionMetric(Metric):
 
     Args:
         checkpoint: the pretrained encoder, a folder or a name on the Hub; by default the one at hand. A trained
-            checkpoint (`deb-minilm`, a run's folder) lends its encoder.
+            checkpoint (`deb`, a run's folder) lends its encoder.
         resamples: how often contexts are drawn anew for the interval; 0 for none.
     """
 

@@ -13,8 +13,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from dialeval.checkpoints.catalogue import checkpoint_named
 from dialeval.checkpoints.config import CheckpointConfig
-from dialeval.checkpoints.find import BASE_ENCODER, embedded_checkpoints, find_checkpoint, find_encoder, weights_digest
+from dialeval.checkpoints.find import BASE_ENCODER, find_checkpoint, find_encoder, weights_digest
 from dialeval.checkpoints.load import load_encoder, load_tokenizer
 from dialeval.core.exchange import Exchange
 from dialeval.encoders.base import longest_input, states
@@ -71,8 +72,8 @@ class FrozenFeatures:
         place = choose_device(device)
         precision = choose_precision(dtype, place)
         name = BASE_ENCODER if encoder is None else str(encoder)
-        known = name in embedded_checkpoints()
-        located = find_checkpoint(name, default=name) if known else find_encoder(name, revision=revision)
+        listed = checkpoint_named(name) is not None
+        located = find_checkpoint(name, default=name) if listed else find_encoder(name, revision=revision)
         is_ours = _model_type(located.folder) == "dialeval"
         model, tokenizer, layout = (_tuned if is_ours else _plain)(located.folder)
         config = CheckpointConfig.read(located.folder) if is_ours else None

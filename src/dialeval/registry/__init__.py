@@ -271,7 +271,7 @@ APPROACHES = ("judge", "density", "deb", "cmn", "quantidce", "fbd", "prd")
 
 def ready_approaches() -> list[str]:
     """Those that can score without a download: training-free, or with all their checkpoints in the package."""
-    embedded = set(embedded_checkpoints())
+    embedded = embedded_checkpoints().keys()
     return [name for name in APPROACHES if metric_class(name)[0].checkpoints_by_default() <= embedded]
 
 
