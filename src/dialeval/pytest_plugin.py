@@ -35,7 +35,7 @@ def assert_not_worse(new: Any, baseline: Any, metric: Any = "judge", *, margin: 
 
         raise pytest.fail.Exception(str(error), pytrace=False) from None
     if not found.passed:
-        raise AssertionError("\n".join((found.report, *(f"warning: {one}" for one in found.warnings))))
+        raise AssertionError("\n".join((found.report, *(f"warning: {warning}" for warning in found.warnings))))
     for one in (*found.warnings, *filter(None, [found.losses])):
         warnings.warn(one, stacklevel=2)
     return found

@@ -63,7 +63,7 @@ def test_json_lines() -> None:
 
 
 def test_csv_is_harmless_in_a_spreadsheet() -> None:
-    assert score("--values-only", output="scores.csv").exit_code == 0
+    assert score("--texts", "none", output="scores.csv").exit_code == 0
     assert Path("scores.csv").read_text(encoding="utf-8").splitlines() == [
         "row,id,system,language,overlap",
         "0,a,S,,0.4",
@@ -87,7 +87,7 @@ def test_what_cannot_be_seen_hides_no_formula(hidden: str) -> None:
 
 
 def test_parquet() -> None:
-    assert score("--with-context", output="scores.parquet").exit_code == 0
+    assert score("--texts", "all", output="scores.parquet").exit_code == 0
     frame = pd.read_parquet("scores.parquet")
     assert frame.columns.tolist() == ["row", "id", "system", "language", "context", "response", "overlap"]
     assert [list(turns) for turns in frame["context"]] == [row["context"] for row in ROWS]
@@ -96,17 +96,16 @@ def test_parquet() -> None:
 
 
 def test_replies_and_turns_stand_beside_the_values_where_asked() -> None:
-    assert score("--with-context", output="scores.csv").exit_code == 0
+    assert score("--texts", "all", output="scores.csv").exit_code == 0
     table = pd.read_csv("scores.csv")
     assert [json.loads(cell) for cell in table["context"]] == [row["context"] for row in ROWS]
     assert table["response"].tolist()[0] == "the bus"
     Path("talks.jsonl").write_text(json.dumps({"dialogue": ["Hi", "Hello\u2028you", "Bye"]}) + "\n", encoding="utf-8")
     talk = ["-i", "talks.jsonl", "--level", "dialogue", "--overwrite"]
-    for options, turns in ((["--with-context"], ["Hi", "Hello\u2028you", "Bye"]), ([], None)):
+    for options, turns in ((["--texts", "all"], ["Hi", "Hello\u2028you", "Bye"]), ([], None)):
         assert score(*talk, *options).exit_code == 0
         (line,) = Path("scores.jsonl").read_text(encoding="utf-8").splitlines()
         assert json.loads(line).get("dialogue") == turns
-    assert score("--values-only", "--with-context", "--overwrite").exit_code == 2
 
 
 def test_standard_output() -> None:

@@ -125,7 +125,7 @@ def test_the_command_writes_a_column_for_every_aspect() -> None:
         "  words 2.33333 (3 values)",
         "  reaction 4 (1 values)",
     ]
-    score("scores.csv", "--values-only")
+    score("scores.csv", "--texts", "none")
     assert Path("scores.csv").read_text().splitlines() == [
         "row,id,system,language,faceted,faceted.words,faceted.reaction",
         "0,0,,,0.4,2.0,4.0",

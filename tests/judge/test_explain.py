@@ -97,11 +97,11 @@ def lines(path: str) -> list[dict[str, Any]]:
 
 def test_the_command_adds_columns_when_asked() -> None:
     write_rows()
-    run("plain.jsonl", "--values-only")
+    run("plain.jsonl", "--texts", "none")
     assert lines("plain.jsonl")[0] == {key: TOLD[key] for key in ("row", "id", "system", "language", "telling")}
     run("why.jsonl", "--explain", "short", metric="overlap,telling")
     assert lines("why.jsonl")[0] == {**TOLD, "response": RESPONSES[0], "overlap": 0.4, "telling.why": WHY[0]}
-    run("why.csv", "--explain", "short", "--values-only")
+    run("why.csv", "--explain", "short", "--texts", "none")
     assert Path("why.csv").read_text().splitlines() == [
         "row,id,system,language,telling,telling.low,telling.high,telling.why",
         "0,,,,0.4,0.3,0.6,Shares 2 words.",

@@ -76,14 +76,14 @@ def halves_of(
 def halves_lines(halves: Iterable[Half], section: Section) -> Sequence[str]:
     """A sentence for each contaminated metric of a section."""
     own = [
-        one
-        for one in halves
-        if (one.benchmark, one.protocol, one.level, one.aspect)
+        half
+        for half in halves
+        if (half.benchmark, half.protocol, half.level, half.aspect)
         == (section.benchmark, section.protocol, section.level, section.aspect)
     ]
     lines = []
-    for metric in dict.fromkeys(one.metric for one in own):
-        parts = {one.leaked: one for one in own if one.metric == metric}
+    for metric in dict.fromkeys(half.metric for half in own):
+        parts = {half.leaked: half for half in own if half.metric == metric}
         lines.append(
             f"{metric} †, {TITLES[parts[True].statistic]}: {_number(parts[True])} on the {parts[True].n} rows "
             f"whose text it was trained on, {_number(parts[False])} on the {parts[False].n} others"

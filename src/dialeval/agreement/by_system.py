@@ -50,7 +50,7 @@ def within_systems(name: str, view: View) -> RowCorrelation:
     values = [CORRELATIONS[name](view.values[rows], view.human[rows]).value for rows in kept]
     resampled = [_resampled(name, view, rows) for rows in kept]
     drawn = [np.bincount(view.groups[rows], minlength=view.n_groups).astype(np.float64) for rows in kept]
-    statistics = [one for one in resampled if one is not None]
+    statistics = [drawn_statistic for drawn_statistic in resampled if drawn_statistic is not None]
     return RowCorrelation(
         float(np.average(values, weights=sizes)),
         sum(sizes),
@@ -95,7 +95,7 @@ def _weighted(statistics: Sequence[Resampled], sizes: Floats) -> Resampled:
     """The mean of statistics weighted by the rows that were drawn for each; undefined ones are left out."""
 
     def statistic(counts: Floats) -> Floats:
-        values = np.stack([one(counts) for one in statistics], axis=1)
+        values = np.stack([statistic(counts) for statistic in statistics], axis=1)
         weights = np.where(np.isfinite(values), counts @ sizes, 0.0)
         total = weights.sum(axis=1)
         summed = (weights * np.where(np.isfinite(values), values, 0.0)).sum(axis=1)

@@ -114,9 +114,9 @@ def against_best(
         return []
     best = max(ranked, key=lambda entrant: values[entrant.name])
     found = [compare(best, other, cut, judged, settings) for other in ranked if other is not best]
-    tested = [one.second for one in found if math.isfinite(one.p)]
-    adjusted = dict(zip(tested, holm([one.p for one in found if math.isfinite(one.p)]), strict=True))
-    return [replace(one, p_adjusted=float(adjusted.get(one.second, math.nan))) for one in found]
+    tested = [test.second for test in found if math.isfinite(test.p)]
+    adjusted = dict(zip(tested, holm([test.p for test in found if math.isfinite(test.p)]), strict=True))
+    return [replace(test, p_adjusted=float(adjusted.get(test.second, math.nan))) for test in found]
 
 
 def best_group(tests: Sequence[Compared], level: float) -> set[str]:

@@ -67,7 +67,9 @@ def _dialogues(metric: Metric, info: BenchmarkInfo, dataset: Dataset) -> Judgeme
     if "references" in metric.info.needs:
         raise NotApplicable(f"it needs references and {info.name} has none")
     given = dataset.column_names
-    facts, speakers = (list(dataset[one][:]) if one in given else [[]] * len(dataset) for one in ("facts", "speakers"))
+    facts, speakers = (
+        list(dataset[column][:]) if column in given else [[]] * len(dataset) for column in ("facts", "speakers")
+    )
     items = list(zip(dataset["dialogue"][:], facts, speakers, strict=True))
 
     def call(part: Sequence[Any], ids: Sequence[str]) -> Scores:
@@ -97,8 +99,10 @@ def _exchanges(metric: Metric, dataset: Dataset) -> tuple[list[Exchange], dict[s
     checked, problems = _checked(dataset)
     if "references" not in metric.info.needs:
         return list(checked), dict(problems)
-    without = {str(one.id): "it needs a reference and the row has none" for one in checked if not one.references}
-    return [one for one in checked if one.references], {**problems, **without}
+    without = {
+        str(exchange.id): "it needs a reference and the row has none" for exchange in checked if not exchange.references
+    }
+    return [exchange for exchange in checked if exchange.references], {**problems, **without}
 
 
 @lru_cache(maxsize=3)
@@ -286,7 +290,9 @@ def _values(scores: Scores, ids: Sequence[str]) -> Values:
     odd = {key: problems.get(key, f"the value is {value}") for key, value in by_id.items() if not math.isfinite(value)}
     kept = {key: value for key, value in by_id.items() if key not in odd}
     aspects = {
-        aspect: {key: float(one) for key, one in zip(ids, column, strict=True) if key in kept and math.isfinite(one)}
+        aspect: {
+            key: float(value) for key, value in zip(ids, column, strict=True) if key in kept and math.isfinite(value)
+        }
         for aspect, column in scores.aspects.items()
     }
     took: dict[str, float] = {}

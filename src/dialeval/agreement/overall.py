@@ -45,15 +45,17 @@ def overall(panels: Sequence[Panel], settings: Settings) -> list[Overall]:
     The leader is the metric with the highest mean of those that count on as many benchmarks as any does.
     """
     questions = [found for panel in panels if (found := _question(panel)) is not None]
-    names = list(dict.fromkeys(name for one in questions for name in one.entrants))
-    counted = {name: [one for one in questions if name in one.entrants] for name in names}
+    names = list(dict.fromkeys(name for question in questions for name in question.entrants))
+    counted = {name: [question for question in questions if name in question.entrants] for name in names}
     most = max(map(len, counted.values()), default=0)
     if most < AT_LEAST:
         return []
-    means = {name: float(np.mean([_value(name, one) for one in over])) for name, over in counted.items()}
+    means = {name: float(np.mean([_value(name, question) for question in over])) for name, over in counted.items()}
     leader = max((name for name in names if len(counted[name]) == most), key=lambda name: means[name])
     rows = [
-        _against(name, leader, means[name], [one for one in counted[name] if leader in one.entrants], settings)
+        _against(
+            name, leader, means[name], [question for question in counted[name] if leader in question.entrants], settings
+        )
         for name in sorted(names, key=lambda name: -means[name])
         if name != leader and len(counted[name]) >= AT_LEAST
     ]
@@ -67,8 +69,10 @@ def _question(panel: Panel) -> _Question | None:
     """The first question about replies or dialogues that is answered by rank correlation."""
     for cut, entrants in panel.questions:
         if cut.level != "system" and "spearman" in cut.statistics:
-            counting = {one.name: one for one in entrants if one.name not in panel.contaminated}
-            return _Question(panel, cut, {name: one for name, one in counting.items() if _defined(one, cut, panel)})
+            counting = {entrant.name: entrant for entrant in entrants if entrant.name not in panel.contaminated}
+            return _Question(
+                panel, cut, {name: entrant for name, entrant in counting.items() if _defined(entrant, cut, panel)}
+            )
     return None
 
 
@@ -84,8 +88,8 @@ def _value(name: str, one: _Question) -> float:
 
 def _against(name: str, leader: str, mean: float, over: Sequence[_Question], settings: Settings) -> Overall:
     sets, gaps, draws = [], [], []
-    for number, one in enumerate(over):
-        a, b = common_views(one.entrants[leader], one.entrants[name], one.cut, one.panel.judged)
+    for number, question in enumerate(over):
+        a, b = common_views(question.entrants[leader], question.entrants[name], question.cut, question.panel.judged)
         groups = number_groups(a.groups.tolist())
         sets.append((a.values, b.values, a.human, groups))
         gaps.append(spearman(a.values, a.human).value - spearman(b.values, b.human).value)
@@ -107,7 +111,7 @@ def _against(name: str, leader: str, mean: float, over: Sequence[_Question], set
 
 
 def _names(questions: Sequence[_Question]) -> tuple[str, ...]:
-    return tuple(one.name for one in questions)
+    return tuple(question.name for question in questions)
 
 
 def _known(value: float) -> float | None:

@@ -112,7 +112,7 @@ def _written_out(wanted: str) -> list[str]:
     known = benchmarks.available()
     family = [name for name in known if name.startswith(f"{word}_")] if word not in known else []
     names = [f"{name}{at}{protocol}" for name in family] or [wanted]
-    for name in (one for one in names if not Path(one).expanduser().exists()):
+    for name in (name for name in names if not Path(name).expanduser().exists()):
         if name.endswith(benchmarks.SUFFIXES):
             raise FileNotFoundError(f"there is no file {name}")
         benchmarks.info(name.partition("@")[0], protocol or None)

@@ -124,10 +124,10 @@ class _Run:
 
     def _one(self, stage: PreparedBenchmark) -> None:
         scored = [found for source in self.sources if (found := self._scored_metric(source, stage)) is not None]
-        columns = {one.source.name: one.column for one in scored}
+        columns = {entry.source.name: entry.column for entry in scored}
         info = stage.benchmark.info
         contaminated = frozenset(
-            one.source.name for one in scored if one.source.is_contaminated_by(info.name, info.contaminates)
+            entry.source.name for entry in scored if entry.source.is_contaminated_by(info.name, info.contaminates)
         )
         questions = [(cut, self._answer(cut, scored, contaminated, stage)) for cut in stage.cuts]
         for one in scored:
@@ -176,7 +176,7 @@ class _Run:
         ranked = compared_statistic(cut)
         # Without an interval nobody knows what a number is worth, so it is not ranked.
         sure = {row.metric for row in rows if row.statistic == ranked and math.isfinite(row.low)}
-        rivals = [one for one in entrants if one.name in sure - contaminated]
+        rivals = [entrant for entrant in entrants if entrant.name in sure - contaminated]
         tests = against_best(rivals, cut, judged, settings)
         info = judged.info
         self.report.tests.extend(PairedTest(info.name, info.protocol, cut.level, cut.aspect, test) for test in tests)

@@ -104,8 +104,8 @@ def compare(
     """
     if isinstance(first, Scores) != isinstance(second, Scores):
         raise ValueError("a file cannot be compared with Scores; pass two files or two Scores")
-    given = [one.signature.get("scale", "native") for one in (first, second) if isinstance(one, Scores)]
-    if len(scales := {one.partition("@")[0] for one in given}) > 1:
+    given = [scores.signature.get("scale", "native") for scores in (first, second) if isinstance(scores, Scores)]
+    if len(scales := {scale.partition("@")[0] for scale in given}) > 1:
         raise ValueError(f"the scores are on two scales, {' and '.join(sorted(scales))}; compare scores of one scale")
     if not 0.5 <= confidence < 1:
         raise ValueError(f"confidence is {confidence}; it must be between 0.5 and 1")
@@ -116,10 +116,10 @@ def compare(
     if len(rows) > 2:
         raise ValueError(f"rows has {len(rows)} files; pass one for both, or one for each")
     pairs = score_pairs(first, second, columns)
-    names = [one.name for pair in pairs for one in pair]
+    names = [side.name for pair in pairs for side in pair]
     if unknown := next((name for name in lower_is_better if name not in names), None):
         raise ValueError(f"lower-is-better names {unknown!r}, but the columns are {', '.join(dict.fromkeys(names))}")
-    contexts = [_contexts_in(one if isinstance(one, Rows) else Rows(one)) for one in rows]
+    contexts = [_contexts_in(row if isinstance(row, Rows) else Rows(row)) for row in rows]
     known = (contexts[0], contexts[-1]) if contexts else (pairs[0][0].contexts, pairs[0][1].contexts)
     files = _file_names(first, second)
     return [_verdict(a, b, files, known, settings, lower_is_better, allow_missing) for a, b in pairs]
@@ -145,7 +145,7 @@ def _verdict(
 ) -> Verdict:
     sides = _sides((a, b), files, contexts)
     pairs = pair_sides(*sides).check(allow_missing)
-    x, y = (np.array(list(one.table.values()), dtype=np.float64) for one in (a, b))
+    x, y = (np.array(list(source.table.values()), dtype=np.float64) for source in (a, b))
     known = np.isfinite(x[pairs.first]), np.isfinite(y[pairs.second])
     if not (known[0] & known[1]).any():
         raise ValueError(f"{files[0]} and {files[1]} have no row ids in common; score the same rows")

@@ -115,7 +115,7 @@ def score_pairs(
     other = {source.name: source for source in right if source.name not in ends}
     pairs = [(source, other[source.name]) for source in left if source.name in other]
     if not pairs:
-        shown = " and ".join(one if isinstance(one, str) else "scores" for one in (first, second))
+        shown = " and ".join(given if isinstance(given, str) else "scores" for given in (first, second))
         raise ValueError(f"{shown} have no column of the same name; choose one each with #column")
     return pairs
 
@@ -165,7 +165,7 @@ def _of_object(thing: Any, name: str, declared: Declared) -> ValueSource:
 def _of_scores(scores: Scores) -> list[ValueSource]:
     ids = [str(one) for one in scores.ids or () if one is not None]
     has_ids = len(ids) == len(scores)
-    keys = ids if has_ids else [str(at) for at in range(len(scores))]
+    keys = ids if has_ids else [str(index) for index in range(len(scores))]
     if len(set(keys)) < len(keys):
         twice = next(key for key in keys if keys.count(key) > 1)
         raise ValueError(f"the scores of {scores.metric} repeat the id {twice!r}; keep one score per row")
@@ -211,14 +211,14 @@ def _of_table(
     stem = table.path.name.split(".")[0]
     return [
         ValueSource(
-            name=declared.name or (stem if one in ("score", "value") else one),
-            signature=f"scores:{table.path.name}#{one}|sha256:{table.sha256[:16]}",
+            name=declared.name or (stem if column in ("score", "value") else column),
+            signature=f"scores:{table.path.name}#{column}|sha256:{table.sha256[:16]}",
             higher_is_better=not declared.lower_is_better,
             range=declared.range,
-            table=table.columns[one],
+            table=table.columns[column],
             has_ids=table.has_ids,
             contexts=table.contexts,
             declares_direction=declares_direction,
         )
-        for one in chosen
+        for column in chosen
     ]

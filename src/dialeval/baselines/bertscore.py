@@ -76,8 +76,8 @@ class BertScore(ReferenceMetric):
     def compare(self, candidates: Sequence[str], references: Sequence[tuple[str, ...]], *, progress: bool) -> Values:
         """The chosen part of BERTScore; a blank text has nothing to match and gets 0."""
         values = np.zeros(len(candidates))
-        texts = [(said, known) for said, (known,) in zip(candidates, references, strict=True)]
-        rows = [row for row, (said, known) in enumerate(texts) if not (is_blank(said) or is_blank(known))]
+        texts = [(candidate, known) for candidate, (known,) in zip(candidates, references, strict=True)]
+        rows = [row for row, (candidate, known) in enumerate(texts) if not (is_blank(candidate) or is_blank(known))]
         if rows:
             found = self._scorer.score(
                 [texts[row][0] for row in rows], [texts[row][1] for row in rows], verbose=progress

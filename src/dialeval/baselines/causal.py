@@ -94,15 +94,15 @@ class CausalMetric(Metric):
         distinct = list(dict.fromkeys(continuations))
         values = np.full(len(distinct), np.nan)
         with progress_bar(self.info.name, len(distinct), shown=progress) as advance:
-            for batch in token_batches([len(one.ids) for one in distinct], self._batch_tokens):
+            for batch in token_batches([len(continuation.ids) for continuation in distinct], self._batch_tokens):
                 values[batch] = self._run([distinct[row] for row in batch])
                 advance(len(batch))
-        position = {one: number for number, one in enumerate(distinct)}
-        return values[[position[one] for one in continuations]]
+        position = {continuation: number for number, continuation in enumerate(distinct)}
+        return values[[position[continuation] for continuation in continuations]]
 
     @torch.inference_mode()
     def _run(self, batch: Sequence[Continuation]) -> list[float]:
-        width = max(len(one.ids) for one in batch)
+        width = max(len(continuation.ids) for continuation in batch)
         ids = torch.full((len(batch), width), self._end)
         mask = torch.zeros((len(batch), width), dtype=torch.long)
         for row, one in enumerate(batch):
@@ -144,5 +144,5 @@ class CausalLikelihood(CausalMetric):
             self.continuation([*map(self.tokens, row.facts + row.context)], self.tokens(row.response))
             for row in exchanges
         ]
-        values = self.mean_log_likelihood([one for one, _ in laid], progress=progress)
+        values = self.mean_log_likelihood([continuation for continuation, _ in laid], progress=progress)
         return Judged(values=values, n_truncated=sum(cut for _, cut in laid))

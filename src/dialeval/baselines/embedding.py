@@ -47,7 +47,7 @@ class EmbeddingMetric(ReferenceMetric):
         """Similarity of each candidate to its one reference."""
         pairs = [(split_words(text), split_words(known)) for text, (known,) in zip(candidates, references, strict=True)]
         self._vectors.prepare(word for pair in pairs for words in pair for word in words)
-        return np.array([self._pair(said, known) for said, known in pairs])
+        return np.array([self._pair(candidate, known) for candidate, known in pairs])
 
     def options(self) -> Mapping[str, str]:
         """Vectors, words, and what stands for a pair without a known word."""

@@ -37,7 +37,9 @@ def read_follow_ups(path: str | Path) -> FollowUps:
         if not isinstance(lists, dict) or not lists or not set(lists) <= set(_SIGNS):
             raise ValueError(f"quality {quality!r} of {path} needs the lists 'positive' and 'negative', or one of them")
         for sign, sentences in lists.items():
-            well = isinstance(sentences, list) and all(isinstance(one, str) and one.strip() for one in sentences)
+            well = isinstance(sentences, list) and all(
+                isinstance(sentence, str) and sentence.strip() for sentence in sentences
+            )
             if not well:
                 raise ValueError(f"the {sign} follow-ups of {quality!r} in {path} are not a list of sentences")
         if not any(lists.values()):
@@ -79,7 +81,7 @@ class FollowUpLikelihood(CausalMetric):
         for row in exchanges:
             turns = [self.tokens(turn) for turn in (*row.facts, *row.context, row.response)]
             of_row = [self.continuation(turns, ending) for ending in endings]
-            laid += [Continuation(one.ids, 1) for one, _ in of_row]
+            laid += [Continuation(pair.ids, 1) for pair, _ in of_row]
             n_truncated += any(cut for _, cut in of_row)
         likelihood = self.mean_log_likelihood(laid, progress=progress)
         table = likelihood.reshape(len(exchanges), len(sentences))

@@ -88,7 +88,11 @@ class MaskedLikelihood(Metric):
         )
 
     def _values(self, pairs: Sequence[TokenPair], progress: bool) -> list[float]:
-        spots = [(row, at) for row, pair in enumerate(pairs) for at in range(pair.boundary, len(pair.ids) - self._tail)]
+        spots = [
+            (row, position)
+            for row, pair in enumerate(pairs)
+            for position in range(pair.boundary, len(pair.ids) - self._tail)
+        ]
         found: list[list[float]] = [[] for _ in pairs]
         guessed = np.empty(len(spots))
         with progress_bar(self.info.name, len(spots), shown=progress) as advance:

@@ -37,7 +37,7 @@ class RougeL(ReferenceMetric):
         values = []
         for candidate, texts in zip(candidates, references, strict=True):
             found: list[Any] = [scorer.score(text, candidate)[self.info.name] for text in texts]
-            values.append(fmeasure(max(one.precision for one in found), max(one.recall for one in found)))
+            values.append(fmeasure(max(score.precision for score in found), max(score.recall for score in found)))
         return np.array(values)
 
     def options(self) -> Mapping[str, str]:

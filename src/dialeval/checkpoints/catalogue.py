@@ -74,4 +74,6 @@ def checkpoints() -> dict[str, Checkpoint]:
 
 def checkpoint_named(name: str) -> Checkpoint | None:
     """The checkpoint of an id or a folder's name."""
-    return checkpoints().get(name) or next((one for one in checkpoints().values() if one.folder == name), None)
+    return checkpoints().get(name) or next(
+        (checkpoint for checkpoint in checkpoints().values() if checkpoint.folder == name), None
+    )

@@ -171,7 +171,11 @@ def _check_fits(folder: Path) -> None:
     path = folder / "config.json"
     raw = read_json(path)
     check_sizes(raw, path)
-    asked = sum(math.prod(one.shape) for name, one in _of_config(raw, path).named_parameters() if "pooler" not in name)
+    asked = sum(
+        math.prod(parameter.shape)
+        for name, parameter in _of_config(raw, path).named_parameters()
+        if "pooler" not in name
+    )
     files = sorted(folder.glob("*.safetensors"))
     if not files:
         raise CheckpointError(f"{folder} has no model.safetensors; pickled weights are not loaded")
@@ -227,15 +231,15 @@ def packed(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 def unpacked(stored: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """The tensors of `packed`, in float32."""
     return {
-        name: one.float() * stored[name + _SCALE] if name + _SCALE in stored else one.float()
-        for name, one in stored.items()
+        name: tensor.float() * stored[name + _SCALE] if name + _SCALE in stored else tensor.float()
+        for name, tensor in stored.items()
         if not name.endswith(_SCALE)
     }
 
 
 def load_layers(encoder: nn.Module, path: Path) -> nn.Module:
     """The encoder with the layers of a checkpoint in place of its own."""
-    asked = {name: tuple(one.shape) for name, one in tuned_state(encoder).items()}
+    asked = {name: tuple(tensor.shape) for name, tensor in tuned_state(encoder).items()}
     matrices = [name for name, shape in asked.items() if len(shape) == 2]
     if tensor_shapes(path, counts=matrices) != asked | {name + _SCALE: (asked[name][0], 1) for name in matrices}:
         raise CheckpointError(f"{path} does not fit the encoder that it is for; fetch both again")

@@ -277,7 +277,7 @@ class Network(nn.Module):
                 setattr(plan, name, base[name])
         planned = plan.state_dict()
         expected = {key: tuple(tensor.shape) for key, tensor in planned.items()}
-        found = tensor_shapes(path, counts=[key for key, one in planned.items() if not one.is_floating_point()])
+        found = tensor_shapes(path, counts=[key for key, tensor in planned.items() if not tensor.is_floating_point()])
         if found != expected:
             wrong = sorted(key for key in found.keys() | expected.keys() if found.get(key) != expected.get(key))
             raise CheckpointError(f"{path} does not fit its config.json: {', '.join(wrong[:3])} differ in shape")
@@ -322,7 +322,7 @@ def _start_folder(start: str | Path, encoder: EncoderSource) -> tuple[Path, Enco
         )
     known = theirs.sha256 is not None and encoder.sha256 is not None
     if theirs.sha256 != encoder.sha256 if known else theirs.id != encoder.id:
-        encoders = [f"{one.id} ({(one.sha256 or 'no sha256')[:12]})" for one in (theirs, encoder)]
+        encoders = [f"{source.id} ({(source.sha256 or 'no sha256')[:12]})" for source in (theirs, encoder)]
         raise CheckpointError(
             f"{start} was trained over {encoders[0]}, not over {encoders[1]}; begin from one over the same"
         )

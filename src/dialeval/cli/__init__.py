@@ -77,7 +77,9 @@ def _add(module: Any, name: str, app: typer.Typer) -> None:
     texts: dict[str, Any] = {
         text.lower(): flowing(getattr(module, text)) for text in ("HELP", "EPILOG") if hasattr(module, text)
     }
-    needs_arguments = any(one.default is one.empty for one in asked.values() if one.name != "read")
+    needs_arguments = any(
+        parameter.default is parameter.empty for parameter in asked.values() if parameter.name != "read"
+    )
     app.command(shown, no_args_is_help=needs_arguments, **texts)(reads_rows(command) if "read" in asked else command)
 
 

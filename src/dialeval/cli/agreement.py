@@ -70,13 +70,10 @@ def agreement(
     ratings: Ratings = "mean",
     facts: Annotated[bool, _rows(help="Give metrics the facts of a benchmark, or withhold them.")] = True,
     following: Following = False,
-    statistics: Annotated[str, _statistics(help="pearson, spearman or kendall.")] = "pearson,spearman,kendall",
     absolute: Annotated[bool, _statistics("--absolute", help="System-level correlations without sign.")] = False,
     force_systems: Annotated[bool, _statistics("--force-systems", help="Allow fewer than five systems.")] = False,
     threshold: Annotated[str, _statistics(help="For accuracy: auto, search, or a number.")] = "auto",
-    validation: Annotated[str, _statistics(help="Benchmark on which thresholds are searched.")] = "dailydialogpp_dev",
     resamples: Resamples = 10_000,
-    confidence: Annotated[float, _statistics(help="Confidence level of the intervals.")] = 0.95,
     seed: Annotated[int, _statistics(min=0, help="Random seed.")] = 0,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no table.")] = False,
 ) -> None:
@@ -92,7 +89,6 @@ def agreement(
     check_places({f"{name} of --out": out / name for name in FILES}, [*listed(benchmarks), *files_of(metrics)])
     formats = plot_formats(plots)
     settings = Settings(
-        statistics=tuple(listed([statistics])),
         aspects=tuple(listed(aspects)) or ("main",),
         levels=levels,
         exclusion=exclude,
@@ -104,7 +100,6 @@ def agreement(
         force_systems=force_systems,
         threshold=as_threshold(threshold),
         resamples=resamples,
-        confidence=confidence,
         seed=seed,
     )
     sources = find_sources(listed(metrics))
@@ -115,7 +110,6 @@ def agreement(
             settings=settings,
             values=values or out / "values",
             mirror=mirror,
-            validation=validation,
             reporter=reporter,
         )
     report.command = command_line(sys.argv[1:])

@@ -52,7 +52,7 @@ def compare(
     found = compare_scores(
         first,
         second,
-        rows=[read(file, **reading.of_second(at, columns_b)) for at, file in enumerate(rows or ())],
+        rows=[read(file, **reading.of_second(index, columns_b)) for index, file in enumerate(rows or ())],
         lower_is_better=listed(lower_is_better), allow_missing=allow_missing, resamples=resamples, seed=seed,
     )  # fmt: skip
     show_verdicts(found)

@@ -37,5 +37,5 @@ def judge(
     show([found.table])
     for warning in scores.warnings:
         say(f"warning: {warning}", err=True)
-    for at in found.order if len(found.order) > 1 else ():
-        say(f"{found.names[at]}: {scores.explain(at)}")
+    for row in found.order if len(found.order) > 1 else ():
+        say(f"{found.names[row]}: {scores.explain(row)}")

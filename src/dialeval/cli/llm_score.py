@@ -42,7 +42,6 @@ _model, _cost = map(in_panel, ("Model", "Requests and cost"))
 
 
 BaseUrl = Annotated[str | None, _model(help="Address of the server, .../v1 (default: OPENAI_BASE_URL, OpenAI).")]
-KeyVariable = Annotated[str | None, _model(help="Environment variable with the key (default: OPENAI_API_KEY).")]
 Protocol = Annotated[str | None, _model(help="llm_eval (default), g_eval, pairwise, or a file of your own.")]
 Answers = Annotated[Path | None, _cost(help="Folder of cached answers (default: user cache).")]
 Rival = Annotated[Path | None, reading.option(help="For pairwise: another system's replies to the same rows.")]
@@ -53,13 +52,13 @@ def llm_score(
     output: Output,
     model: Annotated[str | None, _model(help="Name of the model on the server.")] = None,
     base_url: BaseUrl = None,
-    key_variable: KeyVariable = None,
     protocol: Protocol = None,
     max_tokens: Annotated[int | None, _model(help="Maximum tokens of an answer; reasoning models need more.")] = None,
-    config: Annotated[Path | None, _model(help="YAML file with these and further options of the judge.")] = None,
+    config: Annotated[
+        Path | None, _model(help="YAML: these options, key_variable (of the key), retries and others.")
+    ] = None,
     concurrency: Annotated[int | None, _cost(help="Maximum number of requests at once (default: 8).")] = None,
     timeout: Annotated[float | None, _cost(help="Seconds for an answer, all tries (default: 60).")] = None,
-    retries: Annotated[int | None, _cost(help="Maximum retries of a request (default: 5).")] = None,
     prices: Annotated[Path | None, _cost(help="YAML: model: {input: 0.15, output: 0.6}, $ per million tokens.")] = None,
     max_cost: Annotated[float | None, _cost(help="Stop at this cost, in dollars.")] = None,
     answers: Answers = None,
@@ -77,9 +76,8 @@ def llm_score(
 ) -> None:
     """Read the options, show what it will cost, score; the help text above is for users."""
     options = {
-        "model": model, "base_url": base_url, "key_variable": key_variable, "protocol": protocol,
-        "max_tokens": max_tokens, "concurrency": concurrency, "timeout": timeout, "retries": retries, "prices": prices,
-        "max_cost": max_cost, "answers": answers,
+        "model": model, "base_url": base_url, "protocol": protocol, "max_tokens": max_tokens,
+        "concurrency": concurrency, "timeout": timeout, "prices": prices, "max_cost": max_cost, "answers": answers,
     }  # fmt: skip
     judge = _load(config, {name: value for name, value in options.items() if value is not None}, dry_run=dry_run)
     source = read(input)

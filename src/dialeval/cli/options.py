@@ -87,7 +87,7 @@ def command_line(arguments: list[str], *, program: str = "dialeval") -> str:
     import shlex
 
     # An argument that is a path from end to end may hold blanks, too.
-    shown = (near(Path(one)) if Path(one).is_absolute() else without_machine(one) for one in arguments)
+    shown = (near(Path(word)) if Path(word).is_absolute() else without_machine(word) for word in arguments)
     return f"{program} {shlex.join(shown)}"
 
 
@@ -113,7 +113,6 @@ SystemAsFacts = Annotated[bool, option("--system-as-facts", help="Use the system
 KeepPreambles = Annotated[
     bool, option("--keep-preambles", help="Judge what is said before a call of a tool, too (Let me look).")
 ]
-Show = Annotated[int, option(min=0, help="First print how the first N rows are understood.")]
 OtherLanguages = Annotated[
     Literal["mark", "skip", "fail"], option(help="Non-English replies: score and count, leave out, or refuse.")
 ]
@@ -147,36 +146,19 @@ def reads_rows(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of reading in place of its parameter `read`, which makes a `Source` of a file."""
     hints = get_type_hints(source, localns={"Source": Any}, include_extras=True)
     hints |= get_type_hints(command, include_extras=True)
-    options = [one for one in inspect.signature(source).parameters.values() if one.name != "input"]
+    options = [parameter for parameter in inspect.signature(source).parameters.values() if parameter.name != "input"]
     own = list(inspect.signature(command).parameters.values())
-    at = next(place for place, one in enumerate(own) if one.name == "read")
+    at = next(place for place, parameter in enumerate(own) if parameter.name == "read")
 
     def with_options(**given: Any) -> None:
-        chosen = {one.name: given.pop(one.name) for one in options if one.name != "show"}
-        count = given.pop("show")
-
-        def read(file: str, **changes: Any) -> Source:
-            found = source(file, **{**chosen, **changes})
-            _show(found, count, given.get("level", "turn"))
-            return found
-
-        command(**given, read=read)
+        chosen = {option.name: given.pop(option.name) for option in options}
+        command(**given, read=lambda file, **changes: source(file, **{**chosen, **changes}))
 
     with_options.__name__, with_options.__doc__ = command.__name__, command.__doc__
-    hints["show"] = Show
-    options.append(inspect.Parameter("show", inspect.Parameter.KEYWORD_ONLY, default=0))
     parameters = [
-        one.replace(annotation=hints[one.name], kind=inspect.Parameter.KEYWORD_ONLY)
-        for one in (*own[:at], *options, *own[at + 1 :])
+        parameter.replace(annotation=hints[parameter.name], kind=inspect.Parameter.KEYWORD_ONLY)
+        for parameter in (*own[:at], *options, *own[at + 1 :])
     ]
     with_options.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    with_options.__annotations__ = {one.name: one.annotation for one in parameters}
+    with_options.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return with_options
-
-
-def _show(rows: Source, count: int, level: str) -> None:
-    """Print how the first rows are understood, on standard error: standard output may be the scores."""
-    if count and str(rows.input):
-        from dialeval.readers.show import shown
-
-        say(*shown(rows, count, level=level), err=True)

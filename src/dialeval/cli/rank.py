@@ -94,8 +94,8 @@ def rank(
         found = _rank_scores(files, read("").columns, listed(lower_is_better), reports, statistics)
     else:
         named = {
-            name: read(file, **reading.of_second(at, columns_b))
-            for at, (name, file) in enumerate(files_by_name(files).items())
+            name: read(file, **reading.of_second(index, columns_b))
+            for index, (name, file) in enumerate(files_by_name(files).items())
         }
         check_places(reports, [*(source.input for source in named.values()), *files_of(metrics)])
         found = compare(

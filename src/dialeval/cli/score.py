@@ -29,7 +29,7 @@ In CSV the turns of a context are separated by __eou__ (--context-separator). Ex
 library and ids of data sets on the Hub are read, too.
 
 [bold]Scores[/bold], one line per row: row (its number, from 0), id, system, language (of the reply, if detected), the
-response (--with-context: all turns, too; --values-only: neither), and a column per metric and aspect.
+reply (--texts: all turns, too, or none), and a column per metric and aspect.
 
 [bold]Examples[/bold]
 
@@ -66,8 +66,7 @@ Checkpoint = Annotated[
 ]
 Input = Annotated[str, typer.Option("--input", "-i", help="File, - for standard input, data-set folder or Hub id.")]
 Output = Annotated[str, typer.Option("--output", "-o", help="File (.jsonl, .csv, .parquet), or - for JSON lines.")]
-WithContext = Annotated[bool, _files("--with-context", help="Write the turns beside the values, too.")]
-ValuesOnly = Annotated[bool, _files("--values-only", help="Leave the replies out of the output.")]
+Texts = Annotated[Literal["none", "reply", "all"], _files(help="Texts beside the values: all is replies and turns.")]
 SkipBad = Annotated[bool, _files("--skip-bad", help="Set bad rows aside in OUTPUT.rejects.jsonl.")]
 Overwrite = Annotated[bool, _files("--overwrite", help="Replace existing files.")]
 Resume = Annotated[bool, _files(help="Continue an interrupted run, or start again.")]
@@ -93,8 +92,7 @@ def score(
     ] = "no",
     flag: Annotated[list[str] | None, _judging(help="Mark rows in a column flags: relevant<0.2; repeatable.")] = None,
     worst: Worst = 0,
-    with_context: WithContext = False,
-    values_only: ValuesOnly = False,
+    texts: Texts = "reply",
     checkpoint: Checkpoint = None,
     reference: Annotated[
         str | None, _judging(help="For fbd and prd: human-written rows, or a saved human side.")
@@ -116,7 +114,7 @@ def score(
     options = {option: value for option, value in given.items() if value is not None}
     run(
         metrics_or_judge(metric), checkpoint, options, source, output,
-        beside=texts_beside(Level(level), values_only=values_only, with_context=with_context),
+        beside=texts_beside(Level(level), texts),
         level=level, per_turn=per_turn, scale=scale, empty=empty, explain=explain, flag=flag or [], worst=worst,
         skip_bad=skip_bad, overwrite=overwrite, resume=resume,
     )  # fmt: skip

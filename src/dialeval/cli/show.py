@@ -12,8 +12,8 @@ from dialeval.cli.options import say
 HELP = """Show how the first rows of a file are read, before anything is scored.
 
 Each row is shown as a chat: what was said before, the reply that is judged (>), what was said then, references and
-facts. On standard error stands what was guessed: columns, who is judged, what was passed over. Every command that
-reads rows has --show N, which does the same first.
+facts. On standard error stands what was guessed: columns, who is judged, what was passed over. It takes
+the options of reading that `dialeval score` has.
 
 [bold]Examples[/bold]
 

@@ -145,9 +145,9 @@ def _replies(item: Exchange | Dialogue) -> Iterator[Exchange]:
     if isinstance(item, Exchange):
         yield Exchange(item.context, item.response, system=item.system)
         return
-    for at in item.answers if item.speakers else range(len(item.turns)):
-        if at:
-            yield Exchange(item.turns[at - 1 : at], item.turns[at], system=item.system)
+    for turn in item.answers if item.speakers else range(len(item.turns)):
+        if turn:
+            yield Exchange(item.turns[turn - 1 : turn], item.turns[turn], system=item.system)
 
 
 def _other_languages(languages: Sequence[str]) -> str:

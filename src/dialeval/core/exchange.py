@@ -118,10 +118,12 @@ class Dialogue:
     @property
     def answers(self) -> list[int]:
         """Places of the turns of the judged side: the bot, if the speakers are named so, else who speaks second."""
-        speakers = [name.strip().lower() for name in self.speakers] or [str(at % 2) for at in range(len(self.turns))]
+        speakers = [name.strip().lower() for name in self.speakers] or [
+            str(turn % 2) for turn in range(len(self.turns))
+        ]
         names = list(dict.fromkeys(speakers))
         judged = _BOTS.intersection(names) or names[1:2]
-        return [at for at, name in enumerate(speakers) if name in judged]
+        return [turn for turn, name in enumerate(speakers) if name in judged]
 
     def exchanges(self) -> Iterator[Exchange]:
         """Every turn after the first, by both speakers, with its prefix as context."""
@@ -192,7 +194,7 @@ def check_dialogue(
     turns = _texts(row, "dialogue", dialogue, required=True)
     if len(turns) < 2:
         raise BadRow(row, f"the dialogue has {counted(len(turns), 'turn')}; it needs at least two")
-    blank = next((at for at, turn in enumerate(turns) if is_blank(turn)), None)
+    blank = next((place for place, turn in enumerate(turns) if is_blank(turn)), None)
     if empty == "error" and blank is not None:
         raise BadRow(row, f"turn {blank} of the dialogue is empty; give it text, {OR_EMPTY}")
     who = check_speakers(row, speakers, len(turns), "dialogue")

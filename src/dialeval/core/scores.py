@@ -163,8 +163,8 @@ class Scores:
             **({"aspects": self._plain_aspects()} if self.aspects else {}),
             **({"intervals": plain(self.interval)} if self.interval is not None else {}),
             **({"reasons": list(self.reasons)} if self.reasons else {}),
-            **({"texts": {name: list(own) for name, own in self.texts.items()}} if self.texts else {}),
-            **({"turns": [plain(own) for own in self.turns]} if self.turns else {}),
+            **({"texts": {name: list(text) for name, text in self.texts.items()}} if self.texts else {}),
+            **({"turns": [plain(turn) for turn in self.turns]} if self.turns else {}),
             "signature": str(self.signature),
             "higher_is_better": self.higher_is_better,
             "n_truncated": self.n_truncated,
@@ -211,8 +211,8 @@ class Scores:
                 texts["language"] = languages
         if self.ids is not None:
             texts = {"id": list(self.ids), **texts}
-        for at, (name, cells) in enumerate(texts.items()):
-            frame.insert(at, name, pd.Series(cells, index=frame.index, dtype="object"))
+        for index, (name, cells) in enumerate(texts.items()):
+            frame.insert(index, name, pd.Series(cells, index=frame.index, dtype="object"))
         frame.attrs["signature"] = str(self.signature)
         return frame
 

@@ -350,7 +350,7 @@ class PairEncoder:
 
 def _width(network: nn.Module) -> int:
     """How wide the activations are, by the widest table that a network looks words up in."""
-    return max((one.embedding_dim for one in network.modules() if isinstance(one, nn.Embedding)), default=1024)
+    return max((module.embedding_dim for module in network.modules() if isinstance(module, nn.Embedding)), default=1024)
 
 
 def collate(pairs: Sequence[TokenPair], pad_id: int, *, segment_ids: bool) -> dict[str, Tensor]:

@@ -113,7 +113,7 @@ class Product:
     @classmethod
     def of(cls, linears: Sequence[Any], large: Tensor | None = None) -> Product:
         """The linear layers that read one input, as one product."""
-        weight = torch.cat([one.weight.detach() for one in linears])
+        weight = torch.cat([linear.weight.detach() for linear in linears])
         large = torch.empty(0, dtype=torch.long) if large is None else large
         large_weight = weight[:, large].T.contiguous()
         others = torch.ones(weight.shape[1]).index_fill_(0, large, 0.0)
@@ -121,7 +121,7 @@ class Product:
         steps = weight.abs().amax(1).clamp_(min=_TINY) / _SIDE
         whole = (weight / steps[:, None]).round_().to(torch.int8)
         packed = torch.ops.onednn.qlinear_prepack(whole, [_BLOCK, weight.shape[1]])
-        bias = torch.cat([one.bias.detach() for one in linears])
+        bias = torch.cat([linear.bias.detach() for linear in linears])
         return cls(packed, steps, torch.zeros(len(steps)).int(), bias, large, large_weight, others)
 
     def __call__(self, inputs: Tensor, out: Tensor | None = None) -> Tensor:

@@ -101,8 +101,8 @@ def render_card(
         training=training,
         recipe_text=json.dumps(config.training.get("recipe", {}), indent=2, ensure_ascii=False).replace("`", "'"),
         licence=licence_of(training),
-        corpora=[_source("corpora", one) for one in training.get("corpora", ())],
-        ratings=[{**_source("ratings", one), "uses": ", ".join(uses)} for one, uses in rated(training).items()],
+        corpora=[_source("corpora", corpus) for corpus in training.get("corpora", ())],
+        ratings=[{**_source("ratings", source), "uses": ", ".join(uses)} for source, uses in rated(training).items()],
         votes=_votes(config) if config.approach == "judge" else [],
         rated_families=[(_LEVELS[level], training["fit"][level]) for level in _LEVELS if "fit" in training],
         faults=training.get("fit", {}).get("heads", {}),
@@ -146,8 +146,8 @@ def _votes(config: CheckpointConfig) -> list[tuple[str, list[tuple[str, float, b
 
     of_replies = votes_of(config.architecture)
     return [
-        (_LEVELS["turns"], [(name, of_replies[name], one.veto) for name, one in TURN.items()]),
-        (_LEVELS["dialogues"], [(name, one.votes, one.veto) for name, one in DIALOGUE.items()]),
+        (_LEVELS["turns"], [(name, of_replies[name], vote.veto) for name, vote in TURN.items()]),
+        (_LEVELS["dialogues"], [(name, vote.votes, vote.veto) for name, vote in DIALOGUE.items()]),
     ]
 
 

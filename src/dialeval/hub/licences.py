@@ -33,7 +33,7 @@ def licence_of(training: Mapping[str, Any]) -> str:
         for name in names
     ]
     unknown = ("NC", "none stated", "not stated")
-    asked = [2 if "NC-SA" in one else 1 if any(mark in one for mark in unknown) else 0 for one in stated]
+    asked = [2 if "NC-SA" in licence else 1 if any(mark in licence for mark in unknown) else 0 for licence in stated]
     return _LICENCES[max(asked, default=0)]
 
 

@@ -31,7 +31,9 @@ def one_line(text: str) -> str:
     """A message without line breaks, escape sequences and directional marks that a user's own text brought in."""
     if text.isprintable():
         return text
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode() for character in text
+    )
 
 
 def for_terminal(text: str) -> str:

@@ -19,7 +19,7 @@ def scores_as_html(scores: Any) -> str:
         f"<b>{escape(scores.metric)} {scores.aggregate:.4g}</b> over {len(scores)} values, {direction}; "
         f"{scores.n_truncated} truncated, {scores.n_empty} blank"
     )
-    cautions = "".join(f"<p>⚠ {escape(one)}</p>" for one in scores.warnings)
+    cautions = "".join(f"<p>⚠ {escape(warning)}</p>" for warning in scores.warnings)
     return (
         f"<div><p>{head}</p>{cautions}{_histogram(scores)}{_table(scores)}"
         f"<p><small><code>{escape(scores.signature.short)}</code></small></p></div>"
@@ -33,9 +33,9 @@ def _histogram(scores: Any) -> str:
     counts, edges = np.histogram(known, bins=min(_BINS, len(known)))
     step = _WIDTH / len(counts)
     bars = "".join(
-        f'<rect x="{at * step:.1f}" y="{_HEIGHT * (1 - count / counts.max()):.1f}" width="{step - 1:.1f}" '
+        f'<rect x="{index * step:.1f}" y="{_HEIGHT * (1 - count / counts.max()):.1f}" width="{step - 1:.1f}" '
         f'height="{_HEIGHT * count / counts.max():.1f}"/>'
-        for at, count in enumerate(counts)
+        for index, count in enumerate(counts)
     )
     caption = f"histogram of the values from {edges[0]:.4g} to {edges[-1]:.4g}"
     return (
@@ -53,10 +53,10 @@ def _table(scores: Any) -> str:
     }
     replies = ["response"] if scores.exchanges else []
     rows = []
-    for at in range(min(_ROWS, len(scores))):
-        name = scores.ids[at] if scores.ids is not None and scores.ids[at] is not None else at
-        said = [_short(scores.exchanges[at].response)] if scores.exchanges else []
-        figures = [f"{column[at]:.3g}" if np.isfinite(column[at]) else "" for column in columns.values()]
+    for index in range(min(_ROWS, len(scores))):
+        name = scores.ids[index] if scores.ids is not None and scores.ids[index] is not None else index
+        said = [_short(scores.exchanges[index].response)] if scores.exchanges else []
+        figures = [f"{column[index]:.3g}" if np.isfinite(column[index]) else "" for column in columns.values()]
         rows.append([str(name), *said, *figures])
     left = len(scores) - len(rows)
     more = f"<p><small>and {left} more; <code>.to_pandas()</code> has all</small></p>" if left else ""

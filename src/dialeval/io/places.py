@@ -53,12 +53,12 @@ def check_places(writes: Mapping[str, Path | None], reads: Iterable[object], *, 
         replace: whether files that are there may be replaced.
     """
     named = [(what, path) for what, path in writes.items() if path is not None and not is_stream(path)]
-    read = [Path(one) for one in reads if isinstance(one, str | Path) and str(one)]
+    read = [Path(file) for file in reads if isinstance(file, str | Path) and str(file)]
     for what, path in named:
         real(path)
         if path.is_dir():
             raise IsADirectoryError(f"{path} is a folder; name a file in it")
-        if any(_is_part(path, one) for one in read):
+        if any(_is_part(path, file) for file in read):
             raise ValueError(f"{path} is both {what} and an input; choose another file")
         if path.exists() and not replace:
             raise FileExistsError(f"{path} already exists; choose another name, or replace it with --overwrite")

@@ -101,13 +101,13 @@ def markdown_table(
     """Lines of a Markdown table: names on the left, numbers on the right. What is text may hold
     Markdown of its own; bars in it are escaped.
     """
-    shown = [at for at, cell in enumerate(header) if not (isinstance(cell, Cell) and cell.svg)]
+    shown = [column for column, cell in enumerate(header) if not (isinstance(cell, Cell) and cell.svg)]
 
     def line(cells: Sequence[str | Cell]) -> str:
-        return f"| {' | '.join(_plain(cells[at]).replace('|', chr(92) + '|') for at in shown)} |"
+        return f"| {' | '.join(_plain(cells[column]).replace('|', chr(92) + '|') for column in shown)} |"
 
     yield line(header)
-    yield "|" + "".join("---|" if at in left else "---:|" for at in shown)
+    yield "|" + "".join("---|" if column in left else "---:|" for column in shown)
     yield from map(line, rows)
 
 
@@ -211,7 +211,7 @@ def _draw(console: RichConsole, blocks: Iterable[Block]) -> None:
 
     for block in blocks:
         if isinstance(block, Table):
-            shown = [at for at, cell in enumerate(block.header) if not (isinstance(cell, Cell) and cell.svg)]
+            shown = [column for column, cell in enumerate(block.header) if not (isinstance(cell, Cell) and cell.svg)]
             drawn = Drawn(title=_literal(block.title) or None, title_justify="left")
             for at in shown:
                 title = block.header[at]
@@ -219,7 +219,7 @@ def _draw(console: RichConsole, blocks: Iterable[Block]) -> None:
                 drawn.add_column(_literal(name), justify="left" if at in block.left else "right")
             for row in block.rows:
                 cells = [cell if isinstance(cell, Cell) else Cell(cell) for cell in (row[at] for at in shown)]
-                texts = [(_literal(_marked(one)), one.best) for one in cells]
+                texts = [(_literal(_marked(cell)), cell.best) for cell in cells]
                 drawn.add_row(*(f"[bold]{text}[/]" if best else text for text, best in texts))
             console.print(drawn)
         elif isinstance(block, str):

@@ -46,7 +46,7 @@ def read_price(prices: str | Path | Mapping[str, Any], model: str) -> Price:
     price = fields.get(model)
     if not isinstance(price, Mapping) or set(price) != {"input", "output"}:
         raise ValueError(f"there is no price for {model}; write {model}: {{input: 0.15, output: 0.60}}")
-    if not all(type(one) in (int, float) and 0 <= one < math.inf for one in price.values()):
+    if not all(type(amount) in (int, float) and 0 <= amount < math.inf for amount in price.values()):
         raise ValueError(f"the prices of {model} are not two numbers, dollars for a million tokens")
     return Price(float(price["input"]), float(price["output"]))
 
@@ -110,7 +110,7 @@ class Asker:
         self, questions: Sequence[Question], options: Mapping[str, Any], advance: Callable[[int], None]
     ) -> list[Outcome]:
         """Outcomes in the order of the questions; equal questions are asked once. `CannotGoOn` ends it early."""
-        distinct = {one.digest: one for one in questions}
+        distinct = {question.digest: question for question in questions}
         found = {digest: kept for digest, one in distinct.items() if (kept := self.cached(one, options)) is not None}
         advance(len(found))
         waiting = [one for digest, one in distinct.items() if digest not in found]
@@ -141,7 +141,7 @@ class Asker:
                 advance(1)
         if fatal is not None:
             raise fatal
-        return [found[one.digest] for one in questions]
+        return [found[question.digest] for question in questions]
 
     def _attempt(self, question: Question, options: Mapping[str, Any]) -> Answer | Exception:
         if self.spent >= self.max_cost:
@@ -181,7 +181,7 @@ def usage_of(outcomes: Iterable[Outcome]) -> dict[str, float]:
     """Calls, tokens, dollars and seconds; `kept_…` is what an earlier run took for answers from the cache."""
     total = dict.fromkeys((*_TAKEN, *_COUNTED), 0.0)
     # An answer that stands at several rows counts once.
-    for one in {id(one): one for one in outcomes}.values():
+    for one in {id(outcome): outcome for outcome in outcomes}.values():
         answer, took = one.answer, {"questions": 1.0}
         if answer is None:
             took["unanswered"] = 1

@@ -81,7 +81,9 @@ class Answer:
     def from_json(cls, text: str) -> Answer:
         """The answer that `to_json` made a text of."""
         read = parse_json(text)
-        fields: dict[str, Any] = {name: tuple(own) if isinstance(own, list) else own for name, own in read.items()}
+        fields: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in read.items()
+        }
         return cls(**fields)
 
 
@@ -171,8 +173,8 @@ class Client:
         return Answer(
             texts,
             logprobs=tuple(
-                {**self._token(one), "top_logprobs": [self._token(top) for top in one.top_logprobs]}
-                for one in tokens or ()
+                {**self._token(token), "top_logprobs": [self._token(top) for top in token.top_logprobs]}
+                for token in tokens or ()
             ),
             refusal=None if refusal is None else self._clean(str(refusal)),
             finish=str(first.finish_reason or ""),
@@ -268,7 +270,7 @@ def _no_use_in_waiting(response: Any) -> None:
 
 def likely_tokens(question: Question) -> int:
     """About how many tokens a question has: four bytes each, and eight around every message."""
-    return sum(_likely(one["content"]) + 8 for one in question.messages)
+    return sum(_likely(message["content"]) + 8 for message in question.messages)
 
 
 def _likely(text: str) -> int:
@@ -294,7 +296,7 @@ def _request(question: Question, options: Mapping[str, Any], left_out: frozenset
         request["response_format"] = {"type": "json_schema", "json_schema": shape}
     messages = list(question.messages)
     if "system" in left_out:
-        messages = [{"role": "user", "content": "\n\n".join(one["content"] for one in messages)}]
+        messages = [{"role": "user", "content": "\n\n".join(message["content"] for message in messages)}]
     return {**request, "messages": messages}
 
 
@@ -305,5 +307,5 @@ def _complaint(error: openai.APIStatusError) -> str:
         return str(body or error.message)
     detail = body.get("detail")
     if isinstance(detail, list):
-        detail = "; ".join(f"{one.get('loc')}: {one.get('msg')}" for one in detail if isinstance(one, dict))
+        detail = "; ".join(f"{fault.get('loc')}: {fault.get('msg')}" for fault in detail if isinstance(fault, dict))
     return str(body.get("message") or detail or f"no message, code {body.get('code')}")

@@ -162,12 +162,12 @@ class LlmJudge(Metric):
         values, columns = np.full(len(rows), math.nan), {name: np.full(len(rows), math.nan) for name in aspects}
         problems: dict[int, str] = {}
         rest = iter(outcomes)
-        by_row = [[next(rest) for _ in own] for own in questions]
+        by_row = [[next(rest) for _ in question] for question in questions]
         for row, found in enumerate(by_row):
-            if problem := next((one.problem for one in found if one.problem), ""):
+            if problem := next((outcome.problem for outcome in found if outcome.problem), ""):
                 problems[row] = problem
                 continue
-            rating = _of_row([one.rating for one in found if one.rating is not None])
+            rating = _of_row([outcome.rating for outcome in found if outcome.rating is not None])
             values[row] = rating.value
             for name, value in rating.aspects.items():
                 columns[name][row] = value
@@ -197,16 +197,16 @@ class LlmJudge(Metric):
 
     def _seen(self, outcomes: Sequence[Outcome]) -> dict[str, str]:
         """What only the answers can tell and the signature should."""
-        answers = [one.answer for one in outcomes if one.answer is not None]
+        answers = [outcome.answer for outcome in outcomes if outcome.answer is not None]
         parts = {
-            "served": {one.served for one in answers},
-            "fingerprint": {one.fingerprint for one in answers},
-            "without": {part for one in answers for part in one.without},
+            "served": {answer.served for answer in answers},
+            "fingerprint": {answer.fingerprint for answer in answers},
+            "without": {part for answer in answers for part in answer.without},
         }
         if self.protocol.answer == "number":
             samples = f"{self._samples['n']} samples"
-            parts["weighting"] = {"logprobs" if one.logprobs else samples for one in answers}
-        return {name: "+".join(sorted(found - {""})) for name, found in parts.items() if found - {""}}
+            parts["weighting"] = {"logprobs" if answer.logprobs else samples for answer in answers}
+        return {name: "+".join(sorted(part - {""})) for name, part in parts.items() if part - {""}}
 
     def _read(self, question: Question, answer: Answer, options: Mapping[str, Any]) -> Rating:
         low, high, text = self.protocol.low, self.protocol.high, answer.texts[0]
@@ -245,8 +245,8 @@ def _of_row(ratings: Sequence[Rating]) -> Rating:
 
 def _shown(outcomes: Sequence[Outcome]) -> str:
     """What the model answered about a row; several answers and samples are separated by a line."""
-    answers = [one.answer for one in outcomes if one.answer is not None]
-    return "\n---\n".join(text or one.refusal or "" for one in answers for text in one.texts)
+    answers = [outcome.answer for outcome in outcomes if outcome.answer is not None]
+    return "\n---\n".join(text or answer.refusal or "" for answer in answers for text in answer.texts)
 
 
 def _has_probabilities(protocol: Protocol) -> bool:

@@ -118,7 +118,7 @@ class Protocol:
             return f"<{mark}>\n{text}\n</{mark}>"
 
         def listed(title: str, items: Sequence[str]) -> str:
-            return f"{title}:\n{fence(chr(10).join(f'- {one}' for one in items))}\n\n" if items else ""
+            return f"{title}:\n{fence(chr(10).join(f'- {item}' for item in items))}\n\n" if items else ""
 
         is_json = self.answer == "json"
         prompt = task.prompt.substitute(
@@ -189,7 +189,7 @@ def _checked(fields: Mapping[str, Any]) -> Protocol:
 def _scale(value: Any, answer: str) -> tuple[float, float]:
     if answer == "choice":
         return 0.0, 1.0
-    is_pair = isinstance(value, list) and len(value) == 2 and all(type(one) in (int, float) for one in value)
+    is_pair = isinstance(value, list) and len(value) == 2 and all(type(number) in (int, float) for number in value)
     if not is_pair or not value[0] < value[1]:
         raise ValueError(f"scale is {value!r}; give the lowest and the highest score, for example [1, 5]")
     return float(value[0]), float(value[1])

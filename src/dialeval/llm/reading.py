@@ -71,13 +71,13 @@ def read_aspects(text: str, aspects: Sequence[str], low: float, high: float) -> 
 def read_number(text: str, low: float, high: float) -> tuple[float, int]:
     """The one score that a text gives, and where it stands; several different ones are none."""
     whole, text = text, _answer(text)
-    shares = [(found, float(found[2])) for found in _SHARE.finditer(text)]
-    if other := [found[0] for found, of in shares if of != high]:
+    shares = [(match, float(match[2])) for match in _SHARE.finditer(text)]
+    if other := [match[0] for match, of in shares if of != high]:
         raise NoAnswer(f"the answer {other[0]!r} is on another scale than {low:g} to {high:g}")
-    for candidates in (list(_NAMED.finditer(text)), [found for found, _ in shares], list(_ANY.finditer(text))):
-        values = {float(found[1]) for found in candidates}
+    for candidates in (list(_NAMED.finditer(text)), [match for match, _ in shares], list(_ANY.finditer(text))):
+        values = {float(match[1]) for match in candidates}
         if len(values) > 1:
-            raise NoAnswer(f"the answer gives several numbers ({', '.join(f'{one:g}' for one in sorted(values))})")
+            raise NoAnswer(f"the answer gives several numbers ({', '.join(f'{value:g}' for value in sorted(values))})")
         if candidates:
             start = len(whole) - len(text) + candidates[0].start(1)
             return _scored(values.pop(), low, high, "the score"), start
@@ -89,7 +89,7 @@ def read_choice(text: str) -> float:
     text, points = _answer(text), {"a": 1.0, "b": 0.0}
     if (whole := _CHOICE.fullmatch(text.strip())) is not None:
         return points.get(whole[1].lower(), 0.5)
-    found = {points.get((one[1] or one[2]).lower(), 0.5) for one in _VERDICT.finditer(text)}
+    found = {points.get((match[1] or match[2]).lower(), 0.5) for match in _VERDICT.finditer(text)}
     if len(found) == 1:
         return found.pop()
     raise NoAnswer("the answer chooses both replies" if found else "the answer chooses neither A nor B nor a tie")
@@ -116,7 +116,7 @@ def expectation(text: str, logprobs: Sequence[Mapping[str, Any]], low: float, hi
 
 def _token_at(text: str, logprobs: Sequence[Mapping[str, Any]], start: int) -> int:
     """The token that holds a character of the text."""
-    tokens, end = [str(one["token"]) for one in logprobs], 0
+    tokens, end = [str(logprob["token"]) for logprob in logprobs], 0
     for number, token in enumerate(tokens):
         end += len(token)
         if end > start:
@@ -182,4 +182,4 @@ def aspect_pattern(aspect: str) -> re.Pattern[str]:
 
 
 def _lines_of(text: str, aspect: str) -> set[float]:
-    return {float(one) for one in aspect_pattern(aspect).findall(text)}
+    return {float(match) for match in aspect_pattern(aspect).findall(text)}

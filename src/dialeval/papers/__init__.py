@@ -13,7 +13,7 @@ def network_class(approach: str) -> Any:
     Checkpoints come from strangers, so only names of the registry are looked up. Metrics of another package may share a
     network that bears the name of none of them.
     """
-    named = [approach] if approach in available() else [name for name, one in REGISTRY.items() if one.package]
+    named = [approach] if approach in available() else [name for name, entry in REGISTRY.items() if entry.package]
     for name in named:
         found = getattr(metric_class(name)[0], "network_class", None)
         if found is not None and found.approach == approach:

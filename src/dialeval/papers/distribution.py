@@ -208,7 +208,7 @@ class EncodedRows:
             rows.setdefault(system, []).append(row)
         if None in rows and len(rows) > 1:
             raise BadRow(rows[None][0], "names no system while other rows do; name it, or leave systems out")
-        return {system: np.array(own, dtype=np.intp) for system, own in rows.items()}
+        return {system: np.array(row, dtype=np.intp) for system, row in rows.items()}
 
     def rows_of_queries(self) -> NDArray[np.intp]:
         """One row of each query with its references, however many systems answer it.

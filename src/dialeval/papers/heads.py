@@ -52,7 +52,7 @@ class TrainedHead(PairMetric):
         device = next(head.parameters()).device
         edges = [*range(0, len(features[0]), _BLOCK), len(features[0])]
         with torch.inference_mode():
-            blocks = [head(*(one[start:end].to(device) for one in features)) for start, end in pairwise(edges)]
+            blocks = [head(*(feature[start:end].to(device) for feature in features)) for start, end in pairwise(edges)]
         said: Vector = torch.cat(blocks).cpu().numpy().astype(np.float64)
         return said
 

@@ -212,7 +212,7 @@ def mid_ranks(values: Vector, table: Vector) -> Vector:
 
 def rank_all(features: Matrix, tables: Matrix) -> Matrix:
     """Every column by its own table."""
-    return np.stack([mid_ranks(features[:, at], tables[at]) for at in range(features.shape[1])], axis=1)
+    return np.stack([mid_ranks(features[:, column], tables[column]) for column in range(features.shape[1])], axis=1)
 
 
 def squared_mahalanobis(features: NDArray[Any], mean: NDArray[Any], precision: NDArray[Any]) -> Vector:

@@ -269,7 +269,11 @@ class Source:
 
         def check() -> None:
             for name in ("response", "context"):
-                texts = [one.response if name == "response" else one.context[-1] for one in seen if one.context]
+                texts = [
+                    exchange.response if name == "response" else exchange.context[-1]
+                    for exchange in seen
+                    if exchange.context
+                ]
                 if problem := not_a_text(texts, name, columns.name(name)):
                     raise ValueError(f"{self.name}: {problem}")
 
@@ -396,7 +400,7 @@ def reply_text(item: Exchange | Dialogue | str) -> str:
     """What tells the language of a row: its reply, or what the judged side of a dialogue says."""
     if isinstance(item, str):
         return item
-    return item.response if isinstance(item, Exchange) else " ".join(item.turns[at] for at in item.answers)
+    return item.response if isinstance(item, Exchange) else " ".join(item.turns[turn] for turn in item.answers)
 
 
 def is_file_of_rows(path: Path) -> bool:

@@ -52,7 +52,7 @@ def _files(path: Path, name: str, bounds: Bounds) -> list[tuple[str, Callable[[]
         raise ValueError(f"{name} is a zip archive with a password; unpack it")
     bounds.check(name, data=sum(entry.file_size for entry in archive.infolist()))
     names = sorted(entry.filename for entry in archive.infolist() if not entry.is_dir())
-    days_only = [one for one in names if _DAY.fullmatch(PurePosixPath(one).name)]
+    days_only = [name for name in names if _DAY.fullmatch(PurePosixPath(name).name)]
     return [(one, lambda one=one: cast(BinaryIO, archive.open(one))) for one in days_only or names]  # type: ignore[misc]
 
 

@@ -93,7 +93,7 @@ def not_a_text(texts: Sequence[str], field: str, column: str) -> str:
 
 
 def _holds_objects(value: Any) -> bool:
-    return isinstance(value, Mapping) or (isinstance(value, list) and any(isinstance(one, Mapping) for one in value))
+    return isinstance(value, Mapping) or (isinstance(value, list) and any(isinstance(item, Mapping) for item in value))
 
 
 def _path_of_text(value: Any) -> str:

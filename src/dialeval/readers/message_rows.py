@@ -63,7 +63,7 @@ def together(rows: Iterable[RawRow], columns: tuple[str, str, str]) -> Iterator[
         times.append((name, "" if when is None else str(when)))
     orders = _orders(times) if any(when for _, when in times) else {}
     for number, (name, messages) in enumerate(found.items()):
-        in_order = [messages[at] for at in orders.get(name, range(len(messages)))]
+        in_order = [messages[place] for place in orders.get(name, range(len(messages)))]
         values = {"messages": in_order, "id": name if whose else None}
         yield RawRow(number, f"conversation {one_line(name)[:100]}" if whose else "all messages", values)
 

@@ -122,7 +122,7 @@ def read_counted(rows: Rows, level: ItemLevel, columns: Mapping[str, str] | None
         found = read_items(rows, level, columns)
         return found, len(found)
     found = read_items(replace(rows, other_languages="mark"), level)
-    return [one for one in found if language_of(reply_text(one)) in ("", ENGLISH)], len(found)
+    return [item for item in found if language_of(reply_text(item)) in ("", ENGLISH)], len(found)
 
 
 def pair_conversations(first: Sequence[Dialogue], second: Sequence[Dialogue], names: tuple[str, str]) -> Pairs | None:
@@ -167,9 +167,9 @@ def pair_by_context(first: Sequence[Exchange], second: Sequence[Exchange], names
     for place, context in enumerate(other.contexts):
         waiting.setdefault(context, []).append(place)
     matched: list[tuple[int, int]] = []
-    for at, context in enumerate(one.contexts):
+    for index, context in enumerate(one.contexts):
         if left := waiting.get(context):
-            matched.append((at, left.pop(0)))
+            matched.append((index, left.pop(0)))
     if not matched:
         raise ValueError(f"{names[0]} and {names[1]} share no context; compare systems on the same contexts")
     return _pairs(one, other, matched, "context")
@@ -189,19 +189,19 @@ def pair_sides(first: Side, second: Side) -> Pairs:
             f"{first.name} and {second.name} have no ids, and score files have no contexts; pass the files that were "
             "scored (rows; in the command --rows OLD_ROWS --rows NEW_ROWS), or add ids"
         )
-    for at, (one, other) in enumerate(zip(first.contexts, second.contexts, strict=True)):
-        if one != other:
+    for at, (context, other) in enumerate(zip(first.contexts, second.contexts, strict=True)):
+        if context != other:
             raise ValueError(
                 f"row {at} of {first.name} and of {second.name} have different contexts; give rows that answer the "
                 "same context the same id"
             )
-    return _pairs(first, second, [(at, at) for at in range(len(first.contexts))], "position")
+    return _pairs(first, second, [(index, index) for index in range(len(first.contexts))], "position")
 
 
 def _by_id(first: Side, second: Side) -> Pairs:
     ids = matching_ids(first.ids or (), second.ids or ())
     places = [_places(own, side.name) for own, side in zip(ids, (first, second), strict=True)]
-    matched = [(at, places[1][key]) for key, at in places[0].items() if key in places[1]]
+    matched = [(row, places[1][key]) for key, row in places[0].items() if key in places[1]]
     if not matched:
         raise ValueError(
             f"{first.name} and {second.name} share no row id; give rows that answer the same context the same id"
@@ -221,17 +221,19 @@ def _pairs(first: Side, second: Side, matched: Sequence[tuple[int, int]], by: st
     numbers: dict[Hashable, int] = {}
     # A row of unknown context is one of its own.
     known = [(first.contexts[a], second.contexts[b], a) for a, b in matched]
-    keys = [("row", at) if a is None and b is None else ("context", b if a is None else a) for a, b, at in known]
+    keys = [
+        ("row", position) if a is None and b is None else ("context", b if a is None else a) for a, b, position in known
+    ]
     groups = np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.intp)
     return Pairs(one, other, groups, by, (len(first.contexts), len(second.contexts)), (first.name, second.name))
 
 
 def _places(ids: Sequence[str], name: str) -> dict[str, int]:
     found: dict[str, int] = {}
-    for at, key in enumerate(ids):
+    for index, key in enumerate(ids):
         if key in found:
-            raise ValueError(f"rows {found[key]} and {at} of {name} have the same id {key!r}; ids must differ")
-        found[key] = at
+            raise ValueError(f"rows {found[key]} and {index} of {name} have the same id {key!r}; ids must differ")
+        found[key] = index
     return found
 
 
@@ -239,6 +241,6 @@ def context_numbers(rows: Sequence[Exchange | Dialogue]) -> NDArray[np.intp]:
     """A number per row; equal numbers, equal contexts and facts. Every conversation is one of its own."""
     numbers: dict[Hashable, int] = {}
     keys: list[Hashable] = []
-    for at, row in enumerate(rows):
-        keys.append(at if isinstance(row, Dialogue) else (row.context, row.facts))
+    for index, row in enumerate(rows):
+        keys.append(index if isinstance(row, Dialogue) else (row.context, row.facts))
     return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.intp)

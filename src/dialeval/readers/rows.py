@@ -95,10 +95,10 @@ def lookup(values: Mapping[str, Any], path: str) -> Any:
     if path in values or root_of(path) == path:
         return values.get(path)
     found: Any = values
-    for name, at in _STEP.findall(path):
+    for name, place in _STEP.findall(path):
         found = as_json(found)
-        if at and isinstance(found, list | tuple) and -len(found) <= int(at) < len(found):
-            found = found[int(at)]
+        if place and isinstance(found, list | tuple) and -len(found) <= int(place) < len(found):
+            found = found[int(place)]
         else:
             found = found.get(name) if name and isinstance(found, Mapping) else None
     return found
@@ -230,7 +230,7 @@ def _turns(context: Any) -> tuple[Any, list[str]]:
         return [turn for _, turn in turns], [who for who, _ in turns]
     if isinstance(context, list | tuple) and context and not isinstance(context[0], str):
         try:
-            said = [(one.role, one.text) for one in messages_of(context)]
+            said = [(message.role, message.text) for message in messages_of(context)]
         except ValueError:  # a turn that is no message is told by its place
             said = []
         if not said and all(isinstance(turn, list | tuple) and len(turn) == 2 for turn in context):

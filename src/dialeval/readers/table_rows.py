@@ -45,8 +45,8 @@ def parquet_rows(path: Path, name: str, choose: Choice, bounds: Bounds = USUAL) 
         number = 0
         try:
             for batch in file.iter_batches(batch_size=_BATCH, columns=list(wanted)):
-                for at in range(batch.num_rows):
-                    yield _arrow_row(batch, at, number, name)
+                for index in range(batch.num_rows):
+                    yield _arrow_row(batch, index, number, name)
                     number += 1
         except (pa.ArrowException, OSError) as error:
             raise ValueError(f"{name} is damaged after row {number - 1} ({first_line(error)})") from None
@@ -76,16 +76,16 @@ def excel_rows(path: Path, name: str, tell: Callable[[str], None], bounds: Bound
         raise ValueError(f"{name} is not an Excel file, or is damaged; save it again") from None
     if book is None:
         raise ValueError(f"{name} unpacks to more than {megabytes(bounds.workbook)}; save it as CSV")
-    for one in book.worksheets:
-        one.reset_dimensions()  # what a sheet says of its size may be anything, and rows are filled up to it
+    for worksheet in book.worksheets:
+        worksheet.reset_dimensions()  # what a sheet says of its size may be anything, and rows are filled up to it
     sheet, *others = book.worksheets
     if any(cell is not None for other in others for row in other.iter_rows(values_only=True) for cell in row):
         tell(f"only the first sheet is read, {sheet.title!r}; save another one as a file of its own")
     cells = (["" if cell is None else str(cell) for cell in row] for row in sheet.iter_rows(values_only=True))
     filled = ((number, row) for number, row in enumerate(cells, start=1) if any(row))
     _, header = next(filled, (0, []))
-    named = [at for at, column in enumerate(header) if column]
-    check_header([header[at] for at in named], name)
+    named = [index for index, column in enumerate(header) if column]
+    check_header([header[column] for column in named], name)
     for number, (line, row) in enumerate(filled):
         yield RawRow(number, f"{name}, line {line}", {header[at]: row[at] if at < len(row) else "" for at in named})
 

@@ -56,7 +56,7 @@ def _subtitles(lines: list[str]) -> list[str]:
             turns.append((name, [text]))
     if not all(name for name, _ in turns):
         raise ValueError("no cue names its speaker; write <v Name> or `Name: ` before what is said")
-    return [f"{name}: {' '.join(said)}" for name, said in turns]
+    return [f"{name}: {' '.join(lines)}" for name, lines in turns]
 
 
 def _parlai(acts: list[dict[str, str]]) -> list[str]:

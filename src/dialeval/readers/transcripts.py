@@ -111,7 +111,7 @@ def _speakers(lines: list[str], *, of_several: bool = False) -> Callable[[str], 
     that come again are speakers, and of others the first so that there are two; of several conversations all names are.
     """
     found = [one for line in lines if (one := _SPEAKER.match(line))]
-    timed = sum(1 for one in found if one[1] or one[3]) > 1 and bool(found[0][1] or found[0][3])
+    timed = sum(1 for line in found if line[1] or line[3]) > 1 and bool(found[0][1] or found[0][3])
     counts = Counter(map(_name, found))
     roles = {name: plain_role(name) for name in counts}
     names = {name for name in counts if name.lower() in _KNOWN | _ASIDE or roles[name] == "assistant"}
@@ -132,7 +132,7 @@ def _messages(lines: list[str], joined: dict[str, None]) -> Messages:
     """The turns of one conversation, and which names at the beginning of a line were not taken for speakers."""
     begins = _speakers(lines)
     if not any(map(begins, lines)):
-        return [{"role": ("user", "assistant")[at % 2], "content": line.strip()} for at, line in enumerate(lines)]
+        return [{"role": ("user", "assistant")[index % 2], "content": line.strip()} for index, line in enumerate(lines)]
     turns: list[tuple[str, list[str]]] = []
     for line in lines:
         if _NOTICE.match(line):
@@ -146,4 +146,4 @@ def _messages(lines: list[str], joined: dict[str, None]) -> Messages:
         else:
             turns.append(("system", [line.strip()]))  # what stands above the first name is a title
     roles = known_roles(who for who, _ in turns)
-    return [{"role": roles[who], "speaker": who, "content": "\n".join(said).strip()} for who, said in turns]
+    return [{"role": roles[who], "speaker": who, "content": "\n".join(lines).strip()} for who, lines in turns]

@@ -108,11 +108,11 @@ class Chats:
             fields["facts"] = [*(fields.get("facts") or ()), *prompts]
         name = next((row.values[key] for key in _IDS if row.values.get(key) is not None), None)
         name = told.fields.get("id") or name
-        judged = [at for at, (role, _) in enumerate(turns) if role == judge and (at or level == "dialogue")]
+        judged = [index for index, (role, _) in enumerate(turns) if role == judge and (index or level == "dialogue")]
         if told.last_only:  # what was answered before has a row of its own
             last = told.messages[-1] if told.messages else Message("", None)
             is_reply = last.text is not None and (self.keep_preambles or not last.calls)
-            judged = [at for at in judged if is_reply and at == len(turns) - 1]
+            judged = [turn for turn in judged if is_reply and turn == len(turns) - 1]
             if not judged:
                 yield None
                 return
@@ -159,13 +159,13 @@ class Chats:
             raise row.bad(f"the conversation has more than {MAX_TEXTS} messages; is this one conversation?")
         turns, prompts, names = [], [], dict[str, str]()
         nobody = aside([role_of(message.role) for message in told.messages])
-        by_name = judge not in ("user", "assistant") and judge in (role_of(one.name) for one in told.messages)
-        for at, message in enumerate(told.messages):
+        by_name = judge not in ("user", "assistant") and judge in (role_of(message.name) for message in told.messages)
+        for index, message in enumerate(told.messages):
             who = (by_name and role_of(message.role) not in nobody and message.name) or message.role
-            role = role_of(check_text(row.place, f"the role of message {at}", who))
+            role = role_of(check_text(row.place, f"the role of message {index}", who))
             if message.text is None or (message.calls and not self.keep_preambles):
                 continue
-            text = check_text(row.place, f"the content of message {at}", message.text)
+            text = check_text(row.place, f"the content of message {index}", message.text)
             if role in nobody & {"system", "developer"} and text.strip():
                 prompts.append(text)
             if role not in nobody:
@@ -207,19 +207,19 @@ def opened(row: RawRow, counts: Callable[[Mapping[str, Any]], bool] | None = Non
     found = [entry for entry in found if entry.get("messages") != []]
     if not found:
         yield row
-    for at, entry in enumerate(found):
-        yield RawRow(at, f"{row.where}, chat {at}", entry)
+    for index, entry in enumerate(found):
+        yield RawRow(index, f"{row.where}, chat {index}", entry)
 
 
 def _lists(
     values: Mapping[str, Any], counts: Callable[[Mapping[str, Any]], bool], depth: int = 4
 ) -> Iterator[list[Any]]:
     """The lists in an object whose entries are rows; where there are none, those that are nested in it."""
-    inside = [one for one in values.values() if isinstance(one, list | Mapping)]
+    inside = [value for value in values.values() if isinstance(value, list | Mapping)]
     found = [
-        one
-        for one in inside
-        if isinstance(one, list) and any(isinstance(entry, Mapping) and counts(entry) for entry in one[:50])
+        item
+        for item in inside
+        if isinstance(item, list) and any(isinstance(entry, Mapping) and counts(entry) for entry in item[:50])
     ]
     if found or not depth:
         yield from found
@@ -259,7 +259,7 @@ def read_transcript(text: str) -> Dialogue:
         value = value[0]  # an export of one conversation
     if isinstance(value, list):
         sides = zip(cycle(("user", "assistant")), value, strict=False)
-        value = {"messages": [{"role": who, "content": one} if isinstance(one, str) else one for who, one in sides]}
+        value = {"messages": [{"role": who, "content": side} if isinstance(side, str) else side for who, side in sides]}
     few = ValueError("the text holds fewer than two turns; write one turn a line, such as User: Hi!")
     if not (isinstance(value, Mapping) and product_of(value)):
         value = {"messages": list(chain.from_iterable(conversations(text.splitlines())))}
@@ -269,10 +269,10 @@ def read_transcript(text: str) -> Dialogue:
     if row.values is None:
         raise row.bad(row.problem)
     both = zip(row.values["speakers"], row.values["dialogue"], strict=True)
-    turns = [(who, said) for who, said in both if said.strip()]
+    turns = [(who, text) for who, text in both if text.strip()]
     if len(turns) < 2:
         raise few
-    return Dialogue(tuple(said for _, said in turns), speakers=tuple(who for who, _ in turns))
+    return Dialogue(tuple(text for _, text in turns), speakers=tuple(who for who, _ in turns))
 
 
 def matching_ids(first: Sequence[str], second: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -191,7 +191,7 @@ def load(name: str | Sequence[str], **options: Any) -> Metric | Suite:
         given: object = name  # whatever a caller without types passes
         if not isinstance(given, Sequence) or isinstance(given, bytes | bytearray):
             raise TypeError(f"a metric is {a_kind(given)}; pass its name, or a list of names")
-        if odd := [one for one in given if not isinstance(one, str)]:
+        if odd := [each for each in given if not isinstance(each, str)]:
             raise TypeError(f"a metric is {a_kind(odd[0])}; pass names")
         return _load_suite(name, **options)
     found, preset = metric_class(name)
@@ -259,8 +259,10 @@ def _options(found: type[Metric]) -> tuple[dict[str, Any], bool]:
             continue
         _, *parameters = inspect.signature(vars(base)["__init__"]).parameters.values()
         variable = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
-        names = {one.name: one.annotation for one in parameters if one.kind not in variable} | names
-        if not any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters):
+        names = {
+            parameter.name: parameter.annotation for parameter in parameters if parameter.kind not in variable
+        } | names
+        if not any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters):
             return names, False
     return names, bool(names)
 

@@ -261,7 +261,7 @@ class Metric(ABC):
             aspects=self._aspects(judged, self.info.aspects_at(level), scale),
             **self._explained(judged, scale),
             texts={name: judged.texts.get(name) or ("",) * len(values) for name in self.info.texts},
-            turns=tuple(self.rescale(own, scale) for own in judged.turns),
+            turns=tuple(self.rescale(turn, scale) for turn in judged.turns),
             problems=judged.problems,
             passing=judged.passing,
             statements=judged.statements,
@@ -293,7 +293,7 @@ class Metric(ABC):
         self.check_scale(scale)
         judged = self.judge_dialogues(whole, progress=progress)
         scores = self.as_scores(
-            replace(judged, ids=None if ids is None else tuple(one.id for one in whole)),
+            replace(judged, ids=None if ids is None else tuple(row.id for row in whole)),
             scale=scale,
             level=Level.DIALOGUE,
         )
@@ -322,9 +322,9 @@ class Metric(ABC):
             values,
             n_truncated=judged.n_truncated,
             # Other details are about turns; what judging took is about all of them.
-            details={name: found for name, found in judged.details.items() if name == "usage"},
+            details={name: value for name, value in judged.details.items() if name == "usage"},
             aspects={aspect: of_dialogues(judged.aspects[aspect]) for aspect in shared},
-            turns=[np.concatenate([[np.nan], own]) for own in np.split(np.asarray(judged.values), ends[:-1])],
+            turns=[np.concatenate([[np.nan], turn]) for turn in np.split(np.asarray(judged.values), ends[:-1])],
             problems=silent,
             passing=frozenset(int(dialogue_of[turn]) for turn in judged.passing) & silent.keys(),
             seen=judged.seen,

@@ -71,7 +71,10 @@ class SuiteScores(dict[str, Scores]):
     def with_index(self, index: Any) -> Self:
         """The same with the index of the data frame that was scored."""
         return type(self)(
-            {name: replace(one, index=index) if len(one) == len(index) else one for name, one in self.items()}
+            {
+                name: replace(column, index=index) if len(column) == len(index) else column
+                for name, column in self.items()
+            }
         )
 
     def to_pandas(self) -> pd.DataFrame:

@@ -19,7 +19,7 @@ def further_columns(section: Section) -> dict[str, str]:
     name = TITLES[section.ranked_by]
     results = _ranked(section)
     columns = {}
-    if any(math.isfinite(one.within_systems) for one in results):
+    if any(math.isfinite(result.within_systems) for result in results):
         columns["within_systems"] = f"within systems ({name})"
     if any(map(_some_are_human, results)):
         columns["without_humans"] = f"without human-written rows ({name})"
@@ -44,7 +44,7 @@ def who_spoke(section: Section) -> str:
 
 
 def _ranked(section: Section) -> list[Result]:
-    return [one.results[section.ranked_by] for one in section.entries if section.ranked_by in one.results]
+    return [entry.results[section.ranked_by] for entry in section.entries if section.ranked_by in entry.results]
 
 
 def _some_are_human(result: Result) -> bool:

@@ -57,12 +57,12 @@ def show_verdicts(found: Sequence[Verdict]) -> None:
     """Two files of scores: in every row which files, which metric, which way is better, and what follows."""
     header = ["metric", "A", "mean of A", "B", "mean of B", "A − B", "p", "rows", "contexts", "verdict"]
     rows = []
-    for one in found:
-        means = [one.first, number(one.mean_first), one.second, number(one.mean_second)]
-        counts = [p_value(one.p), str(one.n_rows), str(one.n_contexts), one.verdict]
-        rows.append([f"{one.metric} ({one.direction})", *means, _difference(one), *counts])
-    notes = dict.fromkeys(one.left_out for one in found if one.left_out)
-    if not all(one.knows_contexts for one in found):
+    for comparison in found:
+        means = [comparison.first, number(comparison.mean_first), comparison.second, number(comparison.mean_second)]
+        counts = [p_value(comparison.p), str(comparison.n_rows), str(comparison.n_contexts), comparison.verdict]
+        rows.append([f"{comparison.metric} ({comparison.direction})", *means, _difference(comparison), *counts])
+    notes = dict.fromkeys(comparison.left_out for comparison in found if comparison.left_out)
+    if not all(comparison.knows_contexts for comparison in found):
         notes[_NO_CONTEXTS] = None
     print_blocks([*notes, Table(header, rows, (0, 1, 3, 9))])
 

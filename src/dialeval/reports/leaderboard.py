@@ -72,7 +72,10 @@ def document(report: Report) -> Iterator[Block]:
             yield from (Heading(table.title, 3), table)
     if report.skipped:
         names = {"*": "every metric"}
-        lines = [f"{names.get(one.metric, one.metric)} on {one.benchmark}: {one.reason}" for one in report.skipped]
+        lines = [
+            f"{names.get(skipped.metric, skipped.metric)} on {skipped.benchmark}: {skipped.reason}"
+            for skipped in report.skipped
+        ]
         yield from (Heading("Left out"), Items(lines))
 
 
@@ -115,10 +118,10 @@ def section_table(section: Section) -> Table:
 def aspect_tables(report: Report) -> list[Table]:
     """What people judged in rows, what the metric judges in columns: a table for every metric and benchmark."""
     found: dict[tuple[str, str, str], dict[str, dict[str, Result]]] = {}
-    for one in report.aspects:
-        own = found.setdefault((one.metric, one.benchmark, one.protocol), {})
-        own.setdefault(one.aspect, {})[one.metric_aspect] = one
-    return [_aspect_table(own) for own in found.values()]
+    for aspect in report.aspects:
+        own = found.setdefault((aspect.metric, aspect.benchmark, aspect.protocol), {})
+        own.setdefault(aspect.aspect, {})[aspect.metric_aspect] = aspect
+    return [_aspect_table(results) for results in found.values()]
 
 
 def _aspect_table(cells: dict[str, dict[str, Result]]) -> Table:
@@ -135,17 +138,20 @@ def _aspect_cell(row: dict[str, Result], column: str) -> str:
     result = row.get(column)
     if result is None or not math.isfinite(result.value):
         return "–"
-    most = max(one.n for one in row.values())
+    most = max(result.n for result in row.values())
     return with_interval(result) + (f" n {result.n}" if result.n < most else "")
 
 
 def _overview(found: list[Section]) -> Table:
     own, metrics = overview(found)
-    header = [Cell(f"{one.benchmark}\n{one.aspect}\n{TITLES[one.ranked_by]}", link=_anchor(one)) for one in own]
+    header = [
+        Cell(f"{section.benchmark}\n{section.aspect}\n{TITLES[section.ranked_by]}", link=_anchor(section))
+        for section in own
+    ]
     entries = [{entry.metric: entry for entry in section.entries} for section in own]
     rows = [
-        [metric, *(_cell(known[metric].results.get(one.ranked_by), _value) if metric in known else ""
-                   for one, known in zip(own, entries, strict=True))]
+        [metric, *(_cell(known[metric].results.get(section.ranked_by), _value) if metric in known else ""
+                   for section, known in zip(own, entries, strict=True))]
         for metric in metrics
     ]  # fmt: skip
     return Table(["metric", *header], rows)

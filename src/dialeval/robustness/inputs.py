@@ -37,7 +37,9 @@ class Pair:
     @property
     def exchanges(self) -> tuple[Exchange, ...]:
         """All of them."""
-        return tuple(one for one in (self.true, self.attacked, self.plain, self.neutral) if one is not None)
+        return tuple(
+            exchange for exchange in (self.true, self.attacked, self.plain, self.neutral) if exchange is not None
+        )
 
 
 def attacked_pairs(

@@ -97,9 +97,9 @@ def verdicts(
     sign = 1.0 if higher_is_better else -1.0
     true = np.array([values.get(key_of(pair.true), math.nan) for pair in pairs])
     attacked = np.array([values.get(key_of(pair.attacked), math.nan) for pair in pairs])
-    plain = np.array([_value(one.plain, values) for one in pairs])
-    neutral = np.array([_value(one.neutral, values) for one in pairs])
-    tolerance *= _spread({key_of(pair.true): one for pair, one in zip(pairs, true, strict=True)})
+    plain = np.array([_value(pair.plain, values) for pair in pairs])
+    neutral = np.array([_value(pair.neutral, values) for pair in pairs])
+    tolerance *= _spread({key_of(pair.true): value for pair, value in zip(pairs, true, strict=True)})
     found = []
     for attack, domain in _cells(pairs):
         rows = [row for row, pair in enumerate(pairs) if pair.attack == attack and domain in ("all", pair.domain)]
@@ -109,7 +109,7 @@ def verdicts(
         better = sign * (true[kept_rows] - attacked[kept_rows])
         harmful = pairs[rows[0]].harmful
         of_attack = [pairs[row] for row in rows]
-        demanding, asking_nothing, saying_nothing = (sign * one[rows] for one in (attacked, neutral, plain))
+        demanding, asking_nothing, saying_nothing = (sign * values[rows] for values in (attacked, neutral, plain))
         found.append(
             AttackOutcome(
                 metric=metric,

@@ -49,7 +49,7 @@ def write_report(found: Robustness, folder: Path, formats: Sequence[str] = ("png
     }
     paths.append(_write(folder / "run.json", [json.dumps(about, ensure_ascii=False, indent=1)]))
     if found.verdicts:
-        drawn = [one for one in found.verdicts if one.domain == "all"]
+        drawn = [verdict for verdict in found.verdicts if verdict.domain == "all"]
         paths += save(shares(drawn, title=f"Robustness on {found.material.name}"), folder / "robustness", formats)
     return paths
 
@@ -87,20 +87,20 @@ def _document(found: Robustness) -> Iterator[Block]:
 
 def _overview(verdicts: Sequence[AttackOutcome]) -> Table:
     metrics = list(dict.fromkeys(verdict.metric for verdict in verdicts))
-    over_all = {(one.attack, one.metric): one for one in verdicts if one.domain == "all"}
+    over_all = {(verdict.attack, verdict.metric): verdict for verdict in verdicts if verdict.domain == "all"}
     rows = []
-    for attack in dict.fromkeys(one.attack for one in verdicts):
+    for attack in dict.fromkeys(verdict.attack for verdict in verdicts):
         of_attack = [over_all.get((attack, metric)) for metric in metrics]
-        is_control = any(one is not None and not one.harmful for one in of_attack)
-        cells = ["" if one is None else _interval(one.share) for one in of_attack]
+        is_control = any(verdict is not None and not verdict.harmful for verdict in of_attack)
+        cells = ["" if verdict is None else _interval(verdict.share) for verdict in of_attack]
         rows.append([f"{attack} ○" if is_control else attack, *cells])
-    trained = {one.metric for one in verdicts if one.contaminated}
+    trained = {verdict.metric for verdict in verdicts if verdict.contaminated}
     return _table(["attack", *(marked(metric, metric in trained) for metric in metrics)], rows)
 
 
 def _details(verdicts: Sequence[AttackOutcome]) -> Table:
     header = "attack,domain,true preferred,ties,not punished,pairs,contexts,no value,mean true,mean attacked".split(",")
-    steers = any(math.isfinite(one.steered.value) for one in verdicts)
+    steers = any(math.isfinite(verdict.steered.value) for verdict in verdicts)
     header += ["steered", "by chance"] if steers else []
     rows = []
     for one in verdicts:
@@ -132,22 +132,22 @@ def shares(verdicts: Sequence[AttackOutcome], *, title: str = "") -> Figure:
     """For every attack the share that should be near 1, a mark per metric; hollow marks are controls."""
     import matplotlib
 
-    attacks = list(dict.fromkeys(one.attack for one in verdicts))
-    metrics = list(dict.fromkeys(one.metric for one in verdicts))
+    attacks = list(dict.fromkeys(verdict.attack for verdict in verdicts))
+    metrics = list(dict.fromkeys(verdict.metric for verdict in verdicts))
     colours = [matplotlib.colormaps["tab10"](place) for place in range(10)]
     figure = new_figure(7.5, 1.4 + len(attacks) * (0.22 + 0.13 * len(metrics)))
     axes = figure.subplots()
     for place, metric in enumerate(metrics):
         colour = colours[place % len(colours)]
         shift = 0.7 * ((place + 0.5) / len(metrics) - 0.5)
-        for one in (one for one in verdicts if one.metric == metric and one.n):
+        for one in (verdict for verdict in verdicts if verdict.metric == metric and verdict.n):
             height = attacks.index(one.attack) + shift
             axes.plot([one.share.low, one.share.high], [height, height], color=colour, linewidth=1.4)
             face = colour if one.harmful else "white"
             axes.plot(one.share.value, height, "o", color=colour, markerfacecolor=face, markersize=4.5)
-        trained = any(one.contaminated for one in verdicts if one.metric == metric)
+        trained = any(verdict.contaminated for verdict in verdicts if verdict.metric == metric)
         axes.plot([], [], "o-", color=colour, label=marked(metric, trained), markersize=4.5)
-    controls = {one.attack for one in verdicts if not one.harmful}
+    controls = {verdict.attack for verdict in verdicts if not verdict.harmful}
     axes.set_yticks(range(len(attacks)), labels=[f"{name} ○" if name in controls else name for name in attacks])
     axes.set_ylim(len(attacks) - 0.5, -0.5)
     axes.set_xlim(-0.02, 1.02)

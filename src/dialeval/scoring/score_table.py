@@ -203,8 +203,8 @@ class Summary:
         """Count one finished chunk."""
         self.n += len(record["row"])
         self.n_empty += record["n_empty"]
-        for said in record["values"].get(FLAGS, ()):
-            for flag in said.split():
+        for marks in record["values"].get(FLAGS, ()):
+            for flag in marks.split():
                 self.flags[flag] = self.flags.get(flag, 0) + 1
         for name, signature in record.get("signature", {}).items():
             tally, values = self.tallies[name], record["values"][name]
@@ -243,7 +243,7 @@ class Summary:
             if self.level == Level.TURN
             else []
         )
-        return list(dict.fromkeys(one for one in (*self.cautions, *cut) if one))
+        return list(dict.fromkeys(caution for caution in (*self.cautions, *cut) if caution))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
@@ -299,7 +299,7 @@ class Summary:
         if self.n_resumed:
             counts += f", {self.n_resumed} from the interrupted run"
         lines += [counts, *(f"{count} of them flagged {flag}" for flag, count in self.flags.items()), *self.worst]
-        lines += [f"warning: {one}" for one in self.warnings]
+        lines += [f"warning: {warning}" for warning in self.warnings]
         return lines
 
 
@@ -335,7 +335,7 @@ def _plain(tally: Tally) -> dict[str, Any]:
     means = {name: mean.value for name, mean in tally.by_system.items()} if tally.systems is None else tally.systems
     systems: dict[str, Any] = {"systems": means} if means else {}
     if tally.intervals:
-        systems |= {"intervals": {name: list(found) for name, found in tally.intervals.items()}}
+        systems |= {"intervals": {name: list(interval) for name, interval in tally.intervals.items()}}
         systems |= {"confidence": tally.confidence}
     aspects = {"aspects": {name: mean.value for name, mean in tally.aspects.items()}} if tally.aspects else {}
     judges = {"judges": tally.judges} if tally.judges else {}

@@ -343,13 +343,11 @@ def check_explained(infos: Mapping[str, MetricInfo]) -> None:
         )
 
 
-def texts_beside(level: Level, *, values_only: bool, with_context: bool) -> tuple[str, ...]:
-    """Which texts stand beside the values: the reply, and with the context all that was said."""
-    if values_only and with_context:
-        raise ValueError("--values-only leaves out what --with-context asks for; leave one of them out")
+def texts_beside(level: Level, texts: Literal["none", "reply", "all"]) -> tuple[str, ...]:
+    """The columns of texts that stand beside the values; a conversation has no reply of its own."""
     if level is Level.DIALOGUE:
-        return ("dialogue",) if with_context else ()
-    return () if values_only else (*(("context",) if with_context else ()), "response")
+        return ("dialogue",) if texts == "all" else ()
+    return {"none": (), "reply": ("response",), "all": ("context", "response")}[texts]
 
 
 def _text_of(item: Exchange | Dialogue, name: str) -> str | list[str]:

@@ -51,11 +51,11 @@ class Worst:
         chunk.dialogues = [item for _, _, _, item in found if isinstance(item, Dialogue)]
         scores = self.task.judge(self.task.metrics[name], chunk)
         lines = [f"the worst {len(found)} by {name}:"]
-        for at, (*_, item) in enumerate(found):
-            before, said = (one_line(text)[:_SHOWN] for text in turn_at(item, scores.weakest_turn(at)))
-            named = " ".join(one_line(name) for name in (f"row {chunk.rows[at]}", item.id, item.system) if name)
-            lines.append(f"  {named} {scores.values[at]:.4g}: {said!r} after {before!r}")
-            lines.append(f"    {_said_of(scores, at)}")
+        for index, (*_, item) in enumerate(found):
+            before, said = (one_line(text)[:_SHOWN] for text in turn_at(item, scores.weakest_turn(index)))
+            named = " ".join(one_line(name) for name in (f"row {chunk.rows[index]}", item.id, item.system) if name)
+            lines.append(f"  {named} {scores.values[index]:.4g}: {said!r} after {before!r}")
+            lines.append(f"    {_said_of(scores, index)}")
         return [line for line in lines if line.strip()]
 
 

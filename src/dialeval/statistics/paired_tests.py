@@ -67,14 +67,14 @@ def permutation_test_over_sets(
     The sets stay as they are: the test speaks about these sets, not about others that might have been chosen.
     """
     found = [_swapping(*one, statistic) for one in sets]
-    parts = [one for one in found if one is not None]
+    parts = [part for part in found if part is not None]
     if not parts or len(parts) < len(found):
         return TestResult(math.nan, math.nan, "undefined")
     ends = np.cumsum([n_groups for _, n_groups in parts])
 
     def difference(swapped: Floats) -> Floats:
         columns = np.split(swapped, ends[:-1], axis=1)
-        return np.asarray(np.mean([one(part) for (one, _), part in zip(parts, columns, strict=True)], axis=0))
+        return np.asarray(np.mean([swapped(part) for (swapped, _), part in zip(parts, columns, strict=True)], axis=0))
 
     return _swap_test(difference, int(ends[-1]), resamples, seed)
 

@@ -106,7 +106,7 @@ def gate(
             loaded.info.english
         )  # scores of conversations do not hold them, so that their turns are looked at here
         seen.see(items)
-        notes += [f"{name}: {one}" for one in scores.warnings or seen.messages()]
+        notes += [f"{name}: {warning}" for warning in scores.warnings or seen.messages()]
     found = gate_values(
         loaded, pairs, *(columns_of(scores) for scores in scored), n_rows=(n_new, n_old), **asked,
         cautions=tuple(notes), signature=str(scored[0].signature),
@@ -158,8 +158,8 @@ def gate_values(
     of_value = _verdict(at_least, at_most, margin, unchanged=unchanged) if enough else "undecided"
     aspects = _aspects(metric, sides, min_aspects or {}, level, confidence, min_contexts)
     row_counts = tuple(_limited(metric, condition, most, new, baseline) for condition, most in (max_rows or {}).items())
-    wanted = [of_value, *(one.verdict for one in aspects if one.verdict)]
-    broken: list[Verdict] = ["worse"] if any(one.exceeded for one in row_counts) else []
+    wanted = [of_value, *(aspect.verdict for aspect in aspects if aspect.verdict)]
+    broken: list[Verdict] = ["worse"] if any(count.exceeded for count in row_counts) else []
     # Rows over a limit are counted, not estimated; all else needs enough rows.
     order: tuple[Verdict, ...] = ("worse", "not shown", "passed")
     verdict = next(one for one in order if one in (*broken, *wanted)) if enough or broken else "undecided"
@@ -267,7 +267,7 @@ class _Sides:
         x, y, groups = self.known(name)
         if groups is not None:
             return self._means(self.turned * (x - y), groups, self.seed)
-        each = (self._means(one, np.arange(len(one)), self.seed + at) for at, one in enumerate((x, y)))
+        each = (self._means(one, np.arange(len(one)), self.seed + index) for index, one in enumerate((x, y)))
         new, old = each
         return self.turned * (new - old)
 

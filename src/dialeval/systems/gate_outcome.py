@@ -163,8 +163,8 @@ class Gate:
     @property
     def sentence(self) -> str:
         """The verdict in one sentence, and in a second one what got worse beside it."""
-        broken = [*map(_over, (one for one in self.row_counts if one.exceeded)),
-                  *(self._of_aspect(one) for one in self.aspects if one.verdict not in (None, "passed"))]  # fmt: skip
+        broken = [_over(count) for count in self.row_counts if count.exceeded]
+        broken += [self._of_aspect(aspect) for aspect in self.aspects if aspect.verdict not in (None, "passed")]
         told = f"{self.verdict}: {'; '.join([*broken, self._of_value()])}."
         return " ".join(filter(None, (told, self._needed(), self.losses)))
 
@@ -174,8 +174,12 @@ class Gate:
 
         What the verdict names already is left out.
         """
-        fell = [f"{one.name} fell by {-one.gain:.2g}" for one in self.aspects if one.fell and one.verdict != "worse"]
-        new = [f"{one.said} ({one.n_baseline} before)" for one in self.faults if one.told]
+        fell = [
+            f"{aspect.name} fell by {-aspect.gain:.2g}"
+            for aspect in self.aspects
+            if aspect.fell and aspect.verdict != "worse"
+        ]
+        new = [f"{fault.said} ({fault.n_baseline} before)" for fault in self.faults if fault.told]
         parts = [*fell, *new]
         if not parts:
             return ""
@@ -273,7 +277,7 @@ class Gate:
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the sentence and the figures."""
-        warnings = "".join(f"<p>⚠ {escape(one)}</p>" for one in self.warnings)
+        warnings = "".join(f"<p>⚠ {escape(warning)}</p>" for warning in self.warnings)
         return f"<div><p>{escape(self.sentence)}</p>{to_html(self._tables())}{warnings}</div>"
 
     def _tables(self) -> list[Block]:
@@ -283,16 +287,16 @@ class Gate:
             self.metric, f"{self.mean_new:.4g}", f"{self.mean_baseline:.4g}", f"{self.gain:+.4g}",
             f"{self.at_least:+.4g}", f"{self.at_most:+.4g}", f"{-self.margin:+.4g}", str(self.n_contexts),
         ]]  # fmt: skip
-        for one in self.aspects:
-            margin = "" if one.margin is None else f"{-one.margin:+.4g}"
-            means = [f"{value:.3f}" for value in (one.mean_new, one.mean_baseline)]
-            ends = [f"{value:+.3f}" for value in (one.gain, one.at_least, one.at_most)]
-            figures = [*means, *ends] if one.n_contexts else [""] * 5
-            rows.append([one.name + (" ↓" if one.fell else ""), *figures, margin, str(one.n_contexts)])
+        for aspect in self.aspects:
+            margin = "" if aspect.margin is None else f"{-aspect.margin:+.4g}"
+            means = [f"{value:.3f}" for value in (aspect.mean_new, aspect.mean_baseline)]
+            ends = [f"{value:+.3f}" for value in (aspect.gain, aspect.at_least, aspect.at_most)]
+            figures = [*means, *ends] if aspect.n_contexts else [""] * 5
+            rows.append([aspect.name + (" ↓" if aspect.fell else ""), *figures, margin, str(aspect.n_contexts)])
         counts = [
-            [one.condition, str(one.n_new), str(one.n_baseline), str(one.allowed)] for one in self.row_counts
-        ] + [[f"veto of {one.aspect.replace('_', ' ')}", str(one.n_new), str(one.n_baseline), ""]
-             for one in self.faults if one.n_new or one.n_baseline]  # fmt: skip
+            [count.condition, str(count.n_new), str(count.n_baseline), str(count.allowed)] for count in self.row_counts
+        ] + [[f"veto of {fault.aspect.replace('_', ' ')}", str(fault.n_new), str(fault.n_baseline), ""]
+             for fault in self.faults if fault.n_new or fault.n_baseline]  # fmt: skip
         counted_rows = [Table(["rows", "new", "baseline", "allowed"], counts)] if counts else []
         return [Table(header, rows), *counted_rows]
 

@@ -41,7 +41,7 @@ def read_given(
     """Scores from one table whose rows name their system, or from one for each; `values` names columns, or none for
     every column of numbers.
     """
-    if isinstance(systems, list | tuple) and systems and all(isinstance(one, str | Path) for one in systems):
+    if isinstance(systems, list | tuple) and systems and all(isinstance(system, str | Path) for system in systems):
         systems = files_by_name(systems)
     parts: dict[str, Any] = dict(systems) if isinstance(systems, Mapping) else {"": systems}
     mapping = {field: field for field in ("context", "system", "id")} | dict(columns or {})
@@ -67,14 +67,14 @@ def read_given(
             knows_contexts = knows_contexts or bool(said)
             rows.setdefault(system, []).append(Exchange((said or key,), "", id=key or None, system=system))
             here = row_scores(where, row)
-            if no_number := next((one for one in wanted if one not in here), None):
+            if no_number := next((name for name in wanted if name not in here), None):
                 raise ValueError(f"{where} has no number {no_number!r}; its numbers are: {', '.join(here) or 'none'}")
             found.setdefault(system, []).append(here)
-    names = wanted or list(dict.fromkeys(name for own in found.values() for row in own for name in row))
+    names = wanted or list(dict.fromkeys(name for rows in found.values() for row in rows for name in row))
     if not names:
         raise ValueError("there is no column of numbers; name the one that holds the values (values=...)")
     columns_of = {
-        name: {system: np.array([row.get(name, math.nan) for row in own]) for system, own in found.items()}
+        name: {system: np.array([row.get(name, math.nan) for row in rows]) for system, rows in found.items()}
         for name in names
     }
     return Given(rows, columns_of, knows_contexts)

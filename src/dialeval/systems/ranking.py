@@ -79,12 +79,12 @@ def rank(
     statistics: dict[str, Any] = {"confidence": confidence, "resamples": resamples, "seed": seed}
     if values is not None:
         return _rank_given(read_given(systems, values, columns), lower_is_better, allow_missing, statistics)
-    if isinstance(systems, list | tuple) and systems and all(isinstance(one, str | Path) for one in systems):
+    if isinstance(systems, list | tuple) and systems and all(isinstance(system, str | Path) for system in systems):
         systems = files_by_name(systems)
     if reply_columns:
         systems = _by_column(systems, reply_columns, columns)
     if isinstance(systems, Mapping):
-        rows = {name: read_items(one, level, columns) for name, one in systems.items()}
+        rows = {name: read_items(system, level, columns) for name, system in systems.items()}
     else:
         rows = by_system(systems, columns, level)
     if isinstance(metrics, str | Metric):
@@ -104,7 +104,7 @@ def rank(
         english = english or metric.info.english
         # All systems in one call: what they share is read once.
         scored = score_items(metric, [row for own in rows.values() for row in own], progress=progress)
-        ends = np.cumsum([len(own) for own in rows.values()])[:-1]
+        ends = np.cumsum([len(row) for row in rows.values()])[:-1]
         of_systems = dict(zip(rows, np.split(np.asarray(scored.values, dtype=np.float64), ends), strict=True))
         signatures[metric.info.name] = str(scored.signature)
         if sentence := cut_note(len(scored), scored.n_truncated):
@@ -124,7 +124,7 @@ def rank(
 
 def are_conversations(items: Items) -> TypeGuard[Sequence[Dialogue]]:
     """Whether whole conversations are compared."""
-    return any(isinstance(one, Dialogue) for one in items)
+    return any(isinstance(item, Dialogue) for item in items)
 
 
 def score_items(metric: Metric, items: Items, **options: Any) -> Scores:
@@ -137,9 +137,11 @@ def score_items(metric: Metric, items: Items, **options: Any) -> Scores:
     if not are_conversations(items):
         return metric.score_exchanges(list(items), **options)  # type: ignore[arg-type]
     return metric.score_dialogues(
-        [one.turns for one in items], facts=[one.facts for one in items], speakers=[one.speakers for one in items],
+        [item.turns for item in items],
+        facts=[item.facts for item in items],
+        speakers=[item.speakers for item in items],
         **options,
-    )  # fmt: skip
+    )
 
 
 def paired(rows: Mapping[str, Items], *, by_context: bool) -> dict[tuple[str, str], Pairs | None]:
@@ -183,10 +185,10 @@ def with_aspects(
 
     That is tested as the values are, with Holm over all aspects and systems.
     """
-    means: dict[str, dict[str, float]] = {one.system: {} for one in standings}
+    means: dict[str, dict[str, float]] = {standing.system: {} for standing in standings}
     tested: list[tuple[str, str, float]] = []
     for aspect, columns in aspects.items():
-        known = {name: own for name, own in columns.items() if np.isfinite(own).any()}
+        known = {name: column for name, column in columns.items() if np.isfinite(column).any()}
         for name, own in known.items():
             means[name][aspect] = float(np.nanmean(own))
         turned = 1.0 if metric.info.higher_is_better else -1.0
@@ -199,8 +201,12 @@ def with_aspects(
     adjusted = holm([p for *_, p in tested]) if tested else ()
     lower = [(name, aspect) for (name, aspect, _), p in zip(tested, adjusted, strict=True) if p < 1 - confidence]
     return [
-        replace(one, aspects=means[one.system], lower=tuple(aspect for name, aspect in lower if name == one.system))
-        for one in standings
+        replace(
+            standing,
+            aspects=means[standing.system],
+            lower=tuple(aspect for name, aspect in lower if name == standing.system),
+        )
+        for standing in standings
     ]
 
 
@@ -218,8 +224,8 @@ def _rank_given(
     standings: list[Standing] = []
     tests: list[PairTest] = []
     for name, columns in given.columns.items():
-        for system, own in columns.items():
-            notes += lost(np.isfinite(own), f"{name}: rows of {system} without a value", allow_missing)
+        for system, column in columns.items():
+            notes += lost(np.isfinite(column), f"{name}: rows of {system} without a value", allow_missing)
         metric = given.metric(name, lower_is_better=name in lower_is_better)
         places, found = rank_values(metric, given.rows, columns, pairs, **statistics)
         standings += places
@@ -252,9 +258,9 @@ def _by_column(systems: Any, names: Sequence[str], columns: Mapping[str, str] | 
 def by_system(rows: Rows, columns: Mapping[str, str] | None = None, level: ItemLevel = "turn") -> dict[str, list[Any]]:
     """Rows of one file by their system."""
     found: dict[str, list[Any]] = {}
-    for at, row in enumerate(read_items(rows, level, columns)):
+    for index, row in enumerate(read_items(rows, level, columns)):
         if row.system is None:
-            raise ValueError(f"row {at} has no system; name its column (columns, system=...), or give a file each")
+            raise ValueError(f"row {index} has no system; name its column (columns, system=...), or give a file each")
         found.setdefault(row.system, []).append(row)
     return found
 
@@ -326,7 +332,7 @@ def _standings(
     turned = 1.0 if metric.info.higher_is_better else -1.0
     means = {name: float(np.nanmean(column)) for name, column in values.items()}
     order = sorted(means, key=lambda name: -turned * means[name])
-    p_of = {frozenset((one.first, one.second)): one.p_adjusted for one in pair_tests}
+    p_of = {frozenset((test.first, test.second)): test.p_adjusted for test in pair_tests}
     clusters = _clusters(order, p_of, 1 - confidence)
     whole = any(map(are_conversations, rows.values()))
     shares = {} if whole else _human_shares(metric, values)

@@ -48,6 +48,11 @@ class Standing:
     aspects: Mapping[str, float] = field(default_factory=dict)
     lower: tuple[str, ...] = ()
 
+    def aspect_cell(self, name: str) -> str:
+        """An aspect's mean as tables show it; empty where its replies have none."""
+        mark = " ↓" if name in self.lower else ""
+        return f"{self.aspects[name]:.3f}{mark}" if name in self.aspects else ""
+
 
 @dataclass(frozen=True)
 class PairTest:
@@ -80,12 +85,12 @@ class Ranking:
 
     def of(self, metric: str) -> list[Standing]:
         """The systems under one metric, best first."""
-        return [one for one in self.standings if one.metric == metric]
+        return [standing for standing in self.standings if standing.metric == metric]
 
     @property
     def metrics(self) -> list[str]:
         """In the order in which they were asked for."""
-        return list(dict.fromkeys(one.metric for one in self.standings))
+        return list(dict.fromkeys(standing.metric for standing in self.standings))
 
     def sentence(self, metric: str) -> str:
         """The answer under one metric."""
@@ -103,8 +108,8 @@ class Ranking:
     def to_dict(self) -> dict[str, Any]:
         """For JSON; `standings` and `pair_tests` open in pandas as they are."""
         return {
-            "standings": [asdict(one) for one in self.standings],
-            "pair_tests": [asdict(one) for one in self.pair_tests],
+            "standings": [asdict(standing) for standing in self.standings],
+            "pair_tests": [asdict(test) for test in self.pair_tests],
             "confidence": self.confidence,
             "signatures": dict(self.signatures),
             "warnings": list(self.warnings),
@@ -114,7 +119,7 @@ class Ranking:
         """The standings as a data frame."""
         import pandas
 
-        return pandas.DataFrame([asdict(one) for one in self.standings])
+        return pandas.DataFrame([asdict(standing) for standing in self.standings])
 
     def __str__(self) -> str:
         return to_text([block for metric in self.metrics for block in self.tables(metric)[:2]])
@@ -137,7 +142,7 @@ class Ranking:
             ]
             for one in self.of(metric)
         ]
-        found = sorted((one for one in self.pair_tests if one.metric == metric), key=lambda one: one.p_adjusted)
+        found = sorted((test for test in self.pair_tests if test.metric == metric), key=lambda one: one.p_adjusted)
         tests = [
             [
                 one.first,
@@ -163,12 +168,8 @@ class Ranking:
     def _aspects(self, metric: str) -> list[Block]:
         """The systems by aspect; nothing where the metric has none."""
         standings = self.of(metric)
-        names = list(dict.fromkeys(name for one in standings for name in one.aspects))
-        rows = [
-            [one.system, *(f"{one.aspects[name]:.3f}{' ↓' * (name in one.lower)}" if name in one.aspects else ""
-                           for name in names)]
-            for one in standings
-        ]  # fmt: skip
+        names = list(dict.fromkeys(name for standing in standings for name in standing.aspects))
+        rows = [[standing.system, *(standing.aspect_cell(name) for name in names)] for standing in standings]
         return (
             [Table(["", *(name.replace("_", " ") for name in names)], rows, title="aspects"), OF_ASPECTS]
             if names
@@ -211,13 +212,13 @@ def draw(ranking: Ranking, path: Path) -> None:
     panels = figure.subplots(1, len(metrics), squeeze=False)[0]
     for metric, panel in zip(metrics, panels, strict=True):
         standings = ranking.of(metric)[::-1]
-        means = [one.mean for one in standings]
+        means = [standing.mean for standing in standings]
         # Of equal values the mean and the ends of its interval may differ by a rounding, on either side.
-        below = [max(0.0, one.mean - one.low) for one in standings]
-        above = [max(0.0, one.high - one.mean) for one in standings]
+        below = [max(0.0, standing.mean - standing.low) for standing in standings]
+        above = [max(0.0, standing.high - standing.mean) for standing in standings]
         places = range(len(standings))
         panel.errorbar(means, places, xerr=[below, above], fmt="o", color="#1f6feb", ecolor="#5b6472", capsize=3)
-        panel.set_yticks(places, [f"{one.system} ({one.cluster})" for one in standings])
+        panel.set_yticks(places, [f"{standing.system} ({standing.cluster})" for standing in standings])
         panel.set_ylim(-0.6, len(standings) - 0.4)
         panel.set_title(metric)
         panel.set_xlabel(f"mean and {ranking.confidence:.0%} interval; (cluster)")

@@ -70,7 +70,7 @@ def tune(
         progress: Show bars on standard error.
     """
     target = real(Path(out).expanduser())
-    reads = [one.input if isinstance(one, Source) else one for one in (rows, human)]
+    reads = [source.input if isinstance(source, Source) else source for source in (rows, human)]
     check_place(target, reads, overwrite=overwrite)
     source = rows if isinstance(rows, Source) else Source(as_rows(rows), columns=columns or {})
     opinions = read_opinions(source, empty=empty)
@@ -95,7 +95,9 @@ def tune(
         ceiling=_ceiling(opinions),
         coverage=_fit_interval(network, opinions, fitted.values, seed),
         has_percentile=bool(people) or not fitted.changed,
-        aspects={name: crossing.agreement_where_known(opinions, one) for name, one in judge.aspects_of(read).items()},
+        aspects={
+            name: crossing.agreement_where_known(opinions, column) for name, column in judge.aspects_of(read).items()
+        },
         n_truncated=read.n_truncated, seed=seed,
     )  # fmt: skip
     if fitted.correction is not None:
@@ -104,7 +106,7 @@ def tune(
         curves = {name: curve for name, curve in network.config.quantiles.items() if name != OVERALL}
         if people:
             values = judge.read(people).without(fitted.lifted).corrected(fitted.correction).values
-            curves[OVERALL] = {"human": [float(one) for one in np.quantile(values, QUANTILE_GRID)]}
+            curves[OVERALL] = {"human": [float(quantile) for quantile in np.quantile(values, QUANTILE_GRID)]}
         network.config = replace(network.config, quantiles=curves)
     write_folder(network, target, record={**outcome.record(), "contaminated_by": list(contaminated_by)})
     return outcome
@@ -115,7 +117,7 @@ def _fit(opinions: Opinions, read: ReadReplies, resamples: int, seed: int) -> cr
 
     Few ratings are of replies that are rude or garbled, so a veto goes only where it agrees better without.
     """
-    vetoes = [(name,) for name, one in TURN.items() if one.veto]
+    vetoes = [(name,) for name, vote in TURN.items() if vote.veto]
     kept, *each = crossing.out_of_fold(opinions, read, seed, (), *vetoes)
     lifted = tuple(
         name

@@ -28,9 +28,9 @@ def divide(groups: NDArray[np.intp], folds: int, seed: int) -> NDArray[np.intp]:
     fold_of: dict[int, int] = {}
     filled = np.zeros(folds)
     # The largest first, each to the fold that is emptiest so far.
-    for at in sorted(order, key=lambda at: -sizes[at]):
-        fold_of[int(names[at])] = smallest = int(np.argmin(filled))
-        filled[smallest] += sizes[at]
+    for context in sorted(order, key=lambda place: -sizes[place]):
+        fold_of[int(names[context])] = smallest = int(np.argmin(filled))
+        filled[smallest] += sizes[context]
     return np.array([fold_of[int(group)] for group in groups], dtype=np.intp)
 
 
@@ -41,8 +41,8 @@ def out_of_fold(opinions: Opinions, read: ReadReplies, seed: int, *lifted: Seque
     for fold in range(FOLDS):
         held, others = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
         corrected = read.corrected(correction.fit(opinions, read, others))
-        for own, vetoes in zip(values, lifted, strict=True):
-            own[held] = opinions.of_opinions(corrected.without(vetoes).values)[held]
+        for value, vetoes in zip(values, lifted, strict=True):
+            value[held] = opinions.of_opinions(corrected.without(vetoes).values)[held]
     return values
 
 
@@ -73,7 +73,7 @@ class WithInterval:
 
     def record(self) -> list[float]:
         """For JSON."""
-        return [round(one, 4) for one in (self.value, self.low, self.high)]
+        return [round(number, 4) for number in (self.value, self.low, self.high)]
 
 
 @dataclass(frozen=True)

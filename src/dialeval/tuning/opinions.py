@@ -185,12 +185,12 @@ def _ratings(rows: Iterable[RawRow], columns: Columns, empty: EmptyPolicy) -> Ra
         reply.add(None if _is_absent(single) and several else _number(row, "rating", single), several)
         n_rows += 1
     kept = list(replies.values())
-    raters = tuple(tuple(one.singles) for one in kept)
+    raters = tuple(tuple(row.singles) for row in kept)
     repeated = n_rows - len(kept)
     return Ratings(
-        tuple(one.exchange for one in kept),
-        fitting.within_source_ranks(np.array([float(np.mean(one.means)) for one in kept]), ["rated"] * len(kept)),
-        number_groups([one.group for one in kept]),
+        tuple(row.exchange for row in kept),
+        fitting.within_source_ranks(np.array([float(np.mean(row.means)) for row in kept]), ["rated"] * len(kept)),
+        number_groups([row.group for row in kept]),
         raters if any(len(given) > 1 for given in raters) else (),
         dropped={"the same reply to the same context, counted as further ratings of it": repeated} if repeated else {},
     )
@@ -207,7 +207,7 @@ def _pairs(rows: Iterable[RawRow], columns: Columns, empty: EmptyPolicy) -> Pref
         one, other = (to_exchange(row, side, empty=empty) for side in sides)
         found.append((one, other, _preferred(row, columns.value(row, "preferred")), _group(row, columns, one)))
     return Preferences(
-        tuple(one for one, *_ in found) + tuple(other for _, other, *_ in found),
+        tuple(first for first, *_ in found) + tuple(other for _, other, *_ in found),
         np.array([preferred for _, _, preferred, _ in found]),
         number_groups([group for *_, group in found]),
     )
@@ -248,7 +248,9 @@ def _several(row: RawRow, value: Any) -> list[float]:
     if isinstance(value, str) or not isinstance(value, Iterable):
         raise row.bad(f"ratings is {a_kind(value)}; pass a list of numbers, one for each rater")
     return [
-        _number(row, f"ratings[{position}]", one) for position, one in enumerate(list(value)) if not _is_absent(one)
+        _number(row, f"ratings[{position}]", rating)
+        for position, rating in enumerate(list(value))
+        if not _is_absent(rating)
     ]
 
 

@@ -44,7 +44,7 @@ class Tuned:
     def raters(self) -> float:
         """Ratings per reply."""
         given = self.opinions.raters if isinstance(self.opinions, Ratings) else ()
-        return float(np.mean([len(one) for one in given])) if given else 1.0
+        return float(np.mean([len(answers) for answers in given])) if given else 1.0
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
@@ -98,7 +98,7 @@ class Tuned:
             "after": found.after.record(),
             "difference": found.difference.record(),
             "ceiling": None if self.ceiling is None else round(self.ceiling, 4),
-            "aspects": {name: None if one is None else round(one, 4) for name, one in self.aspects.items()},
+            "aspects": {name: None if aspect is None else round(aspect, 4) for name, aspect in self.aspects.items()},
             "coverage": None if self.coverage is None else round(self.coverage, 4),
             "cut_rows": self.n_truncated,
             "seed": self.seed,

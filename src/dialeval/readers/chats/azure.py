@@ -10,7 +10,8 @@ from dialeval.readers.chats.base import Message, Row, Turns, each, messages_in, 
 def matches(row: Row) -> bool:
     """Activities name their sender by an object."""
     return any(
-        isinstance(one.get("from"), Mapping) and "type" in one for one in messages_in(row, "activities", "messages")
+        isinstance(activity.get("from"), Mapping) and "type" in activity
+        for activity in messages_in(row, "activities", "messages")
     )
 
 

@@ -181,7 +181,7 @@ def name_of(raw: Row) -> str:
 def messages_in(row: Row, *places: str) -> list[Row]:
     """The objects of the first of these keys that holds a list."""
     found = next((value for key in places if isinstance(value := as_json(row.get(key)), list | tuple)), [])
-    return [one for one in found if isinstance(one, Mapping)]
+    return [message for message in found if isinstance(message, Mapping)]
 
 
 def some(messages: Iterable[Row], *keys: str) -> bool:
@@ -194,12 +194,12 @@ def some(messages: Iterable[Row], *keys: str) -> bool:
 def each(messages: Iterable[Any], read: Callable[[Row], Message | None]) -> list[Message]:
     """All messages read by a function, which gives None for what nobody says; what is wrong is told by place."""
     found = []
-    for at, raw in enumerate(messages):
+    for index, raw in enumerate(messages):
         try:
             message = read(raw) if isinstance(raw, Mapping) else None
         except ValueError as error:
-            raise ValueError(f"the content of message {at} {error}") from None
+            raise ValueError(f"the content of message {index} {error}") from None
         if message is None:
-            raise ValueError(f"message {at} has no 'role'; a message is an object with 'role' and 'content'")
+            raise ValueError(f"message {index} has no 'role'; a message is an object with 'role' and 'content'")
         found.append(message)
     return found

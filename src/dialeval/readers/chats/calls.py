@@ -38,7 +38,7 @@ def messages_from(value: Any, role: str) -> list[Message]:
     if isinstance(value, list | tuple):
         if len(value) and isinstance(value[0], list | tuple):  # a batch, or several candidates: the first counts
             return messages_from(value[0], role)
-        return [message for one in value for message in messages_from(one, role)]
+        return [message for part in value for message in messages_from(part, role)]
     if not isinstance(value, Mapping):
         raise ValueError(f"{value!r:.40} is no message and no text; name them: {_WAY}")
     if (message := _message(value)) is not None:
@@ -64,7 +64,7 @@ def _message(raw: Row) -> Message | None:
     if (message := langchain.message(raw)) is not None:
         return message
     kind = str(raw.get("type", ""))
-    if kind != "message" and any(one in kind for one in _NO_MESSAGE) and "choices" not in raw:
+    if kind != "message" and any(word in kind for word in _NO_MESSAGE) and "choices" not in raw:
         return Message("tool", None)
     flat = {str(key).removeprefix("message."): cell for key, cell in raw.items()}
     who = flat.get("role")

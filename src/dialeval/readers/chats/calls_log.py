@@ -18,7 +18,7 @@ def _sides(row: Row) -> tuple[Any, Any] | None:
 
 
 def _holds_objects(value: Any) -> bool:
-    return isinstance(value, Mapping) or (isinstance(value, list) and any(isinstance(one, Mapping) for one in value))
+    return isinstance(value, Mapping) or (isinstance(value, list) and any(isinstance(item, Mapping) for item in value))
 
 
 def matches(row: Row) -> bool:

@@ -14,8 +14,8 @@ _SAID = frozenset({"text", "multimodal_text"})
 def matches(row: Row) -> bool:
     """A tree, or messages of its kind."""
     return (isinstance(row.get("mapping"), Mapping) and "current_node" in row) or any(
-        isinstance(one.get("author"), Mapping) and isinstance(one.get("content"), Mapping)
-        for one in messages_in(row, "messages")
+        isinstance(node.get("author"), Mapping) and isinstance(node.get("content"), Mapping)
+        for node in messages_in(row, "messages")
     )
 
 
@@ -28,7 +28,7 @@ def turns(row: Row) -> Turns:
     while isinstance(node, Mapping) and len(path) < len(tree):
         path.append(node.get("message"))
         node = tree.get(node.get("parent"))
-    return Turns(each([one for one in reversed(path) if one], _message))
+    return Turns(each([node for node in reversed(path) if node], _message))
 
 
 def _message(raw: Row) -> Message | None:

@@ -13,7 +13,7 @@ _NEWS = frozenset("RecipientAdd RecipientRemove Call ChannelPinnedMessage GuildM
 def matches(row: Row) -> bool:
     """Authors that say whether they are a bot, or have an id of their own."""
     found = messages_in(row, "messages")
-    of_bots = any(isinstance(one.get("author"), Mapping) and "isBot" in one["author"] for one in found)
+    of_bots = any(isinstance(message.get("author"), Mapping) and "isBot" in message["author"] for message in found)
     return of_bots or some(found, "AuthorID", "Author") or some(found, "author_id", "author", "content")
 
 

@@ -11,7 +11,7 @@ _TYPES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool"
 
 def matches(row: Row) -> bool:
     """Messages whose type is a side."""
-    return any(message(one) is not None for one in messages_in(row, "messages")[:50])
+    return any(message(raw) is not None for raw in messages_in(row, "messages")[:50])
 
 
 def turns(row: Row) -> Turns:

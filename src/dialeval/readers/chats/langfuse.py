@@ -22,7 +22,11 @@ def turns(row: Row) -> Turns:
     named: dict[str, Any] = {snake_case(key): as_json(value) for key, value in row.items()}
     inner = named.get("observations")
     if named["output"] is None and isinstance(inner, list):
-        made = [one for one in inner if isinstance(one, Mapping) and one.get("type") == "GENERATION"]
+        made = [
+            observation
+            for observation in inner
+            if isinstance(observation, Mapping) and observation.get("type") == "GENERATION"
+        ]
         named |= {key: made[-1].get(key) for key in ("input", "output")} if made else {}
     if named["output"] is None or named.get("type") in ("EVENT", "TOOL", "RETRIEVER", "EMBEDDING", "GUARDRAIL"):
         return NO_CALL

@@ -24,7 +24,7 @@ def turns(row: Row) -> Turns:
         name = row.get("trace_id") or row.get("request_id")
         return call(row["request"], row["response"], id=name) if row["response"] is not None else NO_CALL
     info, data = row["info"], row["data"]
-    root: Row = next((one for one in data["spans"] if not (one.get("parent_id") or one.get("parent_span_id"))), {})
+    root: Row = next((span for span in data["spans"] if not (span.get("parent_id") or span.get("parent_span_id"))), {})
     found: dict[str, Any] = attributes(root)
     asked = as_json(data.get("request") or found.get("mlflow.spanInputs") or root.get("inputs"))
     answered = as_json(data.get("response") or found.get("mlflow.spanOutputs") or root.get("outputs"))

@@ -32,4 +32,4 @@ def turns(row: Row) -> Turns:
 def _are_items(value: Any) -> bool:
     value = as_json(value)
     kinds = ("message", "reasoning", "function_call")
-    return isinstance(value, list) and any(isinstance(one, Mapping) and one.get("type") in kinds for one in value)
+    return isinstance(value, list) and any(isinstance(item, Mapping) and item.get("type") in kinds for item in value)

@@ -18,7 +18,7 @@ def matches(row: Row) -> bool:
 def turns(row: Row) -> Turns:
     """The conversation of a call; other spans hold no reply."""
     found = attributes(row)
-    events = [one for one in as_json(row.get("events")) or [] if isinstance(one, Mapping)]
+    events = [event for event in as_json(row.get("events")) or [] if isinstance(event, Mapping)]
     for event in events:
         found |= {key: value for key, value in attributes(event).items() if key.startswith("gen_ai.")}
     asked, answered = found.get("gen_ai.input.messages"), found.get("gen_ai.output.messages")

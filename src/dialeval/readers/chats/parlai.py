@@ -12,7 +12,7 @@ def _acts(row: Row) -> list[Any]:
     dialog = row.get("dialog")
     if not isinstance(dialog, list):
         return []
-    return [act for one in dialog for act in (one if isinstance(one, list) else [one])]
+    return [act for episode in dialog for act in (episode if isinstance(episode, list) else [episode])]
 
 
 def matches(row: Row) -> bool:

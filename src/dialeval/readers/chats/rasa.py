@@ -14,7 +14,7 @@ def matches(row: Row) -> bool:
 
 def turns(row: Row) -> Turns:
     """Slots, actions and listening are nobody's turn."""
-    said = [one for one in messages_in(row, "events") if one.get("event") in _SAID]
+    said = [event for event in messages_in(row, "events") if event.get("event") in _SAID]
     return Turns(each(said, _message))
 
 

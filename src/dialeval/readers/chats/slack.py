@@ -13,7 +13,10 @@ _OF_CHANNEL = re.compile(
 
 def matches(row: Row) -> bool:
     """Messages of the type `message` with a time of its kind."""
-    return any(one.get("type") == "message" and "ts" in one and "text" in one for one in messages_in(row, "messages"))
+    return any(
+        message.get("type") == "message" and "ts" in message and "text" in message
+        for message in messages_in(row, "messages")
+    )
 
 
 def turns(row: Row) -> Turns:

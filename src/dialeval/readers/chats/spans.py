@@ -12,7 +12,11 @@ def attributes(row: Row) -> dict[str, Any]:
     """The attributes of a span by dotted names: from a mapping, flat or nested, a list of OTLP, or columns."""
     found = as_json(row.get("attributes", row.get("span_attributes")))
     if isinstance(found, list):  # OTLP
-        found = {one["key"]: _value(one.get("value")) for one in found if isinstance(one, Mapping) and "key" in one}
+        found = {
+            attribute["key"]: _value(attribute.get("value"))
+            for attribute in found
+            if isinstance(attribute, Mapping) and "key" in attribute
+        }
     of_columns = {str(key).removeprefix("attributes."): value for key, value in row.items() if "." in str(key)}
     return of_columns | (dict(_flat(found)) if isinstance(found, Mapping) else {})
 
@@ -58,7 +62,7 @@ def _value(value: Any) -> Any:
     inner: Any
     kind, inner = next(iter(value.items()), ("", {}))
     if kind == "arrayValue":
-        return [_value(one) for one in inner.get("values", [])]
+        return [_value(value) for value in inner.get("values", [])]
     if kind == "kvlistValue":
-        return {one["key"]: _value(one.get("value")) for one in inner.get("values", [])}
+        return {pair["key"]: _value(pair.get("value")) for pair in inner.get("values", [])}
     return inner

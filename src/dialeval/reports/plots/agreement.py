@@ -73,10 +73,10 @@ def agreement_table(columns: Mapping[str, ArrayLike]) -> Floats:
     """Spearman's correlation of every pair of columns, on the rows that both have."""
     table = np.array([np.asarray(values, dtype=np.float64) for values in columns.values()])
     found = np.eye(len(table))
-    for one in range(len(table)):
-        for other in range(one):
-            both = np.isfinite(table[one]) & np.isfinite(table[other])
-            found[one, other] = found[other, one] = spearman(table[one][both], table[other][both]).value
+    for line in range(len(table)):
+        for other in range(line):
+            both = np.isfinite(table[line]) & np.isfinite(table[other])
+            found[line, other] = found[other, line] = spearman(table[line][both], table[other][both]).value
     return found
 
 

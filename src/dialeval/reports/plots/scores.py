@@ -67,7 +67,7 @@ def scores(
         if str(name).startswith(f"{metric}.") and table[name].dtype.kind == "f" and table[name].notna().any()
         and name not in explaining_columns(metric)
     ]  # fmt: skip
-    parts = {name: own for name, own in table.groupby(systems, sort=False) if own[metric].notna().any()}
+    parts = {name: rows for name, rows in table.groupby(systems, sort=False) if rows[metric].notna().any()}
     if not parts:
         raise ValueError(f"no row has a value in {metric}")
     against = _places(table, metric, [] if rows is None else _scored(table, rows))
@@ -100,37 +100,37 @@ def _places(table: DataFrame, metric: str, own: Sequence[Exchange | Dialogue]) -
     def add(name: str, places: Sequence[int]) -> None:
         found[name] = np.asarray(places, dtype=float), table[metric].to_numpy(dtype=float)
 
-    replies = [one for one in own if isinstance(one, Exchange)]
-    talks = [one for one in own if isinstance(one, Dialogue)]
+    replies = [item for item in own if isinstance(item, Exchange)]
+    talks = [item for item in own if isinstance(item, Dialogue)]
     if replies:
-        add("words of the reply", [len(one.response.split()) for one in replies])
-        add("turn", [1 + len(one.context) for one in replies])
+        add("words of the reply", [len(reply.response.split()) for reply in replies])
+        add("turn", [1 + len(reply.context) for reply in replies])
     if talks:
-        add("words of the conversation", [sum(len(turn.split()) for turn in one.turns) for one in talks])
-        add("turns of the conversation", [len(one.turns) for one in talks])
+        add("words of the conversation", [sum(len(turn.split()) for turn in talk.turns) for talk in talks])
+        add("turns of the conversation", [len(talk.turns) for talk in talks])
     if turns_column(metric) in table:
         cells = table[turns_column(metric)].dropna()
         each = [np.array(parse_json(cell) if isinstance(cell, str) else cell, dtype=float) for cell in cells]
-        numbers = [np.arange(1.0, 1 + len(one)) for one in each]
+        numbers = [np.arange(1.0, 1 + len(column)) for column in each]
         found["turn"] = np.concatenate([np.zeros(0), *numbers]), np.concatenate([np.zeros(0), *each])
     return found
 
 
 def _histogram(axes: Axes, parts: Mapping[Any, DataFrame], metric: str) -> None:
-    values = {name: own[metric].dropna().to_numpy() for name, own in parts.items()}
+    values = {name: part[metric].dropna().to_numpy() for name, part in parts.items()}
     edges = np.histogram_bin_edges(np.concatenate(list(values.values())), bins=_BINS)
-    for at, (name, own) in enumerate(values.items()):
-        label = f"{name}: {own.mean():.3g} (n {len(own)})"
-        axes.hist(own, edges.tolist(), histtype="step", color=COLOURS[at % len(COLOURS)], label=label)
+    for index, (name, value) in enumerate(values.items()):
+        label = f"{name}: {value.mean():.3g} (n {len(value)})"
+        axes.hist(value, edges.tolist(), histtype="step", color=COLOURS[index % len(COLOURS)], label=label)
     axes.set_xlabel(metric)
     axes.legend(frameon=False, fontsize="x-small")
 
 
 def _aspects(axes: Axes, parts: Mapping[Any, DataFrame], aspects: Sequence[str]) -> None:
     height = 0.8 / len(parts)
-    for at, own in enumerate(parts.values()):
-        places = np.arange(len(aspects)) + at * height
-        axes.barh(places, own[list(aspects)].mean().to_numpy(), height, color=COLOURS[at % len(COLOURS)])
+    for index, part in enumerate(parts.values()):
+        places = np.arange(len(aspects)) + index * height
+        axes.barh(places, part[list(aspects)].mean().to_numpy(), height, color=COLOURS[index % len(COLOURS)])
     labels = [name.partition(".")[2].replace("_", " ") for name in aspects]
     axes.set_yticks(np.arange(len(aspects)) + 0.4 - height / 2, labels=labels, fontsize="x-small")
     axes.invert_yaxis()
