@@ -29,16 +29,16 @@ def assert_not_worse(new: Any, baseline: Any, metric: Any = "judge", *, margin: 
         if unknown := options.keys() - inspect.signature(gate).parameters.keys():
             known = ", ".join(inspect.signature(gate).parameters)
             raise ValueError(f"there is no option {', '.join(sorted(unknown))}; there are {known}")
-        found = gate(new, baseline, metric, margin=margin, **options)
+        outcome = gate(new, baseline, metric, margin=margin, **options)
     except (OSError, ValueError) as error:
         import pytest
 
         raise pytest.fail.Exception(str(error), pytrace=False) from None
-    if not found.passed:
-        raise AssertionError("\n".join((found.report, *(f"warning: {warning}" for warning in found.warnings))))
-    for one in (*found.warnings, *filter(None, [found.losses])):
+    if not outcome.passed:
+        raise AssertionError("\n".join((outcome.report, *(f"warning: {warning}" for warning in outcome.warnings))))
+    for one in (*outcome.warnings, *filter(None, [outcome.losses])):
         warnings.warn(one, stacklevel=2)
-    return found
+    return outcome
 
 
 def pytest_configure(config: Any) -> None:

@@ -22,29 +22,29 @@ from dialeval.registry.metric import Level
 from dialeval.statistics.correlation import Floats
 
 
-def of_aspects(one: ScoredMetric, stage: PreparedBenchmark, settings: Settings) -> list[Result]:
+def of_aspects(scored: ScoredMetric, stage: PreparedBenchmark, settings: Settings) -> list[Result]:
     """The ranking statistic of a metric's value and aspects on all aspects of a benchmark; nothing without aspects.
 
     A row that lacks an aspect is left out of that aspect's numbers and never counts as 0.
     """
     info = stage.benchmark.info
-    names = one.source.aspects_at(Level.DIALOGUE if info.level == "dialogue" else Level.TURN)
+    names = scored.source.aspects_at(Level.DIALOGUE if info.level == "dialogue" else Level.TURN)
     if not names or info.kind != "ratings":
         return []
     every = dataclasses.replace(settings, aspects=("all",), levels="own")
     judged = judgements(stage.benchmark, stage.selected, every)
-    counts = np.isfinite(one.column)
-    columns = {"": one.column}
-    columns |= {name: np.where(counts, one.values.column(judged.ids, name), np.nan) for name in names}
-    found: list[Result] = []
+    counts = np.isfinite(scored.column)
+    columns = {"": scored.column}
+    columns |= {name: np.where(counts, scored.values.column(judged.ids, name), np.nan) for name in names}
+    results: list[Result] = []
     for cut in cuts(judged, every):
         ranked = dataclasses.replace(cut, statistics=(compared_statistic(cut),))
         for name, column in columns.items():
             view = view_of(column, ranked, judged)
-            for each in measure(one.source, view, ranked, settings, people=info.written_by_people):
-                result = result_of(each, one.source, one.values, ranked, judged, settings)
-                found.append(_named(result, name) if name else result)
-    return found
+            for each in measure(scored.source, view, ranked, settings, people=info.written_by_people):
+                result = result_of(each, scored.source, scored.values, ranked, judged, settings)
+                results.append(_named(result, name) if name else result)
+    return results
 
 
 def _named(result: Result, aspect: str) -> Result:
@@ -62,28 +62,30 @@ def halves_of(
     if cut.level == "system" or known.all() or not known.any():
         return []
     name, info = compared_statistic(cut), judged.info
-    found = []
+    both = []
     for is_leaked in (True, False):
         part = known if is_leaked else ~known
         half = replace(cut, rows=cut.rows[part], human=cut.human[part], statistics=(name,))
-        (one,) = measure(source, view_of(column, half, judged), half, settings)
-        value, low, high = (each if math.isfinite(each) else None for each in (one.value, one.low, one.high))
+        (measured,) = measure(source, view_of(column, half, judged), half, settings)
+        value, low, high = (
+            each if math.isfinite(each) else None for each in (measured.value, measured.low, measured.high)
+        )
         question = (source.name, info.name, info.protocol, cut.level, cut.aspect, name)
-        found.append(Half(*question, is_leaked, value, low, high, one.n))
-    return found
+        both.append(Half(*question, is_leaked, value, low, high, measured.n))
+    return both
 
 
 def halves_lines(halves: Iterable[Half], section: Section) -> Sequence[str]:
     """A sentence for each contaminated metric of a section."""
-    own = [
+    of_section = [
         half
         for half in halves
         if (half.benchmark, half.protocol, half.level, half.aspect)
         == (section.benchmark, section.protocol, section.level, section.aspect)
     ]
     lines = []
-    for metric in dict.fromkeys(half.metric for half in own):
-        parts = {half.leaked: half for half in own if half.metric == metric}
+    for metric in dict.fromkeys(half.metric for half in of_section):
+        parts = {half.leaked: half for half in of_section if half.metric == metric}
         lines.append(
             f"{metric} †, {TITLES[parts[True].statistic]}: {_number(parts[True])} on the {parts[True].n} rows "
             f"whose text it was trained on, {_number(parts[False])} on the {parts[False].n} others"

@@ -113,10 +113,10 @@ def against_best(
     if len(ranked) < 2:
         return []
     best = max(ranked, key=lambda entrant: values[entrant.name])
-    found = [compare(best, other, cut, judged, settings) for other in ranked if other is not best]
-    tested = [test.second for test in found if math.isfinite(test.p)]
-    adjusted = dict(zip(tested, holm([test.p for test in found if math.isfinite(test.p)]), strict=True))
-    return [replace(test, p_adjusted=float(adjusted.get(test.second, math.nan))) for test in found]
+    tests = [compare(best, other, cut, judged, settings) for other in ranked if other is not best]
+    tested = [test.second for test in tests if math.isfinite(test.p)]
+    adjusted = dict(zip(tested, holm([test.p for test in tests if math.isfinite(test.p)]), strict=True))
+    return [replace(test, p_adjusted=float(adjusted.get(test.second, math.nan))) for test in tests]
 
 
 def best_group(tests: Sequence[Compared], level: float) -> set[str]:

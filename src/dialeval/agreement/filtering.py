@@ -22,20 +22,20 @@ from dialeval.statistics.correlation import Floats
 WORST = 0.1
 
 
-def as_filter(one: ScoredMetric, stage: PreparedBenchmark, settings: Settings) -> list[Filtering]:
+def as_filter(scored: ScoredMetric, stage: PreparedBenchmark, settings: Settings) -> list[Filtering]:
     """A metric as a filter on a user's own ratings; nothing for the known benchmarks and for labels."""
     info = stage.benchmark.info
     if info.kind != "ratings" or not any(source.repository == OWN_FILE for source in info.sources):
         return []
-    found = []
+    filterings = []
     for cut in cuts(stage.judged, settings):
-        view = view_of(one.column, cut, stage.judged)
+        view = view_of(scored.column, cut, stage.judged)
         if cut.level == "system" or len(view.values) < 2:
             continue
         scale = info.aspects[cut.aspect]
-        sign = 1.0 if one.source.higher_is_better else -1.0
-        found.append(_filtering((one.source.name, info.name, cut.aspect), view, scale.middle, sign, settings))
-    return found
+        sign = 1.0 if scored.source.higher_is_better else -1.0
+        filterings.append(_filtering((scored.source.name, info.name, cut.aspect), view, scale.middle, sign, settings))
+    return filterings
 
 
 def _filtering(names: tuple[str, str, str], view: View, bad_below: float, sign: float, settings: Settings) -> Filtering:

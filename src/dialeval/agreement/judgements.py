@@ -168,15 +168,15 @@ def cuts(judged: Judgements, settings: Settings) -> list[Cut]:
     """Every question that the settings ask of a benchmark."""
     if judged.labels is not None and judged.kinds is not None:
         return _label_cuts(judged.labels, np.array(judged.kinds))
-    found: list[Cut] = []
+    questions: list[Cut] = []
     for aspect, scores in judged.scores.items():
         rows = np.flatnonzero(np.isfinite(scores))
         if settings.levels != "system":
-            found.append(Cut(judged.info.level, aspect, rows, scores[rows], settings.statistics))
+            questions.append(Cut(judged.info.level, aspect, rows, scores[rows], settings.statistics))
         if _asks_for_systems(judged, settings):
             rows = np.array([row for row in rows if judged.systems[row] is not None], dtype=np.intp)
-            found.append(Cut("system", aspect, rows, scores[rows], settings.statistics))
-    return found
+            questions.append(Cut("system", aspect, rows, scores[rows], settings.statistics))
+    return questions
 
 
 def _asks_for_systems(judged: Judgements, settings: Settings) -> bool:
@@ -187,13 +187,13 @@ def _asks_for_systems(judged: Judgements, settings: Settings) -> bool:
 def _label_cuts(labels: NDArray[np.int8], kinds: NDArray[np.str_]) -> list[Cut]:
     """Good replies against each kind of bad ones: what is easy and what is hard should not be mixed."""
     good = labels == 1
-    found: list[Cut] = []
+    questions: list[Cut] = []
     if not good.any():
-        return found
+        return questions
     for kind in dict.fromkeys(str(kind) for kind in kinds[~good]):
         rows = np.flatnonzero(good | (kinds == kind))
-        found.append(Cut("turn", f"positive/{kind}", rows, labels[rows].astype(np.float64), LABEL_STATISTICS))
-    return found
+        questions.append(Cut("turn", f"positive/{kind}", rows, labels[rows].astype(np.float64), LABEL_STATISTICS))
+    return questions
 
 
 @dataclass(frozen=True)

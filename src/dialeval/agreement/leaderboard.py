@@ -67,13 +67,13 @@ class Section:
     @property
     def facts(self) -> str:
         """What stands beside every number of the section."""
-        one = self.fullest
-        units = f"{one.n} systems" if self.level == "system" else f"{one.n + one.n_excluded} rows"
-        parts = [f"{units} in {one.n_groups} {'dialogues' if self.level == 'dialogue' else 'contexts'}"]
-        if self.level != "system" and one.n_systems:
-            parts.append(f"{one.n_systems} systems")
-        parts.append(f"{one.selection}, {one.n_left_out} left out" if one.n_left_out else one.selection)
-        parts.append(f"revision {one.revision}")
+        result = self.fullest
+        units = f"{result.n} systems" if self.level == "system" else f"{result.n + result.n_excluded} rows"
+        parts = [f"{units} in {result.n_groups} {'dialogues' if self.level == 'dialogue' else 'contexts'}"]
+        if self.level != "system" and result.n_systems:
+            parts.append(f"{result.n_systems} systems")
+        parts.append(f"{result.selection}, {result.n_left_out} left out" if result.n_left_out else result.selection)
+        parts.append(f"revision {result.revision}")
         return "; ".join(parts)
 
     @property
@@ -87,9 +87,13 @@ class Section:
         ]
         if not parts:
             return ""
-        one = self.fullest
-        reach = f"; within reach of a perfect metric {number(one.attainable)}" if math.isfinite(one.attainable) else ""
-        return f"one person against the others {', '.join(parts)}; Krippendorff's α {number(one.alpha)}{reach}"
+        result = self.fullest
+        reach = (
+            f"; within reach of a perfect metric {number(result.attainable)}"
+            if math.isfinite(result.attainable)
+            else ""
+        )
+        return f"one person against the others {', '.join(parts)}; Krippendorff's α {number(result.alpha)}{reach}"
 
 
 def sections(report: Report) -> list[Section]:
@@ -116,10 +120,10 @@ def _rank(entry: LeaderboardRow, statistic: str) -> float:
     return -result.value if result is not None and math.isfinite(result.value) else math.inf
 
 
-def overview(found: Sequence[Section]) -> tuple[list[Section], list[str]]:
+def overview(every: Sequence[Section]) -> tuple[list[Section], list[str]]:
     """Sections and metrics of the table at the top: each benchmark at its own level, metrics by first appearance."""
-    own = [section for section in found if section.level != "system"] or list(found)
-    return own, list(dict.fromkeys(entry.metric for section in found for entry in section.entries))
+    of_rows = [section for section in every if section.level != "system"] or list(every)
+    return of_rows, list(dict.fromkeys(entry.metric for section in every for entry in section.entries))
 
 
 def number(value: float) -> str:

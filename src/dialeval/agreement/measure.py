@@ -77,14 +77,14 @@ def _measure(
     decision: Decision | None,
     people: Collection[str],
 ) -> Measured:
-    found: tuple[Estimate, Resampled | None, str]
+    measured: tuple[Estimate, Resampled | None, str]
     if cut.level == "system":
-        found = _of_systems(name, source, view, settings)
+        measured = _of_systems(name, source, view, settings)
     elif name == "accuracy" and decision is not None:
-        found = _accuracy(view, decision)
+        measured = _accuracy(view, decision)
     else:
-        found = _pooled(name, view)
-    estimate, statistic, p_method = found
+        measured = _pooled(name, view)
+    estimate, statistic, p_method = measured
     is_correlation = cut.level != "system" and name in CORRELATIONS and not cut.is_labelled
     within = by_system.within_systems(name, view) if is_correlation else by_system.RowCorrelation()
     machines = by_system.without_people(name, view, people) if is_correlation else by_system.RowCorrelation()
@@ -134,10 +134,10 @@ def _intervals(
             seed=settings.seed,
             rows=len(view.values),
         )
-    found = {
+    intervals = {
         key: interval(np.abs(values) if absolute else values, settings.confidence) for key, values in drawn.items()
     }
-    return {key: found.get(key, _NO_INTERVAL) for key in statistics}
+    return {key: intervals.get(key, _NO_INTERVAL) for key in statistics}
 
 
 def _pooled(name: str, view: View) -> tuple[Estimate, Resampled | None, str]:
@@ -202,7 +202,7 @@ def decide(source: ValueSource, cut: Cut, settings: Settings, validation: Valida
     values, labels = rows
     # Hundredths mean something between 0 and 1 only; elsewhere every observed value is tried.
     unit = source.in_unit_range and source.higher_is_better
-    found = search_threshold(labels, values, grid=None if unit else observed_grid(values))
+    threshold = search_threshold(labels, values, grid=None if unit else observed_grid(values))
     grid = "0, 0.01 … 1" if unit else "observed values"
-    method = f"searched over {grid} on {found.n} rows, smallest of {found.ties} with {found.errors} errors"
-    return Decision(found.value, sign * found.value, method)
+    method = f"searched over {grid} on {threshold.n} rows, smallest of {threshold.ties} with {threshold.errors} errors"
+    return Decision(threshold.value, sign * threshold.value, method)

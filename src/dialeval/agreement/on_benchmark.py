@@ -204,11 +204,11 @@ def _from_table(source: ValueSource, info: BenchmarkInfo, dataset: Dataset, adva
     if not wanted:
         raise OtherRows(f"its scores match no row of {info.name}")
     advance(len(ids))
-    found = {key: source.table[key] for key in ids if key in wanted and math.isfinite(source.table[key])}
+    values = {key: source.table[key] for key in ids if key in wanted and math.isfinite(source.table[key])}
     problems = {
-        key: "the score is missing" if key in wanted else "no row of this id" for key in ids if key not in found
+        key: "the score is missing" if key in wanted else "no row of this id" for key in ids if key not in values
     }
-    return Values(found, problems)
+    return Values(values, problems)
 
 
 def _chunks(job: Judgement, stored: StoredValues | None, advance: Advance) -> Iterator[Values]:

@@ -81,8 +81,8 @@ def _defined(entrant: ComparedMetric, cut: Cut, panel: Panel) -> bool:
     return len(view.values) > 2 and math.isfinite(spearman(view.values, view.human).value)
 
 
-def _value(name: str, one: _Question) -> float:
-    view, _ = common_views(one.entrants[name], one.entrants[name], one.cut, one.panel.judged)
+def _value(name: str, question: _Question) -> float:
+    view, _ = common_views(question.entrants[name], question.entrants[name], question.cut, question.panel.judged)
     return float(spearman(view.values, view.human).value)
 
 

@@ -51,10 +51,10 @@ def prepare(benchmark: Benchmark, settings: Settings) -> PreparedBenchmark:
     benchmark = replace(benchmark, dataset=with_inputs(benchmark.dataset, settings))
     selected = benchmark.select(exclusion=settings.exclusion, subset=settings.subset)
     judged = judgements(benchmark, selected, settings)
-    found = cuts(judged, settings)
-    if not found:
+    questions = cuts(judged, settings)
+    if not questions:
         raise NotApplicable("these settings leave nothing to compare")
-    return PreparedBenchmark(benchmark, selected, judged, found)
+    return PreparedBenchmark(benchmark, selected, judged, questions)
 
 
 def score_metric(
@@ -108,10 +108,10 @@ def _written_out(wanted: str) -> list[str]:
 
     if wanted == "all":
         return every_benchmark()
-    word, at, protocol = wanted.partition("@")
+    word, sign, protocol = wanted.partition("@")
     known = benchmarks.available()
     family = [name for name in known if name.startswith(f"{word}_")] if word not in known else []
-    names = [f"{name}{at}{protocol}" for name in family] or [wanted]
+    names = [f"{name}{sign}{protocol}" for name in family] or [wanted]
     for name in (name for name in names if not Path(name).expanduser().exists()):
         if name.endswith(benchmarks.SUFFIXES):
             raise FileNotFoundError(f"there is no file {name}")

@@ -187,22 +187,22 @@ class Filtering:
     @property
     def lines(self) -> list[str]:
         """What to tell a user."""
-        found = [
+        sentences = [
             f"{self.metric} on {self.benchmark} ({self.aspect}): of the {self.n_worst} worst rows, its worst tenth, "
             f"{self.hits} {'is' if self.hits == 1 else 'are'} among those that people rated worst "
             f"({self.hits_by_chance:.1f} by chance)"
         ]
         if math.isfinite(self.kappa):
-            found.append(
+            sentences.append(
                 f"people rated {self.base_rate:.0%} of the rows below {self.bad_below:g}; {self.metric} marks as many "
                 f"below {self.threshold:.3g}; Cohen's kappa of both is {self.kappa:.2f} [{self.low:.2f}, "
                 f"{self.high:.2f}]"
             )
         if self.rows_needed is not None and self.rows_needed > self.n:
-            found.append(
+            sentences.append(
                 f"an interval of ±{PRECISE:g} around kappa needs about {self.rows_needed} rows; there are {self.n}"
             )
-        return found
+        return sentences
 
 
 @dataclass

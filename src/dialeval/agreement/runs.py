@@ -123,7 +123,7 @@ class _Run:
             return None
 
     def _one(self, stage: PreparedBenchmark) -> None:
-        scored = [found for source in self.sources if (found := self._scored_metric(source, stage)) is not None]
+        scored = [metric for source in self.sources if (metric := self._scored_metric(source, stage)) is not None]
         columns = {entry.source.name: entry.column for entry in scored}
         info = stage.benchmark.info
         contaminated = frozenset(
@@ -139,7 +139,7 @@ class _Run:
         name = stage.benchmark.info.name
         advance = self.reporter.begin(source.name, name, len(stage.benchmark.dataset))
         try:
-            found = score_metric(source, stage, self.settings, self.values, advance)
+            scored = score_metric(source, stage, self.settings, self.values, advance)
         except OtherRows:
             self._elsewhere.add(source.name)
             return None
@@ -147,10 +147,10 @@ class _Run:
             self._skip(source.name, name, str(error))
             return None
         self._found.add(source.name)
-        if out := excluded_rows(found, stage):
+        if out := excluded_rows(scored, stage):
             self.report.excluded.extend(out)
             self.reporter.say(f"{source.name} on {name}: {len(out)} rows left out; {out[0].id}: {out[0].problem}")
-        return found
+        return scored
 
     def _answer(
         self, cut: Cut, scored: Sequence[ScoredMetric], contaminated: frozenset[str], stage: PreparedBenchmark
@@ -158,21 +158,21 @@ class _Run:
         judged, settings = stage.judged, self.settings
         rows: list[Result] = []
         entrants: list[ComparedMetric] = []
-        for one in scored:
-            if one.source.level is Level.SYSTEM and cut.level != "system":
+        for entry in scored:
+            if entry.source.level is Level.SYSTEM and cut.level != "system":
                 continue
-            decision = self._threshold(one.source, cut, stage)
-            view = view_of(one.column, cut, judged)
+            decision = self._threshold(entry.source, cut, stage)
+            view = view_of(entry.column, cut, judged)
             try:
-                found = measure(one.source, view, cut, settings, decision, judged.info.written_by_people)
+                measured = measure(entry.source, view, cut, settings, decision, judged.info.written_by_people)
             except TooFewSystems as error:
-                self._skip(one.source.name, judged.info.name, str(error))
+                self._skip(entry.source.name, judged.info.name, str(error))
                 continue
-            rows.extend(result_of(each, one.source, one.values, cut, judged, settings) for each in found)
-            entrants.append(ComparedMetric(one.source.name, one.column))
-        for one in scored:
-            if one.source.name in contaminated and (leaked := one.source.leaked_rows(judged.info.name)):
-                self.report.halves += halves_of(one.source, one.column, cut, judged, settings, leaked)
+            rows.extend(result_of(each, entry.source, entry.values, cut, judged, settings) for each in measured)
+            entrants.append(ComparedMetric(entry.source.name, entry.column))
+        for entry in scored:
+            if entry.source.name in contaminated and (leaked := entry.source.leaked_rows(judged.info.name)):
+                self.report.halves += halves_of(entry.source, entry.column, cut, judged, settings, leaked)
         ranked = compared_statistic(cut)
         # Without an interval nobody knows what a number is worth, so it is not ranked.
         sure = {row.metric for row in rows if row.statistic == ranked and math.isfinite(row.low)}
@@ -206,10 +206,10 @@ class _Run:
             return None
         if source.name not in self._validated:
             self._validated[source.name] = self._scored_metric(source, other)
-        found = self._validated[source.name]
-        if found is None:
+        entry = self._validated[source.name]
+        if entry is None:
             return None
-        view = view_of(found.column, twin, other.judged)
+        view = view_of(entry.column, twin, other.judged)
         return view.values, view.human
 
     def _skip(self, metric: str, benchmark: str, reason: str) -> None:

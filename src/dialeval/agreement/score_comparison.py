@@ -155,8 +155,8 @@ def _verdict(
         judged = own[known[0] | known[1]] if is_aspect else own
         notes += lost(judged, f"{a.name}: rows of {name} without a value", allow_missing or is_aspect)
     if any(contexts):
-        at = zip(pairs.first, pairs.second, strict=True)
-        shown = np.array([sides[0].contexts[a] is not None or sides[1].contexts[b] is not None for a, b in at])
+        places = zip(pairs.first, pairs.second, strict=True)
+        shown = np.array([sides[0].contexts[a] is not None or sides[1].contexts[b] is not None for a, b in places])
         notes += lost(shown, "rows without a context, each of which counts as one of its own", allow_missing)
     # What chance draws are contexts; a row of unknown context counts as one of its own.
     pairs = pairs.keep(known[0] & known[1])
@@ -191,11 +191,11 @@ def _sides(
 
 def _contexts_in(rows: Rows) -> dict[str, str]:
     """The contexts of rows by their ids and numbers, as the score file may name them."""
-    found: dict[str, str] = {}
+    contexts: dict[str, str] = {}
     for row, exchange in rows.exchanges(empty="score", skip_bad=Rejects()):
         context = json.dumps([list(exchange.context), list(exchange.facts)])
-        found[str(row.number) if exchange.id is None else exchange.id] = context
-    return found
+        contexts[str(row.number) if exchange.id is None else exchange.id] = context
+    return contexts
 
 
 def _direction(a: ValueSource, b: ValueSource, lower_is_better: Sequence[str]) -> bool | None:

@@ -73,8 +73,8 @@ class ValueSource:
     def is_contaminated_by(self, benchmark: str, contaminates: Sequence[str]) -> bool:
         """Whether the metric was trained on the benchmark, by its own account or the benchmark's."""
         names = {self.name} if self.metric is None else {self.name, self.metric.info.name}
-        own: frozenset[str] = getattr(self.metric, "contaminated_by", frozenset())
-        return bool(names & set(contaminates)) or benchmark in own
+        declared: frozenset[str] = getattr(self.metric, "contaminated_by", frozenset())
+        return bool(names & set(contaminates)) or benchmark in declared
 
     def leaked_rows(self, benchmark: str) -> frozenset[str]:
         """The rows that the metric is known to have been trained on, one by one."""
@@ -84,13 +84,13 @@ class ValueSource:
 
 def find_sources(specs: Iterable[Spec | ValueSource]) -> list[ValueSource]:
     """All sources that the texts, metrics and functions name; two of one name are refused."""
-    found = [source for spec in specs for source in _find(spec)]
-    names = [source.name for source in found]
-    if not found:
+    sources = [source for spec in specs for source in _find(spec)]
+    names = [source.name for source in sources]
+    if not sources:
         raise ValueError("no metric was given; name at least one")
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise ValueError(f"two metrics are named {twice!r}; rename one with ?name=…")
-    return found
+    return sources
 
 
 def score_pairs(

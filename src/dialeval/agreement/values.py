@@ -70,15 +70,15 @@ class StoredValues:
 
     def read(self) -> Values | None:
         """The finished values, or None if there are none yet (or the file was damaged)."""
-        if (found := _read(self.path)) is not None:
+        if (values := _read(self.path)) is not None:
             # A run that ended between the finished file and its chunks left them.
             shutil.rmtree(self._chunks, ignore_errors=True)
-        return found
+        return values
 
     def read_chunk(self, number: int, ids: Sequence[str]) -> Values | None:
         """A chunk that an earlier run finished, if it is about the same rows."""
-        found = _read(self._chunk(number))
-        return found if found is not None and found.by_id.keys() | found.problems.keys() == set(ids) else None
+        values = _read(self._chunk(number))
+        return values if values is not None and values.by_id.keys() | values.problems.keys() == set(ids) else None
 
     def write_chunk(self, number: int, values: Values) -> None:
         """Keep a finished chunk."""
@@ -144,11 +144,11 @@ def merged(parts: Iterable[Values]) -> Values:
 
 
 def _by_aspect(rows: Iterable[tuple[str, Mapping[str, float]]]) -> dict[str, dict[str, float]]:
-    found: dict[str, dict[str, float]] = {}
+    by_aspect: dict[str, dict[str, float]] = {}
     for key, aspects in rows:
         for aspect, value in aspects.items():
-            found.setdefault(aspect, {})[key] = float(value)
-    return found
+            by_aspect.setdefault(aspect, {})[key] = float(value)
+    return by_aspect
 
 
 def _beside(aspects: Mapping[str, float]) -> dict[str, Any]:

@@ -79,10 +79,10 @@ class BertScore(ReferenceMetric):
         texts = [(candidate, known) for candidate, (known,) in zip(candidates, references, strict=True)]
         rows = [row for row, (candidate, known) in enumerate(texts) if not (is_blank(candidate) or is_blank(known))]
         if rows:
-            found = self._scorer.score(
+            similarities = self._scorer.score(
                 [texts[row][0] for row in rows], [texts[row][1] for row in rows], verbose=progress
             )
-            values[rows] = found[_PARTS.index(self.part)].double().numpy()
+            values[rows] = similarities[_PARTS.index(self.part)].double().numpy()
         return values
 
     def count_truncated(self, exchanges: Sequence[Exchange]) -> int:

@@ -115,8 +115,8 @@ class CausalMetric(Metric):
             # What stands at a position is foretold by the position before it.
             foretold = logits[row, one.start - 1 : len(one.ids) - 1].float().log_softmax(dim=-1).cpu()
             truth = torch.tensor(one.ids[one.start :], dtype=torch.long)
-            found = foretold[torch.arange(len(truth)), truth].double()
-            means.append(float(found.mean()) if len(found) else float("nan"))
+            likelihoods = foretold[torch.arange(len(truth)), truth].double()
+            means.append(float(likelihoods.mean()) if len(likelihoods) else float("nan"))
         return means
 
 

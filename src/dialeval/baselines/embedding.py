@@ -54,10 +54,10 @@ class EmbeddingMetric(ReferenceMetric):
         return {"vectors": self._vectors.identity, "words": "treebank", "case": "lower", "unknown": "nan"}
 
     def _pair(self, candidate: Sequence[str], reference: Sequence[str]) -> float:
-        said, known = self._vectors.matrix(candidate), self._vectors.matrix(reference)
-        if said is None or known is None:
+        words, known = self._vectors.matrix(candidate), self._vectors.matrix(reference)
+        if words is None or known is None:
             return math.nan
-        return self.similarity(said, known)
+        return self.similarity(words, known)
 
 
 class EmbeddingAverage(EmbeddingMetric):

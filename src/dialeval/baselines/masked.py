@@ -93,7 +93,7 @@ class MaskedLikelihood(Metric):
             for row, pair in enumerate(pairs)
             for position in range(pair.boundary, len(pair.ids) - self._tail)
         ]
-        found: list[list[float]] = [[] for _ in pairs]
+        likelihoods: list[list[float]] = [[] for _ in pairs]
         guessed = np.empty(len(spots))
         with progress_bar(self.info.name, len(spots), shown=progress) as advance:
             for batch in token_batches([len(pairs[row].ids) for row, _ in spots], self.batch_tokens):
@@ -101,8 +101,8 @@ class MaskedLikelihood(Metric):
                 guessed[batch] = self._guess([pairs[row] for row in rows], places)
                 advance(len(batch))
         for (row, _), logarithm in zip(spots, guessed, strict=True):
-            found[row].append(logarithm)
-        return [float(np.mean(logarithms)) if logarithms else float("nan") for logarithms in found]
+            likelihoods[row].append(logarithm)
+        return [float(np.mean(logarithms)) if logarithms else float("nan") for logarithms in likelihoods]
 
     @torch.inference_mode()
     def _guess(self, pairs: Sequence[TokenPair], positions: Sequence[int]) -> Any:
@@ -118,5 +118,5 @@ class MaskedLikelihood(Metric):
 
     def logits(self, inputs: dict[str, torch.Tensor], rows: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
         """`[rows, vocabulary]`: the network's logits at one place of every row."""
-        found: torch.Tensor = self._network(**inputs).logits[rows, places]
-        return found
+        logits_there: torch.Tensor = self._network(**inputs).logits[rows, places]
+        return logits_there

@@ -42,13 +42,13 @@ class Meteor(ReferenceMetric):
         """METEOR of each candidate with its one reference."""
         values = []
         for candidate, (reference,) in zip(candidates, references, strict=True):
-            known, said = split_words(reference), split_words(candidate)
-            values.append(self._score(known, said) if known and said else 0.0)
+            known, words = split_words(reference), split_words(candidate)
+            values.append(self._score(known, words) if known and words else 0.0)
         return np.array(values)
 
     def options(self) -> Mapping[str, str]:
         """Words, and the versions of WordNet and nltk."""
         return {"words": "treebank", "wordnet": str(self._wordnet.get_version()), "lib": library_version("nltk")}
 
-    def _score(self, known: Sequence[str], said: Sequence[str]) -> float:
-        return float(single_meteor_score(known, said, stemmer=self._stemmer, wordnet=self._synonyms))
+    def _score(self, known: Sequence[str], words: Sequence[str]) -> float:
+        return float(single_meteor_score(known, words, stemmer=self._stemmer, wordnet=self._synonyms))

@@ -36,8 +36,8 @@ class RougeL(ReferenceMetric):
         scorer = RougeScorer([self.info.name])
         values = []
         for candidate, texts in zip(candidates, references, strict=True):
-            found: list[Any] = [scorer.score(text, candidate)[self.info.name] for text in texts]
-            values.append(fmeasure(max(score.precision for score in found), max(score.recall for score in found)))
+            scores: list[Any] = [scorer.score(text, candidate)[self.info.name] for text in texts]
+            values.append(fmeasure(max(score.precision for score in scores), max(score.recall for score in scores)))
         return np.array(values)
 
     def options(self) -> Mapping[str, str]:

@@ -38,8 +38,8 @@ class WordVectors(ABC):
         """Look many words up at once, which for a file means reading it through once."""
         missing = set(words) - self._looked_up.keys()
         if missing:
-            found = {word: vector for word, vector in self._find(missing) if np.any(vector)}
-            self._looked_up.update((word, found.get(word)) for word in missing)
+            vectors = {word: vector for word, vector in self._find(missing) if np.any(vector)}
+            self._looked_up.update((word, vectors.get(word)) for word in missing)
 
     def matrix(self, words: Iterable[str]) -> Vector | None:
         """One row per known word, in order; None if no word is known. A vector of zeros counts as unknown."""

@@ -24,23 +24,31 @@ _NOT_PLAIN = frozenset(
 @functools.cache
 def definitions() -> dict[str, tuple[Definition, ...]]:
     """Every benchmark with its protocols, the default first, in the order of the file."""
-    found: dict[str, tuple[Definition, ...]] = {}
+    by_name: dict[str, tuple[Definition, ...]] = {}
     for release in yaml.safe_load((resources.files(__package__) / "catalogue.yaml").read_bytes()):
-        for name, own in release["benchmarks"].items():
-            entry = {**release, **own, "name": name, "files": {**release.get("files", {}), **own.get("files", {})}}
+        for name, entries in release["benchmarks"].items():
+            entry = {
+                **release,
+                **entries,
+                "name": name,
+                "files": {**release.get("files", {}), **entries.get("files", {})},
+            }
             reader = functools.partial(getattr(readers, entry["reader"]), **entry.get("arguments", {}))
-            one = Definition(_declared(entry), reader)
-            if "clean" in own:
-                clean = own["clean"]
-                base = found[clean.get("of", own["repeats"])][0]
-                found[name] = cleaned(one.info, base, rows=clean["rows"], oddities=tuple(clean["oddities"])), one
-            elif "all_positives" in own:
+            definition = Definition(_declared(entry), reader)
+            if "clean" in entries:
+                clean = entries["clean"]
+                base = by_name[clean.get("of", entries["repeats"])][0]
+                by_name[name] = (
+                    cleaned(definition.info, base, rows=clean["rows"], oddities=tuple(clean["oddities"])),
+                    definition,
+                )
+            elif "all_positives" in entries:
                 # Negatives with as many references as positives have, or with all.
-                again = replace(one.info, protocol="all_positives")
-                found[name] = one, Definition(again, functools.partial(reader, all_positives=True))
+                again = replace(definition.info, protocol="all_positives")
+                by_name[name] = definition, Definition(again, functools.partial(reader, all_positives=True))
             else:
-                found[name] = (one,)
-    return found
+                by_name[name] = (definition,)
+    return by_name
 
 
 def _declared(entry: Mapping[str, Any]) -> BenchmarkInfo:

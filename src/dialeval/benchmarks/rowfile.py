@@ -52,7 +52,7 @@ def read_file(path: Path) -> tuple[BenchmarkInfo, list[Row]]:
 
 def _read(path: Path, content: bytes) -> tuple[BenchmarkInfo, list[Row]]:
     name = path.name.removesuffix(".gz").removesuffix(".jsonl")
-    found: tuple[BenchmarkLevel, Kind] | None = None
+    shape: tuple[BenchmarkLevel, Kind] | None = None
     row_of: dict[str, RawRow] = {}
     raw: list[Row] = []
     for item in json_rows(io.BytesIO(content), path.name):
@@ -61,17 +61,17 @@ def _read(path: Path, content: bytes) -> tuple[BenchmarkInfo, list[Row]]:
         # A field that is null is as good as absent.
         item = replace(item, values={key: value for key, value in item.values.items() if value is not None})
         level, kind = _level(item), kind_of(item)
-        if found not in (None, (level, kind)):
+        if shape not in (None, (level, kind)):
             raise item.bad(f"a {level} with {kind} among others; use a file for each kind")
-        found = level, kind
+        shape = level, kind
         for row in _rows(item, f"{name}-{item.number:05d}", level, kind):
             if row["id"] in row_of:
                 raise item.bad(f"id {row['id']!r} was used in row {row_of[row['id']].place}")
             row_of[row["id"]] = item
             raw.append(row)
-    if found is None:
+    if shape is None:
         raise BadFile(f"{path.name} has no rows; write one JSON object per line")
-    level, kind = found
+    level, kind = shape
     if kind == "ratings" and (empty := _unrated(raw)):
         first = next(row for row in raw if empty[0] in row["scores"] or empty[0] in row["ratings"])
         raise row_of[first["id"]].bad(f"no row rates {empty[0]!r}; leave that aspect out")
@@ -113,16 +113,16 @@ def _rows(item: RawRow, default_id: str, level: BenchmarkLevel, kind: Kind) -> l
             raise item.bad("a dialogue needs scores or ratings; labels and attacks are for single turns")
         return [{**_dialogue(item, values, default_id), **dataset, **_judgements(item, values)}]
     has_several = kind == "labels" and bool(values.get("responses"))
-    one = to_exchange(
+    exchange = to_exchange(
         replace(item, values={**values, "response": ""}) if has_several else item, _COLUMNS, empty="score"
     )
-    row_id = one.id or default_id
-    common: Row = {"id": row_id, "facts": list(one.facts), "system": one.system, **dataset}
+    row_id = exchange.id or default_id
+    common: Row = {"id": row_id, "facts": list(exchange.facts), "system": exchange.system, **dataset}
     if has_several:
         replies = _replies(item, values["responses"])
-        return [{**common, **reply} for reply in labelled_replies(row_id, one.context, replies)]
-    following = {} if one.following is None else {"following": one.following}
-    texts = {"context": list(one.context), "response": one.response, "references": list(one.references)}
+        return [{**common, **reply} for reply in labelled_replies(row_id, exchange.context, replies)]
+    following = {} if exchange.following is None else {"following": exchange.following}
+    texts = {"context": list(exchange.context), "response": exchange.response, "references": list(exchange.references)}
     judged = {"ratings": _judgements, "labels": _label, "pairs": _attack}[kind](item, values)
     return [{**common, **texts, **following, **judged}]
 

@@ -95,8 +95,8 @@ class CheckpointConfig:
         except (OSError, ValueError, RecursionError) as error:
             raise CheckpointError(f"{path} is damaged: {first_line(error)}") from None
         if not isinstance(raw, dict) or raw.get("model_type") != "dialeval":
-            found = raw.get("model_type") if isinstance(raw, dict) else type(raw).__name__
-            raise CheckpointError(f"{folder} is not a dialeval checkpoint (its model_type is {found!r})")
+            model_type = raw.get("model_type") if isinstance(raw, dict) else type(raw).__name__
+            raise CheckpointError(f"{folder} is not a dialeval checkpoint (its model_type is {model_type!r})")
         version = raw.get("format_version")
         if not isinstance(version, int) or not 1 <= version <= FORMAT_VERSION:
             raise CheckpointError(
@@ -135,11 +135,11 @@ def current_versions() -> dict[str, str]:
 
 def encoder_source(encoder_id: str, tuning: Tuning, revision: str | None = None) -> EncoderSource:
     """Pin a base encoder by the digest of the weights that are at hand."""
-    found = find_encoder(encoder_id, revision=revision)
-    weights = found.folder / "model.safetensors"
+    located = find_encoder(encoder_id, revision=revision)
+    weights = located.folder / "model.safetensors"
     return EncoderSource(
         id=encoder_id,
-        revision=revision or found.revision,
+        revision=revision or located.revision,
         sha256=file_sha256(weights) if weights.is_file() else None,
         tuning=tuning,
     )

@@ -54,13 +54,13 @@ def find_encoder(name: str = BASE_ENCODER, *, revision: str | None = None, sha25
     listed = base_encoders().get(name)
     if listed is not None:
         sha256 = sha256 or listed.sha256
-    found = _local_folder(name) or cached(name, revision) or packaged(name)
-    if found is None:
+    located = _local_folder(name) or cached(name, revision) or packaged(name)
+    if located is None:
         hint = f"install it with: {how_to_install(listed.extra)}" if listed else "pass a folder"
-        found = _from_hub(name, revision, hint=f"; download it once with `hf download {name}`, or {hint}")
+        located = _from_hub(name, revision, hint=f"; download it once with `hf download {name}`, or {hint}")
     if sha256 is not None:
-        _verify(found, sha256)
-    return found
+        _verify(located, sha256)
+    return located
 
 
 def find_checkpoint(source: str | Path | None, *, default: str, revision: str | None = None) -> Located:
@@ -127,7 +127,7 @@ def _local_folder(name: str) -> Located | None:
         if not path.exists():
             return None
     except (OSError, ValueError, RuntimeError) as error:  # too long, a NUL, no such user
-        raise CheckpointError(f"{name[:200]!r} names no weights ({first_line(error)}); check its spelling") from None
+        raise CheckpointError(f"{name[:200]!r} is an unknown checkpoint ({first_line(error)}); check its spelling") from None
     if not path.is_dir():
         raise CheckpointError(f"{path} is a file; pass the folder that holds config.json and model.safetensors")
     if not (path / "config.json").is_file():
@@ -201,10 +201,10 @@ def _from_hub(name: str, revision: str | None, hint: str = "") -> Located:
     return Located(Path(folder), "Hub", Path(folder).name)
 
 
-def _verify(found: Located, sha256: str) -> None:
-    if not (found.folder / "model.safetensors").is_file():
-        raise CheckpointError(f"{found.folder} has no model.safetensors; pickled weights are not loaded")
-    _check_files(found.folder, {"model.safetensors": sha256})
+def _verify(located: Located, sha256: str) -> None:
+    if not (located.folder / "model.safetensors").is_file():
+        raise CheckpointError(f"{located.folder} has no model.safetensors; pickled weights are not loaded")
+    _check_files(located.folder, {"model.safetensors": sha256})
 
 
 def _check_files(folder: Path, digests: Mapping[str, str]) -> None:

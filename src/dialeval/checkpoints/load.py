@@ -305,13 +305,13 @@ def load_adapter(encoder: nn.Module, folder: Path, trainable: bool) -> nn.Module
 
 def _plain_linears(encoder: nn.Module, names: list[str]) -> dict[str, nn.Linear] | None:
     """The layers that PEFT would adapt by these names, if all of them are plain linear ones."""
-    found = {
+    named = {
         path: module
         for path, module in encoder.named_modules()
         if any(path == name or path.endswith(f".{name}") for name in names)
     }
-    plain = {path: module for path, module in found.items() if type(module) is nn.Linear}
-    return plain if len(plain) == len(found) else None
+    plain = {path: module for path, module in named.items() if type(module) is nn.Linear}
+    return plain if len(plain) == len(named) else None
 
 
 def _merged(encoder: nn.Module, layers: Mapping[str, nn.Linear], path: Path, settings: Mapping[str, Any]) -> nn.Module:

@@ -165,8 +165,12 @@ class Network(nn.Module):
                 raise CheckpointError(
                     f"{source} comes from the Hub but names a folder of this machine as its encoder; do not use it"
                 )
-            found = find_encoder(config.encoder.id, revision=config.encoder.revision, sha256=config.encoder.sha256)
-            base = {name: load_encoder(found.folder, len(tokenizer), trainable=trainable) for name in cls.encoders}
+            base_located = find_encoder(
+                config.encoder.id, revision=config.encoder.revision, sha256=config.encoder.sha256
+            )
+            base = {
+                name: load_encoder(base_located.folder, len(tokenizer), trainable=trainable) for name in cls.encoders
+            }
         check_vocabulary(tokenizer, base[cls.encoders[0]], located.folder)
         if not stands_alone:
             cls._check_shapes(config, base, weights)
@@ -190,7 +194,7 @@ class Network(nn.Module):
         for name in cls.encoders:
             encoder = getattr(network, name).to(precision)
             if config.encoder.tuning != "full" and not trainable:
-                share_embeddings(encoder, (found.folder, len(tokenizer), chosen, precision))
+                share_embeddings(encoder, (base_located.folder, len(tokenizer), chosen, precision))
         return network if trainable else network.eval().requires_grad_(False)
 
     @classmethod
@@ -277,9 +281,9 @@ class Network(nn.Module):
                 setattr(plan, name, base[name])
         planned = plan.state_dict()
         expected = {key: tuple(tensor.shape) for key, tensor in planned.items()}
-        found = tensor_shapes(path, counts=[key for key, tensor in planned.items() if not tensor.is_floating_point()])
-        if found != expected:
-            wrong = sorted(key for key in found.keys() | expected.keys() if found.get(key) != expected.get(key))
+        stored = tensor_shapes(path, counts=[key for key, tensor in planned.items() if not tensor.is_floating_point()])
+        if stored != expected:
+            wrong = sorted(key for key in stored.keys() | expected.keys() if stored.get(key) != expected.get(key))
             raise CheckpointError(f"{path} does not fit its config.json: {', '.join(wrong[:3])} differ in shape")
 
     def _load_heads(self, path: Path) -> None:

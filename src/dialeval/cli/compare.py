@@ -49,10 +49,10 @@ def compare(
     from dialeval.agreement.score_comparison import compare as compare_scores
     from dialeval.reports.console import show_verdicts
 
-    found = compare_scores(
+    verdicts = compare_scores(
         first,
         second,
         rows=[read(file, **reading.of_second(index, columns_b)) for index, file in enumerate(rows or ())],
         lower_is_better=listed(lower_is_better), allow_missing=allow_missing, resamples=resamples, seed=seed,
     )  # fmt: skip
-    show_verdicts(found)
+    show_verdicts(verdicts)

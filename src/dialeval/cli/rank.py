@@ -91,14 +91,14 @@ def rank(
     if given and len(given) < len(files):
         raise ValueError("replies cannot be compared with scores; pass files of one kind")
     if given:
-        found = _rank_scores(files, read("").columns, listed(lower_is_better), reports, statistics)
+        ranking = _rank_scores(files, read("").columns, listed(lower_is_better), reports, statistics)
     else:
         named = {
             name: read(file, **reading.of_second(index, columns_b))
             for index, (name, file) in enumerate(files_by_name(files).items())
         }
         check_places(reports, [*(source.input for source in named.values()), *files_of(metrics)])
-        found = compare(
+        ranking = compare(
             named if len(files) > 1 else next(iter(named.values())),
             metrics_or_judge(metrics),
             level=level,
@@ -106,17 +106,17 @@ def rank(
             progress=True,
             **statistics,
         )
-    for warning in found.warnings:
+    for warning in ranking.warnings:
         say(f"warning: {warning}", err=True)
-    show([*(block for metric in found.metrics for block in found.tables(metric, aspects=aspects)), LEGEND])
+    show([*(block for metric in ranking.metrics for block in ranking.tables(metric, aspects=aspects)), LEGEND])
     if markdown is not None:
-        write_atomically(markdown, found.to_markdown().splitlines())
+        write_atomically(markdown, ranking.to_markdown().splitlines())
     if json_file is not None:
-        write_atomically(json_file, [json.dumps(plain(found.to_dict()), ensure_ascii=False, indent=1)])
+        write_atomically(json_file, [json.dumps(plain(ranking.to_dict()), ensure_ascii=False, indent=1)])
     if html_file is not None:
-        write_atomically(html_file, found.to_html().splitlines())
+        write_atomically(html_file, ranking.to_html().splitlines())
     if plot is not None:
-        draw(found, plot)
+        draw(ranking, plot)
 
 
 def _is_scores(file: str) -> bool:

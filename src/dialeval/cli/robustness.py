@@ -72,13 +72,13 @@ def robustness(
     rows = read(input)
     material = gather(input, listed(attacks) or ["all"], seed=seed, sample=sample, mirror=mirror, rows=rows)
     with telling(quiet=quiet) as reporter:
-        found = run(
+        outcome = run(
             sources, material, tolerance=tolerance, seed=seed, values=values or out / "values", reporter=reporter
         )
-    found.command = command_line(sys.argv[1:])
-    write_report(found, out, formats)
+    outcome.command = command_line(sys.argv[1:])
+    write_report(outcome, out, formats)
     if not quiet:
-        say(*render(found).splitlines())
-    if not found.verdicts:
+        say(*render(outcome).splitlines())
+    if not outcome.verdicts:
         say("error: no metric could be tried; the reasons are above", err=True)
         raise typer.Exit(1)

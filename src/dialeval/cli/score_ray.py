@@ -59,7 +59,7 @@ def score_ray(
         ).write_parquet(output)  # fmt: skip
         say(f"scores: {output}", err=True)
     for name in sets:
-        own = weights.get(name)
-        scores = score_systems(dataset, name, source=source, checkpoint=own, actors=actors, **options)
+        checkpoint_of = weights.get(name)
+        scores = score_systems(dataset, name, source=source, checkpoint=checkpoint_of, actors=actors, **options)
         for system, value in zip(scores.ids or ("all",), scores.values, strict=True):
             say(f"{name}\t{system or 'all'}\t{value:.6g}")

@@ -59,7 +59,7 @@ def tune(
 
     from dialeval.tuning import tune as tune_judge
 
-    found = tune_judge(
+    outcome = tune_judge(
         read(rows),
         out=out,
         checkpoint=checkpoint,
@@ -67,6 +67,6 @@ def tune(
         empty=empty, contaminated_by=listed(contaminated_by), seed=seed, resamples=resamples, device=device,
         overwrite=overwrite, progress=True,
     )  # fmt: skip
-    for line in found.lines():
+    for line in outcome.lines():
         say(line)
-    say(f"{found.folder}: dialeval score --metric judge --checkpoint {found.folder} ...")
+    say(f"{outcome.folder}: dialeval score --metric judge --checkpoint {outcome.folder} ...")

@@ -109,14 +109,14 @@ def cautions(exchanges: Sequence[Exchange], n_truncated: int = 0, *, english: bo
     if not exchanges:
         return ()
     languages = [language_of(row.response) for row in exchanges]
-    found = [
+    sentences = [
         _other_languages(languages) if english else "",
         _unknown_language(languages, exchanges) if english else "",
         _silence(exchanges),
         cut_note(len(exchanges), n_truncated),
         *(_sameness(name, rows) for name, rows in _by_system(exchanges).items()),
     ]
-    return tuple(sentence for sentence in found if sentence)
+    return tuple(sentence for sentence in sentences if sentence)
 
 
 @dataclass
@@ -165,8 +165,8 @@ def _other_languages(languages: Sequence[str]) -> str:
 def _unknown_language(languages: Sequence[str], exchanges: Sequence[Exchange]) -> str:
     """A question where most replies are long enough to hold an English function word, but hold none."""
     told = zip(languages, exchanges, strict=True)
-    said = [_words_of(row.response) for language, row in told if not language]
-    strange = sum(len(words) > _FEW_WORDS and _ENGLISH_WORDS.isdisjoint(words) for words in said)
+    words_of_replies = [_words_of(row.response) for language, row in told if not language]
+    strange = sum(len(words) > _FEW_WORDS and _ENGLISH_WORDS.isdisjoint(words) for words in words_of_replies)
     if strange <= max(_FEW_WORDS, len(languages) / 2):
         return ""
     return f"{strange} of {len(languages)} replies hold no common English word; are they English?"
@@ -188,33 +188,33 @@ def cut_note(rows: int, n_truncated: int) -> str:
 
 
 def _sameness(system: str | None, rows: Sequence[Exchange]) -> str:
-    said = [" ".join(_WORD.findall(row.response.lower())) for row in rows if not is_blank(row.response)]
-    if len(said) < ENOUGH_ROWS:
+    texts = [" ".join(_WORD.findall(row.response.lower())) for row in rows if not is_blank(row.response)]
+    if len(texts) < ENOUGH_ROWS:
         return ""
     whose = "the replies" if system is None else f"the replies of {system}"
-    most, times = Counter(said).most_common(1)[0]
-    if times >= SAME_SHARE * len(said):
+    most, times = Counter(texts).most_common(1)[0]
+    if times >= SAME_SHARE * len(texts):
         shown = most if len(most) <= 40 else f"{most[:37]}..."
-        return f"{times} of {len(said)} of {whose} are the same (“{shown}”); metrics of single replies cannot see that"
+        return f"{times} of {len(texts)} of {whose} are the same (“{shown}”); metrics of single replies cannot see that"
     echoes = sum(_echoes(row) for row in rows)
-    if echoes >= ECHO_SHARE * len(said):
-        return f"{echoes} of {len(said)} of {whose} repeat the turn before; relevance to the context is no merit there"
-    distinct = len(set(said))
-    if len(said) >= 3 * ENOUGH_ROWS and distinct <= len(said) / 5:
-        return f"{whose} are {distinct} different ones in {len(said)} rows; metrics of single replies cannot see that"
+    if echoes >= ECHO_SHARE * len(texts):
+        return f"{echoes} of {len(texts)} of {whose} repeat the turn before; relevance to the context is no merit there"
+    distinct = len(set(texts))
+    if len(texts) >= 3 * ENOUGH_ROWS and distinct <= len(texts) / 5:
+        return f"{whose} are {distinct} different ones in {len(texts)} rows; metrics of single replies cannot see that"
     return ""
 
 
 def _echoes(row: Exchange) -> bool:
-    said = _WORD.findall(row.response.lower())
-    return len(said) > 3 and said == _WORD.findall(" ".join(row.context[-1:]).lower())
+    words = _WORD.findall(row.response.lower())
+    return len(words) > 3 and words == _WORD.findall(" ".join(row.context[-1:]).lower())
 
 
 def _by_system(exchanges: Sequence[Exchange]) -> dict[str | None, list[Exchange]]:
-    found: dict[str | None, list[Exchange]] = {}
+    systems: dict[str | None, list[Exchange]] = {}
     for row in exchanges:
-        found.setdefault(row.system, []).append(row)
-    return found
+        systems.setdefault(row.system, []).append(row)
+    return systems
 
 
 def language_of(text: str) -> str:
@@ -225,8 +225,8 @@ def language_of(text: str) -> str:
     >>> language_of("Das ist eine gute Frage."), language_of("That is a good question."), language_of("Danke!")
     ('de', 'en', '')
     """
-    if not text.isascii() and (found := _language_of_script(text)):
-        return found
+    if not text.isascii() and (script := _language_of_script(text)):
+        return script
     words = _words_of(text)
     others = Counter(language for word in set(_words_of(_NAMES.sub("", text))) for language in _LANGUAGES.get(word, ()))
     others.update(_LETTERS[letter] for letter in set(text.lower()) & _LETTERS.keys())

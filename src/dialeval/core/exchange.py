@@ -69,8 +69,8 @@ class CheckedTexts(tuple[str, ...]):
 
 def _no_letters(**texts: Any) -> None:
     """Whoever makes a row by hand may give one text where several belong, whose letters would be taken for texts."""
-    if one := next((name for name, given in texts.items() if isinstance(given, str)), None):
-        raise TypeError(f"{one} is a str; pass a tuple of strings")
+    if wrong := next((name for name, given in texts.items() if isinstance(given, str)), None):
+        raise TypeError(f"{wrong} is a str; pass a tuple of strings")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +131,10 @@ class Dialogue:
             yield Exchange(self.turns[:turn], self.turns[turn], facts=self.facts, speakers=self.speakers[:turn])
 
 
-def turn_at(row: Exchange | Dialogue, at: int = -1) -> tuple[str, str]:
+def turn_at(row: Exchange | Dialogue, number: int = -1) -> tuple[str, str]:
     """A turn, the last one unless another is asked for, behind the one before it."""
     turns = row.turns if isinstance(row, Dialogue) else (*row.context, row.response)
-    return turns[at - 1] if at % len(turns) else "", turns[at]
+    return turns[number - 1] if number % len(turns) else "", turns[number]
 
 
 def check_exchange(

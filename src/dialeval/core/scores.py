@@ -42,8 +42,8 @@ class Signature(dict[str, str]):
 
 
 def _shorten(value: str) -> str:
-    name, at, revision = value.partition("@")
-    return f"{name}@{revision[:8]}" if at else value
+    name, sign, revision = value.partition("@")
+    return f"{name}@{revision[:8]}" if sign else value
 
 
 @dataclass(frozen=True)
@@ -107,8 +107,8 @@ class Scores:
 
     def __getitem__(self, key: Any) -> float | NDArray[np.float64]:
         """The value of a row; the values of a slice, a list of rows or a mask."""
-        found = self.values[key]
-        return found if isinstance(found, np.ndarray) else float(found)
+        part = self.values[key]
+        return part if isinstance(part, np.ndarray) else float(part)
 
     def __float__(self) -> float:
         return float(self.aggregate)
@@ -181,16 +181,16 @@ class Scores:
     def columns(self, name: str | None = None) -> dict[str, NDArray[Any]]:
         """The values under the metric's name (or another), its aspects under NAME.ASPECT, ends and reasons likewise."""
         name = self.metric if name is None else name
-        found: dict[str, NDArray[Any]] = {name: self.values}
-        found |= {aspect_column(name, aspect): own for aspect, own in self.aspects.items()}
-        found |= {aspect_column(name, text): np.array(own, dtype=object) for text, own in self.texts.items()}
+        columns: dict[str, NDArray[Any]] = {name: self.values}
+        columns |= {aspect_column(name, aspect): own for aspect, own in self.aspects.items()}
+        columns |= {aspect_column(name, text): np.array(own, dtype=object) for text, own in self.texts.items()}
         if self.reasons:
             ends = np.full((len(self), 2), np.nan) if self.interval is None else self.interval
             reasons = np.array(self.reasons, dtype=object)
-            found |= dict(zip(explaining_columns(name), (ends[:, 0], ends[:, 1], reasons), strict=True))
+            columns |= dict(zip(explaining_columns(name), (ends[:, 0], ends[:, 1], reasons), strict=True))
         if self.turns:
-            found[turns_column(name)] = np.fromiter(map(plain, self.turns), dtype=object, count=len(self))
-        return found
+            columns[turns_column(name)] = np.fromiter(map(plain, self.turns), dtype=object, count=len(self))
+        return columns
 
     def to_pandas(self) -> pd.DataFrame:
         """One row per value: id, system and texts of the input, then all `columns`; the signature in `attrs`.

@@ -68,20 +68,20 @@ class Condition:
     @classmethod
     def read(cls, text: str, columns: Sequence[str], option: str = "--flag") -> Condition:
         """From text: a column or one of its aspects, `<` or `>`, a number. Errors name the option."""
-        found = _CONDITION.fullmatch(text)
+        match = _CONDITION.fullmatch(text)
         try:
-            bound = float(found[3]) if found else None
+            bound = float(match[3]) if match else None
         except ValueError:
             bound = None
-        if found is None or bound is None:
+        if match is None or bound is None:
             raise ValueError(f"{option} {text!r} is not a condition; write it as NAME<NUMBER or NAME>NUMBER")
-        name = found[1]
+        name = match[1]
         meant = [column for column in columns if name in (column, column.partition(".")[2])]
         if not meant:
             raise ValueError(f"{option} {text!r}: there is no value {name!r}; there are: {', '.join(columns)}")
         if len(meant) > 1:
             raise ValueError(f"{option} {text!r} could mean {' or '.join(meant)}; write one of them")
-        return cls(meant[0], found[2] == "<", bound, "".join(text.split()))
+        return cls(meant[0], match[2] == "<", bound, "".join(text.split()))
 
     def holds(self, value: float | None) -> bool:
         """Whether a value meets it; none does not."""

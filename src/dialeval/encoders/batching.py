@@ -312,8 +312,8 @@ class PairEncoder:
         with torch.inference_mode():
             blocks = [pad(block, (0, 0, 0, _HEAD_ROWS - len(block))) for block in torch.split(states, _HEAD_ROWS)]
             rows = torch.cat([heads(block.to(self.device)).float().cpu() for block in blocks])
-        found: NDArray[np.float32] = rows[: len(states)].numpy()
-        return found
+        outputs: NDArray[np.float32] = rows[: len(states)].numpy()
+        return outputs
 
     def _batches(self, keys: Sequence[bytes], pair_of: dict[bytes, TokenPair]) -> Iterator[list[bytes]]:
         """Runs of neighbours in length order whose padded size stays within the token budget."""

@@ -56,13 +56,13 @@ def run_in_int8(encoder: nn.Module, samples: Mapping[str, Tensor]) -> bool:
 
 def _large_channels(encoder: nn.Module, layers: Sequence[Layer], samples: Mapping[str, Tensor]) -> list[list[Tensor]]:
     """Of each layer, before attention and between the halves: the channels with the largest numbers."""
-    found: list[list[Tensor]] = [[] for _ in layers]
+    channels: list[list[Tensor]] = [[] for _ in layers]
     handles = []
     for number, layer in enumerate(layers):
 
         def look(_: nn.Module, given: tuple[Tensor, ...], number: int = number) -> None:
             largest = given[0].flatten(0, -2).abs().amax(0)
-            found[number].append(largest.topk(min(_LARGE, len(largest))).indices.sort().values)
+            channels[number].append(largest.topk(min(_LARGE, len(largest))).indices.sort().values)
 
         handles += [layer.key.register_forward_pre_hook(look), layer.up.register_forward_pre_hook(look)]
     try:
@@ -71,7 +71,7 @@ def _large_channels(encoder: nn.Module, layers: Sequence[Layer], samples: Mappin
     finally:
         for handle in handles:
             handle.remove()
-    return found
+    return channels
 
 
 class _Rows(NamedTuple):

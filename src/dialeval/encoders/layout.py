@@ -279,14 +279,14 @@ _SENTENCE_END = re.compile(r"(?<=[.!?] )|(?<=\n)")
 
 def _words_of(text: str, parts: int) -> list[str]:
     """A text in about equal parts, cut between words where it has any."""
-    step, start, found = -(-len(text) // parts), 0, []
+    step, start, parts_of_text = -(-len(text) // parts), 0, []
     while start < len(text):
         end = start + step
         space = text.rfind(" ", start, end) if end < len(text) else -1
         end = space + 1 if space > start else end
-        found.append(text[start:end])
+        parts_of_text.append(text[start:end])
         start = end
-    return found
+    return parts_of_text
 
 
 def _bare_fact(fact: str) -> str:

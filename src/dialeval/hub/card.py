@@ -48,13 +48,13 @@ class CardResults:
 
         checkpoint = f"{config.name or folder.name}@{weights_digest(folder, config.encoder.layers)[:12]}"
         tables = sorted(results.rglob("agreement.jsonl"), key=lambda path: (len(path.parts), path)) if results else []
-        found: dict[tuple[str, ...], Result] = {}
+        answers: dict[tuple[str, ...], Result] = {}
         for row in (row for path in tables for row in read_results(path.parent)):
             signature = Signature.parse(row.metric_signature)
             is_own = signature.get("metric") == config.approach and signature.get("checkpoint") == checkpoint
             if is_own and row.metric == config.approach and row.statistic in _SHOWN and row.value == row.value:
-                found.setdefault(row.question, row)
-        rows = sorted(found.values(), key=lambda row: (row.benchmark, row.protocol, row.level, row.aspect))
+                answers.setdefault(row.question, row)
+        rows = sorted(answers.values(), key=lambda row: (row.benchmark, row.protocol, row.level, row.aspect))
         return cls(checkpoint, rows)
 
 

@@ -39,9 +39,9 @@ def licence_of(training: Mapping[str, Any]) -> str:
 
 def rated(training: Mapping[str, Any]) -> dict[str, list[str]]:
     """Sources of ratings, and what each was used for."""
-    found: dict[str, list[str]] = {}
+    sources: dict[str, list[str]] = {}
     for settings in (training.get("ratings_before", {}), training.get("recipe", {}).get("ratings", {})):
         for use, shown in _USES.items():
             for name in settings.get(use, ()) if isinstance(settings, Mapping) else ():
-                found.setdefault(name, []).append(shown)
-    return found
+                sources.setdefault(name, []).append(shown)
+    return sources

@@ -56,17 +56,17 @@ def find_folders(names: Sequence[str]) -> list[Path]:
         "spaces": spaces,
     }
     known = {name: folder for group in all_of.values() for name, folder in group.items()}
-    found: list[Path] = []
+    folders: list[Path] = []
     for name in names:
         if name in KINDS:
-            found += [folder for kind in (all_of if name == "all" else (name,)) for folder in all_of[kind].values()]
+            folders += [folder for kind in (all_of if name == "all" else (name,)) for folder in all_of[kind].values()]
         elif name in known or Path(name).expanduser().is_dir():
-            found.append(known.get(name, Path(name).expanduser()))
+            folders.append(known.get(name, Path(name).expanduser()))
         else:
             close = difflib.get_close_matches(name, [*KINDS, *known], n=1)
             hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join([*KINDS, *known])}, and folders"
             raise PublishError(f"there is no {name!r} to publish; {hint}")
-    return sorted(dict.fromkeys(found), key=lambda folder: not (folder / "config.json").is_file())
+    return sorted(dict.fromkeys(folders), key=lambda folder: not (folder / "config.json").is_file())
 
 
 def default_results() -> Path | None:

@@ -54,9 +54,9 @@ def near(path: Path) -> str:
 
 def cache_directory() -> Path:
     """`$DIALEVAL_CACHE`, else `dialeval` in the user's cache folder."""
-    own = os.environ.get("DIALEVAL_CACHE")
-    if own:
-        return Path(own).expanduser()
+    chosen = os.environ.get("DIALEVAL_CACHE")
+    if chosen:
+        return Path(chosen).expanduser()
     shared = os.environ.get("XDG_CACHE_HOME")
     return (Path(shared).expanduser() if shared else Path.home() / ".cache") / "dialeval"
 
@@ -113,9 +113,9 @@ def disk_errors(path: Path) -> Iterator[None]:
         name_place(error, path)
         raise
     except Exception as error:
-        if (found := re.search(r"\(os error (\d+)\)", str(error))) is None:
+        if (code := re.search(r"\(os error (\d+)\)", str(error))) is None:
             raise
-        raise OSError(int(found[1]), os.strerror(int(found[1])), str(path)) from error
+        raise OSError(int(code[1]), os.strerror(int(code[1])), str(path)) from error
 
 
 def _remove_left(path: Path, hidden: Path) -> None:
@@ -326,8 +326,8 @@ def progress_counter(label: str, before: str) -> Iterator[Reach]:
         def show(done: int, total: int | None, kept: int) -> None:
             nonlocal begun
             begun = begun if done > kept else time.monotonic()
-            said = pace(done - kept, None if total is None else total - done, time.monotonic() - begun)
-            bar.update(work, description=label, completed=done, total=total, pace=said)
+            remaining = pace(done - kept, None if total is None else total - done, time.monotonic() - begun)
+            bar.update(work, description=label, completed=done, total=total, pace=remaining)
 
         yield show
 

@@ -55,9 +55,9 @@ def _table(scores: Any) -> str:
     rows = []
     for index in range(min(_ROWS, len(scores))):
         name = scores.ids[index] if scores.ids is not None and scores.ids[index] is not None else index
-        said = [_short(scores.exchanges[index].response)] if scores.exchanges else []
+        reply = [_short(scores.exchanges[index].response)] if scores.exchanges else []
         figures = [f"{column[index]:.3g}" if np.isfinite(column[index]) else "" for column in columns.values()]
-        rows.append([str(name), *said, *figures])
+        rows.append([str(name), *reply, *figures])
     left = len(scores) - len(rows)
     more = f"<p><small>and {left} more; <code>.to_pandas()</code> has all</small></p>" if left else ""
     return to_html([Table(["", *replies, *columns], rows)]) + more

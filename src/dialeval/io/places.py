@@ -19,15 +19,15 @@ States = Mapping[Path, tuple[int, int]]
 
 def states(places: Iterable[object]) -> States:
     """How files are now, and those in folders, but for what this program keeps there of unfinished runs."""
-    found = {}
+    by_file = {}
     for place in places:
         path = Path(place) if isinstance(place, str | Path) else None
         for file in () if path is None else sorted(path.rglob("*")) if path.is_dir() else [path]:
             with suppress(OSError):
                 if file.is_file() and file.suffix != ".partial":
                     about = file.stat()
-                    found[file] = (about.st_size, about.st_mtime_ns)
-    return found
+                    by_file[file] = (about.st_size, about.st_mtime_ns)
+    return by_file
 
 
 def check_unchanged(before: States, how: str = "changed") -> None:

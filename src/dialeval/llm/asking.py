@@ -111,9 +111,9 @@ class Asker:
     ) -> list[Outcome]:
         """Outcomes in the order of the questions; equal questions are asked once. `CannotGoOn` ends it early."""
         distinct = {question.digest: question for question in questions}
-        found = {digest: kept for digest, one in distinct.items() if (kept := self.cached(one, options)) is not None}
-        advance(len(found))
-        waiting = [one for digest, one in distinct.items() if digest not in found]
+        known = {digest: kept for digest, one in distinct.items() if (kept := self.cached(one, options)) is not None}
+        advance(len(known))
+        waiting = [one for digest, one in distinct.items() if digest not in known]
         stopped, has_answer, failed, fatal = threading.Event(), False, 0, None
 
         def attempt(question: Question) -> tuple[Question, Answer | Exception | None]:
@@ -129,10 +129,10 @@ class Asker:
             for question, result in pool.imap_unordered(attempt, waiting):
                 if isinstance(result, Answer):
                     has_answer = True
-                    found[question.digest] = self._finish(question, result, options)
+                    known[question.digest] = self._finish(question, result, options)
                 elif isinstance(result, QuestionFailed):
                     failed += 1
-                    found[question.digest] = Outcome(problem=str(result))
+                    known[question.digest] = Outcome(problem=str(result))
                     if failed >= _HOPELESS and not has_answer:
                         result = CannotGoOn(f"{failed} questions got no answer from {self.client.model}: {result}")
                 if isinstance(result, CannotGoOn):
@@ -141,7 +141,7 @@ class Asker:
                 advance(1)
         if fatal is not None:
             raise fatal
-        return [found[question.digest] for question in questions]
+        return [known[question.digest] for question in questions]
 
     def _attempt(self, question: Question, options: Mapping[str, Any]) -> Answer | Exception:
         if self.spent >= self.max_cost:

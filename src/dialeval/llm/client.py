@@ -185,11 +185,11 @@ class Client:
             counted=counted,
         )
 
-    def _token(self, one: Any) -> dict[str, Any]:
-        logprob = float(one.logprob)
+    def _token(self, token: Any) -> dict[str, Any]:
+        logprob = float(token.logprob)
         if math.isnan(logprob):
             raise ValueError("a logarithm that is not a number")
-        return {"token": self._clean(one.token), "logprob": min(logprob, 0.0)}
+        return {"token": self._clean(token.token), "logprob": min(logprob, 0.0)}
 
     def _leave_out(self, error: openai.APIStatusError, request: Mapping[str, Any], left_out: frozenset[str]) -> bool:
         """Whether a refusal names something that can be left out; then it is left out of all further requests."""
@@ -277,11 +277,11 @@ def _likely(text: str) -> int:
     return math.ceil(len(text.encode()) / 4)
 
 
-def _joined(one: Answer, other: Answer) -> Answer:
+def _joined(first: Answer, other: Answer) -> Answer:
     """The samples of two requests as one answer."""
-    sums = {name: getattr(one, name) + getattr(other, name) for name in ("texts", "tokens_in", "tokens_out", "calls")}
-    seconds, counted = one.seconds + other.seconds, one.counted and other.counted
-    return replace(other, **sums, seconds=seconds, counted=counted, refusal=one.refusal or other.refusal)
+    sums = {name: getattr(first, name) + getattr(other, name) for name in ("texts", "tokens_in", "tokens_out", "calls")}
+    seconds, counted = first.seconds + other.seconds, first.counted and other.counted
+    return replace(other, **sums, seconds=seconds, counted=counted, refusal=first.refusal or other.refusal)
 
 
 def _request(question: Question, options: Mapping[str, Any], left_out: frozenset[str]) -> dict[str, Any]:

@@ -219,10 +219,10 @@ def _template(text: str, part: str, answer: str) -> Template:
     allowed = {"aspects", "low", "high", "form", "facts"} | needed
     if part == "turn":
         allowed |= {"context", "references"}
-    found = set(template.get_identifiers())
-    if unknown := sorted(found - allowed):
+    placeholders = set(template.get_identifiers())
+    if unknown := sorted(placeholders - allowed):
         raise ValueError(f"{part}: there is no ${unknown[0]}; there are ${', $'.join(sorted(allowed))}")
-    if missing := sorted(needed - found):
+    if missing := sorted(needed - placeholders):
         raise ValueError(f"{part}: the prompt lacks ${missing[0]}, which is to be judged")
     return template
 

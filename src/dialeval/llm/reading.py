@@ -50,11 +50,11 @@ def read_aspects(text: str, aspects: Sequence[str], low: float, high: float) -> 
     """The score of every aspect, from JSON or, failing that, from lines such as `grammar: 4`."""
     text = _answer(text)
     objects = [one for one in _objects(text) if any(aspect in one for aspect in aspects)]
-    found = [_of_object(one, aspects, low, high) for one in objects]
-    if any(other != found[0] for other in found[1:]):
+    ratings = [_of_object(one, aspects, low, high) for one in objects]
+    if any(other != ratings[0] for other in ratings[1:]):
         raise NoAnswer("the answer holds several JSON objects that differ")
-    if found:
-        return found[0]
+    if ratings:
+        return ratings[0]
     lines = {aspect: _lines_of(text, aspect) for aspect in aspects}
     if "{" in text and not all(lines.values()):
         raise NoAnswer(
@@ -89,10 +89,12 @@ def read_choice(text: str) -> float:
     text, points = _answer(text), {"a": 1.0, "b": 0.0}
     if (whole := _CHOICE.fullmatch(text.strip())) is not None:
         return points.get(whole[1].lower(), 0.5)
-    found = {points.get((match[1] or match[2]).lower(), 0.5) for match in _VERDICT.finditer(text)}
-    if len(found) == 1:
-        return found.pop()
-    raise NoAnswer("the answer chooses both replies" if found else "the answer chooses neither A nor B nor a tie")
+    points_of_verdicts = {points.get((match[1] or match[2]).lower(), 0.5) for match in _VERDICT.finditer(text)}
+    if len(points_of_verdicts) == 1:
+        return points_of_verdicts.pop()
+    raise NoAnswer(
+        "the answer chooses both replies" if points_of_verdicts else "the answer chooses neither A nor B nor a tie"
+    )
 
 
 def expectation(text: str, logprobs: Sequence[Mapping[str, Any]], low: float, high: float) -> float:
@@ -102,9 +104,9 @@ def expectation(text: str, logprobs: Sequence[Mapping[str, Any]], low: float, hi
     of the scores is scaled to one.
     """
     _, start = read_number(text, low, high)
-    at = logprobs[_token_at(text, logprobs, start)]
+    logprob = logprobs[_token_at(text, logprobs, start)]
     shares: dict[float, float] = {}
-    for candidate in at.get("top_logprobs") or [at]:
+    for candidate in logprob.get("top_logprobs") or [logprob]:
         token = str(candidate["token"]).strip()
         if len(token) == 1 and token.isascii() and token.isdigit() and low <= float(token) <= high:
             shares[float(token)] = shares.get(float(token), 0.0) + math.exp(float(candidate["logprob"]))
@@ -136,33 +138,33 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
     Text that only looks like JSON makes the parser begin anew at every brace: once it has read so much in vain, the
     answer has none.
     """
-    decoder, at, vain = json.JSONDecoder(object_pairs_hook=_each_once), text.find("{"), 0
-    while at >= 0 and vain < _IN_VAIN:
+    decoder, start, vain = json.JSONDecoder(object_pairs_hook=_each_once), text.find("{"), 0
+    while start >= 0 and vain < _IN_VAIN:
         try:
-            found, end = decoder.raw_decode(text, at)
+            value, end = decoder.raw_decode(text, start)
         except NoAnswer:
             raise
         except (ValueError, RecursionError):
-            found, end, vain = {}, at + 1, vain + len(text)
-        yield found
-        yield from (inner for inner in found.values() if isinstance(inner, dict))
-        at = text.find("{", end)
+            value, end, vain = {}, start + 1, vain + len(text)
+        yield value
+        yield from (inner for inner in value.values() if isinstance(inner, dict))
+        start = text.find("{", end)
 
 
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object; of a key that stands twice nobody knows which value was meant."""
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for key, value in pairs:
-        if key in found:
+        if key in fields:
             raise NoAnswer(f"the answer's JSON has two values of {key[:40]}")
-        found[key] = value
-    return found
+        fields[key] = value
+    return fields
 
 
-def _of_object(found: Mapping[str, Any], aspects: Sequence[str], low: float, high: float) -> dict[str, float]:
-    if missing := [aspect for aspect in aspects if found.get(aspect) is None]:
+def _of_object(fields: Mapping[str, Any], aspects: Sequence[str], low: float, high: float) -> dict[str, float]:
+    if missing := [aspect for aspect in aspects if fields.get(aspect) is None]:
         raise NoAnswer(f"the answer lacks {', '.join(missing)}")
-    return {aspect: _scored(found[aspect], low, high, aspect) for aspect in aspects}
+    return {aspect: _scored(fields[aspect], low, high, aspect) for aspect in aspects}
 
 
 def _scored(value: Any, low: float, high: float, what: str) -> float:

@@ -15,7 +15,7 @@ def network_class(approach: str) -> Any:
     """
     named = [approach] if approach in available() else [name for name, entry in REGISTRY.items() if entry.package]
     for name in named:
-        found = getattr(metric_class(name)[0], "network_class", None)
-        if found is not None and found.approach == approach:
-            return found
+        network = getattr(metric_class(name)[0], "network_class", None)
+        if network is not None and network.approach == approach:
+            return network
     raise ValueError(f"no metric reads checkpoints of an approach {approach!r}; is its package installed?")

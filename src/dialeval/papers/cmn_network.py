@@ -212,7 +212,7 @@ def critic_loss(posterior_draws: Tensor, prior_draws: Tensor, is_true: Tensor, *
     critic = posterior_draws @ prior_draws.T
     itself = torch.eye(len(critic), dtype=torch.bool, device=critic.device)
     total = critic.logsumexp(dim=1)
-    own, others = critic.diagonal(), critic.masked_fill(itself, float("-inf")).logsumexp(dim=1)
+    of_pair, others = critic.diagonal(), critic.masked_fill(itself, float("-inf")).logsumexp(dim=1)
     if not wrong_pairs:
-        return ((total - own) * is_true).sum() / is_true.sum().clamp(min=1)
-    return (total - torch.where(is_true, own, others)).mean()
+        return ((total - of_pair) * is_true).sum() / is_true.sum().clamp(min=1)
+    return (total - torch.where(is_true, of_pair, others)).mean()

@@ -98,10 +98,10 @@ class MaskedWordHead(nn.Module):
 def _copy(module: Any, stored: Any, names: set[str], prefix: str) -> None:
     # The releases call the parameters of a layer norm gamma and beta.
     for ours, theirs in (("weight", ("weight", "gamma")), ("bias", ("bias", "beta"))):
-        found = [f"{prefix}.{name}" for name in theirs if f"{prefix}.{name}" in names]
-        if not found:
+        stored_names = [f"{prefix}.{name}" for name in theirs if f"{prefix}.{name}" in names]
+        if not stored_names:
             raise CheckpointError(f"the encoder's weights hold no {prefix}; set original_head to false")
-        getattr(module, ours).data.copy_(stored.get_tensor(found[0]))
+        getattr(module, ours).data.copy_(stored.get_tensor(stored_names[0]))
 
 
 # --- masking ---------------------------------------------------------------------------------------

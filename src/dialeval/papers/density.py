@@ -193,12 +193,12 @@ class Density(PairMetric):
             )
 
     def _own_scoring(self) -> Scoring:
-        own: Any = self.network.config.architecture.get("default_scoring", PAPERS_SCORING)
-        if own not in self._scorings:
+        scoring: Any = self.network.config.architecture.get("default_scoring", PAPERS_SCORING)
+        if scoring not in self._scorings:
             raise CheckpointError(
-                f"{self._checkpoint_name} asks for default_scoring {own!r}; it is one of {', '.join(self._scorings)}"
+                f"{self._checkpoint_name} asks for default_scoring {scoring!r}; there are {', '.join(self._scorings)}"
             )
-        chosen: Scoring = own
+        chosen: Scoring = scoring
         return chosen
 
     @property

@@ -115,20 +115,20 @@ class DistributionMetric(Metric):
         asked = np.flatnonzero(np.isin(encoded.owners, encoded.rows_of_queries()))
         human = encoded.human.take(asked) if self.human is None else self.human
         systems = encoded.rows_of_systems()
-        found: dict[str | None, SystemComparison] = {}
+        comparisons: dict[str | None, SystemComparison] = {}
         for name, rows in systems.items():
             replies = encoded.replies.take(rows)
             _check_sizes(self.info.name, name, human, replies)
-            found[name] = self.compare(human, replies)
+            comparisons[name] = self.compare(human, replies)
         facts: dict[str, list[Any]] = {}
-        for rows, one in zip(systems.values(), found.values(), strict=True):
+        for rows, one in zip(systems.values(), comparisons.values(), strict=True):
             for key, fact in {"n": len(rows), "low": one.low, "high": one.high, **one.facts}.items():
                 facts.setdefault(key, []).append(fact)
         return Judged(
-            np.array([one.value for one in found.values()]),
+            np.array([one.value for one in comparisons.values()]),
             n_truncated=int(cut.sum()),
             details={"confidence": CONFIDENCE, "resamples": self.resamples, **facts},
-            ids=tuple(found),
+            ids=tuple(comparisons),
         )
 
     def scores_of(self, encoded: EncodedRows) -> Scores:

@@ -74,8 +74,8 @@ def read_side(source: str | Path) -> tuple[FeatureSet | Moments, dict[str, str]]
         raise CheckpointError(f"{path} is missing; this checkpoint brings no human side") from None
     except (SafetensorError, OSError, TypeError, ValueError) as error:  # among them numbers that numpy does not have
         raise CheckpointError(f"{path} is not a saved set, or is damaged: {first_line(error)}") from None
-    if (found := made_with.pop("format", None)) != _FORMAT:
-        raise CheckpointError(f"{path} is not a saved set of features; its format is {found!r}")
+    if (version := made_with.pop("format", None)) != _FORMAT:
+        raise CheckpointError(f"{path} is not a saved set of features; its format is {version!r}")
     is_moments = "scatter" in tensors
     if problem := _problem(tensors, _OF_MOMENTS if is_moments else _OF_ROWS):
         raise CheckpointError(f"{path} is damaged: {problem}")
@@ -112,10 +112,10 @@ def _problem(tensors: Mapping[str, NDArray[Any]], wanted: Mapping[str, tuple[str
     return ""
 
 
-def check_made_alike(one: Mapping[str, str], other: Mapping[str, str], what: str) -> None:
+def check_made_alike(first: Mapping[str, str], other: Mapping[str, str], what: str) -> None:
     """Refuse to compare features that were not made in the same way."""
-    for key in one.keys() | other.keys():
-        if one.get(key) != other.get(key):
+    for key in first.keys() | other.keys():
+        if first.get(key) != other.get(key):
             raise ValueError(
-                f"{what} was made with {key}={other.get(key)} and not {one.get(key)}; make it again, or load alike"
+                f"{what} was made with {key}={other.get(key)} and not {first.get(key)}; make it again, or load alike"
             )

@@ -111,10 +111,10 @@ class FrozenFeatures:
     def shared(cls, encoder: str | Path | None = None, **options: Any) -> FrozenFeatures:
         """The same, loaded once for all metrics that use it; a pair that two of them need is encoded once."""
         key = (str(encoder), *(f"{name}={options[name]}" for name in sorted(options)))
-        found = cls._loaded.get(key)
-        if found is None:
-            found = cls._loaded[key] = cls(encoder, **options)
-        return found
+        loaded = cls._loaded.get(key)
+        if loaded is None:
+            loaded = cls._loaded[key] = cls(encoder, **options)
+        return loaded
 
     def of(self, pairs: Sequence[Exchange], *, progress: bool = False) -> FeatureSet:
         """Features of all pairs, in their order."""

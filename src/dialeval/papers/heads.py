@@ -53,13 +53,13 @@ class TrainedHead(PairMetric):
         edges = [*range(0, len(features[0]), _BLOCK), len(features[0])]
         with torch.inference_mode():
             blocks = [head(*(feature[start:end].to(device) for feature in features)) for start, end in pairwise(edges)]
-        said: Vector = torch.cat(blocks).cpu().numpy().astype(np.float64)
-        return said
+        outputs: Vector = torch.cat(blocks).cpu().numpy().astype(np.float64)
+        return outputs
 
     def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
         """Features, head, scoring rule."""
-        said, cut = self.outputs(exchanges, progress=progress)
-        return Judged(self.values_of(said), n_truncated=int(cut.sum()))
+        outputs, cut = self.outputs(exchanges, progress=progress)
+        return Judged(self.values_of(outputs), n_truncated=int(cut.sum()))
 
     def values_of(self, rows: NDArray[np.floating]) -> Vector:
         """The probability behind a logit."""
@@ -80,5 +80,5 @@ class Perceptron(nn.Sequential):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """`[rows]`: one number for each."""
-        said: Tensor = super().forward(inputs)  # type: ignore[no-untyped-call]
-        return said.squeeze(-1)
+        outputs: Tensor = super().forward(inputs)  # type: ignore[no-untyped-call]
+        return outputs.squeeze(-1)

@@ -36,7 +36,7 @@ class LearnedMetric(Metric):
 
     network_class: ClassVar[type[Network]]
     scales: ClassVar[tuple[Scale, ...]] = ("native", "human_percentile")
-    #: Whether a value promises how often such replies are right.
+    #: Whether values are calibrated probabilities.
     is_probability: ClassVar[bool] = False
     #: Attributes that hold a `PairEncoder`; a suite lets them share their tokenizer.
     pair_encoders: ClassVar[tuple[str, ...]] = ("encoder",)

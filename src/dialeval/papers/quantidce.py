@@ -250,11 +250,11 @@ def fast_triplet_loss(features: Tensor, levels: Tensor, margin: float = 1.0, spr
     present: Tensor = torch.unique(levels)
     centres = torch.stack([features[levels == level].mean(dim=0) for level in present])
     distance: Tensor = torch.linalg.vector_norm(features[:, None] - centres[None], dim=-1)
-    own = levels[:, None] == present[None]
-    to_own = distance[own]
+    same = levels[:, None] == present[None]
+    to_own = distance[same]
     if len(present) == 1:
         return spread_weight * to_own.mean()
-    hinge = F.relu(to_own[:, None] - distance + margin).masked_fill(own, 0.0).sum(dim=1) / (len(present) - 1)
+    hinge = F.relu(to_own[:, None] - distance + margin).masked_fill(same, 0.0).sum(dim=1) / (len(present) - 1)
     return hinge.mean() + spread_weight * to_own.mean()
 
 

@@ -120,24 +120,24 @@ class Source:
     ) -> Iterator[tuple[RawRow, Exchange]]:
         """Checked exchanges, each with the row it came from."""
         columns, rows = self._table("turn")
-        found = _checked(rows, lambda row: to_exchange(row, columns, empty=empty, needs=needs), skip_bad)
-        found = self._of_texts(found, columns)
-        yield from found if self.other_languages == "mark" else self._english(found, skip_bad)
+        checked = _checked(rows, lambda row: to_exchange(row, columns, empty=empty, needs=needs), skip_bad)
+        checked = self._of_texts(checked, columns)
+        yield from checked if self.other_languages == "mark" else self._english(checked, skip_bad)
 
     def dialogues(
         self, *, empty: EmptyPolicy = "error", skip_bad: Rejects | None = None
     ) -> Iterator[tuple[RawRow, Dialogue]]:
         """Checked dialogues, each with the row it came from."""
         columns, rows = self._table("dialogue")
-        found = _checked(rows, lambda row: to_dialogue(row, columns, empty=empty), skip_bad)
-        yield from found if self.other_languages == "mark" else self._english(found, skip_bad)
+        checked = _checked(rows, lambda row: to_dialogue(row, columns, empty=empty), skip_bad)
+        yield from checked if self.other_languages == "mark" else self._english(checked, skip_bad)
 
     def preview(self, rows: int = 3) -> list[Mapping[str, Any]]:
         """The first rows as they are in the source, all columns; conversations unfolded into their replies."""
-        found = list(islice(self._rows("preview", FIELDS), rows))
-        read: list[Mapping[str, Any]] = [dict(row.values) for row in found if row.values is not None]
-        if found and not read:
-            raise found[0].bad(found[0].problem)
+        first = list(islice(self._rows("preview", FIELDS), rows))
+        read: list[Mapping[str, Any]] = [dict(row.values) for row in first if row.values is not None]
+        if first and not read:
+            raise first[0].bad(first[0].problem)
         return read
 
     def rated(self, *, by_people: bool = True) -> tuple[Columns, Iterator[RawRow]]:
@@ -199,12 +199,12 @@ class Source:
         """The row of a conversation whose messages stand where the caller says."""
         if row.values is None:
             return row
-        found = {field: lookup(row.values, column) for field, column in self.columns.items()}
-        if not isinstance(as_json(found[MESSAGES]), list):
+        by_field = {field: lookup(row.values, column) for field, column in self.columns.items()}
+        if not isinstance(as_json(by_field[MESSAGES]), list):
             problem = f"{self.columns[MESSAGES]} is no list of messages"
             return RawRow(row.number, row.where, problem=problem, raw=dict(row.values))
         beside = {key: row.values[key] for key in ("id", "system", "model", "facts") if key in row.values}
-        return RawRow(row.number, row.where, beside | found, duplicate=row.duplicate)
+        return RawRow(row.number, row.where, beside | by_field, duplicate=row.duplicate)
 
     @property
     def _is_table(self) -> bool:
@@ -262,7 +262,7 @@ class Source:
             )
 
     def _of_texts(
-        self, found: Iterator[tuple[RawRow, Exchange]], columns: Columns
+        self, checked: Iterator[tuple[RawRow, Exchange]], columns: Columns
     ) -> Iterator[tuple[RawRow, Exchange]]:
         """The rows, unless the first ones all hold JSON or begin with one label: scored so, they would get zeros."""
         seen: list[Exchange] = []
@@ -277,7 +277,7 @@ class Source:
                 if problem := not_a_text(texts, name, columns.name(name)):
                     raise ValueError(f"{self.name}: {problem}")
 
-        for row, exchange in found:
+        for row, exchange in checked:
             if len(seen) < _LOOKED_AT:
                 seen.append(exchange)
                 if len(seen) == _LOOKED_AT:
@@ -286,10 +286,12 @@ class Source:
         if len(seen) < _LOOKED_AT:
             check()
 
-    def _english(self, found: Iterable[tuple[RawRow, Item]], skip_bad: Rejects | None) -> Iterator[tuple[RawRow, Item]]:
+    def _english(
+        self, checked: Iterable[tuple[RawRow, Item]], skip_bad: Rejects | None
+    ) -> Iterator[tuple[RawRow, Item]]:
         """Rows whose reply is English, or too short to tell; others are left out and counted, or refused."""
         skipped: list[int] = []
-        for row, item in found:
+        for row, item in checked:
             language = language_of(reply_text(item))
             if language in ("", ENGLISH):
                 yield row, item

@@ -41,20 +41,20 @@ def guess_columns(names: Sequence[str], first_rows: Sequence[Mapping[str, Any]] 
     """
     plain = ((name, "".join(filter(str.isalnum, name.casefold()))) for name in reversed(names) if name.isprintable())
     known = {letters: name for name, letters in plain}
-    found: dict[str, str] = {}
+    guessed: dict[str, str] = {}
     for field, aliases in _NAMES.items():
         for alias in aliases.split():
             column = known.get(alias)
-            if column is not None and column not in found.values() and _fits(field, alias, column, first_rows):
-                found[field] = column
+            if column is not None and column not in guessed.values() and _fits(field, alias, column, first_rows):
+                guessed[field] = column
                 break
-    if "response" not in found or not {"context", MESSAGE} & found.keys():
+    if "response" not in guessed or not {"context", MESSAGE} & guessed.keys():
         return {}
-    if found.get("context") in ("context", "contexts") and MESSAGE in found:
-        del found[MESSAGE]  # a context is whole; only a history lacks the message that was answered
-    if "reference" in found and "references" in found:
-        del found["reference"]
-    return found
+    if guessed.get("context") in ("context", "contexts") and MESSAGE in guessed:
+        del guessed[MESSAGE]  # a context is whole; only a history lacks the message that was answered
+    if "reference" in guessed and "references" in guessed:
+        del guessed["reference"]
+    return guessed
 
 
 def _fits(field: str, alias: str, column: str, rows: Sequence[Mapping[str, Any]]) -> bool:

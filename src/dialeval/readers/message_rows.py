@@ -42,7 +42,7 @@ def message_columns(names: Sequence[str]) -> tuple[str, str, str] | None:
 def together(rows: Iterable[RawRow], columns: tuple[str, str, str]) -> Iterator[RawRow]:
     """Rows of one message each as rows of one conversation each, in the order of their times."""
     whose, who, what = columns
-    found: dict[str, list[Any]] = {}
+    conversations: dict[str, list[Any]] = {}
     times: list[tuple[str, str]] = []
     for row in rows:
         if row.values is None:
@@ -56,13 +56,13 @@ def together(rows: Iterable[RawRow], columns: tuple[str, str, str]) -> Iterator[
             continue
         speaker = speaker if isinstance(speaker, Mapping) else str(speaker or "")
         message = {**row.values, "role": speaker, "content": row.values.get(what)}
-        found.setdefault(name, []).append(message)
+        conversations.setdefault(name, []).append(message)
         when = next(
             (cell for names in (_PLACE, _WHEN) for key, cell in row.values.items() if snake_case(key) in names), None
         )
         times.append((name, "" if when is None else str(when)))
     orders = _orders(times) if any(when for _, when in times) else {}
-    for number, (name, messages) in enumerate(found.items()):
+    for number, (name, messages) in enumerate(conversations.items()):
         in_order = [messages[place] for place in orders.get(name, range(len(messages)))]
         values = {"messages": in_order, "id": name if whose else None}
         yield RawRow(number, f"conversation {one_line(name)[:100]}" if whose else "all messages", values)

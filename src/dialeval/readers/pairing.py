@@ -104,8 +104,8 @@ def read_items(rows: Rows, level: ItemLevel = "turn", columns: Mapping[str, str]
     `columns` maps a field to the column that holds it where names differ; a `Source` has such a mapping of its own.
     """
     if isinstance(rows, Source):
-        found = rows.dialogues(empty="score") if level == "dialogue" else rows.exchanges(empty="score")
-        return [item for _, item in found]
+        items = rows.dialogues(empty="score") if level == "dialogue" else rows.exchanges(empty="score")
+        return [item for _, item in items]
     if is_table(rows):
         return read_items(source_of(rows, columns), level)
     if not isinstance(rows, Iterable):
@@ -119,10 +119,10 @@ def read_items(rows: Rows, level: ItemLevel = "turn", columns: Mapping[str, str]
 def read_counted(rows: Rows, level: ItemLevel, columns: Mapping[str, str] | None = None) -> tuple[list[Any], int]:
     """The same, and how many there are with those that the source leaves out for their language."""
     if not (isinstance(rows, Source) and rows.other_languages == "skip"):
-        found = read_items(rows, level, columns)
-        return found, len(found)
-    found = read_items(replace(rows, other_languages="mark"), level)
-    return [item for item in found if language_of(reply_text(item)) in ("", ENGLISH)], len(found)
+        items = read_items(rows, level, columns)
+        return items, len(items)
+    items = read_items(replace(rows, other_languages="mark"), level)
+    return [item for item in items if language_of(reply_text(item)) in ("", ENGLISH)], len(items)
 
 
 def pair_conversations(first: Sequence[Dialogue], second: Sequence[Dialogue], names: tuple[str, str]) -> Pairs | None:
@@ -141,15 +141,15 @@ def pair_conversations(first: Sequence[Dialogue], second: Sequence[Dialogue], na
 
 def files_by_name(texts: Iterable[str | Path]) -> dict[str, str]:
     """Files by the names of their systems: each text is NAME=FILE, or a file that is named up to its first dot."""
-    found: dict[str, str] = {}
+    files: dict[str, str] = {}
     for text in map(str, texts):
         name, equals, file = text.partition("=")
         if not (equals and name and "/" not in name):
             name, file = Path(text).name.split(".")[0], text
-        if name in found:
+        if name in files:
             raise ValueError("two files have the same name; name each system: NAME=FILE")
-        found[name] = file
-    return found
+        files[name] = file
+    return files
 
 
 def pair(first: Sequence[Exchange], second: Sequence[Exchange], names: tuple[str, str]) -> Pairs:
@@ -162,17 +162,17 @@ def pair(first: Sequence[Exchange], second: Sequence[Exchange], names: tuple[str
 
 def pair_by_context(first: Sequence[Exchange], second: Sequence[Exchange], names: tuple[str, str]) -> Pairs:
     """Pair rows by their contexts; of several replies to one context the first with the first."""
-    one, other = Side.of(first, names[0]), Side.of(second, names[1])
+    first_side, second_side = Side.of(first, names[0]), Side.of(second, names[1])
     waiting: dict[Hashable, list[int]] = {}
-    for place, context in enumerate(other.contexts):
+    for place, context in enumerate(second_side.contexts):
         waiting.setdefault(context, []).append(place)
     matched: list[tuple[int, int]] = []
-    for index, context in enumerate(one.contexts):
+    for index, context in enumerate(first_side.contexts):
         if left := waiting.get(context):
             matched.append((index, left.pop(0)))
     if not matched:
         raise ValueError(f"{names[0]} and {names[1]} share no context; compare systems on the same contexts")
-    return _pairs(one, other, matched, "context")
+    return _pairs(first_side, second_side, matched, "context")
 
 
 def pair_sides(first: Side, second: Side) -> Pairs:
@@ -217,7 +217,7 @@ def _by_id(first: Side, second: Side) -> Pairs:
 
 
 def _pairs(first: Side, second: Side, matched: Sequence[tuple[int, int]], by: str) -> Pairs:
-    one, other = np.array(matched, dtype=np.intp).reshape(-1, 2).T
+    left, right = np.array(matched, dtype=np.intp).reshape(-1, 2).T
     numbers: dict[Hashable, int] = {}
     # A row of unknown context is one of its own.
     known = [(first.contexts[a], second.contexts[b], a) for a, b in matched]
@@ -225,16 +225,16 @@ def _pairs(first: Side, second: Side, matched: Sequence[tuple[int, int]], by: st
         ("row", position) if a is None and b is None else ("context", b if a is None else a) for a, b, position in known
     ]
     groups = np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.intp)
-    return Pairs(one, other, groups, by, (len(first.contexts), len(second.contexts)), (first.name, second.name))
+    return Pairs(left, right, groups, by, (len(first.contexts), len(second.contexts)), (first.name, second.name))
 
 
 def _places(ids: Sequence[str], name: str) -> dict[str, int]:
-    found: dict[str, int] = {}
+    places: dict[str, int] = {}
     for index, key in enumerate(ids):
-        if key in found:
-            raise ValueError(f"rows {found[key]} and {index} of {name} have the same id {key!r}; ids must differ")
-        found[key] = index
-    return found
+        if key in places:
+            raise ValueError(f"rows {places[key]} and {index} of {name} have the same id {key!r}; ids must differ")
+        places[key] = index
+    return places
 
 
 def context_numbers(rows: Sequence[Exchange | Dialogue]) -> NDArray[np.intp]:

@@ -94,14 +94,14 @@ def lookup(values: Mapping[str, Any], path: str) -> Any:
     """What stands in a column, or where a path leads through objects, lists and cells of JSON; None for nothing."""
     if path in values or root_of(path) == path:
         return values.get(path)
-    found: Any = values
+    value: Any = values
     for name, place in _STEP.findall(path):
-        found = as_json(found)
-        if place and isinstance(found, list | tuple) and -len(found) <= int(place) < len(found):
-            found = found[int(place)]
+        value = as_json(value)
+        if place and isinstance(value, list | tuple) and -len(value) <= int(place) < len(value):
+            value = value[int(place)]
         else:
-            found = found.get(name) if name and isinstance(found, Mapping) else None
-    return found
+            value = value.get(name) if name and isinstance(value, Mapping) else None
+    return value
 
 
 @dataclass(frozen=True)
@@ -250,10 +250,10 @@ def reply_in(value: Any) -> str | None:
 
 
 def _references(row: RawRow, values: Mapping[str, Any]) -> Any:
-    one, several = values["reference"], values["references"]
-    if one is not None and several is not None:
+    single, several = values["reference"], values["references"]
+    if single is not None and several is not None:
         raise row.bad("both reference and references are given; keep one of them")
-    return several if one is None else one
+    return several if single is None else single
 
 
 def _suggest(name: str, known: Collection[str]) -> str:

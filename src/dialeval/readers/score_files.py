@@ -63,11 +63,11 @@ def scores_in(rows: Any, name: str, columns: Mapping[str, str] | None = None) ->
 
     `columns` maps `id` and `context` to the columns that hold them where names differ.
     """
-    found = []
+    tables = []
     for number, (where, row) in enumerate(records(rows, name)):
         named = {field: row.get(column) for field, column in (columns or {}).items()}
-        found.append((where, {"row": number, **row, **named}))
-    return _table(found, Path(name), "")
+        tables.append((where, {"row": number, **row, **named}))
+    return _table(tables, Path(name), "")
 
 
 def _table(rows: Iterable[tuple[str, Mapping[str, Any]]], file: Path, digest: str) -> ScoreTable:
@@ -89,10 +89,10 @@ def records(rows: Any, name: str) -> list[tuple[str, Mapping[str, Any]]]:
     held = rows.to_dict("records") if hasattr(rows, "iloc") else rows
     if not isinstance(held, Iterable):
         raise BadScoreFile(f"{name} is {a_kind(rows)}; pass a file, a data frame or mappings")
-    found = [(f"row {number} of {name}", row) for number, row in enumerate(held)]
-    if odd := next((where for where, row in found if not isinstance(row, Mapping)), None):
+    numbered = [(f"row {number} of {name}", row) for number, row in enumerate(held)]
+    if odd := next((where for where, row in numbered if not isinstance(row, Mapping)), None):
         raise BadScoreFile(f"{odd} is no mapping; pass a file, a data frame or mappings")
-    return found
+    return numbered
 
 
 def _columns(

@@ -17,9 +17,9 @@ def shown(source: Source, rows: int, *, level: str = "turn") -> Iterator[str]:
     """The first rows in words, a line each turn. What was guessed, such as columns, the source says itself."""
     if not source.can_be_read_twice:
         raise ValueError(f"{source.name} can be read only once; to see how rows are read, pass a file")
-    found: Iterator[tuple[RawRow, Exchange | Dialogue]]
-    found = iter(source.dialogues(empty="score") if level == "dialogue" else source.exchanges(empty="score"))
-    for row, item in islice(found, rows):
+    items: Iterator[tuple[RawRow, Exchange | Dialogue]]
+    items = iter(source.dialogues(empty="score") if level == "dialogue" else source.exchanges(empty="score"))
+    for row, item in islice(items, rows):
         yield from _of_row(row, item)
 
 

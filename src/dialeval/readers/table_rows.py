@@ -115,10 +115,10 @@ def mapping_rows(rows: Iterable[Any], name: str) -> Iterator[RawRow]:
             yield RawRow(number, name, problem=problem, raw=repr(values)[:1000])
 
 
-def _arrow_row(batch: Any, at: int, number: int, name: str) -> RawRow:
+def _arrow_row(batch: Any, index: int, number: int, name: str) -> RawRow:
     values: dict[str, Any] = {}
     for column in batch.schema.names:
-        cell = batch[column][at : at + 1]
+        cell = batch[column][index : index + 1]
         try:
             values[column] = cell[0].as_py()
         except UnicodeDecodeError as error:
@@ -144,8 +144,8 @@ def _load(source: str, name: str, subset: str | None) -> Any:
     try:
         # A folder of files is streamed; what comes from the Hub is kept in its cache and memory-mapped.
         # It takes its name from the path, and "." has none.
-        found = str(folder.resolve()) if folder.is_dir() else source
-        return datasets.load_dataset(found, subset, streaming=folder.is_dir())
+        path = str(folder.resolve()) if folder.is_dir() else source
+        return datasets.load_dataset(path, subset, streaming=folder.is_dir())
     except ConnectionError as error:
         raise ValueError(f"{name} is not on this machine and the Hub does not answer ({first_line(error)})") from None
     except datasets.exceptions.DatasetNotFoundError:

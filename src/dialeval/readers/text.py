@@ -221,9 +221,9 @@ class _Object(dict[str, Any]):
         values = dict(pairs)
         if len(values) == len(pairs):
             return values
-        found = cls(values)
-        found.duplicate = next(key for key, times in Counter(key for key, _ in pairs).items() if times > 1)
-        return found
+        table = cls(values)
+        table.duplicate = next(key for key, times in Counter(key for key, _ in pairs).items() if times > 1)
+        return table
 
 
 #: What a line takes in memory beside its letters; who speaks is told by all lines of a transcript together.
@@ -377,8 +377,8 @@ class _CsvLines:
         first = next((line for line in self._lines if line.data.strip()), None)
         if first is None:
             return usual
-        if said := re.fullmatch(rb"sep=(.)\s*", first.data):
-            return said[1].decode("latin-1")
+        if match := re.fullmatch(rb"sep=(.)\s*", first.data):
+            return match[1].decode("latin-1")
         self._lines = chain([first], self._lines)
         header = first.data[:10000].decode("utf-8", errors="replace")
         try:

@@ -29,8 +29,8 @@ def as_lines_of_names(lines: list[str], known: Collection[str]) -> list[str]:
 
 
 def _heading(line: str, known: Collection[str]) -> str:
-    found = _HEADING.fullmatch(line)
-    return f"{found[2]}:" if found and (found[1] or found[3]) and found[2].lower() in known else line
+    match = _HEADING.fullmatch(line)
+    return f"{match[2]}:" if match and (match[1] or match[3]) and match[2].lower() in known else line
 
 
 def _subtitles(lines: list[str]) -> list[str]:
@@ -86,6 +86,6 @@ def _numbered(texts: list[str]) -> list[str]:
 
 def _asked(texts: list[str]) -> list[str]:
     """What a teacher says; personas are a prompt."""
-    said = " ".join(text for text in texts if not _PERSONA.match(text)).strip()
+    words = " ".join(text for text in texts if not _PERSONA.match(text)).strip()
     prompts = [f"System: {_PERSONA.sub('', text)}" for text in texts if _PERSONA.match(text)]
-    return [*prompts, *([f"User: {said}"] if said and said != "__SILENCE__" else [])]
+    return [*prompts, *([f"User: {words}"] if words and words != "__SILENCE__" else [])]

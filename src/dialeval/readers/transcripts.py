@@ -60,7 +60,7 @@ def conversations(lines: list[str], tell: Callable[[str], None] = lambda _: None
             blocks[-1][-1].append(line.rstrip())
         elif blocks[-1][-1]:
             blocks[-1].append([])
-    found: list[Messages] = []
+    talks: list[Messages] = []
     is_named = False
     joined: dict[str, None] = {}
     for parts in blocks:
@@ -73,35 +73,35 @@ def conversations(lines: list[str], tell: Callable[[str], None] = lambda _: None
             if one:
                 messages = _messages(one, joined)
                 is_named |= any("speaker" in message for message in messages)
-                found.append(messages)
-    said = [line for line in lines if line.strip()]
-    if said and not is_named:
-        if 2 * sum(1 for line in said if _HEADER.fullmatch(line)) >= len(said) > 1:
+                talks.append(messages)
+    spoken = [line for line in lines if line.strip()]
+    if spoken and not is_named:
+        if 2 * sum(1 for line in spoken if _HEADER.fullmatch(line)) >= len(spoken) > 1:
             raise ValueError("lines bear times, but who speaks cannot be told; write each turn as `Name: text`")
-        if {"context", "response"} <= set(re.split(r"[,;\t]", said[0])):
+        if {"context", "response"} <= set(re.split(r"[,;\t]", spoken[0])):
             raise ValueError("the text is a table; name the file .csv or .tsv")
         tell("no line names its speaker, so lines are read as user and assistant in turn")
     if joined:
         shown = ", ".join(f"{name}:" for name in list(joined)[:5]) + (" ..." if len(joined) > 5 else "")
         tell(f"lines that begin with {shown} go on with the turn before; nobody of that name seems to speak")
-    return found
+    return talks
 
 
 def is_transcript(text: str) -> bool:
     """Whether a text of several lines is a conversation with roles that everybody knows."""
     lines = [line for line in text.splitlines() if line.strip()]
-    names = [_name(found).lower() for line in lines if (found := _SPEAKER.match(line))]
+    names = [_name(match).lower() for line in lines if (match := _SPEAKER.match(line))]
     return 1 < len(lines) == len(names) and set(names) <= _KNOWN
 
 
 def turns_of(text: str) -> list[tuple[str, str]]:
     """The turns of one conversation."""
-    found = _messages([line for line in text.splitlines() if line.strip()], {})
-    return [(message["role"], message["content"]) for message in found]
+    messages = _messages([line for line in text.splitlines() if line.strip()], {})
+    return [(message["role"], message["content"]) for message in messages]
 
 
-def _name(found: re.Match[str]) -> str:
-    return (found[2] or found[4]).strip(" \xa0\u200e\u202c")
+def _name(match: re.Match[str]) -> str:
+    return (match[2] or match[4]).strip(" \xa0\u200e\u202c")
 
 
 def _speakers(lines: list[str], *, of_several: bool = False) -> Callable[[str], re.Match[str] | None]:
@@ -110,9 +110,9 @@ def _speakers(lines: list[str], *, of_several: bool = False) -> Callable[[str], 
     Where the first name stands behind a time, all do; where a user and a bot speak, nobody else does. Otherwise names
     that come again are speakers, and of others the first so that there are two; of several conversations all names are.
     """
-    found = [one for line in lines if (one := _SPEAKER.match(line))]
-    timed = sum(1 for line in found if line[1] or line[3]) > 1 and bool(found[0][1] or found[0][3])
-    counts = Counter(map(_name, found))
+    matches = [match for line in lines if (match := _SPEAKER.match(line))]
+    timed = sum(1 for line in matches if line[1] or line[3]) > 1 and bool(matches[0][1] or matches[0][3])
+    counts = Counter(map(_name, matches))
     roles = {name: plain_role(name) for name in counts}
     names = {name for name in counts if name.lower() in _KNOWN | _ASIDE or roles[name] == "assistant"}
     spoke = {roles[name] for name in names}
@@ -122,8 +122,8 @@ def _speakers(lines: list[str], *, of_several: bool = False) -> Callable[[str], 
         names.update(others if of_several else others[: max(0, 2 - len(names))])
 
     def begins(line: str) -> re.Match[str] | None:
-        one = _SPEAKER.match(line)
-        return one if one and (one[1] or one[3] if timed else _name(one) in names) else None
+        match = _SPEAKER.match(line)
+        return match if match and (match[1] or match[3] if timed else _name(match) in names) else None
 
     return begins
 
@@ -137,8 +137,8 @@ def _messages(lines: list[str], joined: dict[str, None]) -> Messages:
     for line in lines:
         if _NOTICE.match(line):
             continue
-        if found := begins(line):
-            turns.append((_name(found), [line[found.end() :].strip()]))
+        if beginning := begins(line):
+            turns.append((_name(beginning), [line[beginning.end() :].strip()]))
         elif turns:
             turns[-1][1].append(line.strip())
             if other := _SPEAKER.match(line):

@@ -66,8 +66,8 @@ class Chats:
                     continue
                 if known is not None:
                     traced.add(known)
-                one = inner[1]
-                yield RawRow(number, one.where, one.values, one.problem, one.raw, one.duplicate)
+                entry = inner[1]
+                yield RawRow(number, entry.where, entry.values, entry.problem, entry.raw, entry.duplicate)
                 number += 1
         if passed:
             what = f"{passed} {'row holds' if passed == 1 else 'rows hold'} no reply, or that of another row"
@@ -203,11 +203,11 @@ def opened(row: RawRow, counts: Callable[[Mapping[str, Any]], bool] | None = Non
     if row.values is None or counts(row.values):
         yield row
         return
-    found = [entry for listed in _lists(row.values, counts) for entry in listed if isinstance(entry, Mapping)]
-    found = [entry for entry in found if entry.get("messages") != []]
-    if not found:
+    entries = [entry for listed in _lists(row.values, counts) for entry in listed if isinstance(entry, Mapping)]
+    entries = [entry for entry in entries if entry.get("messages") != []]
+    if not entries:
         yield row
-    for index, entry in enumerate(found):
+    for index, entry in enumerate(entries):
         yield RawRow(index, f"{row.where}, chat {index}", entry)
 
 
@@ -216,13 +216,13 @@ def _lists(
 ) -> Iterator[list[Any]]:
     """The lists in an object whose entries are rows; where there are none, those that are nested in it."""
     inside = [value for value in values.values() if isinstance(value, list | Mapping)]
-    found = [
+    lists = [
         item
         for item in inside
         if isinstance(item, list) and any(isinstance(entry, Mapping) and counts(entry) for entry in item[:50])
     ]
-    if found or not depth:
-        yield from found
+    if lists or not depth:
+        yield from lists
         return
     for one in inside:
         for entry in one if isinstance(one, list) else [one]:
@@ -281,9 +281,9 @@ def matching_ids(first: Sequence[str], second: Sequence[str]) -> tuple[list[str]
     The ids stay as they are if they would not meet then either, or would no longer differ within a file.
     """
     if not set(first) & set(second):
-        one, other = ([_NUMBER.sub("", name) for name in ids] for ids in (first, second))
-        if set(one) & set(other) and len(set(one)) == len(one) and len(set(other)) == len(other):
-            return one, other
+        left, right = ([_NUMBER.sub("", name) for name in ids] for ids in (first, second))
+        if set(left) & set(right) and len(set(left)) == len(left) and len(set(right)) == len(right):
+            return left, right
     return list(first), list(second)
 
 

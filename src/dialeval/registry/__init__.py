@@ -113,8 +113,8 @@ def registered(spec: str) -> str:
         return spec
     target, options = split_options(spec.removeprefix(PYTHON))
     declared, preset = declared_in(options)
-    found = metric_class_of(target, declared)
-    name = declared.name or found.info.name
+    named_class = metric_class_of(target, declared)
+    name = declared.name or named_class.info.name
     entry = RegisteredMetric(target, preset, declared=declared)
     if REGISTRY.get(name, entry) != entry:
         raise ValueError(f"another metric is named {name!r}; rename this one: {spec}?name=…")
@@ -134,11 +134,11 @@ def metric_class(name: str) -> tuple[type[Metric], Mapping[str, Any]]:
     """
     name, colon, file = name.partition(":") if isinstance(name, str) and not name.startswith(PYTHON) else (name, "", "")
     if colon:
-        found, preset = metric_class(name)
+        loaded_class, preset = metric_class(name)
         options = read_yaml(file, "options")
-        if unknown := [option for option in options if not _takes(found, str(option))]:
+        if unknown := [option for option in options if not _takes(loaded_class, str(option))]:
             raise ValueError(f"options {file}: {name} has no option {unknown[0]!r}")
-        return found, {**preset, **options}
+        return loaded_class, {**preset, **options}
     if isinstance(name, str) and name.startswith(PYTHON):
         name = registered(name)
     if name not in REGISTRY:
@@ -164,12 +164,12 @@ def metric_class(name: str) -> tuple[type[Metric], Mapping[str, Any]]:
             f"metric {name!r} needs {error.name}; install it with: {how_to_install(entry.extra)}",
             name=error.name,
         ) from None
-    found = getattr(loaded, attribute)
-    if not (isinstance(found, type) and issubclass(found, Metric)):
+    loaded_class = getattr(loaded, attribute)
+    if not (isinstance(loaded_class, type) and issubclass(loaded_class, Metric)):
         raise ValueError(
             f"metric {name!r} of {entry.package or 'the registry'}: {entry.target} is not a subclass of Metric"
         )
-    return found, entry.options
+    return loaded_class, entry.options
 
 
 @overload
@@ -194,20 +194,20 @@ def load(name: str | Sequence[str], **options: Any) -> Metric | Suite:
         if odd := [each for each in given if not isinstance(each, str)]:
             raise TypeError(f"a metric is {a_kind(odd[0])}; pass names")
         return _load_suite(name, **options)
-    found, preset = metric_class(name)
-    if unknown := next((option for option in options if not _takes(found, option)), None):
-        names = [option for option in _options(found)[0] if option not in preset]
+    chosen_class, preset = metric_class(name)
+    if unknown := next((option for option in options if not _takes(chosen_class, option)), None):
+        names = [option for option in _options(chosen_class)[0] if option not in preset]
         close = difflib.get_close_matches(unknown, names, n=1)
         hint = f" (did you mean {close[0]!r}?)" if close else ""
         raise TypeError(f"{name} has no option {unknown!r}{hint}; its options are: {', '.join(names) or 'none'}")
     chosen = {**preset, **options}
-    _check_numbers(found, chosen)
-    return found(**chosen)
+    _check_numbers(chosen_class, chosen)
+    return chosen_class(**chosen)
 
 
-def _check_numbers(found: type[Metric], options: Mapping[str, Any]) -> None:
+def _check_numbers(chosen_class: type[Metric], options: Mapping[str, Any]) -> None:
     """Refuse what is no number one can count with; what a metric's own numbers may be is for its class to say."""
-    kinds = _options(found)[0]
+    kinds = _options(chosen_class)[0]
     for option, value in options.items():
         is_count = option in ("batch_tokens", "max_length")
         whole = is_count or kinds.get(option) in (int, "int", "int | None")
@@ -223,12 +223,12 @@ def check_options(
     """Refuse what no metric takes, before any time is spent."""
     classes = {name: metric_class(name)[0] for name in names}
     for option in options:
-        if not any(_takes(found, option) for found in classes.values()):
+        if not any(_takes(chosen_class, option) for chosen_class in classes.values()):
             raise ValueError(f"{', '.join(names)}: there is no option {option!r}; leave it out")
     for name in checkpoints:
         if not _takes(classes[name], "checkpoint"):
             raise ValueError(f"{name} has no weights, so it takes no checkpoint")
-    if not any(scale in found.scales for found in classes.values()):
+    if not any(scale in chosen_class.scales for chosen_class in classes.values()):
         raise ValueError(f"{', '.join(names)}: there is no scale {scale!r}; leave it out")
 
 
@@ -237,24 +237,24 @@ def load_metrics(names: Sequence[str], options: Mapping[str, Any], checkpoints: 
     loaded = {}
     for name in names:
         taken = {option: value for option, value in options.items() if _takes(metric_class(name)[0], option)}
-        own = {"checkpoint": checkpoints[name]} if name in checkpoints else {}
-        loaded[name] = load(name, **taken, **own)
+        weights = {"checkpoint": checkpoints[name]} if name in checkpoints else {}
+        loaded[name] = load(name, **taken, **weights)
     if len(loaded) > 1:
         share_encoders(loaded.values())
     return loaded
 
 
-def _takes(found: type[Metric], option: str) -> bool:
+def _takes(chosen_class: type[Metric], option: str) -> bool:
     """Whether a class names an option, or passes what it does not name on to a base that takes it."""
-    names, takes_any = _options(found)
+    names, takes_any = _options(chosen_class)
     return takes_any or option in names
 
 
-def _options(found: type[Metric]) -> tuple[dict[str, Any], bool]:
+def _options(chosen_class: type[Metric]) -> tuple[dict[str, Any], bool]:
     """The options that a class and the bases it passes them on to name, and of what type they are; and whether it
     takes any other, too."""
     names: dict[str, Any] = {}
-    for base in found.__mro__[:-1]:
+    for base in chosen_class.__mro__[:-1]:
         if "__init__" not in vars(base):
             continue
         _, *parameters = inspect.signature(vars(base)["__init__"]).parameters.values()

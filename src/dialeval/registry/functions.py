@@ -107,20 +107,20 @@ def metric_class_of(target: str, declared: Declared) -> type[Metric]:
 
 def _name_of(function: Judge, name: str) -> str:
     """The name under which `-m` finds a function, else that of its metric."""
-    module, own = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
-    return f"python:{module}:{own}" if module and own and module != "__main__" else name
+    module, qualified = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
+    return f"python:{module}:{qualified}" if module and qualified and module != "__main__" else name
 
 
 def _place_of(error: Exception, function: Judge) -> str:
     """The last line of the function's own file that was reached, else where it begins; nothing if it has no file."""
     try:
-        own = inspect.getfile(function)
+        file = inspect.getfile(function)
     except TypeError:
         return ""
-    reached = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == own]
+    reached = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
     code = getattr(function, "__code__", None)
     line = reached[-1] if reached else getattr(code, "co_firstlineno", None)
-    return f" ({Path(own).name}, line {line})" if line else ""
+    return f" ({Path(file).name}, line {line})" if line else ""
 
 
 def _source_of(function: Judge) -> str | None:

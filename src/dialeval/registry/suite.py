@@ -102,9 +102,9 @@ def share_encoders(metrics: Iterable[Metric]) -> None:
         network = getattr(metric, "network", None)
         if network is None or "encoder" not in getattr(metric, "pair_encoders", ()):
             continue
-        own: Any = metric
-        heads, tokenizer, device = own.encoder.heads, own.encoder.tokenizer.identity, own.encoder.device
-        identity = (type(network) if heads is None else "", network.encoder_id, tokenizer, device, own.precision)
-        first = encoders.setdefault(identity, own)
-        if first is not own:
-            own.encoder, network.encoder = first.encoder.with_heads(heads), first.network.encoder
+        learned: Any = metric
+        heads, tokenizer, device = learned.encoder.heads, learned.encoder.tokenizer.identity, learned.encoder.device
+        identity = (type(network) if heads is None else "", network.encoder_id, tokenizer, device, learned.precision)
+        first = encoders.setdefault(identity, learned)
+        if first is not learned:
+            learned.encoder, network.encoder = first.encoder.with_heads(heads), first.network.encoder

@@ -53,20 +53,20 @@ _NO_CONTEXTS = (
 )
 
 
-def show_verdicts(found: Sequence[Verdict]) -> None:
+def show_verdicts(verdicts: Sequence[Verdict]) -> None:
     """Two files of scores: in every row which files, which metric, which way is better, and what follows."""
     header = ["metric", "A", "mean of A", "B", "mean of B", "A − B", "p", "rows", "contexts", "verdict"]
     rows = []
-    for comparison in found:
+    for comparison in verdicts:
         means = [comparison.first, number(comparison.mean_first), comparison.second, number(comparison.mean_second)]
         counts = [p_value(comparison.p), str(comparison.n_rows), str(comparison.n_contexts), comparison.verdict]
         rows.append([f"{comparison.metric} ({comparison.direction})", *means, _difference(comparison), *counts])
-    notes = dict.fromkeys(comparison.left_out for comparison in found if comparison.left_out)
-    if not all(comparison.knows_contexts for comparison in found):
+    notes = dict.fromkeys(comparison.left_out for comparison in verdicts if comparison.left_out)
+    if not all(comparison.knows_contexts for comparison in verdicts):
         notes[_NO_CONTEXTS] = None
     print_blocks([*notes, Table(header, rows, (0, 1, 3, 9))])
 
 
-def _difference(one: Verdict) -> str:
-    interval = f" [{number(one.low)}, {number(one.high)}]" if math.isfinite(one.low) else ""
-    return f"{one.difference:+.3f}{interval}"
+def _difference(comparison: Verdict) -> str:
+    interval = f" [{number(comparison.low)}, {number(comparison.high)}]" if math.isfinite(comparison.low) else ""
+    return f"{comparison.difference:+.3f}{interval}"

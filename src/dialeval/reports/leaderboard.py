@@ -49,16 +49,16 @@ def render_page(report: Report) -> str:
 
 def document(report: Report) -> Iterator[Block]:
     """Everything below the title."""
-    found = sections(report)
+    every = sections(report)
     marks = HOW_TO_READ.format(confidence=report.settings.confidence)
-    yield f"{marks} {by_system_columns.HOW_TO_READ}" if any(map(who_spoke, found)) else marks
+    yield f"{marks} {by_system_columns.HOW_TO_READ}" if any(map(who_spoke, every)) else marks
     if report.command:
         yield from ("Made by:", Code(report.command))
-    if found:
-        yield from (Heading("Overview"), _overview(found))
+    if every:
+        yield from (Heading("Overview"), _overview(every))
     if report.overall:
         yield from (Heading("On the mean over benchmarks"), ABOUT_OVERALL, Table(*overall_table(report.overall)))
-    for section in found:
+    for section in every:
         yield Heading(section.title, anchor=_anchor(section))
         yield from (f"{line}." for line in facts(section))
         yield section_table(section)
@@ -117,19 +117,19 @@ def section_table(section: Section) -> Table:
 
 def aspect_tables(report: Report) -> list[Table]:
     """What people judged in rows, what the metric judges in columns: a table for every metric and benchmark."""
-    found: dict[tuple[str, str, str], dict[str, dict[str, Result]]] = {}
+    grouped: dict[tuple[str, str, str], dict[str, dict[str, Result]]] = {}
     for aspect in report.aspects:
-        own = found.setdefault((aspect.metric, aspect.benchmark, aspect.protocol), {})
-        own.setdefault(aspect.aspect, {})[aspect.metric_aspect] = aspect
-    return [_aspect_table(results) for results in found.values()]
+        cells = grouped.setdefault((aspect.metric, aspect.benchmark, aspect.protocol), {})
+        cells.setdefault(aspect.aspect, {})[aspect.metric_aspect] = aspect
+    return [_aspect_table(results) for results in grouped.values()]
 
 
 def _aspect_table(cells: dict[str, dict[str, Result]]) -> Table:
     columns = list(dict.fromkeys(aspect for row in cells.values() for aspect in row))
-    one = next(result for row in cells.values() for result in row.values())
-    metric = marked(one.metric, one.contaminated)
-    benchmark = one.benchmark if one.protocol == "standard" else f"{one.benchmark}@{one.protocol}"
-    title = f"{metric} on {benchmark} ({TITLES[one.statistic]}, {one.selection})"
+    first = next(result for row in cells.values() for result in row.values())
+    metric = marked(first.metric, first.contaminated)
+    benchmark = first.benchmark if first.protocol == "standard" else f"{first.benchmark}@{first.protocol}"
+    title = f"{metric} on {benchmark} ({TITLES[first.statistic]}, {first.selection})"
     rows = [[aspect, *(_aspect_cell(row, column) for column in columns)] for aspect, row in cells.items()]
     return Table(["people judged", *(aspect or metric for aspect in columns)], rows, title=title)
 
@@ -142,16 +142,16 @@ def _aspect_cell(row: dict[str, Result], column: str) -> str:
     return with_interval(result) + (f" n {result.n}" if result.n < most else "")
 
 
-def _overview(found: list[Section]) -> Table:
-    own, metrics = overview(found)
+def _overview(every: list[Section]) -> Table:
+    shown, metrics = overview(every)
     header = [
         Cell(f"{section.benchmark}\n{section.aspect}\n{TITLES[section.ranked_by]}", link=_anchor(section))
-        for section in own
+        for section in shown
     ]
-    entries = [{entry.metric: entry for entry in section.entries} for section in own]
+    entries = [{entry.metric: entry for entry in section.entries} for section in shown]
     rows = [
         [metric, *(_cell(known[metric].results.get(section.ranked_by), _value) if metric in known else ""
-                   for section, known in zip(own, entries, strict=True))]
+                   for section, known in zip(shown, entries, strict=True))]
         for metric in metrics
     ]  # fmt: skip
     return Table(["metric", *header], rows)

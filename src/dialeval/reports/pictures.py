@@ -42,9 +42,9 @@ def scatters(panel: Panel, *, seed: int) -> Iterator[tuple[str, Figure]]:
     """People against metrics, one figure per aspect; labels of 0 and 1 are no scatter."""
     for cut, _ in panel.questions:
         if cut.level != "system" and not cut.is_labelled:
-            own = {metric: column[cut.rows] for metric, column in panel.marked_columns.items()}
+            columns = {metric: column[cut.rows] for metric, column in panel.marked_columns.items()}
             title = f"{panel.judged.info.name}, {cut.aspect}"
-            yield f"scatter_{panel_name(panel)}_{cut.aspect}", scatter(own, cut.human, title=title, seed=seed)
+            yield f"scatter_{panel_name(panel)}_{cut.aspect}", scatter(columns, cut.human, title=title, seed=seed)
 
 
 def reply_labels(panel: Panel) -> list[str]:

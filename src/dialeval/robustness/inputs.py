@@ -84,8 +84,8 @@ def benchmark_pairs(benchmark: Benchmark) -> list[Pair]:
 
 def without_itself(exchange: Exchange) -> Exchange:
     """The exchange without references that equal its own reply."""
-    said = exchange.response.split()
-    return replace(exchange, references=tuple(text for text in exchange.references if text.split() != said))
+    words = exchange.response.split()
+    return replace(exchange, references=tuple(text for text in exchange.references if text.split() != words))
 
 
 def key_of(exchange: Exchange) -> str:
@@ -129,14 +129,14 @@ def gather(
     attacks is taken as it is. `sample` keeps so many of the true replies, drawn by the seed. `rows` says how a plain
     file is read.
     """
-    found = read_input(source, mirror, rows)
+    rows_read = read_input(source, mirror, rows)
     contaminates: Sequence[str] = ()
-    if isinstance(found, list):
-        name, exchanges = Path(source).name, found
-    elif found.info.kind == "pairs":
-        return _own_attacks(found, attacks, sample, seed)
+    if isinstance(rows_read, list):
+        name, exchanges = Path(source).name, rows_read
+    elif rows_read.info.kind == "pairs":
+        return _own_attacks(rows_read, attacks, sample, seed)
     else:
-        name, exchanges, contaminates = found.info.name, true_replies(found), found.info.contaminates
+        name, exchanges, contaminates = rows_read.info.name, true_replies(rows_read), rows_read.info.contaminates
     if sample is not None and sample < len(exchanges):
         exchanges = Random(seed).sample(exchanges, sample)
     chosen, lacking = choose_attacks(attacks)
@@ -155,7 +155,7 @@ def true_replies(benchmark: Benchmark) -> list[Exchange]:
     info = benchmark.info
     if info.level != "turn":
         raise ValueError(f"{info.name} holds whole dialogues; robustness needs single replies")
-    found: dict[tuple[tuple[str, ...], str], Exchange] = {}
+    exchanges: dict[tuple[tuple[str, ...], str], Exchange] = {}
     for row in benchmark.dataset:
         context, references = tuple(row["context"]), tuple(row["references"] or ())
         if info.kind == "labels":
@@ -166,11 +166,13 @@ def true_replies(benchmark: Benchmark) -> list[Exchange]:
             replies, references = list(references[:1]), references[1:]
         for reply in replies:
             if reply.strip() and any(turn.strip() for turn in context):
-                one = Exchange(context=context, response=reply, references=references, facts=tuple(row["facts"] or ()))
-                found.setdefault((context, reply), one)
-    if not found:
+                exchange = Exchange(
+                    context=context, response=reply, references=references, facts=tuple(row["facts"] or ())
+                )
+                exchanges.setdefault((context, reply), exchange)
+    if not exchanges:
         raise ValueError(f"{info.name} holds no replies of people, neither as a system nor as references")
-    return list(found.values())
+    return list(exchanges.values())
 
 
 def _own_attacks(benchmark: Benchmark, attacks: Collection[str], sample: int | None, seed: int) -> Material:

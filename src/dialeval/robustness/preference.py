@@ -100,7 +100,7 @@ def verdicts(
     plain = np.array([_value(pair.plain, values) for pair in pairs])
     neutral = np.array([_value(pair.neutral, values) for pair in pairs])
     tolerance *= _spread({key_of(pair.true): value for pair, value in zip(pairs, true, strict=True)})
-    found = []
+    outcome = []
     for attack, domain in _cells(pairs):
         rows = [row for row, pair in enumerate(pairs) if pair.attack == attack and domain in ("all", pair.domain)]
         scored = np.isfinite(true[rows]) & np.isfinite(attacked[rows])
@@ -110,7 +110,7 @@ def verdicts(
         harmful = pairs[rows[0]].harmful
         of_attack = [pairs[row] for row in rows]
         demanding, asking_nothing, saying_nothing = (sign * values[rows] for values in (attacked, neutral, plain))
-        found.append(
+        outcome.append(
             AttackOutcome(
                 metric=metric,
                 source=source,
@@ -133,7 +133,7 @@ def verdicts(
                 contaminated=contaminated,
             )
         )
-    return found
+    return outcome
 
 
 def _value(exchange: Exchange | None, values: Mapping[str, float]) -> float:
@@ -177,12 +177,12 @@ def share_of(hits: Floats, groups: NDArray[np.intp]) -> Share:
 
 def _cells(pairs: Sequence[Pair]) -> list[tuple[str, str]]:
     """Attacks in their order; for each first all domains together, then each if there are several."""
-    found: list[tuple[str, str]] = []
+    cells: list[tuple[str, str]] = []
     for attack in dict.fromkeys(pair.attack for pair in pairs):
         domains = dict.fromkeys(pair.domain for pair in pairs if pair.attack == attack and pair.domain is not None)
-        found.append((attack, "all"))
-        found += [(attack, domain) for domain in domains] if len(domains) > 1 else []
-    return found
+        cells.append((attack, "all"))
+        cells += [(attack, domain) for domain in domains] if len(domains) > 1 else []
+    return cells
 
 
 def _spread(values: Mapping[str, float]) -> float:

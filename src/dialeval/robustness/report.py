@@ -34,23 +34,23 @@ _HOW_TO_READ = (
 )
 
 
-def write_report(found: Robustness, folder: Path, formats: Sequence[str] = ("png",)) -> list[Path]:
+def write_report(outcome: Robustness, folder: Path, formats: Sequence[str] = ("png",)) -> list[Path]:
     """Write robustness.jsonl, robustness.md, run.json and the plot; returns what was written."""
-    paths = [_write(folder / "robustness.jsonl", (json.dumps(row) for row in rows_of(found.verdicts)))]
-    paths.append(_write(folder / "robustness.md", render(found).splitlines()))
+    paths = [_write(folder / "robustness.jsonl", (json.dumps(row) for row in rows_of(outcome.verdicts)))]
+    paths.append(_write(folder / "robustness.md", render(outcome).splitlines()))
     about = {
-        "command": found.command,
-        "input": found.material.name,
-        "seed": found.seed,
-        "rules": {"tolerance": found.tolerance},
-        "notes": list(found.material.notes),
-        "skipped": [{"metric": metric, "reason": reason} for metric, reason in found.skipped],
+        "command": outcome.command,
+        "input": outcome.material.name,
+        "seed": outcome.seed,
+        "rules": {"tolerance": outcome.tolerance},
+        "notes": list(outcome.material.notes),
+        "skipped": [{"metric": metric, "reason": reason} for metric, reason in outcome.skipped],
         "versions": versions(),
     }
     paths.append(_write(folder / "run.json", [json.dumps(about, ensure_ascii=False, indent=1)]))
-    if found.verdicts:
-        drawn = [verdict for verdict in found.verdicts if verdict.domain == "all"]
-        paths += save(shares(drawn, title=f"Robustness on {found.material.name}"), folder / "robustness", formats)
+    if outcome.verdicts:
+        drawn = [verdict for verdict in outcome.verdicts if verdict.domain == "all"]
+        paths += save(shares(drawn, title=f"Robustness on {outcome.material.name}"), folder / "robustness", formats)
     return paths
 
 
@@ -65,22 +65,26 @@ def rows_of(verdicts: Iterable[AttackOutcome]) -> list[dict[str, Any]]:
     return rows
 
 
-def render(found: Robustness) -> str:
+def render(outcome: Robustness) -> str:
     """The page in Markdown."""
-    return to_markdown(_document(found))
+    return to_markdown(_document(outcome))
 
 
-def _document(found: Robustness) -> Iterator[Block]:
-    yield Heading(f"Robustness on {found.material.name}", 1)
-    yield _HOW_TO_READ.format(tolerance=found.tolerance)
-    if found.command:
-        yield from ("Made by:", Code(found.command))
-    if found.verdicts:
-        yield from (Heading("Which reply is preferred"), _overview(found.verdicts))
-        for metric in dict.fromkeys(verdict.metric for verdict in found.verdicts):
-            own = [verdict for verdict in found.verdicts if verdict.metric == metric]
-            yield from (Heading(marked(metric, own[0].contaminated)), f"`{own[0].signature}`", _details(own))
-    notes = [*found.material.notes, *(f"{metric} was left out: {reason}" for metric, reason in found.skipped)]
+def _document(outcome: Robustness) -> Iterator[Block]:
+    yield Heading(f"Robustness on {outcome.material.name}", 1)
+    yield _HOW_TO_READ.format(tolerance=outcome.tolerance)
+    if outcome.command:
+        yield from ("Made by:", Code(outcome.command))
+    if outcome.verdicts:
+        yield from (Heading("Which reply is preferred"), _overview(outcome.verdicts))
+        for metric in dict.fromkeys(verdict.metric for verdict in outcome.verdicts):
+            of_metric = [verdict for verdict in outcome.verdicts if verdict.metric == metric]
+            yield from (
+                Heading(marked(metric, of_metric[0].contaminated)),
+                f"`{of_metric[0].signature}`",
+                _details(of_metric),
+            )
+    notes = [*outcome.material.notes, *(f"{metric} was left out: {reason}" for metric, reason in outcome.skipped)]
     if notes:
         yield from (Heading("Notes"), Items(notes))
 

@@ -47,7 +47,7 @@ def run(
 
     With a folder for `values`, what was computed is kept there and found again.
     """
-    found = Robustness(material, tolerance, seed)
+    outcome = Robustness(material, tolerance, seed)
     if not 0 <= tolerance < math.inf:
         raise ValueError(f"tolerance is {tolerance}; it must be a share of the standard deviation, 0 or more")
     reporter = reporter or Reporter()
@@ -56,21 +56,21 @@ def run(
     table = _distinct(material)
     for source in find_sources(metrics):
         try:
-            found.verdicts += _verdicts(source, found, table, values, reporter)
+            outcome.verdicts += _verdicts(source, outcome, table, values, reporter)
         except (NotApplicable, MetricFailed) as error:
-            found.skipped.append((source.name, without_machine(str(error))))
+            outcome.skipped.append((source.name, without_machine(str(error))))
             reporter.say(f"{source.name} left out: {error}")
-    return found
+    return outcome
 
 
 def _verdicts(
     source: ValueSource,
-    found: Robustness,
+    outcome: Robustness,
     table: tuple[Dataset, BenchmarkInfo],
     values: Path | None,
     reporter: Reporter,
 ) -> list[AttackOutcome]:
-    material = found.material
+    material = outcome.material
     _refuse_unfit(source, material)
     dataset, info = table
     known = values_of(source, info, dataset, values, reporter.begin(source.name, material.name, len(dataset)))
@@ -86,7 +86,7 @@ def _verdicts(
         signature=source.signature,
         higher_is_better=source.higher_is_better,
         contaminated=source.is_contaminated_by(material.name, material.contaminates),
-        tolerance=found.tolerance,
+        tolerance=outcome.tolerance,
     )
 
 

@@ -52,8 +52,8 @@ def synonym(word: str) -> str:
     for synset in sorted(wordnet.synsets(plain), key=lambda synset: -_frequency(synset, same)):
         for name in synset.lemma_names():
             if name.lower() not in same:
-                found = str(name).replace("_", " ")
-                return found.capitalize() if word[0].isupper() else found
+                word_for_it = str(name).replace("_", " ")
+                return word_for_it.capitalize() if word[0].isupper() else word_for_it
     return word
 
 

@@ -114,7 +114,7 @@ _SYSTEMS_SHOWN = 50
 
 
 #: What metrics make of a conversation that do not look at it as a whole.
-_EVERY_TURN = "every turn of both sides, each by what was said before it"
+_EVERY_TURN = "every turn of both sides, scored in its own context"
 
 
 @dataclass
@@ -213,8 +213,8 @@ class Summary:
                 mean.add(record["values"][aspect_column(name, aspect)])
             systems = record.get("system", [None] * len(values))
             for system in dict.fromkeys(system for system in systems if system is not None):
-                own = [value for value, whose in zip(values, systems, strict=True) if whose == system]
-                tally.by_system.setdefault(system, Mean()).add(own)
+                values_of_system = [value for value, whose in zip(values, systems, strict=True) if whose == system]
+                tally.by_system.setdefault(system, Mean()).add(values_of_system)
             tally.n += len(values)
             tally.n_truncated += record["n_truncated"][name]
             tally.signature = signature
@@ -231,8 +231,10 @@ class Summary:
         tally.n_truncated = scores.n_truncated
         bounds = plain.get("details", {})
         if "low" in bounds and "high" in bounds:
-            found = zip(tally.systems, bounds["low"], bounds["high"], strict=True)
-            tally.intervals = {label: (low, high) for label, low, high in found if low is not None and high is not None}
+            bounds_of_systems = zip(tally.systems, bounds["low"], bounds["high"], strict=True)
+            tally.intervals = {
+                label: (low, high) for label, low, high in bounds_of_systems if low is not None and high is not None
+            }
             tally.confidence = bounds.get("confidence")
 
     @property

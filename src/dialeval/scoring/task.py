@@ -115,13 +115,13 @@ class Twins:
         return record
 
 
-def _differ_by_rounding(one: Any, other: Any) -> bool:
+def _differ_by_rounding(first: Any, other: Any) -> bool:
     """A function of somebody's may look at ids: rows of one text whose values differ by more are left alone."""
-    if isinstance(one, float) and isinstance(other, float):
-        return math.isclose(one, other, rel_tol=1e-4, abs_tol=1e-5)
-    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
-        return all(map(_differ_by_rounding, one, other))
-    return bool(one == other)
+    if isinstance(first, float) and isinstance(other, float):
+        return math.isclose(first, other, rel_tol=1e-4, abs_tol=1e-5)
+    if isinstance(first, list) and isinstance(other, list) and len(first) == len(other):
+        return all(map(_differ_by_rounding, first, other))
+    return bool(first == other)
 
 
 #: Whether intervals and reasons are wanted from those metrics that give them, and how many words.
@@ -199,9 +199,9 @@ class Task:
         """Those columns that hold words or lists."""
         explaining = [name for name in self.of_rows if self.explain != "no" and self.infos[name].explains]
         texts = [aspect_column(name, text) for name in self.of_rows for text in self.infos[name].texts]
-        found: dict[str, Kind] = dict.fromkeys([*(explaining_columns(name)[-1] for name in explaining), *texts], "text")
-        found |= {FLAGS: "text"} if self.flag else {}
-        return found | dict.fromkeys((turns_column(name) for name in self.of_rows), "list")
+        kinds: dict[str, Kind] = dict.fromkeys([*(explaining_columns(name)[-1] for name in explaining), *texts], "text")
+        kinds |= {FLAGS: "text"} if self.flag else {}
+        return kinds | dict.fromkeys((turns_column(name) for name in self.of_rows), "list")
 
     def rows(self, rejects: Rejects | None) -> Iterator[tuple[RawRow, Exchange | Dialogue]]:
         """The checked rows, in order."""

@@ -44,21 +44,21 @@ class Worst:
         """The worst first: value, reply (or weakest turn), the turn before it, and what the metric says of it."""
         if not self.kept:
             return []
-        name, found = self.task.of_rows[0], sorted(self.kept, key=lambda one: one[:3], reverse=True)
-        chunk = Chunk(rows=[-row for _, row, _, _ in found])
+        name, worst = self.task.of_rows[0], sorted(self.kept, key=lambda one: one[:3], reverse=True)
+        chunk = Chunk(rows=[-row for _, row, _, _ in worst])
         chunk.places = [f"row {row}" for row in chunk.rows]
-        chunk.exchanges = [item for _, _, _, item in found if isinstance(item, Exchange)]
-        chunk.dialogues = [item for _, _, _, item in found if isinstance(item, Dialogue)]
+        chunk.exchanges = [item for _, _, _, item in worst if isinstance(item, Exchange)]
+        chunk.dialogues = [item for _, _, _, item in worst if isinstance(item, Dialogue)]
         scores = self.task.judge(self.task.metrics[name], chunk)
-        lines = [f"the worst {len(found)} by {name}:"]
-        for index, (*_, item) in enumerate(found):
-            before, said = (one_line(text)[:_SHOWN] for text in turn_at(item, scores.weakest_turn(index)))
+        lines = [f"the worst {len(worst)} by {name}:"]
+        for index, (*_, item) in enumerate(worst):
+            before, reply = (one_line(text)[:_SHOWN] for text in turn_at(item, scores.weakest_turn(index)))
             named = " ".join(one_line(name) for name in (f"row {chunk.rows[index]}", item.id, item.system) if name)
-            lines.append(f"  {named} {scores.values[index]:.4g}: {said!r} after {before!r}")
+            lines.append(f"  {named} {scores.values[index]:.4g}: {reply!r} after {before!r}")
             lines.append(f"    {_said_of(scores, index)}")
         return [line for line in lines if line.strip()]
 
 
-def _said_of(scores: Scores, at: int) -> str:
-    shown = weakest_aspects({name: float(column[at]) for name, column in scores.aspects.items()})
-    return " ".join(filter(None, (scores.explain(at) if scores.reasons else "", f"({shown})" if shown else "")))
+def _said_of(scores: Scores, index: int) -> str:
+    shown = weakest_aspects({name: float(column[index]) for name, column in scores.aspects.items()})
+    return " ".join(filter(None, (scores.explain(index) if scores.reasons else "", f"({shown})" if shown else "")))

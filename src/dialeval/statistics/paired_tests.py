@@ -48,10 +48,10 @@ def permutation_test(
     swap the ranks are kept, not taken anew: any statistic makes a valid permutation test, and this
     one is a matter of sums per block. With few blocks all swaps are tried.
     """
-    found = _swapping(first, second, human, groups, statistic)
-    if found is None:
+    swapping = _swapping(first, second, human, groups, statistic)
+    if swapping is None:
         return TestResult(math.nan, math.nan, "undefined")
-    difference, n_groups = found
+    difference, n_groups = swapping
     return _swap_test(difference, n_groups, resamples, seed)
 
 
@@ -66,9 +66,9 @@ def permutation_test_over_sets(
 
     The sets stay as they are: the test speaks about these sets, not about others that might have been chosen.
     """
-    found = [_swapping(*one, statistic) for one in sets]
-    parts = [part for part in found if part is not None]
-    if not parts or len(parts) < len(found):
+    swappings = [_swapping(*one, statistic) for one in sets]
+    parts = [part for part in swappings if part is not None]
+    if not parts or len(parts) < len(swappings):
         return TestResult(math.nan, math.nan, "undefined")
     ends = np.cumsum([n_groups for _, n_groups in parts])
 
@@ -120,7 +120,7 @@ def unpaired_mean_test(first: ArrayLike, second: ArrayLike, *, resamples: int = 
     """Whether two columns of different rows differ in their mean, by dealing the rows out anew."""
     from scipy import stats
 
-    found = stats.permutation_test(
+    result = stats.permutation_test(
         (np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)),
         lambda x, y, axis: x.mean(axis=axis) - y.mean(axis=axis),
         n_resamples=resamples,
@@ -128,7 +128,7 @@ def unpaired_mean_test(first: ArrayLike, second: ArrayLike, *, resamples: int = 
         vectorized=True,
         rng=np.random.default_rng(seed),
     )
-    return TestResult(float(found.statistic), float(found.pvalue), "permutation, unpaired")
+    return TestResult(float(result.statistic), float(result.pvalue), "permutation, unpaired")
 
 
 def _swap_test(difference: Callable[[Floats], Floats], n_groups: int, resamples: int, seed: int) -> TestResult:

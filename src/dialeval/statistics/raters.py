@@ -47,19 +47,19 @@ def human_ceiling(ratings: Ratings, statistic: str = "spearman", *, systems: Seq
     per system are correlated instead of rows. A metric may exceed this: it is compared with the mean
     of *all* raters, which is steadier than any one of them.
     """
-    found: list[tuple[float, int]] = []
+    ceilings: list[tuple[float, int]] = []
     for position in range(max((len(row) for row in ratings), default=0)):
         rows = [number for number, row in enumerate(ratings) if len(row) > max(position, 1)]
-        one = np.array([ratings[number][position] for number in rows], dtype=np.float64)
+        single = np.array([ratings[number][position] for number in rows], dtype=np.float64)
         rest = np.array([_mean_without(ratings[number], position) for number in rows], dtype=np.float64)
         if systems is not None:
             owners = [systems[number] for number in rows]
-            one, rest = system_means(one, owners)[1], system_means(rest, owners)[1]
-        value = CORRELATIONS[statistic](one, rest).value
+            single, rest = system_means(single, owners)[1], system_means(rest, owners)[1]
+        value = CORRELATIONS[statistic](single, rest).value
         if math.isfinite(value):
-            found.append((value, len(rows)))
-    rows_behind = sum(n for _, n in found)
-    return sum(value * n for value, n in found) / rows_behind if found else math.nan
+            ceilings.append((value, len(rows)))
+    rows_behind = sum(n for _, n in ceilings)
+    return sum(value * n for value, n in ceilings) / rows_behind if ceilings else math.nan
 
 
 def _mean_without(row: Sequence[float], position: int) -> float:

@@ -60,8 +60,8 @@ def _ranks(rankdata: Callable[..., Floats], x: Floats) -> Floats:
 
 def _signs(x: Floats) -> Floats:
     """Which of each pair of values is greater, the pairs of a row side by side; NaN stays NaN."""
-    one, other = np.triu_indices(x.shape[-1], 1)
-    return np.sign(x[..., one] - x[..., other])
+    left, right = np.triu_indices(x.shape[-1], 1)
+    return np.sign(x[..., left] - x[..., right])
 
 
 def _dot(a: Floats, b: Floats) -> Floats:

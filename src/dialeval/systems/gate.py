@@ -107,11 +107,11 @@ def gate(
         )  # scores of conversations do not hold them, so that their turns are looked at here
         seen.see(items)
         notes += [f"{name}: {warning}" for warning in scores.warnings or seen.messages()]
-    found = gate_values(
+    outcome = gate_values(
         loaded, pairs, *(columns_of(scores) for scores in scored), n_rows=(n_new, n_old), **asked,
         cautions=tuple(notes), signature=str(scored[0].signature),
     )  # fmt: skip
-    return replace(found, worst=_worst(first, pairs, scored[0], scored[1], found.mean_baseline))
+    return replace(outcome, worst=_worst(first, pairs, scored[0], scored[1], outcome.mean_baseline))
 
 
 def columns_of(scores: Scores) -> dict[str, Vector]:
@@ -313,7 +313,7 @@ def _aspects(
     min_contexts: int,
 ) -> tuple[AspectChange, ...]:
     """Every aspect that pairs have, tested; those with a margin have a verdict of their own."""
-    found, unknown = [], []
+    tested_aspects, unknown = [], []
     for aspect in metric.info.aspects_at(level):
         column, least = aspect_column(metric.info.name, aspect), margins.get(aspect)
         if column not in sides.new or column not in sides.old:
@@ -332,13 +332,13 @@ def _aspects(
             unchanged = groups is not None and not (x - y).any()
             verdict = _verdict(at_least, at_most, margin, unchanged=unchanged) if count >= min_contexts else "not shown"
         means, p = (float(x.mean()), float(y.mean())), sides.p(column)
-        found.append(AspectChange(
+        tested_aspects.append(AspectChange(
             aspect, *means, sides.gain(column), at_least, at_most, p, count, margin, verdict, False
         ))  # fmt: skip
-    adjusted = map(float, holm([one.p for one in found])) if found else ()
+    adjusted = map(float, holm([one.p for one in tested_aspects])) if tested_aspects else ()
     tested = [
         replace(one, p=p, fell=p < 1 - confidence and one.gain <= -SHOWN_FROM)
-        for one, p in zip(found, adjusted, strict=True)
+        for one, p in zip(tested_aspects, adjusted, strict=True)
     ]
     return (*sorted(tested, key=lambda one: (one.gain, one.aspect)), *unknown)
 
@@ -354,7 +354,7 @@ def _faults(
     metric: Metric, pairs: Pairs | None, new: Columns, old: Columns, scale: Scale, level: Level
 ) -> list[FaultCount]:
     """The rows of either side under each veto; of pairs also how many newly are, and how many no longer."""
-    found = []
+    faults = []
     for aspect, fault in metric.faults(level).items():
         column = aspect_column(metric.info.name, aspect)
         if column not in new or column not in old:
@@ -368,8 +368,8 @@ def _faults(
             a, b = x[pairs.first], y[pairs.second]
             newly, no_longer = int((a & ~b).sum()), int((b & ~a).sum())
         more = count > before and (before == 0 or _surprise(newly, no_longer) < SURPRISING)
-        found.append(FaultCount(aspect, fault.said(count, level), count, before, newly, no_longer, more))
-    return found
+        faults.append(FaultCount(aspect, fault.said(count, level), count, before, newly, no_longer, more))
+    return faults
 
 
 def _surprise(newly: int, no_longer: int) -> float:
@@ -387,15 +387,15 @@ def _worst(
     if pairs is not None:
         beside[pairs.first] = old.values[pairs.second]
     gains = (new.values - (mean_old if pairs is None else beside)) * (1 if new.higher_is_better else -1)
-    found = []
+    replies = []
     for at in (one for one in new.weakest(N_WORST, gains) if gains[one] < 0):
         turn, turns = new.weakest_turn(at), tuple(map(float, new.turns[at])) if new.turns else ()
         aspects = {name: float(column[at]) for name, column in new.aspects.items() if np.isfinite(column[at])}
-        found.append(WorseRow(
+        replies.append(WorseRow(
             rows[at].id, at, *turn_at(rows[at], turn), float(new.values[at]), float(beside[at]), aspects,
             new.reasons[at] if new.reasons else "", None if turn < 0 else turn + 1, turns,
         ))  # fmt: skip
-    return tuple(found)
+    return tuple(replies)
 
 
 def _named(rows: Rows, otherwise: str) -> str:

@@ -184,8 +184,8 @@ class Gate:
         if not parts:
             return ""
         listed = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])}, and {parts[-1]}"
-        said = f"{'but ' if self.passed else ''}{listed}."
-        return said[0].upper() + said[1:]
+        sentence = f"{'but ' if self.passed else ''}{listed}."
+        return sentence[0].upper() + sentence[1:]
 
     def _of_value(self) -> str:
         means = f"{self.mean_new:.4g} against {self.mean_baseline:.4g}"
@@ -249,20 +249,20 @@ class Gate:
     @property
     def warnings(self) -> list[str]:
         """What a reader should know beside the verdict."""
-        found = []
+        sentences = []
         if self.n_contexts < MIN_CONTEXTS:
             few = f"only {counted(self.n_contexts, 'context')}"
-            found.append(f"{few}; with {MIN_CONTEXTS} or more the gate sees smaller losses")
+            sentences.append(f"{few}; with {MIN_CONTEXTS} or more the gate sees smaller losses")
         if self.n_alone:
-            found.append(f"{counted(self.n_alone, 'row')} without a partner left out")
+            sentences.append(f"{counted(self.n_alone, 'row')} without a partner left out")
         if self.n_without_value:
-            found.append(f"{counted(self.n_without_value, 'row')} without a value left out")
-        return [*found, *self.cautions]
+            sentences.append(f"{counted(self.n_without_value, 'row')} without a value left out")
+        return [*sentences, *self.cautions]
 
     def to_dict(self) -> dict[str, Any]:
         """All figures and the sentence, for JSON."""
-        found = {"passed": self.passed, **asdict(self), "sentence": self.sentence, "warnings": self.warnings}
-        return {name: plain(value) for name, value in found.items()}
+        fields_of_gate = {"passed": self.passed, **asdict(self), "sentence": self.sentence, "warnings": self.warnings}
+        return {name: plain(value) for name, value in fields_of_gate.items()}
 
     def __str__(self) -> str:
         return to_text([self.sentence, *self._tables()])
@@ -319,8 +319,8 @@ class Gate:
 
     def to_junit(self) -> str:
         """A JUnit report with one test, which CI services show beside others."""
-        said = for_xml(self.sentence)
-        failure = f'<failure type="{self.verdict}" message="{said}">{said}</failure>'
+        message = for_xml(self.sentence)
+        failure = f'<failure type="{self.verdict}" message="{message}">{message}</failure>'
         inner = f"{'' if self.passed else failure}<system-out>{for_xml(self.report)}</system-out>"
         return _junit(f"{self.metric} is not worse by more than {self.margin:g}", inner, failures=int(not self.passed))
 

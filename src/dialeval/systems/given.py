@@ -49,7 +49,7 @@ def read_given(
         raise ValueError(f"{unknown[0]!r} is not a field of scores; the fields are context, system, id, value")
     wanted = [values] if isinstance(values, str) else list(values) or list(filter(None, [mapping.get("value")]))
     rows: dict[str, list[Exchange]] = {}
-    found: dict[str, list[dict[str, float]]] = {}
+    by_system: dict[str, list[dict[str, float]]] = {}
     knows_contexts = False
     for name, table in parts.items():
         listed = records(table, name or "the scores")
@@ -59,22 +59,22 @@ def read_given(
         for where, row in listed:
             system = name or _text(row.get(mapping["system"]))
             context, key = row.get(mapping["context"]), _text(row.get(mapping["id"]))
-            said = "" if _is_missing(context) else json.dumps(context, default=str)
+            context_text = "" if _is_missing(context) else json.dumps(context, default=str)
             if not system:
                 raise ValueError(f"{where} has no system; name its column (columns, system=...), or give a file each")
-            if not (said or key):
+            if not (context_text or key):
                 raise ValueError(f"{where} has neither a context nor an id; scores are compared on the same contexts")
-            knows_contexts = knows_contexts or bool(said)
-            rows.setdefault(system, []).append(Exchange((said or key,), "", id=key or None, system=system))
+            knows_contexts = knows_contexts or bool(context_text)
+            rows.setdefault(system, []).append(Exchange((context_text or key,), "", id=key or None, system=system))
             here = row_scores(where, row)
             if no_number := next((name for name in wanted if name not in here), None):
                 raise ValueError(f"{where} has no number {no_number!r}; its numbers are: {', '.join(here) or 'none'}")
-            found.setdefault(system, []).append(here)
-    names = wanted or list(dict.fromkeys(name for rows in found.values() for row in rows for name in row))
+            by_system.setdefault(system, []).append(here)
+    names = wanted or list(dict.fromkeys(name for rows in by_system.values() for row in rows for name in row))
     if not names:
         raise ValueError("there is no column of numbers; name the one that holds the values (values=...)")
     columns_of = {
-        name: {system: np.array([row.get(name, math.nan) for row in rows]) for system, rows in found.items()}
+        name: {system: np.array([row.get(name, math.nan) for row in rows]) for system, rows in by_system.items()}
         for name in names
     }
     return Given(rows, columns_of, knows_contexts)

@@ -227,9 +227,9 @@ def _rank_given(
         for system, column in columns.items():
             notes += lost(np.isfinite(column), f"{name}: rows of {system} without a value", allow_missing)
         metric = given.metric(name, lower_is_better=name in lower_is_better)
-        places, found = rank_values(metric, given.rows, columns, pairs, **statistics)
+        places, ranking = rank_values(metric, given.rows, columns, pairs, **statistics)
         standings += places
-        tests += found
+        tests += ranking
     return Ranking(tuple(standings), tuple(tests), statistics["confidence"], {}, tuple(notes))
 
 
@@ -257,12 +257,12 @@ def _by_column(systems: Any, names: Sequence[str], columns: Mapping[str, str] | 
 
 def by_system(rows: Rows, columns: Mapping[str, str] | None = None, level: ItemLevel = "turn") -> dict[str, list[Any]]:
     """Rows of one file by their system."""
-    found: dict[str, list[Any]] = {}
+    rows_of: dict[str, list[Any]] = {}
     for index, row in enumerate(read_items(rows, level, columns)):
         if row.system is None:
             raise ValueError(f"row {index} has no system; name its column (columns, system=...), or give a file each")
-        found.setdefault(row.system, []).append(row)
-    return found
+        rows_of.setdefault(row.system, []).append(row)
+    return rows_of
 
 
 def _pair_tests(
@@ -274,7 +274,7 @@ def _pair_tests(
     confidence: float,
 ) -> list[PairTest]:
     turned = 1.0 if metric.info.higher_is_better else -1.0
-    found = []
+    tests = []
     for (a, b), paired in pairs.items():
         x, y, groups = _known(values[a], values[b], paired)
         n_rows = min(len(x), len(y))
@@ -285,9 +285,9 @@ def _pair_tests(
         p = _test(x, y, groups, resamples, seed)
         n_groups = n_rows if groups is None else int(groups.max()) + 1
         seen = _smallest_seen(x, y, groups, (1 - confidence) / len(pairs))
-        found.append(PairTest(metric.info.name, first, second, abs(gap), p, p, n_rows, n_groups, seen))
-    adjusted = holm([one.p for one in found])
-    return [replace(one, p_adjusted=float(p)) for one, p in zip(found, adjusted, strict=True)]
+        tests.append(PairTest(metric.info.name, first, second, abs(gap), p, p, n_rows, n_groups, seen))
+    adjusted = holm([one.p for one in tests])
+    return [replace(one, p_adjusted=float(p)) for one, p in zip(tests, adjusted, strict=True)]
 
 
 def _known(x: Vector, y: Vector, paired: Pairs | None) -> tuple[Vector, Vector, NDArray[np.intp] | None]:
@@ -336,7 +336,7 @@ def _standings(
     clusters = _clusters(order, p_of, 1 - confidence)
     whole = any(map(are_conversations, rows.values()))
     shares = {} if whole else _human_shares(metric, values)
-    found = []
+    standings = []
     for name in order:
         column = values[name]
         known = np.isfinite(column)
@@ -346,22 +346,22 @@ def _standings(
         drawn = bootstrap({"mean": mean_of(column[known], groups, count)}, count, resamples=resamples, seed=seed,
                           rows=int(known.sum()))["mean"]  # fmt: skip
         spread = interval(drawn, confidence)
-        found.append(Standing(
+        standings.append(Standing(
             metric.info.name, name, clusters[name], means[name], spread.low, spread.high, shares.get(name),
             _win_rate(name, values, pairs, turned), int(known.sum()), count,
         ))  # fmt: skip
-    return found
+    return standings
 
 
 def _clusters(order: Sequence[str], p_of: Mapping[frozenset[str], float], level: float) -> dict[str, int]:
     """A system opens a new cluster when it is worse than the best one of the cluster above it."""
-    found: dict[str, int] = {}
+    clusters: dict[str, int] = {}
     best, number = order[0], 1
     for name in order:
         if name != best and p_of[frozenset((best, name))] < level:
             best, number = name, number + 1
-        found[name] = number
-    return found
+        clusters[name] = number
+    return clusters
 
 
 def _human_shares(metric: Metric, values: Mapping[str, Vector]) -> dict[str, float]:

@@ -32,11 +32,11 @@ def fit(opinions: Opinions, read: ReadReplies, chosen: Chosen) -> Matrix:
     scales /= np.sqrt(BLOCK / np.repeat(np.asarray(read.widths, dtype=np.float64), read.widths))
     middle = float(values[rows].mean())
     columns = opinions.of_opinions(np.nan_to_num((inputs - means) / scales))[chosen]
-    own = opinions.of_opinions((values - middle)[:, None])[chosen, 0]
+    moved = opinions.of_opinions((values - middle)[:, None])[chosen, 0]
     wanted = opinions.outputs[chosen]
-    slope = max(float(own @ wanted) / max(float(own @ own), 1e-9), 0.0)
+    slope = max(float(moved @ wanted) / max(float(moved @ moved), 1e-9), 0.0)
     penalised = columns.T @ columns + STRENGTH * np.eye(columns.shape[1])
-    weights = np.linalg.solve(penalised, columns.T @ (wanted - slope * own)) / scales
+    weights = np.linalg.solve(penalised, columns.T @ (wanted - slope * moved)) / scales
     return np.stack([np.append(means, [middle, 0.0]), np.append(weights, [slope, 0.5])])
 
 

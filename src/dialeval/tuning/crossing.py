@@ -125,8 +125,8 @@ def compare(opinions: Opinions, before: Vector, after: Vector, *, resamples: int
     values = point(opinions, before), point(opinions, after)
 
     def measured(value: float, resampled: Any) -> WithInterval:
-        found = interval(resampled)
-        return WithInterval(value, found.low, found.high)
+        bounds = interval(resampled)
+        return WithInterval(value, bounds.low, bounds.high)
 
     return BeforeAfter(
         measured(values[0], first),

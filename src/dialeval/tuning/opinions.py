@@ -201,15 +201,15 @@ def _pairs(rows: Iterable[RawRow], columns: Columns, empty: EmptyPolicy) -> Pref
         Columns({**columns.mapping, "response": columns.name(name)}, columns.fields)
         for name in ("response_a", "response_b")
     ]
-    found: list[tuple[Exchange, Exchange, float, str]] = []
+    pairs: list[tuple[Exchange, Exchange, float, str]] = []
     for row in rows:
         _check_row(row, columns, pairs=True)
         one, other = (to_exchange(row, side, empty=empty) for side in sides)
-        found.append((one, other, _preferred(row, columns.value(row, "preferred")), _group(row, columns, one)))
+        pairs.append((one, other, _preferred(row, columns.value(row, "preferred")), _group(row, columns, one)))
     return Preferences(
-        tuple(first for first, *_ in found) + tuple(other for _, other, *_ in found),
-        np.array([preferred for _, _, preferred, _ in found]),
-        number_groups([group for *_, group in found]),
+        tuple(first for first, *_ in pairs) + tuple(other for _, other, *_ in pairs),
+        np.array([preferred for _, _, preferred, _ in pairs]),
+        number_groups([group for *_, group in pairs]),
     )
 
 

@@ -51,7 +51,7 @@ class Tuned:
 
     def lines(self) -> list[str]:
         """The outcome, a sentence a line."""
-        found = self.comparison
+        comparison = self.comparison
         lines = [f"{len(self.opinions)} {self.opinions.unit} in {self.opinions.contexts} contexts"]
         if self.raters > 1:
             lines[0] += f", {self.raters:.1f} ratings each"
@@ -60,9 +60,9 @@ class Tuned:
         lines += [f"{count} rows dropped: {reason}" for reason, count in self.opinions.dropped.items()]
         lines += [
             f"agreement on held-out contexts ({self.opinions.measure}, 95 % interval by context)",
-            f"  before      {found.before}",
-            f"  after       {found.after}",
-            f"  difference  {found.difference}",
+            f"  before      {comparison.before}",
+            f"  after       {comparison.after}",
+            f"  difference  {comparison.difference}",
         ]
         if self.ceiling is not None:
             lines.append(f"one rater with the others: {self.ceiling:.3f}")
@@ -85,7 +85,7 @@ class Tuned:
 
     def record(self) -> dict[str, Any]:
         """What the checkpoint's config says: counts and figures, never a text."""
-        found = self.comparison
+        comparison = self.comparison
         return {
             "opinions": len(self.opinions),
             "kind": self.opinions.unit,
@@ -94,9 +94,9 @@ class Tuned:
             "changed": self.changed,
             "lifted": list(self.fitted.lifted),
             "measure": self.opinions.measure,
-            "before": found.before.record(),
-            "after": found.after.record(),
-            "difference": found.difference.record(),
+            "before": comparison.before.record(),
+            "after": comparison.after.record(),
+            "difference": comparison.difference.record(),
             "ceiling": None if self.ceiling is None else round(self.ceiling, 4),
             "aspects": {name: None if aspect is None else round(aspect, 4) for name, aspect in self.aspects.items()},
             "coverage": None if self.coverage is None else round(self.coverage, 4),

@@ -174,14 +174,14 @@ def read_message(raw: Row, role: Any, content: Any, *, joint: str = "\n", name: 
 
 def name_of(raw: Row) -> str:
     """The name of who speaks, beside the role; empty where there is none."""
-    found = next((raw[key] for key in ("speaker", "name", "author") if raw.get(key)), "")
-    return str(found.get("name") if isinstance(found, Mapping) else found)
+    name = next((raw[key] for key in ("speaker", "name", "author") if raw.get(key)), "")
+    return str(name.get("name") if isinstance(name, Mapping) else name)
 
 
 def messages_in(row: Row, *places: str) -> list[Row]:
     """The objects of the first of these keys that holds a list."""
-    found = next((value for key in places if isinstance(value := as_json(row.get(key)), list | tuple)), [])
-    return [message for message in found if isinstance(message, Mapping)]
+    messages = next((value for key in places if isinstance(value := as_json(row.get(key)), list | tuple)), [])
+    return [message for message in messages if isinstance(message, Mapping)]
 
 
 def some(messages: Iterable[Row], *keys: str) -> bool:
@@ -193,7 +193,7 @@ def some(messages: Iterable[Row], *keys: str) -> bool:
 
 def each(messages: Iterable[Any], read: Callable[[Row], Message | None]) -> list[Message]:
     """All messages read by a function, which gives None for what nobody says; what is wrong is told by place."""
-    found = []
+    turns = []
     for index, raw in enumerate(messages):
         try:
             message = read(raw) if isinstance(raw, Mapping) else None
@@ -201,5 +201,5 @@ def each(messages: Iterable[Any], read: Callable[[Row], Message | None]) -> list
             raise ValueError(f"the content of message {index} {error}") from None
         if message is None:
             raise ValueError(f"message {index} has no 'role'; a message is an object with 'role' and 'content'")
-        found.append(message)
-    return found
+        turns.append(message)
+    return turns

@@ -47,10 +47,10 @@ def messages_from(value: Any, role: str) -> list[Message]:
         return []
     for key in _HOLDS:
         if key in value and value[key] is not None:
-            found = value[key]
-            found = found[:1] if key == "choices" and isinstance(found, list) else found
+            inner = value[key]
+            inner = inner[:1] if key == "choices" and isinstance(inner, list) else inner
             history = next((value[name] for name in _HISTORY if value.get(name)), None)
-            return [*messages_from(history, "user"), *messages_from(found, role)]
+            return [*messages_from(history, "user"), *messages_from(inner, role)]
     if len(value) == 1:
         return messages_from(next(iter(value.values())), role)
     raise ValueError(f"its keys {', '.join(map(str, list(value)[:10]))} tell no message; name them: {_WAY}")

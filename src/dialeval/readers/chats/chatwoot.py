@@ -9,8 +9,8 @@ _TYPES = {"0": "user", "1": "assistant", "2": "service", "3": "assistant"}
 
 def matches(row: Row) -> bool:
     """Messages whose type is a number."""
-    found = messages_in(row, "messages", "payload")
-    return some(found, "message_type", "content") and str(found[0].get("message_type")) in _TYPES
+    messages = messages_in(row, "messages", "payload")
+    return some(messages, "message_type", "content") and str(messages[0].get("message_type")) in _TYPES
 
 
 def turns(row: Row) -> Turns:

@@ -12,9 +12,9 @@ _NEWS = frozenset("RecipientAdd RecipientRemove Call ChannelPinnedMessage GuildM
 
 def matches(row: Row) -> bool:
     """Authors that say whether they are a bot, or have an id of their own."""
-    found = messages_in(row, "messages")
-    of_bots = any(isinstance(message.get("author"), Mapping) and "isBot" in message["author"] for message in found)
-    return of_bots or some(found, "AuthorID", "Author") or some(found, "author_id", "author", "content")
+    messages = messages_in(row, "messages")
+    of_bots = any(isinstance(message.get("author"), Mapping) and "isBot" in message["author"] for message in messages)
+    return of_bots or some(messages, "AuthorID", "Author") or some(messages, "author_id", "author", "content")
 
 
 def turns(row: Row) -> Turns:

@@ -25,9 +25,9 @@ def turns(row: Row) -> Turns:
         return call(row["request"], row["response"], id=name) if row["response"] is not None else NO_CALL
     info, data = row["info"], row["data"]
     root: Row = next((span for span in data["spans"] if not (span.get("parent_id") or span.get("parent_span_id"))), {})
-    found: dict[str, Any] = attributes(root)
-    asked = as_json(data.get("request") or found.get("mlflow.spanInputs") or root.get("inputs"))
-    answered = as_json(data.get("response") or found.get("mlflow.spanOutputs") or root.get("outputs"))
+    values: dict[str, Any] = attributes(root)
+    asked = as_json(data.get("request") or values.get("mlflow.spanInputs") or root.get("inputs"))
+    answered = as_json(data.get("response") or values.get("mlflow.spanOutputs") or root.get("outputs"))
     if answered is None:
         return NO_CALL
     return call(asked, answered, id=info.get("trace_id") or info.get("request_id"))

@@ -17,22 +17,22 @@ def matches(row: Row) -> bool:
 
 def turns(row: Row) -> Turns:
     """The conversation of a call; other spans hold no reply."""
-    found = attributes(row)
+    values = attributes(row)
     events = [event for event in as_json(row.get("events")) or [] if isinstance(event, Mapping)]
     for event in events:
-        found |= {key: value for key, value in attributes(event).items() if key.startswith("gen_ai.")}
-    asked, answered = found.get("gen_ai.input.messages"), found.get("gen_ai.output.messages")
-    asked = asked or numbered(found, "gen_ai.prompt") or _of_events(events, asked=True)
-    answered = answered or numbered(found, "gen_ai.completion") or _of_events(events, asked=False)
+        values |= {key: value for key, value in attributes(event).items() if key.startswith("gen_ai.")}
+    asked, answered = values.get("gen_ai.input.messages"), values.get("gen_ai.output.messages")
+    asked = asked or numbered(values, "gen_ai.prompt") or _of_events(events, asked=True)
+    answered = answered or numbered(values, "gen_ai.completion") or _of_events(events, asked=False)
     if not asked or not answered:
         return NO_CALL
-    system = as_json(found.get("gen_ai.system_instructions"))
-    return call(asked, answered, system=system, trace=trace_of(row), id=found.get("gen_ai.response.id"))
+    system = as_json(values.get("gen_ai.system_instructions"))
+    return call(asked, answered, system=system, trace=trace_of(row), id=values.get("gen_ai.response.id"))
 
 
 def _of_events(events: list[Any], *, asked: bool) -> list[Any]:
     """The messages that events hold, one each: `gen_ai.user.message`, `gen_ai.choice`."""
-    found = []
+    messages = []
     for event in events:
         name = str(event.get("name") or event.get("event_name") or "")
         if not name.startswith("gen_ai.") or not (name.endswith(".message") or name == "gen_ai.choice"):
@@ -42,5 +42,5 @@ def _of_events(events: list[Any], *, asked: bool) -> list[Any]:
         holds = as_json(holds)
         role = "assistant" if name == "gen_ai.choice" else name.split(".")[1]
         if asked is not (name == "gen_ai.choice"):
-            found.append({"role": role, **(holds if isinstance(holds, Mapping) else {"content": holds})})
-    return found
+            messages.append({"role": role, **(holds if isinstance(holds, Mapping) else {"content": holds})})
+    return messages

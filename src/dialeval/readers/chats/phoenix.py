@@ -18,13 +18,13 @@ def matches(row: Row) -> bool:
 
 def turns(row: Row) -> Turns:
     """A model's messages; of other spans the first of the trace, by its input and output."""
-    found = attributes(row)
+    values = attributes(row)
     sides = [
-        as_json(found.get(f"llm.{side}_messages")) or numbered(found, f"llm.{side}_messages")
+        as_json(values.get(f"llm.{side}_messages")) or numbered(values, f"llm.{side}_messages")
         for side in ("input", "output")
     ]
     if not all(sides):
         if row.get("parent_id") or row.get("parentSpanId"):
             return NO_CALL
-        sides = [found.get("input.value"), found.get("output.value")]
+        sides = [values.get("input.value"), values.get("output.value")]
     return call(*sides, trace=trace_of(row)) if all(sides) else NO_CALL

@@ -14,8 +14,8 @@ def matches(row: Row) -> bool:
 
 def turns(row: Row) -> Turns:
     """Slots, actions and listening are nobody's turn."""
-    said = [event for event in messages_in(row, "events") if event.get("event") in _SAID]
-    return Turns(each(said, _message))
+    events = [event for event in messages_in(row, "events") if event.get("event") in _SAID]
+    return Turns(each(events, _message))
 
 
 def _message(raw: Row) -> Message:

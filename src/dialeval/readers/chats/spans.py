@@ -10,15 +10,15 @@ from dialeval.readers.chats.base import Row, as_json
 
 def attributes(row: Row) -> dict[str, Any]:
     """The attributes of a span by dotted names: from a mapping, flat or nested, a list of OTLP, or columns."""
-    found = as_json(row.get("attributes", row.get("span_attributes")))
-    if isinstance(found, list):  # OTLP
-        found = {
+    values = as_json(row.get("attributes", row.get("span_attributes")))
+    if isinstance(values, list):  # OTLP
+        values = {
             attribute["key"]: _value(attribute.get("value"))
-            for attribute in found
+            for attribute in values
             if isinstance(attribute, Mapping) and "key" in attribute
         }
     of_columns = {str(key).removeprefix("attributes."): value for key, value in row.items() if "." in str(key)}
-    return of_columns | (dict(_flat(found)) if isinstance(found, Mapping) else {})
+    return of_columns | (dict(_flat(values)) if isinstance(values, Mapping) else {})
 
 
 def is_span(row: Row) -> bool:
@@ -37,10 +37,10 @@ def trace_of(row: Row) -> str:
     return str(next((place[key] for place in places for key in keys if place.get(key)), ""))
 
 
-def numbered(found: Row, prefix: str) -> list[dict[str, Any]]:
+def numbered(values: Row, prefix: str) -> list[dict[str, Any]]:
     """The messages that stand as `prefix.0.role`, `prefix.0.content`."""
     messages: dict[int, dict[str, Any]] = {}
-    for key, value in found.items():
+    for key, value in values.items():
         number, _, name = key.removeprefix(f"{prefix}.").partition(".")
         if key.startswith(f"{prefix}.") and number.isdigit() and name:
             messages.setdefault(int(number), {})[name] = value

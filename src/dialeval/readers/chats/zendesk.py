@@ -18,5 +18,5 @@ def turns(row: Row) -> Turns:
 def _message(raw: Row) -> Message | None:
     if not (who := raw.get("author_id")):
         return None
-    said = raw.get("public") is not False
-    return read_message(raw, str(who), raw.get("body")) if said else Message(str(who), None)
+    is_public = raw.get("public") is not False
+    return read_message(raw, str(who), raw.get("body")) if is_public else Message(str(who), None)

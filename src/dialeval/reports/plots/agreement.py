@@ -72,12 +72,14 @@ def heat_map(columns: Mapping[str, ArrayLike], *, title: str = "") -> Figure:
 def agreement_table(columns: Mapping[str, ArrayLike]) -> Floats:
     """Spearman's correlation of every pair of columns, on the rows that both have."""
     table = np.array([np.asarray(values, dtype=np.float64) for values in columns.values()])
-    found = np.eye(len(table))
+    correlations = np.eye(len(table))
     for line in range(len(table)):
         for other in range(line):
             both = np.isfinite(table[line]) & np.isfinite(table[other])
-            found[line, other] = found[other, line] = spearman(table[line][both], table[other][both]).value
-    return found
+            correlations[line, other] = correlations[other, line] = spearman(
+                table[line][both], table[other][both]
+            ).value
+    return correlations
 
 
 def _unit(x: Floats) -> Floats:

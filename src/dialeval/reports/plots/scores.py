@@ -46,12 +46,12 @@ def read_table(path: Path) -> DataFrame:
 
 def metric_of(table: DataFrame, wanted: str | None) -> str:
     """The column to draw: the one that is named, else the first metric's."""
-    found = [str(name) for name in table.select_dtypes("number") if name not in _OTHERS]
-    if wanted is not None and wanted not in found:
-        raise ValueError(f"there is no column {wanted!r} of numbers; there are {', '.join(found) or 'none'}")
-    if not found:
+    names = [str(name) for name in table.select_dtypes("number") if name not in _OTHERS]
+    if wanted is not None and wanted not in names:
+        raise ValueError(f"there is no column {wanted!r} of numbers; there are {', '.join(names) or 'none'}")
+    if not names:
         raise ValueError("the file has no column of numbers beside row")
-    return wanted or found[0]
+    return wanted or names[0]
 
 
 def scores(
@@ -86,22 +86,26 @@ def _scored(table: DataFrame, rows: Mapping[int, Exchange | Dialogue]) -> list[E
     for row, named in zip(table["row"], table.get("id", table["row"]), strict=True):
         if int(row) not in rows:
             raise ValueError(f"row {row} is in the scores, but not in the rows; pass the rows that were scored")
-        if (own := rows[int(row)].id) is not None and isinstance(named, str) and named.removeprefix("'") != own:
+        if (
+            (id_of_row := rows[int(row)].id) is not None
+            and isinstance(named, str)
+            and named.removeprefix("'") != id_of_row
+        ):
             raise ValueError(
-                f"row {row} is {named!r} in the scores and {own!r} in the rows; pass the rows that were scored"
+                f"row {row} is {named!r} in the scores and {id_of_row!r} in the rows; pass the rows that were scored"
             )
     return [rows[int(row)] for row in table["row"]]
 
 
-def _places(table: DataFrame, metric: str, own: Sequence[Exchange | Dialogue]) -> dict[str, tuple[Vector, Vector]]:
+def _places(table: DataFrame, metric: str, items: Sequence[Exchange | Dialogue]) -> dict[str, tuple[Vector, Vector]]:
     """What values are drawn against, and the values."""
     found: dict[str, tuple[Vector, Vector]] = {}
 
     def add(name: str, places: Sequence[int]) -> None:
         found[name] = np.asarray(places, dtype=float), table[metric].to_numpy(dtype=float)
 
-    replies = [item for item in own if isinstance(item, Exchange)]
-    talks = [item for item in own if isinstance(item, Dialogue)]
+    replies = [item for item in items if isinstance(item, Exchange)]
+    talks = [item for item in items if isinstance(item, Dialogue)]
     if replies:
         add("words of the reply", [len(reply.response.split()) for reply in replies])
         add("turn", [1 + len(reply.context) for reply in replies])
