@@ -1,6 +1,6 @@
 """The module's page; dialeval builds it, so that all modules' pages look alike."""
 
-from dialeval.hub.module_page import build_page
+from dialeval.hub.modules import build_page
 
 page = build_page(__file__)
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from dialeval.core.exchange import Exchange, is_blank
-from dialeval.readers.bounds import Bounds
+from dialeval.readers.rows import Bounds
 
 #: Characters of one turn or reply, turns of a conversation, rows and bytes of uploads, rows that a program sends.
 TEXT, TURNS, REPLIES, ROWS, BYTES, SENT = 4_000, 100, 5, 5_000, 20 * 2**20, 100

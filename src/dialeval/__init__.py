@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dialeval.core.exchange import BadRow, Exchange
     from dialeval.core.scores import Scores, Signature
     from dialeval.judge.verdicts import compare_replies, judge_conversation
-    from dialeval.papers.automodel import register_auto_model
+    from dialeval.papers import register_auto_model
     from dialeval.readers.frames import read
     from dialeval.registry import available, load, register
     from dialeval.systems import Gate, Ranking, gate, rank
@@ -41,7 +41,7 @@ _HOMES = {
     "rank": "dialeval.systems",
     "read": "dialeval.readers.frames",
     "register": "dialeval.registry",
-    "register_auto_model": "dialeval.papers.automodel",
+    "register_auto_model": "dialeval.papers",
     "tune": "dialeval.tuning",
 }
 

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import dialeval
 import overlap_metric
 from dialeval.cli import build_app
-from dialeval.hub.module_install import install, module_folders, modules_cache
+from dialeval.hub.modules import install, module_folders, modules_cache
 from dialeval.registry import REGISTRY, RegisteredMetric, find_plugins
 from resources import PATIENCE
 

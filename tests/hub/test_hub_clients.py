@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import dialeval
-from dialeval.hub.module_install import module_folders
+from dialeval.hub.modules import module_folders
 from hub_clients import CONTEXTS, PREDICTIONS, REFERENCES
 from loopback_hub import LoopbackHub, User
 from resources import PATIENCE

@@ -13,7 +13,7 @@ import pytest
 import overlap_metric
 from dialeval.core.exchange import BadRow
 from dialeval.hub.evaluate_module import loaded
-from dialeval.hub.module_install import install, module_folders
+from dialeval.hub.modules import install, module_folders
 from overlap_module import CONTEXTS, PREDICTIONS, RESULT
 from refusals import refused
 from resources import PATIENCE

@@ -11,7 +11,7 @@ import pytest
 from cmn_networks import CONTEXTS, REFERENCES, RESPONSES
 from dialeval.core.exchange import BadRow
 from dialeval.hub.evaluate_module import loaded
-from dialeval.hub.module_install import module_folders
+from dialeval.hub.modules import module_folders
 from dialeval.registry import metric_class
 from small_checkpoints import small_checkpoint
 

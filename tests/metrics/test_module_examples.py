@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dialeval.hub.module_install import module_folders
+from dialeval.hub.modules import module_folders
 
 evaluate = pytest.importorskip("evaluate")
 

@@ -19,8 +19,7 @@ from gradio_client.exceptions import AppError
 import dialeval
 from dialeval import registry
 from dialeval.hub.evaluate_module import loaded
-from dialeval.hub.module_install import module_folders
-from dialeval.hub.module_page import ROWS
+from dialeval.hub.modules import ROWS, module_folders
 from small_checkpoints import small_checkpoint
 
 FOLDERS = {folder.name: folder for folder in module_folders()}

@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("evaluate")
 
-from dialeval.hub.module_install import install, module_folders
+from dialeval.hub.modules import install, module_folders
 from dialeval.registry import metric_class, ready_approaches
 from dialeval.registry.metric import Level
 

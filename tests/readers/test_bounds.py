@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dialeval.readers import Source
-from dialeval.readers.bounds import Bounds
+from dialeval.readers.rows import Bounds
 from refusals import refused
 
 SMALL = Bounds(data=2**20, rows=1000, whole=2**18, workbook=2**20)

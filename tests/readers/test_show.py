@@ -39,7 +39,7 @@ def test_a_row_is_shown_as_a_chat_with_what_is_judged() -> None:
 
 def test_columns_that_were_guessed_are_told_beside_it(tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text("prompt;completion;stars\nHi;Hello;3\n")
-    code, out, told = run("show", str(tmp_path / "rows.csv"))
+    code, out, _ = run("show", str(tmp_path / "rows.csv"))
     assert (code, "> reply: Hello" in out) == (0, True)
     assert run("show", "-")[0] == 2
 

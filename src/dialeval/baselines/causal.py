@@ -9,8 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from dialeval.baselines.batching import DEFAULT_BATCH_TOKENS, input_limit, token_batches
-from dialeval.baselines.models import load_language_model
+from dialeval.baselines.models import DEFAULT_BATCH_TOKENS, input_limit, load_language_model, token_batches
 from dialeval.core.exchange import Exchange
 from dialeval.core.scores import Signature
 from dialeval.encoders.batching import choose_device

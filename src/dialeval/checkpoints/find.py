@@ -127,7 +127,7 @@ def _local_folder(name: str) -> Located | None:
         if not path.exists():
             return None
     except (OSError, ValueError, RuntimeError) as error:  # too long, a NUL, no such user
-        raise CheckpointError(f"{name[:200]!r} is an unknown checkpoint ({first_line(error)}); check its spelling") from None
+        raise CheckpointError(f"{name[:200]!r} is no checkpoint ({first_line(error)}); check its spelling") from None
     if not path.is_dir():
         raise CheckpointError(f"{path} is a file; pass the folder that holds config.json and model.safetensors")
     if not (path / "config.json").is_file():

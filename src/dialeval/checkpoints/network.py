@@ -13,6 +13,7 @@ README.md           the model card
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -49,14 +50,13 @@ from dialeval.checkpoints.load import (
     unpacked,
     with_lora,
 )
-from dialeval.checkpoints.save import compact, save_adapter
 from dialeval.checkpoints.untrusted import (
     check_files,
     tensor_shapes,
 )
 from dialeval.encoders.base import first_token, freeze_embeddings, load_exactly, tuned_state, width
 from dialeval.encoders.batching import choose_device, choose_dtype
-from dialeval.io.files import disk_errors, replace_file
+from dialeval.io.files import disk_errors, parse_json, replace_file
 
 
 class Network(nn.Module):
@@ -331,3 +331,29 @@ def _start_folder(start: str | Path, encoder: EncoderSource) -> tuple[Path, Enco
             f"{start} was trained over {encoders[0]}, not over {encoders[1]}; begin from one over the same"
         )
     return folder, theirs
+
+
+def compact(file: Path) -> None:
+    """The same JSON without its indentation, a third of a vocabulary's file."""
+    if file.is_file():
+        content = parse_json(file.read_text(encoding="utf-8"))
+        short = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+        replace_file(file, lambda path: path.write_text(short, encoding="utf-8"))
+
+
+def save_adapter(adapted: nn.Module, folder: Path) -> None:
+    """Save in PEFT's format, in float16: half the size, and `round_tuned` made it exact."""
+    from peft import get_peft_model_state_dict
+
+    folder.mkdir(parents=True, exist_ok=True)
+    state = get_peft_model_state_dict(adapted)
+    half = {key: tensor.detach().cpu().to(torch.float16).contiguous() for key, tensor in state.items()}
+    config: Any = adapted.peft_config["default"]  # type: ignore[index]
+    kept, config.base_model_name_or_path = config.base_model_name_or_path, BASE_NAME_IN_CONFIG
+    config.save_pretrained(str(folder))
+    config.base_model_name_or_path = kept
+    replace_file(folder / "adapter_model.safetensors", lambda path: save_file(half, path))
+
+
+#: PEFT would write the folder from which the base was loaded; the base is named in config.json.
+BASE_NAME_IN_CONFIG = None

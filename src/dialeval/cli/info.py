@@ -174,7 +174,7 @@ def _weights() -> dict[str, str]:
 def _folders() -> dict[str, str]:
     from huggingface_hub import constants
 
-    from dialeval.hub.module_install import modules_cache
+    from dialeval.hub.modules import modules_cache
 
     return {
         "Hub cache": constants.HF_HUB_CACHE,

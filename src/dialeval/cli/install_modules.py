@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from dialeval.cli.options import say
-from dialeval.hub.module_install import install, module_folders, modules_cache
+from dialeval.hub.modules import install, module_folders, modules_cache
 
 EPILOG = """
 [bold]Examples[/bold]

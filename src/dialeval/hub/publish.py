@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from dialeval.checkpoints.config import CheckpointConfig
 from dialeval.checkpoints.find import LAYERS, WEIGHTS, embedded_checkpoints, find_layers
-from dialeval.hub.module_install import module_folders
+from dialeval.hub.modules import module_folders
 from dialeval.io.files import first_line, inside
 from dialeval.version import __version__
 

@@ -29,19 +29,22 @@ from dialeval.core.cautions import ENGLISH, language_of
 from dialeval.core.exchange import MAX_TEXTS, BadRow, Dialogue, EmptyPolicy, Exchange
 from dialeval.io.harmless import one_line
 from dialeval.io.places import unchanging
-from dialeval.readers.bounds import USUAL, Bounds, bounded
 from dialeval.readers.bundles import bundle_rows, is_folder_of_days
 from dialeval.readers.chats.base import as_json
-from dialeval.readers.guess import guess_columns, not_a_text
 from dialeval.readers.rows import (
     FIELDS,
     MESSAGE,
     MESSAGES,
     RATED_FIELDS,
+    USUAL,
+    Bounds,
     Columns,
     RawRow,
     Rejects,
+    bounded,
+    guess_columns,
     lookup,
+    not_a_text,
     required_fields,
     root_of,
     to_dialogue,

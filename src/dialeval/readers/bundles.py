@@ -10,8 +10,7 @@ from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, cast
 
-from dialeval.readers.bounds import Bounds
-from dialeval.readers.rows import RawRow
+from dialeval.readers.rows import Bounds, RawRow
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\d\.json")
 #: Reads the rows of one file by its name and stream; None where the name says that it holds none.

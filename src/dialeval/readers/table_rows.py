@@ -12,8 +12,7 @@ from typing import Any
 
 from dialeval.core.exchange import a_kind
 from dialeval.io.files import first_line, is_reachable
-from dialeval.readers.bounds import USUAL, Bounds, megabytes
-from dialeval.readers.rows import RawRow
+from dialeval.readers.rows import USUAL, Bounds, RawRow, megabytes
 from dialeval.readers.text import check_header
 from dialeval.version import how_to_install
 

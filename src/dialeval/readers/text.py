@@ -17,9 +17,8 @@ from typing import Any, BinaryIO, cast
 
 from dialeval.core.exchange import a_kind
 from dialeval.io.files import parse_json
-from dialeval.readers.bounds import USUAL, Bounds, megabytes
 from dialeval.readers.chats import product_of
-from dialeval.readers.rows import Columns, RawRow
+from dialeval.readers.rows import USUAL, Bounds, Columns, RawRow, megabytes
 from dialeval.readers.transcripts import conversations
 
 #: A longer line is a broken file rather than a dialogue.

@@ -19,9 +19,8 @@ from dialeval.core.exchange import MAX_TEXTS, BadRow, CheckedTexts, Dialogue, ch
 from dialeval.io.files import parse_json
 from dialeval.readers.chats import product_of, reader_of
 from dialeval.readers.chats.base import Message, Product, Turns, aside, known_roles, read_content, role_of
-from dialeval.readers.guess import guess_columns
 from dialeval.readers.message_rows import message_columns, together
-from dialeval.readers.rows import RawRow
+from dialeval.readers.rows import RawRow, guess_columns
 from dialeval.readers.transcripts import conversations
 
 #: Which message of a conversation a reply is, behind the conversation's id.

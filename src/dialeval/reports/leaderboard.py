@@ -19,8 +19,6 @@ from dialeval.agreement.leaderboard import (
 from dialeval.agreement.overall import ABOUT_OVERALL, overall_table
 from dialeval.agreement.results import Report, Result, marked
 from dialeval.io.tables import Block, Cell, Code, Heading, Items, Table, to_markdown, to_page
-from dialeval.reports import by_system_columns
-from dialeval.reports.by_system_columns import further_cell, further_columns, who_spoke
 
 HOW_TO_READ = (
     "Every value is the agreement of a metric with people, higher is better, with its {confidence:.0%} bootstrap "
@@ -51,7 +49,7 @@ def document(report: Report) -> Iterator[Block]:
     """Everything below the title."""
     every = sections(report)
     marks = HOW_TO_READ.format(confidence=report.settings.confidence)
-    yield f"{marks} {by_system_columns.HOW_TO_READ}" if any(map(who_spoke, every)) else marks
+    yield f"{marks} {ABOUT_SYSTEMS}" if any(map(who_spoke, every)) else marks
     if report.command:
         yield from ("Made by:", Code(report.command))
     if every:
@@ -206,3 +204,47 @@ def _low(entry: LeaderboardRow, statistic: str) -> float:
 def _anchor(section: Section) -> str:
     text = "-".join((section.benchmark, section.protocol, section.level, section.aspect))
     return "".join(character if character.isalnum() else "-" for character in text)
+
+
+ABOUT_SYSTEMS = (
+    "Within systems: the correlation among the rows of one system, averaged over systems by their rows, so that "
+    "telling systems apart earns nothing. Without human-written rows: neither people's replies nor planted ones. "
+    "Every system's own mean: what a score that knows only who spoke would reach."
+)
+
+
+def further_columns(section: Section) -> dict[str, str]:
+    """Titles by the field of a result: not the one without human-written rows where there are none to leave out."""
+    name = TITLES[section.ranked_by]
+    results = _ranked(section)
+    columns = {}
+    if any(math.isfinite(result.within_systems) for result in results):
+        columns["within_systems"] = f"within systems ({name})"
+    if any(map(_some_are_human, results)):
+        columns["without_humans"] = f"without human-written rows ({name})"
+    return columns
+
+
+def further_cell(result: Result | None, field: str) -> str:
+    """A value with its interval."""
+    if result is None:
+        return ""
+    value, low, high = (float(getattr(result, f"{field}{end}")) for end in ("", "_low", "_high"))
+    return f"{number(value)} [{number(low)}, {number(high)}]" if math.isfinite(low) else number(value)
+
+
+def who_spoke(section: Section) -> str:
+    """What knowing only who spoke would reach on the rows of the section; empty where no system is named."""
+    result = max(_ranked(section), key=lambda one: one.n, default=None)
+    if result is None or not math.isfinite(result.system_means):
+        return ""
+    left = f"; {result.n_without_humans} rows without the human-written ones" if _some_are_human(result) else ""
+    return f"every system's own mean as the score {TITLES[section.ranked_by]} {number(result.system_means)}{left}"
+
+
+def _ranked(section: Section) -> list[Result]:
+    return [entry.results[section.ranked_by] for entry in section.entries if section.ranked_by in entry.results]
+
+
+def _some_are_human(result: Result) -> bool:
+    return result.n_without_humans is not None and 0 < result.n_without_humans < result.n

@@ -14,9 +14,9 @@ from typing import Any, BinaryIO, Literal
 from dialeval.core.cautions import cut_note
 from dialeval.core.exchange import counted
 from dialeval.core.scores import Scores, aspect_column
+from dialeval.core.specs import Condition
 from dialeval.io.harmless import csv_line
 from dialeval.registry.metric import Level, MetricInfo
-from dialeval.scoring.flags import FLAGS
 
 OutputFormat = Literal["jsonl", "csv", "parquet"]
 OUTPUT_FORMATS: tuple[OutputFormat, ...] = ("jsonl", "csv", "parquet")
@@ -355,3 +355,12 @@ def _plain(tally: Tally) -> dict[str, Any]:
         **usage,
         **systems,
     }
+
+
+#: The column in which a row's flags stand.
+FLAGS = "flags"
+
+
+def flagged(flags: Sequence[Condition], values: Mapping[str, Any], count: int) -> list[str]:
+    """What is to be said of each row: the flags that it has, or nothing."""
+    return [" ".join(flag.text for flag in flags if flag.holds(values[flag.column][row])) for row in range(count)]
