@@ -51,6 +51,12 @@ def test_a_column_that_stands_twice_is_named(rouge) -> None:
     refused(ValueError, "two columns '1'", rouge.score, table.assign(**{"1": 1, "2": 2}).rename(columns={"2": 1}))
 
 
+def test_messages_name_the_kind_of_table(rouge) -> None:
+    table = pd.DataFrame(ROWS).assign(response=["fine", None])
+    refused(BadRow, "(DataFrame)", rouge.score, table)
+    refused(BadRow, "(list)", rouge.score, table.to_dict("records"))
+
+
 def test_columns_can_be_named(rouge) -> None:
     frame = pd.DataFrame(ROWS).rename(columns={"response": "reply", "reference": "gold"})
     assert rouge.score(frame, columns={"response": "reply", "reference": "gold"}).values.tolist() == [1.0, 0.0]

@@ -108,7 +108,8 @@ class Source:
         """How messages name the source."""
         if isinstance(self.input, str | Path):
             return "standard input" if str(self.input) == "-" else str(self.input)
-        return type(self.input).__name__
+        # Rows of a table are called what the user gave: a DataFrame, a list.
+        return str(getattr(self.input, "kind", type(self.input).__name__))
 
     @property
     def can_be_read_twice(self) -> bool:

@@ -67,7 +67,7 @@ class _Rows:
     """The rows of a table as mappings, as often as they are asked for."""
 
     def __init__(self, table: Any) -> None:
-        self._table = table
+        self._table, self.kind = table, type(table).__name__
 
     def __iter__(self) -> Iterator[Mapping[str, Any]]:
         table = self._table
@@ -76,7 +76,7 @@ class _Rows:
             for row in table if names is None else table.to_dicts():
                 yield {name: _plain(cell) for name, cell in row.items()}
             return
-        check_header(list(map(str, names)), type(table).__name__)
+        check_header(list(map(str, names)), self.kind)
         columns = [table[name] for name in names]
         cells = [column.tolist() if hasattr(column, "tolist") else column for column in columns]
         for row in zip(*cells, strict=True):
