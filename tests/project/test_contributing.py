@@ -61,7 +61,7 @@ def test_a_learned_metric_as_contributing_adds_it(tmp_path: Path, monkeypatch: p
     (corpora / "overlaps.json").write_text("{}")
     chosen = ["leave_out=overlaps.json", "augmentation=[]", "groups={name: pp, split: dev, held_out: 0.25, seed: 0}"]
     chosen += ["training.steps=60", "training.batch_size=16", "training.warmup=2", "training.evaluate_every=20"]
-    (command,) = [line.split() for line in COMMANDS.splitlines() if line.startswith("python")]
+    (command,) = [line.split() for line in COMMANDS.splitlines() if line.startswith("python training/baselines.py")]
     out = tmp_path / command[command.index("--out") + 1]
     given = {"training/baselines.py": TRAINING / "baselines.py", "training/recipes/fits-minilm.yaml": recipe}
     given |= {"CORPORA": corpora, command[-1]: out}

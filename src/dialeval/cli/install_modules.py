@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from dialeval.cli.options import say
-from dialeval.hub.modules import install, module_folders, modules_cache
 
 EPILOG = """
 [bold]Examples[/bold]
@@ -31,6 +30,8 @@ def install_modules(
     evaluate asks the Hub first unless HF_EVALUATE_OFFLINE=1 is set; when the Hub does not answer, or has no such
     module, it takes these. It is safe to run this again, also in parallel.
     """
+    from dialeval.hub.modules import install, module_folders, modules_cache
+
     cache = modules_cache() if destination is None else destination.expanduser()
     for folder in module_folders():
         installed = install(folder, cache)
