@@ -21,7 +21,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from aspect_rows import RATED, Reader, Row, Sources, faulty_rows, frequent_replies
+from aspect_rows import RATED, Reader, Row, Sources, faulty_rows
 from common import Recipe, left_out, recounted
 from corpora.batches import CandidateSet
 from corpora.dialogues import read_corpus
@@ -162,6 +162,7 @@ def fault_sources(recipe: Recipe, arguments: argparse.Namespace) -> Sources:
         "leave_out": ratings["leave_out"], "train": list(settings["followed"]), "labelled": ratings["labelled"],
     }  # fmt: skip
     own = {"seed": trunk["seed"], "negatives": settings["negatives"], "rows": {"valid": 0}, "ratings": rated}
+    own["generic_share"] = settings["rows"].get("informative", 0)
     return Sources(own | {"followed": settings["followed"]}, trunk, arguments)
 
 
@@ -190,10 +191,9 @@ def _rows(sources: Sources, split: str, sets: dict[str, CandidateSet], counts: d
         there = [row for row in sources.of_split(name, split) if score in row.scores]
         for at in draw.permutation(len(there))[: counts[name]]:
             rows.append((task, there[int(at)].exchange, float(there[int(at)].scores[score] > 0.7), name))
-    generic = frequent_replies(sources.train.values())
     for number in draw.permutation(len(contexts))[: counts.get("informative", 0)]:
         true = contexts[int(number)][0]
-        often = replace(true, response=generic[int(draw.integers(len(generic)))])
+        often = replace(true, response=sources.generic[int(draw.integers(len(sources.generic)))])
         rows += [("informative", true, 1.0, "often"), ("informative", often, 0.0, "often")]
     return rows + answered_rows(sources, split, counts["followed"])
 

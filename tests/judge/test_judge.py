@@ -15,11 +15,13 @@ from dialeval.core.exchange import BadRow, Dialogue, Exchange
 from dialeval.encoders.layout import MAX_WINDOWS
 from dialeval.judge import fitting, lexical
 from dialeval.judge.metric import (
+    ANSWER_WORDS,
     ASPECTS,
     DIALOGUE_ASPECTS,
     DIALOGUE_FEATURES,
     DIALOGUE_VOTES,
     FEATURES,
+    HEADS,
     INSULT,
     INTERVAL_BINS,
     SAID_AGAIN,
@@ -251,6 +253,16 @@ def test_all_of_the_scale_of_faults_votes_and_its_aspect_is_one_where_none_is_ch
     assert soundness(ranks[:, column]).tolist() == [1.0, 1.0, 1.0]
 
 
+def test_preference_speaks_of_answers_that_are_long_enough(metric: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [Exchange(("hi",), " ".join(["fish"] * number)) for number in (ANSWER_WORDS - 1, ANSWER_WORDS)]
+    told, read = encoded(metric, [0, 1], preferred=[0.5, 0.5]), metric.features_of(rows)[1]
+    column = FEATURES.index("preferred")
+    assert turn_features(metric.network, told, read)[0][:, column].tolist() == pytest.approx([np.nan, 0.5], nan_ok=True)
+    chosen = {**metric.network.config.architecture, "answer_words": 0}
+    monkeypatch.setattr(metric.network, "config", replace(metric.network.config, architecture=chosen))
+    assert turn_features(metric.network, told, read)[0][:, column].tolist() == [0.5, 0.5]
+
+
 def test_of_many_parts_each_may_be_charged_as_much_more_seldom(metric: Judge) -> None:
     # One in a thousand lies 3.090 deviations below the middle, one in twenty 1.645, one in ten thousand 3.719.
     assert allowance(np.array([1, 10])) == pytest.approx([0, (3.719 - 3.0902) / (3.0902 - 1.6449)], abs=1e-3)
@@ -325,6 +337,19 @@ def signs_of(metric: Judge, turns: list[str]) -> DialogueSigns:
     found = read.signs[0]
     assert read.features[0].tolist() == pytest.approx([getattr(found, name) for name in DIALOGUE_FEATURES], nan_ok=True)
     return found
+
+
+def test_a_head_for_whole_conversations_reads_the_last_reply_and_all_that_fits_before_it(
+    tiny_encoder: Path, tmp_path: Path
+) -> None:
+    folder = small_checkpoint("judge", tiny_encoder, tmp_path / "judge", heads=(*HEADS[:8], "whole"))
+    judge = Judge(folder, device="cpu")
+    turns = ("hello there", "hi", "do you like fish", "yes i do", "and chips")
+    (whole,) = judge.read_dialogues([Dialogue(turns, speakers=("user", "bot", "user", "bot", "user"))]).features[
+        :, DIALOGUE_FEATURES.index("whole")
+    ]
+    last = judge.encoder.encode([Exchange(turns[:3], "yes i do")])
+    assert whole == pytest.approx(judge.network.split(last.rows)[1]["whole"][0], abs=1e-6)
 
 
 def test_what_replies_leave_of_the_value_of_their_conversation() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ ENCODER_ID = "someone/tiny-encoder"
 KEYS = ("mahalanobis", "native", "full", "turn.overall", *(f"turn.{aspect}" for aspect in ASPECTS))
 
 
-def small_checkpoint(approach: str, encoder: Path, folder: Path) -> Path:
+def small_checkpoint(approach: str, encoder: Path, folder: Path, heads: Sequence[str] = HEADS[:8]) -> Path:
     """Save one; its config names the encoder's folder."""
     torch.manual_seed(5)
     curves = quantile_curves(np.linspace(-9, 5, 50), np.linspace(-30, -5, 50))
@@ -27,7 +28,7 @@ def small_checkpoint(approach: str, encoder: Path, folder: Path) -> Path:
         name=f"{approach}-tiny",
         encoder=EncoderSource(id=str(encoder)),
         layout=PairFormat(max_length=48),
-        architecture={"heads": " ".join(HEADS[:8])} if approach == "judge" else {},
+        architecture={"heads": " ".join(heads)} if approach == "judge" else {},
         quantiles=dict.fromkeys(KEYS, curves),
     )
     network = network_class(approach).create(config, lora=LoraSettings(rank=4, alpha=8))

@@ -194,6 +194,11 @@ class JudgeNetwork(Network):
         return np.array(list(votes_of(self.config.architecture).values()))
 
     @property
+    def answer_words(self) -> int:
+        """Of how many words on `preferred` speaks: where the encoder learned it beside short replies, of all."""
+        return int(self.config.architecture.get("answer_words", ANSWER_WORDS))
+
+    @property
     def has_density(self) -> bool:
         """Whether relative density counts here; a judge that does without it keeps no Gaussians."""
         return bool(self.votes[FEATURES.index("human_like")])
@@ -303,17 +308,16 @@ def turn_features(network: JudgeNetwork, encoded: Encoded, read: Sequence[TurnSi
         name: whole_reply(part, encoded.starts, 1.0 if name in FAULT_ASPECTS else WEAKEST)
         for name, part in parts.items()
     }
+    allowed = allowance(np.diff(encoded.starts, append=len(encoded.parts))) if network.has_unit else None
     for name in FAULTS:
-        if network.has_unit:
-            of[name] = of[name] + allowance(np.diff(encoded.starts, append=len(encoded.parts)))
-        else:
-            of[name] = np.minimum(of[name], 0.0)
+        of[name] = np.minimum(of[name], 0.0) if allowed is None else of[name] + allowed
     missing = np.full(len(read), np.nan)
     of["specific"] = np.array([row.specific for row in read])
     of["not_repetitive"] = np.array([1 - row.repetition.share for row in read])
     of["uses_facts"] = np.array([np.nan if row.facts is None else row.facts.amount for row in read])
     of["reaction"] = encoded.satisfied
-    of["preferred"] = np.where([row.n_words >= ANSWER_WORDS for row in read], of.get("preferred", missing), np.nan)
+    long = [row.n_words >= network.answer_words for row in read]
+    of["preferred"] = np.where(long, of.get("preferred", missing), np.nan)
     of["faithful"] = np.where([row.facts is not None for row in read], of["faithful"], np.nan)
     of["consistent"] = np.where([row.has_said_itself for row in read], of["consistent"], usual)
     of["consistent"] = np.where([row.has_said for row in read], of["consistent"], np.nan)
