@@ -53,11 +53,10 @@ def shown(found: Comparison, replies: Sequence[str]) -> str:
             for name, column in scores.aspects.items()
             if isfinite(column[at])
         }
-        low, high = scores.interval[at] if scores.interval is not None else (0.0, 1.0)
         cards.append({
             "name": found.names[at], "text": replies[at], "value": f"{scores.values[at]:.2f}",
             "width": share(scores.values[at]), "grade": grade(scores.values[at]), "reason": scores.explain(at),
-            "interval": f"{low:.2f} and {high:.2f}", "aspects": aspects,
+            "aspects": aspects,
         })  # fmt: skip
     return html("compare", sentence=found.sentence, cards=cards)
 
