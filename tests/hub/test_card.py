@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +121,12 @@ def test_only_rows_of_these_weights_count(tmp_path: Path) -> None:
     found = CardResults.of(weights, config(), results)
     assert (found.checkpoint, [(row.statistic, row.value) for row in found.rows]) == (own, [("pearson", 0.5)])
     assert CardResults.of(weights, config(), tmp_path / "nowhere").rows == []
+    # Weights that no metric takes by default were measured by a name of their own.
+    other = replace(rows[0], metric="deb_large")
+    line = json.dumps(asdict(other)).replace("NaN", "null")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "agreement.jsonl").write_text(line + "\n")
+    assert [row.metric for row in CardResults.of(weights, config(), tmp_path / "other").rows] == ["deb_large"]
 
 
 def test_committed_cards_are_what_the_checkpoints_and_results_say(tmp_path: Path) -> None:

@@ -42,17 +42,24 @@ class CardResults:
     def of(cls, folder: Path, config: CheckpointConfig, results: Path | None) -> CardResults:
         """The rows of all tables below `results` that exactly these weights gave, in the metric's default variant.
 
+        That bears the metric's name; weights that are not its default ones were measured by another name.
         The same question asked in several runs is answered once, by the table nearest to `results`.
         """
         from dialeval.agreement.results import read_results
 
         checkpoint = f"{config.name or folder.name}@{weights_digest(folder, config.encoder.layers)[:12]}"
         tables = sorted(results.rglob("agreement.jsonl"), key=lambda path: (len(path.parts), path)) if results else []
-        answers: dict[tuple[str, ...], Result] = {}
+        measured = []
         for row in (row for path in tables for row in read_results(path.parent)):
             signature = Signature.parse(row.metric_signature)
             is_own = signature.get("metric") == config.approach and signature.get("checkpoint") == checkpoint
-            if is_own and row.metric == config.approach and row.statistic in _SHOWN and row.value == row.value:
+            if is_own and row.statistic in _SHOWN and row.value == row.value:
+                measured.append(row)
+        names = {row.metric for row in measured}
+        name = config.approach if config.approach in names else min(names, default="")
+        answers: dict[tuple[str, ...], Result] = {}
+        for row in measured:
+            if row.metric == name:
                 answers.setdefault(row.question, row)
         rows = sorted(answers.values(), key=lambda row: (row.benchmark, row.protocol, row.level, row.aspect))
         return cls(checkpoint, rows)
