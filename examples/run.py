@@ -31,6 +31,8 @@ class Example:
     """How one tool is run; {here} is the example's folder, {bin} that of its environment's Python."""
 
     command: Sequence[str]
+    #: What is run once before.
+    before: Sequence[str] = ()
     #: What is installed without what it asks for, since that would not go together with what dialeval asks for.
     alone: str = ""
     exit_codes: Sequence[int] = (0,)
@@ -67,6 +69,7 @@ EXAMPLES = {
     "promptfoo": Example(
         ["node_modules/node/bin/node", "node_modules/promptfoo/dist/src/main.js", "eval", "--no-cache", "-c",
          "{here}/promptfooconfig.yaml", "-o", "out.json"],
+        before=["{bin}/dialeval", "export", "judge", "--to", "cross-encoder"],
         exit_codes=(100,), lines=results,
     ),
 }  # fmt: skip
@@ -98,9 +101,15 @@ def install(name: str, folder: Path) -> None:
 def run(name: str, folder: Path) -> bool:
     """Whether one example says what it should."""
     example, here = EXAMPLES[name], HERE / "integrations" / name
-    words = [word.format(here=here, bin=folder / "bin") for word in example.command]
+    before, words = (
+        [word.format(here=here, bin=folder / "bin") for word in command]
+        for command in (example.before, example.command)
+    )
     environment = {**os.environ, **QUIET, "PROMPTFOO_PYTHON": str(folder / "bin" / "python"),
-                   "PROMPTFOO_CONFIG_DIR": str(folder / "promptfoo")}  # fmt: skip
+                   "PROMPTFOO_CONFIG_DIR": str(folder / "promptfoo"),
+                   "CROSS_ENCODER": str(folder / "cross-encoder")}  # fmt: skip
+    if before and not (folder / "cross-encoder").exists():
+        subprocess.run(before, cwd=folder, env=environment, check=True, capture_output=True)
     done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True)
     found = example.lines(done.stdout, folder) if done.returncode in example.exit_codes else []
     expected = (here / "expected.txt").read_text("utf-8").splitlines()
