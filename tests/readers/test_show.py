@@ -44,6 +44,21 @@ def test_columns_that_were_guessed_are_told_beside_it(tmp_path: Path) -> None:
     assert run("show", "-")[0] == 2
 
 
+@pytest.mark.parametrize("command", ["score", "rank"])
+def test_every_command_shows_rows_as_it_reads_them(
+    command: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "rows.csv").write_text("question;bot_a;bot_b\nHi;Hello;Bye\nAnd?;So;What\n")
+    path, show = str(tmp_path / "rows.csv"), ["--metric", "judge", "--show", "1"]
+    words = {
+        "score": ["--input", path, "--output", str(tmp_path / "o.csv"), "--columns", "context=question,response=bot_a"],
+        "rank": [path, "--systems", "bot_a,bot_b"],
+    }
+    code = run(command, *words[command], *show)[0]
+    replies = [line for line in caplog.messages if "> reply" in line]
+    assert (code, replies) == (0, ["  > reply: Hello", "  > reply: Bye"][: 2 if command == "rank" else 1])
+
+
 def test_a_file_becomes_a_frame_that_is_scored_as_the_file_is() -> None:
     frame = dialeval.read(SAMPLES / "deepeval.json")
     assert frame.to_dict("records") == [

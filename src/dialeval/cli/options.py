@@ -116,6 +116,7 @@ KeepPreambles = Annotated[
 OtherLanguages = Annotated[
     Literal["mark", "skip", "fail"], option(help="Non-English replies: score and count, leave out, or refuse.")
 ]
+Show = Annotated[int, option(min=0, help="Print how the first N rows of each file are read.")]
 Empty = Annotated[Literal["error", "score"], option(help="Refuse blank responses and contexts, or take them.")]
 
 
@@ -129,12 +130,14 @@ def source(
     system_as_facts: SystemAsFacts = False,
     keep_preambles: KeepPreambles = False,
     other_languages: OtherLanguages = "mark",
+    show: Show = 0,
 ) -> Source:
     """Where rows come from, by what the options say."""
     from dialeval.readers import Chats, Source
 
     chats = Chats(judge_role.strip().lower(), system_as_facts, keep_preambles)
-    return Source(input, None, pairs(columns), unescaped(context_separator), split, subset, chats, other_languages)
+    texts = unescaped(context_separator)
+    return Source(input, None, pairs(columns), texts, split, subset, chats, other_languages, show=show)
 
 
 def of_second(place: int, columns: list[str] | None) -> dict[str, list[str]]:
@@ -147,6 +150,8 @@ def reads_rows(command: Callable[..., None]) -> Callable[..., None]:
     hints = get_type_hints(source, localns={"Source": Any}, include_extras=True)
     hints |= get_type_hints(command, include_extras=True)
     options = [parameter for parameter in inspect.signature(source).parameters.values() if parameter.name != "input"]
+    if command.__name__ == "show":  # which does that and nothing else
+        options = [parameter for parameter in options if parameter.name != "show"]
     parameters_of_command = list(inspect.signature(command).parameters.values())
     place_of_read = next(place for place, parameter in enumerate(parameters_of_command) if parameter.name == "read")
 

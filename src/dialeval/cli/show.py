@@ -34,6 +34,4 @@ def show(
     level: Annotated[Literal["turn", "dialogue"], typer.Option(help="Read replies, or whole dialogues.")] = "turn",
 ) -> None:
     """Read the first rows and print them."""
-    from dialeval.readers.show import shown
-
-    say(*shown(read(input), rows, level=level))
+    say(*read(input).shown(rows, level=level))

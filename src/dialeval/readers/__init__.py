@@ -50,6 +50,7 @@ from dialeval.readers.rows import (
     to_dialogue,
     to_exchange,
 )
+from dialeval.readers.show import in_words
 from dialeval.readers.text import CONTEXT_SEPARATOR, csv_rows, json_rows, table_row, text_rows
 from dialeval.readers.unfold import Chats, holds_rows, matching_ids, opened, read_transcript
 
@@ -77,6 +78,7 @@ _LOOKED_AT = 20
 _log = logging.getLogger("dialeval")
 
 Item = TypeVar("Item", Exchange, Dialogue, str)
+Row = TypeVar("Row", Exchange, Dialogue)
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,8 @@ class Source:
     cells: bool = False
     #: How much is read; a page for the public reads less.
     bounds: Bounds = USUAL
+    #: So many of the first rows are logged as they are understood.
+    show: int = 0
     _told: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
 
     @property
@@ -125,7 +129,7 @@ class Source:
         """Checked exchanges, each with the row it came from."""
         columns, rows = self._table("turn")
         checked = _checked(rows, lambda row: to_exchange(row, columns, empty=empty, needs=needs), skip_bad)
-        checked = self._of_texts(checked, columns)
+        checked = self._shown(self._of_texts(checked, columns))
         yield from checked if self.other_languages == "mark" else self._english(checked, skip_bad)
 
     def dialogues(
@@ -133,8 +137,17 @@ class Source:
     ) -> Iterator[tuple[RawRow, Dialogue]]:
         """Checked dialogues, each with the row it came from."""
         columns, rows = self._table("dialogue")
-        checked = _checked(rows, lambda row: to_dialogue(row, columns, empty=empty), skip_bad)
+        checked = self._shown(_checked(rows, lambda row: to_dialogue(row, columns, empty=empty), skip_bad))
         yield from checked if self.other_languages == "mark" else self._english(checked, skip_bad)
+
+    def shown(self, rows: int, *, level: str = "turn") -> Iterator[str]:
+        """The first rows in words. What was guessed, such as columns, is logged."""
+        if not self.can_be_read_twice:
+            raise ValueError(f"{self.name} can be read only once; to see how rows are read, pass a file")
+        items: Iterator[tuple[RawRow, Exchange | Dialogue]]
+        items = iter(self.dialogues(empty="score") if level == "dialogue" else self.exchanges(empty="score"))
+        for row, item in islice(items, rows):
+            yield from in_words(row, item)
 
     def preview(self, rows: int = 3) -> list[Mapping[str, Any]]:
         """The first rows as they are in the source, all columns; conversations unfolded into their replies."""
@@ -289,6 +302,17 @@ class Source:
             yield row, exchange
         if len(seen) < _LOOKED_AT:
             check()
+
+    def _shown(self, checked: Iterator[tuple[RawRow, Row]]) -> Iterator[tuple[RawRow, Row]]:
+        """The rows; the first of them are logged where that is asked for, once for each source."""
+        left = 0 if "rows" in self._told else self.show
+        self._told.add("rows")
+        for row, item in checked:
+            if left:
+                left -= 1
+                for line in in_words(row, item):
+                    _log.warning("%s", line)
+            yield row, item
 
     def _english(
         self, checked: Iterable[tuple[RawRow, Item]], skip_bad: Rejects | None

@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
 
 from dialeval.core.exchange import Dialogue, Exchange
 from dialeval.io.harmless import one_line
-from dialeval.readers import Source
 from dialeval.readers.rows import RawRow
 
 _LONGEST = 300
 
 
-def shown(source: Source, rows: int, *, level: str = "turn") -> Iterator[str]:
-    """The first rows in words, a line each turn. What was guessed, such as columns, the source says itself."""
-    if not source.can_be_read_twice:
-        raise ValueError(f"{source.name} can be read only once; to see how rows are read, pass a file")
-    items: Iterator[tuple[RawRow, Exchange | Dialogue]]
-    items = iter(source.dialogues(empty="score") if level == "dialogue" else source.exchanges(empty="score"))
-    for row, item in islice(items, rows):
-        yield from _of_row(row, item)
-
-
-def _of_row(row: RawRow, item: Exchange | Dialogue) -> Iterator[str]:
+def in_words(row: RawRow, item: Exchange | Dialogue) -> Iterator[str]:
+    """A line each turn, reply, reference and fact."""
     names = [f"{name} {value}" for name, value in (("id", item.id), ("system", item.system)) if value]
     yield one_line(", ".join([f"row {row.place}", *names]))
     turns = item.turns if isinstance(item, Dialogue) else item.context
