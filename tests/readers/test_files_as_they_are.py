@@ -14,6 +14,7 @@ import pytest
 from dialeval.cli.options import pairs
 from dialeval.core.cautions import language_of
 from dialeval.core.exchange import BadRow
+from dialeval.io import places
 from dialeval.readers import Rejects, Source, guess_columns, matching_ids, read_exchanges, read_transcript
 from refusals import refused
 
@@ -211,10 +212,12 @@ def test_a_preview_says_why_no_row_can_be_read(tmp_path: Path) -> None:
     refused(BadRow, "UTF-8", Source(tmp_path / "rows.csv").preview)
 
 
-def test_a_folder_of_many_files_is_refused_at_once(tmp_path: Path) -> None:
+def test_a_folder_of_many_files_is_refused_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(1001):
         (tmp_path / f"{number}.json").touch()
     refused(ValueError, str(tmp_path), lambda: list(read_exchanges(tmp_path)))
+    monkeypatch.setattr(places, "_MOST_FILES", 1000)  # else those are counted that lie in /
+    refused(ValueError, "1,000 files or more", lambda: places.states([tmp_path]))
 
 
 ROWS = [

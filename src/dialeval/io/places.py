@@ -6,7 +6,7 @@ import errno
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from itertools import combinations
+from itertools import combinations, islice
 from pathlib import Path
 from typing import TypeVar
 
@@ -17,12 +17,19 @@ Item = TypeVar("Item")
 States = Mapping[Path, tuple[int, int]]
 
 
+#: More files than any folder of rows, weights or scores holds; `/` has millions.
+_MOST_FILES = 100_000
+
+
 def states(places: Iterable[object]) -> States:
     """How files are now, and those in folders, but for what this program keeps there of unfinished runs."""
     by_file = {}
     for place in places:
         path = Path(place) if isinstance(place, str | Path) else None
-        for file in () if path is None else sorted(path.rglob("*")) if path.is_dir() else [path]:
+        files = [] if path is None else list(islice(path.rglob("*"), _MOST_FILES)) if path.is_dir() else [path]
+        if len(files) == _MOST_FILES:
+            raise ValueError(f"{path} is a folder of {_MOST_FILES:,} files or more; name one file, or a smaller folder")
+        for file in sorted(files):
             with suppress(OSError):
                 if file.is_file() and file.suffix != ".partial":
                     about = file.stat()
