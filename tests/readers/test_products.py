@@ -132,11 +132,20 @@ def test_an_archive_of_exports_passes_over_what_is_none(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "export.zip", "w") as archive:
         archive.writestr("user.json", '{"email": "a@b.c"}')
         archive.writestr("image.png", b"x")
+        archive.writestr("__MACOSX/samples/._data.json", b"\0\5\26\7")
         for name in ("messages.csv", "data.json"):
             archive.write(SAMPLES / name, f"samples/{name}")
     assert [row.response for row in read_exchanges(tmp_path / "export.zip")] == ["Yes, two kinds.", ANSWERED] * 2
     (tmp_path / "export.zip").write_bytes(b"PK")
     refused(ValueError, "zip", lambda: list(read_exchanges(tmp_path / "export.zip")))
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_two_entries_of_one_name_are_both_read(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "export.zip", "w") as archive:
+        for reply in ("Two.", "Three."):
+            archive.writestr("rows.jsonl", json.dumps({"context": ["How many?"], "response": reply}))
+    assert [row.response for row in read_exchanges(tmp_path / "export.zip")] == ["Two.", "Three."]
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,10 @@ from __future__ import annotations
 import datetime
 import decimal
 import gzip
+import io
 import json
 import pickle
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +127,21 @@ CSV_ROWS: dict[str, tuple[bytes, str]] = {
     "Python list": (b"\"['a', 'b']\",c\n", "Python list"),
 }
 
+
+def _zipped(method: int) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", method) as archive:
+        archive.writestr("rows.jsonl", line() * 50)
+    return packed.getvalue()
+
+
+def _damaged(method: int) -> bytes:
+    content = bytearray(_zipped(method))
+    content[50] ^= 255
+    content[51] ^= 255
+    return bytes(content)
+
+
 FILES: dict[str, tuple[str, bytes, str]] = {
     "NUL bytes": ("rows.jsonl", b"\0" * 4096, "NUL byte"),
     "CSV by another name": ("rows.jsonl", b"context,response\na,b\n", "JSON"),
@@ -135,7 +152,7 @@ FILES: dict[str, tuple[str, bytes, str]] = {
     "pickle": ("rows.jsonl", pickle.dumps([GOOD]), "UTF-8"),
     "zip by another name": ("rows.jsonl.gz", b"PK\x03\x04rest", "zip"),
     "gzip in gzip": ("rows.jsonl.gz", gzip.compress(gzip.compress(line())), "UTF-8"),
-    "gzip with more behind it": ("rows.jsonl.gz", gzip.compress(line()) + b"more", "gzip"),
+    "gzip with more behind it": ("rows.jsonl.gz", gzip.compress(line()) + b"more", "damaged"),
     "Parquet of zeros": ("rows.parquet", b"PAR1" + b"\0" * 100 + b"PAR1", "Parquet"),
     "empty": ("rows.jsonl", b"", "rows"),
     "only a byte-order mark": ("rows.jsonl", b"\xef\xbb\xbf", "rows"),
@@ -153,8 +170,8 @@ FILES: dict[str, tuple[str, bytes, str]] = {
     "spreadsheet": ("rows.csv", b"PK\x03\x04rest", "zip"),
     "zstandard": ("rows.jsonl", b"\x28\xb5\x2f\xfdrest", "zstandard"),
     "Parquet by another name": ("rows.jsonl", b"PAR1rest", "Parquet"),
-    "torn gzip": ("rows.jsonl.gz", gzip.compress(line() * 500)[:40], "gzip"),
-    "gzip of noise": ("rows.jsonl.gz", b"\x1f\x8b\x08\x00" + b"\xff" * 60, "gzip"),
+    "torn gzip": ("rows.jsonl.gz", gzip.compress(line() * 500)[:40], "damaged"),
+    "gzip of noise": ("rows.jsonl.gz", b"\x1f\x8b\x08\x00" + b"\xff" * 60, "damaged"),
     "gzip of nothing": ("rows.jsonl.gz", gzip.compress(b""), "rows"),
     "unknown ending": ("rows.log", line(), "extension"),
     "empty CSV": ("rows.csv", b"", "columns"),
@@ -169,6 +186,15 @@ FILES: dict[str, tuple[str, bytes, str]] = {
         b'context,response\na,"' + (b"b" * 1000 + b"\n") * 17_500,
         "row 0",
     ),
+    **{
+        f"zip with a damaged {kind} entry": ("rows.zip", _damaged(method), "rows.zip, rows.jsonl")
+        for kind, method in (("stored", 0), ("deflated", 8), ("bzip2", 12), ("LZMA", 14))
+    },
+    "zip that is packed in an unknown way": ("rows.zip", _zipped(8).replace(b"\x08\0", b"\x61\0"), "unpacked"),
+    "zip without the place of its entry": ("rows.zip", _zipped(0).replace(b"PK\x03\x04", b"PK\x03\x05"), "unpacked"),
+    "JSON array in Latin-1": ("rows.json", b'[{"context": ["a"],\n"response": "caf\xe9"}]', "not UTF-8"),
+    "JSON array with a huge number": ("rows.json", b'[{"id":\n' + b"9" * 5000 + b"}]", "thousands of digits"),
+    "CSV header with a lone carriage return": ("rows.csv", b"context,response\ra,b\n", "a lone carriage return"),
     "no Parquet": ("rows.parquet", b"this is text", "Parquet"),
 }
 

@@ -12,6 +12,8 @@ from typing import Any, BinaryIO, cast
 
 from dialeval.readers.rows import Bounds, RawRow
 
+#: The folder in which macOS puts what it alone reads of the files that it packs.
+_OF_MACOS = "__MACOSX/"
 _DAY = re.compile(r"\d{4}-\d\d-\d\d\.json")
 #: Reads the rows of one file by its name and stream; None where the name says that it holds none.
 ReadFile = Callable[[str, BinaryIO], Iterator[RawRow] | None]
@@ -29,13 +31,13 @@ def bundle_rows(
     number = 0
     for inner, open_file in _files(path, name, bounds):
         with closing(open_file()) as stream:
-            rows = read(inner, stream)
+            rows = read(f"{name}, {inner}", stream)
             first = next(rows, None) if rows is not None else None
             if rows is None or first is None or not (first.values is None or is_row(first)):
                 continue
             for row in chain([first], rows):
                 values = _with_thread(row, inner) if _DAY.fullmatch(PurePosixPath(inner).name) else row.values
-                yield RawRow(number, f"{name}, {row.where}", values, row.problem, row.raw, row.duplicate)
+                yield RawRow(number, row.where, values, row.problem, row.raw, row.duplicate)
                 number += 1
 
 
@@ -50,9 +52,20 @@ def _files(path: Path, name: str, bounds: Bounds) -> list[tuple[str, Callable[[]
     if any(entry.flag_bits & 1 for entry in archive.infolist()):
         raise ValueError(f"{name} is a zip archive with a password; unpack it")
     bounds.check(name, data=sum(entry.file_size for entry in archive.infolist()))
-    names = sorted(entry.filename for entry in archive.infolist() if not entry.is_dir())
-    days_only = [name for name in names if _DAY.fullmatch(PurePosixPath(name).name)]
-    return [(one, lambda one=one: cast(BinaryIO, archive.open(one))) for one in days_only or names]  # type: ignore[misc]
+    entries = [entry for entry in archive.infolist() if not (entry.is_dir() or _OF_MACOS in entry.filename)]
+    entries = [entry for entry in entries if _DAY.fullmatch(PurePosixPath(entry.filename).name)] or entries
+    # By the entry and not by its name, which may stand there twice.
+    return [
+        (entry.filename, lambda entry=entry: _unpacked(archive, entry, name))  # type: ignore[misc]
+        for entry in sorted(entries, key=lambda entry: entry.filename)
+    ]
+
+
+def _unpacked(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> BinaryIO:
+    try:
+        return cast(BinaryIO, archive.open(entry))
+    except (zipfile.BadZipFile, NotImplementedError) as error:
+        raise ValueError(f"{name}, {entry.filename} cannot be unpacked ({error}); pack it again") from None
 
 
 def _with_thread(row: RawRow, inner: str) -> Mapping[str, Any] | None:

@@ -7,12 +7,14 @@ import gzip
 import io
 import json
 import re
+import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, islice
+from lzma import LZMAError
 from typing import Any, BinaryIO, cast
 
 from dialeval.core.exchange import a_kind
@@ -76,8 +78,10 @@ def read_lines(stream: BinaryIO, name: str, bounds: Bounds = USUAL) -> Iterator[
             if number == 1 and data.startswith(_UTF8_BOM):
                 data = data[len(_UTF8_BOM) :]
             yield Line(number, data, is_overlong)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise ValueError(f"{name} is a damaged gzip file ({error}); fetch or pack it again") from None
+    except (EOFError, zlib.error, zipfile.BadZipFile, LZMAError, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # the disk, not what was packed
+            raise
+        raise ValueError(f"{name} is packed and damaged ({error}); fetch or pack it again") from None
     finally:
         if isinstance(plain, _Utf16):
             plain.detach()
@@ -170,7 +174,8 @@ def _array_rows(lines: Iterator[Line], name: str, bounds: Bounds) -> Iterator[Ra
     except ValueError as error:
         if data.startswith(b"{"):
             raise ValueError(f"{name} spans several lines but is not one object; {_ONE_A_LINE}") from None
-        reason = error.msg if isinstance(error, json.JSONDecodeError) else type(error).__name__
+        reason = getattr(error, "msg", "a number has thousands of digits")
+        reason = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else reason
         raise ValueError(f"{name} starts like a JSON array but is not one ({reason}); {_ONE_A_LINE}") from None
     for number, entry in enumerate(entries if isinstance(entries, list) else [entries]):
         where = f"{name}, entry {number}"
@@ -303,8 +308,8 @@ def csv_rows(
         except csv.Error as error:
             if "field larger" in str(error):
                 raise ValueError(f"row {number} ({where}): a cell never ends; is a quote left open?") from None
-            reason = "a lone carriage return" if "new-line" in str(error) else str(error)
-            yield RawRow(number, where, problem=f"this is not CSV: {reason}; put the cell in quotes", raw=lines.last)
+            problem = f"this is not CSV: {_reason(error)}; put the cell in quotes"
+            yield RawRow(number, where, problem=problem, raw=lines.last)
             number += 1
             continue
         if not cells:  # a blank line
@@ -390,13 +395,17 @@ def _header(records: Iterator[list[str]], name: str) -> list[str]:
     try:
         header = next((record for record in records if record), None)
     except csv.Error as error:
-        raise ValueError(f"the header of {name} is not CSV: {error}") from None
+        raise ValueError(f"the header of {name} is not CSV: {_reason(error)}") from None
     if header is None:
         raise ValueError(f"{name} is empty; its first line must name the columns")
     if problem := _cells_problem(header, header):
         raise ValueError(f"the header of {name}: {problem}")
     check_header(header, name)
     return header
+
+
+def _reason(error: csv.Error) -> str:
+    return "a lone carriage return" if "new-line" in str(error) else str(error)
 
 
 def check_header(header: Sequence[str], name: str) -> None:
