@@ -99,16 +99,37 @@ def test_parquet_with_more_rows_than_bytes_is_refused_by_its_own_word(tmp_path: 
     refused(ValueError, "3,000,000 rows in", lambda: next(Source(path).exchanges()))
 
 
-def test_a_sheet_that_says_it_is_huge_is_as_large_as_what_it_holds(tmp_path: Path) -> None:
+def _sheet(folder: Path, **changes: str) -> Path:
+    """A sheet of one row, in whose XML some texts are changed."""
     openpyxl = pytest.importorskip("openpyxl")
     book = openpyxl.Workbook()
     book.active.append(["context", "response"])
-    book.active.append(["How are you?", "Fine."])
-    book.save(tmp_path / "plain.xlsx")
-    path = tmp_path / "rows.xlsx"
-    with zipfile.ZipFile(tmp_path / "plain.xlsx") as old, zipfile.ZipFile(path, "w") as new:
+    book.active.append(["How are you?", "Fine._x000D_\nThanks."])
+    book.create_sheet()
+    book.save(folder / "plain.xlsx")
+    with zipfile.ZipFile(folder / "plain.xlsx") as old, zipfile.ZipFile(folder / "rows.xlsx", "w") as new:
         for name in old.namelist():
-            new.writestr(
-                name, old.read(name).replace(b'ref="A1:B2"', b'ref="A1:XFD1048576"').replace(b'r="2"', b'r="99999"')
-            )
-    assert [row.response for _, row in Source(path).exchanges()] == ["Fine."]
+            content = old.read(name)
+            for before, after in changes.items() if name.endswith("sheet1.xml") else ():
+                content = content.replace(before.encode(), after.encode())
+            new.writestr(name, content)
+    return folder / "rows.xlsx"
+
+
+def test_a_sheet_that_says_it_is_huge_is_as_large_as_what_it_holds(tmp_path: Path) -> None:
+    path = _sheet(tmp_path, **{'ref="A1:B2"': 'ref="A1:XFD1048576"', 'r="2"': 'r="99999"'})
+    assert [row.response for _, row in Source(path).exchanges()] == ["Fine.\r\nThanks."]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "problem"),
+    [
+        ('r="2"', 'r="1000000000"', "empty cells"),
+        ('r="2"', 'r="x"', "damaged"),
+        ('r="B2"', 'r="ZZZZZZ9"', "damaged"),
+        ("</row>", "</ro>", "damaged"),
+    ],
+)
+def test_a_sheet_whose_cells_are_nowhere_is_refused(before: str, after: str, problem: str, tmp_path: Path) -> None:
+    path = _sheet(tmp_path, **{before: after})
+    assert "rows.xlsx" in refused(ValueError, problem, lambda: list(Source(path).exchanges()))

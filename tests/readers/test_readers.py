@@ -130,6 +130,18 @@ def test_folder_of_files_with_splits(tmp_path: Path) -> None:
     refused(ValueError, "tset", lambda: exchanges(tmp_path, split="tset"))
 
 
+def test_files_of_a_folder_that_are_no_part_of_the_data_set_are_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "both"
+    folder.mkdir()
+    write_jsonl(folder / "rows.jsonl")
+    write_csv(folder / "more.csv", ",")
+    assert list(read_exchanges(folder)) == EXCHANGES
+    assert "not read as part of this data set: more.csv" in caplog.text
+    refused(ValueError, "subset 'x'", lambda: exchanges(write_folder(tmp_path / "saved"), subset="x"))
+
+
 def test_mappings_and_data_sets_in_memory() -> None:
     import datasets
 

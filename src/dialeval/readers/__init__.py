@@ -352,7 +352,9 @@ class Source:
 
         file_format = self._format()
         if file_format == "dataset":
-            yield from table_rows.dataset_rows(str(self.input), self.name, choose, split=self.split, subset=self.subset)
+            yield from table_rows.dataset_rows(
+                str(self.input), self.name, choose, self._tell, split=self.split, subset=self.subset
+            )
             return
         if self.split is not None or self.subset is not None:
             raise ValueError(f"{self.name} is a file and has no splits or subsets; leave those options out")

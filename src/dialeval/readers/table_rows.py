@@ -20,8 +20,12 @@ from dialeval.version import how_to_install
 _BATCH = 64
 #: A row that differs from others takes a byte at least; so many may be alike.
 _MANY = 1_000_000
+#: So many empty cells may be filled in for each byte of a sheet.
+_MOST_FILLED = 4
 #: Files that a folder of data may hold; `datasets` takes minutes to list more.
 MAX_FILES = 1000
+#: Endings of files that hold rows.
+_DATA = frozenset({".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".txt", ".parquet", ".arrow", ".xlsx"})
 
 
 #: Which of the columns that are there are to be read.
@@ -48,7 +52,7 @@ def parquet_rows(path: Path, name: str, choose: Choice, bounds: Bounds = USUAL) 
                     yield _arrow_row(batch, index, number, name)
                     number += 1
         except (pa.ArrowException, OSError) as error:
-            raise ValueError(f"{name} is damaged after row {number - 1} ({first_line(error)})") from None
+            raise ValueError(f"{name} is damaged from row {number} on ({first_line(error)}); write it again") from None
 
 
 def _check_parquet(metadata: Any, packed: int, name: str, bounds: Bounds) -> None:
@@ -71,17 +75,15 @@ def excel_rows(path: Path, name: str, tell: Callable[[str], None], bounds: Bound
         with zipfile.ZipFile(path) as parts:
             unpacked = sum(part.file_size for part in parts.infolist())
         book = None if unpacked > bounds.workbook else openpyxl.load_workbook(path, read_only=True, data_only=True)
+        sheet, *others = () if book is None else book.worksheets
     except Exception:  # a zip archive of anything else: openpyxl raises what comes
-        raise ValueError(f"{name} is not an Excel file, or is damaged; save it again") from None
+        raise _no_workbook(name) from None
     if book is None:
         raise ValueError(f"{name} unpacks to more than {megabytes(bounds.workbook)}; save it as CSV")
-    for worksheet in book.worksheets:
-        worksheet.reset_dimensions()  # what a sheet says of its size may be anything, and rows are filled up to it
-    sheet, *others = book.worksheets
-    if any(cell is not None for other in others for row in other.iter_rows(values_only=True) for cell in row):
+    most = _MOST_FILLED * max(unpacked, _MANY)
+    if any(any(row) for other in others for row in _cells(other, name, most)):
         tell(f"only the first sheet is read, {sheet.title!r}; save another one as a file of its own")
-    cells = (["" if cell is None else str(cell) for cell in row] for row in sheet.iter_rows(values_only=True))
-    filled = ((number, row) for number, row in enumerate(cells, start=1) if any(row))
+    filled = ((number, row) for number, row in enumerate(_cells(sheet, name, most), start=1) if any(row))
     _, header = next(filled, (0, []))
     named = [index for index, column in enumerate(header) if column]
     check_header([header[column] for column in named], name)
@@ -89,10 +91,38 @@ def excel_rows(path: Path, name: str, tell: Callable[[str], None], bounds: Bound
         yield RawRow(number, f"{name}, line {line}", {header[at]: row[at] if at < len(row) else "" for at in named})
 
 
-def dataset_rows(source: str, name: str, choose: Choice, *, split: str | None, subset: str | None) -> Iterator[RawRow]:
+def _cells(sheet: Any, name: str, most: int) -> Iterator[list[str]]:
+    """The rows of a sheet. Rows and cells that are not in the file are filled in up to those that are: that has a bound."""
+    from openpyxl.utils.escape import unescape  # type: ignore[import-untyped]
+
+    sheet.reset_dimensions()  # what a sheet says of its size may be anything, and rows are filled up to it
+    rows, count = sheet.iter_rows(values_only=True), 0
+    while True:
+        try:
+            row = next(rows, None)
+        except Exception:  # openpyxl raises what comes
+            raise _no_workbook(name) from None
+        if row is None:
+            return
+        count += 1 + len(row)
+        if count > most:
+            raise ValueError(
+                f"{name} is nearly all empty cells; remove what stands far from the rows, or save it as CSV"
+            )
+        # A control character, such as the end of a line of Windows, is written as `_x000D_`.
+        yield ["" if cell is None else unescape(str(cell)) for cell in row]
+
+
+def _no_workbook(name: str) -> ValueError:
+    return ValueError(f"{name} is not an Excel file, or is damaged; save it again")
+
+
+def dataset_rows(
+    source: str, name: str, choose: Choice, tell: Callable[[str], None], *, split: str | None, subset: str | None
+) -> Iterator[RawRow]:
     """Rows of a data set: a folder that `datasets` wrote, a folder of data files, or one on the Hub."""
     with _silent():
-        data = _choose(_load(source, name, subset), name, split)
+        data = _choose(_load(source, name, tell, subset), name, split)
         try:
             present = data.column_names or list(next(iter(data), {}))
         except Exception as error:  # whatever the parser of the files raises
@@ -127,11 +157,13 @@ def _arrow_row(batch: Any, index: int, number: int, name: str) -> RawRow:
     return RawRow(number, name, values)
 
 
-def _load(source: str, name: str, subset: str | None) -> Any:
+def _load(source: str, name: str, tell: Callable[[str], None], subset: str | None) -> Any:
     import datasets
 
     folder = Path(source)
     if any((folder / marker).is_file() for marker in ("dataset_dict.json", "state.json")):
+        if subset is not None:
+            raise ValueError(f"{name} has no subsets; leave out the subset {subset!r}")
         try:
             return datasets.load_from_disk(source)
         except Exception as error:  # its JSON may lack anything, and its tables may be no tables
@@ -143,8 +175,11 @@ def _load(source: str, name: str, subset: str | None) -> Any:
     try:
         # A folder of files is streamed; what comes from the Hub is kept in its cache and memory-mapped.
         # It takes its name from the path, and "." has none.
-        path = str(folder.resolve()) if folder.is_dir() else source
-        return datasets.load_dataset(path, subset, streaming=folder.is_dir())
+        if not folder.is_dir():
+            return datasets.load_dataset(source, subset)
+        builder = datasets.load_dataset_builder(str(folder.resolve()), subset)
+        _tell_unread(folder, builder.config.data_files or {}, tell)
+        return builder.as_streaming_dataset()
     except ConnectionError as error:
         raise ValueError(f"{name} is not on this machine and the Hub does not answer ({first_line(error)})") from None
     except datasets.exceptions.DatasetNotFoundError:
@@ -157,6 +192,15 @@ def _load(source: str, name: str, subset: str | None) -> Any:
         raise
     except Exception as error:
         raise _unreadable(name, error) from None
+
+
+def _tell_unread(folder: Path, read: Mapping[Any, Sequence[str]], tell: Callable[[str], None]) -> None:
+    """Of files of several kinds, or outside of folders that are named like splits, `datasets` takes some only."""
+    taken = {Path(file) for files in read.values() for file in files}
+    data = (file for file in sorted(folder.resolve().rglob("*")) if file.suffix.lower() in _DATA and file.is_file())
+    if taken and (unread := [str(file.relative_to(folder.resolve())) for file in data if file not in taken]):
+        more = f" and {len(unread) - 5} more" if len(unread) > 5 else ""
+        tell(f"not read as part of this data set: {', '.join(unread[:5])}{more}; score such files one by one")
 
 
 def _check_size(folder: Path) -> None:
