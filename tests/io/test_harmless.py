@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from pathlib import Path
 from xml.etree import ElementTree
@@ -19,7 +20,16 @@ from dialeval.checkpoints.config import CheckpointConfig
 from dialeval.cli import build_app
 from dialeval.hub.publish import card_of
 from dialeval.io.files import ProgressLines, first_line, progress_bar
-from dialeval.io.harmless import csv_line, for_markdown, for_terminal, for_xml, one_line, told, without_secrets
+from dialeval.io.harmless import (
+    csv_line,
+    for_markdown,
+    for_terminal,
+    for_xml,
+    json_line,
+    one_line,
+    told,
+    without_secrets,
+)
 from dialeval.io.tables import Code, Items, Table, to_markdown, to_text
 from dialeval.reports.plots.figures import new_grid, save
 from dialeval.systems.gate_outcome import error_as_junit, error_as_markdown
@@ -51,6 +61,10 @@ def test_xml_is_xml_whatever_a_text_holds(text: str) -> None:
 
 
 def test_a_terminal_is_told_nothing() -> None:
+    line = json_line({CONTROLS: [CONTROLS, "é 日本 👩\u200d🚀"]})
+    assert json.loads(line) == {CONTROLS: [CONTROLS, "é 日本 👩\u200d🚀"]}
+    assert line.strip().replace("\u200d", "").replace("\ufffe", "").isprintable()
+    assert "é 日本" in line
     assert one_line(CONTROLS).isprintable()
     assert for_terminal(f"a\n\t{CONTROLS}").replace("\n", "").replace("\t", "").isprintable()
     shown = to_text([f"of {CONTROLS}", Table([f"x{CONTROLS}"], [[f"y{CONTROLS}"]], title=f"z{CONTROLS}")])

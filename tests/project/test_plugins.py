@@ -46,6 +46,22 @@ def share(exchange):
 def silent(exchanges):
     return [None for _ in exchanges]
 
+def endless(exchanges):
+    while True:
+        yield 1.0
+
+def a_set(exchanges):
+    return {float(len(exchange.response)) for exchange in exchanges}
+
+def digits(exchanges):
+    return "1" * len(exchanges)
+
+def leaves(exchanges):
+    raise SystemExit(0)
+
+def largest(exchanges):
+    return [1e308] * len(exchanges)
+
 number = 3
 """
 
@@ -57,6 +73,7 @@ def own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delitem(sys.modules, "own_metrics", raising=False)
     monkeypatch.setattr(registry, "REGISTRY", dict(registry.REGISTRY))
     Path("own_metrics.py").write_text(OWN)
+    Path("leaves_at_once.py").write_text("raise SystemExit(0)\n")
     Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
 
 
@@ -81,7 +98,16 @@ def test_a_function_is_scored_like_any_metric() -> None:
     ("metric", "message"),
     [
         ("python:own_metrics:one_too_few", "one_too_few gave 1 values for 2 rows"),
-        ("python:own_metrics:no_numbers", "no_numbers gave 'many' for row 0"),
+        ("python:own_metrics:no_numbers", "row 0 (rows.jsonl, line 1): no_numbers gave 'many'"),
+        ("python:own_metrics:endless", "endless gave more than 2 values for 2 rows"),
+        ("python:own_metrics:a_set", "TypeError: it gave a set, not a list of numbers"),
+        ("python:own_metrics:digits", "TypeError: it gave a str, not a list of numbers"),
+        ("python:own_metrics:leaves", "failed: SystemExit: 0"),
+        ("python:own_metrics:words?weight=2", "there is no option 'weight'"),
+        ("python:own_metrics:words?name=response", "two columns 'response'"),
+        ("python:leaves_at_once:words", "leaves_at_once cannot be imported (SystemExit: 0)"),
+        ("python:../own_metrics:words", "names no function"),
+        ("python:own_metrics:", "names no function"),
         (
             "python:own_metrics:other_arguments",
             "python:own_metrics:other_arguments failed: TypeError: other_arguments() missing 1 required positional "
@@ -101,6 +127,21 @@ def test_what_is_no_function_of_rows_is_refused(metric: str, message: str) -> No
     assert done.exit_code == 2, done.output
     assert message in done.output
     assert not Path("scores.jsonl").exists()
+
+
+@pytest.mark.usefixtures("own")
+def test_turns_without_a_number_each_are_no_dialogues() -> None:
+    too_few, no_numbers = (dialeval.load(f"python:own_metrics:{name}") for name in ("one_too_few", "no_numbers"))
+    dialogues = [["Hi!", "Hello.", "Bye."], ["Yes?", "No."]]
+    refused(ValueError, "2 values for 3 rows", lambda: too_few.score_dialogues(dialogues))
+    refused(ValueError, "1 values for 2 rows", lambda: too_few.score(ROWS))
+    refused(ValueError, "row 0: of its turns, no_numbers gave 'many'", lambda: no_numbers.score_dialogues(dialogues))
+
+
+@pytest.mark.usefixtures("own")
+def test_the_largest_numbers_have_a_mean() -> None:
+    done = score("python:own_metrics:largest")
+    assert done.stderr.startswith("largest 1e+308 (higher is better; 2 values"), done.output
 
 
 @pytest.mark.usefixtures("own")

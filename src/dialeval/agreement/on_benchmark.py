@@ -283,8 +283,6 @@ class _Chunk:
 
 def _values(scores: Scores, ids: Sequence[str]) -> Values:
     """The values by id, those that are no numbers set aside."""
-    if len(scores.values) != len(ids):
-        raise MetricFailed(f"it gave {len(scores.values)} values for {len(ids)} rows")
     by_id = {key: float(value) for key, value in zip(ids, scores.values, strict=True)}
     problems = {ids[place]: why for place, why in scores.problems.items()}
     odd = {key: problems.get(key, f"the value is {value}") for key, value in by_id.items() if not math.isfinite(value)}

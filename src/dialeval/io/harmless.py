@@ -11,7 +11,7 @@ import json
 import os
 import re
 from base64 import b64encode
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 from xml.sax.saxutils import escape
@@ -59,6 +59,17 @@ def for_markdown(text: str, *, code: bool = False) -> str:
         part if place % 2 else _LIVE.sub(lambda found: _DEAD.get(found[0], f"\\{found[0]}"), part)
         for place, part in enumerate(parts)
     )
+
+
+#: Commands that terminals take as one character, marks that turn the order of letters around, and the line ends of
+#: Unicode, at which some programs would cut a line in two. JSON itself asks only for some others to be escaped.
+_COMMANDS = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def json_line(values: Mapping[str, Any]) -> str:
+    """A line of JSON that says the same, and that a terminal may show."""
+    text = json.dumps(values, ensure_ascii=False)
+    return _COMMANDS.sub(lambda command: json.dumps(command[0])[1:-1], text) + "\n"
 
 
 def csv_line(cells: Iterable[Any]) -> str:

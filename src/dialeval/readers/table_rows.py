@@ -75,7 +75,8 @@ def excel_rows(path: Path, name: str, tell: Callable[[str], None], bounds: Bound
         with zipfile.ZipFile(path) as parts:
             unpacked = sum(part.file_size for part in parts.infolist())
         book = None if unpacked > bounds.workbook else openpyxl.load_workbook(path, read_only=True, data_only=True)
-        sheet, *others = () if book is None else book.worksheets
+        sheet: Any
+        sheet, *others = [None] if book is None else book.worksheets
     except Exception:  # a zip archive of anything else: openpyxl raises what comes
         raise _no_workbook(name) from None
     if book is None:
@@ -92,7 +93,7 @@ def excel_rows(path: Path, name: str, tell: Callable[[str], None], bounds: Bound
 
 
 def _cells(sheet: Any, name: str, most: int) -> Iterator[list[str]]:
-    """The rows of a sheet. Rows and cells that are not in the file are filled in up to those that are: that has a bound."""
+    """The rows of a sheet, and what is not in the file before them: that is filled in, and has a bound."""
     from openpyxl.utils.escape import unescape  # type: ignore[import-untyped]
 
     sheet.reset_dimensions()  # what a sheet says of its size may be anything, and rows are filled up to it

@@ -114,6 +114,8 @@ def registered(spec: str) -> str:
     target, options = split_options(spec.removeprefix(PYTHON))
     declared, preset = declared_in(options)
     named_class = metric_class_of(target, declared)
+    if unknown := next((option for option in preset if not _takes(named_class, option)), None):
+        raise ValueError(f"{spec}: there is no option {unknown!r}; leave it out")
     name = declared.name or named_class.info.name
     entry = RegisteredMetric(target, preset, declared=declared)
     if REGISTRY.get(name, entry) != entry:

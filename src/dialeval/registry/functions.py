@@ -8,7 +8,9 @@ import inspect
 import math
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -50,20 +52,23 @@ class FunctionMetric(Metric):
     def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
         """Call the function once with all exchanges."""
         given = self._called(list(exchanges))
-        # How many there are is checked by whoever asked, who knows whether to go on.
         values = np.array([self._number(row, value) for row, value in enumerate(given)], dtype=np.float64)
         unknown = {
-            int(row): f"{self.info.name} gave {given[row]!r:.60} for it" for row in np.flatnonzero(np.isnan(values))
+            int(row): f"{self.info.name} gave {given[row]!r:.60} for it" for row in np.flatnonzero(~np.isfinite(values))
         }
         return Judged(values, problems=unknown)
 
     def _called(self, exchanges: list[Exchange]) -> list[Any]:
         """What the function gives; its faults in one sentence, which keeps the cause for who calls from Python."""
+        most = len(exchanges) + 1  # so that what never ends is noticed
         try:
-            return list(self.function(exchanges))
+            given = self.function(exchanges)
+            if isinstance(given, str | bytes | Mapping | AbstractSet):  # letters, keys, or in an order of their own
+                raise TypeError(f"it gave {a_kind(given)}, not a list of numbers")
+            return list(islice(given, most))
         except (BadRow, CannotGoOn):  # they say it themselves
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             fault = one_line(f"{type(error).__name__}: {error}".removesuffix(": "))
             raise FunctionFailed(
                 f"{_name_of(self.function, self.info.name)} failed: {fault}{_place_of(error, self.function)}; it is "
@@ -74,8 +79,8 @@ class FunctionMetric(Metric):
         try:
             return math.nan if value is None else float(value)
         except (TypeError, ValueError, OverflowError):
-            raise ValueError(
-                f"{self.info.name} gave {value!r:.60} for row {row}; return a number, or None where there is none"
+            raise BadRow(
+                row, f"{self.info.name} gave {value!r:.60}; return a number, or None where there is none"
             ) from None
 
     def signature(self) -> Signature:
@@ -111,7 +116,7 @@ def _name_of(function: Judge, name: str) -> str:
     return f"python:{module}:{qualified}" if module and qualified and module != "__main__" else name
 
 
-def _place_of(error: Exception, function: Judge) -> str:
+def _place_of(error: BaseException, function: Judge) -> str:
     """The last line of the function's own file that was reached, else where it begins; nothing if it has no file."""
     try:
         file = inspect.getfile(function)
@@ -135,17 +140,21 @@ def _source_of(function: Judge) -> str | None:
 
 def imported(target: str) -> Any:
     """What `package.module:name` names."""
-    module, colon, attribute = target.partition(":")
-    if not colon:
+    module, _, attribute = target.partition(":")
+    if not (attribute and all(map(str.isidentifier, module.split(".")))):
         raise ValueError(f"python:{target} names no function; write python:package.module:function")
     # As for `python -m`, modules of the folder one stands in are found; at the end, so that they hide nothing.
     if not {"", str(Path.cwd())} & set(sys.path):
         sys.path.append(str(Path.cwd()))
     try:
-        return getattr(importlib.import_module(module), attribute)
+        found = importlib.import_module(module)
     except ModuleNotFoundError as error:
         raise ValueError(
             f"python:{target}: there is no module {error.name}; run from its folder or set PYTHONPATH"
         ) from None
-    except AttributeError:
-        raise ValueError(f"python:{target}: {module} has no {attribute}; check the name") from None
+    except (Exception, SystemExit) as error:  # whatever stands in it
+        fault = one_line(f"{type(error).__name__}: {error}".removesuffix(": "))
+        raise FunctionFailed(f"python:{target}: {module} cannot be imported ({fault})") from error
+    if not hasattr(found, attribute):
+        raise ValueError(f"python:{target}: {module} has no {attribute}; check the name")
+    return getattr(found, attribute)

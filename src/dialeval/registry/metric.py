@@ -228,7 +228,15 @@ class Metric(ABC):
         """Score exchanges that were checked before."""
         self.check_scale(scale)
         self.check_needs(exchanges)
-        return self.as_scores(self.judge(exchanges, progress=progress), exchanges, scale=scale)
+        judged = self._for_each(self.judge(exchanges, progress=progress), len(exchanges))
+        return self.as_scores(judged, exchanges, scale=scale)
+
+    def _for_each(self, judged: Judged, rows: int) -> Judged:
+        """Refuse values of which nobody knows to which row they belong."""
+        if self.info.level is Level.TURN and (count := len(judged.values)) != rows:
+            values = f"more than {rows}" if count > rows else count
+            raise CannotGoOn(f"{self.info.name} gave {values} values for {rows} rows; return one number for each row")
+        return judged
 
     def as_scores(
         self,
@@ -291,7 +299,7 @@ class Metric(ABC):
         if not whole:
             raise ValueError("there are no dialogues to score; pass at least one")
         self.check_scale(scale)
-        judged = self.judge_dialogues(whole, progress=progress)
+        judged = self._for_each(self.judge_dialogues(whole, progress=progress), len(whole))
         scores = self.as_scores(
             replace(judged, ids=None if ids is None else tuple(row.id for row in whole)),
             scale=scale,
@@ -304,14 +312,17 @@ class Metric(ABC):
         """Raw values of whole dialogues: an aggregate of their turns, unless a metric reads them as a whole."""
         turns = [turn for dialogue in dialogues for turn in dialogue.exchanges()]
         ends = np.cumsum([len(dialogue.turns) - 1 for dialogue in dialogues])
-        judged = self.judge(turns, progress=progress)
+        dialogue_of = np.searchsorted(ends, np.arange(len(turns)), side="right")
+        try:
+            judged = self._for_each(self.judge(turns, progress=progress), len(turns))
+        except BadRow as error:
+            raise BadRow(int(dialogue_of[int(error.row)]), f"of its turns, {error.problem}") from None
 
         def of_dialogues(values: NDArray[np.float64]) -> NDArray[np.float64]:
             parts = np.split(np.asarray(values, dtype=np.float64), ends[:-1])
             return np.array([self.aggregate_dialogue(part) for part in parts])
 
         shared = [aspect for aspect in self.info.aspects_at(Level.DIALOGUE) if aspect in judged.aspects]
-        dialogue_of = np.searchsorted(ends, np.arange(len(turns)), side="right")
         values = of_dialogues(judged.values)
         silent = {
             int(dialogue_of[turn]): f"of its turns, {problem}"
@@ -371,4 +382,5 @@ class Metric(ABC):
 
 def _mean(values: NDArray[np.float64]) -> float:
     finite = values[np.isfinite(values)]
-    return float(finite.mean()) if len(finite) else float("nan")
+    # Scaled by a power of two, which changes no digit: the sum of the largest numbers would be none.
+    return float(np.ldexp(np.ldexp(finite, -64).mean(), 64)) if len(finite) else float("nan")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,7 +13,7 @@ from dialeval.core.cautions import cut_note
 from dialeval.core.exchange import counted
 from dialeval.core.scores import Scores, aspect_column
 from dialeval.core.specs import Condition
-from dialeval.io.harmless import csv_line
+from dialeval.io.harmless import csv_line, json_line
 from dialeval.registry.metric import Level, MetricInfo
 
 OutputFormat = Literal["jsonl", "csv", "parquet"]
@@ -29,8 +27,6 @@ Kind = Literal["text", "list"]
 
 #: A part of a table: lists of equal length under its keys, and under each metric's name in "values".
 Record = Mapping[str, Any]
-
-_LINE_ENDS = re.compile("[\x85\u2028\u2029]")
 
 
 def output_format(path: str) -> OutputFormat:
@@ -66,10 +62,7 @@ def _columns(metrics: Sequence[str], keys: Sequence[str], record: Record) -> dic
 
 def _write_json(stream: BinaryIO, columns: Mapping[str, Sequence[Any]]) -> None:
     for cells in zip(*columns.values(), strict=True):
-        row = dict(zip(columns, cells, strict=True))
-        text = json.dumps(row, ensure_ascii=False)
-        # Programs that split at every line end of Unicode would cut a reply in two.
-        stream.write(_LINE_ENDS.sub(lambda end: json.dumps(end[0])[1:-1], text).encode() + b"\n")
+        stream.write(json_line(dict(zip(columns, cells, strict=True))).encode())
 
 
 def _csv(stream: BinaryIO, metrics: Sequence[str], keys: Sequence[str]) -> Callable[[Record], None]:
@@ -117,6 +110,9 @@ _SYSTEMS_SHOWN = 50
 _EVERY_TURN = "every turn of both sides, scored in its own context"
 
 
+_SCALE = 64
+
+
 @dataclass
 class Mean:
     """A running mean of those rows that have a value."""
@@ -128,12 +124,13 @@ class Mean:
         """Count some more rows."""
         known = [value for value in values if value is not None]
         self.n += len(known)
-        self.total += math.fsum(known)
+        # Scaled by a power of two, which changes no digit: the sum of the largest numbers would be none.
+        self.total += math.fsum(math.ldexp(value, -_SCALE) for value in known)
 
     @property
     def value(self) -> float | None:
         """The mean; None without values."""
-        return self.total / self.n if self.n else None
+        return math.ldexp(self.total / self.n, _SCALE) if self.n else None
 
 
 @dataclass

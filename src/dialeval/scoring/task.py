@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -162,6 +163,9 @@ class Task:
         if self.per_turn and self.level is not Level.DIALOGUE:
             raise ValueError("values per turn need whole conversations (--level dialogue)")
         len(self.flags)  # refuses what is no condition
+        columns = Counter([*ROW_KEYS, "context", "response", "dialogue", *self.columns, *self.of_systems])
+        if twice := next((column for column, count in columns.items() if count > 1), None):
+            raise ValueError(f"the table would have two columns {twice!r}; give the metric another name (?name=…)")
 
     @property
     def of_systems(self) -> list[str]:
@@ -277,11 +281,6 @@ class Task:
     def score(self, chunk: Chunk) -> dict[str, Any]:
         """The finished record of one chunk."""
         scored = {name: self.judge(self.metrics[name], chunk) for name in self.of_rows}
-        for name, scores in scored.items():
-            if len(scores) != len(chunk.rows):
-                raise ValueError(
-                    f"{name} gave {len(scores)} values for {len(chunk.rows)} rows; return one number for each row"
-                )
         columns = {column: own for name, scores in scored.items() for column, own in scores.columns(name).items()}
         if self.flag:
             columns[FLAGS] = np.array(flagged(self.flags, columns, len(chunk.rows)), dtype=object)
