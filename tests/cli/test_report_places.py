@@ -222,3 +222,34 @@ def test_options_of_a_metric_are_no_report() -> None:
     Path("judge.yaml").write_text("model: small\n")
     code, message = run("rank", "rows.jsonl", "-m", "llm:judge.yaml", "--json", "judge.yaml")
     assert (code, "judge.yaml is both --json and an input" in message) == (2, True), message
+
+
+def test_reports_are_what_their_endings_say_whatever_rows_hold() -> None:
+    pytest.importorskip("matplotlib")
+    odd = "$x^{$ \x1b[2J\x85\u2028\u202e <b> ]]> -->"
+    names = {"new": "new.jsonl", f"old{odd}": os.fsdecode(b"old\xff.jsonl")}
+    for system, file in names.items():
+        rows = [
+            {"context": [f"{at}{odd}"], "response": f"{odd} {system}", "reference": odd, "id": f"{at}{odd}"}
+            for at in range(30)
+        ]
+        Path(file).write_text("".join(json.dumps({**row, "system": system}) + "\n" for row in rows))
+    new, old = names.values()
+    reports = ["--json", "a.json", "--markdown", "a.md"]
+    assert run("gate", old, *GATE[2:3], new, *GATE[4:], *reports, "--junit", "a.xml")[0] in (0, 1)
+    assert run("rank", new, old, *RANK[2:], "--json", "b.json", "--html", "b.html", "--plot", "b.svg")[0] == 0
+    for path in map(Path, ("a.json", "b.json")):
+        assert json.loads(path.read_text("utf-8"))
+    for path in map(Path, ("a.xml", "b.svg")):
+        ElementTree.parse(path)
+    for path in map(Path, ("a.md", "a.xml", "b.svg", "b.html")):
+        assert path.read_text("utf-8").replace("\n", "").isprintable()
+
+
+def test_what_no_picture_can_be_and_no_metric_takes_is_refused_before_anything_is_scored() -> None:
+    code, told = run(*RANK, "--plot", "a.exe")
+    assert (code, "not a picture file" in told) == (2, True)
+    code, told = run(*GATE, "--checkpoint", "somewhere")
+    assert (code, "bleu1 has no weights" in told) == (2, True)
+    if os.path.exists("/dev/full"):
+        assert "/dev/full" in run(*RANK, "--markdown", "/dev/full")[1]

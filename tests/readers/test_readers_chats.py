@@ -416,3 +416,10 @@ class Huge(list[Any]):
 @pytest.mark.parametrize("key", ["messages", "turns", "dialogue", "events", "comments"])
 def test_of_a_list_without_messages_the_beginning_is_looked_at(key: str) -> None:
     assert product_of({key: Huge([[]] * 5000)}) is None
+
+
+def test_a_page_break_ends_no_turn(tmp_path: Path) -> None:
+    (tmp_path / "pages.txt").write_text("How are you?\nFine.\x0c\x0bAnd\u2028you?\x85\nFine, too.\rBye.\r\n", "utf-8")
+    assert [row.response for _, row in Source(tmp_path / "pages.txt").exchanges()] == [
+        "Fine.\x0c\x0bAnd\u2028you?", "Bye."
+    ]  # fmt: skip

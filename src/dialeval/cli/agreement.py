@@ -53,7 +53,7 @@ Following = Annotated[
     bool,
     _rows("--following", help="Give metrics the next user turn, where known (fed_turn); not the standard protocol."),
 ]
-Resamples = Annotated[int, _statistics(min=0, help="Resamples of the bootstrap and the permutation tests.")]
+Resamples = Annotated[int, _statistics(min=0, max=10**6, help="Resamples of the bootstrap and the permutation tests.")]
 
 
 def agreement(

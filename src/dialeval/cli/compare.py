@@ -39,7 +39,7 @@ def compare(
         bool, typer.Option("--allow-missing", help="Allow more than 10 % unpaired rows in one file.")
     ] = False,
     resamples: Annotated[
-        int, typer.Option(min=100, help="Resamples of the bootstrap and the permutation test.")
+        int, typer.Option(min=100, max=10**6, help="Resamples of the bootstrap and the permutation test.")
     ] = 10_000,
     seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
     *,

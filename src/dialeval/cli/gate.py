@@ -71,7 +71,9 @@ def gate(
         Path | None, typer.Option(help="Also write the verdict as Markdown, for a pull request.")
     ] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Also write all figures as JSON.")] = None,
-    resamples: Annotated[int, typer.Option(min=100, help="Resamples of the bootstrap over contexts.")] = 10_000,
+    resamples: Annotated[
+        int, typer.Option(min=100, max=10**6, help="Resamples of the bootstrap over contexts.")
+    ] = 10_000,
     seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
 ) -> None:
     """Score both, test, summarise the verdict."""
@@ -79,13 +81,15 @@ def gate(
 
     from dialeval.io.files import write_atomically
     from dialeval.io.places import check_places
-    from dialeval.registry import load
+    from dialeval.registry import check_options, load_metrics
     from dialeval.systems import gate as test
 
     reports = {"--junit": junit, "--markdown": markdown, "--json": json_file}
     check_places(reports, (new, baseline, checkpoint, *files_of([metric])))
     with _errors_in_reports(junit, markdown, json_file):
-        loaded = load(metric, checkpoint=checkpoint) if checkpoint else load(metric)
+        weights = {metric: checkpoint} if checkpoint else {}
+        check_options([metric], {}, weights)
+        (loaded,) = load_metrics([metric], {}, weights).values()
         outcome = test(
             read(new),
             read(baseline, **reading.of_second(1, columns_b)),
@@ -96,10 +100,10 @@ def gate(
         for path, text in (
             (junit, outcome.to_junit),
             (markdown, outcome.to_markdown),
-            (json_file, lambda: json.dumps(outcome.to_dict(), ensure_ascii=False, indent=1) + "\n"),
+            (json_file, lambda: json.dumps(outcome.to_dict(), ensure_ascii=False, indent=1)),
         ):
             if path is not None:
-                write_atomically(path, text().splitlines())
+                write_atomically(path, [text().rstrip("\n")])
     for warning in outcome.warnings:
         say(f"warning: {warning}", err=True)
     say(outcome.sentence)
@@ -126,24 +130,26 @@ def _errors_in_reports(junit: Path | None, markdown: Path | None, json_file: Pat
     """Replace any earlier report, so that a failed run leaves its error instead."""
     import json
 
-    from dialeval.io.files import is_stream, write_atomically
+    from dialeval.io.files import hub_tokens, is_stream, write_atomically
+    from dialeval.io.harmless import without_secrets
     from dialeval.systems.gate_outcome import error_as_junit, error_as_markdown
 
-    def tell(message: str) -> Iterator[tuple[Path, list[str]]]:
+    def tell(message: str) -> Iterator[tuple[Path, str]]:
+        message = without_secrets(message, hub_tokens())
         reports = {
             junit: error_as_junit(message),
             markdown: error_as_markdown(message),
             json_file: json.dumps({"passed": False, "error": message}, ensure_ascii=False, indent=1),
         }
-        return ((path, text.splitlines()) for path, text in reports.items() if path is not None)
+        return ((path, text.rstrip("\n")) for path, text in reports.items() if path is not None)
 
-    for path, lines in tell(_UNFINISHED):
+    for path, text in tell(_UNFINISHED):
         if not is_stream(path):
-            write_atomically(path, lines)
+            write_atomically(path, [text])
     try:
         yield
     except Exception as error:
-        for path, lines in tell(str(error) or type(error).__name__):
+        for path, text in tell(str(error) or type(error).__name__):
             with suppress(OSError):  # where nothing can be written the error itself has to do
-                write_atomically(path, lines)
+                write_atomically(path, [text])
         raise

@@ -11,7 +11,7 @@ from dialeval.cli import options as reading
 from dialeval.cli.options import files_of, listed, metrics_or_judge, say
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from dialeval.systems import Ranking
 
@@ -70,18 +70,21 @@ def rank(
     plot: Annotated[
         Path | None, typer.Option(help="Also draw the means with their intervals: .png, .svg or .pdf.")
     ] = None,
-    resamples: Annotated[int, typer.Option(min=100, help="Resamples of the bootstrap and the tests.")] = 10_000,
+    resamples: Annotated[
+        int, typer.Option(min=100, max=10**6, help="Resamples of the bootstrap and the tests.")
+    ] = 10_000,
     seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
 ) -> None:
     """Score all, compare, print tables."""
     import json
 
     from dialeval.io.files import plain, write_atomically
-    from dialeval.io.places import check_places
     from dialeval.io.tables import show
     from dialeval.readers.pairing import files_by_name
+    from dialeval.reports.plots.figures import save
+    from dialeval.reports.plots.systems import draw
     from dialeval.systems import rank as compare
-    from dialeval.systems.ranking_outcome import LEGEND, draw
+    from dialeval.systems.ranking_outcome import LEGEND
 
     reports = {"--markdown": markdown, "--json": json_file, "--html": html_file, "--plot": plot}
     statistics: dict[str, Any] = {
@@ -97,7 +100,7 @@ def rank(
             name: read(file, **reading.of_second(index, columns_b))
             for index, (name, file) in enumerate(files_by_name(files).items())
         }
-        check_places(reports, [*(source.input for source in named.values()), *files_of(metrics)])
+        _check_places(reports, [*(source.input for source in named.values()), *files_of(metrics)])
         ranking = compare(
             named if len(files) > 1 else next(iter(named.values())),
             metrics_or_judge(metrics),
@@ -110,13 +113,23 @@ def rank(
         say(f"warning: {warning}", err=True)
     show([*(block for metric in ranking.metrics for block in ranking.tables(metric, aspects=aspects)), LEGEND])
     if markdown is not None:
-        write_atomically(markdown, ranking.to_markdown().splitlines())
+        write_atomically(markdown, [ranking.to_markdown().rstrip("\n")])
     if json_file is not None:
         write_atomically(json_file, [json.dumps(plain(ranking.to_dict()), ensure_ascii=False, indent=1)])
     if html_file is not None:
-        write_atomically(html_file, ranking.to_html().splitlines())
+        write_atomically(html_file, [ranking.to_html().rstrip("\n")])
     if plot is not None:
-        draw(ranking, plot)
+        save(draw(ranking), plot.with_suffix(""), [plot.suffix[1:]])
+
+
+def _check_places(reports: Mapping[str, Path | None], reads: Iterable[object]) -> None:
+    """Refuse, before anything is computed, what cannot be written."""
+    from dialeval.io.places import check_places
+
+    check_places(reports, reads)
+    plot = reports["--plot"]
+    if plot is not None and plot.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise ValueError(f"{plot} is not a picture file; choose .png, .svg or .pdf")
 
 
 def _is_scores(file: str) -> bool:
@@ -132,13 +145,12 @@ def _rank_scores(
     statistics: Mapping[str, Any],
 ) -> Ranking:
     """Rank by what files of scores hold."""
-    from dialeval.io.places import check_places
     from dialeval.readers.pairing import files_by_name
     from dialeval.systems import rank
 
     places = [file.replace("scores:", "", 1).partition("#") for file in files]
     values = list(dict.fromkeys(column for *_, column in places if column))
     named = files_by_name(place for place, *_ in places)
-    check_places(reports, named.values())
+    _check_places(reports, named.values())
     tables = named if len(files) > 1 else next(iter(named.values()))
     return rank(tables, values=values, columns=columns, lower_is_better=lower_is_better, **statistics)

@@ -48,7 +48,7 @@ def tune(
         list[str] | None, _learning(help="Benchmarks that the rows come from; results on them will be marked.")
     ] = None,
     seed: Annotated[int, _learning(min=0, help="Random seed.")] = 0,
-    resamples: Annotated[int, _learning(min=100, help="Resamples behind the intervals.")] = 2000,
+    resamples: Annotated[int, _learning(min=100, max=10**6, help="Resamples behind the intervals.")] = 2000,
     *,
     read: reading.Read,
     empty: reading.Empty = "error",

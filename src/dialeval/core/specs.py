@@ -13,6 +13,8 @@ from urllib.parse import unquote
 #: Options that are the harness's own, not the metric's.
 OWN = ("name", "lower_is_better", "range")
 ANY_RANGE = (-math.inf, math.inf)
+#: The squares of much larger values are no numbers any more.
+LARGEST = 1e100
 _CONDITION = re.compile(r"\A\s*([\w.:-]+?)\s*([<>])\s*([-+]?[\d.]+(?:[eE][-+]?\d+)?)\s*")
 _PLAIN = re.compile(r"true|false|null|-?(0|[1-9]\d*)(\.\d+)?")
 
@@ -36,7 +38,9 @@ def declared_in(options: Mapping[str, Any]) -> tuple[Declared, dict[str, Any]]:
         try:
             low, high = (float(part) for part in str(options["range"]).split(":"))
         except ValueError:
-            raise ValueError(f"range is {options['range']!r}; write it as low:high, for example 0:1") from None
+            low = high = math.nan
+        if not low < high:
+            raise ValueError(f"range is {options['range']!r}; write it as low:high, for example 0:1")
         bounds = (low, high)
     name = options.get("name")
     rest = {key: value for key, value in options.items() if key not in OWN}

@@ -168,7 +168,8 @@ def write_atomically(path: Path, lines: Iterable[str]) -> None:
     """Write a text file line by line; to a device or a pipe as it comes."""
     with (
         nullcontext(path) if is_stream(path) else replacing(path) as place,
-        place.open("w", encoding="utf-8") as stream,
+        disk_errors(path),
+        place.open("w", encoding="utf-8", errors="backslashreplace") as stream,  # a name of a file may hold any bytes
     ):
         stream.writelines(f"{line}\n" for line in lines)
 

@@ -1,6 +1,6 @@
 """Texts of others made harmless for where they are shown: one function for each medium, and one that masks secrets.
 
-For HTML that function is `html.escape`, and on the page the templates' own.
+On the page that function is the templates' own.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def for_terminal(text: str) -> str:
 
 
 def for_xml(text: str) -> str:
-    """A text as it may stand in an element and, in double quotes, in an attribute; XML has no control characters."""
+    """A text as it may stand in an element of XML or HTML and, in double quotes, in an attribute."""
     return escape(for_terminal(text), {'"': "&quot;"})
 
 

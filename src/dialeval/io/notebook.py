@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import Any
 
 import numpy as np
 
+from dialeval.io.harmless import for_xml
 from dialeval.io.tables import Table, to_html
 
 _ROWS, _BINS, _WIDTH, _HEIGHT = 5, 24, 240, 48
@@ -16,13 +16,13 @@ def scores_as_html(scores: Any) -> str:
     """A small table beside a histogram; `scores` are `Scores`, whose module imports this one."""
     direction = "higher is better" if scores.higher_is_better else "lower is better"
     head = (
-        f"<b>{escape(scores.metric)} {scores.aggregate:.4g}</b> over {len(scores)} values, {direction}; "
+        f"<b>{for_xml(scores.metric)} {scores.aggregate:.4g}</b> over {len(scores)} values, {direction}; "
         f"{scores.n_truncated} truncated, {scores.n_empty} blank"
     )
-    cautions = "".join(f"<p>⚠ {escape(warning)}</p>" for warning in scores.warnings)
+    cautions = "".join(f"<p>⚠ {for_xml(warning)}</p>" for warning in scores.warnings)
     return (
         f"<div><p>{head}</p>{cautions}{_histogram(scores)}{_table(scores)}"
-        f"<p><small><code>{escape(scores.signature.short)}</code></small></p></div>"
+        f"<p><small><code>{for_xml(scores.signature.short)}</code></small></p></div>"
     )
 
 

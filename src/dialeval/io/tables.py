@@ -8,11 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dialeval.io.harmless import for_markdown, for_terminal, one_line
+from dialeval.io.harmless import for_markdown, for_terminal, for_xml, one_line
 
 if TYPE_CHECKING:
     from rich.console import Console as RichConsole
@@ -133,15 +132,15 @@ def to_page(title: str, blocks: Iterable[Block]) -> str:
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n"
-        f"<body>\n<h1>{escape(title)}</h1>\n{to_html(blocks)}\n</body>\n</html>\n"
+        f"<title>{for_xml(title)}</title>\n<style>\n{style}</style>\n</head>\n"
+        f"<body>\n<h1>{for_xml(title)}</h1>\n{to_html(blocks)}\n</body>\n</html>\n"
     )
 
 
 def _html(block: Block) -> str:
     match block:
         case Heading():
-            anchor = f' id="{escape(block.anchor)}"' if block.anchor else ""
+            anchor = f' id="{for_xml(block.anchor)}"' if block.anchor else ""
             return f"<h{block.level}{anchor}>{_inline(block.text)}</h{block.level}>"
         case Table():
             head = "".join(map(_header_cell, block.header))
@@ -149,21 +148,21 @@ def _html(block: Block) -> str:
             table = f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
             return f'<div class="scroll">{table}</div>'
         case Code():
-            return f"<p><code>{escape(block.text)}</code></p>"
+            return f"<p><code>{for_xml(block.text)}</code></p>"
         case Items():
             return f"<ul>{''.join(f'<li>{_inline(line)}</li>' for line in block.lines)}</ul>"
     return f"<p>{_inline(block)}</p>"
 
 
 def _inline(text: str) -> str:
-    text = re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", escape(text, quote=False))
+    text = re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", for_xml(text))
     return re.sub(r"`(.+?)`", r"<code>\1</code>", text)
 
 
 def _header_cell(cell: str | Cell) -> str:
     cell = Cell(cell) if isinstance(cell, str) else cell
-    first, *rest = map(escape, cell.text.split("\n"))
-    first = f'<a href="#{escape(cell.link)}">{first}</a>' if cell.link else first
+    first, *rest = map(for_xml, cell.text.split("\n"))
+    first = f'<a href="#{for_xml(cell.link)}">{first}</a>' if cell.link else first
     below = f"<br><small>{'<br>'.join(rest)}</small>" if rest else ""
     return f"<th>{first}{below}</th>"
 
@@ -171,14 +170,14 @@ def _header_cell(cell: str | Cell) -> str:
 def _body_cell(cell: str | Cell) -> str:
     """A text; of a `Cell` the interval, in brackets, stands small behind the value."""
     if isinstance(cell, str):
-        return f"<td>{escape(cell)}</td>"
+        return f"<td>{for_xml(cell)}</td>"
     names = [name for name, is_so in (("best", cell.best), ("contaminated", cell.contaminated)) if is_so]
     marks = f' class="{" ".join(names)}"' if names else ""
-    marks += f' title="{escape(cell.hint)}"' if cell.hint else ""
+    marks += f' title="{for_xml(cell.hint)}"' if cell.hint else ""
     value, bracket, rest = cell.text.partition(" [")
-    small = f" <small>[{escape(rest)}</small>" if bracket else ""
+    small = f" <small>[{for_xml(rest)}</small>" if bracket else ""
     dagger = ' <abbr title="trained on this benchmark">†</abbr>' if cell.contaminated else ""
-    return f"<td{marks}>{cell.svg or escape(value)}{small}{dagger}</td>"
+    return f"<td{marks}>{cell.svg or for_xml(value)}{small}{dagger}</td>"
 
 
 def show(blocks: Iterable[Block]) -> None:

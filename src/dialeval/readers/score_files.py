@@ -1,9 +1,8 @@
 """Scores that somebody already computed, read from a file.
 
 Understood are JSON lines `{"id": …, "scores": {name: value}}` (optionally with `dataset`), JSON lines
-or CSV or Parquet with an `id` column and one numeric column per metric, and the JSON of
-`Scores.to_json`. Each also as .gz where it is text. A missing value (null, NaN, an empty cell) is kept
-as NaN, so that the harness can count it.
+or CSV or Parquet with an `id` column and one numeric column per metric. Each also as .gz where it is text. A missing
+value (null, NaN, an empty cell) is kept as NaN, so that the harness can count it.
 """
 
 from __future__ import annotations
@@ -11,12 +10,14 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from dialeval.core.exchange import a_kind
+from dialeval.core.specs import LARGEST
 from dialeval.io.files import is_stream
 
 #: Columns that are numbers but no scores.
@@ -141,9 +142,12 @@ def _number(where: str, name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise BadScoreFile(f"{where}: {name} is {a_kind(value)}; a score is a number, or null if there is none")
     try:
-        return float(value)
+        number = float(value)
     except OverflowError:
-        raise BadScoreFile(f"{where}: {name} is too large a number") from None
+        number = sys.float_info.max
+    if LARGEST < abs(number) < math.inf:
+        raise BadScoreFile(f"{where}: {name} is too large a number")
+    return number
 
 
 def _rows(file: Path, kind: str) -> list[tuple[str, Mapping[str, Any]]]:

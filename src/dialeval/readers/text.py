@@ -259,7 +259,7 @@ def text_rows(stream: BinaryIO, name: str, tell: Callable[[str], None], bounds: 
             raise ValueError(f"{name} is not UTF-8; save the file as UTF-8") from None
         text = latin
         tell(_READ_AS_LATIN)
-    for number, messages in enumerate(conversations(text.splitlines(), tell)):
+    for number, messages in enumerate(conversations(text, tell)):
         yield RawRow(number, f"{name}, conversation {number}", {"messages": messages})
 
 

@@ -46,11 +46,16 @@ _HEADER = re.compile(r"\A(?:\s*\[?\d{1,4}[./-]\d{1,2}[./-]\d{1,4}\b.*|.*[(\[]\d{
 _RULE = re.compile(r"\A\s*([-=*_#])\1{2,}\s*")
 
 
-def conversations(lines: list[str], tell: Callable[[str], None] = lambda _: None) -> list[Messages]:
+def lines_of(text: str) -> list[str]:
+    """The lines of a text. A page break, or what else Unicode calls a line end, is inside of what somebody said."""
+    return re.split(r"\r\n|\r|\n", text)
+
+
+def conversations(text: str, tell: Callable[[str], None] = lambda _: None) -> list[Messages]:
     """The conversations of a text. They stand apart by lines of dashes, or by blank lines if those do not stand
     between all turns. What had to be guessed is told."""
     blocks: list[list[list[str]]] = [[[]]]
-    lines = as_lines_of_names(lines, _KNOWN)
+    lines = as_lines_of_names(lines_of(text), _KNOWN)
     lines = [_CHATML.sub(lambda header: f"{header[1]}:" if header[1] else "", _EDITED.sub("", line)) for line in lines]
     for line in lines:
         if _RULE.fullmatch(line):
@@ -88,14 +93,14 @@ def conversations(lines: list[str], tell: Callable[[str], None] = lambda _: None
 
 def is_transcript(text: str) -> bool:
     """Whether a text of several lines is a conversation with roles that everybody knows."""
-    lines = [line for line in text.splitlines() if line.strip()]
+    lines = [line for line in lines_of(text) if line.strip()]
     names = [_name(match).lower() for line in lines if (match := _SPEAKER.match(line))]
     return 1 < len(lines) == len(names) and set(names) <= _KNOWN
 
 
 def turns_of(text: str) -> list[tuple[str, str]]:
     """The turns of one conversation."""
-    messages = _messages([line for line in text.splitlines() if line.strip()], {})
+    messages = _messages([line for line in lines_of(text) if line.strip()], {})
     return [(message["role"], message["content"]) for message in messages]
 
 
@@ -204,7 +209,7 @@ def _parlai(acts: list[dict[str, str]]) -> list[str]:
     """ParlAI's `text:` and `labels:`, of several the first, an episode a conversation."""
     lines: list[str] = []
     for act in acts:
-        lines += _asked(act.get("text", "").replace("\\n", "\n").splitlines())
+        lines += _asked(lines_of(act.get("text", "").replace("\\n", "\n")))
         if reply := act.get("labels", act.get("eval_labels", "")).partition("|")[0]:
             lines.append(f"Assistant: {reply.replace(chr(92) + 'n', ' ')}")
         if act.get("episode_done") == "True":

@@ -261,7 +261,7 @@ def read_transcript(text: str) -> Dialogue:
         value = {"messages": [{"role": who, "content": side} if isinstance(side, str) else side for who, side in sides]}
     few = ValueError("the text holds fewer than two turns; write one turn a line, such as User: Hi!")
     if not (isinstance(value, Mapping) and product_of(value)):
-        value = {"messages": list(chain.from_iterable(conversations(text.splitlines())))}
+        value = {"messages": list(chain.from_iterable(conversations(text)))}
         if len(value["messages"]) < 2:
             raise few
     (row,) = Chats().unfold(iter([RawRow(0, "the text", value)]), level="dialogue")

@@ -18,7 +18,7 @@ import numpy as np
 
 from dialeval.core.exchange import BadRow, Exchange, a_kind
 from dialeval.core.scores import Signature
-from dialeval.core.specs import ANY_RANGE, Declared
+from dialeval.core.specs import ANY_RANGE, LARGEST, Declared
 from dialeval.io.harmless import one_line
 from dialeval.registry.metric import CannotGoOn, Judged, Level, Metric, MetricInfo
 
@@ -77,10 +77,14 @@ class FunctionMetric(Metric):
 
     def _number(self, row: int, value: Any) -> float:
         try:
-            return math.nan if value is None else float(value)
+            number = math.nan if value is None else float(value)
+            if LARGEST < abs(number) < math.inf:
+                raise OverflowError
+            return number
         except (TypeError, ValueError, OverflowError):
             raise BadRow(
-                row, f"{self.info.name} gave {value!r:.60}; return a number, or None where there is none"
+                row,
+                f"{self.info.name} gave {value!r:.60}; return a number to 1e100, or None where there is none",
             ) from None
 
     def signature(self) -> Signature:

@@ -382,5 +382,4 @@ class Metric(ABC):
 
 def _mean(values: NDArray[np.float64]) -> float:
     finite = values[np.isfinite(values)]
-    # Scaled by a power of two, which changes no digit: the sum of the largest numbers would be none.
-    return float(np.ldexp(np.ldexp(finite, -64).mean(), 64)) if len(finite) else float("nan")
+    return float(finite.mean()) if len(finite) else float("nan")

@@ -110,9 +110,6 @@ _SYSTEMS_SHOWN = 50
 _EVERY_TURN = "every turn of both sides, scored in its own context"
 
 
-_SCALE = 64
-
-
 @dataclass
 class Mean:
     """A running mean of those rows that have a value."""
@@ -124,13 +121,12 @@ class Mean:
         """Count some more rows."""
         known = [value for value in values if value is not None]
         self.n += len(known)
-        # Scaled by a power of two, which changes no digit: the sum of the largest numbers would be none.
-        self.total += math.fsum(math.ldexp(value, -_SCALE) for value in known)
+        self.total += math.fsum(known)
 
     @property
     def value(self) -> float | None:
         """The mean; None without values."""
-        return math.ldexp(self.total / self.n, _SCALE) if self.n else None
+        return self.total / self.n if self.n else None
 
 
 @dataclass

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from html import escape
 from typing import Any, Literal
 
 from dialeval.core.exchange import counted
@@ -277,8 +276,8 @@ class Gate:
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the sentence and the figures."""
-        warnings = "".join(f"<p>⚠ {escape(warning)}</p>" for warning in self.warnings)
-        return f"<div><p>{escape(self.sentence)}</p>{to_html(self._tables())}{warnings}</div>"
+        warnings = "".join(f"<p>⚠ {for_xml(warning)}</p>" for warning in self.warnings)
+        return f"<div><p>{for_xml(self.sentence)}</p>{to_html(self._tables())}{warnings}</div>"
 
     def _tables(self) -> list[Block]:
         """The value and its aspects, then the rows that were counted."""

@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 from dialeval.core.exchange import listing
-from dialeval.io.files import replacing
 from dialeval.io.harmless import one_line
 from dialeval.io.tables import Block, Heading, Items, Table, to_html, to_markdown, to_page, to_text
 
@@ -198,30 +196,3 @@ class Ranking:
 def format_p(p: float) -> str:
     """A p-value to three decimals; very small is not nothing."""
     return "< .001" if p < 0.001 else f"{p:.3f}".removeprefix("0")
-
-
-def draw(ranking: Ranking, path: Path) -> None:
-    """A dot and an interval per system, a panel per metric; the extension says the format."""
-    if path.suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise ValueError(f"{path} is not a picture file; choose .png, .svg or .pdf")
-    from matplotlib.figure import Figure
-
-    metrics = ranking.metrics
-    rows = max(len(ranking.of(metric)) for metric in metrics)
-    figure = Figure(figsize=(4.2 * len(metrics), 1.2 + 0.4 * rows), layout="constrained")
-    panels = figure.subplots(1, len(metrics), squeeze=False)[0]
-    for metric, panel in zip(metrics, panels, strict=True):
-        standings = ranking.of(metric)[::-1]
-        means = [standing.mean for standing in standings]
-        # Of equal values the mean and the ends of its interval may differ by a rounding, on either side.
-        below = [max(0.0, standing.mean - standing.low) for standing in standings]
-        above = [max(0.0, standing.high - standing.mean) for standing in standings]
-        places = range(len(standings))
-        panel.errorbar(means, places, xerr=[below, above], fmt="o", color="#1f6feb", ecolor="#5b6472", capsize=3)
-        panel.set_yticks(places, [f"{standing.system} ({standing.cluster})" for standing in standings])
-        panel.set_ylim(-0.6, len(standings) - 0.4)
-        panel.set_title(metric)
-        panel.set_xlabel(f"mean and {ranking.confidence:.0%} interval; (cluster)")
-        panel.grid(axis="x", alpha=0.3)
-    with replacing(path) as temporary:
-        figure.savefig(temporary, dpi=150)

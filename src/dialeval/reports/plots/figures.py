@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dialeval.io.files import replacing
+from dialeval.io.harmless import for_terminal
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,23 +30,39 @@ def save(figure: Figure, path: Path, formats: Sequence[str] = ("png",)) -> list[
     A PNG keeps 64 colours, which lines and text do not exceed by much, at a third of the size.
     """
     import matplotlib
-    from matplotlib.text import Text
     from PIL import Image
 
-    for text in figure.findobj(Text):
-        text.set_parse_math(False)  # the dollars of a name are no formula
+    _make_harmless(figure)
     written = []
     for form in formats:
         target = path.with_name(f"{path.name}.{form}")
         settings = matplotlib.rc_context({"svg.hashsalt": path.name, "text.parse_math": False})
         with replacing(target) as temporary, settings:
-            figure.savefig(temporary, format=form, dpi=150, metadata={"Date": None} if form == "svg" else None)
-            if form == "png":
+            figure.savefig(temporary, format=form, dpi=150, metadata={"Date": None} if form.lower() == "svg" else None)
+            if form.lower() == "png":
                 with Image.open(temporary) as drawn:
                     few = drawn.convert("RGB").quantize(64, dither=Image.Dither.NONE)
                 few.save(temporary, format="png", optimize=True)
         written.append(target)
     return written
+
+
+def _make_harmless(figure: Figure) -> None:
+    """Names of systems and metrics as they stand: their dollars are no formula, and SVG has no control characters."""
+    from matplotlib.category import StrCategoryFormatter
+    from matplotlib.text import Text
+    from matplotlib.ticker import FixedFormatter, FuncFormatter
+
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            names = axis.get_major_formatter()
+            if isinstance(names, FixedFormatter | FuncFormatter | StrCategoryFormatter):
+                axis.set_major_formatter(
+                    FuncFormatter(lambda value, place, names=names: for_terminal(names(value, place)))
+                )
+    for text in figure.findobj(Text):
+        text.set_parse_math(False)
+        text.set_text(for_terminal(text.get_text()))
 
 
 def new_figure(width: float, height: float) -> Figure:
