@@ -97,6 +97,14 @@ def test_what_cannot_be_judged_is_refused_in_a_sentence(client: Client, argument
     assert not re.search("Traceback|--", message)
 
 
+def test_two_files_of_one_name_are_not_one_system(tmp_path: Path) -> None:
+    paths = [tmp_path / "mine.jsonl", tmp_path / "mine.json"]
+    for path in paths:
+        path.write_text(json.dumps({"context": ["Hi"], "response": "Hm"}), "utf-8")
+    columns = {"response": "response", "context": "context"}
+    refused(limits.Problem, "the same name", file.read, list(map(str, paths)), columns)
+
+
 def test_an_upload_knows_the_limits_that_the_page_promises(tmp_path: Path) -> None:
     columns = {"response": "response", "context": "context"}
     for number, row in enumerate([

@@ -204,7 +204,17 @@ def test_bad_questions_are_refused() -> None:
     for margin, scale in ((100, "native"), (250, "native"), (1, "human_percentile"), (5, "human_percentile")):
         refused(ValueError, f"margin is {margin}", gate, old, old, Length(), margin=margin, scale=scale)
     assert gate(old, old, Length(), margin=99).passed
-    refused(ValueError, "confidence", lambda: gate(old, old, Number(), margin=0.1, confidence=1.0))
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [("confidence", 1.0), ("confidence", 0), ("confidence", "x"), ("confidence", float("nan")), ("resamples", 0),
+     ("resamples", True), ("resamples", 1e5), ("seed", -1), ("seed", "x")],
+)  # fmt: skip
+def test_what_no_interval_has_is_refused(name: str, wrong: Any) -> None:
+    asked: dict[str, Any] = {name: wrong}
+    refused(ValueError, name, lambda: gate(rows([1, 2]), rows([1, 2]), Number(), margin=0.1, **asked))
+    refused(ValueError, name, lambda: rank({"a": rows([1, 2]), "b": rows([1, 2])}, Number(), **asked))
 
 
 @pytest.mark.slow

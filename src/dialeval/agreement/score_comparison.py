@@ -22,7 +22,7 @@ from dialeval.readers import Rejects
 from dialeval.readers import Source as Rows
 from dialeval.readers.pairing import Side, lost, pair_sides
 from dialeval.registry import REGISTRY, metric_class
-from dialeval.statistics.bootstrap import bootstrap, interval
+from dialeval.statistics.bootstrap import bootstrap, check_asked, interval
 from dialeval.statistics.paired_tests import paired_mean_test
 from dialeval.statistics.resampled import mean_of
 
@@ -107,10 +107,7 @@ def compare(
     given = [scores.signature.get("scale", "native") for scores in (first, second) if isinstance(scores, Scores)]
     if len(scales := {scale.partition("@")[0] for scale in given}) > 1:
         raise ValueError(f"the scores are on two scales, {' and '.join(sorted(scales))}; compare scores of one scale")
-    if not 0.5 <= confidence < 1:
-        raise ValueError(f"confidence is {confidence}; it must be between 0.5 and 1")
-    if resamples < 100:
-        raise ValueError(f"{resamples} resamples are too few for a test; use 1000 or more")
+    check_asked(confidence, resamples, seed)
     settings = Settings(resamples=resamples, seed=seed, confidence=confidence)
     first, second = (str(one) if isinstance(one, Path) else one for one in (first, second))
     if len(rows) > 2:

@@ -213,8 +213,8 @@ def _check_numbers(chosen_class: type[Metric], options: Mapping[str, Any]) -> No
     for option, value in options.items():
         is_count = option in ("batch_tokens", "max_length")
         whole = is_count or kinds.get(option) in (int, "int", "int | None")
-        if isinstance(value, float) and (whole or not math.isfinite(value)):
-            raise ValueError(f"{option} is {value}; give a {'whole ' if whole else ''}number")
+        if (isinstance(value, float) and (whole or not math.isfinite(value))) or (is_count and isinstance(value, str)):
+            raise ValueError(f"{option} is {value!r}; give a {'whole ' if whole else ''}number")
         if is_count and isinstance(value, int) and value < 1:
             raise ValueError(f"{option} is {value}; it must be positive")
 

@@ -24,7 +24,7 @@ from dialeval.core.specs import Condition
 from dialeval.readers.pairing import MIN_COVERAGE, ItemLevel, Pairs, Rows, pair, pair_conversations, read_counted
 from dialeval.registry import load
 from dialeval.registry.metric import Level, Metric, Scale
-from dialeval.statistics.bootstrap import bootstrap
+from dialeval.statistics.bootstrap import bootstrap, check_asked
 from dialeval.statistics.corrections import holm
 from dialeval.statistics.paired_tests import paired_mean_test, unpaired_mean_test
 from dialeval.statistics.resampled import mean_of
@@ -186,6 +186,7 @@ def _check(
     min_aspects: Mapping[str, float] | None,
     confidence: float,
     resamples: int,
+    seed: int,
     scale: Scale,
     level: Level,
     **_: Any,
@@ -193,10 +194,7 @@ def _check(
     """Refuse what cannot be asked, before anything is read or scored."""
     if not (_is_number(margin) and margin >= 0):
         raise ValueError(f"margin is {margin!r}; the accepted loss must be a number, zero or more")
-    if not 0.5 <= confidence < 1:
-        raise ValueError(f"confidence is {confidence}; it must be between 0.5 and 1")
-    if resamples < 100:
-        raise ValueError(f"{resamples} resamples are too few for a bound; use 1000 or more")
+    check_asked(confidence, resamples, seed)
     low, high = (0.0, 1.0) if scale == "human_percentile" else metric.info.range
     if margin >= high - low:
         raise ValueError(

@@ -31,7 +31,7 @@ from dialeval.readers.pairing import (
 )
 from dialeval.registry import load
 from dialeval.registry.metric import Level, Metric
-from dialeval.statistics.bootstrap import bootstrap, interval
+from dialeval.statistics.bootstrap import bootstrap, check_asked, interval
 from dialeval.statistics.corrections import holm
 from dialeval.statistics.paired_tests import paired_mean_test, unpaired_mean_test
 from dialeval.statistics.resampled import mean_of
@@ -77,6 +77,7 @@ def rank(
         progress: show bars while scoring.
     """
     statistics: dict[str, Any] = {"confidence": confidence, "resamples": resamples, "seed": seed}
+    check_asked(**statistics)
     if values is not None:
         return _rank_given(read_given(systems, values, columns), lower_is_better, allow_missing, statistics)
     if isinstance(systems, list | tuple) and systems and all(isinstance(system, str | Path) for system in systems):
