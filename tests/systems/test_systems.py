@@ -446,7 +446,7 @@ def test_rank_and_gate_read_what_score_reads(tmp_path: Path, monkeypatch: pytest
     (tmp_path / "own_length.py").write_text("def length(rows):\n    return [len(row.response) for row in rows]\n")
     monkeypatch.syspath_prepend(tmp_path)
     for command in (["rank", *logs], ["gate", logs[0], "-b", logs[1], "--margin", "1", "--min-contexts", "1"]):
-        asked = [*command, "-m", "python:own_length:length"]
+        asked = [*command, "-m", "python:own_length:length?name=own_length"]
         assert CliRunner().invoke(build_app(), asked).exit_code == 2
         done = CliRunner().invoke(build_app(), [*asked, "--judge-role", "guide"])
         assert done.exit_code == 0, done.output
