@@ -7,6 +7,7 @@ import json
 import tracemalloc
 import zipfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ import pytest
 
 from dialeval.readers import Source
 from dialeval.readers.rows import Bounds
+from dialeval.readers.transcripts import conversations
 from refusals import refused
 
 SMALL = Bounds(data=2**20, rows=1000, whole=2**18, workbook=2**20)
@@ -76,20 +78,72 @@ def test_the_same_is_read_where_it_may_be(kind: str, tmp_path: Path) -> None:
     assert next(Source(FILES[kind](tmp_path)).exchanges())[1].response.startswith("Fine")
 
 
-def test_a_packed_text_is_read_no_further_than_its_bound(tmp_path: Path) -> None:
-    path = _packed(tmp_path / "talk.txt.gz", "User: How are you?\nBot: Fine, thanks.\n" * 1000, 1000)
+TURNS = "User: How are you?\nBot: Fine, thanks.\n"
+#: A row of each kind of text.
+ROWS = {
+    "rows.jsonl": json.dumps(ROW | {"response": "Fine."}) + "\n",
+    "rows.csv": '"How are you?","Fine,\nthanks."\n',
+    "rules.txt": TURNS + "---\n",
+    "blanks.md": TURNS + "\n",
+    "episodes.txt": "text:How are you?\tlabels:Fine, thanks.\tepisode_done:True\n",
+    "numbers.txt": "1 How are you?\tFine, thanks.\n",
+}
+#: What one row would consist of.
+ENDLESS = {
+    "talk.txt": TURNS,
+    "letters.txt": "a\n",
+    "marks.txt": "<|im_end|>\n",
+    "cues.vtt": "00:01.000 --> 00:02.000\n<v Ann>Hi\n",
+    "cells.csv": 'thanks","\n',
+}
+BEGINNINGS = {"cells.csv": 'context,response\n"', "rows.csv": "context,response\n"}
+
+
+def _peak(folder: Path, name: str, text: str, times: int) -> tuple[int, int]:
+    """Bytes that are held at most while a file is read, and how many rows it has before it is refused."""
+    path = folder / f"{name}.gz"
+    with gzip.open(path, "wt") as stream:
+        stream.write(BEGINNINGS.get(name, "") + text * times)
+    source, rows = Source(path, bounds=Bounds(whole=2**15)), 0
     tracemalloc.start()
     try:
-        refused(ValueError, "is a text of more than", lambda: list(Source(path, bounds=SMALL).exchanges()))
-        assert tracemalloc.get_traced_memory()[1] < 16 * 2**20
+        with suppress(ValueError), path.open("rb") as packed:
+            for _ in source._of_stream(source._format(), packed, name):
+                rows += 1
+        return tracemalloc.get_traced_memory()[1], rows
     finally:
         tracemalloc.stop()
 
 
-def test_a_text_of_empty_lines_is_no_way_around_it(tmp_path: Path) -> None:
-    path = _packed(tmp_path / "talk.txt.gz", "a\n" * 10_000, 10)
-    message = refused(ValueError, "lines", lambda: list(Source(path, bounds=SMALL).exchanges()))
-    assert f"{SMALL.whole // 64:,} lines" in message
+@pytest.mark.parametrize("name", ROWS)
+def test_memory_follows_the_row_and_not_the_file(name: str, tmp_path: Path) -> None:
+    _peak(tmp_path, name, ROWS[name], 1)  # what is imported
+    (some, _), (more, rows) = (_peak(tmp_path, name, ROWS[name], times) for times in (50, 200))
+    assert rows == 200
+    assert more < some + 2**14
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+def test_a_row_without_end_is_read_no_further_than_its_bound(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dialeval.readers.text.MAX_LINE_BYTES", 2**15)
+    monkeypatch.setattr("dialeval.readers.transcripts._LONGEST_TURN", 2**15)
+    peak, rows = _peak(tmp_path, name, ENDLESS[name], 20_000)
+    assert peak < 2**20
+    assert rows == 0
+
+
+def test_blank_lines_take_no_memory(tmp_path: Path) -> None:
+    assert _peak(tmp_path, "blanks.txt", "\n", 20_000)[0] < 2**18
+
+
+@pytest.mark.parametrize("between", ["\n", "---\n"])
+def test_where_a_text_is_cut_no_conversation_is(between: str) -> None:
+    one = "Ann: How are you?\n\nand the dog?\nBob: Fine, thanks.\nhe says\n".replace("\n\n", between[:-4])
+    lines = (one + between).replace("you", "you " * 20).splitlines() * 50
+    talks = list(conversations(lines, most=2**15))
+    assert talks == list(conversations(lines[: len(lines) // 50])) * 50
 
 
 def test_parquet_with_more_rows_than_bytes_is_refused_by_its_own_word(tmp_path: Path) -> None:

@@ -312,7 +312,7 @@ class Bounds:
     #: Bytes or characters after unpacking, of all rows together.
     data: int = 64 * 2**30
     rows: int = 10**9
-    #: Bytes of what cannot be read row by row: a JSON array, a transcript.
+    #: Bytes of what cannot be read row by row: a JSON array, one conversation of a text.
     whole: int = 64 * 2**20
     #: Bytes of the parts of an Excel file.
     workbook: int = 2**30

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain, dropwhile, islice
 from lzma import LZMAError
 from typing import Any, BinaryIO, cast
 
@@ -21,7 +21,7 @@ from dialeval.core.exchange import a_kind
 from dialeval.io.files import parse_json
 from dialeval.readers.chats import product_of
 from dialeval.readers.rows import USUAL, Bounds, Columns, RawRow, megabytes
-from dialeval.readers.transcripts import conversations
+from dialeval.readers.transcripts import conversations, lines_of
 
 #: A longer line is a broken file rather than a dialogue.
 MAX_LINE_BYTES = 16 * 2**20
@@ -230,36 +230,19 @@ class _Object(dict[str, Any]):
         return table
 
 
-#: What a line takes in memory beside its letters; who speaks is told by all lines of a transcript together.
-_BYTES_OF_A_LINE = 64
-
-
 def text_rows(stream: BinaryIO, name: str, tell: Callable[[str], None], bounds: Bounds = USUAL) -> Iterator[RawRow]:
     """One row per conversation of a transcript; a text file that holds JSON is read as such."""
-    lines = _without_nul(read_lines(stream, name, bounds), name)
-    begun: list[Line] = []
-    for line in lines:
-        begun.append(line)
-        if line.data.strip():
-            break
-    if begun and begun[-1].data.strip().startswith((b"{", b"[{")):
-        yield from _rows_of_lines(chain(begun, lines), name, bounds)
+    lines = dropwhile(lambda line: not line.data.strip(), _without_nul(read_lines(stream, name, bounds), name))
+    first = next(lines, None)
+    if first is None:
         return
-    data = bytearray()
-    most = bounds.whole // _BYTES_OF_A_LINE
-    for line in chain(begun, lines):
-        data += line.data
-        if line.is_overlong or len(data) > bounds.whole or line.number > most:
-            size = f"{megabytes(bounds.whole)}, {most:,} lines, or a line of {MAX_LINE_BYTES // 2**20} MB"
-            raise ValueError(f"{name} is a text of more than {size}; split it, or write JSON lines")
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError:
-        if (latin := _latin(data)) is None:
-            raise ValueError(f"{name} is not UTF-8; save the file as UTF-8") from None
-        text = latin
-        tell(_READ_AS_LATIN)
-    for number, messages in enumerate(conversations(text, tell)):
+    lines = chain([first], lines)
+    if first.data.strip().startswith((b"{", b"[{")):
+        yield from _rows_of_lines(lines, name, bounds)
+        return
+    texts = _TextLines(lines, name, tell)
+    plain = (line for text in texts for line in lines_of(texts.checked(text)))
+    for number, messages in enumerate(conversations(plain, tell, name=name, most=bounds.whole)):
         yield RawRow(number, f"{name}, conversation {number}", {"messages": messages})
 
 
@@ -274,7 +257,12 @@ def _without_nul(lines: Iterator[Line], name: str) -> Iterator[Line]:
 _READ_AS_LATIN = "not UTF-8, so it is read as Windows-1252 (Latin-1)"
 
 
-def _latin(data: bytes | bytearray) -> str | None:
+def _is_foreign(text: str) -> bool:
+    """Whether bytes that are not UTF-8 were left in it as surrogates."""
+    return not text.isascii() and any("\udc80" <= character <= "\udcff" for character in text)
+
+
+def _latin(data: bytes) -> str | None:
     """Bytes that are not UTF-8 as Windows-1252, of which Latin-1 is a part; None where they look like neither."""
     try:
         return None if _OF_UTF8.search(data) else data.decode("cp1252")
@@ -291,23 +279,27 @@ def csv_rows(
     bounds: Bounds = USUAL,
 ) -> Iterator[RawRow]:
     """One row per record, all cells as texts; the first record names the columns and tells their separator."""
-    lines = _CsvLines(stream, name, tell, bounds)
+    lines = _TextLines(read_lines(stream, name, bounds), name, tell)
     delimiter = lines.delimiter(delimiter)
-    # The module's bound on a cell is global; the bound on a line, above it, is the one that counts here.
+    # The module's bound on a cell is global; the bound on a row, which is as large, is the one that counts here.
     csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_BYTES))
-    records = csv.reader(lines, delimiter=delimiter, strict=True)
+    number, where, begun = 0, f"{name}, line 1", 0
+
+    def lines_of_a_row() -> Iterator[str]:
+        for text in lines:
+            if lines.bytes_read - begun > MAX_LINE_BYTES:
+                raise ValueError(f"row {number} ({where}): a cell never ends; is a quote left open?")
+            yield text
+
+    records = csv.reader(lines_of_a_row(), delimiter=delimiter, strict=True)
     header = _header(records, name)
-    number = 0
     while True:
-        first = lines.number + 1
-        where = f"{name}, line {first}"
+        where, begun = f"{name}, line {lines.number + 1}", lines.bytes_read
         try:
             cells = next(records)
         except StopIteration:
             return
         except csv.Error as error:
-            if "field larger" in str(error):
-                raise ValueError(f"row {number} ({where}): a cell never ends; is a quote left open?") from None
             problem = f"this is not CSV: {_reason(error)}; put the cell in quotes"
             yield RawRow(number, where, problem=problem, raw=lines.last)
             number += 1
@@ -342,14 +334,13 @@ def table_row(row: RawRow, columns: Columns, separator: str, *, cells: bool = Tr
     return RawRow(row.number, row.where, typed)
 
 
-class _CsvLines:
-    """Text lines for the csv module, in UTF-8 or Windows-1252; what is neither stays visible as surrogates."""
+class _TextLines:
+    """Lines in UTF-8 or Windows-1252; what is neither stays visible as surrogates."""
 
-    def __init__(self, stream: BinaryIO, name: str, tell: Callable[[str], None], bounds: Bounds) -> None:
-        self._lines: Iterator[Line] = read_lines(stream, name, bounds)
-        self._name, self._tell = name, tell
+    def __init__(self, lines: Iterator[Line], name: str, tell: Callable[[str], None]) -> None:
+        self._lines, self._name, self._tell = lines, name, tell
         self._encoding = ""
-        self.number = 0
+        self.number = self.bytes_read = 0
         self.last = ""
 
     def __iter__(self) -> Iterator[str]:
@@ -358,6 +349,7 @@ class _CsvLines:
     def __next__(self) -> str:
         line = next(self._lines)
         self.number = line.number
+        self.bytes_read += len(line.data)
         if line.is_overlong:
             raise ValueError(f"{self._name}, line {line.number}: {_TOO_LONG}")
         self.last = line.data.decode("utf-8", errors="backslashreplace").rstrip("\r\n")
@@ -367,7 +359,7 @@ class _CsvLines:
         text = data.decode("utf-8", errors="surrogateescape")
         if text.isascii():
             return text
-        latin = _latin(data) if any("\udc80" <= character <= "\udcff" for character in text) else None
+        latin = _latin(data) if _is_foreign(text) else None
         encoding = "utf-8" if latin is None else "cp1252"
         if latin is not None and not self._encoding:
             self._tell(_READ_AS_LATIN)
@@ -375,6 +367,12 @@ class _CsvLines:
         if encoding != self._encoding:
             raise ValueError(f"{self._name}, line {self.number}: the file mixes UTF-8 and Latin-1; save it as UTF-8")
         return text if latin is None else latin
+
+    def checked(self, text: str) -> str:
+        """The line, if it is text."""
+        if _is_foreign(text):
+            raise ValueError(f"{self._name}, line {self.number} is not UTF-8; save the file as UTF-8")
+        return text
 
     def delimiter(self, usual: str) -> str:
         """What stands between cells: what spreadsheets say in a first line `sep=;`, or what the header has most of."""
@@ -421,7 +419,7 @@ def _cells_problem(cells: list[str], header: list[str]) -> str:
     for column, cell in zip(header, cells, strict=True):
         if "\0" in cell:
             return f"{_printable(column[:100])} holds a NUL byte; is this a text file?"
-        if not cell.isascii() and any("\udc80" <= character <= "\udcff" for character in cell):
+        if _is_foreign(cell):
             return f"{_printable(column[:100])} is not UTF-8; save the file as UTF-8"
     return ""
 

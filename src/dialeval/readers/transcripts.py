@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Iterator
+from itertools import chain, islice
 from typing import Any
 
 from dialeval.readers.chats.base import ASIDE, MORE_ROLES, ROLES, known_roles, plain_role, without_tags
@@ -43,20 +44,82 @@ _EDITED = re.compile(r"(?<!\s)\s*[<‹]this message was edited[>›]$", re.IGNOR
 _CHATML = re.compile(r"<\|im_start\|>\s*(\w+)\s*$|<\|im_end\|>\s*$")
 #: The header of a turn that names nobody as `User:` does: a date before the text, or a time in brackets at its end.
 _HEADER = re.compile(r"\A(?:\s*\[?\d{1,4}[./-]\d{1,2}[./-]\d{1,4}\b.*|.*[(\[]\d{1,2}:\d\d(?::\d\d)?[)\]]\s*)")
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_LAST_END = re.compile(r"(?:\r\n|\r|\n)\Z")
 _RULE = re.compile(r"\A\s*([-=*_#])\1{2,}\s*")
 
 
 def lines_of(text: str) -> list[str]:
     """The lines of a text. A page break, or what else Unicode calls a line end, is inside of what somebody said."""
-    return re.split(r"\r\n|\r|\n", text)
+    return _LINE_END.split(_LAST_END.sub("", text))
 
 
-def conversations(text: str, tell: Callable[[str], None] = lambda _: None) -> list[Messages]:
+#: What a line takes in memory beside its letters.
+_BYTES_OF_A_LINE = 64
+#: How many conversations of the longest size would fit into what is held to see how they stand apart.
+_SHARE = 16
+#: So many lines tell of which form a text is.
+_LOOKED_AT = 40
+#: So many names that are none are told.
+_SHOWN = 5
+
+
+def conversations(
+    lines: Iterable[str], tell: Callable[[str], None] = lambda _: None, *, name: str = "the text", most: int = 2**26
+) -> Iterator[Messages]:
     """The conversations of a text. They stand apart by lines of dashes, or by blank lines if those do not stand
-    between all turns. What had to be guessed is told."""
+    between all turns. What had to be guessed is told.
+
+    A long text is read in pieces of some megabytes, none of which ends within a conversation; `most` bounds one.
+    """
+    lines = as_lines_of_names(_without_runs_of_blanks(lines), _KNOWN)
+    held: list[str] = []
+    joined: dict[str, None] = {}
+    room, is_first, goes_on = most // _SHARE, True, True
+    while goes_on:
+        size = sum(map(_size, held))
+        for line in lines:
+            line = _CHATML.sub(lambda header: f"{header[1]}:" if header[1] else "", _EDITED.sub("", line))
+            held.append(line)
+            size += _size(line)
+            if size > room:
+                break
+        else:
+            goes_on = False
+        whole, rest = _apart(held, goes_on)
+        if goes_on and not whole:
+            room *= 2
+            if room > most:
+                size_in_words = f"{most // 2**20 or 1:,} MB, or {most // _BYTES_OF_A_LINE:,} lines"
+                raise ValueError(f"{name} has a conversation of more than {size_in_words}; is this a transcript?")
+            continue
+        talks = [_messages(one, joined) for one in whole]
+        if is_first:
+            _check_named(held, talks, tell)
+        yield from talks
+        held, room, is_first = rest, most // _SHARE, False
+    if joined:
+        shown = ", ".join(f"{name}:" for name in list(joined)[:_SHOWN]) + (" ..." if len(joined) > _SHOWN else "")
+        tell(f"lines that begin with {shown} go on with the turn before; nobody of that name seems to speak")
+
+
+def _size(line: str) -> int:
+    return len(line) + _BYTES_OF_A_LINE
+
+
+def _without_runs_of_blanks(lines: Iterable[str]) -> Iterator[str]:
+    """The lines; of several blank ones the first."""
+    was_blank = True
+    for line in lines:
+        is_blank = not line.strip()
+        if not (is_blank and was_blank):
+            yield line
+        was_blank = is_blank
+
+
+def _apart(lines: list[str], goes_on: bool) -> tuple[list[list[str]], list[str]]:
+    """The lines of each conversation that is whole, and those of one that may go on behind them."""
     blocks: list[list[list[str]]] = [[[]]]
-    lines = as_lines_of_names(lines_of(text), _KNOWN)
-    lines = [_CHATML.sub(lambda header: f"{header[1]}:" if header[1] else "", _EDITED.sub("", line)) for line in lines]
     for line in lines:
         if _RULE.fullmatch(line):
             blocks.append([[]])
@@ -64,31 +127,31 @@ def conversations(text: str, tell: Callable[[str], None] = lambda _: None) -> li
             blocks[-1][-1].append(line.rstrip())
         elif blocks[-1][-1]:
             blocks[-1].append([])
-    talks: list[Messages] = []
-    is_named = False
-    joined: dict[str, None] = {}
-    for parts in blocks:
-        parts = [part for part in parts if part]
+    whole: list[list[str]] = []
+    for block in blocks:
+        parts = [part for part in block if part]
         begins = _speakers([line for part in parts for line in part], of_several=True)
         named = any(begins(line) for part in parts for line in part)
-        apart = all(sum(1 for line in part if not named or begins(line)) > 1 for part in parts)
+        ends = parts[:-1] if goes_on and block is blocks[-1] else parts
+        apart = all(sum(1 for line in part if not named or begins(line)) > 1 for part in ends)
         opens = all(not named or begins(part[0]) for part in parts)
-        for one in parts if apart and opens else [[line for part in parts for line in part]]:
-            if one:
-                messages = _messages(one, joined)
-                is_named |= any("speaker" in message for message in messages)
-                talks.append(messages)
+        if not (apart and opens):
+            ends = [[line for part in parts for line in part]] if ends is parts else []
+        whole += ends
+    rest = blocks[-1][len(ends) :] if goes_on else []
+    return [lines for lines in whole if lines], [line for part in rest for line in (*part, "")][:-1]
+
+
+def _check_named(lines: list[str], talks: list[Messages], tell: Callable[[str], None]) -> None:
+    """Say that nobody is named, where that is so; refuse what is no transcript."""
     spoken = [line for line in lines if line.strip()]
-    if spoken and not is_named:
-        if 2 * sum(1 for line in spoken if _HEADER.fullmatch(line)) >= len(spoken) > 1:
-            raise ValueError("lines bear times, but who speaks cannot be told; write each turn as `Name: text`")
-        if {"context", "response"} <= set(re.split(r"[,;\t]", spoken[0])):
-            raise ValueError("the text is a table; name the file .csv or .tsv")
-        tell("no line names its speaker, so lines are read as user and assistant in turn")
-    if joined:
-        shown = ", ".join(f"{name}:" for name in list(joined)[:5]) + (" ..." if len(joined) > 5 else "")
-        tell(f"lines that begin with {shown} go on with the turn before; nobody of that name seems to speak")
-    return talks
+    if not spoken or any("speaker" in message for messages in talks for message in messages):
+        return
+    if 2 * sum(1 for line in spoken if _HEADER.fullmatch(line)) >= len(spoken) > 1:
+        raise ValueError("lines bear times, but who speaks cannot be told; write each turn as `Name: text`")
+    if {"context", "response"} <= set(re.split(r"[,;\t]", spoken[0])):
+        raise ValueError("the text is a table; name the file .csv or .tsv")
+    tell("no line names its speaker, so lines are read as user and assistant in turn")
 
 
 def is_transcript(text: str) -> bool:
@@ -145,7 +208,7 @@ def _messages(lines: list[str], joined: dict[str, None]) -> Messages:
             turns.append((_name(beginning), [line[beginning.end() :].strip()]))
         elif turns:
             turns[-1][1].append(line.strip())
-            if other := _SPEAKER.match(line):
+            if len(joined) <= _SHOWN and (other := _SPEAKER.match(line)):
                 joined[_name(other)] = None
         else:
             turns.append(("system", [line.strip()]))  # what stands above the first name is a title
@@ -153,6 +216,8 @@ def _messages(lines: list[str], joined: dict[str, None]) -> Messages:
     return [{"role": roles[who], "speaker": who, "content": "\n".join(lines).strip()} for who, lines in turns]
 
 
+#: Of one voice of subtitles.
+_LONGEST_TURN = 2**24
 _CUE = re.compile(r"\A(?:\d+:)?\d\d:\d\d[.,]\d{3}\s*-->.*")
 _VOICE = re.compile(r"<v(?:\.[\w.]+)?\s([^<>]+)>")
 #: `## User`, `**Assistant**`, `#### ChatGPT said:`.
@@ -161,17 +226,20 @@ _NUMBERED = re.compile(r"\A\d+ \S")
 _PERSONA = re.compile(r"(?:your|partner's) persona:\s*", re.IGNORECASE)
 
 
-def as_lines_of_names(lines: list[str], known: Collection[str]) -> list[str]:
+def as_lines_of_names(lines: Iterator[str], known: Collection[str]) -> Iterator[str]:
     """The same text as lines that begin with a name, if it is of one of these forms; else as it is."""
-    filled = [line for line in lines if line.strip()]
-    first = filled[0] if filled else ""
-    if first.lstrip("\ufeff").startswith("WEBVTT") or any(map(_CUE.fullmatch, filled[:3])):
+    begun = list(islice(lines, _LOOKED_AT))
+    lines = chain(begun, lines)
+    begun = [line for line in begun if line.strip()]
+    filled = (line for line in lines if line.strip())
+    first = begun[0] if begun else ""
+    if first.lstrip("\ufeff").startswith("WEBVTT") or any(map(_CUE.fullmatch, begun[:3])):
         return _subtitles(filled)
     if first.startswith("text:") and "\t" in first:
-        return _parlai([dict(cell.partition(":")[::2] for cell in line.split("\t")) for line in filled])
-    if "\t" in "".join(filled) and all(map(_NUMBERED.match, filled)):
+        return _parlai(dict(cell.partition(":")[::2] for cell in line.split("\t")) for line in filled)
+    if "\t" in "".join(begun) and all(map(_NUMBERED.match, begun)):
         return _numbered(filled)
-    return [_heading(line, known) for line in lines]
+    return (_heading(line, known) for line in lines)
 
 
 def _heading(line: str, known: Collection[str]) -> str:
@@ -179,9 +247,10 @@ def _heading(line: str, known: Collection[str]) -> str:
     return f"{match[2]}:" if match and (match[1] or match[3]) and match[2].lower() in known else line
 
 
-def _subtitles(lines: list[str]) -> list[str]:
+def _subtitles(lines: Iterable[str]) -> Iterator[str]:
     """What each voice says, cues of the same one together."""
-    turns: list[tuple[str, list[str]]] = []
+    speaker, said = "", list[str]()
+    size = 0
     is_said = False
     for line in lines:
         if _CUE.fullmatch(line):
@@ -194,40 +263,43 @@ def _subtitles(lines: list[str]) -> list[str]:
         else:
             name, _, text = line.partition(": ")
             if not text or len(name) > 40:
-                name, text = (turns[-1][0] if turns else ""), line
-        text = without_tags(text)
-        if turns and turns[-1][0] == name:
-            turns[-1][1].append(text)
-        else:
-            turns.append((name, [text]))
-    if not all(name for name, _ in turns):
-        raise ValueError("no cue names its speaker; write <v Name> or `Name: ` before what is said")
-    return [f"{name}: {' '.join(lines)}" for name, lines in turns]
+                name, text = speaker, line
+        if not name:
+            raise ValueError("no cue names its speaker; write <v Name> or `Name: ` before what is said")
+        if name != speaker and said:
+            yield f"{speaker}: {' '.join(said)}"
+            said, size = [], 0
+        speaker = name
+        said.append(without_tags(text))
+        size += _size(text)
+        if size > _LONGEST_TURN:
+            raise ValueError(f"{speaker[:40]!r} speaks for more than {_LONGEST_TURN // 2**20} MB; are these subtitles?")
+    if said:
+        yield f"{speaker}: {' '.join(said)}"
 
 
-def _parlai(acts: list[dict[str, str]]) -> list[str]:
+def _parlai(acts: Iterable[dict[str, str]]) -> Iterator[str]:
     """ParlAI's `text:` and `labels:`, of several the first, an episode a conversation."""
-    lines: list[str] = []
     for act in acts:
-        lines += _asked(lines_of(act.get("text", "").replace("\\n", "\n")))
+        yield from _asked(lines_of(act.get("text", "").replace("\\n", "\n")))
         if reply := act.get("labels", act.get("eval_labels", "")).partition("|")[0]:
-            lines.append(f"Assistant: {reply.replace(chr(92) + 'n', ' ')}")
+            yield f"Assistant: {reply.replace(chr(92) + 'n', ' ')}"
         if act.get("episode_done") == "True":
-            lines.append("---")
-    return lines
+            yield "---"
 
 
-def _numbered(texts: list[str]) -> list[str]:
+def _numbered(texts: Iterable[str]) -> Iterator[str]:
     """`1 text<tab>reply`, in which 1 begins a conversation."""
-    lines: list[str] = []
     for text in texts:
+        if not _NUMBERED.match(text):
+            raise ValueError(f"{text[:40]!r} stands behind lines that begin with a number; number each line")
         number, _, rest = text.partition(" ")
         asked, _, answered = rest.partition("\t")
-        lines += ["---"] if number == "1" and lines else []
-        lines += _asked([asked])
+        if number == "1":
+            yield "---"
+        yield from _asked([asked])
         if reply := answered.partition("\t")[0].partition("|")[0].strip():
-            lines.append(f"Assistant: {reply}")
-    return lines
+            yield f"Assistant: {reply}"
 
 
 def _asked(texts: list[str]) -> list[str]:

@@ -21,7 +21,7 @@ from dialeval.readers.chats import product_of, reader_of
 from dialeval.readers.chats.base import Message, Product, Turns, aside, known_roles, read_content, role_of
 from dialeval.readers.message_rows import message_columns, together
 from dialeval.readers.rows import RawRow, guess_columns
-from dialeval.readers.transcripts import conversations
+from dialeval.readers.transcripts import conversations, lines_of
 
 #: Which message of a conversation a reply is, behind the conversation's id.
 _NUMBER = re.compile(r"(?<=.)#\d+$")
@@ -261,7 +261,7 @@ def read_transcript(text: str) -> Dialogue:
         value = {"messages": [{"role": who, "content": side} if isinstance(side, str) else side for who, side in sides]}
     few = ValueError("the text holds fewer than two turns; write one turn a line, such as User: Hi!")
     if not (isinstance(value, Mapping) and product_of(value)):
-        value = {"messages": list(chain.from_iterable(conversations(text)))}
+        value = {"messages": list(chain.from_iterable(conversations(lines_of(text))))}
         if len(value["messages"]) < 2:
             raise few
     (row,) = Chats().unfold(iter([RawRow(0, "the text", value)]), level="dialogue")
