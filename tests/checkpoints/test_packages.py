@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import io
 import shutil
+import signal
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -76,29 +78,78 @@ def test_another_file_of_the_same_name_is_refused(encoder: BaseEncoder) -> None:
     refused(DamagedPackage, "config.json", from_packages, other)
 
 
+@pytest.fixture
+def joining(encoder: BaseEncoder, tmp_path: Path) -> Callable[..., subprocess.Popen[str]]:
+    """Starts a process that joins the pieces; `first` is code that it runs before."""
+
+    def start(first: str = "") -> subprocess.Popen[str]:
+        code = (
+            "import os, resource, signal, sys\n"
+            "from dialeval.checkpoints import packages\n"
+            f"encoder = packages.BaseEncoder('someone/small', 'large', {encoder.packages!r}, {dict(encoder.files)!r},"
+            " archive='small')\n"
+            f"{first}\n"
+            "print(packages.from_packages(encoder, progress=False))\n"
+        )
+        paths = [str(tmp_path / "site"), str(Path(packages.__file__).parents[2])]
+        environment = {"PYTHONPATH": ":".join(paths), "PATH": "", "DIALEVAL_CACHE": str(tmp_path / "cache")}
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        return subprocess.Popen([sys.executable, "-c", code], env=environment, text=True, **pipes)  # type: ignore[call-overload, no-any-return]
+
+    return start
+
+
+def in_the_cache(tmp_path: Path) -> dict[str, list[str]]:
+    folder = tmp_path / "cache" / "encoders"
+    return {path.name: sorted(file.name for file in path.iterdir()) for path in folder.iterdir() if path.is_dir()}
+
+
 def test_a_kill_in_between_leaves_nothing_that_is_taken_for_whole(
-    encoder: BaseEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    encoder: BaseEncoder, joining: Callable[..., subprocess.Popen[str]], tmp_path: Path
 ) -> None:
-    code = (
-        "import os, sys\n"
-        "from dialeval.checkpoints import packages\n"
-        "from dialeval.checkpoints.packages import BaseEncoder\n"
+    killed = joining(
         "copied = packages._copied\n"
-        "def killed(archive, name, *rest):\n"
-        "    if name.endswith('tokenizer.json'): os._exit(9)\n"
+        "def kill(archive, name, *rest):\n"
+        "    if name.endswith('tokenizer.json'): os.kill(os.getpid(), signal.SIGKILL)\n"
         "    return copied(archive, name, *rest)\n"
-        "packages._copied = killed\n"
-        f"packages.from_packages(BaseEncoder('someone/small', 'large', {encoder.packages!r}, {dict(encoder.files)!r},"
-        " archive='small'))\n"
+        "packages._copied = kill"
     )
-    paths = [str(tmp_path / "site"), str(Path(packages.__file__).parents[2])]
-    done = subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": ":".join(paths), "PATH": "",
-                          "DIALEVAL_CACHE": str(tmp_path / "cache")}, check=False, capture_output=True)  # fmt: skip
-    assert done.returncode == 9, done.stderr
+    assert killed.wait() == -signal.SIGKILL
+    assert in_the_cache(tmp_path)
     folder = from_packages(encoder)
     assert folder is not None
-    assert (folder / "config.json").read_bytes() == FILES["config.json"]
-    assert not list(folder.parent.glob(".*"))
+    assert in_the_cache(tmp_path) == {folder.name: sorted(FILES)}
+
+
+def test_two_processes_join_once(joining: Callable[..., subprocess.Popen[str]], tmp_path: Path) -> None:
+    both = [joining("print('ready', flush=True); sys.stdin.readline()") for _ in range(2)]
+    for one in both:
+        assert one.stdout is not None
+        assert one.stdout.readline() == "ready\n"
+    told = [one.communicate("go\n") for one in both]
+    assert [one.returncode for one in both] == [0, 0], told
+    assert told[0] == told[1]
+    assert {path.name: path.read_bytes() for path in Path(told[0][0].strip()).iterdir()} == FILES
+    assert len(in_the_cache(tmp_path)) == 1
+
+
+def test_a_disk_that_is_full_meanwhile_is_told_and_leaves_nothing(
+    encoder: BaseEncoder, joining: Callable[..., subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    full = joining("resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))")
+    _, told = full.communicate()
+    assert full.returncode == 1
+    assert "File too large" in told.splitlines()[-1]
+    assert in_the_cache(tmp_path) == {}
+    assert from_packages(encoder) is not None
+
+
+def test_a_folder_from_which_a_file_has_gone_is_made_again(encoder: BaseEncoder) -> None:
+    folder = from_packages(encoder)
+    assert folder is not None
+    (folder / "tokenizer.json").unlink()
+    assert from_packages(encoder) == folder
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == FILES
 
 
 def test_the_catalogue_names_both_encoders() -> None:

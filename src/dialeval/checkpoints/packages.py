@@ -38,19 +38,23 @@ def from_packages(encoder: BaseEncoder, *, progress: bool = True) -> Path | None
         return _folder_of(encoder.packages[0])
     pieces = [_piece_of(name) for name in encoder.packages]
     target = cache_directory() / "encoders" / f"{encoder.archive}-{encoder.sha256[:12]}"
-    if target.is_dir():
+    if _is_whole(target, encoder):
         return target
     if None in pieces:
         return None
     target.parent.mkdir(parents=True, exist_ok=True)
     with disk_errors(target), FileLock(f"{target}.lock"):
-        if not target.is_dir():  # another process may have put it together meanwhile
-            for left in target.parent.glob(f".{target.name}.*"):  # of one that was killed
+        if not _is_whole(target, encoder):  # another process may have put it together meanwhile
+            for left in [target, *target.parent.glob(f".{target.name}.*")]:  # of one that was killed
                 shutil.rmtree(left, ignore_errors=True)
             with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as made:
                 _unpack(encoder, [piece for piece in pieces if piece is not None], Path(made), progress)
                 (Path(made) / "whole").rename(target)
     return target
+
+
+def _is_whole(folder: Path, encoder: BaseEncoder) -> bool:
+    return all((folder / name).is_file() for name in encoder.files)
 
 
 def installed(encoder: BaseEncoder) -> str:
