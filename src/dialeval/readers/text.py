@@ -232,7 +232,8 @@ class _Object(dict[str, Any]):
 
 def text_rows(stream: BinaryIO, name: str, tell: Callable[[str], None], bounds: Bounds = USUAL) -> Iterator[RawRow]:
     """One row per conversation of a transcript; a text file that holds JSON is read as such."""
-    lines = dropwhile(lambda line: not line.data.strip(), _without_nul(read_lines(stream, name, bounds), name))
+    every = _without_nul(read_lines(stream, name, bounds), name)
+    lines: Iterator[Line] = dropwhile(lambda line: not line.data.strip(), every)
     first = next(lines, None)
     if first is None:
         return
