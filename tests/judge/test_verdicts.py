@@ -149,6 +149,7 @@ def fits(amount: float) -> dict[str, tuple[float, str]]:
 
 
 FINE = {"not_repetitive": (0.05, "repeats nothing")}
+LIKE_MOST = {"relevant": (0.05, "fits this context like most human replies")}
 AGAIN = {"not_repetitive": (-0.2, "repeats an earlier turn (100 % of its words)")}
 RUDE = {"respectful": (-0.3, 'is rude ("you idiot")')}
 COLD = {"reaction": (-0.2, 'the other side does not take it well ("ok.")')}
@@ -167,11 +168,15 @@ COLD = {"reaction": (-0.2, 'the other side does not take it well ("ok.")')}
          "Reply A is clearly better: reply A fits what was said; reply B does not fit what was said."),
         # Two that have the same merit, or fault, are told apart by how much of it they have.
         ([fits(0.4), fits(0.1)],
-         "Reply A is clearly better: reply A fits this context better than 90 % of human replies; reply B fits this "
-         "context better than 60 % of human replies."),
+         "Reply A is clearly better: reply A fits this context better than 90 % of human replies; reply B fits less "
+         "well."),
         ([fits(-0.4), fits(-0.1)],
          "Reply B is clearly better: reply A fits it worse than 90 % of human replies; but reply B does not fit what "
          "was said."),
+        # Replies like most others are compared with each other.
+        ([{**LIKE_MOST, **FINE}, LIKE_MOST], "Reply A is clearly better: reply A repeats nothing."),
+        ([LIKE_MOST, {"relevant": (-0.1, LIKE_MOST["relevant"][1])}],
+         "Reply A is clearly better: reply A fits better."),
         # What follows is the same for all of them, and no merit or fault of one.
         ([{**fits(0.1), **COLD}, {**fits(-0.3), **COLD}],
          "Reply A is clearly better: reply A fits what was said; reply B does not fit what was said."),

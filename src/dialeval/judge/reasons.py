@@ -27,6 +27,8 @@ MIDDLE = 0.5
 OFTEN = 0.5
 #: Where no aspect moved the value.
 NOTHING = "Nothing stands out."
+#: With whom a reply in their middle is compared.
+MOST = "most human replies"
 #: Shares of human replies below and above, where the checkpoint knows neither.
 _UNKNOWN = (float("nan"), float("nan"))
 
@@ -36,17 +38,17 @@ _WORDS: Mapping[str, tuple[tuple[str, str], tuple[str, str], str]] = {
     "relevant": (
         ("fits what was said", "fits this context better than most"),
         ("does not fit what was said", "fits this context worse than most"),
-        "fits this context like most",
+        f"fits this context like {MOST}",
     ),
     "specific": (
         ("says something particular", "is more specific than most"),
         ("says little in particular", "is less specific than most"),
-        "is as specific as most",
+        f"is as specific as {MOST}",
     ),
     "coherent": (
         ("", "its replies fit better than most"),
         ("", "its replies fit worse than most"),
-        "its replies fit like most",
+        f"its replies fit like {MOST}",
     ),
 }
 #: The same where words of the row tell more than a comparison.
@@ -165,7 +167,7 @@ def _said_of(
     if aspect == "relevant" and isinstance(read, TurnSigns) and read.asked:
         clearly = "does not answer the question" if lowered else "answers the question"
     if share < MIDDLE:
-        compared = f"{middle} human replies"
+        compared = middle
     elif np.isfinite(share):
         # Never all of them, and never none: there are always replies that were not asked.
         beaten = min(99, max(1, int(100 * share + 1e-9)))

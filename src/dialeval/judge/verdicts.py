@@ -11,6 +11,7 @@ import numpy as np
 from dialeval.core.exchange import Dialogue, listing
 from dialeval.core.scores import Scores, Statement
 from dialeval.io.tables import Table, to_text
+from dialeval.judge.reasons import MOST
 from dialeval.judge.row_signs import judged_replies, judged_side
 from dialeval.registry.metric import Metric
 
@@ -18,6 +19,17 @@ from dialeval.registry.metric import Metric
 EQUAL = 0.02
 #: The probability that people agree, from which on a reply is clearly or probably better.
 CLEARLY, PROBABLY = 0.9, 0.7
+#: Of two replies that are like others in an aspect, what is said of the one that is ahead in it, and of the other one.
+_COMPARED = {
+    "relevant": ("fits better", "fits less well"),
+    "specific": ("says more in particular", "says less in particular"),
+    "uses_facts": ("uses more of what is known", "uses less of what is known"),
+    "not_repetitive": ("repeats less", "repeats more"),
+    "fluent": ("reads better", "reads less well"),
+    "respectful": ("is more civil", "is less civil"),
+    "faithful": ("agrees more with what is known", "agrees less with what is known"),
+    "consistent": ("agrees more with what was said", "agrees less with what was said"),
+}
 #: Of how many lower replies, the lowest, faults are told; what has taken so much of the best one is told of it, too.
 FAULTS_SHOWN, GRAVE = 3, 0.1
 
@@ -121,10 +133,13 @@ def _comparing(names: Sequence[str], scores: Scores, order: Sequence[int]) -> st
     else:
         head = f"Reply {names[best]} {_sure(scores, best, second)} {'better' if len(order) == 2 else 'best'}"
     said = scores.statements or ((),) * len(names)
-    clauses = [_merit(names[best], said[best], said[order[len(tied)]])]
-    lower = order[len(tied) :][-FAULTS_SHOWN:]
-    clauses += [_fault(names[at], said[at], said[best]) for at in lower]
-    clauses.append(_though(names[best], said[best], bare=not clauses[0]))
+    merit = _merit(said[best], said[order[len(tied)]])
+    clauses = [_of(names[best], merit)] if merit else []
+    for at in order[len(tied) :][-FAULTS_SHOWN:]:
+        fault = _fault(said[at], said[best])
+        if fault and (merit, fault) not in _COMPARED.values():  # the one says the other
+            clauses.append(_of(names[at], fault))
+    clauses.append(_though(names[best], said[best], bare=not merit))
     why = "; ".join(filter(None, clauses))
     return f"{head}: {why}." if why else f"{head}."
 
@@ -143,25 +158,27 @@ def _ahead(of: Sequence[Statement], over: Sequence[Statement]) -> list[tuple[str
     return sorted(((name, gap) for name, gap in gaps.items() if gap > 0), key=lambda one: -one[1])
 
 
-def _merit(name: str, best: Sequence[Statement], other: Sequence[Statement]) -> str:
+def _merit(best: Sequence[Statement], other: Sequence[Statement]) -> str:
     """What speaks for the best reply and less for the other one; empty where it is only less bad."""
     mine, theirs = _by_aspect(best), _by_aspect(other)
     for aspect, _ in _ahead(best, other):
         if aspect in mine and mine[aspect].amount > 0:
-            return _of(name, _told(mine[aspect], theirs.get(aspect)))
+            if mine[aspect].words.endswith(MOST) and aspect in _COMPARED:
+                return _COMPARED[aspect][0]
+            return _told(mine[aspect], theirs.get(aspect))
     return ""
 
 
-def _fault(name: str, lower: Sequence[Statement], best: Sequence[Statement]) -> str:
-    """What speaks against a lower reply more than against the best one, its first fault first, or else in what it is
-    behind, as its own.
+def _fault(lower: Sequence[Statement], best: Sequence[Statement]) -> str:
+    """What speaks against a lower reply more than against the best one, its first fault first; or in what it is behind,
+    which is no praise of it.
     """
     mine, theirs = _by_aspect(lower), _by_aspect(best)
     behind = [aspect for aspect, _ in _ahead(best, lower) if aspect in mine]
-    faults = [aspect for aspect, one in mine.items() if aspect in behind and one.amount < 0]
-    for aspect in (*faults, *behind):
-        return _of(name, _told(mine[aspect], theirs.get(aspect)))
-    return ""
+    for aspect, fault in mine.items():
+        if aspect in behind and fault.amount < 0 and not fault.words.endswith(MOST):
+            return _told(fault, theirs.get(aspect))
+    return next((_COMPARED[aspect][1] for aspect in behind if aspect in _COMPARED), "")
 
 
 def _though(name: str, best: Sequence[Statement], *, bare: bool) -> str:
