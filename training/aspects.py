@@ -49,6 +49,7 @@ from dialeval.checkpoints.config import CheckpointConfig
 from dialeval.checkpoints.find import find_checkpoint
 from dialeval.core.exchange import Exchange
 from dialeval.encoders.layout import PairFormat, PairTokenizer
+from dialeval.hub.licences import rated
 from dialeval.statistics.discrimination import auc
 from history import TrainingRun, joined, stages_of
 from starts import mean_weights
@@ -222,7 +223,7 @@ class LastPhase(Trainer):
 def history_of(
     starts: Sequence[str], own: TrainingRun, sources: Sources, hardware: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """The stages of what a run began from and its own, and the corpora and the hardware of all."""
+    """The stages of what a run began from and its own, the corpora and the hardware of all, and what a teacher read."""
     stages, used, corpora = [], [], [*sources.names, *(["dailydialog_pp"] if sources.groups else [])]
     for start in starts:
         if (Path(start) / "lora_a.npz").is_file():  # its making is told beside it, not in it
@@ -237,11 +238,18 @@ def history_of(
         stages.append(stages_of(training))
         corpora += training["corpora"]
         used += [training["hardware"]] if training.get("hardware") else []
+    taught: dict[str, Any] = {}
+    if "teaching" in sources.recipe:
+        teacher = sources.recipe["teaching"]["teacher"]
+        training = CheckpointConfig.read(find_checkpoint(teacher, default=teacher).folder).training
+        taught = {"taught": list(rated(training))}
+        corpora += training.get("corpora", ())
     return {
         "hardware": "; ".join(dict.fromkeys([*used, *hardware])),
         # The own run counts even where it is as long as an earlier one.
         "stages": [asdict(one) for one in (*joined(*stages), *([own] if own.steps else []))],
         "corpora": list(dict.fromkeys(corpora)),
+        **taught,
     }
 
 
@@ -279,8 +287,8 @@ def run(
     layout = PairFormat(**{**trunk["layout"], **recipe.get("layout", {})})
     tokenizer = PairTokenizer(AutoTokenizer.from_pretrained(arguments.encoder), layout)
     sources = phase.sources(trunk, arguments)
-    rated = {name: len(rows) for (name, split), rows in sources.ratings.items() if split == "train"}
-    log(arguments.out, "start", commit=commit(), recipe=recipe, rated_rows=rated)
+    n_rated = {name: len(rows) for (name, split), rows in sources.ratings.items() if split == "train"}
+    log(arguments.out, "start", commit=commit(), recipe=recipe, rated_rows=n_rated)
     begun, seen = time.process_time(), 0
     steps = range(first, recipe["steps"])
     share = slice(rank, None, arguments.processes)
@@ -296,7 +304,7 @@ def run(
             own = TrainingRun(recipe["name"], step, step, round(seconds / 3600, 2), {"replies": seen})
             hardware = [f"{arguments.processes} process(es), {arguments.device}"] if own.steps else []
             made = {"recipe": recipe, **history_of(recipe["start_from"], own, sources, hardware)}
-            made |= {"rated_rows": rated, "validation": figures}
+            made |= {"rated_rows": n_rated, "validation": figures}
             with phase.by_mean():
                 phase.save_weights(arguments.out / "trunk.safetensors", made=made)
         if read is None:

@@ -363,6 +363,8 @@ def provenance(
         before = {use: rated[use] for use in ("train", "labelled") if use in rated} if isinstance(rated, dict) else {}
         if before := before or begun.get("ratings_before", {}):
             figures["ratings_before"] = before
+        if "taught" in begun:
+            figures["taught"] = begun["taught"]
     script = Path(sys.argv[0]).name
     recipe = Path(arguments.recipe)
     room = "reproduce" if recipe.resolve().parent == RECIPES[1] else "training"

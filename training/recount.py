@@ -85,7 +85,8 @@ def family(recipe: Recipe) -> list[Recipe]:
             found[one["name"]], begun = one, one.get("start_from")
             several = begun if isinstance(begun, list) else [begun]
             # runs/NAME/checkpoint, or the name of an embedded checkpoint
-            names = [Path(start).parent.name or start for start in (*several, one.get("corpora_of")) if start]
+            others = one.get("corpora_of"), one.get("teaching", {}).get("teacher")
+            names = [Path(start).parent.name or start for start in (*several, *others) if start]
             waiting += [named_recipe(name) for name in names]
     return list(found.values())
 

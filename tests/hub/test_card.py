@@ -95,6 +95,7 @@ def test_the_header_is_what_the_hub_knows() -> None:
         ({"recipe": {"ratings": {"train": ["dbdc3"], "stack": ["dstc7"]}}}, "apache-2.0"),
         ({"recipe": {"ratings": {"train": ["dbdc3", "dbdc4"]}}}, "cc-by-nc-4.0"),
         ({"ratings_before": {"train": ["dbdc3", "dbdc4"]}}, "cc-by-nc-4.0"),
+        ({"taught": ["dbdc3", "dbdc4"]}, "cc-by-nc-4.0"),
     ],
 )
 def test_the_licence_is_the_strictest_of_the_sources(training: dict[str, Any], licence: str) -> None:

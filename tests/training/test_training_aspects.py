@@ -25,7 +25,7 @@ import distil
 import judge
 import trunk
 from aspect_rows import PhaseStep, PhaseSteps, Sources, faulty_rows
-from common import read_recipe
+from common import read_recipe, read_trunk
 from corpora.faults import DAMAGES, civil, contradicted, damage, insult, insulting, statement_of
 from corpora.ratings import Rated
 from dialeval.checkpoints.config import CheckpointConfig
@@ -34,6 +34,7 @@ from dialeval.core.exchange import Exchange
 from dialeval.encoders.base import tuned_state
 from dialeval.encoders.batching import PairEncoder
 from dialeval.encoders.layout import PairFormat, PairTokenizer
+from dialeval.hub.licences import rated as rated_by
 from dialeval.judge.metric import ASPECTS, Judge
 from history import TrainingRun
 from small_checkpoints import small_checkpoint
@@ -450,6 +451,9 @@ def test_the_encoder_learns_from_a_judge(
     assert last["rating"] < first["rating"]
     assert {"dbdc3_rated", "dbdc3_next", "teacher_next", "teacher_rated_first"} <= figures.keys()
     assert set(start_weights(str(tmp_path / "trunk.safetensors"))) == set(start_weights(str(begun)))
+    # What the teacher was rated by is told on: licences follow from it.
+    made = read_trunk(str(tmp_path / "trunk.safetensors"))[1]
+    assert made["taught"] == list(rated_by(judge_of_all.network.config.training))
 
 
 def test_the_losses_of_a_pupil_that_says_what_its_teacher_says(tiny_encoder: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 _USES = {
     "train": "encoder and heads", "labelled": "heads for faults",
-    "stack": "ranks and interval of replies", "dialogues": "of conversations",
+    "stack": "ranks and interval of replies", "dialogues": "of conversations", "taught": "its teacher",
 }  # fmt: skip
 #: From what a company may use to what it may not; a checkpoint has the last that one of its sources asks for.
 _LICENCES = ("apache-2.0", "cc-by-nc-4.0", "cc-by-nc-sa-4.0")
@@ -40,7 +40,8 @@ def licence_of(training: Mapping[str, Any]) -> str:
 def rated(training: Mapping[str, Any]) -> dict[str, list[str]]:
     """Sources of ratings, and what each was used for."""
     sources: dict[str, list[str]] = {}
-    for settings in (training.get("ratings_before", {}), training.get("recipe", {}).get("ratings", {})):
+    own, taught = training.get("recipe", {}).get("ratings", {}), {"taught": training.get("taught", ())}
+    for settings in (training.get("ratings_before", {}), own, taught):
         for use, shown in _USES.items():
             for name in settings.get(use, ()) if isinstance(settings, Mapping) else ():
                 sources.setdefault(name, []).append(shown)
