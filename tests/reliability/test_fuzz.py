@@ -201,6 +201,13 @@ def test_any_settings_are_read_or_refused(tmp_path_factory: Any, changes: Any) -
     read_or_refused(lambda: read_price(path, "a"))
 
 
+@pytest.mark.parametrize("text", ["a: 1\na: 2\n", "prices:\n- b: {m: 1, m: 2}\n", '{"a": 1, "a": 2}'])
+def test_a_setting_that_stands_twice_is_refused(text: str, tmp_path: Path) -> None:
+    (tmp_path / "prices.yaml").write_text(text)
+    with pytest.raises(ValueError, match=r"has '[am]' twice in one place"):
+        read_yaml(tmp_path / "prices.yaml", "price file")
+
+
 def test_settings_that_grow_when_they_are_written_out_are_refused(tmp_path: Path) -> None:
     levels = [f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 9) if level else 'x'}]" for level in range(12)]
     (tmp_path / "laughs.yaml").write_text("\n".join([*levels, "title: *a11"]))

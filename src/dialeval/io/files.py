@@ -10,6 +10,7 @@ import secrets
 import socket
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import timedelta
@@ -211,15 +212,27 @@ def read_yaml(path: str | Path, what: str) -> dict[str, Any]:
         raise ValueError(f"{what} {path} is not UTF-8 ({error.reason}); save it as UTF-8") from None
     try:
         aliases = any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader))
-        fields = None if aliases else yaml.safe_load(text)
+        twice = "" if aliases else _standing_twice(yaml.compose(text, yaml.SafeLoader))
+        fields = None if aliases or twice else yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         # Its constructors raise what comes: of an empty number, of a month that no year has.
         raise ValueError(f"{what} {path} is not YAML ({told(' '.join(str(error).split()))})") from None
     if aliases:  # a few lines of which can stand for gigabytes
         raise ValueError(f"{what} {path} refers to a part of itself with a star; write it out")
+    if twice:
+        raise ValueError(f"{what} {path} has {one_line(repr(twice))} twice in one place; leave one of them out")
     if not isinstance(fields, dict):
         raise ValueError(f"{what} {path} has no fields; write NAME: VALUE")
     return fields
+
+
+def _standing_twice(node: Any) -> str:
+    """A name that stands twice in one mapping of a document, whose last value would count in silence; or nothing."""
+    inner = node.value if isinstance(getattr(node, "value", None), list) else []
+    names = Counter(str(part[0].value) for part in inner if isinstance(part, tuple))
+    twice = next((name for name, count in names.items() if count > 1), "")
+    values = (part[1] if isinstance(part, tuple) else part for part in inner)
+    return twice or next(filter(None, map(_standing_twice, values)), "")
 
 
 def read_json_lines(path: Path) -> list[dict[str, Any]]:
