@@ -142,6 +142,7 @@ def test_without_a_network_the_hub_s_client_is_not_asked(monkeypatch: pytest.Mon
     monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", "http://127.0.0.1:9")
     monkeypatch.setattr(huggingface_hub, "snapshot_download", lambda *_, **__: pytest.fail("asked"))
     refused(CheckpointError, "nobody/nothing", find_checkpoint, "nobody/nothing", default="x")
+    refused(CheckpointError, "''", find_checkpoint, "", default="x")
 
 
 @pytest.mark.encoder

@@ -72,7 +72,7 @@ def find_checkpoint(source: str | Path | None, *, default: str, revision: str | 
         located = _on_hub(f"{ORG}/{listed.folder}", revision)
         _check_files(located.folder, listed.files if revision is None else {})
         return located
-    if (local := _local_folder(name)) is not None:
+    if name.strip() and (local := _local_folder(name)) is not None:  # an empty name is no folder, not even this one
         return local
     if name.count("/") != 1 or name.startswith((".", "/", "~")):
         known = ", ".join(checkpoints())
