@@ -54,9 +54,8 @@ def shown(found: Comparison, replies: Sequence[str]) -> str:
             if isfinite(column[at])
         }
         cards.append({
-            "name": found.names[at], "text": replies[at], "value": f"{scores.values[at]:.2f}",
+            "name": found.names[at], "text": replies[at], "value": f"{scores.values[at]:.2f}", "aspects": aspects,
             "width": share(scores.values[at]), "grade": grade(scores.values[at]), "reason": scores.explain(at),
-            "aspects": aspects,
         })  # fmt: skip
     return html("compare", sentence=found.sentence, cards=cards)
 

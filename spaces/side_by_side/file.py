@@ -70,24 +70,18 @@ def read(paths: Sequence[str], columns: Mapping[str, str]) -> dict[str, list[Exc
         raise Problem("column-response", "Choose which column holds the reply and which the context.")
     found: dict[str, list[Exchange]] = {}
     count = 0
-    names = names_of(paths)
-    if len({_system(name) for name in names.values()}) < len(paths):
+    systems = {path: name.rsplit(".", 1)[0] for path, name in names_of(paths).items()}
+    if len(set(systems.values())) < len(paths):
         raise Problem("upload", "Two files have the same name, which is that of their system. Rename one of them.")
-    for path, name in names.items():
+    for path, name in systems.items():
         try:
             for row in _checked(Source(path, columns=columns, bounds=UNPACKED)):
-                system = _system(name) if len(paths) > 1 else row.system or ""
-                found.setdefault(system, []).append(row)
+                found.setdefault(name if len(paths) > 1 else row.system or "", []).append(row)
                 if (count := count + 1) > ROWS:
                     raise Problem("upload", f"There are more than {ROWS:,} rows; take a sample of them.")
         except (ValueError, OSError) as error:
             raise Problem("upload", in_page_words(error, names_of(paths))) from None
     return found
-
-
-def _system(name: str) -> str:
-    """Of several files each is a system's."""
-    return name.rsplit(".", 1)[0]
 
 
 def _checked(source: Source) -> Iterator[Exchange]:

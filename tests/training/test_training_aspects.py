@@ -320,7 +320,7 @@ def test_a_run_as_long_as_an_earlier_one_counts(tmp_path: Path) -> None:
     own = TrainingRun("aspects", 480, 480, 0.67, {"replies": 9})
     made = {"stages": [asdict(own)], "corpora": ["chat"], "hardware": "two cores"}
     save_file({"head.bias": torch.zeros(1)}, tmp_path / "before.safetensors", {"made": json.dumps(made)})
-    sources = SimpleNamespace(names=["chat"], groups=[])
+    sources = SimpleNamespace(names=["chat"], groups=[], recipe={})
     found = aspects.history_of([str(tmp_path / "before.safetensors")], own, sources, ["a GPU"])
     assert found == {"stages": [asdict(own), asdict(own)], "corpora": ["chat"], "hardware": "two cores; a GPU"}
 
