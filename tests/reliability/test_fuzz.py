@@ -116,6 +116,7 @@ def read_everything(path: Path) -> None:
 
 @usual
 @given(st.sampled_from(FILES), edits)
+@example(("rows.csv", b"context,response\r\na,b\r\n"), [(0.0, 0, b"\x00")])
 def test_any_bytes_are_rows_or_refused(tmp_path_factory: Any, file: tuple[str, bytes], changes: Any) -> None:
     path = tmp_path_factory.getbasetemp() / f"fuzzed-{file[0]}"
     path.write_bytes(edited(file[1], changes))

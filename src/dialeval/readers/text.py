@@ -19,6 +19,7 @@ from typing import Any, BinaryIO, cast
 
 from dialeval.core.exchange import a_kind
 from dialeval.io.files import parse_json
+from dialeval.io.harmless import one_line
 from dialeval.readers.chats import product_of
 from dialeval.readers.rows import USUAL, Bounds, Columns, RawRow, megabytes
 from dialeval.readers.transcripts import conversations, lines_of
@@ -419,9 +420,9 @@ def _cells_problem(cells: list[str], header: list[str]) -> str:
         return f"there are {len(cells)} cells where the header names {len(header)}; quote cells that hold the separator"
     for column, cell in zip(header, cells, strict=True):
         if "\0" in cell:
-            return f"{_printable(column[:100])} holds a NUL byte; is this a text file?"
+            return f"{one_line(_printable(column[:100]))} holds a NUL byte; is this a text file?"
         if _is_foreign(cell):
-            return f"{_printable(column[:100])} is not UTF-8; save the file as UTF-8"
+            return f"{one_line(_printable(column[:100]))} is not UTF-8; save the file as UTF-8"
     return ""
 
 
