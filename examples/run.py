@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -31,7 +32,7 @@ class Example:
     """How one tool is run; {here} is the example's folder, {bin} that of its environment's Python."""
 
     command: Sequence[str]
-    #: What is run once before.
+    #: What is run before, to make the folder `cross-encoder`.
     before: Sequence[str] = ()
     #: What is installed without what it asks for, since that would not go together with what dialeval asks for.
     alone: str = ""
@@ -108,7 +109,8 @@ def run(name: str, folder: Path) -> bool:
     environment = {**os.environ, **QUIET, "PROMPTFOO_PYTHON": str(folder / "bin" / "python"),
                    "PROMPTFOO_CONFIG_DIR": str(folder / "promptfoo"),
                    "CROSS_ENCODER": str(folder / "cross-encoder")}  # fmt: skip
-    if before and not (folder / "cross-encoder").exists():
+    if before:  # of the weights that there are now
+        shutil.rmtree(folder / "cross-encoder", ignore_errors=True)
         subprocess.run(before, cwd=folder, env=environment, check=True, capture_output=True)
     done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True)
     found = example.lines(done.stdout, folder) if done.returncode in example.exit_codes else []

@@ -177,6 +177,8 @@ COLD = {"reaction": (-0.2, 'the other side does not take it well ("ok.")')}
         ([{**LIKE_MOST, **FINE}, LIKE_MOST], "Reply A is clearly better: reply A repeats nothing."),
         ([LIKE_MOST, {"relevant": (-0.1, LIKE_MOST["relevant"][1])}],
          "Reply A is clearly better: reply A fits better."),
+        ([{"relevant": (-0.2, LIKE_MOST["relevant"][1])}, {**fits(-0.4), **RUDE}],
+         "Reply A is clearly better: reply B does not fit what was said."),
         # What follows is the same for all of them, and no merit or fault of one.
         ([{**fits(0.1), **COLD}, {**fits(-0.3), **COLD}],
          "Reply A is clearly better: reply A fits what was said; reply B does not fit what was said."),

@@ -183,7 +183,8 @@ def _fault(lower: Sequence[Statement], best: Sequence[Statement]) -> str:
 
 def _though(name: str, best: Sequence[Statement], *, bare: bool) -> str:
     """The fault of the best reply, where it has a grave one, or nothing speaks for it."""
-    faults = sorted((one for one in _by_aspect(best).values() if one.amount < 0), key=lambda one: one.amount)
+    lowered = (one for one in _by_aspect(best).values() if one.amount < 0 and not one.words.endswith(MOST))
+    faults = sorted(lowered, key=lambda one: one.amount)
     if not faults or not (bare or faults[0].amount <= -GRAVE):
         return ""
     return f"but {_of(name, faults[0].words.split(': ')[0])}"
