@@ -125,7 +125,7 @@ REFUSED: list[tuple[Any, str]] = [
     ({**TURN, "scores": {"wit": 10**400}}, "wit"),
     ({**TURN, "scores": {"wit": "good"}}, "wit"),
     ({**TURN, "scores": [1]}, "scores"),
-    ({**TURN, "ratings": {"wit": 3}}, "wit"),
+    ({**TURN, "ratings": {"wit": "3"}}, "wit"),
     ({**TURN, "ratings": {"wit": [1, "N/A"]}}, "wit"),
     ({**TURN, "ratings": {"wit": [True]}}, "wit"),
     ({"context": ["a"], "response": "b"}, "scores"),

@@ -22,7 +22,7 @@ from refusals import refused
 pytest.importorskip("openai")
 pytest.importorskip("diskcache")
 
-from loopback_llm import AT_ONCE, Raw, by_number, fenced, number_in, refusal, scores, serving
+from loopback_llm import AT_ONCE, Raw, by_number, fenced, no_credit, number_in, refusal, scores, serving
 
 KEY = "sk-secret-0123456789abcdef"
 #: What the server counts for an answer is 100 tokens read and 10 written: $0.002.
@@ -161,7 +161,7 @@ def test_rows_without_a_usable_answer_have_no_value_and_are_asked_again(answer, 
 
 @pytest.mark.parametrize(
     ("raw", "asked"),
-    [(refusal(401, f"bad key {KEY}"), 2), (refusal(429, "insufficient_quota"), 2), (refusal(403, "flagged"), 14)],
+    [(refusal(401, f"bad key {KEY}"), 2), (no_credit(), 2), (refusal(402, "Pay."), 2), (refusal(403, "flagged"), 14)],
 )
 def test_what_would_fail_for_every_row_stops_the_run(raw, asked):
     with serving(lambda request, before: raw) as server:
@@ -172,7 +172,7 @@ def test_what_would_fail_for_every_row_stops_the_run(raw, asked):
 
 
 def test_credit_that_is_used_up_is_not_asked_for_again():
-    with serving(lambda request, before: refusal(429, "insufficient_quota", **AT_ONCE)) as server:
+    with serving(lambda request, before: no_credit(**AT_ONCE)) as server:
         with pytest.raises(CannotGoOn):
             judge(server, concurrency=1, retries=5).score_exchanges(rows(3))
         assert len(server.requests) == 1

@@ -35,6 +35,12 @@ def refusal(status: int, message: str, **headers: str) -> Raw:
     return Raw(status, json.dumps({"error": {"message": message}}).encode(), headers)
 
 
+def no_credit(**headers: str) -> Raw:
+    """What servers say where an account has no credit left: the message itself has other words."""
+    error = {"message": "You exceeded your current quota.", "type": "insufficient_quota", "code": "insufficient_quota"}
+    return Raw(429, json.dumps({"error": error}).encode(), headers)
+
+
 @dataclass
 class Loopback:
     """What the server saw."""

@@ -16,6 +16,7 @@ from scipy.stats import spearmanr
 from typer.testing import CliRunner
 
 import dialeval
+from dialeval import benchmarks
 from dialeval.checkpoints.config import CheckpointConfig
 from dialeval.cli import build_app
 from dialeval.core.exchange import Exchange
@@ -246,6 +247,17 @@ def test_several_raters_have_a_ceiling(judge: Path, tmp_path: Path) -> None:
     assert len(apart) == 120, "a row for each rater is still one reply"
     assert human_ceiling(apart.raters) == pytest.approx(outcome.ceiling)
     assert tuned(rated(120), judge, tmp_path / "alone").ceiling is None
+
+
+def test_ratings_by_aspect_are_those_of_the_whole_impression(tmp_path: Path) -> None:
+    ratings = [{"overall": [3, 5], "wit": [1]}, {"wit": 2, "overall": 3}, [2, 5], {"wit": [1, 2]}] * 10
+    rows = [{"context": [f"Tea {n}?"], "response": "Yes.", "ratings": given} for n, given in enumerate(ratings)]
+    read = read_opinions(Source(rows))
+    assert isinstance(read, Ratings)
+    assert read.raters[:4] == ((3, 5), (3,), (2, 5), (1, 2))
+    path = tmp_path / "mine.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows[:3]))
+    assert benchmarks.load(path).dataset["ratings"][1] == {"wit": [2.0], "overall": [3.0]}
 
 
 @pytest.mark.parametrize(

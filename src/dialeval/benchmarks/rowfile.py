@@ -18,7 +18,7 @@ from typing import Any
 
 from dialeval.benchmarks.base import OWN_FILE, BenchmarkInfo, BenchmarkLevel, FileSource, Kind, Row, Scale, SourceFile
 from dialeval.benchmarks.dataset import REPLY_KINDS, complete, labelled_replies
-from dialeval.core.exchange import BadRow, check_exchange
+from dialeval.core.exchange import BadRow, a_kind, check_exchange
 from dialeval.io.files import is_stream
 from dialeval.readers.rows import Columns, RawRow, to_dialogue, to_exchange
 from dialeval.readers.text import json_rows
@@ -192,13 +192,14 @@ def _judgements(item: RawRow, values: Mapping[str, Any]) -> Row:
     if not isinstance(ratings, dict) or not isinstance(scores, dict):
         raise item.bad("scores and ratings are objects with one entry per aspect, or ratings a list of numbers")
     for aspect, given in ratings.items():
-        # Exported rows have every aspect, null where nobody rated it.
-        if not isinstance(given, list | None):
-            raise item.bad(f"ratings of {aspect} are a {type(given).__name__}; give a list of numbers")
+        # Exported rows have every aspect, null where nobody rated it; a number is that of one rater.
+        if not isinstance(given, list | int | float | None):
+            raise item.bad(f"the ratings of {aspect} are {a_kind(given)}; give a list of numbers")
+    lists = {aspect: [given] if isinstance(given, int | float) else given or () for aspect, given in ratings.items()}
     return {
         "ratings": {
-            aspect: [_number(item, f"a rating of {aspect}", value) for value in given or ()]
-            for aspect, given in ratings.items()
+            aspect: [_number(item, f"a rating of {aspect}", value) for value in given]
+            for aspect, given in lists.items()
         },
         "scores": {
             aspect: None if score is None else _number(item, f"the score of {aspect}", score)

@@ -207,7 +207,7 @@ class Client:
             return CannotGoOn(f"the server sends the rows on to {to}; if that is right, name it with base_url")
         if status in (401, 404):
             return CannotGoOn(f"the server refuses ({status}: {message}); check model, base_url and the key")
-        if _NO_CREDIT in message:
+        if status == 402 or (status == 429 and _NO_CREDIT in error.response.text):
             return CannotGoOn(f"the server refuses ({status}: {message}); the account has no credit left")
         return QuestionFailed(f"the server answered {status}: {message}")
 

@@ -231,7 +231,7 @@ def _group(row: RawRow, columns: Columns, exchange: Exchange) -> str:
 
 
 def _several(row: RawRow, value: Any) -> list[float]:
-    """Single ratings: a list or, by aspect, lists; in a cell of CSV as JSON, or numbers between semicolons.
+    """Single ratings: a list or, by aspect, lists or numbers; in a cell of CSV as JSON, or numbers between semicolons.
 
     Gaps are left out.
     """
@@ -245,6 +245,7 @@ def _several(row: RawRow, value: Any) -> list[float]:
     if isinstance(value, Mapping):  # of several aspects the one that stands for the whole, as `agreement` takes it
         rated = {str(aspect): given for aspect, given in value.items() if not _is_absent(given) and given != []}
         value = rated[main_aspect(rated)] if rated else []
+        value = [value] if isinstance(value, int | float) else value
     if isinstance(value, str) or not isinstance(value, Iterable):
         raise row.bad(f"ratings is {a_kind(value)}; pass a list of numbers, one for each rater")
     return [
