@@ -224,6 +224,37 @@ def test_links_of_a_space_bring_nothing_along(hub: LoopbackHub, publish: Any, tm
     assert hub.uploads() == []
 
 
+@pytest.mark.parametrize(
+    ("endpoint", "status", "there"),
+    [
+        ("create", 500, "nothing was sent"),
+        ("lfs_batch", 500, "is there now, and empty"),
+        ("lfs_upload", 0, "is there now, and empty"),
+        ("commit", 500, "is there now, and empty"),
+        ("commit", 0, "is there now, and empty"),
+        ("tag", 500, "without the tag"),
+    ],
+)
+def test_where_the_hub_fails_on_the_way_is_told_and_the_same_command_goes_on(
+    endpoint: str, status: int, there: str, hub: LoopbackHub, publish: Any, checkpoint: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr("huggingface_hub.utils._http.time.sleep", lambda _: None)  # between its own tries
+    hub.broken[endpoint] = status
+    (told,) = publish(checkpoint, "--tag", "v1", code=1).stderr.splitlines()[-1:]
+    assert told.startswith("error: dialeval/tiny: ")
+    assert there in told
+    hub.broken.clear()
+    for _ in range(2):
+        publish(checkpoint, "--tag", "v1")
+        assert list(hub.repos[MODEL].tags) == ["v1"]
+        for name in ("model.safetensors", "config.json"):
+            assert hub.repos[MODEL].files[name] == (checkpoint / name).read_bytes()
+    (checkpoint / "config.json").write_text((checkpoint / "config.json").read_text() + "\n")
+    rename(checkpoint, encoder="someone/tiny-encoder", note="new")
+    assert "choose another --tag" in publish(checkpoint, "--tag", "v1", code=2).stderr
+
+
 def test_failures_of_the_hub_exit_with_one(
     hub: LoopbackHub, publish: Any, checkpoint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

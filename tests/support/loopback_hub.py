@@ -107,6 +107,8 @@ class LoopbackHub(ThreadingHTTPServer):
         self.repos: dict[tuple[str, str], Repo] = {}
         self.objects: dict[str, bytes] = {}
         self.asked: list[Asked] = []
+        #: Endpoints that do not work, with the status that they answer; 0 hangs up.
+        self.broken: dict[str, int] = {}
         self.lock = threading.RLock()
 
     def __enter__(self) -> Self:
@@ -190,12 +192,17 @@ class Handler(BaseHTTPRequestHandler):
             found = re.fullmatch(pattern, path)
             if found and self.command in (method, "HEAD" if method == "GET" else method):
                 parts = {key: unquote(value) for key, value in found.groupdict().items() if value is not None}
+                if name in self.server.broken:
+                    raise Refused(self.server.broken[name], message="Internal Server Error")
                 repo = self.repo(parts.pop("kind", "models"), parts.pop("id")) if "id" in parts else None
                 answer = getattr(self, name)(*([repo] if repo else []), **parts)
                 return answer if isinstance(answer, tuple) else (answer, {})
         raise Refused(501, message=f"this Hub does not know {self.command} {path}")
 
     def answer(self, status: int, body: Any, headers: Mapping[str, str] = {}) -> None:
+        if not status:
+            self.close_connection = True
+            return
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         self.server.asked.append(Asked(self.command, self.path, status))
         self.send_response(status)
@@ -257,8 +264,9 @@ class Handler(BaseHTTPRequestHandler):
         now = repo.commits[repo.resolve(revision)].files
         modes = []
         for path in (file["path"] for file in json.loads(self.body)["files"]):
-            known = {"oid": now[path].oid} if path in now else {}
             mode = "lfs" if is_large(path) else "regular"
+            # By this the client knows what has not changed: git's name of a file, of a large one its sha256.
+            known = {"oid": now[path].sha256 if now[path].large else now[path].oid} if path in now else {}
             modes.append({"path": path, "uploadMode": mode, "shouldIgnore": False, **known})
         return {"files": modes}
 
@@ -289,7 +297,10 @@ class Handler(BaseHTTPRequestHandler):
         return {"success": True, "commitOid": oid, "commitUrl": f"{self.server.url}/{repo.id}/commit/{oid}"}
 
     def tag(self, repo: Repo, revision: str) -> Any:
-        repo.tags[json.loads(self.body)["tag"]] = repo.resolve(revision)
+        tag = json.loads(self.body)["tag"]
+        if tag in repo.tags:
+            raise Refused(409, message="This tag already exists")
+        repo.tags[tag] = repo.resolve(revision)
         return {}
 
     def resolve(self, repo: Repo, revision: str, path: str) -> Any:

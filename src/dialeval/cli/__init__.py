@@ -12,6 +12,7 @@ import errno
 import importlib
 import inspect
 import os
+import re
 import sys
 import traceback
 import warnings
@@ -154,7 +155,16 @@ _PIPE_CLOSED = 128 + 13  # what the shell reports of any tool that SIGPIPE ended
 #: What the machine lacks, as against what the user asked for.
 _MACHINE = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
 
-_FULL = {errno.ENOSPC, errno.EDQUOT}
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+_NO_MEMORY = (
+    "there is not enough memory; close other programs or take a larger machine, then run the same command again: "
+    "what was finished is kept"
+)
+#: How libraries tell of it in errors of their own.
+_OF_MEMORY = re.compile(
+    r"allocate memory|bad_alloc|not enough memory|failed to map segment|start new thread|ThreadPoolBuildError"
+)
 
 
 class ErrorsInOneSentence(TyperGroup):
@@ -184,7 +194,14 @@ class ErrorsInOneSentence(TyperGroup):
 
     def _invoke(self, ctx: Any) -> Any:
         try:
-            return super().invoke(ctx)
+            try:
+                return super().invoke(ctx)
+            except (typer.Exit, typer.Abort, KeyboardInterrupt):
+                raise
+            except BaseException as error:  # those of libraries in Rust are no Exceptions
+                if _lacks_memory(error):
+                    raise MemoryError from error
+                raise
         except (typer.Exit, typer.Abort):
             raise
         except KeyboardInterrupt:
@@ -196,7 +213,7 @@ class ErrorsInOneSentence(TyperGroup):
         except OSError as error:
             _leave(_of_system(error), _failed(ctx.invoked_subcommand) if error.errno in _MACHINE else BAD_INPUT)
         except MemoryError:
-            _leave("there is not enough memory", _failed(ctx.invoked_subcommand))
+            _leave(_NO_MEMORY, _failed(ctx.invoked_subcommand))
         except (ValueError, ModuleNotFoundError) as error:
             _leave(str(error), BAD_INPUT)
         except RuntimeError as error:
@@ -205,6 +222,17 @@ class ErrorsInOneSentence(TyperGroup):
             if "out of memory" in str(error):
                 _leave("the device has not enough memory", _failed(ctx.invoked_subcommand))
             raise
+
+
+def _lacks_memory(error: BaseException | None) -> bool:
+    """Whether an error, or one that it was made of, says that the machine has no memory left."""
+    while error is not None:
+        if isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM:
+            return True
+        if _OF_MEMORY.search(str(error)):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _has_message(error: RuntimeError) -> bool:

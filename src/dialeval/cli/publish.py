@@ -48,11 +48,9 @@ def publish(
     ] = None,
 ) -> None:
     """Copy, list, and send."""
-    from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
     from rich.filesize import decimal
 
-    from dialeval.hub.publish import default_results, find_folders, make_uploads, send
-    from dialeval.io.files import first_line
+    from dialeval.hub.publish import Unsent, default_results, find_folders, make_uploads, send
 
     results = results or default_results()
     with tempfile.TemporaryDirectory() as workspace:
@@ -67,6 +65,6 @@ def publish(
         for upload in uploads:
             try:
                 say(f"published {send(upload, private=private, tag=tag, message=message)}")
-            except (HfHubHTTPError, OfflineModeIsEnabled, OSError) as error:
-                say(f"error: {upload.repo_id}: {first_line(error)}", err=True)
+            except Unsent as error:
+                say(f"error: {error}", err=True)
                 raise typer.Exit(FAILED) from None

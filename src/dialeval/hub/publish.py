@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from dialeval.checkpoints.config import CheckpointConfig
 from dialeval.checkpoints.find import LAYERS, WEIGHTS, embedded_checkpoints, find_layers
 from dialeval.hub.modules import module_folders
-from dialeval.io.files import first_line, inside
+from dialeval.io.files import first_line, hub_errors, inside
 from dialeval.version import __version__
 
 if TYPE_CHECKING:
@@ -31,6 +31,10 @@ _CHECKOUT = WEIGHTS.parents[2]
 
 class PublishError(ValueError):
     """Something cannot be published; the message says why."""
+
+
+class Unsent(Exception):
+    """The Hub or the network failed; the message says what is there now."""
 
 
 @dataclass(frozen=True)
@@ -94,15 +98,23 @@ def send(upload: Upload, *, private: bool = False, tag: str | None = None, messa
 
     api = HfApi()
     where: dict[str, Any] = {"repo_id": upload.repo_id, "repo_type": upload.kind}
-    _check_is_ours(api, upload)
-    api.create_repo(**where, private=private, exist_ok=True, space_sdk="gradio" if upload.kind == "space" else None)
-    done = api.upload_folder(
-        **where,
-        folder_path=upload.folder,
-        commit_message=message or f"{upload.repo_id.split('/')[1]}, made with dialeval {__version__}",
-    )
-    if tag is not None:
-        api.create_tag(**where, tag=tag, revision=done.oid)
+    there = "nothing was sent"
+    failures: tuple[type[Exception], ...] = (*hub_errors(), RuntimeError)  # the last becomes of a large file's
+    try:
+        is_new = not _is_ours(api, upload)
+        api.create_repo(**where, private=private, exist_ok=True, space_sdk="gradio" if upload.kind == "space" else None)
+        there = f"the repository {'is there now, and empty' if is_new else 'holds what it held before'}"
+        done = api.upload_folder(
+            **where,
+            folder_path=upload.folder,
+            commit_message=message or f"{upload.repo_id.split('/')[1]}, made with dialeval {__version__}",
+        )
+        there = "all files are there, without the tag"
+        if tag is not None and not _is_tagged(api, where, tag, done.oid):
+            api.create_tag(**where, tag=tag, revision=done.oid)
+    except failures as error:
+        done_so_far = f"{upload.repo_id}: {first_line(error)}; {there}"
+        raise Unsent(f"{done_so_far}; run the same command again, which sends what is missing") from error
     return str(done.commit_url)
 
 
@@ -173,10 +185,23 @@ def _space(folder: Path, org: str, workspace: Path, results: Path | None) -> Upl
     return Upload(f"{org}/{folder.name}", "space", copy)
 
 
-def _check_is_ours(api: Any, upload: Upload) -> None:
-    """Refuse to write over a repository that holds something else."""
+def _is_tagged(api: Any, where: Mapping[str, Any], tag: str, commit: str) -> bool:
+    """Whether an earlier run set the tag on the same commit; one that stands elsewhere is not moved."""
+    from huggingface_hub.errors import RevisionNotFoundError
+
+    try:
+        tagged = api.repo_info(**where, revision=tag).sha
+    except RevisionNotFoundError:
+        return False
+    if tagged != commit:
+        raise PublishError(f"{where['repo_id']} was sent, but its tag {tag} is on another commit; choose another --tag")
+    return True
+
+
+def _is_ours(api: Any, upload: Upload) -> bool:
+    """Whether there is such a repository; one that holds something else is refused."""
     if not api.repo_exists(upload.repo_id, repo_type=upload.kind):
-        return
+        return False
     marker = "config.json" if upload.kind == "model" else "requirements.txt"
     there = set(api.list_repo_files(upload.repo_id, repo_type=upload.kind)) - {".gitattributes", "README.md"}
     text = ""
@@ -186,3 +211,4 @@ def _check_is_ours(api: Any, upload: Upload) -> None:
     is_ours = json.dumps("dialeval") in text if upload.kind == "model" else "dialeval" in text
     if there and not is_ours:
         raise PublishError(f"{upload.repo_id} on the Hub is not dialeval's; choose another --org or name")
+    return True
