@@ -256,30 +256,27 @@ class Network(nn.Module):
 
     def _own_state(self) -> dict[str, torch.Tensor]:
         """What `model.safetensors` holds: heads and statistics, and fully tuned encoders."""
-        full = self.config.encoder.tuning == "full"
-        prefixes = tuple(f"{name}." for name in self.encoders)
-        state = self.state_dict()
+        kept = self._from_elsewhere()
         return {
             key: tensor.detach().cpu().contiguous().clone()
-            for key, tensor in state.items()
-            if full or not key.startswith(prefixes)
+            for key, tensor in self.state_dict().items()
+            if not key.startswith(kept)
         }
+
+    def _from_elsewhere(self) -> tuple[str, ...]:
+        """How the names begin of what `model.safetensors` does not hold: encoders, unless they are fully tuned."""
+        return () if self.config.encoder.tuning == "full" else tuple(f"{name}." for name in self.encoders)
 
     @classmethod
     def _check_shapes(cls, config: CheckpointConfig, base: Mapping[str, nn.Module], path: Path) -> None:
         """Refuse weights that do not fit the configuration, before memory is taken for them."""
-        plan = cls.__new__(cls)
-        nn.Module.__init__(plan)
-        plan.config = config
         try:
             with torch.device("meta"):
-                plan.build_heads(width(base[cls.encoders[0]]))
+                plan = cls(config, base, None)
         except (RuntimeError, TypeError, ValueError) as error:
             raise CheckpointError(f"{path.parent}/config.json asks for no network: {first_line(error)}") from None
-        if config.encoder.tuning == "full":
-            for name in cls.encoders:
-                setattr(plan, name, base[name])
-        planned = plan.state_dict()
+        kept = plan._from_elsewhere()
+        planned = {key: tensor for key, tensor in plan.state_dict().items() if not key.startswith(kept)}
         expected = {key: tuple(tensor.shape) for key, tensor in planned.items()}
         stored = tensor_shapes(path, counts=[key for key, tensor in planned.items() if not tensor.is_floating_point()])
         if stored != expected:
@@ -292,8 +289,7 @@ class Network(nn.Module):
         except (SafetensorError, OSError) as error:
             raise CheckpointError(f"{path} is damaged: {first_line(error)}") from None
         check_finite(stored, path)
-        kept = () if self.config.encoder.tuning == "full" else tuple(f"{name}." for name in self.encoders)
-        load_exactly(self, stored, kept=kept)
+        load_exactly(self, stored, kept=self._from_elsewhere())
 
 
 def unit_matrix(rows: int, columns: int | None = None) -> torch.Tensor:

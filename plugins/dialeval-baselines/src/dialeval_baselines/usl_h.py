@@ -70,7 +70,7 @@ class UslH(PairMetric):
             raise ValueError(f"composition is {composition!r}; it is one of {', '.join(get_args(Composition))}")
         super().__init__(checkpoint, **options)
         self.composition = composition
-        self._words = UsrMlm.over(self.network)
+        self._words = UsrMlm(self.network)
 
     def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
         """Three values of a reply, then one."""

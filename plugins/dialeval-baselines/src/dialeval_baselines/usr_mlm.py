@@ -28,22 +28,18 @@ class UsrMlm(MaskedLikelihood):
 
     def __init__(
         self,
-        checkpoint: str | Path | None = None,
+        checkpoint: str | Path | PairsNetwork | None = None,
         *,
         revision: str | None = None,
         device: str | torch.device | None = None,
         batch_tokens: int = DEFAULT_BATCH_TOKENS,
     ) -> None:
-        self._take(PairsNetwork.from_pretrained(checkpoint, revision=revision, device=device), batch_tokens)
-
-    @classmethod
-    def over(cls, network: PairsNetwork) -> UsrMlm:
-        """The metric over a network that is at hand already."""
-        made = cls.__new__(cls)
-        made._take(network, DEFAULT_BATCH_TOKENS)
-        return made
-
-    def _take(self, network: PairsNetwork, batch_tokens: int) -> None:
+        """A network that is at hand already can stand in place of a checkpoint."""
+        network = (
+            checkpoint
+            if isinstance(checkpoint, PairsNetwork)
+            else PairsNetwork.from_pretrained(checkpoint, revision=revision, device=device)
+        )
         self.stand_on(network, network.tokenizer, network.identity, network.config.layout, batch_tokens)
         self.network = network
         #: Benchmarks that the checkpoint was trained on.
