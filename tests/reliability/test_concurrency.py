@@ -42,6 +42,46 @@ print(json.dumps([json.loads(os.read(ours, 65536)) for ours in children]))
 """
 
 
+#: Two runs of `agreement` that meet at the end of one: it removes the chunks that the other still writes.
+_AGREEMENT = """
+import sys
+from pathlib import Path
+from dialeval.agreement.values import StoredValues, Values
+
+values = Values({str(number): number / 4 for number in range(5)})
+stored = StoredValues(Path(sys.argv[1]), {"benchmark": "toy", "metric": "length"})
+stored.finish(list(values.by_id), values)
+print("ready", flush=True)
+sys.stdin.readline()
+for number in range(300):
+    if sys.argv[2] == "finish":
+        stored.finish(list(values.by_id), values)
+    else:
+        stored.write_chunk(number % 7, values)
+assert stored.read() == values
+"""
+
+
+def test_two_agreements_fill_one_cache(tmp_path: Path) -> None:
+    both = [
+        subprocess.Popen(
+            [sys.executable, "-c", _AGREEMENT, tmp_path, does], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True,
+        )
+        for does in ("finish", "write")
+    ]  # fmt: skip
+    for process in both:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    for process in both:
+        assert process.stdin is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
+    for process in both:
+        _, told = process.communicate()
+        assert process.returncode == 0, told
+
+
 def test_eight_processes_share_one_home(tiny_encoder: Path, tmp_path: Path) -> None:
     make_network(tiny_encoder).save_pretrained(tmp_path / "checkpoint")
     config = tmp_path / "checkpoint" / "config.json"

@@ -81,8 +81,12 @@ class StoredValues:
         return values if values is not None and values.by_id.keys() | values.problems.keys() == set(ids) else None
 
     def write_chunk(self, number: int, values: Values) -> None:
-        """Keep a finished chunk."""
-        _write(self._chunk(number), {}, [*values.by_id, *values.problems], values)
+        """Keep a finished chunk, unless another run has finished meanwhile: it needs none, and removes all."""
+        try:
+            _write(self._chunk(number), {}, [*values.by_id, *values.problems], values)
+        except OSError:
+            if not self.path.is_file():
+                raise
 
     def finish(self, ids: Sequence[str], values: Values) -> None:
         """Write the finished file and drop the chunks."""
