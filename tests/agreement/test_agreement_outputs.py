@@ -123,22 +123,6 @@ def test_the_agreement_command(files, tmp_path):
     assert (out / "agreement.jsonl").read_bytes() == before
 
 
-@pytest.mark.slow
-def test_the_agreement_command_refuses_what_it_cannot_do(files, tmp_path):
-    nothing = invoke("agreement", "-m", "python:toy_benchmark:count_words", "-b", "nonsense", "-o", tmp_path / "out")
-    assert nothing.exit_code == 2
-    assert "nonsense" in nothing.output
-    assert not (tmp_path / "out").exists()
-    for metric, option, value in (
-        ("densty", "--threshold", "auto"),
-        ("bleu2", "--threshold", "half"),
-        ("bleu2", "--plots", "pdf"),
-    ):
-        failed = invoke("agreement", "-m", metric, "-b", files["toy"], option, value, "--out", tmp_path / "out")
-        assert (failed.exit_code, "Traceback" in failed.output) == (2, False)
-        assert metric in failed.output or value in failed.output or option in failed.output
-
-
 def scores_of_two_bots(tmp_path, ids):
     for name, shift in (("old", 0), ("new", 1)):
         rows = ({"row": at, "id": f"r{at}" if ids else None, "density": at % 5 + shift * (at % 2)} for at in range(40))
@@ -146,20 +130,6 @@ def scores_of_two_bots(tmp_path, ids):
         shown = ({"context": [f"question {at // 4}"], "response": name} for at in range(40))
         (tmp_path / f"{name}_rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in shown))
     return [tmp_path / "old.jsonl", tmp_path / "new.jsonl"]
-
-
-def test_the_compare_command_on_two_files_says_what_it_compares(tmp_path):
-    files = scores_of_two_bots(tmp_path, ids=True)
-    done = invoke("compare", *files)
-    assert done.exit_code == 0, done.output
-    for shown in ("-0.500", "40", "old.jsonl", "new.jsonl", "higher is better", "is better"):
-        assert shown in done.output
-    assert [one.verdict for one in compare(*files)] == ["new.jsonl is better"]
-    (turned,) = compare(*files, lower_is_better=["density"])
-    assert (turned.direction, turned.verdict) == ("lower is better", "old.jsonl is better")
-    (tmp_path / "other.jsonl").write_text('{"id": "x", "density": 1}\n')
-    failed = invoke("compare", files[0], tmp_path / "other.jsonl")
-    assert failed.exit_code == 2
 
 
 def test_files_without_ids_are_paired_only_where_their_contexts_are_the_same(tmp_path):

@@ -165,13 +165,6 @@ def test_scale_and_the_signature_that_tells_it() -> None:
     assert "metric:overlap|weight:1.0|scale:human_percentile" in result.stderr
 
 
-def test_options_are_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[object] = []
-    monkeypatch.setattr("dialeval.registry.check_options", lambda *given: asked.append(given))
-    assert score().exit_code == 0
-    assert len(asked) == 1
-
-
 def test_values_that_are_not_numbers_are_null() -> None:
     Path("blank.jsonl").write_text(
         '{"context": [""], "response": ""}\n{"context": ["a"], "response": "a"}\n', encoding="utf-8"
@@ -327,22 +320,6 @@ def test_an_unforeseen_error_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch
     result = score()
     assert result.exit_code == 1
     assert isinstance(result.exception, KeyError)
-
-
-def test_help_has_an_example_and_no_more_than_30_options() -> None:
-    printed = CliRunner().invoke(build_app(), ["score", "--help"], env={"COLUMNS": "200"}).stdout
-    assert "$ dialeval score --input rows.jsonl --output scores.jsonl" in printed
-    shown = re.findall(r"^│ \W*(--[a-z-]+)", printed, flags=re.MULTILINE)
-    assert 10 < len(shown) <= 30, shown
-
-
-def test_each_row_tells_its_language() -> None:
-    replies = ["That is a good question.", "Das ist eine gute Frage.", "Это хороший вопрос."]
-    Path("many.jsonl").write_text(
-        "".join(json.dumps({"context": ["Hi"], "response": reply}) + "\n" for reply in replies), encoding="utf-8"
-    )
-    assert score("-i", "many.jsonl").exit_code == 0
-    assert pd.read_json("scores.jsonl", lines=True)["language"].tolist() == ["en", "de", "ru"]
 
 
 def test_rows_that_were_set_aside_are_not_missed_in_a_plot() -> None:

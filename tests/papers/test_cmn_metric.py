@@ -156,14 +156,6 @@ def test_a_clueless_decoder_pays_the_logarithm_of_the_vocabulary() -> None:
     assert values.tolist() == pytest.approx([math.log(11) * 3 / 4, math.log(11) * 2 / 3], rel=1e-5)
 
 
-def test_padding_costs_nothing() -> None:
-    decoder, condition = make_decoder(), torch.randn(2, 5)
-    with torch.no_grad():
-        padded = decoder(IDS, MASK, condition)[1]
-        alone = decoder(IDS[1:, :3], MASK[1:, :3], condition[1:])[0]
-    assert padded.item() == pytest.approx(alone.item(), abs=1e-5)
-
-
 @pytest.mark.parametrize("switched_off", ["to_past", "to_embedding"])
 def test_either_way_lets_the_condition_in(switched_off: str) -> None:
     decoder = make_decoder()

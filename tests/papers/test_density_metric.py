@@ -39,17 +39,6 @@ def test_a_score_is_minus_the_root_of_the_squared_distance(folder: Path) -> None
     assert made(folder, scoring="classifier").values_of(rows).tolist() == [0.25, -7, 9]
 
 
-def test_scores_are_those_of_the_rows_of_the_network(folder: Path) -> None:
-    metric = made(folder)
-    scores = metric.score(["fine thanks", "fish and chips"], [["how are you"]] * 2)
-    exchanges = dict(zip(("fine thanks", "fish and chips"), scores.values, strict=True))
-    for reply, value in exchanges.items():
-        alone = metric.score([reply], [["how are you"]]).values
-        assert alone == pytest.approx([value], abs=1e-4)
-    assert (scores.values < 0).all()
-    assert len(set(scores.values)) == 2
-
-
 def test_a_dialogue_averages_squares(folder: Path) -> None:
     values = np.array([-3.0, -4.0])
     assert made(folder).aggregate_dialogue(values) == pytest.approx(-np.sqrt(12.5))

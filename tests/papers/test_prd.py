@@ -101,12 +101,3 @@ def test_unusable_rows_and_grids_are_refused() -> None:
     for rows in (np.zeros((0, 3)), np.array([[np.nan, 1.0]])):
         refused(ValueError, "finite", fit_centroids, rows)
     refused(ValueError, "paper", slopes, "fine")  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(("name", "precision", "recall"), [("P2", 1.0, 0.5), ("P3", 0.5, 1.0)])
-def test_ends_of_the_curve(name: str, precision: float, recall: float) -> None:
-    """P2: the system covers one of two modes; P3: half of what it says lies where no human speaks."""
-    human, system = VECTORS[name][:2]
-    found = curves(np.array([human]), np.array([system]), slopes())
-    assert found[0].max() == pytest.approx(precision)
-    assert found[1].max() == pytest.approx(recall)

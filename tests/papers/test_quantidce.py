@@ -129,43 +129,6 @@ def test_feature_ranking_by_hand() -> None:
     assert feature_ranking_loss(same).item() == pytest.approx(4.0, abs=1e-6)
 
 
-@pytest.mark.parametrize(
-    "loss",
-    [
-        MultiLevelRanking(),
-        MultiLevelRanking(compactness="per_item", centroid="sum", radius=0.01),
-        MultiLevelRanking(ordering="as_printed", margin=0.7),
-        binary_loss,
-        margin_ranking_loss,
-        vanilla_ranking_loss,
-        lambda scores: vanilla_ranking_loss(scores, adjacent_only=True, on_means=True),
-        lambda scores: rating_loss(scores, torch.full_like(scores, 3.3)),
-    ],
-)
-def test_gradients_of_score_losses_agree_with_finite_differences(loss: Any) -> None:
-    torch.manual_seed(2)
-    scores = torch.rand(2, 3, 4, dtype=torch.float64).mul(0.8).add(0.1).requires_grad_()
-    assert torch.autograd.gradcheck(loss, scores)
-    (slope,) = torch.autograd.grad(loss(scores), scores)
-    assert slope.abs().sum() > 0
-
-
-@pytest.mark.parametrize(
-    "loss",
-    [
-        lambda x: supervised_contrastive_loss(x, torch.tensor([0, 0, 1, 1, 2, 2])),
-        lambda x: fast_triplet_loss(x, torch.tensor([0, 0, 1, 1, 2, 2])),
-        lambda x: feature_ranking_loss(x.view(1, 3, 2, 4), radius=0.01),
-    ],
-)
-def test_gradients_of_feature_losses_agree_with_finite_differences(loss: Any) -> None:
-    torch.manual_seed(4)
-    features = torch.randn(6, 4, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(loss, features)
-    (slope,) = torch.autograd.grad(loss(features), features)
-    assert slope.abs().sum() > 0
-
-
 # --- distillation ----------------------------------------------------------------------------------
 
 

@@ -56,14 +56,3 @@ def test_good_replies_score_as_good(shown: str) -> None:
     for metric, of in values.items():
         assert min(of["good"], of["good, too"]) > of["off the topic"], metric
     assert min(values["DEB ↑"]["good"], values["DEB ↑"]["good, too"]) > 0.5 > values["DEB ↑"]["an echo"]
-
-
-def test_tables_fit_a_terminal_of_eighty_columns(shown: str) -> None:
-    tables = [line for line in shown.splitlines() if line[:1] in "│┃┏┡└"]
-    assert len(tables) > 15
-    assert max(map(len, tables)) <= 80
-    assert "…" not in "".join(tables)
-
-
-def test_it_ends_with_what_to_do_next(shown: str) -> None:
-    assert shown.rstrip().splitlines()[-1].startswith("Next: ")

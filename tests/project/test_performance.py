@@ -52,22 +52,6 @@ def test_block_without_its_marks_is_refused_and_the_page_kept(tmp_path: Path, te
     assert page.read_text() == text
 
 
-def test_pages_have_the_blocks_that_the_scripts_replace(tmp_path: Path) -> None:
-    root = Path(__file__).parents[2]
-    names = [f"suite.py, {name}" for name in ("all", "avx2")] + [
-        f"million.py, {kind} rows" for kind in ("ordinary", "short")
-    ]
-    for page, blocks in (
-        (root / "performance" / "README.md", [*names, "together.py", "startup.py", "precision.py"]),
-        (root / "docs" / "tune.md", ["tuning.py"]),
-    ):
-        copy = tmp_path / page.name
-        copy.write_text(page.read_text(encoding="utf-8"), encoding="utf-8")
-        for name in blocks:
-            replace_block(copy, f"figures of {name}", f"here {name}")
-            assert f"here {name}" in copy.read_text(encoding="utf-8")
-
-
 @pytest.mark.encoder
 @pytest.mark.slow
 def test_a_metric_is_measured_in_a_process_of_its_own() -> None:

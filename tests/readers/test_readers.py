@@ -204,14 +204,6 @@ def test_reading_streams() -> None:
     assert next(taken) == 3
 
 
-@pytest.mark.slow
-def test_one_bad_row_among_100_000(tmp_path: Path) -> None:
-    good = json.dumps({"context": ["Is it far?"], "response": "Ten minutes."})
-    path = tmp_path / "rows.jsonl"
-    path.write_text(f"{good}\n" * 73_104 + '{"context": ["Is it far?"]}\n' + f"{good}\n" * 26_895, encoding="utf-8")
-    refused(BadRow, "line 73105): column 'response'", lambda: list(read_exchanges(path)))
-
-
 def test_parquet_names_a_missing_column(tmp_path: Path) -> None:
     refused(
         ValueError,
