@@ -101,7 +101,7 @@ lint: setup ## Check style and types
 
 screenshots: setup browser ## Take the documentation's pictures of the page anew
 	@echo "== dialeval: taking the pictures; look at each one before committing it"
-	@HF_HUB_OFFLINE=1 $(BIN)/python tests/support/space_screenshots.py
+	@HF_HUB_OFFLINE=1 PYTHONPATH=tests/support $(BIN)/python tests/spaces/space_screenshots.py
 
 docs: setup ## Build the documentation's site into build/site
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e ".[docs]"

@@ -14,7 +14,7 @@ from dialeval.cli.options import command_line
 from dialeval.io.files import safe_name, without_machine
 from dialeval.reports.report_files import write_outputs
 from refusals import refused
-from toy_benchmark import count_words, rated_rows, word_share, write_rows
+from toy_benchmark import count_words, rated_rows, write_rows
 
 QUICK = Settings(resamples=50, slow_resamples=50)
 
@@ -25,7 +25,7 @@ def measured(tmp_path, rows, *metrics, settings=QUICK, **options):
 
 
 @pytest.mark.slow
-def test_a_constant_metric_and_constant_people(tmp_path):
+def test_a_constant_metric_constant_people_and_one_row(tmp_path):
     def always_one(exchanges):
         return [1.0 for _ in exchanges]
 
@@ -34,7 +34,10 @@ def test_a_constant_metric_and_constant_people(tmp_path):
     assert all(math.isnan(one.value) and one.resamples == 0 and not one.in_best_group for one in constant)
     write_outputs(report, tmp_path / "out")
     rows = [{**row, "ratings": {"overall": [3, 3]}} for row in rated_rows(contexts=5)]
-    assert all(math.isnan(one.value) for one in measured(tmp_path, rows).results)
+    for few in (rows, rated_rows(contexts=1, systems=1)):
+        nothing = measured(tmp_path, few)
+        assert all(math.isnan(one.value) for one in nothing.results)
+        write_outputs(nothing, tmp_path / "out")
 
 
 def test_rows_without_a_score_or_a_system(tmp_path):
@@ -50,14 +53,6 @@ def test_rows_without_a_score_or_a_system(tmp_path):
     asked = measured(tmp_path, nobody, settings=Settings(levels="system", force_systems=True))
     assert not asked.results
     assert asked.skipped
-
-
-@pytest.mark.slow
-def test_one_row_is_no_correlation(tmp_path):
-    report = measured(tmp_path, rated_rows(contexts=1, systems=1), count_words, word_share)
-    assert {one.n for one in report.results} == {1}
-    assert all(math.isnan(one.value) for one in report.results)
-    write_outputs(report, tmp_path / "out")
 
 
 def test_labels_that_are_all_good_ask_no_question(tmp_path):

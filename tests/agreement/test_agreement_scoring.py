@@ -16,7 +16,6 @@ from dialeval import benchmarks
 from dialeval.agreement import on_benchmark as agreement_score
 from dialeval.agreement.on_benchmark import MetricFailed, NotApplicable, values_of
 from dialeval.agreement.sources import find_sources
-from dialeval.io.files import WriteError, write_atomically
 from dialeval.registry.metric import Judged
 from refusals import refused
 from toy_benchmark import (
@@ -234,21 +233,3 @@ def test_scores_of_a_file_are_looked_up_by_id(toy, tmp_path):
     assert math.isnan(found.column(["toy-0-1"])[0])
     path.write_text('{"id": "other", "scores": {"s": 2.0}}\n')
     refused(NotApplicable, "toy", score, f"scores:{path}", toy)
-
-
-def test_files_appear_whole_or_not_at_all(tmp_path):
-    path = tmp_path / "deep" / "file.txt"
-    write_atomically(path, ["one", "two"])
-    assert path.read_text() == "one\ntwo\n"
-
-    def broken():
-        yield "three"
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        write_atomically(path, broken())
-    assert path.read_text() == "one\ntwo\n"
-    assert [one.name for one in path.parent.iterdir()] == ["file.txt"]
-    blocked = tmp_path / "blocked"
-    blocked.write_text("")
-    refused(WriteError, "blocked/file.txt", write_atomically, blocked / "file.txt", ["x"])

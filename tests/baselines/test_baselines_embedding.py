@@ -178,15 +178,3 @@ def test_a_missing_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.delitem(sys.modules, "dialeval.baselines.bertscore", raising=False)
     monkeypatch.setattr("dialeval.baselines.reference.find_spec", lambda name: None)
     refused(ModuleNotFoundError, "[agreement]", dialeval.load, "bertscore")
-
-
-def test_bertscore_s_greedy_matching_on_the_vectors_of_the_specification() -> None:
-    import torch
-    from bert_score.utils import greedy_cos_idf
-
-    # The package takes texts of two tokens for empty ones, so a third token of no weight stands aside.
-    said = torch.tensor([[[1.0, 0, 0], [0, 2, 0], [0, 0, 1]]])
-    known = torch.tensor([[[-3.0, 1, 0], [2, 2, 0], [0, 0, 1]]])
-    mask, weights = torch.ones(1, 3), torch.tensor([[1.0, 1, 0]])
-    found = greedy_cos_idf(known, mask, weights.clone(), said, mask, weights.clone())
-    assert [float(part) for part in found] == pytest.approx([0.707106781, 0.511667274, 0.593716936], abs=1e-6)

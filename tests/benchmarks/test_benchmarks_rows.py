@@ -63,19 +63,8 @@ def test_the_table_of_rated_turns() -> None:
     assert table.column_names == [
         "id", "dataset", "level", "context", "response", "references", "facts", "system", "group", "scores", "ratings",
     ]  # fmt: skip
-    assert table[1] == {
-        "id": "toy-00001",
-        "dataset": "toy",
-        "level": "turn",
-        "context": ["Hi.", "Tea?"],
-        "response": "Yes.",
-        "references": [],
-        "facts": [],
-        "system": "S2S",
-        "group": "toy-context-00001",
-        "scores": {"overall": 1.5, "wit": None},
-        "ratings": {"overall": [1.0, 2.0], "wit": []},
-    }
+    assert (table["references"][:], table["facts"][:]) == ([[]] * 3, [[]] * 3)
+    assert table[1]["scores"] == {"overall": 1.5, "wit": None}
 
 
 def test_selecting_rows_by_exclusion_and_subset() -> None:

@@ -13,11 +13,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-import malformed
 import overlap_metric
 from dialeval.cli import build_app
 
-ROWS = malformed.line()
+ROWS = b'{"context": ["Is it still raining?"], "response": "No, it stopped at noon."}\n'
 #: Far more than a well-behaved run takes, far less than what the bombs unpack to.
 MEMORY = 1_500 * 2**20
 
@@ -54,7 +53,7 @@ PLACES: dict[str, tuple[Callable[[Path], object], str, str]] = {
         "data",
     ),
     "a name with a line break": (
-        lambda it: (it / ODD).write_bytes(malformed.line(response=1)),
+        lambda it: (it / ODD).write_bytes(b'{"context": ["a"], "response": 1}\n'),
         ODD,
         "two\\nlines\\x1b[2J.jsonl, line 1): response",
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from itertools import islice, repeat
 from typing import Any
 
 import numpy as np
@@ -72,6 +73,11 @@ def test_rows_are_those_of_their_exchange_in_float32(tokenizer: PairTokenizer) -
     assert alone.rows[:, 0].tolist() == [length - 2 for length in lengths]
 
 
+def test_cuts_are_counted(tokenizer: PairTokenizer) -> None:
+    long, short = (Exchange((context,), "fine") for context in ("hello " * 100, "hello"))
+    assert PairEncoder(Sums(), tokenizer).encode([long, short, long]).cut.tolist() == [True, False, True]
+
+
 def test_the_longest_go_first_and_batches_are_filled_up_to_the_budget(tokenizer: PairTokenizer) -> None:
     network = Sums()
     PairEncoder(network, tokenizer, batch_tokens=64).encode(rows([8, 9, 20, 16, 30, 5]))
@@ -122,6 +128,7 @@ def test_a_stream_comes_in_chunks(tokenizer: PairTokenizer, monkeypatch: pytest.
     engine = PairEncoder(Sums(), tokenizer, batch_tokens=16)
     one, _ = rows([8, 12])
     assert [len(part.rows) for part in engine.stream_chunks([one] * 7)] == [3, 3, 1]
+    assert [len(part.rows) for part in islice(engine.stream_chunks(repeat(one)), 2)] == [3, 3]  # one without an end
     assert engine.encode([one] * 7, progress=True).rows.shape == (7, 3)
 
 

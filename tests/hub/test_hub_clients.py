@@ -23,7 +23,6 @@ from small_checkpoints import ENCODER_ID, small_checkpoint
 pytestmark = pytest.mark.slow
 
 TOKEN = "hf_may_read_secrets"
-SUPPORT = Path(__file__).parents[1] / "support"
 #: Modules of a metric of turns and of one of systems.
 FOLDERS = {folder.name: folder for folder in module_folders() if folder.name in ("density", "fbd")}
 
@@ -71,7 +70,7 @@ def ask(hub: LoopbackHub, home: Path, *orders: list[Any], token: str | None = No
     """Let a process of its own do things, with empty caches below `home`."""
     home.mkdir(exist_ok=True)
     (home / "orders.json").write_text(json.dumps(orders))
-    command = [sys.executable, str(SUPPORT / "hub_clients.py"), str(home / "orders.json")]
+    command = [sys.executable, str(Path(__file__).with_name("hub_clients.py")), str(home / "orders.json")]
     done = subprocess.run(
         command, env=environment(hub, home, token), cwd=home, capture_output=True, text=True, timeout=PATIENCE
     )

@@ -104,19 +104,8 @@ def test_what_is_wrong_with_a_reply_is_said_in_its_own_words(expected: Scores) -
 
 
 def test_the_command(checkpoint: Path, judge: Any, expected: Scores) -> None:
-    given = [
-        "score",
-        "-m",
-        "judge",
-        "--checkpoint",
-        str(checkpoint),
-        "--empty",
-        "score",
-        "--device",
-        "cpu",
-        "--explain",
-        "short",
-    ]
+    given = ["score", "-m", "judge", "--checkpoint", str(checkpoint)]
+    given += ["--empty", "score", "--device", "cpu", "--explain", "short"]
     ended = CliRunner().invoke(build_app(), [*given, "-i", "rows.jsonl", "-o", "scores.jsonl"])
     assert ended.exit_code == 0, ended.output
     same(lines("scores.jsonl"), expected)

@@ -93,14 +93,6 @@ def test_the_weakest_turn_of_a_conversation(judge: Any) -> None:
     )
 
 
-def test_a_comparison_prints_its_sentence_and_table() -> None:
-    found = compare_replies(Said(fits(-0.2), fits(0.2)), CONTEXT, ["1", "2"])
-    head, *table = str(found).splitlines()
-    assert head == found.sentence
-    (values,) = [line.split() for line in table if "value" in line]
-    assert [word for word in values if word.isascii()] == ["value", "0.70", "0.30"]
-
-
 def test_unknown_options_are_refused_with_those_that_there_are() -> None:
     for name, known in (("judge", "reasons"), ("bleu2", "aggregation"), ("deb", "checkpoint")):
         told = refused(TypeError, "'foo'", dialeval.load, name, foo=1)

@@ -24,13 +24,10 @@ def _ask(raw: Raw, timeout: float) -> str:
         return refused(QuestionFailed, "the server", client.ask, QUESTION, {})
 
 
-def test_a_server_that_drips_is_left() -> None:
-    # Each byte comes within the time of a read; the whole answer would take hours.
-    assert _ask(Raw(body=b" " * 100_000, pause=0.1), 1.0) == "the server did not answer in time"
-
-
-def test_a_server_that_drips_a_refusal_is_left_too() -> None:
-    assert _ask(Raw(429, b" " * 100_000, pause=0.1), 1.0) == "the server did not answer in time"
+@pytest.mark.parametrize("status", [200, 429])
+def test_a_server_that_drips_is_left(status: int) -> None:
+    """Each byte comes within the time of a read; the whole answer would take hours."""
+    assert "in time" in _ask(Raw(status, b" " * 100_000, pause=0.1), 1.0)
 
 
 def _tries(behave: Behaviour, timeout: float) -> int:

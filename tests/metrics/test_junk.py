@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import overlap_metric
-from anything import ANYTHING
+from anything import ANYTHING, JSON
 from dialeval.cli import build_app
 from overlap_module import CONTEXTS, PREDICTIONS, RESULT
 
@@ -55,11 +55,6 @@ def test_a_module_scores_or_says_what_is_wrong(
 
 
 FIELDS = ["context", "response", "reference", "references", "facts", "system", "id", "dialogue", "\x1b[2J", ""]
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | TEXT,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=2),
-    max_leaves=5,
-)
 GOOD = st.fixed_dictionaries({"context": st.lists(TEXT, max_size=3), "response": TEXT})
 ODD = st.dictionaries(st.sampled_from(FIELDS), JSON, max_size=5)
 LINES = st.one_of(GOOD, ODD, JSON).map(lambda row: json.dumps(row).encode()) | st.binary(max_size=30)

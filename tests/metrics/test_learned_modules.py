@@ -43,10 +43,3 @@ def test_module_gives_what_the_metric_gives(name: str, tiny_encoder: Path, tmp_p
         with pytest.raises(BadRow) as refused:
             module.compute(predictions=RESPONSES, contexts=CONTEXTS, **options)
         assert refused.value.row == 0
-
-
-@pytest.mark.parametrize("name", FOLDERS)
-def test_the_card_names_its_metric(name: str) -> None:
-    page = (FOLDERS[name] / "README.md").read_text("utf-8")
-    assert f'evaluate.load("dialeval/{name}")' in page
-    assert f"- **{name}** (float)" in page

@@ -38,12 +38,3 @@ def test_the_examples_of_a_module_run(script: Any) -> None:
     results = doctest.testmod(script, raise_on_error=True)
     assert results.failed == 0
     assert results.attempted > 1
-
-
-@pytest.mark.parametrize("script", FOLDERS, indirect=True)
-def test_help_and_inputs_show_the_examples(script: Any) -> None:
-    module = evaluate.loading.import_main_class(script.__name__)
-    name = module.metric_name
-    for shown in (module.__doc__, evaluate.load(f"dialeval/{name}").inputs_description):
-        assert f'evaluate.load("dialeval/{name}")' in shown
-        assert "predictions (list of str)" in shown

@@ -69,12 +69,5 @@ def test_what_cannot_be_scored_is_refused(app: tuple[str, Client, Any], reply: s
     assert named in str(refused.value)
 
 
-def test_the_card_is_on_the_page(app: tuple[str, Client, Any]) -> None:
-    name, _, page = app
-    card = (FOLDERS[name] / "README.md").read_text("utf-8").split("---\n", 2)[2]
-    assert page.article == card
-    assert page.analytics_enabled is False
-
-
 def test_all_modules_have_the_same_page() -> None:
     assert len({(folder / "app.py").read_bytes() for folder in FOLDERS.values()}) == 1

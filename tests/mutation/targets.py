@@ -21,7 +21,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "judge/lexical.py": ("test_lexical.py", "test_judge.py"),
     "judge/fitting.py": ("test_fitting.py",),
     "encoders/layout.py": ("test_layout.py", "test_layout_edges.py"),
-    "encoders/batching.py": ("test_batching.py", "test_batching_rules.py"),
+    "encoders/batching.py": ("test_batching_rules.py",),
     "statistics/moments.py": ("test_density.py", "test_fbd.py", "test_intervals.py"),
     "statistics/bootstrap.py": _STATISTICS,
     "statistics/paired_tests.py": _STATISTICS,

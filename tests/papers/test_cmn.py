@@ -95,8 +95,6 @@ def test_critic_loss() -> None:
         assert critic_loss(posterior, prior, flags, wrong_pairs=False).item() == pytest.approx(wanted)
     bound = mutual_information(tensor(1)[0], tensor(3))
     assert first == pytest.approx(math.log(2) - bound.item())
-    inputs = (normal(8, 4, 3).requires_grad_(), normal(9, 4, 3).requires_grad_())
-    assert torch.autograd.gradcheck(lambda q, p: critic_loss(q, p, torch.tensor([True, False, True, True])), inputs)
 
 
 # --- bounds ----------------------------------------------------------------------------------------

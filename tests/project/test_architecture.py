@@ -65,6 +65,6 @@ def test_the_walk_leads_through_files_that_are_there() -> None:
 def test_the_picture_shows_every_room() -> None:
     picture = architecture.PICTURE.read_text(encoding="utf-8")
     for room in architecture.floors():
-        assert f">{room}</text>" in picture, f"{room}; draw it anew: python tests/support/architecture.py"
+        assert f">{room}</text>" in picture, f"{room}; draw it anew: python tests/project/architecture.py"
     lines = [line for line in architecture.drawing().splitlines() if line.startswith("<line")]
     assert len(lines) > len(architecture.floors()) - 1  # whoever has no arrow at all is not part of the house

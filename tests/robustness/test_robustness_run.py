@@ -20,6 +20,7 @@ from dialeval.core.scores import Signature
 from dialeval.registry.metric import Judged, Level, Metric, MetricInfo
 from dialeval.robustness.inputs import gather
 from dialeval.robustness.run import run
+from overlap_metric import Variety
 from refusals import refused
 from resources import MIRROR
 from toy_benchmark import write_rows
@@ -136,24 +137,9 @@ def test_rows_that_fail_are_told_and_sink_nothing(plain: Path) -> None:
     assert found.verdicts[1].n == 8
 
 
-class Distinct(Metric):
-    """Share of different replies, for whole systems."""
-
-    info = MetricInfo("distinct", "Distinct", Level.SYSTEM, True, (0, 1), "variety", frozenset({"references"}))
-
-    def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
-        import numpy as np
-
-        value = len({row.response for row in exchanges}) / len(exchanges)
-        return Judged(np.array([value]), aggregate=value, ids=(None,))
-
-    def signature(self) -> Signature:
-        return Signature({"metric": "distinct"})
-
-
 def test_metrics_of_systems_are_left_out(plain: Path) -> None:
-    found = run([Distinct(), n_words], gather(plain, ["reverse"]))
-    assert [name for name, _ in found.skipped] == ["distinct"]
+    found = run([Variety(), n_words], gather(plain, ["reverse"]))
+    assert [name for name, _ in found.skipped] == ["variety"]
     assert {one.metric for one in found.verdicts} == {"n_words"}
 
 
@@ -178,21 +164,6 @@ def test_the_command_writes_rows_page_and_plot(plain: Path, tmp_path: Path) -> N
     assert (out / "robustness.png").read_bytes().startswith(b"\x89PNG")
     assert json.loads((out / "run.json").read_text())["rules"] == {"tolerance": 0.1}
     assert "# Robustness on plain.jsonl" in done.output
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("-m", "nosuch"), "there is no metric 'nosuch'"),
-        (("-m", "bleu1", "--attacks", "jumbel"), "did you mean 'jumble'"),
-        (("-m", "bleu1", "--plots", "gif"), "choose png"),
-    ],
-)
-def test_wrong_usage_is_one_sentence(plain: Path, tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
-    done = invoke(*arguments, "-i", plain, "-o", tmp_path / "out")
-    assert done.exit_code == 2
-    assert message in done.output
-    assert not (tmp_path / "out").exists()
 
 
 def test_a_run_without_any_number_fails(plain: Path, tmp_path: Path) -> None:

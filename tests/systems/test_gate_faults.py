@@ -159,9 +159,9 @@ def test_a_gate_that_cannot_tell_has_another_exit_code_than_one_that_is_worse(
 ) -> None:
     (tmp_path / "as_value.py").write_text("def value(rows):\n    return [float(row.response) for row in rows]\n")
     monkeypatch.syspath_prepend(tmp_path)
-    files = [str(written(tmp_path / f"{name}.jsonl", rows(values))) for name, values in
-             (("old", noisy(3, 40)), ("same", noisy(3, 40, 1)), ("bad", noisy(0, 40, 1)))]  # fmt: skip
-    for new, code in ((files[0], 0), (files[1], 5), (files[2], 1)):
+    values = {"old": noisy(3, 40), "same": noisy(3, 40, 1), "bad": noisy(0, 40, 1), "few": noisy(3, 9)}
+    files = [str(written(tmp_path / f"{name}.jsonl", rows(made))) for name, made in values.items()]
+    for new, code in zip(files, (0, 5, 1, 4), strict=True):
         ended = CliRunner().invoke(
             build_app(), ["gate", new, "-b", files[0], "-m", "python:as_value:value", "--margin", "0.1"]
         )

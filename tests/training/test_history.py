@@ -101,16 +101,6 @@ def test_the_page_on_training_holds_the_table_that_the_logs_give() -> None:
     assert runs_table(LOGS, ROOT / "training" / "recipes") in text, "run: python training/cards.py"
 
 
-def test_one_figure_is_measured_on_one_number_of_contexts() -> None:
-    contexts: dict[str, set[int]] = {}
-    for written in (LOGS / f"{name}.jsonl" for name in OF_PAPERS):
-        figures = figures_of(written)
-        if "contexts" in figures:
-            kind = next((key for key in ("r1", "auc_full", "accuracy_random") if key in figures), written.stem)
-            contexts.setdefault(kind, set()).add(figures["contexts"])
-    assert all(len(numbers) == 1 for numbers in contexts.values()), contexts
-
-
 def test_a_trunk_goes_on_where_the_logs_end() -> None:
     """From the judge that stands on it, when its own file is gone."""
     last = read_json_lines(ROOT / "results" / "trunk" / "log.jsonl")[-1]

@@ -299,23 +299,6 @@ def test_no_steps_keep_the_mean(encoders: tuple[Path, Path], data: Path, tiny_en
     assert [stage["name"] for stage in made["stages"]] == ["trunk", "aspects"]
 
 
-@pytest.mark.slow
-def test_the_loss_among_five_of_a_head_that_knows_nothing(
-    encoders: tuple[Path, Path], data: Path, tiny_encoder: Path, tmp_path: Path
-) -> None:
-    weights = load_file(encoders[0] / "trunk.safetensors")
-    weights |= {name: torch.zeros_like(weights[name]) for name in ("head.weight", "head.bias")}
-    with safe_open(encoders[0] / "trunk.safetensors", framework="pt") as stored:
-        save_file(weights, tmp_path / "blank.safetensors", stored.metadata())
-    started(
-        aspects, "--corpora", data, "--encoder", tiny_encoder, "--dtype", "float32", "--ratings", data / "ratings",
-        "--recipe", encoders[1].parent / "aspects.yaml", "--out", tmp_path, "--set", "steps=0",
-        "--set", f"start_from=[{tmp_path / 'blank.safetensors'}]",
-    )  # fmt: skip
-    last = json.loads((tmp_path / "log.jsonl").read_text().splitlines()[-1])
-    assert last["next_loss"] == pytest.approx(math.log(5), abs=1e-4)
-
-
 def test_a_run_as_long_as_an_earlier_one_counts(tmp_path: Path) -> None:
     own = TrainingRun("aspects", 480, 480, 0.67, {"replies": 9})
     made = {"stages": [asdict(own)], "corpora": ["chat"], "hardware": "two cores"}

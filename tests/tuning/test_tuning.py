@@ -13,12 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
-from typer.testing import CliRunner
 
 import dialeval
 from dialeval import benchmarks
 from dialeval.checkpoints.config import CheckpointConfig
-from dialeval.cli import build_app
 from dialeval.core.exchange import Exchange
 from dialeval.judge import fitting
 from dialeval.judge.lexical import IDF_BUCKETS, Texts
@@ -292,24 +290,6 @@ def test_a_bad_pair_is_named() -> None:
 
 
 # --- what is written -------------------------------------------------------------------------------
-
-
-def test_every_door_understands_the_folder(done: tuple[Tuned, Path], tmp_path: Path) -> None:
-    folder = done[1]
-    loaded = dialeval.load("judge", checkpoint=folder, device="cpu")
-    row = rated(3, seed=4)[0]
-    scores = loaded.score([row["response"]], [row["context"]], facts=[row["facts"]])
-    assert scores.signature["checkpoint"].startswith("mine@")
-    (tmp_path / "rows.jsonl").write_text(json.dumps(row) + "\n")
-    arguments = ["score", "-m", "judge", "--checkpoint", str(folder), "-i", str(tmp_path / "rows.jsonl")]
-    ended = CliRunner().invoke(build_app(), [*arguments, "-o", str(tmp_path / "out.jsonl"), "--device", "cpu"])
-    assert ended.exit_code == 0, ended.output
-    found = json.loads((tmp_path / "out.jsonl").read_text())
-    assert found["judge"] == pytest.approx(float(scores.values[0]), abs=1e-6)
-    from transformers import AutoModel
-
-    dialeval.register_auto_model()
-    assert AutoModel.from_pretrained(folder).config.name == "mine"
 
 
 def test_the_record_holds_figures_and_no_text(done: tuple[Tuned, Path]) -> None:

@@ -124,16 +124,3 @@ def test_a_kill_leaves_no_half_folder(judge: Path, place: Path) -> None:
     assert not (place / "mine").exists()
     assert run(judge, place)[0] == 0, "and the same command comes through"
     assert (place / "mine" / "config.json").is_file()
-
-
-def test_bad_input_is_one_sentence(judge: Path, place: Path) -> None:
-    rows = rated(40)
-    rows[7]["rating"] = "fine"  # type: ignore[assignment]
-    (place / "rated.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    code, output = run(judge, place)
-    assert code == 2
-    assert re.search(r"row 7 .*rated\.jsonl, line 8.*rating.*'fine'", output.replace("\n", ""))
-    (place / "rated.jsonl").write_text('{"context": ["a"], "response": "b"}\n')
-    code, output = run(judge, place)
-    assert (code, "'rating'" in output) == (2, True), output
-    assert left_in(place) == set()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sentences import GOLDEN, sentences
 
-AGAIN = "run: PYTHONPATH=. python tests/support/sentences.py"
+AGAIN = "run: PYTHONPATH=.:tests/support python tests/golden/sentences.py"
 
 
 def test_sentences_are_those_of_the_golden_file() -> None:

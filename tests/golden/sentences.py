@@ -1,6 +1,7 @@
 """The sentences that a user reads: help, errors and reasons, as `tests/golden/sentences.txt` holds them.
 
-`PYTHONPATH=. python tests/support/sentences.py` writes that file anew; look at what changed before committing it.
+`PYTHONPATH=.:tests/support python tests/golden/sentences.py` writes that file anew; look at what changed before
+committing it.
 """
 
 from __future__ import annotations

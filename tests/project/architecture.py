@@ -1,6 +1,6 @@
 """The rooms of the package and the imports between them, read from the sources.
 
-`python tests/support/architecture.py` draws them.
+`python tests/project/architecture.py` draws them.
 """
 
 from __future__ import annotations
