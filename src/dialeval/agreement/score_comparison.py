@@ -16,7 +16,7 @@ import numpy as np
 
 from dialeval.agreement.settings import Settings
 from dialeval.agreement.sources import ValueSource, score_pairs
-from dialeval.core.exchange import counted
+from dialeval.core.exchange import check_kind, counted, several_names
 from dialeval.core.scores import Scores
 from dialeval.readers import Rejects
 from dialeval.readers import Source as Rows
@@ -110,6 +110,9 @@ def compare(
     check_asked(confidence, resamples, seed)
     settings = Settings(resamples=resamples, seed=seed, confidence=confidence)
     first, second = (str(one) if isinstance(one, Path) else one for one in (first, second))
+    rows = [rows] if isinstance(rows, str | Path | Rows) else rows
+    check_kind("rows", rows, Sequence, "the file that was scored, or the one for each")
+    lower_is_better = several_names("lower_is_better", lower_is_better)
     if len(rows) > 2:
         raise ValueError(f"rows has {len(rows)} files; pass one for both, or one for each")
     pairs = score_pairs(first, second, columns)

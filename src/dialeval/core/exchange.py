@@ -48,6 +48,21 @@ def a_kind(thing: object) -> str:
     return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
 
 
+def check_kind(name: str, value: object, kind: type | tuple[type, ...], wanted: str) -> None:
+    """Refuse an argument of another kind than is wanted."""
+    if not isinstance(value, kind):
+        raise ValueError(f"{name} is {a_kind(value)}; pass {wanted}")
+
+
+def several_names(name: str, value: object) -> list[str]:
+    """An argument that names one thing, or several."""
+    check_kind(name, value, Iterable, "a name, or a list of names")
+    given = [value] if isinstance(value, str) else list(value)  # type: ignore[call-overload]  # checked above
+    for each in given:
+        check_kind(f"a name in {name}", each, str, "texts")
+    return given
+
+
 class BadRow(ValueError):
     """One row of the input cannot be scored; the message names the row and says what to do."""
 
@@ -157,7 +172,7 @@ def check_exchange(
     With `empty="error"` a blank response or context is refused; with `empty="score"` it passes
     and is counted, because some benchmarks contain systems that stay silent.
     """
-    if empty not in _EMPTY_POLICIES:
+    if not isinstance(empty, str) or empty not in _EMPTY_POLICIES:
         raise ValueError(f"empty is {empty!r}; it must be 'error' or 'score'")
     turns = _texts(row, "context", context, required=True)
     exchange = Exchange(

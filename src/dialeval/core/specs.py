@@ -72,7 +72,7 @@ class Condition:
     @classmethod
     def read(cls, text: str, columns: Sequence[str], option: str = "--flag") -> Condition:
         """From text: a column or one of its aspects, `<` or `>`, a number. Errors name the option."""
-        match = _CONDITION.fullmatch(text)
+        match = _CONDITION.fullmatch(str(text))
         try:
             bound = float(match[3]) if match else None
         except ValueError:

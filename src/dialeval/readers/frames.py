@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dialeval.core.exchange import EmptyPolicy, Exchange
+from dialeval.core.exchange import EmptyPolicy, Exchange, check_kind
 from dialeval.readers import Source
 from dialeval.readers.text import check_header
 
@@ -32,8 +32,9 @@ def source_of(table: Any, columns: Mapping[str, str] | None = None) -> Source:
     if isinstance(table, Source):
         return table
     if isinstance(table, str | Path):
-        return Source(table, columns=columns or {})
-    return Source(_Rows(table), columns=columns or {}, cells=True)
+        return Source(table, columns={} if columns is None else columns)
+    check_kind("the table", table, Iterable, "a file, a data frame, or a list of mappings")
+    return Source(_Rows(table), columns={} if columns is None else columns, cells=True)
 
 
 def exchanges_of(
@@ -74,7 +75,7 @@ class _Rows:
         names: Any = getattr(table, "column_names", getattr(table, "columns", None))
         if names is None or _is_polars(table):
             for row in table if names is None else table.to_dicts():
-                yield {name: _plain(cell) for name, cell in row.items()}
+                yield {name: _plain(cell) for name, cell in row.items()} if isinstance(row, Mapping) else row
             return
         check_header(list(map(str, names)), self.kind)
         columns = [table[name] for name in names]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dialeval.core.cautions import ENGLISH, language_of
-from dialeval.core.exchange import Dialogue, Exchange, a_kind
+from dialeval.core.exchange import Dialogue, Exchange, check_kind
 from dialeval.readers import Source, matching_ids, reply_text
 from dialeval.readers.frames import is_table, source_of
 
@@ -98,22 +98,28 @@ def lost(there: NDArray[np.bool_], what: str, allow_missing: bool) -> list[str]:
     return [] if there.all() else [told]
 
 
+def check_level(level: object) -> None:
+    """Refuse what is none."""
+    if not isinstance(level, str) or level not in get_args(ItemLevel):
+        raise ValueError(f"level is {level!r:.60}; it must be {' or '.join(get_args(ItemLevel))}")
+
+
 def read_items(rows: Rows, level: ItemLevel = "turn", columns: Mapping[str, str] | None = None) -> list[Any]:
     """Checked replies, or whole conversations. Blank ones are scored: who falls silent must not pass for want of rows.
 
     `columns` maps a field to the column that holds it where names differ; a `Source` has such a mapping of its own.
     """
+    check_level(level)
     if isinstance(rows, Source):
         items = rows.dialogues(empty="score") if level == "dialogue" else rows.exchanges(empty="score")
         return [item for _, item in items]
     if is_table(rows):
         return read_items(source_of(rows, columns), level)
-    if not isinstance(rows, Iterable):
-        raise ValueError(f"rows is {a_kind(rows)}; pass a file, a data frame, mappings or exchanges")
-    held: list[Any] = list(rows)
+    check_kind("rows", rows, Iterable, "a file, a data frame, mappings or exchanges")
+    held: list[Any] = list(rows)  # type: ignore[arg-type]  # checked above
     if held and all(isinstance(row, Dialogue if level == "dialogue" else Exchange) for row in held):
         return held
-    return read_items(Source(held, columns=columns or {}), level)
+    return read_items(Source(held, columns={} if columns is None else columns), level)
 
 
 def read_counted(rows: Rows, level: ItemLevel, columns: Mapping[str, str] | None = None) -> tuple[list[Any], int]:

@@ -19,6 +19,7 @@ from dialeval.core.exchange import (
     Exchange,
     check_dialogue,
     check_exchange,
+    check_kind,
 )
 from dialeval.io.harmless import one_line
 from dialeval.readers.chats import messages_of, product_of
@@ -112,7 +113,9 @@ class Columns:
     fields: tuple[str, ...] = FIELDS
 
     def __post_init__(self) -> None:
-        for field in self.mapping:
+        check_kind("columns", self.mapping, Mapping, "a mapping of fields to columns, such as {'response': 'reply'}")
+        for field, column in self.mapping.items():
+            check_kind(f"the column of {field}", column, str, "its name")
             if field not in (*self.fields, MESSAGE, MESSAGES):
                 hint = f"{_suggest(field, self.fields)}; the fields are {', '.join((*self.fields, MESSAGES))}"
                 raise ValueError(f"{field!r} is not a field{hint}")

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dialeval.core.exchange import a_kind
+from dialeval.core.exchange import a_kind, check_kind
 from dialeval.core.specs import LARGEST
 from dialeval.io.files import is_stream
 
@@ -64,9 +64,11 @@ def scores_in(rows: Any, name: str, columns: Mapping[str, str] | None = None) ->
 
     `columns` maps `id` and `context` to the columns that hold them where names differ.
     """
+    columns = {} if columns is None else columns
+    check_kind("columns", columns, Mapping, "a mapping of id and context to their columns")
     tables = []
     for number, (where, row) in enumerate(records(rows, name)):
-        named = {field: row.get(column) for field, column in (columns or {}).items()}
+        named = {field: row.get(column) for field, column in columns.items()}
         tables.append((where, {"row": number, **row, **named}))
     return _table(tables, Path(name), "")
 

@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from dialeval.core.exchange import a_kind
+from dialeval.core.exchange import a_kind, check_kind
 from dialeval.io.files import first_line, is_reachable
 from dialeval.readers.rows import USUAL, Bounds, RawRow, megabytes
 from dialeval.readers.text import check_header
@@ -137,6 +137,7 @@ def dataset_rows(
 
 def mapping_rows(rows: Iterable[Any], name: str) -> Iterator[RawRow]:
     """Rows that are mappings already."""
+    check_kind("what holds the rows", rows, Iterable, "a file, a data frame, mappings or exchanges")
     for number, values in enumerate(rows):
         if isinstance(values, Mapping):
             yield RawRow(number, name, values)

@@ -151,8 +151,8 @@ class Metric(ABC):
 
     def check_scale(self, scale: Scale) -> None:
         """Refuse a scale that is not there; asked before anything is judged."""
-        if scale not in self.scales:
-            raise ValueError(f"{self.info.name} has no scale {scale!r}; it has {', '.join(self.scales)}")
+        if not isinstance(scale, str) or scale not in self.scales:
+            raise ValueError(f"{self.info.name} has no scale {scale!r:.60}; it has {', '.join(self.scales)}")
 
     def rescale(self, values: NDArray[np.float64], scale: Scale) -> NDArray[np.float64]:
         """Map native values to another scale; metrics without one refuse."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Integral, Real
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,16 +22,18 @@ Resampled = Callable[[Floats], Floats]
 
 #: Values held at once by one step of the bootstrap, so that memory does not grow with resamples x rows.
 BLOCK = 2_000_000
+#: All of them are kept at once, to find quantiles.
+MAX_RESAMPLES = 10**6
 
 
 def check_asked(confidence: object, resamples: object, seed: object) -> None:
     """Refuse what no interval or test can be computed with, before anything is scored."""
-    if not (isinstance(confidence, Real) and 0.5 <= float(confidence) < 1):
-        raise ValueError(f"confidence is {confidence!r}; it must be between 0.5 and 1")
-    if not (isinstance(resamples, Integral) and int(resamples) >= 100):
-        raise ValueError(f"{resamples!r} resamples are too few; use 1000 or more")
-    if not (isinstance(seed, Integral) and int(seed) >= 0):
-        raise ValueError(f"seed is {seed!r}; it must be a whole number, zero or more")
+    if not (isinstance(confidence, int | float | np.floating) and 0.5 <= confidence < 1):
+        raise ValueError(f"confidence is {confidence!r:.60}; it must be between 0.5 and 1")
+    if not (isinstance(resamples, int | np.integer) and 100 <= resamples <= MAX_RESAMPLES):
+        raise ValueError(f"resamples is {resamples!r:.60}; it must be a whole number from 100 to {MAX_RESAMPLES:,}")
+    if not (isinstance(seed, int | np.integer) and seed >= 0):
+        raise ValueError(f"seed is {seed!r:.60}; it must be a whole number, zero or more")
 
 
 @dataclass(frozen=True)

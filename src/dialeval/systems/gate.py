@@ -18,11 +18,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialeval.core.cautions import FirstRows
-from dialeval.core.exchange import Dialogue, Exchange, counted, turn_at
+from dialeval.core.exchange import Dialogue, Exchange, check_kind, counted, turn_at
 from dialeval.core.scores import Scores, aspect_column
-from dialeval.core.specs import Condition
-from dialeval.readers.pairing import MIN_COVERAGE, ItemLevel, Pairs, Rows, pair, pair_conversations, read_counted
-from dialeval.registry import load
+from dialeval.core.specs import LARGEST, Condition
+from dialeval.readers.pairing import (
+    MIN_COVERAGE,
+    ItemLevel,
+    Pairs,
+    Rows,
+    check_level,
+    pair,
+    pair_conversations,
+    read_counted,
+)
 from dialeval.registry.metric import Level, Metric, Scale
 from dialeval.statistics.bootstrap import bootstrap, check_asked
 from dialeval.statistics.corrections import holm
@@ -37,7 +45,7 @@ from dialeval.systems.gate_outcome import (
     Verdict,
     WorseRow,
 )
-from dialeval.systems.ranking import score_items
+from dialeval.systems.ranking import loaded, score_items
 from dialeval.systems.ranking_outcome import POWER, SHOWN_FROM
 
 #: Rows that a report lists.
@@ -88,27 +96,29 @@ def gate(
         columns: FIELD: COLUMN where names differ, for both sides.
         progress: show a bar while scoring.
     """
-    called = names or (_named(new, "the new rows"), _named(baseline, "the baseline"))
-    loaded = load(metric) if isinstance(metric, str) else metric
+    called = (_named(new, "the new rows"), _named(baseline, "the baseline")) if names is None else names
+    check_kind("names", called, tuple, "two texts")
+    if len(called) != 2 or not all(isinstance(name, str) for name in called):
+        raise ValueError(f"names is {called!r:.60}; pass two texts, of the new rows and of the baseline")
+    check_level(level)
+    (judge,) = loaded(metric)
     asked: dict[str, Any] = {
         "margin": margin, "max_rows": max_rows, "min_aspects": min_aspects, "confidence": confidence,
         "min_contexts": min_contexts, "scale": scale, "level": Level(level), "resamples": resamples, "seed": seed,
     }  # fmt: skip
-    _check(loaded, **asked)
+    _check(judge, **asked)
     (first, n_new), (second, n_old) = (read_counted(rows, level, columns) for rows in (new, baseline))
     skipped = zip(called, (n_new - len(first), n_old - len(second)), strict=True)
     notes = [f"{name}: {counted(n, 'row')} in other languages left out" for name, n in skipped if n]
     together: Any = pair_conversations if level == "dialogue" else pair
     pairs: Pairs | None = together(first, second, called)
-    scored = [score_items(loaded, rows, scale=scale, progress=progress) for rows in (first, second)]
+    scored = [score_items(judge, rows, scale=scale, progress=progress) for rows in (first, second)]
     for name, items, scores in zip(called, (first, second), scored, strict=True):
-        seen = FirstRows(
-            loaded.info.english
-        )  # scores of conversations do not hold them, so that their turns are looked at here
+        seen = FirstRows(judge.info.english)  # of conversations, whose scores do not hold their turns
         seen.see(items)
         notes += [f"{name}: {warning}" for warning in scores.warnings or seen.messages()]
     outcome = gate_values(
-        loaded, pairs, *(columns_of(scores) for scores in scored), n_rows=(n_new, n_old), **asked,
+        judge, pairs, *(columns_of(scores) for scores in scored), n_rows=(n_new, n_old), **asked,
         cautions=tuple(notes), signature=str(scored[0].signature),
     )  # fmt: skip
     return replace(outcome, worst=_worst(first, pairs, scored[0], scored[1], outcome.mean_baseline))
@@ -185,22 +195,27 @@ def _check(
     max_rows: Mapping[str, float | str] | None,
     min_aspects: Mapping[str, float] | None,
     confidence: float,
+    min_contexts: int,
     resamples: int,
     seed: int,
     scale: Scale,
     level: Level,
-    **_: Any,
 ) -> None:
     """Refuse what cannot be asked, before anything is read or scored."""
     if not (_is_number(margin) and margin >= 0):
         raise ValueError(f"margin is {margin!r}; the accepted loss must be a number, zero or more")
     check_asked(confidence, resamples, seed)
-    low, high = (0.0, 1.0) if scale == "human_percentile" else metric.info.range
+    if not (isinstance(min_contexts, int | np.integer) and min_contexts >= 0):
+        raise ValueError(f"min_contexts is {min_contexts!r:.60}; it must be a whole number, zero or more")
+    for name, limits in (("max_rows", max_rows), ("min_aspects", min_aspects)):
+        check_kind(name, {} if limits is None else limits, Mapping, "a mapping of conditions or aspects to numbers")
+    low, high = (0.0, 1.0) if str(scale) == "human_percentile" else metric.info.range
     if margin >= high - low:
         raise ValueError(
             f"margin is {margin:g}, but {metric.info.name} lies between {low:g} and {high:g} (scale {scale}), so that "
             "no loss could exceed it; pass a smaller margin"
         )
+    metric.check_scale(scale)
     known = metric.info.aspects_at(level)
     for aspect, least in (min_aspects or {}).items():
         if aspect not in known:
@@ -218,7 +233,7 @@ def _check(
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.floating) and math.isfinite(value)
+    return isinstance(value, int | float | np.floating) and bool(-LARGEST <= value <= LARGEST)
 
 
 def _column_names(metric: Metric, level: Level) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.core.exchange import Exchange
+from dialeval.core.exchange import Exchange, check_kind, several_names
 from dialeval.core.specs import Declared
 from dialeval.readers.pairing import Rows, files_by_name
 from dialeval.readers.score_files import records, row_scores
@@ -44,17 +44,19 @@ def read_given(
     if isinstance(systems, list | tuple) and systems and all(isinstance(system, str | Path) for system in systems):
         systems = files_by_name(systems)
     parts: dict[str, Any] = dict(systems) if isinstance(systems, Mapping) else {"": systems}
-    mapping = {field: field for field in ("context", "system", "id")} | dict(columns or {})
+    columns = {} if columns is None else columns
+    check_kind("columns", columns, Mapping, "a mapping of fields to columns")
+    mapping = {field: field for field in ("context", "system", "id")} | dict(columns)
     if unknown := sorted(mapping.keys() - {"context", "system", "id", "value"}):
         raise ValueError(f"{unknown[0]!r} is not a field of scores; the fields are context, system, id, value")
-    wanted = [values] if isinstance(values, str) else list(values) or list(filter(None, [mapping.get("value")]))
+    wanted = several_names("values", values) or list(filter(None, [mapping.get("value")]))
     rows: dict[str, list[Exchange]] = {}
     by_system: dict[str, list[dict[str, float]]] = {}
     knows_contexts = False
     for name, table in parts.items():
         listed = records(table, name or "the scores")
         there = dict.fromkeys(column for _, row in listed for column in row)
-        if lost := next((column for column in (columns or {}).values() if column not in there), None):
+        if lost := next((column for column in columns.values() if column not in there), None):
             raise ValueError(f"there is no column {lost!r}; the columns are: {', '.join(map(str, there)) or 'none'}")
         for where, row in listed:
             system = name or _text(row.get(mapping["system"]))

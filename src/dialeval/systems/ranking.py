@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dialeval.core.cautions import cautions, cut_note
-from dialeval.core.exchange import Dialogue, Exchange
+from dialeval.core.exchange import Dialogue, Exchange, check_kind, several_names
 from dialeval.core.scores import Scores
 from dialeval.readers import Source, guess_columns
 from dialeval.readers.pairing import (
@@ -78,8 +78,14 @@ def rank(
     """
     statistics: dict[str, Any] = {"confidence": confidence, "resamples": resamples, "seed": seed}
     check_asked(**statistics)
+    lower_is_better, reply_columns = (
+        several_names(name, given)
+        for name, given in (("lower_is_better", lower_is_better), ("reply_columns", reply_columns))
+    )
     if values is not None:
         return _rank_given(read_given(systems, values, columns), lower_is_better, allow_missing, statistics)
+    if lower_is_better:
+        raise ValueError("lower_is_better is for scores that another judge made; a metric declares its own direction")
     if isinstance(systems, list | tuple) and systems and all(isinstance(system, str | Path) for system in systems):
         systems = files_by_name(systems)
     if reply_columns:
@@ -88,10 +94,10 @@ def rank(
         rows = {name: read_items(system, level, columns) for name, system in systems.items()}
     else:
         rows = by_system(systems, columns, level)
-    if isinstance(metrics, str | Metric):
-        metrics = [metrics]
     _check_several(rows)
-    if not metrics:
+    check_kind("metrics", metrics, (Iterable, Metric), "the names of metrics, or loaded ones")
+    wanted = loaded(*([metrics] if isinstance(metrics, str | Metric) else metrics))
+    if not wanted:
         raise ValueError("no metric was given; name at least one")
     pairs = paired(rows, by_context=not isinstance(systems, Mapping))
     left_out = [both.check(allow_missing).note for both in pairs.values() if both and both.alone]
@@ -100,8 +106,7 @@ def rank(
     signatures: dict[str, str] = {}
     cut: list[str] = []
     english = False
-    for wanted in metrics:
-        metric = load(wanted) if isinstance(wanted, str) else wanted
+    for metric in wanted:
         english = english or metric.info.english
         # All systems in one call: what they share is read once.
         scored = score_items(metric, [row for own in rows.values() for row in own], progress=progress)
@@ -121,6 +126,17 @@ def rank(
     replies = [replace(row, system=name) for name, own in rows.items() for row in own if isinstance(row, Exchange)]
     warnings = cautions(replies, english=english)
     return Ranking(tuple(standings), tuple(pair_tests), confidence, signatures, (*left_out, *warnings, *cut))
+
+
+def loaded(*metrics: object) -> list[Metric]:
+    """Metrics that are named, or loaded already; one that is given twice stands once."""
+    for each in metrics:
+        check_kind("metric", each, (str, Metric), "its name, or a loaded metric")
+    ones = [each if isinstance(each, Metric) else load(cast(str, each)) for each in dict.fromkeys(metrics)]
+    names = [metric.info.name for metric in ones]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise ValueError(f"two metrics are named {twice!r}; pass them one after the other")
+    return ones
 
 
 def are_conversations(items: Items) -> TypeGuard[Sequence[Dialogue]]:
@@ -243,13 +259,15 @@ def _check_several(rows: Mapping[str, Items]) -> None:
 
 def _by_column(systems: Any, names: Sequence[str], columns: Mapping[str, str] | None) -> dict[str, Rows]:
     """The same rows once for each column of replies."""
+    columns = {} if columns is None else columns
     if isinstance(systems, Mapping):
         raise ValueError("reply_columns names columns of one set of rows; pass one file or frame")
     if isinstance(systems, str | Path):
-        systems = Source(systems, columns=columns or {})
+        systems = Source(systems, columns=columns)
     if not isinstance(systems, Source):
+        check_kind("systems", systems, Iterable, "a file, a data frame, or a list of mappings")
         held = systems.to_dict("records") if hasattr(systems, "iloc") else list(systems)
-        systems = Source(held, columns=columns or {})
+        systems = Source(held, columns=columns)
     first = systems.preview(1)
     others = [column for row in first for column in row if column not in names]
     guessed = {} if systems.columns else guess_columns([*others, "response"], first)
