@@ -77,6 +77,31 @@ def test_missing_score_files_and_columns(tmp_path):
     refused(BadScoreFile, "id", read_scores, csv)
 
 
+def test_a_csv_may_say_that_there_is_no_value_and_nothing_else(tmp_path):
+    path = tmp_path / "scores.csv"
+    for missing in ("NA", "n/a", "#N/A", "NaN", "None", "null", " ", "-"):
+        path.write_text(f"id,gpt,note\na,1,good\nb,{missing},7\nc,3,bad\n")
+        columns = read_scores(path).columns
+        assert columns.keys() == {"gpt"}
+        assert (columns["gpt"]["a"], columns["gpt"]["c"]) == (1.0, 3.0)
+        assert math.isnan(columns["gpt"]["b"])
+    path.write_text("id,gpt\na,1\nb,good\nc,3\n")
+    assert "'good'" in refused(BadScoreFile, "line 3: gpt", read_scores, path)
+
+
+@pytest.mark.parametrize(("bounds", "holds"), [("0:4", True), ("0:3.9999999", True), ("0:3", False), ("1:9", False)])
+def test_no_value_lies_outside_of_the_range_that_is_declared(tmp_path, bounds, holds):
+    path = write_rows(tmp_path / "s.jsonl", [{"id": "a", "s": 4}, {"id": "b", "s": 0}, {"id": "c", "s": None}])
+    exchanges = [Exchange(("hi",), "one two three four"), Exchange(("hi",), "")]
+    source = f"python:toy_benchmark:count_words?range={bounds}"
+    if holds:
+        assert find_sources([f"scores:{path}?range={bounds}"])[0].table["a"] == 4.0
+        assert find_sources([source])[0].metric.score_exchanges(exchanges).values.tolist() == [4.0, 0.0]
+    else:
+        refused(ValueError, f"declared as {bounds}", find_sources, [f"scores:{path}?range={bounds}"])
+        refused(ValueError, f"declared as {bounds}", find_sources([source])[0].metric.score_exchanges, exchanges)
+
+
 def test_functions(tmp_path):
     (source,) = find_sources(["python:toy_benchmark:count_words?name=words&range=0:99"])
     assert (source.name, source.range, source.higher_is_better, source.cacheable) == ("words", (0, 99), True, True)

@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import json
+import os
 import re
 import shlex
 import shutil
@@ -314,3 +315,14 @@ def test_a_reply_of_zero_width_characters_is_named(client: Client, blank: str) -
         if blank.strip() or len(given) == 2:  # a box that holds nothing is passed over
             message = refused(Exception, " ", client.predict, CONTEXT, given, api_name="/compare")
             assert re.search("empty|two replies", message)
+
+
+@pytest.mark.parametrize("hours", [-2, 0, 2])
+def test_downloads_go_an_hour_after_they_were_made_by_whatever_clock(hours: int) -> None:
+    from overlap_metric import Overlap
+
+    scores = Overlap().score(["fine"], [["how are you"]])
+    old = Path(file.downloads(scores)[0]).parent
+    os.utime(old, (time.time() + 3600 * hours,) * 2)
+    assert Path(file.downloads(scores)[0]).is_file()
+    assert old.exists() == (hours == 0)

@@ -144,8 +144,12 @@ def test_a_file_with_a_column_for_each_bot_is_ranked(tmp_path: Path, metric: Num
     refused(ValueError, "reply_columns", rank, {"a": table}, metric, reply_columns=["good", "bad"])
 
 
-def test_the_command_ranks_the_columns_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = [{"question": f"What is {at}?", "bot_a": "a long reply", "bot_b": "short"} for at in range(40)]
+def test_the_command_ranks_the_columns_of_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = [
+        {"question": f"What is {at}?", "bot_a": "a long reply", "bot_b": "short", "bot_x": "?"} for at in range(40)
+    ]
     pd.DataFrame(table).to_csv(tmp_path / "bots.csv", index=False)
     (tmp_path / "characters.py").write_text("def characters(rows):\n    return [len(row.response) for row in rows]\n")
     monkeypatch.syspath_prepend(tmp_path)
@@ -153,6 +157,7 @@ def test_the_command_ranks_the_columns_of_a_file(tmp_path: Path, monkeypatch: py
     ended = CliRunner().invoke(build_app(), asked)
     assert ended.exit_code == 0, ended.output
     assert "characters: bot_a is best." in ended.output
+    assert [one.message for one in caplog.records] == [f"{tmp_path / 'bots.csv'}: ignored columns: bot_x"]
     assert CliRunner().invoke(build_app(), [*asked, "--systems", "bot_c"]).exit_code == 2
 
 

@@ -42,12 +42,19 @@ def test_an_odd_argument_is_refused_in_a_sentence(
     call: Callable[..., object], given: dict[str, Any], name: str
 ) -> None:
     for odd in ODD:
-        try:
-            call(**given | {name: odd})
-        except (ValueError, TypeError, OSError) as error:
+        error = raised(call, **given | {name: odd})
+        if error is not None:
             last = traceback.extract_tb(error.__traceback__)[-1]
             assert str(last.line).startswith("raise "), (odd, error)
             assert Path(dialeval.__file__).parent in Path(last.filename).parents, (odd, error)
+
+
+def raised(call: Callable[..., object], **given: Any) -> Exception | None:
+    try:
+        call(**given)
+    except (ValueError, TypeError, OSError) as error:
+        return error
+    return None
 
 
 def test_a_metric_that_is_given_twice_stands_once() -> None:

@@ -209,6 +209,10 @@ def _of_table(
     if declared.name and len(chosen) > 1:
         raise ValueError(f"{path} has {len(chosen)} columns; choose one with #column to give it a name")
     stem = table.path.name.split(".")[0]
+    for column in chosen:
+        for key, value in table.columns[column].items():
+            if problem := declared.problem(value):
+                raise ValueError(f"{path}: {column} of row {key} is {problem}")
     return [
         ValueSource(
             name=declared.name or (stem if column in ("score", "value") else column),

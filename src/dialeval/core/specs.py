@@ -27,6 +27,13 @@ class Declared:
     lower_is_better: bool = False
     range: tuple[float, float] = ANY_RANGE
 
+    def problem(self, value: float) -> str:
+        """What to say of a number outside of the range, by more than the rounding of float32; of others nothing."""
+        low, high = self.range
+        if not math.isfinite(value) or low - 1e-6 * max(1, abs(low)) <= value <= high + 1e-6 * max(1, abs(high)):
+            return ""
+        return f"{value:g}, and its range was declared as {low:g}:{high:g}; correct one of them"
+
 
 def declared_in(options: Mapping[str, Any]) -> tuple[Declared, dict[str, Any]]:
     """The harness's own options, and those that are the metric's."""

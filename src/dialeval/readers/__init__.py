@@ -105,7 +105,10 @@ class Source:
     bounds: Bounds = USUAL
     #: So many of the first rows are logged as they are understood.
     show: int = 0
-    _told: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
+    #: Columns that somebody else reads, so that they are not told of as unread.
+    beside: frozenset[str] = frozenset()
+    #: What was told already, here or by sources of the same file.
+    told: set[str] = field(default_factory=set, repr=False, compare=False)
 
     @property
     def name(self) -> str:
@@ -249,15 +252,15 @@ class Source:
         return columns
 
     def _tell_unread(self, names: Sequence[str], columns: Columns) -> None:
-        unread = [str(name) for name in names if name not in columns.wanted and name not in _PASSED_OVER]
+        unread = [str(name) for name in names if name not in columns.wanted | _PASSED_OVER | self.beside]
         if unread and isinstance(self.input, str | Path):
             more = f" and {len(unread) - 10} more" if len(unread) > 10 else ""
             self._tell(f"ignored columns: {', '.join(unread[:10])}{more}")
 
     def _tell(self, message: str, about: str = "") -> None:
         """Log a message once, though a file may be read twice; of several messages about the same, the first."""
-        if (about or message) not in self._told:
-            self._told.add(about or message)
+        if (about or message) not in self.told:
+            self.told.add(about or message)
             _log.warning("%s", one_line(f"{self.name}: {message}"))
 
     def _watched(self, rows: Iterable[RawRow], columns: Columns, known: set[Any]) -> Iterator[RawRow]:
@@ -305,8 +308,9 @@ class Source:
 
     def _shown(self, checked: Iterator[tuple[RawRow, Row]]) -> Iterator[tuple[RawRow, Row]]:
         """The rows; the first of them are logged where that is asked for, once for each source."""
-        left = 0 if "rows" in self._told else self.show
-        self._told.add("rows")
+        shown = f"rows of {self.columns.get('response')}"
+        left = 0 if shown in self.told else self.show
+        self.told.add(shown)
         for row, item in checked:
             if left:
                 left -= 1

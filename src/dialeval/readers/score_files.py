@@ -2,7 +2,7 @@
 
 Understood are JSON lines `{"id": …, "scores": {name: value}}` (optionally with `dataset`), JSON lines
 or CSV or Parquet with an `id` column and one numeric column per metric. Each also as .gz where it is text. A missing
-value (null, NaN, an empty cell) is kept as NaN, so that the harness can count it.
+value (null, NaN, an empty cell, NA) is kept as NaN, so that the harness can count it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import hashlib
 import json
 import math
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -81,7 +81,7 @@ def _table(rows: Iterable[tuple[str, Mapping[str, Any]]], file: Path, digest: st
     return ScoreTable(file, digest, columns, has_ids=not without_id, contexts=contexts)
 
 
-def records(rows: Any, name: str) -> list[tuple[str, Mapping[str, Any]]]:
+def records(rows: Any, name: str) -> Sequence[tuple[str, Mapping[str, Any]]]:
     """Every row of a file of scores, a data frame, a data set or mappings, and where it stands."""
     if isinstance(rows, str | Path):
         kinds = [suffix.lower() for suffix in Path(rows).suffixes if suffix.lower() != ".gz"]
@@ -152,7 +152,7 @@ def _number(where: str, name: str, value: Any) -> float:
     return number
 
 
-def _rows(file: Path, kind: str) -> list[tuple[str, Mapping[str, Any]]]:
+def _rows(file: Path, kind: str) -> Sequence[tuple[str, Mapping[str, Any]]]:
     """Every row and where it stands; the cells of CSV as numbers where the whole column has them."""
     from dialeval.readers.table_rows import parquet_rows
     from dialeval.readers.text import csv_rows, json_rows
@@ -175,15 +175,29 @@ def _rows(file: Path, kind: str) -> list[tuple[str, Mapping[str, Any]]]:
     return _typed(rows) if kind in (".csv", ".tsv") else rows
 
 
-def _typed(rows: list[tuple[str, Mapping[str, Any]]]) -> list[tuple[str, Mapping[str, Any]]]:
-    names = set(rows[0][1]) if rows else set()
-    numeric = {name for name in names - _NOT_SCORES if all(_cell(row[name]) is not None for _, row in rows)}
-    return [(where, {name: _cell(row[name]) if name in numeric else row[name] for name in row}) for where, row in rows]
+def _typed(rows: list[tuple[str, Mapping[str, Any]]]) -> Sequence[tuple[str, Mapping[str, Any]]]:
+    """Columns of numbers as numbers. One that holds texts beside them is refused, unless most cells are texts."""
+    typed: list[tuple[str, dict[str, Any]]] = [(where, dict(row)) for where, row in rows]
+    for name in [name for name in (rows[0][1] if rows else ()) if name not in _NOT_SCORES]:
+        cells = [_cell(row[name]) for _, row in rows]
+        texts = [at for at, cell in enumerate(cells) if cell is None]
+        if texts and len(texts) >= sum(cell is not None and math.isfinite(cell) for cell in cells):
+            continue
+        if texts:
+            where, row = rows[texts[0]]
+            raise BadScoreFile(f"{where}: {name} is {row[name]!r:.60}; give a number, or leave the cell empty")
+        for (_, values), cell in zip(typed, cells, strict=True):
+            values[name] = cell
+    return typed
+
+
+#: How spreadsheets and programs write that there is no value, in small letters.
+_NO_VALUE = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", "-"})
 
 
 def _cell(text: str) -> float | None:
-    """A cell's number; an empty one has none (NaN), and None means that the column holds text."""
+    """A cell's number, NaN where it has none; None for a text."""
     try:
-        return float(text) if text.strip() else math.nan
+        return math.nan if text.strip().lower() in _NO_VALUE else float(text)
     except ValueError:
         return None

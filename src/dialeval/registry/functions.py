@@ -45,6 +45,7 @@ class FunctionMetric(Metric):
             "a function given by the user",
             english=False,
         )
+        self.declared = declared
         source = _source_of(function)
         self.known = source is not None
         self._digest = hashlib.sha256((source or repr(function)).encode()).hexdigest()[:16]
@@ -80,12 +81,14 @@ class FunctionMetric(Metric):
             number = math.nan if value is None else float(value)
             if LARGEST < abs(number) < math.inf:
                 raise OverflowError
-            return number
         except (TypeError, ValueError, OverflowError):
             raise BadRow(
                 row,
                 f"{self.info.name} gave {value!r:.60}; return a number to 1e100, or None where there is none",
             ) from None
+        if problem := self.declared.problem(number):
+            raise BadRow(row, f"{self.info.name} gave {problem}")
+        return number
 
     def signature(self) -> Signature:
         """The digest covers the module's text, so that values of an older version are not reused."""

@@ -271,6 +271,7 @@ def _by_column(systems: Any, names: Sequence[str], columns: Mapping[str, str] | 
     first = systems.preview(1)
     others = [column for row in first for column in row if column not in names]
     guessed = {} if systems.columns else guess_columns([*others, "response"], first)
+    systems = replace(systems, beside=frozenset(names))
     return {name: replace(systems, columns={**guessed, **systems.columns, "response": name}) for name in names}
 
 
