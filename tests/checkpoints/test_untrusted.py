@@ -21,6 +21,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 
+from anything import JSON
 from density_networks import make_network
 from dialeval.checkpoints.config import CheckpointConfig
 from dialeval.checkpoints.find import CheckpointError, find_checkpoint, find_encoder
@@ -116,18 +117,13 @@ def test_a_config_is_checked_before_anything_is_read(folder: Path, place: str, v
     assert SAID.get(place, place.rpartition(".")[2]) in message or place.partition(".")[0] in message
 
 
-JUNK = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.just(10**400),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=2),
-    max_leaves=4,
-)
 PATHS = [tuple(place.split(".")) for place in CONFIGS]
 
 
 # A busy machine draws slowly, which is no failure.
 @pytest.mark.slow
 @settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
-@given(st.lists(st.tuples(st.sampled_from(PATHS), JUNK), min_size=1, max_size=3))
+@given(st.lists(st.tuples(st.sampled_from(PATHS), JSON | st.just(10**400)), min_size=1, max_size=3))
 def test_whatever_a_config_holds_it_is_read_or_refused(
     sound: Path, tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[tuple[str, ...], Any]]
 ) -> None:

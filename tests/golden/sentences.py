@@ -10,7 +10,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,10 +23,14 @@ from typer.testing import CliRunner
 import overlap_metric
 import reproduce.__main__ as reproduce
 from dialeval.cli import build_app
+from dialeval.core.exchange import Exchange
+from dialeval.core.scores import Statement
 from dialeval.judge import lexical
 from dialeval.judge.metric import ASPECTS, DIALOGUE_ASPECTS, DIALOGUE_FEATURES, FEATURES
 from dialeval.judge.reasons import reason, statements, with_weakest
 from dialeval.judge.row_signs import DialogueSigns, TurnSigns
+from dialeval.judge.verdicts import compare_replies
+from dialeval.registry.metric import Judged
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "sentences.txt"
 
@@ -156,6 +160,11 @@ def reasons() -> Iterator[str]:
         (replace(talk, repeated="okay"), {}, {"not_repetitive": 0.1}),
         (replace(talk, rude="You idiot."), {}, {"coherent": -0.1}),
         (replace(talk, rude="You idiot."), {}, {"coherent": 0.1}),
+        *((replace(talk, **{"not_echoing": 1.0, **why}), {}, {"coherent": -0.4}) for why in (
+            {"said_again": 0.5, "repeated": "Okay."}, {"not_echoing": 0.5, "echoed": "Hi there!"},
+            {"denying": "I never ski"}, {"said_again": 0.4, "not_echoing": 0.6, "repeated": "Okay."},
+            {"rude": "You idiot!", "said_again": 1.0, "repeated": "x"},
+        )),
     ]  # fmt: skip
     for read, shares, moved in cases:
         turns = isinstance(read, TurnSigns)
@@ -164,6 +173,52 @@ def reasons() -> Iterator[str]:
         given = (whole, aspects, read, shares)
         weakest = "" if isinstance(read, DialogueSigns) else f" / {with_weakest('It is so.', 1, statements(*given))}"
         yield f"{reason(*given, full=True)} / {reason(*given)}{weakest}"
+
+
+class Given(overlap_metric.Overlap):
+    """A judge whose statements about each reply are given: its value is one half and what moved it."""
+
+    info = replace(
+        overlap_metric.Overlap.info, aspects=("relevant", "respectful", "not_repetitive", "reaction"), explains=True
+    )
+
+    def __init__(self, rows: list[dict[str, tuple[float, str]]]) -> None:
+        super().__init__()
+        made = [[Statement(aspect, *said) for aspect, said in row.items()] for row in rows]
+        self.rows = tuple(tuple(sorted(row, key=lambda one: -abs(one.amount))) for row in made)
+
+    def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
+        values = np.array([0.5 + sum(one.amount for one in row) for row in self.rows])
+        reasons = tuple("; ".join(one.words for one in row) for row in self.rows)
+        return Judged(values, reasons=reasons, statements=self.rows, interval=np.stack([values, values], axis=1))
+
+
+def fits(amount: float) -> dict[str, tuple[float, str]]:
+    """That a reply fits, or does not, by so much."""
+    how = "fits what was said: fits this context better" if amount > 0 else "does not fit what was said: fits it worse"
+    return {"relevant": (amount, f"{how} than {50 + abs(amount) * 100:.0f} % of human replies")}
+
+
+def comparisons() -> Iterator[str]:
+    """Which of some replies is best and why: every clause names its reply, and none accuses it of another's fault."""
+    fine, again = {"not_repetitive": (0.05, "repeats nothing")}, {"not_repetitive": (-0.2, "repeats an earlier turn")}
+    rude, usual = {"respectful": (-0.3, 'is rude ("you idiot")')}, "fits this context like most human replies"
+    cold = {"reaction": (-0.2, 'the other side does not take it well ("ok.")')}
+    for rows in (
+        # The fault of the lower reply stands as its own; what speaks against the best one is no reason why it is best.
+        [fits(0.4) | fine, fits(0.3) | again], [fits(-0.3) | rude, fits(-0.3)], [fits(0.1), fits(-0.3)],
+        # Two that have the same merit, or fault, are told apart by how much of it they have.
+        [fits(0.4), fits(0.1)], [fits(-0.4), fits(-0.1)],
+        # Replies like most others are compared with each other.
+        [{"relevant": (0.05, usual)} | fine, {"relevant": (0.05, usual)}],
+        [{"relevant": (0.05, usual)}, {"relevant": (-0.1, usual)}],
+        [{"relevant": (-0.2, usual)}, fits(-0.4) | rude],
+        # What follows is the same for all of them, and no merit or fault of one.
+        [fits(0.1) | cold, fits(-0.3) | cold],
+        [fits(0.4), fits(0.3) | again, fits(-0.2) | rude], [fits(0.4), fits(0.4), rude], [fits(0.4) | again, rude],
+        [fine | fits(0.01), fine],
+    ):  # fmt: skip
+        yield compare_replies(Given(rows), ["How was your trip?"], ["1"] * len(rows)).sentence
 
 
 def sentences() -> str:
@@ -176,6 +231,8 @@ def sentences() -> str:
         *errors(),
         "\n# Reasons\n",
         *reasons(),
+        "\n# Comparisons\n",
+        *comparisons(),
     ]
     return "\n".join(lines) + "\n"
 

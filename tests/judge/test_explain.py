@@ -24,15 +24,7 @@ from refusals import refused
 RESPONSES = ["the bus", "=nobody", "long ago it is"]
 CONTEXTS = [["the bus is late", "again"], ["who"], ["it is long ago"]]
 WHY = ["Shares 2 words.", "=shares nothing.", "Shares 4 words."]
-TOLD = {
-    "row": 0,
-    "id": None,
-    "system": None,
-    "language": "",
-    "telling": 0.4,
-    "telling.low": 0.3,
-    "telling.high": 0.6,
-}
+TOLD = {"row": 0, "id": None, "system": None, "language": "", "telling": 0.4, "telling.low": 0.3, "telling.high": 0.6}
 
 
 class Telling(overlap_metric.Overlap):

@@ -376,21 +376,6 @@ def test_what_replies_leave_counts_in_the_whole_conversation(metric: Judge) -> N
     assert scores == pytest.approx(voted * read.left)
 
 
-@pytest.mark.parametrize(
-    ("found", "named"),
-    [
-        ({"said_again": 0.5, "repeated": "Okay."}, 'Repeats itself ("Okay.").'),
-        ({"not_echoing": 0.5, "echoed": "Hi there!"}, 'Echoes the turn before ("Hi there!").'),
-        ({"denying": "I never ski"}, 'A reply seems to contradict an earlier one ("I never ski").'),
-        ({"said_again": 0.4, "not_echoing": 0.6, "repeated": "Okay."}, "Its replies fit worse than most."),
-        ({"rude": "You idiot!", "said_again": 1.0, "repeated": "x"}, 'A reply is rude ("You idiot!").'),
-    ],
-)
-def test_why_a_conversation_is_incoherent(metric: Judge, found: dict[str, Any], named: str) -> None:
-    read = replace(signs_of(metric, GOOD), **{"denying": "", **found})
-    assert reason({"coherent": -0.4}, {"coherent": ["coherent"]}, read, {}) == named
-
-
 def test_signs_of_whole_conversations(metric: Judge) -> None:
     good = signs_of(metric, GOOD)
     assert good.not_repetitive == 1.0

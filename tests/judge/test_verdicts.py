@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,11 +13,8 @@ from typer.testing import CliRunner
 import dialeval
 from dialeval.cli import build_app
 from dialeval.core.exchange import Dialogue, Exchange
-from dialeval.core.scores import Statement
 from dialeval.judge.metric import TURN
 from dialeval.judge.verdicts import compare_replies, judge_conversation
-from dialeval.registry.metric import Judged
-from number_metrics import Number
 from refusals import refused
 
 pytestmark = pytest.mark.encoder
@@ -116,79 +111,6 @@ def test_the_command(judge: Any) -> None:
     assert "1 of 2" in german.stderr
     assert "de 1" in german.stderr
     assert "warning" not in printed.stderr
-
-
-class Said(Number):
-    """A judge whose statements about each reply are given: its value is one half and what moved it."""
-
-    info = replace(Number.info, aspects=("relevant", "respectful", "not_repetitive", "reaction"), explains=True)
-
-    def __init__(self, *rows: dict[str, tuple[float, str]]) -> None:
-        self.rows = [
-            tuple(sorted((Statement(a, *said) for a, said in row.items()), key=lambda one: -abs(one.amount)))
-            for row in rows
-        ]
-
-    def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
-        values = np.array([0.5 + sum(one.amount for one in row) for row in self.rows])
-        reasons = tuple("; ".join(one.words for one in row) for row in self.rows)
-        return Judged(values, reasons=reasons, statements=tuple(self.rows), interval=np.stack([values, values], axis=1))
-
-
-def fits(amount: float) -> dict[str, tuple[float, str]]:
-    how = "fits what was said: fits this context better" if amount > 0 else "does not fit what was said: fits it worse"
-    return {"relevant": (amount, f"{how} than {50 + abs(amount) * 100:.0f} % of human replies")}
-
-
-FINE = {"not_repetitive": (0.05, "repeats nothing")}
-LIKE_MOST = {"relevant": (0.05, "fits this context like most human replies")}
-AGAIN = {"not_repetitive": (-0.2, "repeats an earlier turn (100 % of its words)")}
-RUDE = {"respectful": (-0.3, 'is rude ("you idiot")')}
-COLD = {"reaction": (-0.2, 'the other side does not take it well ("ok.")')}
-
-
-@pytest.mark.parametrize(
-    ("rows", "said"),
-    [
-        # The fault of the lower reply stands as its own.
-        ([{**fits(0.4), **FINE}, {**fits(0.3), **AGAIN}],
-         "Reply A is clearly better: reply A repeats nothing; reply B repeats an earlier turn (100 % of its words)."),
-        # What speaks against the best reply is no reason why it is best.
-        ([{**fits(-0.3), **RUDE}, fits(-0.3)],
-         'Reply B is clearly better: reply A is rude ("you idiot"); but reply B does not fit what was said.'),
-        ([{**fits(0.1)}, fits(-0.3)],
-         "Reply A is clearly better: reply A fits what was said; reply B does not fit what was said."),
-        # Two that have the same merit, or fault, are told apart by how much of it they have.
-        ([fits(0.4), fits(0.1)],
-         "Reply A is clearly better: reply A fits this context better than 90 % of human replies; reply B fits less "
-         "well."),
-        ([fits(-0.4), fits(-0.1)],
-         "Reply B is clearly better: reply A fits it worse than 90 % of human replies; but reply B does not fit what "
-         "was said."),
-        # Replies like most others are compared with each other.
-        ([{**LIKE_MOST, **FINE}, LIKE_MOST], "Reply A is clearly better: reply A repeats nothing."),
-        ([LIKE_MOST, {"relevant": (-0.1, LIKE_MOST["relevant"][1])}],
-         "Reply A is clearly better: reply A fits better."),
-        ([{"relevant": (-0.2, LIKE_MOST["relevant"][1])}, {**fits(-0.4), **RUDE}],
-         "Reply A is clearly better: reply B does not fit what was said."),
-        # What follows is the same for all of them, and no merit or fault of one.
-        ([{**fits(0.1), **COLD}, {**fits(-0.3), **COLD}],
-         "Reply A is clearly better: reply A fits what was said; reply B does not fit what was said."),
-        ([fits(0.4), {**fits(0.3), **AGAIN}, {**fits(-0.2), **RUDE}],
-         'Reply A is clearly best: reply A fits this context better than 90 % of human replies; reply B repeats an '
-         'earlier turn (100 % of its words); reply C is rude ("you idiot").'),
-        ([fits(0.4), fits(0.4), RUDE],
-         'Replies A and B are best and cannot be told apart: reply A fits what was said; '
-         'reply C is rude ("you idiot").'),
-        ([{**fits(0.4), **AGAIN}, {**RUDE}],
-         'Reply A is clearly better: reply A fits what was said; reply B is rude ("you idiot"); but reply A repeats an '
-         'earlier turn (100 % of its words).'),
-        ([{**FINE, **fits(0.01)}, FINE], "Replies A and B cannot be told apart."),
-    ],
-)  # fmt: skip
-def test_every_clause_names_its_reply_and_accuses_none_of_anothers_fault(rows: Any, said: str) -> None:
-    found = compare_replies(Said(*rows), CONTEXT, ["1"] * len(rows)).sentence
-    assert found == said
 
 
 def test_comparisons_of_the_judge_name_a_reply_in_every_clause(judge: Any) -> None:

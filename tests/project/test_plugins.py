@@ -95,39 +95,35 @@ def test_a_function_is_scored_like_any_metric() -> None:
 
 @pytest.mark.usefixtures("own")
 @pytest.mark.parametrize(
-    ("metric", "message"),
+    ("metric", "named"),
     [
-        ("python:own_metrics:one_too_few", "one_too_few gave 1 values for 2 rows"),
-        ("python:own_metrics:no_numbers", "row 0 (rows.jsonl, line 1): no_numbers gave 'many'"),
-        ("python:own_metrics:largest", "largest gave 1e+308; return a number to 1e100"),
+        ("python:own_metrics:one_too_few", "1 values for 2 rows"),
+        ("python:own_metrics:no_numbers", "row 0 (rows.jsonl, line 1): no_numbers"),
+        ("python:own_metrics:largest", "1e+308"),
         ("python:own_metrics:words?range=nan:1", "range is 'nan:1'"),
-        ("python:own_metrics:endless", "endless gave more than 2 values for 2 rows"),
-        ("python:own_metrics:a_set", "TypeError: it gave a set, not a list of numbers"),
-        ("python:own_metrics:digits", "TypeError: it gave a str, not a list of numbers"),
-        ("python:own_metrics:leaves", "failed: SystemExit: 0"),
-        ("python:own_metrics:words?weight=2", "there is no option 'weight'"),
-        ("python:own_metrics:words?name=response", "two columns 'response'"),
-        ("python:leaves_at_once:words", "leaves_at_once cannot be imported (SystemExit: 0)"),
+        ("python:own_metrics:endless", "more than 2 values"),
+        ("python:own_metrics:a_set", "a set"),
+        ("python:own_metrics:digits", "a str"),
+        ("python:own_metrics:leaves", "SystemExit: 0"),
+        ("python:own_metrics:words?weight=2", "'weight'"),
+        ("python:own_metrics:words?name=response", "'response'"),
+        ("python:leaves_at_once:words", "leaves_at_once"),
         ("python:../own_metrics:words", "names no function"),
         ("python:own_metrics:", "names no function"),
-        (
-            "python:own_metrics:other_arguments",
-            "python:own_metrics:other_arguments failed: TypeError: other_arguments() missing 1 required positional "
-            "argument: 'contexts' (own_metrics.py, line 11); it is called with a list of exchanges",
-        ),
-        ("python:own_metrics:one_number", "failed: TypeError: 'int' object is not iterable (own_metrics.py, line 14)"),
-        ("python:own_metrics:deep", "failed: ZeroDivisionError: division by zero (own_metrics.py, line 21)"),
-        ("python:own_metrics:number", "number is an int"),
-        ("python:own_metrics:none", "has no none"),
-        ("python:no_such_module:words", "there is no module no_such_module"),
+        ("python:own_metrics:other_arguments", "'contexts' (own_metrics.py, line 11)"),
+        ("python:own_metrics:one_number", "(own_metrics.py, line 14)"),
+        ("python:own_metrics:deep", "(own_metrics.py, line 21)"),
+        ("python:own_metrics:number", "an int"),
+        ("python:own_metrics:none", "none"),
+        ("python:no_such_module:words", "no_such_module"),
         ("python:own_metrics:words?name=density", "'density'"),
         ("python:own_metrics", "names no function"),
     ],
 )
-def test_what_is_no_function_of_rows_is_refused(metric: str, message: str) -> None:
+def test_what_is_no_function_of_rows_is_refused(metric: str, named: str) -> None:
     done = score(metric)
     assert done.exit_code == 2, done.output
-    assert message in done.output
+    assert named in done.output
     assert not Path("scores.jsonl").exists()
 
 

@@ -22,13 +22,11 @@ from corpora.grouped import (
 from corpora.mining import with_mined, word_overlap
 from refusals import refused
 from resources import MIRROR
+from training_runs import write_lines
 
 
 def write(root: Path, rows: list[dict[str, Any]], name: str = "pp", split: str = "dev") -> Path:
-    (root / name).mkdir(exist_ok=True)
-    path = root / name / f"{split}.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
+    return write_lines(root / name / f"{split}.jsonl", rows)
 
 
 def groups(count: int = 20) -> list[Group]:

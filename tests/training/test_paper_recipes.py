@@ -5,13 +5,14 @@ from __future__ import annotations
 import gzip
 import json
 import random
+import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 from transformers import (
     BertConfig,
     BertForPreTraining,
@@ -46,17 +47,11 @@ ROWS: dict[str, Any] = {
 _SHAPE = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
 
 
-def bert(folder: Path) -> Path:
-    """With both of the heads that BERT was released with, and a pooler."""
+def bert(folder: Path, tiny: Path) -> Path:
+    """The tiny encoder with both of the heads that BERT was released with, a pooler, and longer."""
     torch.manual_seed(0)
-    words = ["[PAD]", "[unused0]", "[unused1]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *dict.fromkeys(WORDS), *".,'?!"]
-    tokenizer = Tokenizer(models.WordPiece({word: number for number, word in enumerate(words)}, unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer()
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.post_processor = processors.BertProcessing(("[SEP]", 5), ("[CLS]", 4))
-    special = {f"{name}_token": f"[{name.upper()}]" for name in ("pad", "unk", "cls", "sep", "mask")}
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special).save_pretrained(folder)
-    BertForPreTraining(BertConfig(vocab_size=len(words), max_position_embeddings=512, **_SHAPE)).save_pretrained(folder)
+    shutil.copytree(tiny, folder)
+    BertForPreTraining(BertConfig.from_pretrained(tiny, max_position_embeddings=512)).save_pretrained(folder)
     return folder
 
 
@@ -100,10 +95,10 @@ def _byte_level(vocabulary: dict[str, int]) -> Tokenizer:
 
 
 @pytest.fixture(scope="module")
-def encoders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def encoders(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     root = tmp_path_factory.mktemp("encoders")
-    made = {"bert-base-uncased": bert, "roberta-base": roberta, "gpt2": gpt2}
-    return {name: make(root / name) for name, make in made.items()}
+    made = {"roberta-base": roberta, "gpt2": gpt2}
+    return {"bert-base-uncased": bert(root / "bert", tiny_encoder), **{name: made[name](root / name) for name in made}}
 
 
 @pytest.fixture(scope="module")
