@@ -85,19 +85,6 @@ def test_t7_ranks() -> None:
     assert selection_ranks(np.array([[1.0, 1.0, 1.0]])).tolist() == [1]  # a tie does not push the answer down
 
 
-@settings(max_examples=30, deadline=None)
-@given(st.integers(0, 2**32 - 1), st.integers(1, 5))
-def test_moments_do_not_depend_on_how_rows_arrive(seed: int, parts: int) -> None:
-    rows = np.random.default_rng(seed).normal(size=(40, 3)) + 1e4
-    whole = Moments.of(rows)
-    merged = Moments()
-    for part in np.array_split(rows, parts):
-        merged.merge(Moments.of(part))
-    assert merged.count == whole.count
-    assert merged.mean == pytest.approx(whole.mean, rel=1e-12)
-    assert merged.covariance() == pytest.approx(whole.covariance(), rel=1e-9, abs=1e-12)
-
-
 def test_moments_refuse_what_cannot_be_averaged() -> None:
     refused(ValueError, "NaN", lambda: Moments.of(np.array([[np.nan, 1.0]])))
     refused(ValueError, "non-empty", lambda: Moments.of(np.zeros((0, 3))))

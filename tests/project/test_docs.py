@@ -94,14 +94,7 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    for page, message in {
-        "index.html": "How good is this reply?",
-        "metrics/density.html": 'class="doc ',
-        "tutorial.html": "A first hour with dialeval",
-        "api.html": "Compare systems on replies to the same contexts",
-        "systems.html": "A gate before a release",
-    }.items():
-        content = (tmp_path / "site" / page).read_text("utf-8")
-        assert message in content, page
+    assert 'class="doc ' in (tmp_path / "site" / "metrics" / "density.html").read_text("utf-8")
+    for page in ("index.html", "tutorial.html", "api.html", "systems.html"):
         # What the site shows comes from the site alone.
-        assert "fonts.googleapis" not in content
+        assert "fonts.googleapis" not in (tmp_path / "site" / page).read_text("utf-8"), page

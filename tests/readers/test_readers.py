@@ -20,38 +20,6 @@ from dialeval.core.exchange import BadRow, Exchange, is_blank
 from dialeval.readers import Dialogue, Source, read_exchanges
 from refusals import refused
 
-ROWS: list[dict[str, Any]] = [
-    {
-        "context": ["Did the parcel come?", "Not yet."],
-        "response": "Then I will wait, “of course”.",
-        "references": ["I'll wait.", "Call them, please"],
-        "facts": ["I ordered a lamp."],
-        "system": "A",
-        "id": "p-1",
-        "following": "Please do.",
-        "speakers": ["me", "them"],
-    },
-    {
-        "context": ["Grüße aus Köln! 🌧"],
-        "response": "雨ですね。",
-        "references": None,
-        "facts": None,
-        "system": "B",
-        "id": "007",
-        "following": None,
-        "speakers": None,
-    },
-    {
-        "context": ["a"],
-        "response": "b",
-        "references": ["c"],
-        "facts": None,
-        "system": None,
-        "id": None,
-        "following": "d",
-        "speakers": None,
-    },
-]
 EXCHANGES = [
     Exchange(
         ("Did the parcel come?", "Not yet."),
@@ -66,6 +34,12 @@ EXCHANGES = [
     Exchange(("Grüße aus Köln! 🌧",), "雨ですね。", system="B", id="007"),
     Exchange(("a",), "b", ("c",), following="d"),
 ]
+ROWS: list[dict[str, Any]] = [
+    {"context": list(one.context), "response": one.response, "references": list(one.references) or None,
+     "facts": list(one.facts) or None, "system": one.system, "id": one.id, "following": one.following,
+     "speakers": list(one.speakers) or None}
+    for one in EXCHANGES
+]  # fmt: skip
 
 
 def exchanges(input: Any, **options: Any) -> list[Exchange]:
