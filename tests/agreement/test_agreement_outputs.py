@@ -123,9 +123,9 @@ def test_the_agreement_command(files, tmp_path):
     assert (out / "agreement.jsonl").read_bytes() == before
 
 
-def scores_of_two_bots(tmp_path, ids):
+def scores_of_two_bots(tmp_path):
     for name, shift in (("old", 0), ("new", 1)):
-        rows = ({"row": at, "id": f"r{at}" if ids else None, "density": at % 5 + shift * (at % 2)} for at in range(40))
+        rows = ({"row": at, "density": at % 5 + shift * (at % 2)} for at in range(40))
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
         shown = ({"context": [f"question {at // 4}"], "response": name} for at in range(40))
         (tmp_path / f"{name}_rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in shown))
@@ -133,7 +133,7 @@ def scores_of_two_bots(tmp_path, ids):
 
 
 def test_files_without_ids_are_paired_only_where_their_contexts_are_the_same(tmp_path):
-    files = scores_of_two_bots(tmp_path, ids=False)
+    files = scores_of_two_bots(tmp_path)
     rows = [tmp_path / "old_rows.jsonl", tmp_path / "new_rows.jsonl"]
     refused = invoke("compare", *files)
     assert refused.exit_code == 2
