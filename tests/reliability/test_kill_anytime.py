@@ -19,6 +19,7 @@ import pytest
 from safetensors.numpy import load_file
 
 import overlap_metric
+from dialeval.io.files import write_atomically
 from toy_benchmark import rated_rows, write_rows
 from training_runs import command as training
 
@@ -116,6 +117,30 @@ def test_training(tiny_encoder: Path, tiny_corpora: Path, tmp_path: Path) -> Non
     assert expected.keys() == found.keys()
     for name, value in expected.items():
         assert np.allclose(value, found[name], rtol=1e-4, atol=1e-5), name
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from dialeval.io.files import write_atomically
+
+def lines():
+    yield "{"
+    os.kill(os.getpid(), 9)
+
+write_atomically(Path(sys.argv[1]), lines())
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="elsewhere nobody knows which processes still run")
+def test_what_a_killed_run_left_goes_and_what_another_writes_stays(tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    assert subprocess.run([sys.executable, "-c", KILLED, report], check=False).returncode == -9
+    assert len(folder_names(str(tmp_path))) == 1
+    other = tmp_path / f".report.{os.getpid()}-00000000.json"
+    other.write_text("of a process that runs")
+    write_atomically(report, ["{}"])
+    assert folder_names(str(tmp_path)) == [other.name, "report.json"]
 
 
 def folder_names(folder: str) -> list[str]:

@@ -105,22 +105,46 @@ import os, sys
 from dialeval.checkpoints.network import Network
 from dialeval.tuning import tune
 save = Network.save_pretrained
+rename = os.replace
 def killed(self, folder, **options):
     save(self, folder, **options)
     os.kill(os.getpid(), 9)
-Network.save_pretrained = killed
-tune(sys.argv[1], out=sys.argv[2], checkpoint=sys.argv[3], resamples=200, device="cpu")
+def killed_between_renames(old, new):
+    rename(old, new)
+    if str(new).endswith("former"):
+        os.kill(os.getpid(), 9)
+if sys.argv[4] == "saved":
+    Network.save_pretrained = killed
+else:
+    os.replace = killed_between_renames
+tune(sys.argv[1], out=sys.argv[2], checkpoint=sys.argv[3], resamples=200, device="cpu", overwrite=True)
 """
 
 
-@pytest.mark.slow
-def test_a_kill_leaves_no_half_folder(judge: Path, place: Path) -> None:
-    arguments = [str(place / "rated.jsonl"), str(place / "mine"), str(judge)]
+def kill(judge: Path, place: Path, moment: str) -> None:
+    arguments = [str(place / "rated.jsonl"), str(place / "mine"), str(judge), moment]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
         [sys.executable, "-c", KILLED, *arguments], env=environment, capture_output=True, timeout=PATIENCE, check=False
     )
     assert done.returncode == -9, done.stderr
     assert not (place / "mine").exists()
+
+
+@pytest.mark.slow
+def test_a_kill_leaves_no_half_folder(judge: Path, place: Path) -> None:
+    kill(judge, place, "saved")
     assert run(judge, place)[0] == 0, "and the same command comes through"
     assert (place / "mine" / "config.json").is_file()
+    assert left_in(place) == {"mine"}
+
+
+@pytest.mark.slow
+def test_a_kill_between_two_renames_loses_nothing(judge: Path, place: Path) -> None:
+    assert run(judge, place)[0] == 0
+    before = (place / "mine" / "config.json").read_bytes()
+    kill(judge, place, "renamed")
+    code, output = run(judge, place)
+    assert (code, "already exists" in output) == (2, True), output
+    assert (place / "mine" / "config.json").read_bytes() == before
+    assert left_in(place) == {"mine"}

@@ -148,12 +148,38 @@ def lock(descriptor: int) -> bool:
     return True
 
 
+def place_beside(path: Path) -> Path:
+    """A hidden name beside `path`, where this process makes what will take its place."""
+    return path.with_name(f".{path.stem}.{os.getpid()}-{secrets.token_hex(4)}{path.suffix}")
+
+
+def left_beside(path: Path) -> list[Path]:
+    """Such places of processes that were killed, and no links; none where nobody knows which of them still run."""
+    pattern = re.compile(rf"\.{re.escape(path.stem)}\.(\d+)-[0-9a-f]{{8}}{re.escape(path.suffix)}")
+    named = [(pattern.fullmatch(name), name) for name in (os.listdir(path.parent) if os.name == "posix" else ())]
+    dead = [path.with_name(name) for match, name in named if match and not _runs(int(match[1]))]
+    return [place for place in dead if not place.is_symlink()]
+
+
+def _runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)  # sends nothing
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):  # somebody else's, or a number that no process has
+        return True
+    return True
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Hand out a path beside `path` to write to, and put what was written in its place if all went well."""
-    temporary = path.with_name(f".{path.stem}.{os.getpid()}-{secrets.token_hex(4)}{path.suffix}")
+    temporary = place_beside(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(OSError, ValueError):  # a folder that cannot be listed; a process on another machine
+            for left in left_beside(path):
+                _remove_left(path, left)
         with atomic_file(path, temporary):
             yield temporary
     except OSError as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 
 from dialeval.checkpoints.config import current_versions
 from dialeval.hub.card import render_card
-from dialeval.io.files import parse_json
+from dialeval.io.files import left_beside, parse_json, place_beside
 from dialeval.io.places import real
 from dialeval.judge.metric import Judge, JudgeNetwork
 
@@ -21,6 +20,10 @@ def check_place(out: Path, reads: Iterable[object], *, overwrite: bool) -> None:
     """Refuse, before anything is computed, a place that holds something, or what is read."""
     if not out.parent.is_dir():
         raise FileNotFoundError(f"the folder {out.parent} does not exist; create it first")
+    for workspace in left_beside(out):
+        if not out.exists() and (workspace / "former").is_dir():  # killed between the two renames
+            os.replace(workspace / "former", out)
+        shutil.rmtree(workspace, ignore_errors=True)
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return
     if not overwrite:
@@ -49,7 +52,8 @@ def write_folder(network: JudgeNetwork, out: Path, *, record: Mapping[str, Any])
         training={**earlier, "tuned": tuned},
         versions=current_versions(),
     )
-    workspace = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
+    workspace = place_beside(out)
+    workspace.mkdir(0o700)
     former = workspace / "former"
     try:
         fresh = workspace / "fresh"
