@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -16,6 +17,7 @@ from dialeval.cli import build_app
 from dialeval.tuning import folder as folder_module
 from dialeval.tuning import tune
 from rated_rows import rated, small_judge
+from refusals import refused
 from resources import PATIENCE
 
 
@@ -148,3 +150,24 @@ def test_a_kill_between_two_renames_loses_nothing(judge: Path, place: Path) -> N
     assert (code, "already exists" in output) == (2, True), output
     assert (place / "mine" / "config.json").read_bytes() == before
     assert left_in(place) == {"mine"}
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [("out", None), ("out", 3), ("resamples", 10**400), ("resamples", "x"), ("seed", None), ("columns", [1]),
+     ("contaminated_by", 3), ("contaminated_by", [None])],
+)  # fmt: skip
+def test_what_a_caller_cannot_mean_is_refused_before_anything_is_read(name: str, wrong: object, place: Path) -> None:
+    asked: dict[str, Any] = {"out": place / "mine", name: wrong}
+    refused(ValueError, name, tune, place / "rated.jsonl", **asked)
+    assert "the column 'a'" in refused(ValueError, "NoneType", tune, {"a": None}, out=place / "mine")
+
+
+@pytest.mark.parametrize("out", ["", "."])
+def test_the_folder_that_one_is_in_is_not_replaced(
+    out: str, judge: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (place / "empty").mkdir()
+    monkeypatch.chdir(place / "empty")
+    refused(ValueError, "the folder that you are in", tune, place / "rated.jsonl", out=out, checkpoint=judge)
+    assert Path.cwd().is_dir()

@@ -20,12 +20,13 @@ from typing import Any
 import numpy as np
 
 from dialeval.core.cautions import cautions
-from dialeval.core.exchange import EmptyPolicy, Exchange
+from dialeval.core.exchange import EmptyPolicy, Exchange, check_kind, several_names
 from dialeval.io.places import real
 from dialeval.judge import fitting
 from dialeval.judge.metric import TURN, Judge, JudgeNetwork, ReadReplies, Vector
 from dialeval.papers.learned import QUANTILE_GRID
 from dialeval.readers import Input, Source, read_exchanges
+from dialeval.statistics.bootstrap import check_asked
 from dialeval.statistics.raters import human_ceiling
 from dialeval.tuning import correction, crossing
 from dialeval.tuning.folder import OVERALL, check_place, write_folder
@@ -69,10 +70,13 @@ def tune(
         overwrite: Whether a checkpoint at `out` may be replaced.
         progress: Show bars on standard error.
     """
+    check_kind("out", out, (str, Path), "the name of a new folder")
+    check_asked(0.95, resamples, seed)
+    contaminated_by = several_names("contaminated_by", contaminated_by)
     target = real(Path(out).expanduser())
     reads = [source.input if isinstance(source, Source) else source for source in (rows, human)]
     check_place(target, reads, overwrite=overwrite)
-    source = rows if isinstance(rows, Source) else Source(as_rows(rows), columns=columns or {})
+    source = rows if isinstance(rows, Source) else Source(as_rows(rows), columns={} if columns is None else columns)
     opinions = read_opinions(source, empty=empty)
     enough(opinions)
     if len(opinions) < ADVISED:

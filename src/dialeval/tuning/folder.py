@@ -18,6 +18,8 @@ from dialeval.judge.metric import Judge, JudgeNetwork
 
 def check_place(out: Path, reads: Iterable[object], *, overwrite: bool) -> None:
     """Refuse, before anything is computed, a place that holds something, or what is read."""
+    if out == Path.cwd():  # an empty name, too; whoever stands in it would stand nowhere once it is replaced
+        raise ValueError("out is the folder that you are in; name a new one")
     if not out.parent.is_dir():
         raise FileNotFoundError(f"the folder {out.parent} does not exist; create it first")
     for workspace in left_beside(out):

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialeval.benchmarks.rowfile import main_aspect
-from dialeval.core.exchange import EmptyPolicy, Exchange, a_kind
+from dialeval.core.exchange import EmptyPolicy, Exchange, a_kind, check_kind
 from dialeval.io.files import parse_json
 from dialeval.judge import fitting
 from dialeval.judge.metric import Vector
@@ -283,6 +283,8 @@ def as_rows(rows: Any) -> Any:
     """A mapping of columns as a list of rows; anything else as it is."""
     if not isinstance(rows, Mapping):
         return rows
+    for name, column in rows.items():
+        check_kind(f"the column {name!r}", column, Iterable, "a list with an entry for each row")
     columns: Mapping[str, Sequence[Any]] = {name: list(column) for name, column in rows.items()}
     lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
