@@ -25,7 +25,7 @@ from dialeval.judge.row_signs import COUNTS, read_signs
 from dialeval.readers import Source
 from dialeval.statistics.raters import human_ceiling
 from dialeval.tuning import Tuned, correction, tune
-from dialeval.tuning.crossing import BeforeAfter, WithInterval, divide, out_of_fold
+from dialeval.tuning.crossing import BeforeAfter, WithInterval, agreement_where_known, divide, out_of_fold
 from dialeval.tuning.opinions import Preferences, Ratings, read_opinions
 from rated_rows import FACT_WORDS, compared, permuted, rated, small_judge
 from refusals import refused
@@ -336,3 +336,10 @@ def test_agreement_of_preferences_by_hand() -> None:
     # Right, wrong, no opinion, undecided: one and a half of three.
     values = np.array([0.2, 0.1, 0.3, 0.0])
     assert pairs.agreement(values, np.arange(4))(np.ones((1, 4)))[0] == pytest.approx(0.5)
+
+
+def test_an_aspect_that_is_the_same_everywhere_agrees_with_nothing() -> None:
+    opinions = read_opinions(Source(rated(60)))
+    same = np.ones(len(opinions.exchanges))
+    assert agreement_where_known(opinions, same) is None
+    assert agreement_where_known(opinions, np.arange(len(same), dtype=float)) is not None

@@ -54,10 +54,14 @@ def point(opinions: Opinions, values: Vector, chosen: Chosen | None = None) -> f
 
 
 def agreement_where_known(opinions: Opinions, column: Vector) -> float | None:
-    """The agreement of something else that is known of replies, over the opinions of which it is."""
+    """The agreement of something else that is known of replies, over the opinions of which it is.
+
+    None where it is known of too few of them, or the same of all.
+    """
     values = opinions.of_opinions(column)
     known = np.flatnonzero(np.isfinite(values))
-    return point(opinions, np.nan_to_num(values), known) if len(known) >= FEWEST else None
+    differs = len(known) >= FEWEST and np.ptp(values[known]) > 0
+    return point(opinions, np.nan_to_num(values), known) if differs else None
 
 
 @dataclass(frozen=True)
