@@ -100,7 +100,9 @@ def test_repetition_of_earlier_turns() -> None:
     assert repetition("cats to eat fish", earlier, FLAT).copied == 0.0  # also where both end with them
     # A rare word weighs more.
     assert repetition("you like to eat fish today", earlier, table(fish=8, eat=2, today=10)).copied == 0.5
-    # What is quoted is spoken about.
+    # What is quoted is spoken about, and code names the same things again.
+    code = "```\nred = blue(red)\nred = blue(red)\n```"
+    assert repetition(f"Like this: {code}", [f"Why is it wrong? {code} I do not see it."], FLAT).share == 0.0
     assert repetition('why do you ask "do you like to eat fish"?', earlier, FLAT).copied == 0.0
     both = lexical.Repetition(within=0.5, copied=0.5)
     assert both.share == pytest.approx(0.75)

@@ -155,8 +155,12 @@ _NEARLY_ALL = 0.9
 
 
 def repetition(reply: Text, earlier: Sequence[Text], table: NDArray[np.floating]) -> Repetition:
-    """Repeated pairs of words within a reply, and what it copies from earlier turns without quoting it."""
-    said = Text(_QUOTED.sub(" ", reply.raw)).words if _QUOTED.search(reply.raw) else reply.words
+    """Repeated pairs of words within a reply, and what it copies from earlier turns without quoting it.
+
+    Code names the same things again and again, and takes up the code that it corrects.
+    """
+    spoken = _QUOTED.sub(" ", reply.prose)
+    said = reply.words if spoken == reply.raw else Text(spoken).words
     weights = np.array([_weight(word, table) for word in said])
     before: set[tuple[str, str]] = set()
     again = whole = 0.0
