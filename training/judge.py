@@ -71,7 +71,8 @@ def begin(recipe: Recipe) -> JudgeNetwork:
         for name in ("rarity", "runs", "run_counts"):
             network.get_buffer(name).copy_(words.get_buffer(name))
     stages = [TrainingRun(**one) for one in made["stages"]]
-    told = {key: made[key] for key in ("hardware", "stages", "corpora", "rated_rows", "validation")}
+    keys = ("hardware", "stages", "corpora", "rated_rows", "validation", "taught")
+    told = {key: made[key] for key in keys if key in made}
     command = f"training/judge.py --recipe training/recipes/{recipe['name']}.yaml --corpora CORPORA --ratings RATINGS"
     command += " --out RUN"
     network.config = replace(network.config, training={"command": command, **told, "total": asdict(total(stages))})

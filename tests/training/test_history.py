@@ -57,7 +57,7 @@ def test_totals_count_a_shared_ancestor_once() -> None:
 @pytest.mark.parametrize(
     ("name", "phase"),
     [
-        ("judge-minilm", "distil"),
+        ("judge-minilm", "distil-longer"),
         ("judge-open", "aspects-open"),
     ],
 )
