@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import dialeval
+from dialeval.io.files import hidden_names
 from dialeval.io.harmless import _spellings
 from dialeval.llm.reading import aspect_pattern
 
@@ -32,6 +33,7 @@ BUILT = {
     "aspect_pattern": aspect_pattern("grammar"),
     "without_secrets": _spellings("sk-abcdefgh"),
     "_spellings": _spellings("sk-abcdefgh"),
+    "hidden_names": hidden_names(Path("scores.jsonl")),
 }
 
 

@@ -179,7 +179,7 @@ def test_insults_in_a_good_system_do_not_pass_without_a_word() -> None:
     found = gate(new, civil, judge, margin=0.3, resamples=400)
     assert found.value_verdict == "passed"
     assert "4 replies are rude (0 before)" in found.sentence
-    assert gate(new, civil, judge, margin=0.3, resamples=400, max_rows={"respectful<0.2": 0}).verdict == "worse"
+    assert gate(new, civil, judge, margin=0.3, resamples=400, max_rows={"respectful<0.5": 0}).verdict == "worse"
     talks = [
         [{"dialogue": [*row["context"], row["response"]], "id": row["id"]} for row in side] for side in (new, civil)
     ]

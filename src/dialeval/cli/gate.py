@@ -27,7 +27,7 @@ could be compared; 5 not shown: neither worse nor ruled out.
 
 [bold]Examples[/bold]
 
-$ dialeval gate new.jsonl --baseline old.jsonl --margin 0.05 --max 'respectful<0.2=0'
+$ dialeval gate new.jsonl --baseline old.jsonl --margin 0.05 --max 'respectful<0.5=0'
 
 $ dialeval gate new.jsonl -b old.jsonl --margin 0.05 --max 'judge<0.2=5%' --min-aspect specific=-0.05
 
@@ -46,7 +46,7 @@ def gate(
     metric: Annotated[str, typer.Option("--metric", "-m", help="A metric of single replies.")] = "judge",
     max_rows: Annotated[
         list[str] | None,
-        typer.Option("--max", help="Most rows of the new system that may be so: respectful<0.2=0 or =2%; repeatable."),
+        typer.Option("--max", help="Most rows of the new system that may be so: respectful<0.5=0 or =2%; repeatable."),
     ] = None,
     min_aspect: Annotated[
         list[str] | None,

@@ -68,7 +68,7 @@ def split_options(spec: str) -> tuple[str, dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Condition:
-    """A bound on a column of values, such as `respectful<0.2`."""
+    """A bound on a column of values, such as `respectful<0.5`."""
 
     column: str
     below: bool

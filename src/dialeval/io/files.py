@@ -153,10 +153,16 @@ def place_beside(path: Path) -> Path:
     return path.with_name(f".{path.stem}.{os.getpid()}-{secrets.token_hex(4)}{path.suffix}")
 
 
+def hidden_names(path: Path) -> re.Pattern[str]:
+    """What `place_beside` makes of a path, with the process that made it."""
+    return re.compile(rf"\.{re.escape(path.stem)}\.(\d+)-[0-9a-f]{{8}}{re.escape(path.suffix)}")
+
+
 def left_beside(path: Path) -> list[Path]:
     """Such places of processes that were killed, and no links; none where nobody knows which of them still run."""
-    pattern = re.compile(rf"\.{re.escape(path.stem)}\.(\d+)-[0-9a-f]{{8}}{re.escape(path.suffix)}")
-    named = [(pattern.fullmatch(name), name) for name in (os.listdir(path.parent) if os.name == "posix" else ())]
+    named = [
+        (hidden_names(path).fullmatch(name), name) for name in (os.listdir(path.parent) if os.name == "posix" else ())
+    ]
     dead = [path.with_name(name) for match, name in named if match and not _runs(int(match[1]))]
     return [place for place in dead if not place.is_symlink()]
 

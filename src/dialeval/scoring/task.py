@@ -144,7 +144,7 @@ class Task:
     rivals: Mapping[Any, str] | None = None
     #: Of dialogues, also a list of values, one for each turn.
     per_turn: bool = False
-    #: Conditions such as `respectful<0.2`; rows that meet one are marked.
+    #: Conditions such as `respectful<0.5`; rows that meet one are marked.
     flag: Sequence[str] = ()
     #: Texts that stand beside the values: `response`, `context`; of dialogues `dialogue`.
     texts: Sequence[str] = ()

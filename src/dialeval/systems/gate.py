@@ -84,7 +84,7 @@ def gate(
         metric: a name or a loaded metric that judges single replies.
         margin: the loss that is still accepted, in units of the scale; zero or more.
         max_rows: how many rows of the new system may meet a condition, as a number or as a share:
-            `{"respectful<0.2": 0, "judge<0.1": 0.05}`. Every row counts, those without a partner, too.
+            `{"respectful<0.5": 0, "judge<0.1": 0.05}`. Every row counts, those without a partner, too.
         min_aspects: the smallest accepted gain of an aspect, zero or less: `{"specific": -0.05}`.
         confidence: of the one-sided bounds.
         min_contexts: with fewer contexts the verdict is `undecided`.
