@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -118,6 +120,18 @@ def test_the_folder_holds_data_only(folder: Path) -> None:
     assert str(folder.parent) not in (folder / "adapter" / "adapter_config.json").read_text()
 
 
+@pytest.mark.slow
+def test_automodel_loads_it_once_registered(folder: Path) -> None:
+    code = (
+        "import sys, dialeval; assert 'transformers' not in sys.modules and 'torch' not in sys.modules\n"
+        "dialeval.register_auto_model()\n"
+        "from transformers import AutoModel\n"
+        f"print(type(AutoModel.from_pretrained({str(folder)!r})).__name__)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["DensityNetwork"]
+
+
 def test_without_a_network_the_hub_s_client_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would try again for most of a minute. Port 9 of the loopback interface: nothing answers there."""
     import huggingface_hub
@@ -156,6 +170,18 @@ def test_human_percentile(folder: Path) -> None:
     assert other.score(**ROWS).signature == native.signature
 
 
+def test_a_scale_without_quantiles_is_refused_before_anything_is_encoded(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(raw | {"quantiles": {}}))
+    metric = Density(folder)
+    monkeypatch.setattr(metric.encoder, "encode", lambda *_, **__: pytest.fail("encoded"))
+    for judge in (metric.score, lambda *rows, **options: metric.score_dialogues([["hello", "hi"]], **options)):
+        refused(ValueError, "quantiles", judge, ["fine"], [["how are you"]], scale="human_percentile")
+        refused(ValueError, "stars", judge, ["fine"], [["how are you"]], scale="stars")  # type: ignore[arg-type]
+
+
 def test_a_network_begins_only_from_an_adapter_over_its_own_encoder(tiny_encoder: Path, folder: Path) -> None:
     """The sha256 decides where both know theirs, else the name."""
     raw = json.loads((folder / "config.json").read_text())
@@ -187,6 +213,12 @@ def test_a_network_begins_from_layers(tiny_encoder: Path, tmp_path: Path) -> Non
         assert torch.equal(one, other)
 
 
+def test_percentile_is_the_share_that_is_lower() -> None:
+    population = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
+    curve = np.quantile(population, np.linspace(0, 1, 201))
+    assert percentile(np.array([0.0, 1.0, 3.0, 9.0]), curve) == pytest.approx([0.0, 0.0, 0.5, 1.0])
+
+
 @pytest.mark.parametrize(
     ("curve", "shares"),
     [
@@ -199,6 +231,14 @@ def test_a_network_begins_from_layers(tiny_encoder: Path, tmp_path: Path) -> Non
 )
 def test_a_percentile_among_equals_counts_those_that_are_lower(curve: list[float], shares: dict[float, float]) -> None:
     assert percentile(np.array(list(shares)), np.array(curve)).tolist() == list(shares.values())
+
+
+def test_the_embedded_checkpoints_are_small() -> None:
+    folders = embedded_checkpoints()
+    sizes = {name: sum(path.stat().st_size for path in folder.rglob("*.*")) for name, folder in folders.items()}
+    assert sizes.pop("judge-large") <= 30_000_000  # adapters of an encoder of 110 million weights
+    assert max(sizes.values()) <= 18_000_000  # a judge: the layers of an encoder, a million runs of words
+    assert sum(sizes.values()) <= 50_000_000
 
 
 @pytest.mark.parametrize("tuning", ["lora", "layers"])

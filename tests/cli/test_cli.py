@@ -57,6 +57,19 @@ def test_a_reader_that_goes_away(tmp_path: Path) -> None:
     assert done.stderr == b""
 
 
+@pytest.mark.parametrize(
+    "doing",
+    [
+        "import dialeval; dialeval.available()",
+        "from dialeval.cli import build_app; build_app()",
+        "import dialeval.readers, dialeval.scoring, dialeval.hub.evaluate_module",
+    ],
+)
+def test_nothing_heavy_is_imported_for_nothing(doing: str) -> None:
+    done = run(code=f"{doing}\nimport sys\nprint([name for name in {HEAVY!r} if name in sys.modules])")
+    assert done.stdout.decode().strip() == "[]", done.stderr.decode()
+
+
 @pytest.mark.slow
 def test_scoring_without_a_model_imports_none(tmp_path: Path) -> None:
     # What the command imports on the way to a metric is up to the metric.
@@ -92,6 +105,12 @@ def test_info_names_versions_devices_metrics_and_folders(monkeypatch: pytest.Mon
     assert "module 'json' has no attribute 'nothing'" in result.stdout
     assert "No module named 'no_such_library'" in result.stdout
     assert str(modules_cache()) in result.stdout
+
+
+def test_unknown_commands_and_options() -> None:
+    assert CliRunner().invoke(build_app(), ["scoer"]).exit_code == 2
+    assert CliRunner().invoke(build_app(), ["info", "--nothing"]).exit_code == 2
+    assert CliRunner().invoke(build_app(), []).exit_code == 2
 
 
 def test_a_traceback_on_request(monkeypatch: pytest.MonkeyPatch) -> None:

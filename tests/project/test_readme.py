@@ -13,6 +13,8 @@ import pytest
 
 from dialeval import benchmarks
 from dialeval.checkpoints.catalogue import checkpoints
+from dialeval.checkpoints.config import CheckpointConfig
+from dialeval.checkpoints.find import embedded_checkpoints
 from dialeval.hub.licences import facts
 from dialeval.io.files import read_json_lines
 
@@ -88,6 +90,12 @@ def test_what_the_readme_says_runs(language: str, message: list[str], clone: Pat
         assert not shown or done.stdout.splitlines() == shown
 
 
+def test_the_first_python_stands_within_the_first_lines() -> None:
+    lines = README.splitlines()
+    assert len(lines) <= 150
+    assert lines.index("```python") < 20
+
+
 def test_agreement_is_what_the_results_say() -> None:
     rows = read_json_lines(ROOT / "results" / "overall.jsonl")
     means = {row["metric"]: f"{row['mean']:.2f}".lstrip("0") for row in rows}
@@ -134,3 +142,13 @@ def test_non_commercial_corpora_of_the_weights_are_named() -> None:
         assert all(
             licence in box for licence in re.findall(r"CC BY-NC(?:-SA)? 4\.0", facts()["corpora"][corpus]["licence"])
         )
+
+
+def test_the_box_says_how_much_is_read() -> None:
+    assert "a part and its context have 128 tokens and four turns (`judge-large`: 512 and six; CMN: 160" in " ".join(
+        README.split()
+    )
+    others = {"cmn": (160, None), "judge-large": (512, 6)}
+    for name, folder in embedded_checkpoints().items():
+        layout = CheckpointConfig.read(folder).layout
+        assert (layout.max_length, layout.turns) == others.get(name, (128, 4)), name

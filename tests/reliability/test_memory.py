@@ -74,4 +74,5 @@ def test_what_libraries_say_of_it_is_known() -> None:
     wrapped = ValueError("row 3 cannot be scored")
     wrapped.__cause__ = said[0]
     assert all(map(_lacks_memory, [*said, wrapped, MemoryError()]))
-    assert not _lacks_memory(ValueError("row 3 has no response"))
+    assert not _lacks_memory(ValueError("row 3: 'not enough memory' is no number"))
+    assert not _lacks_memory(FileNotFoundError(2, "No such file", "start new thread.jsonl"))

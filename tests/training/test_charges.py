@@ -71,3 +71,16 @@ def test_what_is_charged_is_named() -> None:
     assert told["fluent"]["charged"] == 0
     assert told["faithful"]["people"] == {"replies": 0, "charged": 0}
     assert told["faithful"]["sources"] == {}
+
+
+def test_the_page_on_the_judge_has_the_measured_figures() -> None:
+    root = Path(__file__).parents[2]
+    faults = json.loads((root / "results/charges/judge-minilm.json").read_text("utf-8"))["faults"]
+    page = " ".join((root / "docs/judge.md").read_text("utf-8").split())
+    people = {aspect: fault["people"]["per_1000"] for aspect, fault in faults.items()}
+    answers = {aspect: fault["sources"].get(ANSWERS, {}).get("per_1000") for aspect, fault in faults.items()}
+    assert (
+        f"calls {people['fluent']:.1f} of 1,000 replies of people hard to read, {people['respectful']:.1f} rude" in page
+    )
+    assert f"of assistants' answers {answers['fluent']:.0f} and {answers['respectful']:.0f}." in page
+    assert f"charged to {people['not_repetitive']:.0f} and {answers['not_repetitive']:.0f}" in page

@@ -42,3 +42,22 @@ def test_the_script_the_options_and_the_recipe_exist(command: list[str]) -> None
         settings = read_recipe(TRAINING.parent / recipe)
         assert settings["name"] == recipe.stem.replace("own-", "my-")
         assert Path(arguments[arguments.index("--out") + 1]).name == recipe.stem
+
+
+def test_a_recipe_that_begins_from_a_run_stands_behind_that_run() -> None:
+    finished: list[str] = []
+    for command in COMMANDS:
+        if "--recipe" in command:
+            settings = read_recipe(TRAINING.parent / command[command.index("--recipe") + 1])
+            begun = settings.get("start_from")
+            for start in begun if isinstance(begun, list) else [begun]:
+                assert not str(start).startswith("runs/") or str(Path(start).parent) in finished
+            finished.append(command[command.index("--out") + 1])
+
+
+def test_no_script_and_no_recipe_is_left_out() -> None:
+    scripts = {path.name for path in TRAINING.glob("*.py") if "argparse" in path.read_text("utf-8")}
+    shared = {"common.py", "stages.py", "trainer.py", "judge_heads.py", "aspect_rows.py"}
+    assert scripts - shared <= {Path(command[0]).name for command in COMMANDS}
+    recipes = {path.stem for path in (TRAINING / "recipes").glob("*.yaml")}
+    assert {one for one in recipes if f"{one}.yaml" not in PAGE} == set()

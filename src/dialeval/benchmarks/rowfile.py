@@ -182,6 +182,14 @@ def _attack(item: RawRow, values: Mapping[str, Any]) -> Row:
     }
 
 
+def _ratings(item: RawRow, aspect: str, given: Any) -> list[float]:
+    """Exported rows have every aspect, null where nobody rated it; a number is that of one rater."""
+    if not isinstance(given, list | int | float | None):
+        raise item.bad(f"the ratings of {aspect} are {a_kind(given)}; give a list of numbers")
+    rated = [given] if isinstance(given, int | float) else given or ()
+    return [_number(item, f"a rating of {aspect}", value) for value in rated]
+
+
 def _judgements(item: RawRow, values: Mapping[str, Any]) -> Row:
     ratings, scores = values.get("ratings") or {}, values.get("scores") or {}
     # One number, or a list of them, speaks of the reply as a whole.
@@ -191,16 +199,8 @@ def _judgements(item: RawRow, values: Mapping[str, Any]) -> Row:
         scores = {OVERALL: values["rating"], **scores}
     if not isinstance(ratings, dict) or not isinstance(scores, dict):
         raise item.bad("scores and ratings are objects with one entry per aspect, or ratings a list of numbers")
-    for aspect, given in ratings.items():
-        # Exported rows have every aspect, null where nobody rated it; a number is that of one rater.
-        if not isinstance(given, list | int | float | None):
-            raise item.bad(f"the ratings of {aspect} are {a_kind(given)}; give a list of numbers")
-    lists = {aspect: [given] if isinstance(given, int | float) else given or () for aspect, given in ratings.items()}
     return {
-        "ratings": {
-            aspect: [_number(item, f"a rating of {aspect}", value) for value in given]
-            for aspect, given in lists.items()
-        },
+        "ratings": {aspect: _ratings(item, aspect, given) for aspect, given in ratings.items()},
         "scores": {
             aspect: None if score is None else _number(item, f"the score of {aspect}", score)
             for aspect, score in scores.items()

@@ -229,7 +229,9 @@ def _lacks_memory(error: BaseException | None) -> bool:
     while error is not None:
         if isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM:
             return True
-        if _OF_MEMORY.search(str(error)):
+        # Our own errors and the system's quote rows and names of files, which may hold any words.
+        quotes = isinstance(error, ValueError) or getattr(error, "filename", None) is not None
+        if not quotes and _OF_MEMORY.search(str(error)):
             return True
         error = error.__cause__ or error.__context__
     return False

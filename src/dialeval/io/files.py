@@ -160,9 +160,8 @@ def hidden_names(path: Path) -> re.Pattern[str]:
 
 def left_beside(path: Path) -> list[Path]:
     """Such places of processes that were killed, and no links; none where nobody knows which of them still run."""
-    named = [
-        (hidden_names(path).fullmatch(name), name) for name in (os.listdir(path.parent) if os.name == "posix" else ())
-    ]
+    pattern, there = hidden_names(path), os.listdir(path.parent) if os.name == "posix" else []
+    named = [(pattern.fullmatch(name), name) for name in there]
     dead = [path.with_name(name) for match, name in named if match and not _runs(int(match[1]))]
     return [place for place in dead if not place.is_symlink()]
 
