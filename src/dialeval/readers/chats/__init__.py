@@ -1,6 +1,6 @@
-"""Chat formats: a file for each product, or a line of `plain.py`; the first that matches a row reads it.
+"""Chat formats: a `Product` in the file of its kind, or a line of `plain.py`; the first that matches a row reads it.
 
-To add one, write a file with `matches(row)` and `turns(row)`, name it below, and put a sample beside its tests.
+To add one, write its `Product`, name it below, and put a sample beside its tests.
 """
 
 from __future__ import annotations
@@ -8,69 +8,42 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dialeval.readers.chats import (
-    azure,
-    bedrock,
-    calls_log,
-    chat_completions,
-    chatgpt,
-    chatwoot,
-    deepeval,
-    discord,
-    inspect_ai,
-    intercom,
-    langchain,
-    langfuse,
-    langsmith,
-    mlflow,
-    openai_evals,
-    openai_responses,
-    opentelemetry,
-    parlai,
-    phoenix,
-    promptfoo,
-    ragas,
-    rasa,
-    slack,
-    telegram,
-    zendesk,
-)
+from dialeval.readers.chats import evaluations, exports, gateways, traces
 from dialeval.readers.chats.base import Message, Product, Row
-from dialeval.readers.chats.plain import ANY, PAIRS, Unknown
+from dialeval.readers.chats.plain import ANY, PAIRS, UNKNOWN
 from dialeval.readers.chats.plain import PRODUCTS as PLAIN
 
 __all__ = ["PRODUCTS", "messages_of", "product_of", "reader_of"]
 
 #: The products by name, in the order in which they are asked.
 PRODUCTS: Mapping[str, Product] = {
-    "LangSmith": langsmith,
-    "MLflow": mlflow,
-    "Phoenix": phoenix,
-    "OpenTelemetry": opentelemetry,
-    "OpenAI Responses": openai_responses,
-    "OpenAI Evals": openai_evals,
-    "Amazon Bedrock": bedrock,
-    "Inspect": inspect_ai,
-    "chat completions": chat_completions,
-    "Langfuse": langfuse,
-    "promptfoo": promptfoo,
-    "deepeval": deepeval,
-    "ragas": ragas,
-    "ParlAI": parlai,
-    "ChatGPT": chatgpt,
-    "Slack": slack,
-    "Azure Bot Service": azure,
-    "Discord": discord,
-    "Chatwoot": chatwoot,
-    "Intercom": intercom,
-    "Rasa": rasa,
-    "Zendesk": zendesk,
-    "LangChain": langchain,
+    "LangSmith": traces.LANGSMITH,
+    "MLflow": traces.MLFLOW,
+    "Phoenix": traces.PHOENIX,
+    "OpenTelemetry": traces.OPENTELEMETRY,
+    "OpenAI Responses": gateways.OPENAI_RESPONSES,
+    "OpenAI Evals": evaluations.OPENAI_EVALS,
+    "Amazon Bedrock": gateways.BEDROCK,
+    "Inspect": evaluations.INSPECT,
+    "chat completions": gateways.CHAT_COMPLETIONS,
+    "Langfuse": traces.LANGFUSE,
+    "promptfoo": evaluations.PROMPTFOO,
+    "deepeval": evaluations.DEEPEVAL,
+    "ragas": evaluations.RAGAS,
+    "ParlAI": evaluations.PARLAI,
+    "ChatGPT": exports.CHATGPT,
+    "Slack": exports.SLACK,
+    "Azure Bot Service": exports.AZURE,
+    "Discord": exports.DISCORD,
+    "Chatwoot": exports.CHATWOOT,
+    "Intercom": exports.INTERCOM,
+    "Rasa": exports.RASA,
+    "Zendesk": exports.ZENDESK,
+    "LangChain": exports.LANGCHAIN,
     **PLAIN,
-    "Telegram": telegram,
-    "inputs and outputs": calls_log,
+    "Telegram": exports.TELEGRAM,
+    "inputs and outputs": gateways.INPUTS_AND_OUTPUTS,
 }
-_UNKNOWN = Unknown()
 #: Entries of a list by which a row is known: a hundred products look at each, and a line has room for millions.
 _LOOKED_AT = 1000
 
@@ -83,7 +56,7 @@ def product_of(row: Row) -> Product | None:
 
 def reader_of(row: Row) -> Product | None:
     """The same, and for a list in which nobody is named one that says so."""
-    return product_of(row) or (_UNKNOWN if _UNKNOWN.matches(row) else None)
+    return product_of(row) or (UNKNOWN if UNKNOWN.matches(row) else None)
 
 
 def messages_of(value: Any) -> list[Message]:

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from dialeval.core.exchange import a_kind, is_blank
 
@@ -39,14 +39,14 @@ class Turns:
     trace: str = ""
 
 
-class Product(Protocol):
-    """How one product writes conversations: a module of this package, or a line of `plain.py`."""
+@dataclass(frozen=True, slots=True)
+class Product:
+    """How one product writes conversations."""
 
-    def matches(self, row: Row, /) -> bool:
-        """Whether a row has this shape."""
-
-    def turns(self, row: Row, /) -> Turns:
-        """The conversation in a row that matches; ValueError says what is wrong with it."""
+    #: Whether a row has its shape.
+    matches: Callable[[Row], bool]
+    #: The conversation in a row that matches; ValueError says what is wrong with it.
+    turns: Callable[[Row], Turns]
 
 
 #: Names of the same role.
@@ -203,3 +203,10 @@ def each(messages: Iterable[Any], read: Callable[[Row], Message | None]) -> list
             raise ValueError(f"message {index} has no 'role'; a message is an object with 'role' and 'content'")
         turns.append(message)
     return turns
+
+
+def listed(*places: str, matches: Callable[[Sequence[Row]], bool], message: Callable[[Row], Message | None]) -> Product:
+    """A product that is known by its messages, which are the objects under the first of these keys, read one by one."""
+    return Product(
+        lambda row: matches(messages_in(row, *places)), lambda row: Turns(each(messages_in(row, *places), message))
+    )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dialeval.readers.chats import langchain
 from dialeval.readers.chats.base import Message, Row, Turns, as_json, read_content, read_message, role_of
 
 #: Under which keys a log holds messages or their text, the surest first.
@@ -13,6 +12,8 @@ _HOLDS = (
     "messages message choices generations output outputs input inputs kwargs user_input question query prompt answer "
     "response completion result text content value"
 ).split()
+#: LangChain's types of messages.
+_LANGCHAIN = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool", "function": "tool"}
 _HISTORY = ("chat_history", "history")
 #: Items beside messages that agents log.
 _NO_MESSAGE = ("call", "output", "result", "reasoning", "approval", "list_tools")
@@ -61,7 +62,7 @@ _WAY = "--columns response=PATH,message=PATH, such as outputs.answer, or message
 
 def _message(raw: Row) -> Message | None:
     """One message of the kinds that models' libraries have; None where an object holds messages rather than is one."""
-    if (message := langchain.message(raw)) is not None:
+    if (message := langchain_message(raw)) is not None:
         return message
     kind = str(raw.get("type", ""))
     if kind != "message" and any(word in kind for word in _NO_MESSAGE) and "choices" not in raw:
@@ -72,6 +73,19 @@ def _message(raw: Row) -> Message | None:
         return None
     what = next((flat[key] for key in ("content", "parts", "contents", "text") if flat.get(key)), None)
     return read_message(flat, who, what)
+
+
+def langchain_message(raw: Row) -> Message | None:
+    """A message of LangChain: as it was dumped (`lc`, `kwargs`), `type` and `data`, or flat; None for another kind."""
+    holds = next((raw[key] for key in ("kwargs", "data") if isinstance(raw.get(key), Mapping)), raw)
+    named = raw.get("id") if raw.get("lc") else None
+    kind = str(holds.get("type") or raw.get("type") or "")
+    if kind not in _LANGCHAIN:  # AIMessageChunk, or the class whose message it is
+        kind = str(named[-1] if isinstance(named, list) else kind).partition("Message")[0].lower()
+    role = _LANGCHAIN.get(kind)
+    if role is None or "content" not in holds:
+        return None
+    return read_message(holds, role, holds["content"])
 
 
 def both(row: Row) -> tuple[Row, Any]:

@@ -3,60 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from dialeval.readers.chats.base import Message, Row, Turns, as_json, each, messages_in, read_message, some
+from dialeval.readers.chats.base import Message, Product, Row, Turns, as_json, each, messages_in, read_message, some
 
 
-@dataclass(frozen=True)
-class Plain:
+def plain(where: str, who: str, what: str, joint: str = "\n") -> Product:
     """A list of messages, under `messages` where it is a row of messages that were put together."""
 
-    where: str
-    who: str
-    what: str
-    #: Between the parts of a text.
-    joint: str = "\n"
-
-    def matches(self, row: Row) -> bool:
-        """Whether one of the first messages names its speaker and says something."""
-        return some(messages_in(row, self.where), self.who, self.what)
-
-    def turns(self, row: Row) -> Turns:
-        """The messages in their order."""
-        return Turns(each(as_json(row[self.where]), self.message))
-
-    def message(self, raw: Row) -> Message | None:
-        """One message; None where nobody is named."""
-        who: Any = raw.get(self.who)
-        who = who.get("role") or who.get("name") if isinstance(who, Mapping) else who
-        if who is None or who == "" or isinstance(who, list | bool | float):
+    def message(raw: Row) -> Message | None:
+        speaker: Any = raw.get(who)
+        speaker = speaker.get("role") or speaker.get("name") if isinstance(speaker, Mapping) else speaker
+        if speaker is None or speaker == "" or isinstance(speaker, list | bool | float):
             return None
-        if self.what not in raw:
-            return Message(str(who), None)
-        return read_message(raw, who, raw[self.what], joint=self.joint)
+        if what not in raw:
+            return Message(str(speaker), None)
+        return read_message(raw, speaker, raw[what], joint=joint)
+
+    return Product(
+        lambda row: some(messages_in(row, where), who, what), lambda row: Turns(each(as_json(row[where]), message))
+    )
 
 
 #: Products by their names; the first whose names stand in a row reads it.
 PRODUCTS = {
-    "OpenAI, Anthropic, Mistral, Hugging Face": Plain("messages", "role", "content"),
-    "Vercel AI SDK": Plain("messages", "role", "parts", ""),
-    "Open Assistant": Plain("messages", "role", "text"),
-    "ShareGPT": Plain("conversations", "from", "value"),
-    "LMSYS": Plain("conversation", "role", "content"),
-    "Claude": Plain("chat_messages", "sender", "text"),
-    "Gemini": Plain("contents", "role", "parts", ""),
-    "MultiWOZ": Plain("turns", "speaker", "utterance"),
-    "conversational test cases of deepeval": Plain("turns", "role", "content"),
-    "Twilio": Plain("messages", "direction", "body"),
-    "Botpress": Plain("messages", "direction", "payload"),
+    "OpenAI, Anthropic, Mistral, Hugging Face": plain("messages", "role", "content"),
+    "Vercel AI SDK": plain("messages", "role", "parts", ""),
+    "Open Assistant": plain("messages", "role", "text"),
+    "ShareGPT": plain("conversations", "from", "value"),
+    "LMSYS": plain("conversation", "role", "content"),
+    "Claude": plain("chat_messages", "sender", "text"),
+    "Gemini": plain("contents", "role", "parts", ""),
+    "MultiWOZ": plain("turns", "speaker", "utterance"),
+    "conversational test cases of deepeval": plain("turns", "role", "content"),
+    "Twilio": plain("messages", "direction", "body"),
+    "Botpress": plain("messages", "direction", "payload"),
 }
 
 #: Help desks and exports that nobody has named yet: these names in any combination.
 ANY = tuple(
-    Plain(where, who, what)
+    plain(where, who, what)
     for where, who, what in product(
         "messages conversations conversation chat_messages turns comments dialogue dialog".split(),
         ("role", "from", "sender", "author", "speaker", "name"),
@@ -65,35 +52,20 @@ ANY = tuple(
 )
 
 
-@dataclass(frozen=True)
-class Pairs:
-    """A list of questions with their answers, which are one conversation."""
+def pairs(where: str, asked: str, answered: str) -> Product:
+    """A list of questions with their answers, which are one conversation: a turn of the user and of the assistant."""
+    sides = (("user", asked), ("assistant", answered))
 
-    where: str
-    asked: str
-    answered: str
+    def turns(row: Row) -> Turns:
+        both = messages_in(row, where)
+        messages = [{"role": role, "content": pair.get(key)} for pair in both for role, key in sides]
+        return Turns(each(messages, lambda raw: read_message(raw, raw["role"], raw["content"])))
 
-    def matches(self, row: Row) -> bool:
-        """Whether both stand in one object."""
-        return some(messages_in(row, self.where), self.asked, self.answered)
-
-    def turns(self, row: Row) -> Turns:
-        """A turn of the user and one of the assistant for each."""
-        sides = (("user", self.asked), ("assistant", self.answered))
-        return Turns(
-            each(
-                (
-                    {"role": role, "content": pair.get(key)}
-                    for pair in messages_in(row, self.where)
-                    for role, key in sides
-                ),
-                lambda raw: read_message(raw, raw["role"], raw["content"]),
-            )
-        )
+    return Product(lambda row: some(messages_in(row, where), asked, answered), turns)
 
 
 PAIRS = tuple(
-    Pairs(where, asked, answered)
+    pairs(where, asked, answered)
     for where, asked, answered in product(
         "turns conversation dialogue dialog history messages".split(),
         "user human input question query queryText prompt".split(),
@@ -102,16 +74,16 @@ PAIRS = tuple(
 )
 
 
-class Unknown:
-    """A list of messages in which nobody is named: read to say what is missing."""
+def _holds_a_list(row: Row) -> bool:
+    return any(isinstance(as_json(row.get(key)), list | tuple) for key in ("messages", "conversations"))
 
-    def matches(self, row: Row) -> bool:
-        """Whether the list is there."""
-        return any(isinstance(as_json(row.get(key)), list | tuple) for key in ("messages", "conversations"))
 
-    def turns(self, row: Row) -> Turns:
-        """What is wrong with it."""
-        form = "messages" if "messages" in row else "conversations"
-        if not as_json(row[form]):
-            raise ValueError(f"{form} holds no messages; each row is one conversation")
-        return Plain(form, "role", "content").turns(row)
+def _say_what_is_missing(row: Row) -> Turns:
+    form = "messages" if "messages" in row else "conversations"
+    if not as_json(row[form]):
+        raise ValueError(f"{form} holds no messages; each row is one conversation")
+    return plain(form, "role", "content").turns(row)
+
+
+#: A list of messages in which nobody is named: read to say what is missing.
+UNKNOWN = Product(_holds_a_list, _say_what_is_missing)
