@@ -23,9 +23,8 @@ from dialeval.core.exchange import Exchange
 from dialeval.papers.deb import ReliabilityBin, expected_calibration_error, reliability
 from dialeval.papers.learned import LearnedMetric
 from dialeval.registry.metric import Metric
-from dialeval.statistics.bootstrap import Interval, bootstrap, interval, number_groups
+from dialeval.statistics.bootstrap import Interval, bootstrap, interval, mean_of, number_groups
 from dialeval.statistics.correlation import Floats
-from dialeval.statistics.resampled import mean_of
 
 #: Of this share of samples that are calibrated the largest gap stays below `Percentiles.by_chance` (Kolmogorov).
 _KOLMOGOROV_95 = 1.358

@@ -86,7 +86,7 @@ def features_of(
 ) -> tuple[NDArray[np.float32], dict[str, str]]:
     """Features of replies with their contexts, by a pretrained encoder or a metric's network, and what made them."""
     if metric is None:
-        from dialeval.papers.frozen_features import FrozenFeatures
+        from dialeval.papers.feature_set import FrozenFeatures
 
         frozen = FrozenFeatures.shared(checkpoint)
         return frozen.of(exchanges, progress=progress).rows, {"encoder": frozen.name, **frozen.made_with}

@@ -34,8 +34,8 @@ def add_to(app: typer.Typer) -> None:
     ) -> None:
         """Write leaderboards again, marked by what the embedded checkpoints now say that they were trained on."""
         from dialeval.checkpoints.find import WEIGHTS
-        from dialeval.reports.pictures import draw_all
-        from dialeval.reports.report_files import write_pages
+        from dialeval.reports.output import write_pages
+        from dialeval.reports.plots.agreement import draw_all
 
         for folder in folders:
             report = read_report(folder)

@@ -49,7 +49,7 @@ from dialeval.checkpoints.config import CheckpointConfig
 from dialeval.checkpoints.find import find_checkpoint
 from dialeval.core.exchange import Exchange
 from dialeval.encoders.layout import PairFormat, PairTokenizer
-from dialeval.hub.licences import rated
+from dialeval.hub.card import rated
 from dialeval.statistics.discrimination import auc
 from history import TrainingRun, joined, stages_of
 from starts import mean_weights

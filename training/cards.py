@@ -13,8 +13,7 @@ import yaml
 from dialeval.checkpoints.catalogue import CATALOGUE
 from dialeval.checkpoints.config import CheckpointConfig
 from dialeval.checkpoints.find import WEIGHTS, file_sha256
-from dialeval.hub.card import CardResults, render_card
-from dialeval.hub.licences import licence_of, rated
+from dialeval.hub.card import CardResults, licence_of, rated, render_card
 from runs_table import write_runs_table
 
 ROOT = Path(__file__).resolve().parents[1]

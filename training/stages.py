@@ -37,7 +37,7 @@ from dialeval.core.exchange import Exchange
 from dialeval.encoders.base import load_exactly
 from dialeval.encoders.batching import PairEncoder, collate
 from dialeval.encoders.layout import PairFormat, PairTokenizer
-from dialeval.papers.frozen_features import FeatureNetwork
+from dialeval.papers.feature_set import FeatureNetwork
 from history import stages_of
 
 N = TypeVar("N", bound=Network)

@@ -47,7 +47,7 @@ def calibration(
 ) -> None:
     """Score, compare, and write what was found."""
     from dialeval.agreement.sources import find_sources
-    from dialeval.reports.report_files import plot_formats
+    from dialeval.reports.output import plot_formats
     from dialeval.robustness.inputs import read_input
     from reproduce.calibration import benchmark_sample, calibrations, dialogue_sample
     from reproduce.calibration_report import write_calibrations

@@ -37,7 +37,7 @@ def papers(
 ) -> None:
     """Look up, and write."""
     from dialeval.io.files import near, write_atomically
-    from dialeval.reports.console import telling
+    from dialeval.reports.output import telling
     from dialeval.reports.plots.figures import save
     from reproduce.papers.catalogue import chosen_papers
     from reproduce.papers.figures import draw

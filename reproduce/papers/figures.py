@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from dialeval.agreement.results import Panel
 from dialeval.agreement.runs import Reporter
-from dialeval.reports.pictures import reply_labels, scatters
-from dialeval.reports.plots.distributions import distributions
+from dialeval.reports.plots.agreement import distributions, reply_labels, scatters
 from dialeval.reports.plots.figures import COLOURS, new_figure
 from reproduce.papers.measured import Answers, panel
 from reproduce.papers.tables import Chart, Column, Paper, Picture, Row

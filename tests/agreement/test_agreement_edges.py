@@ -12,7 +12,7 @@ from dialeval.agreement.runs import run
 from dialeval.agreement.settings import Settings
 from dialeval.cli.options import command_line
 from dialeval.io.files import safe_name, without_machine
-from dialeval.reports.report_files import write_outputs
+from dialeval.reports.output import write_outputs
 from refusals import refused
 from toy_benchmark import count_words, rated_rows, write_rows
 

@@ -20,7 +20,7 @@ from dialeval.checkpoints.config import CheckpointConfig, EncoderSource
 from dialeval.checkpoints.find import weights_digest
 from dialeval.cli import build_app
 from dialeval.reports.leaderboard import render_markdown, render_page
-from dialeval.reports.report_files import write_outputs
+from dialeval.reports.output import write_outputs
 from notebooks import Page
 from reproduce.leaderboard import read_report, with_present_marks
 from toy_benchmark import Length, labelled_rows, noise, picky, rated_rows, write_rows

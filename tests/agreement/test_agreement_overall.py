@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from dialeval import benchmarks
-from dialeval.agreement.overall import overall
+from dialeval.agreement.breakdowns import overall
 from dialeval.agreement.runs import run
 from dialeval.agreement.settings import Settings
 from dialeval.reports.leaderboard import render_markdown, render_page

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from dialeval import benchmarks
-from dialeval.agreement.by_system import of_system_means, within_systems, without_people
 from dialeval.agreement.judgements import View
+from dialeval.agreement.measure import of_system_means, within_systems, without_people
 from dialeval.agreement.results import Report, read_results
 from dialeval.agreement.runs import run
 from dialeval.agreement.settings import Settings
 from dialeval.reports.leaderboard import render_markdown
-from dialeval.reports.report_files import write_outputs
+from dialeval.reports.output import write_outputs
 from dialeval.statistics.correlation import CORRELATIONS
 from toy_benchmark import count_words, rated_rows, write_rows
 
@@ -100,7 +100,7 @@ def report_on(path: Path, **settings: object) -> Report:
 def test_every_result_has_them_and_so_has_every_output(
     toy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from dialeval.reports.console import show
+    from dialeval.reports.output import show
 
     report = report_on(toy, exclusion="none")
     turn, system = (next(r for r in report.results if r.level == level) for level in ("turn", "system"))

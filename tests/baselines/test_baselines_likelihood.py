@@ -11,10 +11,8 @@ import pytest
 import torch
 
 import dialeval
-from dialeval.baselines.causal import CausalLikelihood
-from dialeval.baselines.fed import FollowUpLikelihood, read_follow_ups
-from dialeval.baselines.masked import MaskedLikelihood
-from dialeval.baselines.wordnet import MissingResource
+from dialeval.baselines.likelihood import CausalLikelihood, FollowUpLikelihood, MaskedLikelihood, read_follow_ups
+from dialeval.baselines.words import MissingResource
 from refusals import refused
 from small_resources import WORDS, write_causal_model, write_masked_model
 

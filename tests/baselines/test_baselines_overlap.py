@@ -11,12 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dialeval
-from dialeval.baselines.bleu import Bleu1, Bleu2, Bleu3, Bleu4
-from dialeval.baselines.delta_bleu import DeltaBleu, delta_bleu, weighted_precision
-from dialeval.baselines.meteor import Meteor
+from dialeval.baselines.overlap import (
+    Bleu1,
+    Bleu2,
+    Bleu3,
+    Bleu4,
+    DeltaBleu,
+    Meteor,
+    RougeL,
+    delta_bleu,
+    weighted_precision,
+)
 from dialeval.baselines.reference import ReferenceMetric, fold
-from dialeval.baselines.rouge import RougeL
-from dialeval.baselines.wordnet import MissingResource
+from dialeval.baselines.words import MissingResource
 from refusals import refused
 from small_resources import write_wordnet
 
@@ -114,7 +121,7 @@ def test_meteor_says_what_it_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.delenv("WNSEARCHDIR", raising=False)
     monkeypatch.setattr(nltk.data, "path", [])
-    monkeypatch.setattr("dialeval.baselines.wordnet.DEBIAN", tmp_path)
+    monkeypatch.setattr("dialeval.baselines.words.DEBIAN", tmp_path)
     refused(MissingResource, "nltk.downloader wordnet", Meteor)
     monkeypatch.setenv("WNSEARCHDIR", str(tmp_path / "nowhere"))
     refused(MissingResource, "nowhere", Meteor)

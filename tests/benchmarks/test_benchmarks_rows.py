@@ -10,8 +10,16 @@ import pytest
 
 from counted_rows import ROWS
 from dialeval import benchmarks
-from dialeval.benchmarks.base import Benchmark, BenchmarkInfo, FileSource, Scale, SourceFile, Subset
-from dialeval.benchmarks.dataset import complete, to_dataset
+from dialeval.benchmarks.base import (
+    Benchmark,
+    BenchmarkInfo,
+    FileSource,
+    Scale,
+    SourceFile,
+    Subset,
+    complete,
+    to_dataset,
+)
 from refusals import refused
 
 RATED = BenchmarkInfo(

@@ -23,7 +23,7 @@ from dialeval.encoders.base import first_token
 from dialeval.encoders.batching import choose_precision
 from dialeval.encoders.bert import BertEncoder, BertSettings
 from dialeval.encoders.int8 import Product, has_fast_int8, run_in_int8
-from dialeval.papers.frozen_features import FrozenFeatures
+from dialeval.papers.feature_set import FrozenFeatures
 from refusals import refused
 from small_checkpoints import small_checkpoint
 from small_encoders import SMALL, batch, model

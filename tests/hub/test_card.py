@@ -16,8 +16,7 @@ from cards import write_cards
 from dialeval.agreement.results import Result
 from dialeval.checkpoints.config import CheckpointConfig, EncoderSource
 from dialeval.checkpoints.find import WEIGHTS, weights_digest
-from dialeval.hub.card import CardResults, is_hub_id, render_card
-from dialeval.hub.licences import facts, licence_of
+from dialeval.hub.card import CardResults, facts, is_hub_id, licence_of, render_card
 from dialeval.registry import metric_class
 
 ROOT = Path(__file__).parents[2]

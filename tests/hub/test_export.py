@@ -71,7 +71,7 @@ def test_turns_are_joined_by_one_token(exported: tuple[Path, Path]) -> None:
 
 
 def test_a_folder_that_holds_something_is_not_written_to(exported: tuple[Path, Path]) -> None:
-    from dialeval.cli.export import export
+    from dialeval.cli.hub import export
 
     refused(FileExistsError, "empty", lambda: export("judge", exported[1]))
     refused(ValueError, "deb", lambda: export("deb", exported[1] / "new"))

@@ -25,6 +25,5 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "statistics/moments.py": ("test_density.py", "test_fbd.py", "test_intervals.py"),
     "statistics/bootstrap.py": _STATISTICS,
     "statistics/paired_tests.py": _STATISTICS,
-    "statistics/corrections.py": _STATISTICS,
     "statistics/correlation.py": _STATISTICS,
 }

@@ -19,7 +19,7 @@ from dialeval.encoders.layout import PairTokenizer
 from dialeval.papers import network_class
 from dialeval.papers.distribution import EncodedRows
 from dialeval.papers.fbd import Fbd, FbdState
-from dialeval.papers.frozen_features import FrozenFeatures
+from dialeval.papers.feature_set import FrozenFeatures
 from dialeval.papers.prd import Prd
 from refusals import refused
 from small_checkpoints import small_checkpoint

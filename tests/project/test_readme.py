@@ -15,7 +15,7 @@ from dialeval import benchmarks
 from dialeval.checkpoints.catalogue import checkpoints
 from dialeval.checkpoints.config import CheckpointConfig
 from dialeval.checkpoints.find import embedded_checkpoints
-from dialeval.hub.licences import facts
+from dialeval.hub.card import facts
 from dialeval.io.files import read_json_lines
 
 ROOT = Path(__file__).parents[2]

@@ -23,8 +23,8 @@ def test_one_that_needs(name):
     raise AssertionError("the resource is hidden, and this ran")
 
 def test_wordnet_is_absent_for_the_code_as_well():
-    from dialeval.baselines.meteor import Meteor
-    from dialeval.baselines.wordnet import MissingResource
+    from dialeval.baselines.overlap import Meteor
+    from dialeval.baselines.words import MissingResource
     with pytest.raises(MissingResource):
         Meteor()
 """

@@ -10,7 +10,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 from typer.testing import CliRunner, Result
 
-from dialeval.papers.frozen_features import FrozenFeatures
+from dialeval.papers.feature_set import FrozenFeatures
 from reproduce.__main__ import build_app
 from reproduce.feature_statistics import conicity, normality
 from reproduce.features import feature_map, replies_of, study

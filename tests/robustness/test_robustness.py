@@ -112,7 +112,7 @@ def test_synonyms_are_other_words_and_keep_the_capital(wordnet: None) -> None:
 
 def test_nouns_by_the_tagger(monkeypatch: pytest.MonkeyPatch) -> None:
     tags = {"bought": "VBD", "car": "NN"}
-    monkeypatch.setattr("dialeval.robustness.words.require_tagger", lambda: None)
+    monkeypatch.setattr("dialeval.robustness.attacks.require_tagger", lambda: None)
     monkeypatch.setattr("nltk.pos_tag", lambda words: [(word, tags.get(word, "DT")) for word in words])
     assert attacked("nouns_only", CAR) == "car"
     assert attacked("nouns_only", YES) is None

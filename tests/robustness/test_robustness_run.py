@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dialeval.agreement.runs import Reporter
-from dialeval.baselines.bleu import Bleu1
+from dialeval.baselines.overlap import Bleu1
 from dialeval.cli import build_app
 from dialeval.core.exchange import Exchange
 from dialeval.core.scores import Signature

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from dialeval.statistics import corrections, discrimination, raters, system_level
+from dialeval.statistics import discrimination, paired_tests, raters, system_level
 from dialeval.statistics.correlation import CORRELATIONS, kendall, pearson, spearman
 
 X, Y = (1, 2, 2, 4, 5), (2, 1, 3, 5, 4)
@@ -111,15 +111,15 @@ def test_auc_counts_pairs(rows):
 
 
 def test_corrections():
-    assert corrections.holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert paired_tests.holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     # R: p.adjust(c(.01, .02, .03, .04, .05, .5), "holm")
-    assert corrections.holm([0.01, 0.02, 0.03, 0.04, 0.05, 0.5]) == pytest.approx([0.06, 0.10, 0.12, 0.12, 0.12, 0.5])
-    assert len(corrections.holm([])) == 0
+    assert paired_tests.holm([0.01, 0.02, 0.03, 0.04, 0.05, 0.5]) == pytest.approx([0.06, 0.10, 0.12, 0.12, 0.12, 0.5])
+    assert len(paired_tests.holm([])) == 0
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
 def test_corrections_never_make_a_p_value_smaller_and_keep_the_order(p):
-    adjusted = corrections.holm(p)
+    adjusted = paired_tests.holm(p)
     assert np.all(adjusted >= np.asarray(p) - 1e-12)
     assert np.all(adjusted <= 1)
     assert np.all(np.diff(adjusted[np.argsort(p, kind="stable")]) >= -1e-12)

@@ -11,10 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from dialeval.statistics import bootstrap, paired_tests, resampled
-from dialeval.statistics.correlation import kendall, pearson, spearman
+from dialeval.statistics import bootstrap, paired_tests
+from dialeval.statistics.correlation import ROWWISE, kendall, pearson, spearman
 from dialeval.statistics.discrimination import auc
-from dialeval.statistics.rowwise import ROWWISE
 
 rows = st.lists(
     st.tuples(st.integers(0, 6), st.integers(0, 6), st.integers(0, 1), st.integers(0, 4)), min_size=3, max_size=25
@@ -34,12 +33,12 @@ def test_every_resampled_statistic_equals_the_statistic_of_the_drawn_rows(drawn,
     systems = (x + y).astype(int) % 3
     _, systems = np.unique(systems, return_inverse=True)
     statistics = {
-        "pearson": resampled.pearson_of(x, y, groups, 5),
-        "spearman": resampled.spearman_of(x, y, groups, 5),
-        "kendall": resampled.kendall_of(x, y, groups, 5),
-        "auc": resampled.auc_of(labels, x, groups, 5),
-        "mean": resampled.mean_of(x, groups, 5),
-        "systems": resampled.over_systems("pearson", x, y, systems, groups, 5),
+        "pearson": bootstrap.pearson_of(x, y, groups, 5),
+        "spearman": bootstrap.spearman_of(x, y, groups, 5),
+        "kendall": bootstrap.kendall_of(x, y, groups, 5),
+        "auc": bootstrap.auc_of(labels, x, groups, 5),
+        "mean": bootstrap.mean_of(x, groups, 5),
+        "systems": bootstrap.over_systems("pearson", x, y, systems, groups, 5),
     }
     found = bootstrap.bootstrap(statistics, 5, resamples=20, seed=seed, rows=len(x))
     for number, counts in enumerate(all_draws(5, 20, seed)):
@@ -68,7 +67,7 @@ def test_interval_of_independent_rows_is_near_the_textbook_one():
     x = random.normal(size=400)
     y = 0.5 * x + random.normal(size=400)
     groups = np.arange(400)
-    drawn = bootstrap.bootstrap({"r": resampled.pearson_of(x, y, groups, 400)}, 400, resamples=4000, seed=1)["r"]
+    drawn = bootstrap.bootstrap({"r": bootstrap.pearson_of(x, y, groups, 400)}, 400, resamples=4000, seed=1)["r"]
     found = bootstrap.interval(drawn)
     z = np.arctanh(pearson(x, y).value)
     assert found.low == pytest.approx(np.tanh(z - 1.96 / math.sqrt(397)), abs=0.02)
@@ -84,7 +83,7 @@ def test_clusters_widen_the_interval():
     of_context, of_row = np.repeat(np.arange(40), 10), np.arange(400)
     widths = []
     for groups, count in ((of_context, 40), (of_row, 400)):
-        drawn = bootstrap.bootstrap({"r": resampled.spearman_of(x, y, groups, count)}, count, resamples=2000, seed=0)[
+        drawn = bootstrap.bootstrap({"r": bootstrap.spearman_of(x, y, groups, count)}, count, resamples=2000, seed=0)[
             "r"
         ]
         found = bootstrap.interval(drawn)

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from dialeval.agreement.settings import Settings
-from dialeval.statistics import bootstrap, corrections, paired_tests, raters, system_level
+from dialeval.statistics import bootstrap, paired_tests, raters, system_level
 from dialeval.statistics.correlation import CORRELATIONS, paired_columns
 from refusals import refused
 
@@ -81,8 +81,8 @@ def test_the_mean_over_sets_is_tested_as_it_stands() -> None:
 
 @pytest.mark.parametrize("p", [-0.1, 1.1, math.inf, math.nan])
 def test_a_p_value_out_of_range_is_named(p: float) -> None:
-    refused(ValueError, "p-value 1", corrections.holm, [0.5, p, 2.0])
-    assert corrections.holm([0, 1]).tolist() == [0.0, 1.0]
+    refused(ValueError, "p-value 1", paired_tests.holm, [0.5, p, 2.0])
+    assert paired_tests.holm([0, 1]).tolist() == [0.0, 1.0]
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])

@@ -33,7 +33,7 @@ class Resource:
 
 def _has_wordnet() -> bool:
     try:
-        from dialeval.baselines.wordnet import MissingResource, load_wordnet
+        from dialeval.baselines.words import MissingResource, load_wordnet
     except ImportError:
         return False
     try:

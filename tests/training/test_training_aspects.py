@@ -34,7 +34,7 @@ from dialeval.core.exchange import Exchange
 from dialeval.encoders.base import tuned_state
 from dialeval.encoders.batching import PairEncoder
 from dialeval.encoders.layout import PairFormat, PairTokenizer
-from dialeval.hub.licences import rated as rated_by
+from dialeval.hub.card import rated as rated_by
 from dialeval.judge.metric import ASPECTS, Judge
 from history import TrainingRun
 from small_checkpoints import small_checkpoint

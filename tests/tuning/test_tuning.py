@@ -24,7 +24,7 @@ from dialeval.judge.metric import FEATURES, HEADS, TURN_VOTES, VETO_LEAVES, Judg
 from dialeval.judge.row_signs import COUNTS, read_signs
 from dialeval.readers import Source
 from dialeval.statistics.raters import human_ceiling
-from dialeval.tuning import Tuned, correction, tune
+from dialeval.tuning import Tuned, crossing, tune
 from dialeval.tuning.crossing import BeforeAfter, WithInterval, agreement_where_known, divide, out_of_fold
 from dialeval.tuning.opinions import Preferences, Ratings, read_opinions
 from rated_rows import FACT_WORDS, compared, permuted, rated, small_judge
@@ -161,7 +161,7 @@ def test_a_swapped_pair_says_the_same() -> None:
     around = np.roll(np.arange(100), 50)
     turned = replace(read, inputs=read.inputs[around], voted=read.voted[around])
     one, two = read_opinions(Source(pairs)), read_opinions(Source(swapped))
-    first, last = (correction.fit(opinions, some, chosen) for opinions, some in ((one, read), (two, turned)))
+    first, last = (crossing.fit_correction(opinions, some, chosen) for opinions, some in ((one, read), (two, turned)))
     assert first == pytest.approx(last)
     counts = np.ones((1, one.contexts))
     agreed = [

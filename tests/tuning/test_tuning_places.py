@@ -14,8 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dialeval.cli import build_app
-from dialeval.tuning import folder as folder_module
-from dialeval.tuning import tune
+from dialeval.tuning import tune, tuned
 from rated_rows import rated, small_judge
 from refusals import refused
 from resources import PATIENCE
@@ -92,7 +91,7 @@ def test_what_fails_while_writing_leaves_the_former_one(
     def broken(folder: Path) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(folder_module, "Judge", broken)
+    monkeypatch.setattr(tuned, "Judge", broken)
     code, _ = run(judge, place, "--overwrite")
     assert code == 130
     assert (place / "mine" / "config.json").read_bytes() == before

@@ -1,25 +1,28 @@
-"""Breakdowns: every aspect of people against every aspect of a metric; rows that it was trained on, apart."""
+"""Breakdowns of agreement: by aspect, by rows that a metric was trained on, over all benchmarks, and as a filter."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dialeval.agreement.comparisons import compared_statistic
-from dialeval.agreement.judgements import Cut, Judgements, cuts, judgements, view_of
+from dialeval.agreement.comparisons import ComparedMetric, common_views, compared_statistic
+from dialeval.agreement.judgements import Cut, Judgements, View, cuts, judgements, view_of
 from dialeval.agreement.leaderboard import TITLES, Section, number
 from dialeval.agreement.measure import measure
 from dialeval.agreement.prepare import PreparedBenchmark, ScoredMetric
 from dialeval.agreement.record import result_of
-from dialeval.agreement.results import Half, Result
+from dialeval.agreement.results import PRECISE, Filtering, Half, Overall, Panel, Result
 from dialeval.agreement.settings import Settings
 from dialeval.agreement.sources import ValueSource
+from dialeval.benchmarks.base import OWN_FILE
 from dialeval.registry.metric import Level
-from dialeval.statistics.correlation import Floats
+from dialeval.statistics.bootstrap import bootstrap, interval, number_groups, spearman_of
+from dialeval.statistics.correlation import Floats, spearman
+from dialeval.statistics.paired_tests import holm, permutation_test_over_sets
 
 
 def of_aspects(scored: ScoredMetric, stage: PreparedBenchmark, settings: Settings) -> list[Result]:
@@ -98,3 +101,190 @@ def _number(half: Half) -> str:
         return number(math.nan)
     interval = "" if half.low is None or half.high is None else f" [{number(half.low)}, {number(half.high)}]"
     return f"{number(half.value)}{interval}"
+
+
+# One metric against every other on the mean over benchmarks: which agrees best altogether, and could that be chance?
+# The test speaks about these benchmarks: contexts are swapped within each of them, the set of benchmarks stays. A
+# metric does not count where it was trained on the benchmark.
+
+#: Below this a mean over benchmarks says nothing that their own tables do not.
+AT_LEAST = 3
+
+
+@dataclass(frozen=True)
+class _Question:
+    """The main question of one benchmark, and the metrics that count there."""
+
+    panel: Panel
+    cut: Cut
+    entrants: dict[str, ComparedMetric]
+
+    @property
+    def name(self) -> str:
+        return self.panel.judged.info.name
+
+
+def overall(panels: Sequence[Panel], settings: Settings) -> list[Overall]:
+    """A row per metric, the leader first; none for fewer than three benchmarks or without a metric that counts on all.
+
+    The leader is the metric with the highest mean of those that count on as many benchmarks as any does.
+    """
+    questions = [found for panel in panels if (found := _question(panel)) is not None]
+    names = list(dict.fromkeys(name for question in questions for name in question.entrants))
+    counted = {name: [question for question in questions if name in question.entrants] for name in names}
+    most = max(map(len, counted.values()), default=0)
+    if most < AT_LEAST:
+        return []
+    means = {name: float(np.mean([_value(name, question) for question in over])) for name, over in counted.items()}
+    leader = max((name for name in names if len(counted[name]) == most), key=lambda name: means[name])
+    rows = [
+        _against(
+            name, leader, means[name], [question for question in counted[name] if leader in question.entrants], settings
+        )
+        for name in sorted(names, key=lambda name: -means[name])
+        if name != leader and len(counted[name]) >= AT_LEAST
+    ]
+    tested = [row.metric for row in rows if row.p is not None]
+    adjusted = dict(zip(tested, holm([row.p for row in rows if row.p is not None]), strict=True)) if tested else {}
+    first = Overall(leader, leader, means[leader], None, None, None, None, None, 0, _names(counted[leader]))
+    return [first, *(replace(row, p_adjusted=_known(adjusted.get(row.metric, math.nan))) for row in rows)]
+
+
+def _question(panel: Panel) -> _Question | None:
+    """The first question about replies or dialogues that is answered by rank correlation."""
+    for cut, entrants in panel.questions:
+        if cut.level != "system" and "spearman" in cut.statistics:
+            counting = {entrant.name: entrant for entrant in entrants if entrant.name not in panel.contaminated}
+            return _Question(
+                panel, cut, {name: entrant for name, entrant in counting.items() if _defined(entrant, cut, panel)}
+            )
+    return None
+
+
+def _defined(entrant: ComparedMetric, cut: Cut, panel: Panel) -> bool:
+    view, _ = common_views(entrant, entrant, cut, panel.judged)
+    return len(view.values) > 2 and math.isfinite(spearman(view.values, view.human).value)
+
+
+def _value(name: str, question: _Question) -> float:
+    view, _ = common_views(question.entrants[name], question.entrants[name], question.cut, question.panel.judged)
+    return float(spearman(view.values, view.human).value)
+
+
+def _against(name: str, leader: str, mean: float, over: Sequence[_Question], settings: Settings) -> Overall:
+    sets, gaps, draws = [], [], []
+    for place, question in enumerate(over):
+        a, b = common_views(question.entrants[leader], question.entrants[name], question.cut, question.panel.judged)
+        groups = number_groups(a.groups.tolist())
+        sets.append((a.values, b.values, a.human, groups))
+        gaps.append(spearman(a.values, a.human).value - spearman(b.values, b.human).value)
+        count = int(groups.max()) + 1
+        statistics = {
+            "leader": spearman_of(a.values, a.human, groups, count),
+            "other": spearman_of(b.values, b.human, groups, count),
+        }
+        drawn = bootstrap(
+            statistics, count, resamples=settings.resamples, seed=settings.seed + place, rows=len(a.values)
+        )
+        draws.append(drawn["leader"] - drawn["other"])
+    test = permutation_test_over_sets(sets, resamples=max(settings.resamples, 1), seed=settings.seed)
+    spread = interval(np.mean(draws, axis=0), settings.confidence)
+    better = sum(gap > 0 for gap in gaps)
+    difference = float(np.mean(gaps))
+    ends = _known(spread.low), _known(spread.high)
+    return Overall(name, leader, mean, difference, *ends, _known(test.p), None, better, _names(over))
+
+
+def _names(questions: Sequence[_Question]) -> tuple[str, ...]:
+    return tuple(question.name for question in questions)
+
+
+def _known(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def overall_table(rows: Sequence[Overall]) -> tuple[list[str], list[list[str]]]:
+    """Header and cells."""
+    leader = rows[0].leader
+    header = ["metric", "mean", f"{leader} minus it", "p", "p, corrected", f"{leader} is better on"]
+    return header, [list(_cells(row)) for row in rows]
+
+
+def _cells(row: Overall) -> tuple[str, ...]:
+    if row.difference is None:
+        return row.metric, f"{row.mean:.3f}", "", "", "", ""
+    difference = f"{row.difference:+.3f} [{_end(row.low)}, {_end(row.high)}]"
+    tested = (_end(row.p, digits=4), _end(row.p_adjusted, digits=4))
+    return row.metric, f"{row.mean:.3f}", difference, *tested, f"{row.better_on} of {len(row.over)}"
+
+
+def _end(value: float | None, digits: int = 3) -> str:
+    return "" if value is None else f"{value:.{digits}f}"
+
+
+ABOUT_OVERALL = (
+    "Mean Spearman correlation over the benchmarks where a metric counts: not where it was trained on them. The "
+    "difference from the first row is taken on the benchmarks of both; its interval and test resample or swap contexts "
+    "within each benchmark, so they speak about these benchmarks and not about others."
+)
+
+
+# What a metric is worth as a filter, on ratings of one's own: does its worst tenth hold what people rated worst, and do
+# both agree on what lies below a threshold?
+
+#: The part of the rows that a filter sets aside.
+WORST = 0.1
+
+
+def as_filter(scored: ScoredMetric, stage: PreparedBenchmark, settings: Settings) -> list[Filtering]:
+    """A metric as a filter on a user's own ratings; nothing for the known benchmarks and for labels."""
+    info = stage.benchmark.info
+    if info.kind != "ratings" or not any(source.repository == OWN_FILE for source in info.sources):
+        return []
+    filterings = []
+    for cut in cuts(stage.judged, settings):
+        view = view_of(scored.column, cut, stage.judged)
+        if cut.level == "system" or len(view.values) < 2:
+            continue
+        scale = info.aspects[cut.aspect]
+        sign = 1.0 if scored.source.higher_is_better else -1.0
+        filterings.append(_filtering((scored.source.name, info.name, cut.aspect), view, scale.middle, sign, settings))
+    return filterings
+
+
+def _filtering(names: tuple[str, str, str], view: View, bad_below: float, sign: float, settings: Settings) -> Filtering:
+    n = len(view.values)
+    n_worst = max(1, round(WORST * n))
+    order = np.argsort(view.values, kind="stable")
+    is_worst = view.human <= np.sort(view.human)[n_worst - 1]
+    bad = view.human < bad_below
+    n_bad = int(bad.sum())
+    marked = np.zeros(n, dtype=bool)
+    marked[order[:n_bad]] = True
+    edges = view.values[order[max(0, n_bad - 1) : n_bad + 1]]
+    cells = np.stack([np.bincount(view.groups, both, view.n_groups) for both in (
+        bad & marked, bad & ~marked, ~bad & marked, ~bad & ~marked
+    )], axis=1)  # fmt: skip
+    kappa = float(_kappa(cells.sum(axis=0)[None])[0])
+    spread = interval(np.empty(0))
+    if math.isfinite(kappa) and settings.resamples:
+        drawn = bootstrap(
+            {"": lambda counts: _kappa(counts @ cells)}, view.n_groups, resamples=settings.resamples, seed=settings.seed
+        )
+        spread = interval(drawn[""], settings.confidence)
+    needed = n * ((spread.high - spread.low) / 2 / PRECISE) ** 2
+    return Filtering(
+        *names, n, n_worst, int(is_worst[order[:n_worst]].sum()), n_worst * float(is_worst.mean()), bad_below,
+        n_bad / n, sign * float(edges.mean()), kappa, spread.low, spread.high,
+        math.ceil(needed / 10) * 10 if math.isfinite(needed) else None,
+    )  # fmt: skip
+
+
+def _kappa(cells: Floats) -> Floats:
+    """Cohen's kappa of rows of four counts: both, first only, second only, neither."""
+    both, first, second, neither = cells.T
+    with np.errstate(divide="ignore", invalid="ignore"):
+        n = cells.sum(axis=1)
+        agreed = (both + neither) / n
+        chance = ((both + first) * (both + second) + (neither + second) * (neither + first)) / n**2
+        return np.asarray((agreed - chance) / (1 - chance))

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from dialeval.agreement.judgements import Cut, Judgements, View, view_of
 from dialeval.agreement.settings import Settings
 from dialeval.statistics.bootstrap import number_groups
-from dialeval.statistics.corrections import holm
 from dialeval.statistics.correlation import CORRELATIONS, Floats
-from dialeval.statistics.paired_tests import Swappable, permutation_test
+from dialeval.statistics.paired_tests import Swappable, holm, permutation_test
 from dialeval.statistics.system_level import system_means
 
 #: A metric must have values for this share of a question's rows to be ranked.

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dialeval.agreement import by_system
 from dialeval.agreement.judgements import Cut, View
 from dialeval.agreement.settings import Settings
 from dialeval.agreement.sources import ValueSource
 from dialeval.registry.metric import Level
 from dialeval.statistics import discrimination
-from dialeval.statistics.bootstrap import Interval, Resampled, bootstrap, interval, number_groups
-from dialeval.statistics.correlation import CORRELATIONS, Estimate, Floats
+from dialeval.statistics.bootstrap import (
+    MOST_GROUPS_FOR_KENDALL,
+    RESAMPLED,
+    Interval,
+    Resampled,
+    bootstrap,
+    interval,
+    mean_of,
+    number_groups,
+    over_systems,
+)
+from dialeval.statistics.correlation import CORRELATIONS, Estimate, Floats, is_constant
 from dialeval.statistics.discrimination import observed_grid, search_threshold
-from dialeval.statistics.resampled import MOST_GROUPS_FOR_KENDALL, RESAMPLED, mean_of, over_systems
 from dialeval.statistics.system_level import TooFewSystems, correlate_systems, system_means
 
 _NO_INTERVAL = Interval(math.nan, math.nan, 0)
@@ -60,7 +69,7 @@ def measure(
 ) -> list[Measured]:
     """All statistics of a metric on a question; accuracy only where there is a threshold.
 
-    `people` are the systems whose replies were written by people; see `by_system`.
+    `people` are the systems whose replies were written by people; see above `RowCorrelation`.
 
     Raises `TooFewSystems` at the system level below five systems, unless forced.
     """
@@ -86,8 +95,8 @@ def _measure(
         measured = _pooled(name, view)
     estimate, statistic, p_method = measured
     is_correlation = cut.level != "system" and name in CORRELATIONS and not cut.is_labelled
-    within = by_system.within_systems(name, view) if is_correlation else by_system.RowCorrelation()
-    machines = by_system.without_people(name, view, people) if is_correlation else by_system.RowCorrelation()
+    within = within_systems(name, view) if is_correlation else RowCorrelation()
+    machines = without_people(name, view, people) if is_correlation else RowCorrelation()
     absolute = settings.absolute and cut.level == "system"
     # Where machines wrote every row it is the same correlation, and costs nothing.
     is_same = machines.n == len(view.values)
@@ -116,7 +125,7 @@ def _measure(
         without_humans_low=of_machines.low,
         without_humans_high=of_machines.high,
         n_without_humans=machines.n if is_correlation else None,
-        system_means=by_system.of_system_means(name, view) if is_correlation else math.nan,
+        system_means=of_system_means(name, view) if is_correlation else math.nan,
     )
 
 
@@ -206,3 +215,92 @@ def decide(source: ValueSource, cut: Cut, settings: Settings, validation: Valida
     grid = "0, 0.01 … 1" if unit else "observed values"
     method = f"searched over {grid} on {threshold.n} rows, smallest of {threshold.ties} with {threshold.errors} errors"
     return Decision(threshold.value, sign * threshold.value, method)
+
+
+# What one correlation over all rows hides where some systems are liked better than others. A metric that only
+# recognises who spoke can agree with people very well. Three numbers show it:
+#
+# * within systems: the correlation among the rows of one system, averaged over the systems with their rows as weights.
+#   Systems with fewer than three rows, or all of whose values or ratings are the same, have none and are left out.
+#   Telling systems apart earns nothing here.
+# * without human-written rows: the same correlation over the rows that a machine wrote. Replies of people and planted
+#   ones (a human reply to another context) are left out; rows that name no system, too.
+# * system means: what is reached by every system's own mean human score in place of a metric, a baseline that knows
+#   only who spoke. The mean is of all rows of the system, the row itself among them: without it the score would fall
+#   within a system as the rating rises, and the baseline would look weaker than knowing the systems is.
+
+#: Two points always lie on a line.
+FEWEST_ROWS = 3
+
+
+@dataclass(frozen=True)
+class RowCorrelation:
+    """A correlation of some rows, on how many it stands, and the same of resamples."""
+
+    value: float = math.nan
+    n: int = 0
+    statistic: Resampled | None = None
+
+
+def within_systems(name: str, view: View) -> RowCorrelation:
+    """The mean correlation within a system, weighted by rows; resamples weigh by the rows that were drawn."""
+    systems = [np.flatnonzero(view.systems == system) for system in view.named_systems]
+    kept = [rows for rows in systems if _tells_something(view, rows)]
+    if not kept:
+        return RowCorrelation()
+    sizes = [len(rows) for rows in kept]
+    values = [CORRELATIONS[name](view.values[rows], view.human[rows]).value for rows in kept]
+    resampled = [_resampled(name, view, rows) for rows in kept]
+    drawn = [np.bincount(view.groups[rows], minlength=view.n_groups).astype(np.float64) for rows in kept]
+    statistics = [drawn_statistic for drawn_statistic in resampled if drawn_statistic is not None]
+    return RowCorrelation(
+        float(np.average(values, weights=sizes)),
+        sum(sizes),
+        _weighted(statistics, np.stack(drawn, axis=1)) if len(statistics) == len(kept) else None,
+    )
+
+
+def without_people(name: str, view: View, people: Collection[str]) -> RowCorrelation:
+    """The correlation over the rows of named systems that are not among `people`."""
+    rows = np.flatnonzero([system is not None and system not in people for system in view.systems])
+    if not len(rows):
+        return RowCorrelation()
+    value = CORRELATIONS[name](view.values[rows], view.human[rows]).value
+    return RowCorrelation(value, len(rows), _resampled(name, view, rows) if math.isfinite(value) else None)
+
+
+def of_system_means(name: str, view: View) -> float:
+    """The correlation of people's scores with the mean of their system."""
+    rows = np.flatnonzero([system is not None for system in view.systems])
+    systems = [str(system) for system in view.systems[rows]]
+    if not systems:
+        return math.nan
+    means = system_means(view.human[rows], systems)[1]
+    return CORRELATIONS[name](means[number_groups(systems)], view.human[rows]).value
+
+
+def _tells_something(view: View, rows: NDArray[np.intp]) -> bool:
+    enough = len(rows) >= FEWEST_ROWS
+    return enough and not is_constant(view.values[rows]) and not is_constant(view.human[rows])
+
+
+def _resampled(name: str, view: View, rows: NDArray[np.intp]) -> Resampled | None:
+    """The statistic of some rows as a function of all groups' counts; tables only of the groups they are in."""
+    present, numbers = np.unique(view.groups[rows], return_inverse=True)
+    if name == "kendall" and len(present) > MOST_GROUPS_FOR_KENDALL:
+        return None
+    statistic = RESAMPLED[name](view.values[rows], view.human[rows], numbers, len(present))
+    return lambda counts: statistic(counts[:, present])
+
+
+def _weighted(statistics: Sequence[Resampled], sizes: Floats) -> Resampled:
+    """The mean of statistics weighted by the rows that were drawn for each; undefined ones are left out."""
+
+    def statistic(counts: Floats) -> Floats:
+        values = np.stack([statistic(counts) for statistic in statistics], axis=1)
+        weights = np.where(np.isfinite(values), counts @ sizes, 0.0)
+        total = weights.sum(axis=1)
+        summed = (weights * np.where(np.isfinite(values), values, 0.0)).sum(axis=1)
+        return np.where(total > 0, summed / np.where(total > 0, total, 1.0), np.nan)
+
+    return statistic

@@ -9,13 +9,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dialeval.agreement.breakdowns import halves_of, of_aspects
+from dialeval.agreement.breakdowns import as_filter, halves_of, of_aspects, overall
 from dialeval.agreement.comparisons import ComparedMetric, against_best, best_group, compared_statistic
-from dialeval.agreement.filtering import as_filter
 from dialeval.agreement.judgements import Cut, view_of
 from dialeval.agreement.measure import Decision, decide, measure
 from dialeval.agreement.on_benchmark import Advance, MetricFailed, NotApplicable, OtherRows
-from dialeval.agreement.overall import overall
 from dialeval.agreement.prepare import (
     PreparedBenchmark,
     ScoredMetric,

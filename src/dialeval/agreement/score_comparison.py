@@ -22,9 +22,8 @@ from dialeval.readers import Rejects
 from dialeval.readers import Source as Rows
 from dialeval.readers.pairing import Side, lost, pair_sides
 from dialeval.registry import REGISTRY, metric_class
-from dialeval.statistics.bootstrap import bootstrap, check_asked, interval
+from dialeval.statistics.bootstrap import bootstrap, check_asked, interval, mean_of
 from dialeval.statistics.paired_tests import paired_mean_test
-from dialeval.statistics.resampled import mean_of
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from dialeval.baselines.wordnet import MissingResource
+from dialeval.baselines.words import MissingResource
 from dialeval.checkpoints.catalogue import base_encoders
 from dialeval.checkpoints.find import Located, find_encoder, weights_digest
 from dialeval.encoders.base import longest_input

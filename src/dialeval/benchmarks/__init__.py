@@ -12,9 +12,18 @@ import difflib
 import os
 from pathlib import Path
 
-from dialeval.benchmarks.base import Benchmark, BenchmarkInfo, Definition, FileSource, Scale, SourceFile, Subset
+from dialeval.benchmarks.base import (
+    Benchmark,
+    BenchmarkInfo,
+    Definition,
+    FileSource,
+    Scale,
+    SourceFile,
+    Subset,
+    complete,
+    to_dataset,
+)
 from dialeval.benchmarks.catalogue import definitions
-from dialeval.benchmarks.dataset import complete, to_dataset
 from dialeval.benchmarks.fetch import FetchError, Unreachable, fetch_files
 from dialeval.benchmarks.rowfile import SUFFIXES, BadFile, read_file
 

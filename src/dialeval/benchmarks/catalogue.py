@@ -11,8 +11,17 @@ from typing import Any
 import yaml
 
 from dialeval.benchmarks import readers
-from dialeval.benchmarks.base import BenchmarkInfo, Definition, Files, FileSource, Row, Scale, SourceFile, Subset
-from dialeval.benchmarks.dataset import complete
+from dialeval.benchmarks.base import (
+    BenchmarkInfo,
+    Definition,
+    Files,
+    FileSource,
+    Row,
+    Scale,
+    SourceFile,
+    Subset,
+    complete,
+)
 
 #: Fields of an entry that are no plain values of `BenchmarkInfo`.
 _NOT_PLAIN = frozenset(

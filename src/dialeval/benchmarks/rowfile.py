@@ -16,8 +16,19 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from dialeval.benchmarks.base import OWN_FILE, BenchmarkInfo, BenchmarkLevel, FileSource, Kind, Row, Scale, SourceFile
-from dialeval.benchmarks.dataset import REPLY_KINDS, complete, labelled_replies
+from dialeval.benchmarks.base import (
+    OWN_FILE,
+    REPLY_KINDS,
+    BenchmarkInfo,
+    BenchmarkLevel,
+    FileSource,
+    Kind,
+    Row,
+    Scale,
+    SourceFile,
+    complete,
+    labelled_replies,
+)
 from dialeval.core.exchange import BadRow, a_kind, check_exchange
 from dialeval.io.files import is_stream
 from dialeval.readers.rows import Columns, RawRow, to_dialogue, to_exchange

@@ -1,6 +1,6 @@
-"""The `dialeval` command. Each sub-command is one module here: a function of its name, or a group of them in `app`.
+"""The `dialeval` command. Each sub-command is a function of its name in a module here, or a group of them in its `app`.
 
-A parameter `read` stands for the options of reading. `HELP` is the help, else the docstring; `EPILOG` stands below.
+Its docstring is the help. One that takes the context has the options of reading.
 
 Modules import only typer and the standard library at the top, so that `--help` is quick; what
 computes is imported inside the commands.
@@ -16,7 +16,7 @@ import re
 import sys
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -25,30 +25,30 @@ from typer.core import TyperGroup
 from dialeval.io import interrupts
 from dialeval.io.harmless import one_line, without_secrets
 
-#: Modules of this package, in the order in which `--help` shows their commands.
-COMMANDS: tuple[str, ...] = (
-    "score",
-    "show",
-    "judge",
-    "llm_score",
-    "score_ray",
-    "tune",
-    "info",
-    "install_modules",
-    "copy_training",
-    "benchmarks",
-    "agreement",
-    "compare",
-    "rank",
-    "gate",
-    "plot",
-    "robustness",
-    "export",
-    "publish",
-)
+#: The module of each command, in the order in which `--help` shows them.
+COMMANDS: Mapping[str, str] = {
+    "score": "score",
+    "show": "score",
+    "judge": "score",
+    "llm_score": "llm_score",
+    "score_ray": "score",
+    "tune": "tune",
+    "info": "info",
+    "install_modules": "hub",
+    "copy_training": "hub",
+    "benchmarks": "benchmarks",
+    "agreement": "agreement",
+    "compare": "systems",
+    "rank": "systems",
+    "gate": "systems",
+    "plot": "plot",
+    "robustness": "agreement",
+    "export": "hub",
+    "publish": "hub",
+}
 
 
-def build_app(commands: Sequence[str] = COMMANDS) -> typer.Typer:
+def build_app(commands: Iterable[str] = tuple(COMMANDS)) -> typer.Typer:
     """The command with all its sub-commands, or with some of them only."""
     app = typer.Typer(
         name="dialeval",
@@ -62,26 +62,28 @@ def build_app(commands: Sequence[str] = COMMANDS) -> typer.Typer:
     )
     app.callback()(_dialeval)
     for name in commands:
-        _add(importlib.import_module(f"{__name__}.{name}"), name, app)
+        _add(importlib.import_module(f"{__name__}.{COMMANDS[name]}"), name, app)
     return app
 
 
 def _add(module: Any, name: str, app: typer.Typer) -> None:
-    from dialeval.cli.options import flowing, reads_rows
+    from dialeval.cli.options import ReadsRows, flowing
 
     shown = name.replace("_", "-")
     if hasattr(module, "app"):
         app.add_typer(module.app, name=shown)
         return
     command = getattr(module, name)
-    asked = inspect.signature(command).parameters
-    texts: dict[str, Any] = {
-        text.lower(): flowing(getattr(module, text)) for text in ("HELP", "EPILOG") if hasattr(module, text)
-    }
-    needs_arguments = any(
-        parameter.default is parameter.empty for parameter in asked.values() if parameter.name != "read"
-    )
-    app.command(shown, no_args_is_help=needs_arguments, **texts)(reads_rows(command) if "read" in asked else command)
+    asked = inspect.signature(command, eval_str=True).parameters.values()
+    reads_rows = any(parameter.annotation is typer.Context for parameter in asked)
+    app.command(
+        shown,
+        cls=ReadsRows if reads_rows else None,
+        help=flowing(inspect.getdoc(command) or ""),
+        no_args_is_help=any(
+            parameter.default is parameter.empty and parameter.annotation is not typer.Context for parameter in asked
+        ),
+    )(command)
 
 
 def main() -> None:

@@ -22,16 +22,6 @@ _LIBRARIES = (
     "evaluate", "accelerate", "pandas", "pyarrow", "gradio", "ray", "openai",
 )  # fmt: skip
 
-EPILOG = """
-[bold]Examples[/bold]
-
-dialeval info > info.txt   (paths are written in full, for a bug report)
-
-DIALEVAL_HOME=/data/dialeval dialeval info   (what is found with other folders)
-
-dialeval info runs/mine/checkpoint   (what one checkpoint is, and what it was trained on)
-"""
-
 
 def info(
     checkpoint: Annotated[
@@ -42,6 +32,14 @@ def info(
     """Show versions, devices, metrics, and which weights were found where; or what one checkpoint is.
 
     Nothing is downloaded, except a checkpoint named by its Hub id.
+
+    [bold]Examples[/bold]
+
+    $ dialeval info > info.txt   (paths are written in full, for a bug report)
+
+    $ DIALEVAL_HOME=/data/dialeval dialeval info   (what is found with other folders)
+
+    $ dialeval info runs/mine/checkpoint   (what one checkpoint is, and what it was trained on)
     """
     from rich.console import Console
 
@@ -99,7 +97,7 @@ def _checkpoint(source: str) -> dict[str, str]:
 
 def _training(record: Mapping[str, Any]) -> dict[str, str]:
     """What a checkpoint says of its training, which is anything that somebody wrote there."""
-    from dialeval.hub.licences import licence_of
+    from dialeval.hub.card import licence_of
 
     stages = record.get("stages", ())
     try:

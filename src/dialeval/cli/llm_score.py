@@ -10,7 +10,7 @@ import typer
 from dialeval.cli import FAILED, ROWS_SET_ASIDE
 from dialeval.cli import options as reading
 from dialeval.cli.options import in_panel, say
-from dialeval.cli.score import Input, Output, Overwrite, Resume, SkipBad, show
+from dialeval.cli.score import Input, Output, Overwrite, Resume, SkipBad, print_summary
 
 if TYPE_CHECKING:
     from dialeval.core.exchange import EmptyPolicy
@@ -18,25 +18,6 @@ if TYPE_CHECKING:
     from dialeval.readers import Source
     from dialeval.scoring import Task
 
-HELP = """Score replies with a language model.
-
-The server must speak OpenAI's chat completions: OpenAI, vLLM, Ollama, llama.cpp and others. Input and output are as in
-[bold]dialeval score[/bold]; the column llm.answer holds what the model answered. Answers are cached, so that running
-the same command again asks only for what is missing.
-
-[bold]Examples[/bold]
-
-$ dialeval llm-score --model gpt-4o-mini -i rows.jsonl -o scores.jsonl --prices prices.yaml --dry-run
-
-$ dialeval llm-score --model gpt-4o-mini -i rows.jsonl -o scores.jsonl --prices prices.yaml --max-cost 2
-
-$ dialeval llm-score --model my-model --base-url http://localhost:8000/v1 -i rows.jsonl -o scores.jsonl
-
-$ dialeval llm-score --config judge.yaml -i dialogues.jsonl -o scores.jsonl --level dialogue"""
-
-EPILOG = """[bold]Exit codes[/bold]: 0 done; 1 no row has a value, or the program or the machine failed; 2 wrong usage
-or input, or the cost limit is reached; 3 done, but rows were set aside (--skip-bad) or have no value; 130
-interrupted."""
 
 _model, _cost = map(in_panel, ("Model", "Requests and cost"))
 
@@ -48,6 +29,7 @@ Rival = Annotated[Path | None, reading.option(help="For pairwise: another system
 
 
 def llm_score(
+    context: typer.Context,
     input: Input,
     output: Output,
     model: Annotated[str | None, _model(help="Name of the model on the server.")] = None,
@@ -67,14 +49,31 @@ def llm_score(
     ] = False,
     level: Annotated[Literal["turn", "dialogue"], reading.option(help="Judge replies, or whole dialogues.")] = "turn",
     rival: Rival = None,
-    *,
-    read: reading.Read,
     empty: reading.Empty = "error",
     skip_bad: SkipBad = False,
     overwrite: Overwrite = False,
     resume: Resume = True,
 ) -> None:
-    """Read the options, show what it will cost, score."""
+    """Score replies with a language model.
+
+    The server must speak OpenAI's chat completions: OpenAI, vLLM, Ollama, llama.cpp and others. Input and output are as
+    in [bold]dialeval score[/bold]; the column llm.answer holds what the model answered. Answers are cached, so that
+    running the same command again asks only for what is missing.
+
+    [bold]Examples[/bold]
+
+    $ dialeval llm-score --model gpt-4o-mini -i rows.jsonl -o scores.jsonl --prices prices.yaml --dry-run
+
+    $ dialeval llm-score --model gpt-4o-mini -i rows.jsonl -o scores.jsonl --prices prices.yaml --max-cost 2
+
+    $ dialeval llm-score --model my-model --base-url http://localhost:8000/v1 -i rows.jsonl -o scores.jsonl
+
+    $ dialeval llm-score --config judge.yaml -i dialogues.jsonl -o scores.jsonl --level dialogue
+
+    [bold]Exit codes[/bold]: 0 done; 1 no row has a value, or the program or the machine failed; 2 wrong usage or input,
+    or the cost limit is reached; 3 done, but rows were set aside (--skip-bad) or have no value; 130 interrupted.
+    """
+    read = reading.reader(context)
     options = {
         "model": model, "base_url": base_url, "protocol": protocol, "max_tokens": max_tokens,
         "concurrency": concurrency, "timeout": timeout, "prices": prices, "max_cost": max_cost, "answers": answers,
@@ -145,7 +144,7 @@ def _score(
             task, output, lambda: {"llm": judge},
             skip_bad=skip_bad, overwrite=overwrite, resume=resume, progress=progress, reads=reads,
         )  # fmt: skip
-    show(summary, output)
+    print_summary(summary, output)
     without = summary.n - summary.tallies["llm"].mean.n
     if without == summary.n:
         say(

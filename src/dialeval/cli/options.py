@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from typer.core import TyperCommand
 
 from dialeval.io.files import near, without_machine
 from dialeval.io.harmless import one_line
 
 if TYPE_CHECKING:
     from dialeval.readers import Source
-
-    #: Makes a `Source` of a file; keywords replace what the options say.
-    Read = Callable[..., Source]
-else:
-    Read = Callable
 
 
 def say(*lines: str, err: bool = False) -> None:
@@ -131,8 +126,8 @@ def source(
     keep_preambles: KeepPreambles = False,
     other_languages: OtherLanguages = "mark",
     show: Show = 0,
-) -> Source:
-    """Where rows come from, by what the options say."""
+) -> Any:
+    """A `Source`: where rows come from, by what the options say."""
     from dialeval.readers import Chats, Source
 
     chats = Chats(judge_role.strip().lower(), system_as_facts, keep_preambles)
@@ -145,25 +140,31 @@ def of_second(place: int, columns: list[str] | None) -> dict[str, list[str]]:
     return {"columns": columns} if columns and place == 1 else {}
 
 
-def reads_rows(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of reading in place of its parameter `read`, which makes a `Source` of a file."""
-    hints = get_type_hints(source, localns={"Source": Any}, include_extras=True)
-    hints |= get_type_hints(command, include_extras=True)
-    options = [parameter for parameter in inspect.signature(source).parameters.values() if parameter.name != "input"]
-    if command.__name__ == "show":  # which does that and nothing else
-        options = [parameter for parameter in options if parameter.name != "show"]
-    parameters_of_command = list(inspect.signature(command).parameters.values())
-    place_of_read = next(place for place, parameter in enumerate(parameters_of_command) if parameter.name == "read")
+#: Where the context of an invocation keeps what its options of reading say.
+_READING = "dialeval.reading"
 
-    def with_options(**given: Any) -> None:
-        chosen = {option.name: given.pop(option.name) for option in options}
-        command(**given, read=lambda file, **changes: source(file, **{**chosen, **changes}))
 
-    with_options.__name__, with_options.__doc__ = command.__name__, command.__doc__
-    parameters = [
-        parameter.replace(annotation=hints[parameter.name], kind=inspect.Parameter.KEYWORD_ONLY)
-        for parameter in (*parameters_of_command[:place_of_read], *options, *parameters_of_command[place_of_read + 1 :])
-    ]
-    with_options.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    with_options.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return with_options
+def _options_of_reading() -> list[Any]:
+    """Those of `source`, as a command of its own would have them."""
+    app = typer.Typer(add_completion=False)
+    app.command()(source)
+    return [parameter for parameter in typer.main.get_command(app).params if parameter.name != "input"]
+
+
+class ReadsRows(TyperCommand):
+    """A command that has the options of reading beside its own; `reader` hands over what they say."""
+
+    def __init__(self, name: str | None, *, params: list[Any], **others: Any) -> None:
+        # Showing how rows are read is all that `show` does.
+        self._reading = [option for option in _options_of_reading() if (name, option.name) != ("show", "show")]
+        super().__init__(name, params=[*params, *self._reading], **others)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run it with its own options; the others wait in the context."""
+        ctx.meta[_READING] = {str(option.name): ctx.params.pop(str(option.name)) for option in self._reading}
+        return super().invoke(ctx)
+
+
+def reader(context: typer.Context) -> Callable[..., Source]:
+    """Makes a `Source` of a file by the options of reading; keywords replace what they say."""
+    return lambda file, **changes: source(file, **{**context.meta[_READING], **changes})

@@ -19,9 +19,9 @@ $ dialeval plot scores scores.jsonl --input rows.jsonl --out plots/"""
 app = typer.Typer(help=flowing(_HELP), no_args_is_help=True, rich_markup_mode="rich")
 
 
-@app.command()
-@reading.reads_rows
+@app.command(cls=reading.ReadsRows)
 def scores(
+    context: typer.Context,
     file: Annotated[Path, typer.Argument(help="What `dialeval score` wrote.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the pictures.")],
     metric: Annotated[str | None, typer.Option("--metric", "-m", help="Default: the first metric.")] = None,
@@ -29,19 +29,18 @@ def scores(
     level: Annotated[
         Literal["turn", "dialogue"], typer.Option(help="Whether replies were scored, or whole conversations.")
     ] = "turn",
-    *,
-    read: reading.Read,
     formats: Annotated[str, typer.Option(help="png, svg, or png,svg.")] = "png",
 ) -> None:
     """Your own scores: a histogram by system, the aspects, and value against length and turn number."""
     from dialeval.io.files import safe_name
     from dialeval.io.places import check_places
     from dialeval.readers import Rejects
+    from dialeval.reports.output import plot_formats
     from dialeval.reports.plots.figures import save
     from dialeval.reports.plots.scores import metric_of, read_table
     from dialeval.reports.plots.scores import scores as draw
-    from dialeval.reports.report_files import plot_formats
 
+    read = reading.reader(context)
     name = file.name.split(".")[0]
     picture, forms = out / safe_name(f"scores_{name}"), plot_formats(formats)
     check_places({f"{form} of --out": picture.with_name(f"{picture.name}.{form}") for form in forms}, [file, input])

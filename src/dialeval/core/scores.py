@@ -123,7 +123,7 @@ class Scores:
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the aggregate, how the values spread, and the first rows."""
-        from dialeval.io.notebook import scores_as_html
+        from dialeval.io.tables import scores_as_html
 
         return scores_as_html(self)
 

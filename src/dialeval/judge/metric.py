@@ -231,7 +231,7 @@ class JudgeNetwork(Network):
         return states, {name: logits[:, number].astype(np.float64) for number, name in enumerate(self.head_names)}
 
     def correct(self, correction: Matrix, lifted: Sequence[str] = ()) -> None:
-        """Keep what a user's ratings add, see `dialeval.tuning.correction`, and the vetoes that they speak against."""
+        """Keep what a user's ratings add, see `dialeval.tuning.crossing`, and the vetoes that they speak against."""
         without = dict.fromkeys([*self.lifted, *lifted])
         chosen = {"corrected": True, **({"lifted": " ".join(without)} if without else {})}
         self.config = replace(self.config, architecture={**self.config.architecture, **chosen})

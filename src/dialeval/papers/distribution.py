@@ -17,8 +17,7 @@ from dialeval.checkpoints.config import current_versions
 from dialeval.checkpoints.find import file_sha256
 from dialeval.core.exchange import BadRow, Exchange, is_blank
 from dialeval.core.scores import Scores, Signature
-from dialeval.papers.feature_set import FeatureSet, check_made_alike, digest, read_side, write_side
-from dialeval.papers.frozen_features import FrozenFeatures
+from dialeval.papers.feature_set import FeatureSet, FrozenFeatures, check_made_alike, digest, read_side, write_side
 from dialeval.readers import is_file_of_rows, read_exchanges
 from dialeval.registry.metric import Judged, Metric
 from dialeval.statistics.moments import Moments

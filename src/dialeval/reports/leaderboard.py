@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 
-from dialeval.agreement.breakdowns import halves_lines
+from dialeval.agreement.breakdowns import ABOUT_OVERALL, halves_lines, overall_table
 from dialeval.agreement.leaderboard import (
     TITLES,
     LeaderboardRow,
@@ -16,7 +16,6 @@ from dialeval.agreement.leaderboard import (
     sections,
     with_interval,
 )
-from dialeval.agreement.overall import ABOUT_OVERALL, overall_table
 from dialeval.agreement.results import Report, Result, marked
 from dialeval.io.tables import Block, Cell, Code, Heading, Items, Table, to_markdown, to_page
 

@@ -14,8 +14,8 @@ from dialeval.core.exchange import BadRow, Exchange
 from dialeval.core.scores import Scores
 from dialeval.papers.distribution import DistributionMetric, EncodedRows
 from dialeval.readers import Source
-from dialeval.readers.message_rows import message_columns
 from dialeval.readers.rows import RawRow
+from dialeval.readers.unfold import message_columns
 from dialeval.registry import check_options, load_metrics
 
 if TYPE_CHECKING:

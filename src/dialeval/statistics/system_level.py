@@ -12,8 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dialeval.statistics.correlation import CORRELATIONS, Estimate, Floats, is_constant, paired_columns
-from dialeval.statistics.rowwise import ROWWISE
+from dialeval.statistics.correlation import CORRELATIONS, ROWWISE, Estimate, Floats, is_constant, paired_columns
 
 #: Fewer systems than this are refused unless the caller insists.
 FEWEST_SYSTEMS = 5

@@ -32,10 +32,8 @@ from dialeval.readers.pairing import (
     read_counted,
 )
 from dialeval.registry.metric import Level, Metric, Scale
-from dialeval.statistics.bootstrap import bootstrap, check_asked
-from dialeval.statistics.corrections import holm
-from dialeval.statistics.paired_tests import paired_mean_test, unpaired_mean_test
-from dialeval.statistics.resampled import mean_of
+from dialeval.statistics.bootstrap import bootstrap, check_asked, mean_of
+from dialeval.statistics.paired_tests import holm, paired_mean_test, unpaired_mean_test
 from dialeval.systems.gate_outcome import (
     MIN_CONTEXTS,
     AspectChange,

@@ -31,10 +31,8 @@ from dialeval.readers.pairing import (
 )
 from dialeval.registry import load
 from dialeval.registry.metric import Level, Metric
-from dialeval.statistics.bootstrap import bootstrap, check_asked, interval
-from dialeval.statistics.corrections import holm
-from dialeval.statistics.paired_tests import paired_mean_test, unpaired_mean_test
-from dialeval.statistics.resampled import mean_of
+from dialeval.statistics.bootstrap import bootstrap, check_asked, interval, mean_of
+from dialeval.statistics.paired_tests import holm, paired_mean_test, unpaired_mean_test
 from dialeval.systems.given import Given, read_given
 from dialeval.systems.ranking_outcome import POWER, SHOWN_FROM, PairTest, Ranking, Standing
 

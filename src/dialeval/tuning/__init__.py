@@ -28,10 +28,9 @@ from dialeval.papers.learned import QUANTILE_GRID
 from dialeval.readers import Input, Source, read_exchanges
 from dialeval.statistics.bootstrap import check_asked
 from dialeval.statistics.raters import human_ceiling
-from dialeval.tuning import correction, crossing
-from dialeval.tuning.folder import OVERALL, check_place, write_folder
+from dialeval.tuning import crossing
 from dialeval.tuning.opinions import ADVISED, Opinions, Ratings, as_rows, enough, read_opinions
-from dialeval.tuning.tuned import Tuned
+from dialeval.tuning.tuned import OVERALL, Tuned, check_place, write_folder
 
 __all__ = ["Tuned", "tune"]
 
@@ -106,7 +105,7 @@ def tune(
     )  # fmt: skip
     if fitted.correction is not None:
         former = network.array("correction") if "corrected" in network.config.architecture else None
-        network.correct(correction.joined(former, fitted.correction), fitted.lifted)
+        network.correct(crossing.joined_corrections(former, fitted.correction), fitted.lifted)
         curves = {name: curve for name, curve in network.config.quantiles.items() if name != OVERALL}
         if people:
             values = judge.read(people).without(fitted.lifted).corrected(fitted.correction).values
@@ -132,7 +131,7 @@ def _fit(opinions: Opinions, read: ReadReplies, resamples: int, seed: int) -> cr
     comparison = crossing.compare(opinions, before, after, resamples=resamples, seed=seed)
     if not comparison.gains:
         return crossing.Fitted(comparison, before)
-    return crossing.Fitted(comparison, after, correction.fit(opinions, read, np.arange(len(opinions))), lifted)
+    return crossing.Fitted(comparison, after, crossing.fit_correction(opinions, read, np.arange(len(opinions))), lifted)
 
 
 def _human_rows(human: Input | Source | None) -> list[Exchange]:

@@ -20,8 +20,7 @@ from dialeval.judge import fitting
 from dialeval.judge.metric import Vector
 from dialeval.readers import Source
 from dialeval.readers.rows import Columns, RawRow, required_fields, to_exchange
-from dialeval.statistics.bootstrap import Resampled, number_groups
-from dialeval.statistics.resampled import mean_of, spearman_of
+from dialeval.statistics.bootstrap import Resampled, mean_of, number_groups, spearman_of
 
 #: Fewer opinions, or opinions about fewer contexts, cannot be divided into folds that say anything.
 FEWEST, FEWEST_CONTEXTS = 30, 10

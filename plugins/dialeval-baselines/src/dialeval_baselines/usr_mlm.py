@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from dialeval.baselines.masked import MaskedLikelihood
+from dialeval.baselines.likelihood import MaskedLikelihood
 from dialeval.baselines.models import DEFAULT_BATCH_TOKENS
 from dialeval.registry.metric import Level, MetricInfo
 from dialeval_baselines.pairs import PairsNetwork

@@ -1,4 +1,4 @@
-"""Pictures of agreement: people against metrics, metrics against each other.
+"""Pictures of agreement: people against metrics, metrics against each other, scores by kind of reply or by system.
 
 Every function takes plain columns and returns a matplotlib figure.
 """
@@ -6,17 +6,21 @@ Every function takes plain columns and returns a matplotlib figure.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dialeval.agreement.leaderboard import number
-from dialeval.reports.plots.figures import INK, MARK, new_figure, new_grid
+from dialeval.agreement.results import Panel, Report
+from dialeval.io.files import safe_name
+from dialeval.reports.plots.figures import INK, MARK, new_figure, new_grid, save
 from dialeval.statistics.correlation import Floats, pearson, spearman
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 #: Standard deviation of the jitter of human scores in scatter plots; their few distinct values would hide each other.
@@ -85,3 +89,102 @@ def agreement_table(columns: Mapping[str, ArrayLike]) -> Floats:
 def _unit(x: Floats) -> Floats:
     spread = np.ptp(x) if len(x) else 0.0
     return np.asarray((x - x.min()) / spread) if spread > 0 else np.full(len(x), 0.5)
+
+
+def distributions(
+    columns: Mapping[str, ArrayLike],
+    labels: Sequence[str],
+    *,
+    kind: str = "violin",
+    title: str = "",
+) -> Figure:
+    """Each metric's scores by what kind of reply, or whose reply, they judge; a box, violin or histogram each."""
+    owners = np.array([str(label) for label in labels], dtype=object)
+    names = list(dict.fromkeys(owners.tolist()))
+    figure, panels = new_grid(len(columns), 3.6, 2.0 + 0.18 * len(names) if kind != "histogram" else 2.8)
+    for (metric, values), axes in zip(columns.items(), panels, strict=True):
+        column = np.asarray(values, dtype=np.float64)
+        parts = [column[(owners == name) & np.isfinite(column)] for name in names]
+        if kind == "histogram":
+            _draw_histogram(axes, names, parts)
+        else:
+            _draw_shapes(axes, kind, parts)
+            first = axes.get_subplotspec().is_first_col()
+            axes.set_yticks(range(len(names), 0, -1), labels=names if first else [], fontsize="x-small")
+        axes.set_title(f"{metric} (n {sum(map(len, parts))})", fontsize="small")
+    figure.suptitle(title, fontsize="medium")
+    return figure
+
+
+def _draw_shapes(axes: Axes, kind: str, parts: Sequence[Floats]) -> None:
+    filled = [(len(parts) - number, part) for number, part in enumerate(parts) if len(part)]
+    if not filled:
+        return
+    positions, shown = zip(*filled, strict=True)
+    if kind == "violin":
+        axes.violinplot(shown, positions=positions, orientation="horizontal", showmedians=True, widths=0.8)
+    else:
+        axes.boxplot(shown, positions=positions, orientation="horizontal", sym=".", widths=0.6)
+    axes.set_ylim(0.3, len(parts) + 0.7)
+
+
+def _draw_histogram(axes: Axes, names: Sequence[str], parts: Sequence[Floats]) -> None:
+    filled = [part for part in parts if len(part)]
+    if not filled:
+        return
+    edges = np.histogram_bin_edges(np.concatenate(filled), bins=40).tolist()
+    for name, part in zip(names, parts, strict=True):
+        if len(part):
+            axes.hist(part, bins=edges, density=True, alpha=0.5, label=f"{name} (n {len(part)})")
+    axes.legend(frameon=False, fontsize="x-small")
+
+
+#: With more systems than this, violins per system are a thicket.
+_MOST_SYSTEMS = 25
+
+
+def draw_all(report: Report, folder: Path, formats: Sequence[str] = ("png",)) -> list[Path]:
+    """Draw and save every picture of a report; the names say what they show."""
+    return [path for name, figure in _pictures(report) for path in save(figure, folder / file_name(name), formats)]
+
+
+def _pictures(report: Report) -> Iterator[tuple[str, Figure]]:
+    for panel in report.panels:
+        if not panel.columns:
+            continue
+        yield from scatters(panel, seed=report.settings.seed)
+        if len(set(reply_labels(panel))) in range(2, _MOST_SYSTEMS + 1):
+            violins = distributions(panel.marked_columns, reply_labels(panel), title=panel.judged.info.name)
+            yield f"violin_{panel_name(panel)}", violins
+        yield f"heatmap_{panel_name(panel)}", heat_map(with_people(panel), title=panel.judged.info.name)
+
+
+def scatters(panel: Panel, *, seed: int) -> Iterator[tuple[str, Figure]]:
+    """People against metrics, one figure per aspect; labels of 0 and 1 are no scatter."""
+    for cut, _ in panel.questions:
+        if cut.level != "system" and not cut.is_labelled:
+            columns = {metric: column[cut.rows] for metric, column in panel.marked_columns.items()}
+            title = f"{panel.judged.info.name}, {cut.aspect}"
+            yield f"scatter_{panel_name(panel)}_{cut.aspect}", scatter(columns, cut.human, title=title, seed=seed)
+
+
+def reply_labels(panel: Panel) -> list[str]:
+    """What sort of reply each row holds: the kind where replies are labelled, else the system."""
+    judged = panel.judged
+    return judged.kinds if judged.kinds is not None else [system or "?" for system in judged.systems]
+
+
+def with_people(panel: Panel) -> dict[str, Floats]:
+    """The metrics' columns, and people's first aspect (or the labels) beside them."""
+    people = panel.judged.labels if panel.judged.labels is not None else next(iter(panel.judged.scores.values()))
+    return {"people": np.asarray(people, dtype=np.float64), **panel.marked_columns}
+
+
+def panel_name(panel: Panel) -> str:
+    """The benchmark and its protocol."""
+    return f"{panel.judged.info.name}_{panel.judged.info.protocol}"
+
+
+def file_name(text: str) -> str:
+    """A picture's file name; the usual protocol goes without saying."""
+    return safe_name(text.replace("_standard", ""))

@@ -1,4 +1,4 @@
-"""One's own scores in a picture: how they spread by system, the aspects, and value against length and turn number."""
+"""One's own scores in pictures: by system, the aspects, against length and turn number; and how systems compare."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from dialeval.core.exchange import Dialogue, Exchange
 from dialeval.core.scores import explaining_columns, turns_column
 from dialeval.io.files import parse_json
-from dialeval.reports.plots.figures import COLOURS, new_grid
+from dialeval.reports.plots.figures import COLOURS, new_figure, new_grid
 from dialeval.statistics.correlation import spearman
+from dialeval.systems.ranking_outcome import Ranking
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -149,3 +150,25 @@ def _against(axes: Axes, name: str, places: Vector, values: Vector, metric: str)
     axes.locator_params(axis="x", integer=True)
     axes.set_xlabel(name)
     axes.set_ylabel(metric)
+
+
+def draw_ranking(ranking: Ranking) -> Figure:
+    """A dot and an interval per system, a panel per metric."""
+    metrics = ranking.metrics
+    rows = max(len(ranking.of(metric)) for metric in metrics)
+    figure = new_figure(4.2 * len(metrics), 1.2 + 0.4 * rows)
+    panels = figure.subplots(1, len(metrics), squeeze=False)[0]
+    for metric, panel in zip(metrics, panels, strict=True):
+        standings = ranking.of(metric)[::-1]
+        means = [standing.mean for standing in standings]
+        # Of equal values the mean and the ends of its interval may differ by a rounding, on either side.
+        below = [max(0.0, standing.mean - standing.low) for standing in standings]
+        above = [max(0.0, standing.high - standing.mean) for standing in standings]
+        places = range(len(standings))
+        panel.errorbar(means, places, xerr=[below, above], fmt="o", color="#1f6feb", ecolor="#5b6472", capsize=3)
+        panel.set_yticks(places, [f"{standing.system} ({standing.cluster})" for standing in standings])
+        panel.set_ylim(-0.6, len(standings) - 0.4)
+        panel.set_title(metric)
+        panel.set_xlabel(f"mean and {ranking.confidence:.0%} interval; (cluster)")
+        panel.grid(axis="x", alpha=0.3)
+    return figure

@@ -1,4 +1,4 @@
-"""What a run shows on a terminal: a bar per metric and benchmark, then one table."""
+"""Everything that a run leaves in its folder, and what it shows on a terminal."""
 
 from __future__ import annotations
 
@@ -6,17 +6,54 @@ import math
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 from dialeval.agreement.leaderboard import number, p_value
 from dialeval.agreement.on_benchmark import Advance
 from dialeval.agreement.results import Report
 from dialeval.agreement.runs import Reporter
 from dialeval.agreement.score_comparison import Verdict
-from dialeval.io.files import progress_bar
+from dialeval.io.files import progress_bar, write_atomically
 from dialeval.io.harmless import one_line
 from dialeval.io.tables import Table
 from dialeval.io.tables import show as print_blocks
-from dialeval.reports.leaderboard import tables
+from dialeval.reports.leaderboard import render_markdown, render_page, tables
+
+_FORMATS = ("png", "svg")
+#: Beside pictures; what is read must not be one of them.
+FILES = (
+    *(f"{name}.jsonl" for name in "agreement tests excluded halves overall filters aspects".split()),
+    *("run.json", "leaderboard.md", "leaderboard.html"),
+)
+
+
+def write_outputs(report: Report, folder: Path, plots: Sequence[str] = ("png",)) -> list[Path]:
+    """Write tables, leaderboards and plots; formats are `png` and `svg`, none for no plots."""
+    written = report.write(folder) + write_pages(report, folder)
+    if plots:
+        from dialeval.reports.plots.agreement import draw_all
+
+        written += draw_all(report, folder / "plots", plots)
+    return written
+
+
+def write_pages(report: Report, folder: Path) -> list[Path]:
+    """Write the leaderboards."""
+    written = []
+    for name, text in (("leaderboard.md", render_markdown(report)), ("leaderboard.html", render_page(report))):
+        write_atomically(folder / name, [text.rstrip("\n")])
+        written.append(folder / name)
+    return written
+
+
+def plot_formats(text: str) -> tuple[str, ...]:
+    """`png`, `svg`, both with a comma, or `none`."""
+    if text == "none":
+        return ()
+    formats = tuple(part.strip() for part in text.split(","))
+    if wrong := [form for form in formats if form not in _FORMATS]:
+        raise ValueError(f"plots cannot be written as {wrong[0]!r}; choose png, svg, png,svg or none")
+    return formats
 
 
 class ConsoleReporter(Reporter):
