@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import datasets
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import dialeval
@@ -15,6 +17,7 @@ from dialeval.core.exchange import BadRow
 from dialeval.readers import read_exchanges
 from dialeval.readers.frames import exchanges_of
 from notebooks import Page, html_of
+from number_metrics import Number
 from refusals import refused
 
 ROWS = [
@@ -40,6 +43,44 @@ def test_the_same_scores_from_every_kind_of_table(rouge) -> None:
         assert scores.values.tolist() == plain.values.tolist() == [1.0, 0.0]
         assert scores.ids == ("a", "b")
     assert dialeval.load(["rougeL", "bleu2"]).score(pd.DataFrame(ROWS))["rougeL"].values.tolist() == [1.0, 0.0]
+
+
+class Polars:
+    """A frame as polars makes them, which is iterated over by its columns."""
+
+    def __init__(self, rows: list[dict[str, object]]) -> None:
+        self._rows = rows
+        self.columns = list(rows[0])
+
+    def __iter__(self) -> Iterator[list[object]]:
+        return iter([[row[name] for row in self._rows] for name in self.columns])
+
+    def iter_rows(self, *, named: bool) -> Iterator[dict[str, object]]:
+        assert named
+        return iter(self._rows)
+
+
+def of_every_kind(rows: list[dict[str, object]]) -> list[object]:
+    data = datasets.Dataset.from_list(rows)
+    return [pd.DataFrame(rows), Polars(rows), pa.Table.from_pylist(rows), data, data.with_format("numpy")]
+
+
+def test_every_place_that_takes_rows_takes_every_kind_of_table(tmp_path: Path) -> None:
+    wide = [{"context": f"c{n}", "id": n, "a": str(n), "b": str(n + n % 3), "value": float(n % 3)} for n in range(20)]
+    long = [
+        {"context": f"c{n}", "id": n, "value": value * n, "system": f"s{value}"} for n in range(20) for value in (1, 2)
+    ]
+    replies = [{"context": row["context"], "response": row["a"], "id": row["id"], "rating": row["id"]} for row in wide]
+    for table, scores, rated in zip(*map(of_every_kind, (wide, long, replies)), strict=True):
+        best = [
+            dialeval.rank(table, Number(), reply_columns=["a", "b"], resamples=100).standings[0].system,
+            dialeval.rank(scores, values="value", resamples=100).standings[0].system,
+        ]
+        assert best == ["b", "s2"]
+        assert dialeval.compare(table, table, resamples=100)[0].n_rows == 20
+        assert dialeval.gate(rated, rated, metric=Number(), margin=1, resamples=100).n_rows == 20
+        assert [row.id for row in exchanges_of(rated)] == [str(n) for n in range(20)], "zero is an id"
+        refused(ValueError, "there are 20 rated replies", dialeval.tune, rated, out=tmp_path / "mine")
 
 
 def test_a_column_that_stands_twice_is_named(rouge) -> None:
@@ -136,3 +177,8 @@ def test_a_notebook_shows_a_table_and_a_histogram(rouge) -> None:
     assert "rougeL.known" in html_of(empty)
     assert "rougeL.unknown" not in html_of(empty)
     assert "<svg" not in html_of(rouge.score([ROWS[0]]))  # nothing to see
+
+
+def test_what_compares_with_references_has_no_value_for_dialogues(rouge) -> None:
+    refused(ValueError, "references", rouge.score_dialogues, [["hi", "hello", "and you?"]])
+    refused(ValueError, "Polars", rouge.score, Polars(ROWS), [["a"]], ["b"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,31 @@ def test_frames_of_scores_are_compared() -> None:
     assert "first is higher" in str(found)
     turned = dialeval.compare(new, old, columns={"context": "question"}, lower_is_better=["gpt"], resamples=500)
     assert turned[0].verdict == "second is better"
+
+
+def test_columns_of_scores_that_are_not_there_are_refused() -> None:
+    table = pd.DataFrame({"key": ["a", "b"], "mine": [1.0, 2.0]})
+    refused(ValueError, "'kye'", dialeval.compare, table, table, columns={"id": "kye"}, resamples=100)
+    refused(ValueError, "'value'", dialeval.compare, table, table, columns={"value": "mine"}, resamples=100)
+    scores = Number().score(rows([1.0, 2.0]))
+    refused(ValueError, "leave it out", dialeval.compare, scores, scores, columns={"id": "key"}, resamples=100)
+
+
+def test_scores_without_replies_are_told_what_to_name() -> None:
+    refused(ValueError, "(values)", rank, judged(), columns=NAMED, resamples=100)
+
+
+@pytest.mark.parametrize("cell", ["0,{}", "1.000,{}", "-1,{}"])
+def test_a_decimal_comma_is_told(cell: str, tmp_path: Path) -> None:
+    table = tmp_path / "scores.csv"
+    table.write_text("id,mine,other\n" + "".join(f'{at},"{cell.format(at)}",{at}\n' for at in range(20)))
+    refused(ValueError, "line 2", dialeval.compare, table, table, resamples=100)
+    refused(ValueError, "point", dialeval.compare, table, table, resamples=100)
+
+
+def test_exact_decimals_are_scores() -> None:
+    table = [{"id": at, "mine": Decimal(at)} for at in range(20)]
+    assert dialeval.compare(table, table, resamples=100)[0].mean_first == 9.5
 
 
 def test_the_command_ranks_scores(tmp_path: Path) -> None:

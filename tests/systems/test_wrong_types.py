@@ -31,12 +31,11 @@ CALLS: list[tuple[Callable[..., object], dict[str, Any]]] = [
     (dialeval.read, {"table": rows(VALUES)}),
     (Number().score, {"responses": rows(VALUES)}),
 ]
-FLAGS = {"allow_missing", "progress"}  # whatever counts as true
 
 
 @pytest.mark.parametrize(
     ("call", "given", "name"),
-    [(call, given, name) for call, given in CALLS for name in inspect.signature(call).parameters if name not in FLAGS],
+    [(call, given, name) for call, given in CALLS for name in inspect.signature(call).parameters],
 )
 def test_an_odd_argument_is_refused_in_a_sentence(
     call: Callable[..., object], given: dict[str, Any], name: str
@@ -66,3 +65,10 @@ def test_a_metric_that_is_given_twice_stands_once() -> None:
 def test_a_direction_that_no_column_has_is_refused() -> None:
     systems = {"a": rows(VALUES), "b": rows(VALUES)}
     refused(ValueError, "declares its own", dialeval.rank, systems, Number(), lower_is_better="number", resamples=100)
+
+
+def test_a_text_is_no_yes() -> None:
+    systems = {"a": rows(VALUES), "b": rows(VALUES)}
+    refused(ValueError, "allow_missing", dialeval.rank, systems, Number(), allow_missing="no", resamples=100)
+    refused(ValueError, "allow_missing", dialeval.compare, SCORES, SCORES, allow_missing="no", resamples=100)
+    refused(ValueError, "overwrite", dialeval.tune, rows(VALUES), out="mine", overwrite="no")

@@ -16,7 +16,7 @@ import numpy as np
 
 from dialeval.agreement.settings import Settings
 from dialeval.agreement.sources import ValueSource, score_pairs
-from dialeval.core.exchange import check_kind, counted, several_names
+from dialeval.core.exchange import a_kind, check_kind, counted, several_names
 from dialeval.core.scores import Scores
 from dialeval.readers import Rejects
 from dialeval.readers import Source as Rows
@@ -102,11 +102,13 @@ def compare(
         seed: of both.
     """
     if isinstance(first, Scores) != isinstance(second, Scores):
-        raise ValueError("a file cannot be compared with Scores; pass two files or two Scores")
+        raise ValueError("Scores can be compared with Scores only; pass two of them, or two files or frames")
     given = [scores.signature.get("scale", "native") for scores in (first, second) if isinstance(scores, Scores)]
     if len(scales := {scale.partition("@")[0] for scale in given}) > 1:
         raise ValueError(f"the scores are on two scales, {' and '.join(sorted(scales))}; compare scores of one scale")
-    check_asked(confidence, resamples, seed)
+    check_asked(confidence, resamples, seed, allow_missing=allow_missing)
+    if columns is not None and (named := [one for one in (first, second) if isinstance(one, str | Path | Scores)]):
+        raise ValueError(f"columns is for frames and mappings; {a_kind(named[0])} has its own names, so leave it out")
     settings = Settings(resamples=resamples, seed=seed, confidence=confidence)
     first, second = (str(one) if isinstance(one, Path) else one for one in (first, second))
     rows = [rows] if isinstance(rows, str | Path | Rows) else rows

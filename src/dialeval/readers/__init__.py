@@ -115,8 +115,7 @@ class Source:
         """How messages name the source."""
         if isinstance(self.input, str | Path):
             return "standard input" if str(self.input) == "-" else str(self.input)
-        # Rows of a table are called what the user gave: a DataFrame, a list.
-        return str(getattr(self.input, "kind", type(self.input).__name__))
+        return type(self.input).__name__
 
     @property
     def can_be_read_twice(self) -> bool:
@@ -241,7 +240,12 @@ class Source:
             return columns
         if level == "dialogue":  # what is guessed is a reply's
             return columns
-        guessed = {field: column for field, column in guess_columns(names, rows).items() if field not in self.columns}
+        known = {column for field, column in self.columns.items() if field != "id"}  # which may be the question itself
+        guessed = {
+            field: column
+            for field, column in guess_columns(names, rows).items()
+            if field not in self.columns and column not in known
+        }
         if not guessed or not ("response" in guessed or "response" in self.columns):
             return columns
         taken = [f"{field}={column}" for field, column in guessed.items() if field != column or field == MESSAGE]

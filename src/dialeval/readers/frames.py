@@ -1,15 +1,14 @@
-"""Tables of the Python world as rows: frames of pandas and polars, `datasets.Dataset`, lists of mappings; and files."""
+"""Frames of pandas, polars and Arrow, `datasets.Dataset`, lists of mappings as rows; and files."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dialeval.core.exchange import EmptyPolicy, Exchange, check_kind
+from dialeval.core.exchange import EmptyPolicy, Exchange
 from dialeval.readers import Source
-from dialeval.readers.text import check_header
+from dialeval.readers.table_rows import check_rows, is_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,9 +16,7 @@ if TYPE_CHECKING:
 
 def is_table(value: Any) -> bool:
     """Whether a value holds whole rows, or names a file of them, rather than one column."""
-    if hasattr(value, "column_names") or (hasattr(value, "columns") and (hasattr(value, "iloc") or _is_polars(value))):
-        return True
-    if isinstance(value, str | Path | Source):
+    if is_frame(value) or isinstance(value, str | Path | Source):
         return True
     return isinstance(value, Sequence) and len(value) > 0 and all(isinstance(row, Mapping) for row in value)
 
@@ -33,8 +30,8 @@ def source_of(table: Any, columns: Mapping[str, str] | None = None) -> Source:
         return table
     if isinstance(table, str | Path):
         return Source(table, columns={} if columns is None else columns)
-    check_kind("the table", table, Iterable, "a file, a data frame, or a list of mappings")
-    return Source(_Rows(table), columns={} if columns is None else columns, cells=True)
+    check_rows("the table", table)
+    return Source(table, columns={} if columns is None else columns, cells=True)
 
 
 def exchanges_of(
@@ -62,33 +59,3 @@ def read(table: Any, *, columns: Mapping[str, str] | None = None, empty: EmptyPo
 
 
 _FIELDS = ("context", "response", "references", "facts", "system", "id", "following", "speakers")
-
-
-class _Rows:
-    """The rows of a table as mappings, as often as they are asked for."""
-
-    def __init__(self, table: Any) -> None:
-        self._table, self.kind = table, type(table).__name__
-
-    def __iter__(self) -> Iterator[Mapping[str, Any]]:
-        table = self._table
-        names: Any = getattr(table, "column_names", getattr(table, "columns", None))
-        if names is None or _is_polars(table):
-            for row in table if names is None else table.to_dicts():
-                yield {name: _plain(cell) for name, cell in row.items()} if isinstance(row, Mapping) else row
-            return
-        check_header(list(map(str, names)), self.kind)
-        columns = [table[name] for name in names]
-        cells = [column.tolist() if hasattr(column, "tolist") else column for column in columns]
-        for row in zip(*cells, strict=True):
-            yield {str(name): _plain(cell) for name, cell in zip(names, row, strict=True)}
-
-
-def _is_polars(table: Any) -> bool:
-    return hasattr(table, "to_dicts")
-
-
-def _plain(cell: Any) -> Any:
-    if isinstance(cell, float) and math.isnan(cell):
-        return None
-    return cell.tolist() if hasattr(cell, "tolist") else cell

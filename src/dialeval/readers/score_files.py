@@ -10,16 +10,20 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from dialeval.core.exchange import a_kind, check_kind
 from dialeval.core.specs import LARGEST
 from dialeval.io.files import is_stream
+from dialeval.readers.table_rows import check_rows, mappings
 
+_NUMBERS = int | float | Decimal  # the last as data bases give them
 #: Columns that are numbers but no scores.
 _NOT_SCORES = frozenset({"id", "dataset", "label", "row", "system", "language", "index", "context", "response", ""})
 
@@ -66,8 +70,9 @@ def scores_in(rows: Any, name: str, columns: Mapping[str, str] | None = None) ->
     """
     columns = {} if columns is None else columns
     check_kind("columns", columns, Mapping, "a mapping of id and context to their columns")
-    tables = []
-    for number, (where, row) in enumerate(records(rows, name)):
+    listed, tables = records(rows, name), []
+    check_columns(columns, ("id", "context"), listed)
+    for number, (where, row) in enumerate(listed):
         named = {field: row.get(column) for field, column in columns.items()}
         tables.append((where, {"row": number, **row, **named}))
     return _table(tables, Path(name), "")
@@ -89,13 +94,22 @@ def records(rows: Any, name: str) -> Sequence[tuple[str, Mapping[str, Any]]]:
             return _rows(Path(rows), kinds[-1] if kinds else "")
         except OSError as error:
             raise BadScoreFile(f"score file {rows} cannot be read ({error.strerror}); check the path") from None
-    held = rows.to_dict("records") if hasattr(rows, "iloc") else rows
-    if not isinstance(held, Iterable):
-        raise BadScoreFile(f"{name} is {a_kind(rows)}; pass a file, a data frame or mappings")
-    numbered = [(f"row {number} of {name}", row) for number, row in enumerate(held)]
+    check_rows(name, rows)
+    numbered = [(f"row {number} of {name}", row) for number, row in enumerate(mappings(rows))]
     if odd := next((where for where, row in numbered if not isinstance(row, Mapping)), None):
         raise BadScoreFile(f"{odd} is no mapping; pass a file, a data frame or mappings")
     return numbered
+
+
+def check_columns(
+    columns: Mapping[str, str], fields: Sequence[str], rows: Sequence[tuple[str, Mapping[str, Any]]]
+) -> None:
+    """Refuse a mapping of fields to columns that names what is not there."""
+    if unknown := next((field for field in columns if field not in fields), None):
+        raise ValueError(f"{unknown!r} is not a field of scores; the fields are {', '.join(fields)}")
+    there = dict.fromkeys(column for _, row in rows for column in row)
+    if lost := next((column for column in columns.values() if column not in there), None):
+        raise ValueError(f"there is no column {lost!r}; the columns are: {', '.join(map(str, there)) or 'none'}")
 
 
 def _columns(
@@ -134,14 +148,14 @@ def row_scores(where: str, row: Mapping[str, Any]) -> dict[str, float]:
     return {
         str(name): _number(where, str(name), value)
         for name, value in row.items()
-        if name not in _NOT_SCORES and (value is None or isinstance(value, int | float)) and not isinstance(value, bool)
+        if name not in _NOT_SCORES and (value is None or isinstance(value, _NUMBERS)) and not isinstance(value, bool)
     }
 
 
 def _number(where: str, name: str, value: Any) -> float:
     if value is None:
         return math.nan
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, _NUMBERS):
         raise BadScoreFile(f"{where}: {name} is {a_kind(value)}; a score is a number, or null if there is none")
     try:
         number = float(value)
@@ -181,6 +195,9 @@ def _typed(rows: list[tuple[str, Mapping[str, Any]]]) -> Sequence[tuple[str, Map
     for name in [name for name in (rows[0][1] if rows else ()) if name not in _NOT_SCORES]:
         cells = [_cell(row[name]) for _, row in rows]
         texts = [at for at, cell in enumerate(cells) if cell is None]
+        if commas := [at for at in texts if _WITH_COMMA.fullmatch(rows[at][1][name].strip())]:
+            where, row = rows[commas[0]]
+            raise BadScoreFile(f"{where}: {name} is {row[name]!r:.60}; write numbers with a point and no comma: 0.5")
         if texts and len(texts) >= sum(cell is not None and math.isfinite(cell) for cell in cells):
             continue
         if texts:
@@ -193,6 +210,9 @@ def _typed(rows: list[tuple[str, Mapping[str, Any]]]) -> Sequence[tuple[str, Map
 
 #: How spreadsheets and programs write that there is no value, in small letters.
 _NO_VALUE = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", "-"})
+
+
+_WITH_COMMA = re.compile(r"[+-]?\d+(?:[.,]\d+)*,\d+")
 
 
 def _cell(text: str) -> float | None:

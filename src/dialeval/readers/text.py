@@ -329,7 +329,7 @@ def table_row(row: RawRow, columns: Columns, separator: str, *, cells: bool = Tr
             column = columns.name(field)
             if isinstance(typed.get(column), str) and field in LISTS and (cells or separator in typed[column]):
                 typed[column] = split_cell(typed[column], field, separator)
-            elif cells and column in typed and field != "response":
+            elif cells and isinstance(typed.get(column), str) and field != "response":  # a zero is a value
                 typed[column] = typed[column] or None
     except ValueError as error:
         return RawRow(row.number, row.where, problem=str(error), raw=row.values)

@@ -73,6 +73,15 @@ class MetricInfo:
         if self.level is not Level.TURN and self.explains:
             raise ValueError(f"{self.name} judges a {self.level}; only a metric of turns gives a reason for each value")
 
+    def check_dialogues(self) -> None:
+        """Refuse whole dialogues where the metric has no value for their turns."""
+        if self.level is not Level.TURN:
+            raise ValueError(f"{self.name} judges a {self.level}, so it has no dialogue-level value")
+        if "references" in self.needs:
+            raise ValueError(
+                f"{self.name} compares with references, which turns of a dialogue do not have; take another"
+            )
+
     def aspects_at(self, level: Level) -> tuple[str, ...]:
         """The aspects of single replies, or of whole dialogues."""
         whole = level is Level.DIALOGUE and self.dialogue_aspects is not None
@@ -292,8 +301,7 @@ class Metric(ABC):
         `speakers` names, per dialogue, who said each of its turns; it stands on the turns, for metrics that
         look at it.
         """
-        if self.info.level is not Level.TURN:
-            raise ValueError(f"{self.info.name} judges a {self.info.level}, so it has no dialogue-level value")
+        self.info.check_dialogues()
         rows = zipped({"dialogues": dialogues, "facts": facts, "speakers": speakers, "ids": ids})
         whole = [check_dialogue(number, **row, empty="score") for number, row in enumerate(rows)]
         if not whole:

@@ -155,9 +155,9 @@ class Task:
     files: States = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name, info in self.infos.items():
-            if self.level is Level.DIALOGUE and info.level is not Level.TURN:
-                raise ValueError(f"{name} judges a {info.level}, so it has no dialogue-level value")
+        for info in self.infos.values():
+            if self.level is Level.DIALOGUE:
+                info.check_dialogues()
         if self.explain != "no":
             check_explained(self.infos)
         if self.per_turn and self.level is not Level.DIALOGUE:

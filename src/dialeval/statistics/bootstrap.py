@@ -26,8 +26,11 @@ BLOCK = 2_000_000
 MAX_RESAMPLES = 10**6
 
 
-def check_asked(confidence: object, resamples: object, seed: object) -> None:
-    """Refuse what no interval or test can be computed with, before anything is scored."""
+def check_asked(confidence: object, resamples: object, seed: object, **flags: object) -> None:
+    """Refuse what no interval or test can be computed with, and what is no yes or no, before anything is scored."""
+    for name, flag in flags.items():  # a text such as "no" would count as yes
+        if not isinstance(flag, bool | np.bool_):
+            raise ValueError(f"{name} is of the type {type(flag).__name__}; pass True or False")
     if not (isinstance(confidence, int | float | np.floating) and 0.5 <= confidence < 1):
         raise ValueError(f"confidence is {confidence!r:.60}; it must be between 0.5 and 1")
     if not (isinstance(resamples, int | np.integer) and 100 <= resamples <= MAX_RESAMPLES):

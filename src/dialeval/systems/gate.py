@@ -99,6 +99,7 @@ def gate(
     if len(called) != 2 or not all(isinstance(name, str) for name in called):
         raise ValueError(f"names is {called!r:.60}; pass two texts, of the new rows and of the baseline")
     check_level(level)
+    check_asked(confidence, resamples, seed, progress=progress)
     (judge,) = loaded(metric)
     asked: dict[str, Any] = {
         "margin": margin, "max_rows": max_rows, "min_aspects": min_aspects, "confidence": confidence,

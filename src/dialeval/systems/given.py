@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dialeval.core.exchange import Exchange, check_kind, several_names
 from dialeval.core.specs import Declared
 from dialeval.readers.pairing import Rows, files_by_name
-from dialeval.readers.score_files import records, row_scores
+from dialeval.readers.score_files import check_columns, records, row_scores
 from dialeval.registry.functions import FunctionMetric
 
 
@@ -47,17 +47,13 @@ def read_given(
     columns = {} if columns is None else columns
     check_kind("columns", columns, Mapping, "a mapping of fields to columns")
     mapping = {field: field for field in ("context", "system", "id")} | dict(columns)
-    if unknown := sorted(mapping.keys() - {"context", "system", "id", "value"}):
-        raise ValueError(f"{unknown[0]!r} is not a field of scores; the fields are context, system, id, value")
     wanted = several_names("values", values) or list(filter(None, [mapping.get("value")]))
     rows: dict[str, list[Exchange]] = {}
     by_system: dict[str, list[dict[str, float]]] = {}
     knows_contexts = False
     for name, table in parts.items():
         listed = records(table, name or "the scores")
-        there = dict.fromkeys(column for _, row in listed for column in row)
-        if lost := next((column for column in columns.values() if column not in there), None):
-            raise ValueError(f"there is no column {lost!r}; the columns are: {', '.join(map(str, there)) or 'none'}")
+        check_columns(columns, ("context", "system", "id", "value"), listed)
         for where, row in listed:
             system = name or _text(row.get(mapping["system"]))
             context, key = row.get(mapping["context"]), _text(row.get(mapping["id"]))

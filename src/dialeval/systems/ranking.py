@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialeval.core.cautions import cautions, cut_note
-from dialeval.core.exchange import Dialogue, Exchange, check_kind, several_names
+from dialeval.core.exchange import BadRow, Dialogue, Exchange, check_kind, several_names
 from dialeval.core.scores import Scores
-from dialeval.readers import Source, guess_columns
+from dialeval.readers import guess_columns
+from dialeval.readers.frames import source_of
 from dialeval.readers.pairing import (
     ItemLevel,
     Pairs,
@@ -75,7 +76,7 @@ def rank(
         progress: show bars while scoring.
     """
     statistics: dict[str, Any] = {"confidence": confidence, "resamples": resamples, "seed": seed}
-    check_asked(**statistics)
+    check_asked(**statistics, allow_missing=allow_missing, progress=progress)
     lower_is_better, reply_columns = (
         several_names(name, given)
         for name, given in (("lower_is_better", lower_is_better), ("reply_columns", reply_columns))
@@ -88,10 +89,17 @@ def rank(
         systems = files_by_name(systems)
     if reply_columns:
         systems = _by_column(systems, reply_columns, columns)
-    if isinstance(systems, Mapping):
-        rows = {name: read_items(system, level, columns) for name, system in systems.items()}
-    else:
-        rows = by_system(systems, columns, level)
+    try:
+        if isinstance(systems, Mapping):
+            rows = {name: read_items(system, level, columns) for name, system in systems.items()}
+        else:
+            rows = by_system(systems, columns, level)
+    except BadRow as error:
+        if not error.problem.startswith("column 'response' is missing"):
+            raise
+        raise BadRow(
+            error.row, f"{error.problem}; of scores that are there already, name the column (values)"
+        ) from None
     _check_several(rows)
     check_kind("metrics", metrics, (Iterable, Metric), "the names of metrics, or loaded ones")
     wanted = loaded(*([metrics] if isinstance(metrics, str | Metric) else metrics))
@@ -257,15 +265,9 @@ def _check_several(rows: Mapping[str, Items]) -> None:
 
 def _by_column(systems: Any, names: Sequence[str], columns: Mapping[str, str] | None) -> dict[str, Rows]:
     """The same rows once for each column of replies."""
-    columns = {} if columns is None else columns
     if isinstance(systems, Mapping):
         raise ValueError("reply_columns names columns of one set of rows; pass one file or frame")
-    if isinstance(systems, str | Path):
-        systems = Source(systems, columns=columns)
-    if not isinstance(systems, Source):
-        check_kind("systems", systems, Iterable, "a file, a data frame, or a list of mappings")
-        held = systems.to_dict("records") if hasattr(systems, "iloc") else list(systems)
-        systems = Source(held, columns=columns)
+    systems = source_of(list(systems) if isinstance(systems, Iterator) else systems, columns)
     first = systems.preview(1)
     others = [column for row in first for column in row if column not in names]
     guessed = {} if systems.columns else guess_columns([*others, "response"], first)

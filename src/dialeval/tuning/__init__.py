@@ -20,12 +20,13 @@ from typing import Any
 import numpy as np
 
 from dialeval.core.cautions import cautions
-from dialeval.core.exchange import EmptyPolicy, Exchange, check_kind, several_names
+from dialeval.core.exchange import EmptyPolicy, check_kind, several_names
 from dialeval.io.places import real
 from dialeval.judge import fitting
 from dialeval.judge.metric import TURN, Judge, JudgeNetwork, ReadReplies, Vector
 from dialeval.papers.learned import QUANTILE_GRID
-from dialeval.readers import Input, Source, read_exchanges
+from dialeval.readers import Input, Source
+from dialeval.readers.frames import exchanges_of, source_of
 from dialeval.statistics.bootstrap import check_asked
 from dialeval.statistics.raters import human_ceiling
 from dialeval.tuning import crossing
@@ -70,13 +71,12 @@ def tune(
         progress: Show bars on standard error.
     """
     check_kind("out", out, (str, Path), "the name of a new folder")
-    check_asked(0.95, resamples, seed)
+    check_asked(0.95, resamples, seed, overwrite=overwrite, progress=progress)
     contaminated_by = several_names("contaminated_by", contaminated_by)
     target = real(Path(out).expanduser())
     reads = [source.input if isinstance(source, Source) else source for source in (rows, human)]
     check_place(target, reads, overwrite=overwrite)
-    source = rows if isinstance(rows, Source) else Source(as_rows(rows), columns={} if columns is None else columns)
-    opinions = read_opinions(source, empty=empty)
+    opinions = read_opinions(source_of(as_rows(rows), columns), empty=empty)
     enough(opinions)
     if len(opinions) < ADVISED:
         warnings.warn(
@@ -86,7 +86,7 @@ def tune(
         )
     for caution in cautions(opinions.exchanges):
         warnings.warn(caution, stacklevel=2)
-    people = _human_rows(human)
+    people = [] if human is None else exchanges_of(human)
     judge = Judge(checkpoint, device=device)
     network = JudgeNetwork.from_pretrained(checkpoint, device=device, trainable=True)
     read = judge.read(opinions.exchanges, progress=progress)
@@ -132,14 +132,6 @@ def _fit(opinions: Opinions, read: ReadReplies, resamples: int, seed: int) -> cr
     if not comparison.gains:
         return crossing.Fitted(comparison, before)
     return crossing.Fitted(comparison, after, crossing.fit_correction(opinions, read, np.arange(len(opinions))), lifted)
-
-
-def _human_rows(human: Input | Source | None) -> list[Exchange]:
-    if human is None:
-        return []
-    if isinstance(human, Source):
-        return [exchange for _, exchange in human.exchanges()]
-    return list(read_exchanges(human))
 
 
 def _ceiling(opinions: Opinions) -> float | None:
