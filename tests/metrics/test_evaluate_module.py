@@ -82,6 +82,11 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"predictions": PREDICTIONS, "contexts": CONTEXTS, "level": "word"}, "level"),
     ({"predictions": PREDICTIONS, "contexts": CONTEXTS, "empty": "maybe"}, "empty"),
     ({"predictions": PREDICTIONS, "contexts": CONTEXTS, "dtype": "float32"}, "dtype"),
+    *(
+        ({"predictions": PREDICTIONS, "contexts": CONTEXTS, name: odd}, name)
+        for name in ("checkpoint", "device", "dtype", "batch_tokens", "level", "empty")
+        for odd in ({"a": 1}, ["cpu"], pd.DataFrame({"a": [1]}))
+    ),
 ]
 
 

@@ -152,6 +152,12 @@ def turn_at(row: Exchange | Dialogue, number: int = -1) -> tuple[str, str]:
     return turns[number - 1] if number % len(turns) else "", turns[number]
 
 
+def check_empty(empty: object) -> None:
+    """Refuse what is no way to treat blank texts."""
+    if not isinstance(empty, str) or empty not in _EMPTY_POLICIES:
+        raise ValueError(f"empty is {empty!r:.60}; it must be 'error' or 'score'")
+
+
 def check_exchange(
     row: int | str,
     *,
@@ -172,8 +178,7 @@ def check_exchange(
     With `empty="error"` a blank response or context is refused; with `empty="score"` it passes
     and is counted, because some benchmarks contain systems that stay silent.
     """
-    if not isinstance(empty, str) or empty not in _EMPTY_POLICIES:
-        raise ValueError(f"empty is {empty!r}; it must be 'error' or 'score'")
+    check_empty(empty)
     turns = _texts(row, "context", context, required=True)
     exchange = Exchange(
         context=turns,
@@ -288,7 +293,7 @@ def _column(name: str, values: Iterable[Any] | None) -> Sequence[Any] | None:
     if isinstance(values, str | bytes):
         raise ValueError(f"{name} is one {type(values).__name__}; pass a list with one entry per row")
     # Mappings and data frames would give their keys, sets an order of their own.
-    if not isinstance(values, Iterable) or isinstance(values, Mapping | AbstractSet) or hasattr(values, "iterrows"):
+    if not isinstance(values, Iterable) or isinstance(values, Mapping | AbstractSet) or hasattr(values, "columns"):
         raise ValueError(f"{name} is {a_kind(values)}; pass a list with one entry per row")
     try:
         return list(values)

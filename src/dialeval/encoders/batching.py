@@ -59,7 +59,7 @@ def choose_device(device: str | torch.device | None = None) -> torch.device:
             chosen = torch.device(device)
             # Read back, because one device (meta) takes tensors and holds no numbers.
             torch.zeros(1, device=chosen).item()
-        except (RuntimeError, AssertionError, TypeError) as error:
+        except (RuntimeError, AssertionError, TypeError, ValueError) as error:
             raise ValueError(f"device {device!r} is not available here: {str(error).splitlines()[0]}") from None
         return chosen
     if torch.cuda.is_available():

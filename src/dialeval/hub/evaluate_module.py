@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from dialeval.core.exchange import BadRow, EmptyPolicy, Exchange, exchanges_from_columns
-from dialeval.registry import metric_class
+from dialeval.core.exchange import BadRow, EmptyPolicy, Exchange, check_empty, exchanges_from_columns
+from dialeval.readers.pairing import check_level
+from dialeval.registry import check_given, metric_class
 from dialeval.registry.metric import Level, Metric, Scale
 
 _INPUTS = """
@@ -162,9 +163,11 @@ class DialogueModule:
         level: Literal["turn", "dialogue"] = "turn",
         empty: EmptyPolicy = "error",
     ) -> dict[str, Any]:
-        if empty not in get_args(EmptyPolicy):
-            raise ValueError(f"empty is {empty!r}; it must be 'error' or 'score'")
-        metric = loaded(self.metric_name, checkpoint, device, dtype, batch_tokens)
+        check_empty(empty)
+        given = {"checkpoint": checkpoint, "device": device, "dtype": dtype, "batch_tokens": batch_tokens}
+        check_given(metric_class(self.metric_name)[0], given)
+        check_level(level)
+        metric = loaded(self.metric_name, **given)
         if level == "dialogue" and following is not None:
             raise ValueError("following is for single responses; a whole dialogue holds every turn, so leave it out")
         of_turns = {"following": following, "speakers": None if level == "dialogue" else speakers}
@@ -176,10 +179,8 @@ class DialogueModule:
                 speakers=speakers,
                 scale=scale,
             )
-        elif level == "turn":
-            scores = metric.score_exchanges(exchanges, scale=scale)
         else:
-            raise ValueError(f"level is {level!r}; it must be 'turn' or 'dialogue'")
+            scores = metric.score_exchanges(exchanges, scale=scale)
         result = scores.to_dict()
         # What stands beside the one value of a whole system: its interval, PRD's curves.
         beside = {"details": result["details"]} if metric.info.level is Level.SYSTEM and "details" in result else {}

@@ -11,9 +11,10 @@ import importlib
 import inspect
 import math
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from numbers import Integral
 from typing import Any, overload
 
 from dialeval.checkpoints.find import embedded_checkpoints
@@ -203,15 +204,21 @@ def load(name: str | Sequence[str], **options: Any) -> Metric | Suite:
         hint = f" (did you mean {close[0]!r}?)" if close else ""
         raise TypeError(f"{name} has no option {unknown!r}{hint}; its options are: {', '.join(names) or 'none'}")
     chosen = {**preset, **options}
-    _check_numbers(chosen_class, chosen)
+    check_given(chosen_class, chosen)
     return chosen_class(**chosen)
 
 
-def _check_numbers(chosen_class: type[Metric], options: Mapping[str, Any]) -> None:
-    """Refuse what is no number one can count with; what a metric's own numbers may be is for its class to say."""
+def check_given(chosen_class: type[Metric], options: Mapping[str, Any]) -> None:
+    """Refuse what is no number one can count with, or holds several where one belongs; what else a metric's own options
+    may be is for its class to say.
+    """
     kinds = _options(chosen_class)[0]
     for option, value in options.items():
         is_count = option in ("batch_tokens", "max_length")
+        if is_count and not isinstance(value, Integral | float | str | None):
+            raise ValueError(f"{option} is {a_kind(value)}; give a whole number")
+        if option in ("checkpoint", "revision", "device", "dtype") and not isinstance(value, Hashable):
+            raise ValueError(f"{option} is {a_kind(value)}; pass one name")
         whole = is_count or kinds.get(option) in (int, "int", "int | None")
         if (isinstance(value, float) and (whole or not math.isfinite(value))) or (is_count and isinstance(value, str)):
             raise ValueError(f"{option} is {value!r}; give a {'whole ' if whole else ''}number")
